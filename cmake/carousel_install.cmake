@@ -1,0 +1,63 @@
+# `cmake --install` and find_package(carousel): the programs, the pipeline files, the library as carousel::stage with all that it
+# needs, and the headers that a stage of one's own includes. Everything under shared/ and kernels/ that is a static library is
+# exported; the shipped stages' own classes are not.
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/carousel)
+set(share_folder ${CMAKE_INSTALL_DATADIR}/carousel)
+
+# --- libraries -----------------------------------------------------------------------------------------------------------------
+set(CAROUSEL_LIBRARIES)
+foreach(folder shared kernels)
+  carousel_targets_below(${PROJECT_SOURCE_DIR}/${folder} STATIC_LIBRARY found)
+  list(APPEND CAROUSEL_LIBRARIES ${found})
+endforeach()
+if(TARGET carousel_stage)
+  list(APPEND CAROUSEL_LIBRARIES carousel_stage)
+endif()
+set(dependencies)
+foreach(library IN LISTS CAROUSEL_LIBRARIES)
+  string(REGEX REPLACE "^carousel_" "" name ${library})
+  set_target_properties(${library} PROPERTIES EXPORT_NAME ${name})   # carousel_stage is carousel::stage outside
+  if(NOT TARGET carousel::${name})
+    add_library(carousel::${name} ALIAS ${library})                  # ... and inside
+  endif()
+  # Each foreign target in a link interface comes from a package of the same name, which the user's project must find too.
+  get_target_property(links ${library} INTERFACE_LINK_LIBRARIES)
+  string(REGEX REPLACE "\\$<BUILD_INTERFACE:[^>]*>" "" links "${links}")
+  string(REGEX MATCHALL "[A-Za-z0-9_]+::" packages "${links}")
+  list(APPEND dependencies ${packages})
+endforeach()
+list(TRANSFORM dependencies REPLACE "::$" "")
+list(TRANSFORM dependencies REPLACE "^CUDA$" "CUDAToolkit")
+list(REMOVE_ITEM dependencies carousel)
+if(CAROUSEL_WITH_CUDA)
+  list(APPEND dependencies CUDAToolkit)   # the static runtime, which a project without CUDA of its own doesn't link by itself
+endif()
+list(REMOVE_DUPLICATES dependencies)
+set(CAROUSEL_FIND_DEPENDENCIES "")
+foreach(package IN LISTS dependencies)
+  string(APPEND CAROUSEL_FIND_DEPENDENCIES "find_dependency(${package})\n")
+endforeach()
+
+install(TARGETS ${CAROUSEL_LIBRARIES} EXPORT carousel_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT carousel_targets FILE carousel-targets.cmake NAMESPACE carousel:: DESTINATION ${package_folder})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/carousel-config.cmake.in ${PROJECT_BINARY_DIR}/carousel-config.cmake
+  INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_BINDIR share_folder)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/carousel-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/carousel-config.cmake ${PROJECT_BINARY_DIR}/carousel-config-version.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/carousel_add_stage.cmake DESTINATION ${package_folder})
+
+# --- headers: one include folder, laid out like the tree ------------------------------------------------------------------------
+install(DIRECTORY shared/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+foreach(header stage.hpp settings.hpp formats.hpp mesh_formats.hpp)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/stages/${header})
+    install(FILES stages/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel/stages)
+  endif()
+endforeach()
+
+# --- programs (all in one folder: `carousel` finds the stages beside itself) and pipeline files ----------------------------------
+if(CAROUSEL_PROGRAMS)
+  install(TARGETS ${CAROUSEL_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHING PATTERN "*.toml")

@@ -1,0 +1,30 @@
+# The target `programs`: every program that a user runs, without the tests (./pipelines/launch builds it). A program is an
+# executable that a folder outside tests/ adds; nobody has to list it a second time, neither here nor for the installation.
+
+# Targets of one type that `folder` and the folders below it have added.
+function(carousel_targets_below folder type result)
+  set(found)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(its_type ${target} TYPE)
+    if(its_type STREQUAL type)
+      list(APPEND found ${target})
+    endif()
+  endforeach()
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(sub IN LISTS folders)
+    carousel_targets_below(${sub} ${type} more)
+    list(APPEND found ${more})
+  endforeach()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+set(CAROUSEL_PROGRAMS)
+foreach(folder shared kernels stages pipelines viewer)
+  carousel_targets_below(${PROJECT_SOURCE_DIR}/${folder} EXECUTABLE found)
+  list(APPEND CAROUSEL_PROGRAMS ${found})
+endforeach()
+add_custom_target(programs)
+if(CAROUSEL_PROGRAMS)
+  add_dependencies(programs ${CAROUSEL_PROGRAMS})
+endif()
