@@ -1,0 +1,28 @@
+#pragma once
+// Time. CLOCK_MONOTONIC is one clock for all processes of a machine, so stamps in shared memory can be compared.
+
+#include <ctime>
+
+#include "core/types.hpp"
+
+namespace carousel {
+
+inline constexpr u64 ns_per_us = 1'000;
+inline constexpr u64 ns_per_ms = 1'000'000;
+inline constexpr u64 ns_per_s = 1'000'000'000;
+
+/// Nanoseconds of CLOCK_MONOTONIC; the same clock in every process.
+[[nodiscard]] inline u64 now_ns() noexcept {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<u64>(t.tv_sec) * ns_per_s + static_cast<u64>(t.tv_nsec);
+}
+
+/// CPU time that this process has used, all threads, in nanoseconds.
+[[nodiscard]] inline u64 process_cpu_ns() noexcept {
+    timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<u64>(t.tv_sec) * ns_per_s + static_cast<u64>(t.tv_nsec);
+}
+
+}  // namespace carousel

@@ -1,0 +1,58 @@
+#include "core/did_you_mean.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace carousel {
+namespace {
+
+constexpr std::size_t longest_word = 256;  // longer ones are no typing mistakes
+
+std::string lower(std::string_view text) {
+    std::string out(text);
+    std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return out;
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+        }
+        before = std::exchange(above, row);
+    }
+    return above[b.size()];
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+    if (word.empty() || word.size() > longest_word) return "";
+    const std::string wanted = lower(word);
+    std::string best;
+    std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;
+    for (const std::string& candidate : candidates) {
+        if (candidate.size() > longest_word) continue;
+        const std::size_t distance = edit_distance(wanted, lower(candidate));
+        if (distance < nearest) {
+            nearest = distance;
+            best = candidate;
+        }
+    }
+    if (!best.empty() || wanted.size() < 3) return best;
+    const auto begun =
+        std::find_if(candidates.begin(), candidates.end(), [&](const std::string& c) { return lower(c).starts_with(wanted); });
+    return begun == candidates.end() ? "" : *begun;
+}
+
+std::string did_you_mean_clause(std::string_view word, const std::vector<std::string>& candidates) {
+    const std::string near = did_you_mean(word, candidates);
+    return near.empty() ? "" : "; did you mean \"" + near + "\"?";
+}
+
+}  // namespace carousel

@@ -1,0 +1,79 @@
+#pragma once
+// Errors, by the house rules: setup throws one of the classes below, caught once at the top of a process and mapped to a
+// documented exit code; the hot path is noexcept and returns enums; a programmer's mistake aborts (CAROUSEL_ASSERT).
+// A message says what was tried, on what, what came back, and what to do about it.
+
+#include <stdexcept>
+#include <string>
+
+namespace carousel {
+
+/// Exit codes of every Carousel program. 128 + n means "ended by signal n". The codes from 70 on are a stage's own.
+namespace exit_code {
+inline constexpr int ok = 0;
+inline constexpr int stage_failed = 1;    ///< a required stage failed for good
+inline constexpr int usage = 2;           ///< command line, pipeline file or configuration
+inline constexpr int no_device = 3;       ///< no such device or display, or it is unusable
+inline constexpr int gpu_fault = 70;      ///< a stage's GPU work failed (illegal address, trap, ...)
+inline constexpr int revoked = 71;        ///< a stage found its epoch raised: a successor has its seat
+inline constexpr int supervisor_gone = 72;///< the supervisor died and nobody adopted the run in time
+inline constexpr int stage_exception = 73;///< an exception escaped a stage's own code
+inline constexpr int shared_memory = 74;  ///< the control block or ring memory can't be used
+inline constexpr int output = 75;         ///< pictures or the ledger can't be written (disk full, no permission)
+}  // namespace exit_code
+
+/// Base of all errors that a Carousel program reports itself.
+class error : public std::runtime_error {
+public:
+    error(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
+    [[nodiscard]] int code() const noexcept { return code_; }
+
+private:
+    int code_;
+};
+
+/// Configuration or usage: the user can mend it. The process ends with exit_code::usage and is not restarted.
+class config_error : public error {
+public:
+    explicit config_error(const std::string& message) : error(exit_code::usage, message) {}
+};
+
+/// Shared memory, sockets and file descriptors between processes.
+class shm_error : public error {
+public:
+    explicit shm_error(const std::string& message) : error(exit_code::shared_memory, message) {}
+};
+
+/// A device is missing or refuses to be set up.
+class device_error : public error {
+public:
+    explicit device_error(const std::string& message) : error(exit_code::no_device, message) {}
+};
+
+/// A CUDA call failed while the device was in use; status is the CUDA error's number.
+class cuda_error : public error {
+public:
+    cuda_error(int status, const std::string& message) : error(exit_code::gpu_fault, message), status_(status) {}
+    [[nodiscard]] int status() const noexcept { return status_; }
+
+private:
+    int status_;
+};
+
+/// Pictures, ledgers and reports that can't be written.
+class output_error : public error {
+public:
+    explicit output_error(const std::string& message) : error(exit_code::output, message) {}
+};
+
+/// "what: strerror(errno)" for the error number given.
+[[nodiscard]] std::string errno_text(int error_number);
+
+/// Prints the broken assertion and aborts. Never returns.
+[[noreturn]] void assertion_failed(const char* expression, const char* file, int line) noexcept;
+
+}  // namespace carousel
+
+/// A programmer's error: checked in every build.
+#define CAROUSEL_ASSERT(condition) \
+    (static_cast<bool>(condition) ? static_cast<void>(0) : ::carousel::assertion_failed(#condition, __FILE__, __LINE__))

@@ -1,0 +1,65 @@
+#pragma once
+// Events of the CPU backend. An event has two faces: a fence inside this process, on which wait() sleeps, and a word of shared
+// memory beside the slot, which other processes compare with the tag that they expect.
+//
+// Sync point: the queue's worker stores the word with release behind the last task's last write (parallel loops have joined by
+// then), so a process that reads the tag with acquire reads the whole payload.
+// Crash: a recorder that dies first never stores the tag, so its frame never reads as complete.
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "device/backend.hpp"
+
+namespace carousel::device::cpu {
+
+/// Why a queue stopped working: made into a carousel::error by whoever asks next.
+struct failure {
+    int code = 0;
+    std::string message;
+};
+
+/// Counts the records of one event. Shared by the event and the records that are still queued, so either may go first.
+class fence {
+public:
+    u64 begin() noexcept;  ///< number of the new record
+    void complete(u64 number) noexcept;
+    void fail(u64 number, std::shared_ptr<const failure> why) noexcept;
+    [[nodiscard]] bool done();  ///< throws carousel::error when the record's queue failed
+    void wait();                ///< likewise
+
+private:
+    void throw_if_failed() const;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    u64 begun_ = 0, completed_ = 0;
+    std::shared_ptr<const failure> failure_;
+};
+
+class event final : public device::event {
+public:
+    /// `shared` may be null: then only this process can ask.
+    explicit event(std::atomic<u64>* shared) : fence_(std::make_shared<fence>()), shared_(shared) {}
+    void record(device::queue& on, u64 tag) override;
+    [[nodiscard]] bool done() override { return fence_->done(); }
+    void wait() override { fence_->wait(); }
+    [[nodiscard]] handle export_handle() const override { return {}; }
+
+private:
+    std::shared_ptr<fence> fence_;
+    std::atomic<u64>* shared_;
+};
+
+/// Compares the shared word with the tag. Any device may use it: a GPU stage behind a CPU stage polls it too.
+class imported_event final : public device::imported_event {
+public:
+    explicit imported_event(const std::atomic<u64>* shared) : shared_(shared) {}
+    [[nodiscard]] bool done(u64 tag) noexcept override { return shared_->load(std::memory_order_acquire) == tag; }
+
+private:
+    const std::atomic<u64>* shared_;
+};
+
+}  // namespace carousel::device::cpu

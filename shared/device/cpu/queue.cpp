@@ -1,0 +1,149 @@
+#include "device/cpu/queue.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/errors.hpp"
+#include "device/cpu/status.hpp"
+#include "device/cpu/threads.hpp"
+
+namespace carousel::device::cpu {
+namespace {
+
+constexpr u64 copy_grain = 512 * 1024;  // bytes; below this a second core costs more than it brings
+
+std::shared_ptr<const failure> current_failure() {
+    auto why = std::make_shared<failure>();
+    try {
+        throw;
+    } catch (const error& e) {
+        *why = {e.code(), e.what()};
+    } catch (const std::exception& e) {
+        *why = {exit_code::stage_exception, fmt::format("a task on the CPU queue threw: {}", e.what())};
+    } catch (...) {
+        *why = {exit_code::stage_exception, "a task on the CPU queue threw something that is no std::exception"};
+    }
+    return why;
+}
+
+}  // namespace
+
+queue::queue(std::shared_ptr<pool> threads) : pool_(std::move(threads)) {
+    const signals_blocked quiet;
+    try {
+        worker_ = std::thread([this] { work_loop(); });
+    } catch (const std::system_error& e) {
+        throw device_error(
+            fmt::format("CPU backend: the queue's thread could not be started: {}; raise the limit of processes "
+                        "(ulimit -u)",
+                        e.what()));
+    }
+}
+
+queue::~queue() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    work_.notify_one();
+    worker_.join();
+}
+
+void queue::push(entry&& e) {
+    bool wake = false;
+    {
+        const std::lock_guard lock(mutex_);
+        if (failure_) throw error(failure_->code, failure_->message);
+        if (e.on) e.number = e.on->begin();
+        waiting_.push_back(std::move(e));
+        wake = sleeping_;
+    }
+    if (wake) work_.notify_one();
+}
+
+void queue::submit(std::function<void(pool&)> task) {
+    CAROUSEL_ASSERT(task);
+    push({.task = std::move(task), .on = nullptr});
+}
+
+void queue::record(const std::shared_ptr<fence>& on, std::atomic<u64>* word, u64 tag) {
+    push({.task = {}, .on = on, .word = word, .tag = tag});
+}
+
+void queue::run(entry& e) {
+    if (e.on) {
+        if (failure_) {
+            e.on->fail(e.number, failure_);
+            return;
+        }
+        if (e.word != nullptr) e.word->store(e.tag, std::memory_order_release);
+        e.on->complete(e.number);
+        return;
+    }
+    if (failure_) return;
+    try {
+        e.task(*pool_);
+    } catch (...) {
+        auto why = current_failure();
+        const std::lock_guard lock(mutex_);  // only this thread writes failure_; enqueuers read it under the mutex
+        failure_ = std::move(why);
+    }
+}
+
+void queue::work_loop() {
+    name_this_thread("cpu queue");
+    std::vector<entry> mine;
+    for (;;) {
+        {
+            std::unique_lock lock(mutex_);
+            sleeping_ = true;
+            work_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
+            sleeping_ = false;
+            if (waiting_.empty()) return;  // stopped, and all is done
+            mine.swap(waiting_);
+        }
+        for (entry& e : mine) {
+            run(e);
+            e = {};  // a task's captures go as soon as it is done
+        }
+        mine.clear();
+    }
+}
+
+void queue::drain() {
+    const auto here = std::make_shared<fence>();
+    record(here, nullptr, 0);
+    here->wait();
+}
+
+void queue::copy(void* to, const void* from, u64 bytes) {
+    if (bytes == 0) return;
+    submit([to, from, bytes](pool& threads) {
+        threads.parallel_for(bytes, copy_grain, [&](u64 begin, u64 end, unsigned) {
+            std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin, end - begin);
+        });
+    });
+}
+
+void queue::fill(void* to, u8 value, u64 bytes) {
+    if (bytes == 0) return;
+    submit([to, value, bytes](pool& threads) {
+        threads.parallel_for(bytes, copy_grain, [&](u64 begin, u64 end, unsigned) {
+            std::memset(static_cast<std::byte*>(to) + begin, value, end - begin);
+        });
+    });
+}
+
+void queue::write_status(status_word* at, status_word value) {
+    submit([at, value](pool&) { store_status(at, value); });
+}
+
+void queue::check_status(const status_word* at, status_word expected, u32* torn) {
+    submit([at, expected, torn](pool&) {
+        if (!status_equals(at, expected)) std::atomic_ref<u32>(*torn).fetch_add(1, std::memory_order_relaxed);
+    });
+}
+
+}  // namespace carousel::device::cpu

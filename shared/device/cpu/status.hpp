@@ -1,0 +1,50 @@
+#pragma once
+// The status word's one store and one load of 16 bytes on the CPU. Both detect a torn frame and decide nothing, so where an
+// architecture has no such store, two of 8 bytes do: a mixture of two words matches neither.
+
+#include <bit>
+#include <cstring>
+
+#include "device/backend.hpp"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+namespace carousel::device::cpu {
+
+inline void store_status(status_word* at, status_word value) noexcept {
+#if defined(__SSE2__)
+    _mm_store_si128(reinterpret_cast<__m128i*>(at), std::bit_cast<__m128i>(value));
+    _mm_mfence();  // before the payload's stores that follow WRITING
+#elif defined(__ARM_NEON)
+    asm volatile("dmb ish" ::: "memory");  // READY behind the payload's stores
+    vst1q_u8(reinterpret_cast<u8*>(at), std::bit_cast<uint8x16_t>(value));
+    asm volatile("dmb ish" ::: "memory");
+#else
+    __atomic_store(&at->sequence, &value.sequence, __ATOMIC_SEQ_CST);
+    __atomic_store(&at->epoch, &value.epoch, __ATOMIC_SEQ_CST);
+    __atomic_store(&at->state, &value.state, __ATOMIC_SEQ_CST);
+#endif
+}
+
+[[nodiscard]] inline bool status_equals(const status_word* at, status_word expected) noexcept {
+    status_word found{};
+#if defined(__SSE2__)
+    found = std::bit_cast<status_word>(_mm_load_si128(reinterpret_cast<const __m128i*>(at)));
+    asm volatile("" ::: "memory");
+#elif defined(__ARM_NEON)
+    asm volatile("dmb ish" ::: "memory");  // the check at the end comes behind the payload's loads
+    found = std::bit_cast<status_word>(vld1q_u8(reinterpret_cast<const u8*>(at)));
+    asm volatile("dmb ish" ::: "memory");
+#else
+    __atomic_load(&at->sequence, &found.sequence, __ATOMIC_SEQ_CST);
+    __atomic_load(&at->epoch, &found.epoch, __ATOMIC_SEQ_CST);
+    __atomic_load(&at->state, &found.state, __ATOMIC_SEQ_CST);
+#endif
+    return std::memcmp(&found, &expected, sizeof found) == 0;
+}
+
+}  // namespace carousel::device::cpu

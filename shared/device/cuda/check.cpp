@@ -1,0 +1,97 @@
+#include "device/cuda/check.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "core/errors.hpp"
+#include "core/log.hpp"
+
+namespace carousel::device::cuda {
+namespace {
+
+const char* advice(cudaError_t status) noexcept {
+    switch (static_cast<int>(status)) {
+        case cudaErrorMemoryAllocation:
+            return "use a smaller size or window, or free GPU memory (nvidia-smi shows who holds it)";
+        case cudaErrorInsufficientDriver:
+            return "install a newer NVIDIA driver, or take --device cpu";
+        case cudaErrorNoDevice:
+            return "check nvidia-smi and CUDA_VISIBLE_DEVICES, or take --device cpu";
+        case cudaErrorDevicesUnavailable:
+            return "the GPU is in exclusive or prohibited compute mode, or its MPS server refuses newcomers: check nvidia-smi -q";
+        case cudaErrorNoKernelImageForDevice:
+            return "this build holds no code for this GPU: configure with CMAKE_CUDA_ARCHITECTURES for it, and build again";
+        case cudaErrorInitializationError:
+            return "CUDA can't be used in a child forked from a process that used it: spawn with exec";
+        case cudaErrorInvalidResourceHandle:
+            return "the memory's or event's owner is gone: restart the pipeline";
+        case cudaErrorIllegalAddress:
+        case cudaErrorMisalignedAddress:
+        case cudaErrorInvalidAddressSpace:
+        case cudaErrorInvalidPc:
+        case cudaErrorIllegalInstruction:
+        case cudaErrorHardwareStackError:
+        case cudaErrorAssert:
+        case cudaErrorLaunchFailure:
+            return "a kernel of this stage failed (under MPS: of any stage of this GPU); run the stage with "
+                   "prefix = \"compute-sanitizer\" to find it";
+        case cudaErrorLaunchTimeout:
+            return "a kernel ran longer than this GPU's watchdog allows: use a GPU without a display";
+        case cudaErrorECCUncorrectable:
+            return "the GPU's memory has an uncorrectable error: see nvidia-smi -q -d ECC";
+        case cudaErrorMpsClientTerminated:
+            return "the MPS control daemon ended this process";
+        case cudaErrorSystemNotReady:
+            return "the driver isn't ready (on NVSwitch machines: is the fabric manager running?)";
+        case cudaErrorSystemDriverMismatch:
+            return "driver and user-mode library differ: reboot, or reinstall the driver";
+        default:
+            return "see nvidia-smi and dmesg for the driver's own message";
+    }
+}
+
+std::string message(cudaError_t status, const char* call, std::string_view device) {
+    (void)cudaGetLastError();  // a later check must not find this one again
+    return fmt::format("{}: {} failed: {} ({}): {}; {}", device, call, cudaGetErrorName(status), static_cast<int>(status),
+                       cudaGetErrorString(status), advice(status));
+}
+
+}  // namespace
+
+bool is_fault(cudaError_t status) noexcept {
+    const int code = static_cast<int>(status);
+    switch (code) {
+        case cudaErrorECCUncorrectable:
+        case cudaErrorNvlinkUncorrectable:
+        case cudaErrorMpsClientTerminated:
+        case cudaErrorIllegalAddress:
+        case cudaErrorLaunchTimeout:
+        case cudaErrorContextIsDestroyed:
+            return true;
+        case 226:
+            return true;  // cudaErrorContained, unknown to older toolkits
+        default:
+            return code == cudaErrorAssert || (code >= cudaErrorHardwareStackError && code <= cudaErrorLaunchFailure);
+    }
+}
+
+void fail_setup(cudaError_t status, const char* call, std::string_view device) {
+    if (is_fault(status)) fail_run(status, call, device);
+    throw device_error(message(status, call, device));
+}
+
+void fail_run(cudaError_t status, const char* call, std::string_view device) {
+    throw cuda_error(static_cast<int>(status), message(status, call, device));
+}
+
+void log_failure(cudaError_t status, const char* call) noexcept {
+    (void)cudaGetLastError();
+    if (status == cudaErrorCudartUnloading || is_fault(status)) return;
+    try {
+        log::error("{} failed while cleaning up: {}", call, cudaGetErrorName(status));
+    } catch (...) {  // out of memory while formatting: nothing more can be said
+    }
+}
+
+}  // namespace carousel::device::cuda

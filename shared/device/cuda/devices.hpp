@@ -1,0 +1,51 @@
+#pragma once
+// Which GPUs this process sees, and by which name others know them. Asking makes no context.
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/backend.hpp"
+
+namespace carousel::device::cuda {
+
+struct gpu {
+    int ordinal = 0;   ///< in this process only
+    std::string uuid;  ///< 32 lower-case hex digits
+    std::string name;  ///< "NVIDIA H200"
+    int major = 0, minor = 0;
+    u64 total_bytes = 0;
+    bool unified_addressing = false, integrated = false;
+
+    [[nodiscard]] std::string label() const;  ///< "NVIDIA H200 (cuda:0)"
+    /// Makes this GPU the calling thread's current one; CUDA calls of a thread that never did so would open a context on GPU 0.
+    /// Throws cuda_error.
+    void bind() const;
+    [[nodiscard]] bool try_bind() const noexcept;
+    /// A driver attribute's value, 0 when it isn't known.
+    [[nodiscard]] int attribute(int number) const;
+};
+
+/// Tells the driver to load all kernels when a context is made, unless the environment says otherwise: a lazy load at the first
+/// launch synchronises the context. Call before any other CUDA call.
+void load_modules_eagerly() noexcept;
+
+/// All GPUs that this process sees. Throws device_error with the reason and what to do: no driver, driver too old, no GPU.
+[[nodiscard]] std::vector<gpu> list_gpus();
+
+/// The GPU with id.uuid ("GPU-..." and dashes are taken too; "": the one with id.ordinal). Throws device_error naming those
+/// there.
+[[nodiscard]] gpu find_gpu(const device_id& id);
+
+/// Makes the GPU's primary context (waits sleep instead of spinning) and binds the calling thread. Throws device_error.
+void open_gpu(const gpu& on);
+
+/// Whether `from` can read and write memory of `to`; if not, `why` says so for an error message.
+[[nodiscard]] bool has_peer_access(const gpu& from, const gpu& to, std::string& why);
+
+/// "13.0" from 13000.
+[[nodiscard]] std::string version_text(int version);
+
+}  // namespace carousel::device::cuda

@@ -1,0 +1,32 @@
+#pragma once
+// The few driver API functions that the runtime API has no equal for (virtual memory management). They are looked up through
+// the static runtime: a program that links libcuda itself wouldn't start on a machine without a driver.
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <string_view>
+
+namespace carousel::device::cuda {
+
+struct driver_api {
+    decltype(&::cuDeviceGetAttribute) device_get_attribute = nullptr;
+    decltype(&::cuMemGetAllocationGranularity) granularity = nullptr;
+    decltype(&::cuMemCreate) create = nullptr;
+    decltype(&::cuMemRelease) release = nullptr;
+    decltype(&::cuMemExportToShareableHandle) export_handle = nullptr;
+    decltype(&::cuMemImportFromShareableHandle) import_handle = nullptr;
+    decltype(&::cuMemAddressReserve) reserve = nullptr;
+    decltype(&::cuMemAddressFree) free_address = nullptr;
+    decltype(&::cuMemMap) map = nullptr;
+    decltype(&::cuMemUnmap) unmap = nullptr;
+    decltype(&::cuMemSetAccess) set_access = nullptr;
+};
+
+/// Looks the functions up at the first call. Throws device_error (no driver, or one that lacks a function).
+[[nodiscard]] const driver_api& driver();
+
+/// The two enumerations share their numbers.
+[[nodiscard]] inline cudaError_t as_runtime(CUresult result) noexcept { return static_cast<cudaError_t>(result); }
+
+}  // namespace carousel::device::cuda

@@ -1,0 +1,97 @@
+#include "device/cuda/make_memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "device/cuda/check.hpp"
+#include "device/cuda/driver.hpp"
+#include "device/cuda/memory.hpp"
+#include "device/cuda/vmm.hpp"
+
+namespace carousel::device::cuda {
+namespace {
+
+constexpr u64 ipc_granularity = 2 * 1024 * 1024;  // of cudaMalloc's own pools: whole blocks, so no two handles share one
+
+u64 round_up(u64 bytes, u64 step) noexcept { return (bytes + step - 1) / step * step; }
+
+}  // namespace
+
+memory_maker::memory_maker(const device_id& id) {
+    load_modules_eagerly();
+    on_ = find_gpu(id);
+    open_gpu(on_);
+}
+
+memory_maker::~memory_maker() = default;
+
+void memory_maker::require_free(u64 bytes, const char* kind) const {
+    std::size_t free_bytes = 0, total = 0;
+    CAROUSEL_CUDA_SETUP(on_.label(), cudaMemGetInfo(&free_bytes, &total));
+    if (bytes <= free_bytes) return;
+    throw device_error(
+        fmt::format("{}: too little GPU memory: {:.1f} MiB of {} memory asked for, {:.1f} MiB free of {:.1f} MiB; use a "
+                    "smaller size or window, or free GPU memory (nvidia-smi shows who holds it)",
+                    on_.label(), static_cast<double>(bytes) / 1048576.0, kind, static_cast<double>(free_bytes) / 1048576.0,
+                    static_cast<double>(total) / 1048576.0));
+}
+
+memory_handle memory_maker::make_vmm(u64 bytes) {
+    on_.bind();
+    if (bytes == 0) throw device_error(on_.label() + ": 0 bytes of vmm memory were asked for");
+    if (on_.attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0 ||
+        on_.attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) == 0) {
+        throw device_error(on_.label() + ": this GPU or driver has no VMM memory with POSIX fds; use memory = \"ipc\"");
+    }
+    const driver_api& api = driver();
+    CUmemAllocationProp wish{};
+    wish.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    wish.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    wish.location.id = on_.ordinal;
+    wish.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    std::size_t step = 0;
+    CAROUSEL_CUDA_SETUP(on_.label(), as_runtime(api.granularity(&step, &wish, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)));
+    memory_handle made;
+    made.kind = memory_kind::vmm;
+    made.uuid = on_.uuid;
+    made.bytes = round_up(bytes, step);
+    require_free(made.bytes, "vmm");
+    vmm_handle memory;
+    if (const CUresult result = api.create(&memory.value, made.bytes, &wish, 0); result != CUDA_SUCCESS) {
+        fail_setup(as_runtime(result), fmt::format("cuMemCreate of {} bytes ({})", made.bytes, free_text(on_)).c_str(),
+                   on_.label());
+    }
+    memory.valid = true;
+    {
+        const vmm_range range(on_, memory.value, made.bytes);  // only to clear it: status words start as 0
+        CAROUSEL_CUDA_SETUP(on_.label(), cudaMemset(range.data(), 0, made.bytes));
+        CAROUSEL_CUDA_SETUP(on_.label(), cudaDeviceSynchronize());
+    }
+    CAROUSEL_CUDA_SETUP(on_.label(),
+                        as_runtime(api.export_handle(&made.fd, memory.value, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)));
+    if (::fcntl(made.fd, F_SETFD, FD_CLOEXEC) != 0) log::warning("an fd of GPU memory stays open across exec");
+    return made;
+}
+
+memory_handle memory_maker::make_ipc(u64 bytes) {
+    on_.bind();
+    if (bytes == 0) throw device_error(on_.label() + ": 0 bytes of ipc memory were asked for");
+    memory_handle made;
+    made.kind = memory_kind::ipc;
+    made.uuid = on_.uuid;
+    made.bytes = round_up(bytes, ipc_granularity);
+    require_free(made.bytes, "ipc");
+    auto memory = allocate_device(on_, made.bytes);
+    cudaIpcMemHandle_t raw{};
+    CAROUSEL_CUDA_SETUP(on_.label(), cudaIpcGetMemHandle(&raw, memory->data()));
+    std::memcpy(made.ipc.data(), &raw, sizeof raw);
+    owned_.push_back(std::move(memory));
+    return made;
+}
+
+}  // namespace carousel::device::cuda

@@ -1,0 +1,34 @@
+#pragma once
+// Makes shareable GPU memory: what carousel-alloc does for the keeper. Not for stages, which only map what they are handed.
+
+#include <memory>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "device/cuda/devices.hpp"
+
+namespace carousel::device::cuda {
+
+class memory_maker {
+public:
+    /// Opens the GPU. Throws device_error.
+    explicit memory_maker(const device_id& id);
+    ~memory_maker();
+    memory_maker(const memory_maker&) = delete;
+    memory_maker& operator=(const memory_maker&) = delete;
+
+    /// Zero-filled memory behind a POSIX fd, which belongs to the caller: it is the only thing that keeps the memory. Throws
+    /// device_error: no such fds on this GPU or driver, too little memory (with what was asked and what is free).
+    [[nodiscard]] memory_handle make_vmm(u64 bytes);
+    /// Zero-filled memory behind a cudaIpcMemHandle_t. It lives as long as this object, or longer where it is mapped.
+    [[nodiscard]] memory_handle make_ipc(u64 bytes);
+
+    [[nodiscard]] const gpu& on() const noexcept { return on_; }
+
+private:
+    void require_free(u64 bytes, const char* kind) const;
+    gpu on_;
+    std::vector<std::unique_ptr<mapping>> owned_;
+};
+
+}  // namespace carousel::device::cuda

@@ -1,0 +1,51 @@
+#include "device/cuda/queue.hpp"
+
+#include "core/errors.hpp"
+#include "device/cuda/check.hpp"
+#include "device/cuda/status.hpp"
+
+namespace carousel::device::cuda {
+
+queue::queue(const gpu& on) : on_(on), label_(on.label()) {
+    on_.bind();
+    // Non-blocking: a library's use of the default stream must not order itself against the frames.
+    CAROUSEL_CUDA_SETUP(label_, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+}
+
+queue::~queue() {
+    if (on_.try_bind()) CAROUSEL_CUDA_LOG(cudaStreamDestroy(stream_));
+}
+
+void queue::copy(void* to, const void* from, u64 bytes) {
+    if (bytes == 0) return;
+    on_.bind();
+    CAROUSEL_CUDA_RUN(label_, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+}
+
+void queue::fill(void* to, u8 value, u64 bytes) {
+    if (bytes == 0) return;
+    on_.bind();
+    CAROUSEL_CUDA_RUN(label_, cudaMemsetAsync(to, value, bytes, stream_));
+}
+
+void queue::write_status(status_word* at, status_word value) {
+    on_.bind();
+    CAROUSEL_CUDA_RUN(label_, launch_write_status(stream_, at, value));
+}
+
+void queue::check_status(const status_word* at, status_word expected, u32* torn) {
+    on_.bind();
+    CAROUSEL_CUDA_RUN(label_, launch_check_status(stream_, at, expected, torn));
+}
+
+void queue::drain() {
+    on_.bind();
+    CAROUSEL_CUDA_RUN(label_, cudaStreamSynchronize(stream_));
+}
+
+void queue::submit(std::function<void(cpu::pool&)>) {
+    throw error(exit_code::stage_exception,
+                label_ + ": queue::submit runs tasks on CPU queues; launch kernels on native_stream() here");
+}
+
+}  // namespace carousel::device::cuda

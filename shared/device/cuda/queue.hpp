@@ -1,0 +1,32 @@
+#pragma once
+// A CUDA stream as a queue. Nothing here ever makes the stream wait for another process.
+// The destructor returns at once; what was enqueued runs to its end.
+
+#include <cuda_runtime_api.h>
+
+#include "device/backend.hpp"
+#include "device/cuda/devices.hpp"
+
+namespace carousel::device::cuda {
+
+class queue final : public device::queue {
+public:
+    explicit queue(const gpu& on);
+    ~queue() override;
+
+    [[nodiscard]] device_kind kind() const noexcept override { return device_kind::cuda; }
+    void copy(void* to, const void* from, u64 bytes) override;
+    void fill(void* to, u8 value, u64 bytes) override;
+    void write_status(status_word* at, status_word value) override;
+    void check_status(const status_word* at, status_word expected, u32* torn) override;
+    void drain() override;
+    void submit(std::function<void(cpu::pool&)> task) override;
+    [[nodiscard]] void* native_stream() const noexcept override { return stream_; }
+
+private:
+    const gpu& on_;
+    std::string label_;
+    cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace carousel::device::cuda

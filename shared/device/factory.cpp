@@ -1,0 +1,28 @@
+#include "core/errors.hpp"
+#include "device/backend.hpp"
+#include "device/cpu/context.hpp"
+#if defined(CAROUSEL_WITH_CUDA)
+#include "device/cuda/context.hpp"
+#endif
+
+namespace carousel::device {
+
+bool built_with_cuda() noexcept {
+#if defined(CAROUSEL_WITH_CUDA)
+    return true;
+#else
+    return false;
+#endif
+}
+
+std::unique_ptr<context> open(const device_id& id, unsigned cpu_threads) {
+    if (id.kind == device_kind::cpu) return std::make_unique<cpu::context>(cpu_threads);
+#if defined(CAROUSEL_WITH_CUDA)
+    return cuda::open_context(id);
+#else
+    throw device_error(
+        "device cuda: this Carousel was built without CUDA; take --device cpu, or install nvcc >= 12.0 and build again");
+#endif
+}
+
+}  // namespace carousel::device

@@ -1,0 +1,75 @@
+#include "ring/helper.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+
+namespace carousel::ring {
+
+device::imported_event* helper::event_of(link_ref& link, u32 seat, u32 epoch, u32 slot) noexcept try {
+    for (u32 k = 0; k < shm::max_incarnations; ++k) {
+        shm::incarnation& entry = control_->entry[k];
+        const entry_word w = entry_word::of(load(entry.identity));
+        if (w.state == entry_state::unused || w.epoch != epoch || w.seat != seat) continue;
+        if (load(entry.events_published) == 0) return nullptr;
+        import& known = imports_[k];
+        const u64 identity = u64{epoch} << 12U | seat;
+        if (known.identity != identity) known = {identity, {}, {}};
+        if (known.events.empty()) {
+            known.events.resize(link.slots());
+            known.tried.resize(link.slots());
+        }
+        if (!known.tried[slot]) {
+            known.tried[slot] = true;
+            device::event::handle handle;
+            std::memcpy(handle.data(), control_->event_handle[k][slot], handle.size());
+            known.events[slot] = context_->import_event(static_cast<device::device_kind>(entry.device), handle, &link.block().event_tag[slot]);
+        }
+        return known.events[slot].get();
+    }
+    return nullptr;
+} catch (const std::exception& e) {
+    log::debug("importing an event of seat {}: {}: its owner commits alone", seat, e.what());
+    return nullptr;
+}
+
+u32 helper::help(link_ref& link) noexcept {
+    u32 made = 0;
+    for (u32 k = 0; k < link.slots(); ++k) {
+        const slot_word s = slot_word::of(load(link.block().slot[k]));
+        if (s.state != slot_state::fill || s.job >= shm::max_jobs) continue;
+        const u64 raw = load(control_->job[s.job]);
+        const job_word j = job_word::of(raw);
+        if ((j.version & version_mask) != s.version) continue;
+        if (j.state == job_state::committed) {  // its owner, or another helper, died or rests between commit and READY
+            if (link.mark_ready(k, s.job, j.version)) ++made, link.block().committed.fetch_add(1, std::memory_order_relaxed);
+            continue;
+        }
+        const u32 seat = control_->job_info[s.job].seat;
+        if (seat >= shm::max_seats) continue;
+        const shm::stage_block& owner = control_->stage[std::min(control_->seat[seat].stage, shm::max_stages - 1)];
+        if ((owner.flags & shm::stage_flag::owner_commits) != 0) continue;
+#ifndef CAROUSEL_BUG_HELP_OPEN
+        if (j.state != job_state::submitted) continue;
+#else
+        if (j.state != job_state::submitted && j.state != job_state::open) continue;  // seeded bug: an unrecorded event reads complete
+#endif
+        device::imported_event* event = event_of(link, seat, j.epoch, k);
+#ifndef CAROUSEL_BUG_HELP_OPEN
+        if (event == nullptr || !event->done(event_tag(s.job, j.version, j.epoch))) continue;
+#else
+        if (event == nullptr) continue;
+#endif
+        if (!cas(control_->job[s.job], raw, j.with(job_state::committed).pack())) continue;
+        link.block().header[k].committed_ns.store(now_ns(), std::memory_order_relaxed);
+        if (link.mark_ready(k, s.job, j.version)) link.block().committed.fetch_add(1, std::memory_order_relaxed);
+        ++made;
+        ++commits_;
+    }
+    if (made > 0) link.ring();
+    return made;
+}
+
+}  // namespace carousel::ring

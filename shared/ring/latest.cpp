@@ -1,0 +1,88 @@
+#include "ring/latest.hpp"
+
+#include "core/clock.hpp"
+
+namespace carousel::ring {
+
+latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry) noexcept : control_(&c), link_(c, link) {
+    for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
+        shm::word& at = link_.block().group_state[g];
+        const u64 raw = load(at);
+        const group_word w = group_word::of(raw);
+        if (w.state != group_state::absent) continue;
+        const u64 joined = group_word{entry & 0xFFFFU, w.joins + 1, group_state::latest}.pack();
+        if (cas(at, raw, joined)) {
+            group_ = g;
+            mine_ = joined;
+            link_.block().skipped[g].store(0, std::memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+latest_reader::~latest_reader() {
+    if (!joined()) return;
+    if (held_) (void)release();
+    const group_word w = group_word::of(mine_);
+    cas(link_.block().group_state[group_], mine_, group_word{0, w.joins, group_state::absent}.pack());
+}
+
+slot_ref latest_reader::acquire() noexcept {
+    if (!joined() || held_) return {};
+    for (;;) {
+        slot_ref best;
+        for (u32 k = 0; k < link_.slots(); ++k) {
+            const slot_word w = slot_word::of(load(link_.block().slot[k]));
+            if (w.state != slot_state::ready) continue;
+            const u64 sequence = link_.block().header[k].sequence.load(std::memory_order_relaxed);
+            if (sequence < next_ || (best && sequence <= best.sequence)) continue;
+            u64 raw = 0;
+            const slot_ref s{k, w, sequence};
+            if (link_.lease(s, group_, raw).state == lease_state::wait) best = s;
+        }
+        if (!best) return {};
+        u64 raw = 0;
+        const lease_word w = link_.lease(best, group_, raw);
+        if (w.state != lease_state::wait) continue;
+        // Before the CAS: whoever sees the lease sees when it began, or an earlier time of ours (which can only revoke too early).
+        link_.block().lease_since_ns[group_].store(now_ns(), std::memory_order_release);
+        lease_ = lease_word{best.word.generation, 0, static_cast<u32>(best.sequence & version_mask), 0, lease_state::leased}.pack();
+        if (!cas(link_.block().group[best.index][group_], raw, lease_)) continue;
+        held_ = best;
+        next_ = best.sequence + 1;
+        return best;
+    }
+}
+
+bool latest_reader::release() noexcept {
+    if (!held_) return false;
+    const lease_word w = lease_word::of(lease_);
+    const bool whole = cas(link_.block().group[held_.index][group_], lease_,
+                           lease_word{w.generation, w.job, w.version, 0, lease_state::done}.pack());
+    held_ = {};
+    if (whole) link_.sweep();
+    return whole;
+}
+
+bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept {
+    link_ref l(c, link);
+    bool any = false;
+    for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
+        for (u32 k = 0; k < l.slots(); ++k) {
+            shm::word& at = l.block().group[k][g];
+            const u64 raw = load(at);
+            const lease_word w = lease_word::of(raw);
+            if (w.state != lease_state::leased) continue;
+            const u64 since = l.block().lease_since_ns[g].load(std::memory_order_acquire);
+            if (now < since + c.latest_lease_ns) continue;
+            if (cas(at, raw, lease_word{w.generation, 0, 0, 0, lease_state::skipped}.pack())) {
+                l.block().skipped[g].fetch_add(1, std::memory_order_relaxed);
+                any = true;
+            }
+        }
+    }
+    if (any) l.sweep();
+    return any;
+}
+
+}  // namespace carousel::ring

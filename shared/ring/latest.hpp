@@ -1,0 +1,44 @@
+#pragma once
+// A member of a `latest` group: a viewer, or a display that may skip frames. It joins and leaves at any time, leases only the
+// newest READY frame, newer than its last, and never holds a producer up: its lease is revocable after latest_lease_ms.
+//
+// Sync point: lease by CAS on the group word. sweep() closes that word before it frees the slot, so a lease either pins the slot
+// or fails. After a revocation (LEASED -> SKIPPED by anyone) the member's own LEASED -> DONE fails: what it read is discarded.
+// Crash: a dead member's lease is revoked like a slow one's; its place in the group is freed by the supervisor.
+
+#include "ring/link.hpp"
+
+namespace carousel::ring {
+
+class latest_reader {
+public:
+    /// Joins `link` as incarnation `entry` (shm::max_incarnations or more: a tap without one). Check joined().
+    latest_reader(shm::control_block& c, u32 link, u32 entry) noexcept;
+    ~latest_reader();
+    latest_reader(const latest_reader&) = delete;
+    latest_reader& operator=(const latest_reader&) = delete;
+    /// False: all places of the link's latest groups are taken.
+    [[nodiscard]] bool joined() const noexcept { return group_ != shm::none; }
+    [[nodiscard]] u32 group() const noexcept { return group_; }
+
+    /// Leases the newest frame that is newer than the last one. Empty: none.
+    [[nodiscard]] slot_ref acquire() noexcept;
+    /// True: the frame was whole all the time. False: the lease was revoked meanwhile, discard what was read.
+    [[nodiscard]] bool release() noexcept;
+    [[nodiscard]] link_ref& link() noexcept { return link_; }
+
+private:
+    shm::control_block* control_;
+    link_ref link_;
+    u32 group_ = shm::none;
+    u64 mine_ = 0;     ///< our group word
+    slot_ref held_;
+    u64 lease_ = 0;
+    u64 next_ = 0;     ///< only sequences from here on
+};
+
+/// Revokes leases of latest members that are older than latest_lease_ns. By anyone; the supervisor and idle producers do.
+/// True when any was revoked.
+bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept;
+
+}  // namespace carousel::ring

@@ -1,0 +1,136 @@
+#include "ring/link.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/errors.hpp"
+#include "shm/doorbell.hpp"
+
+namespace carousel::ring {
+
+// Counts are read once and clamped: a broken process may write nonsense into the block while we run.
+link_ref::link_ref(shm::control_block& c, u32 index) noexcept
+    : control_(&c),
+      link_(&c.link[std::min(index, shm::max_links - 1)]),
+      index_(index),
+      slots_(std::min(link_->slots, shm::max_slots)),
+      window_(std::clamp(link_->window, 1U, shm::max_window)),
+      blocking_(std::min(link_->blocking, shm::max_blocking)) {
+    CAROUSEL_ASSERT(index < shm::max_links);
+    static_assert(shm::max_stages <= 32);
+    for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) {
+        const shm::stage_block& s = c.stage[k];
+        bool here = s.output_link == index;
+        for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) here |= s.input_link[i] == index;
+        if (here) bells_ |= 1U << k;
+    }
+}
+
+void link_ref::read_ready(ready_map& out) const noexcept {
+    out.tail = tail();
+    out.window = window_;
+    for (u32 k = 0; k < window_; ++k) out.at[k].index = shm::none;
+    for (u32 k = 0; k < slots_; ++k) {
+        const slot_word w = slot_word::of(load(link_->slot[k]));
+        if (w.state != slot_state::ready) continue;
+        // The header belongs to this generation as long as the word has not changed; whoever leases the slot proves that by its
+        // CAS on the group word, which a free would have changed.
+        const u64 sequence = link_->header[k].sequence.load(std::memory_order_relaxed);
+        if (sequence < out.tail || sequence - out.tail >= window_) continue;
+        out.at[sequence - out.tail] = {k, w, sequence};
+    }
+}
+
+lease_word link_ref::lease(const slot_ref& slot, u32 group, u64& raw) const noexcept {
+    raw = load(link_->group[slot.index][group]);
+    return lease_word::of(raw).seen_at(slot.word.generation);
+}
+
+bool link_ref::has_free_slot() const noexcept {
+    for (u32 k = 0; k < slots_; ++k)
+        if (slot_word::of(load(link_->slot[k])).state == slot_state::free) return true;
+    return false;
+}
+
+slot_ref link_ref::claim(u32 job, u64 version) noexcept {
+    for (u32 k = 0; k < slots_; ++k) {
+        const u64 raw = load(link_->slot[k]);
+        const slot_word w = slot_word::of(raw);
+        if (w.state != slot_state::free) continue;
+        const slot_word filled{w.generation, job, static_cast<u32>(version & version_mask), slot_state::fill};
+        if (cas(link_->slot[k], raw, filled.pack())) return {k, filled, 0};
+    }
+    return {};
+}
+
+bool link_ref::mark_ready(u32 slot, u32 job, u64 version) noexcept {
+    if (slot >= slots_) return false;
+    const u64 raw = load(link_->slot[slot]);
+    const slot_word w = slot_word::of(raw);
+    if (w.state != slot_state::fill || !w.tagged(job, version)) return false;
+    return cas(link_->slot[slot], raw, w.with(slot_state::ready).pack());
+}
+
+// A closed group (its optional stage has failed for good) is passed by: WAIT -> SKIPPED, by whoever looks.
+bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
+    for (u32 g = 0; g < blocking_; ++g) {
+        u64 raw = 0;
+        const lease_word w = lease(slot, g, raw);
+        if (w.state == lease_state::done || w.state == lease_state::skipped) continue;
+        if (w.state != lease_state::wait || group_word::of(load(link_->group_state[g])).state != group_state::closed) return false;
+        if (!cas(link_->group[slot.index][g], raw, lease_word{slot.word.generation, 0, 0, 0, lease_state::skipped}.pack())) return false;
+        link_->skipped[g].fetch_add(1, std::memory_order_relaxed);
+    }
+    return true;
+}
+
+// Every latest column is closed, a member or not: a viewer that joins in this moment finds SKIPPED, or has its lease already.
+bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
+    for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
+        shm::word& at = link_->group[slot][g];
+        const u64 raw = load(at);
+        const lease_word w = lease_word::of(raw).seen_at(generation);
+        if (w.state == lease_state::leased) return false;  // pins the slot until released or revoked
+        if (w.state != lease_state::wait) continue;
+        if (!cas(at, raw, lease_word{generation, 0, 0, 0, lease_state::skipped}.pack())) return false;
+        if (group_word::of(load(link_->group_state[g])).state == group_state::latest)
+            link_->skipped[g].fetch_add(1, std::memory_order_relaxed);
+    }
+    return true;
+}
+
+bool link_ref::sweep() noexcept {
+    bool changed = false;
+    ready_map ready;
+    read_ready(ready);
+    u64 t = ready.tail;
+    for (u32 k = 0; k < window_; ++k) {  // (a) before (c): a death between them would lose the tail
+        const slot_ref& s = ready.at[k];
+        if (!s || !done_in_all_groups(s)) break;
+        if (!cas(link_->tail, t, t + 1)) break;
+#ifndef CAROUSEL_BUG_TAIL_TWICE
+        ++t;
+#else
+        t = load(link_->tail);
+        if (cas(link_->tail, t, t + 1)) ++t;  // seeded bug: passes over a frame that nobody has read
+#endif
+        changed = true;
+    }
+    t = tail();
+    for (u32 k = 0; k < slots_; ++k) {
+        const u64 raw = load(link_->slot[k]);
+        const slot_word w = slot_word::of(raw);
+        if (w.state != slot_state::ready) continue;
+        if (link_->header[k].sequence.load(std::memory_order_relaxed) >= t) continue;
+        if (!close_latest(k, w.generation)) continue;   // (b) before (c)
+        changed |= cas(link_->slot[k], raw, w.freed().pack());
+    }
+    if (changed) ring();
+    return changed;
+}
+
+void link_ref::ring() noexcept {
+    for (u32 left = bells_; left != 0; left &= left - 1) shm::ring(control_->stage[std::countr_zero(left)].doorbell);
+}
+
+}  // namespace carousel::ring

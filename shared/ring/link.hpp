@@ -1,0 +1,67 @@
+#pragma once
+// One ring, as any process of the run sees it: looking for frames, and the changes that anyone may make (marking a committed
+// frame READY, moving the tail, freeing slots). A view: owns nothing.
+//
+// Sync points (words.hpp gives the orders):
+//   FILL -> READY       after J has been read as COMMITTED(v): acquire on J, release on S; a reader of READY sees the header.
+//   tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking groups. T only grows, by one, by CAS.
+//   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED): a latest member leases by CAS
+//                       on that very word, so it either got the lease before the close (the slot stays) or fails.
+// Crash: each step is one CAS on a stable condition, so a process that dies between two of them leaves work that the next one
+// who looks completes.
+
+#include "ring/words.hpp"
+
+namespace carousel::ring {
+
+/// A slot as it was read: the word and what it held.
+struct slot_ref {
+    u32 index = shm::none;
+    slot_word word{};
+    u64 sequence = 0;
+    [[nodiscard]] explicit operator bool() const noexcept { return index != shm::none; }
+};
+
+/// The frames of one link that are READY, by distance from the tail. Filled in one pass over the slots.
+struct ready_map {
+    u64 tail = 0;
+    u32 window = 0;
+    slot_ref at[shm::max_window];
+};
+
+class link_ref {
+public:
+    link_ref(shm::control_block& c, u32 index) noexcept;
+
+    [[nodiscard]] shm::link_block& block() const noexcept { return *link_; }
+    [[nodiscard]] u32 index() const noexcept { return index_; }
+    [[nodiscard]] u64 tail() const noexcept { return load(link_->tail); }
+    [[nodiscard]] u32 window() const noexcept { return window_; }
+    [[nodiscard]] u32 slots() const noexcept { return slots_; }
+
+    /// READY frames in [tail, tail + window).
+    void read_ready(ready_map& out) const noexcept;
+    /// The group's word for a slot, as it means for the slot's generation; `raw` gets the exact word for a CAS.
+    [[nodiscard]] lease_word lease(const slot_ref& slot, u32 group, u64& raw) const noexcept;
+    [[nodiscard]] bool has_free_slot() const noexcept;
+    /// FREE -> FILL for the job. Empty when none is free.
+    [[nodiscard]] slot_ref claim(u32 job, u64 version) noexcept;
+
+    /// FILL -> READY of the job's slot; true when this call did it. Only after J read COMMITTED(version).
+    bool mark_ready(u32 slot, u32 job, u64 version) noexcept;
+    /// Step 7: moves the tail, then frees what lies below. True when anything changed (and rings then).
+    bool sweep() noexcept;
+    /// Rings every stage at this link.
+    void ring() noexcept;
+
+private:
+    [[nodiscard]] bool done_in_all_groups(const slot_ref& slot) noexcept;
+    bool close_latest(u32 slot, u32 generation) noexcept;
+
+    shm::control_block* control_;
+    shm::link_block* link_;
+    u32 index_, slots_, window_, blocking_;
+    u32 bells_ = 0;  ///< stages at this link, one bit each
+};
+
+}  // namespace carousel::ring

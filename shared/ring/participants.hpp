@@ -1,0 +1,38 @@
+#pragma once
+// Seats and those who sit on them. The supervisor raises a seat's epoch and prepares an entry; the process that it starts claims
+// the entry by CAS before it touches a device. Every step is one CAS, so a supervisor that dies between two of them leaves no
+// worker that a later supervisor doesn't know of: an unclaimed entry can be withdrawn, and a withdrawn one can't be claimed.
+
+#include "ring/words.hpp"
+
+namespace carousel::ring {
+
+struct incarnation_id {
+    u32 seat = shm::none, entry = shm::none, epoch = 0;
+    [[nodiscard]] explicit operator bool() const noexcept { return entry != shm::none; }
+};
+
+// ---- supervisor
+/// Raises the seat's epoch and names a fresh STARTING entry for it. Empty when no entry is free (all are unfenced).
+/// Hand the new epoch the seat's IDLE job words by recovery::revoke (which also serves the very first start).
+[[nodiscard]] incarnation_id appoint(shm::control_block& c, u32 seat) noexcept;
+/// Takes back an entry that nobody has claimed. False: somebody has.
+bool withdraw(shm::control_block& c, u32 entry) noexcept;
+/// Marks an entry DOOMED (its words are being aborted) or FENCED (its process is gone, device work included).
+void doom(shm::control_block& c, u32 entry) noexcept;
+void mark_fenced(shm::control_block& c, u32 entry) noexcept;
+/// FENCED and no job word bears its epoch: may be used again.
+[[nodiscard]] bool reusable(const shm::control_block& c, u32 entry) noexcept;
+
+// ---- the incarnation itself
+enum class claim_result : u8 { ok, withdrawn };
+[[nodiscard]] claim_result claim(shm::control_block& c, const incarnation_id& who) noexcept;
+/// STARTING -> LIVE, once the event handles are published.
+bool go_live(shm::control_block& c, const incarnation_id& who) noexcept;
+
+/// Exit notes: what a dying process could still say. 0: nothing. Bit 32: it is a note; bit 33: somebody else sent the signal.
+[[nodiscard]] constexpr u64 note_exit(int code) { return u64{1} << 32U | static_cast<u64>(static_cast<u32>(code) & 0xFFU); }
+[[nodiscard]] constexpr u64 note_signal_from_outside(int signal) { return u64{3} << 32U | static_cast<u64>(signal) << 8U; }
+[[nodiscard]] constexpr u64 note_signal(int signal) { return u64{1} << 32U | static_cast<u64>(signal) << 8U; }
+
+}  // namespace carousel::ring

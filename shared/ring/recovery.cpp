@@ -1,0 +1,272 @@
+#include "ring/recovery.hpp"
+
+#include <algorithm>
+
+#include "ring/link.hpp"
+#include "shm/doorbell.hpp"
+
+namespace carousel::ring {
+namespace {
+
+struct job_range {
+    u32 first, last;
+};
+job_range jobs_of(const shm::control_block& c, u32 seat) noexcept {
+    const shm::seat_block& s = c.seat[std::min(seat, shm::max_seats - 1)];
+    const u32 first = std::min(s.first_job, shm::max_jobs);
+    return {first, std::min(first + s.jobs, shm::max_jobs)};
+}
+
+const shm::stage_block& stage_of(const shm::control_block& c, u32 seat) noexcept {
+    return c.stage[std::min(c.seat[std::min(seat, shm::max_seats - 1)].stage, shm::max_stages - 1)];
+}
+
+/// Calls fn(word, exact value, is_number) for every lease word that the job (index, version) has tagged.
+template <typename F>
+void for_each_lease(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn) {
+    const shm::stage_block& s = stage_of(c, seat);
+    if (s.source != shm::none) {
+        shm::source_block& q = c.source[std::min(s.source, shm::max_sources - 1)];
+        for (shm::word& at : q.number) {
+            const u64 raw = load(at);
+            if (lease_word::of(raw).tagged(job, version)) fn(at, raw, true);
+        }
+    }
+    for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i) {
+        if (s.input_group[i] >= shm::max_groups || s.input_link[i] >= shm::max_links) continue;
+        shm::link_block& l = c.link[s.input_link[i]];
+        for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k) {
+            shm::word& at = l.group[k][s.input_group[i]];
+            const u64 raw = load(at);
+            if (lease_word::of(raw).tagged(job, version)) fn(at, raw, false);
+        }
+    }
+}
+
+/// Calls fn(word, exact value, slot word, slot index) for every output slot that the job has tagged (FILL or QUARANTINED).
+template <typename F>
+void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn) {
+    const shm::stage_block& s = stage_of(c, seat);
+    if (s.output_link >= shm::max_links) return;
+    shm::link_block& l = c.link[s.output_link];
+    for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k) {
+        const u64 raw = load(l.slot[k]);
+        const slot_word w = slot_word::of(raw);
+        if ((w.state == slot_state::fill || w.state == slot_state::quarantined) && w.tagged(job, version)) fn(l.slot[k], raw, w, k);
+    }
+}
+
+// Step 6 of a dead owner: its work is complete and committed, only the bookkeeping is missing.
+void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw, u32 heir) noexcept {
+    const job_word j = job_word::of(raw);
+    const shm::stage_block& s = stage_of(c, seat);
+    for_each_slot(c, seat, job, j.version, [&](shm::word& at, u64 exact, slot_word w, u32) {
+        if (w.state == slot_state::fill && cas(at, exact, w.with(slot_state::ready).pack()))
+            c.link[s.output_link].committed.fetch_add(1, std::memory_order_relaxed);
+    });
+    for_each_lease(c, seat, job, j.version, [](shm::word& at, u64 exact, bool number) {
+        const lease_word w = lease_word::of(exact);
+        const lease_word next = number ? lease_word{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0, lease_state::wait}
+                                       : lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done};
+        cas(at, exact, next.pack());
+    });
+    cas(c.job[job], raw, job_word{j.version + 1, heir, job_state::idle}.pack());
+}
+
+}  // namespace
+
+job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
+    job_census out;
+    const job_range r = jobs_of(c, seat);
+    for (u32 j = r.first; j < r.last; ++j) {
+        const job_word w = job_word::of(load(c.job[j]));
+        if (w.epoch != epoch || static_cast<u8>(w.state) > 4) continue;
+        ++out.by_state[static_cast<u8>(w.state)];
+        if (w.state == job_state::open || w.state == job_state::submitted || w.state == job_state::aborted) ++out.in_flight;
+    }
+    return out;
+}
+
+bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
+    const u32 heir = seat_word::of(load(c.seat[seat].current)).epoch;
+    const job_range r = jobs_of(c, seat);
+    bool clean = true;
+    for (u32 j = r.first; j < r.last; ++j) {
+        for (;;) {  // until the word bears another epoch or is ABORTED: its owner may still be moving it
+            const u64 raw = load(c.job[j]);
+            const job_word w = job_word::of(raw);
+            if (w.epoch != dead_epoch || w.state == job_state::aborted) break;
+            if (w.state == job_state::idle) {
+                cas(c.job[j], raw, job_word{w.version, heir, job_state::idle}.pack());
+            } else if (w.state == job_state::committed) {
+                finish_committed(c, seat, j, raw, heir);
+            } else if (w.state == job_state::open || w.state == job_state::submitted) {
+#ifndef CAROUSEL_BUG_NO_ABORT
+                cas(c.job[j], raw, w.with(job_state::aborted).pack());
+#else
+                // Seeded bug: throws the frame back without taking the dead one's right to commit it.
+                for_each_lease(c, seat, j, w.version, [](shm::word& at, u64 exact, bool) {
+                    const lease_word l = lease_word::of(exact);
+                    cas(at, exact, lease_word{l.generation, 0, 0, 0, lease_state::wait}.pack());
+                });
+                clean = false;
+                break;
+#endif
+            } else {
+                clean = false;  // a state that doesn't exist: somebody has written over the block
+                break;
+            }
+        }
+    }
+    // A dead incarnation's own step 6 may have made a new IDLE word behind us: look again.
+    for (u32 j = r.first; j < r.last; ++j) {
+        const job_word w = job_word::of(load(c.job[j]));
+        if (w.epoch == dead_epoch && w.state != job_state::aborted) clean = false;
+    }
+    return clean;
+}
+
+bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_flight) noexcept {
+    const job_range r = jobs_of(c, seat);
+    bool nothing = true;
+    for (u32 j = r.first; j < r.last; ++j) {
+        const job_word w = job_word::of(load(c.job[j]));
+        if (w.epoch != dead_epoch || w.state != job_state::aborted) continue;
+        for_each_lease(c, seat, j, w.version, [&](shm::word& at, u64 exact, bool) {
+            const lease_word l = lease_word::of(exact);
+            u32 attempts = l.attempts;
+            if (why == blame::own && in_flight <= 1) attempts = (attempts & 8U) | std::min(l.failures() + 1, max_failures);
+            if (why == blame::own && in_flight > 1) attempts |= 8U;
+            nothing = false;
+#ifndef CAROUSEL_BUG_LOSE_LEASE
+            cas(at, exact, lease_word{l.generation, 0, 0, attempts, lease_state::wait}.pack());
+#else
+            cas(at, exact, lease_word{l.generation, 0, 0, attempts, lease_state::done}.pack());  // seeded bug: drops the frame
+#endif
+        });
+        for_each_slot(c, seat, j, w.version, [&](shm::word& at, u64 exact, slot_word s, u32) {
+            if (s.state != slot_state::fill) return;
+            nothing = false;
+#ifndef CAROUSEL_BUG_FREE_BEFORE_FENCE
+            cas(at, exact, s.with(slot_state::quarantined).pack());
+#else
+            cas(at, exact, s.freed().pack());  // seeded bug: a zombie may still write into it
+#endif
+        });
+    }
+    ring_neighbours(c, seat);
+    return nothing;
+}
+
+bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
+    const u32 heir = seat_word::of(load(c.seat[seat].current)).epoch;
+    const job_range r = jobs_of(c, seat);
+    for (u32 j = r.first; j < r.last; ++j) {
+        const u64 raw = load(c.job[j]);
+        const job_word w = job_word::of(raw);
+        if (w.epoch != dead_epoch || w.state != job_state::aborted) continue;
+        bool tagged = false;
+        for_each_slot(c, seat, j, w.version, [&](shm::word& at, u64 exact, slot_word s, u32) {
+            if (s.state == slot_state::fill || !cas(at, exact, s.freed().pack())) tagged = true;
+        });
+        for_each_lease(c, seat, j, w.version, [&](shm::word&, u64, bool) { tagged = true; });
+        if (!tagged) cas(c.job[j], raw, job_word{w.version + 1, heir, job_state::idle}.pack());
+    }
+    ring_neighbours(c, seat);
+    for (u32 j = r.first; j < r.last; ++j)
+        if (job_word::of(load(c.job[j])).epoch == dead_epoch) return false;
+    return true;
+}
+
+void ring_neighbours(shm::control_block& c, u32 seat) noexcept {
+    const shm::stage_block& s = stage_of(c, seat);
+    for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
+        if (s.input_link[i] < shm::max_links) link_ref(c, s.input_link[i]).ring();
+    if (s.output_link < shm::max_links) link_ref(c, s.output_link).ring();
+}
+
+void close_group(shm::control_block& c, u32 link, u32 group) noexcept {
+    link_ref l(c, link);
+    shm::word& at = l.block().group_state[group];
+    const u64 raw = load(at);
+    group_word w = group_word::of(raw);
+    if (w.state != group_state::closed) {
+        w.state = group_state::closed;
+        cas(at, raw, w.pack());
+    }
+    l.sweep();
+    l.ring();
+}
+
+void dismiss_latest(shm::control_block& c, u32 entry) noexcept {
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {
+        for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
+            shm::word& at = c.link[k].group_state[g];
+            const u64 raw = load(at);
+            const group_word w = group_word::of(raw);
+            if (w.state != group_state::latest || w.entry != entry) continue;
+            cas(at, raw, group_word{0, w.joins, group_state::absent}.pack());
+            for (u32 s = 0; s < std::min(c.link[k].slots, shm::max_slots); ++s) {
+                const u64 held = load(c.link[k].group[s][g]);
+                const lease_word l = lease_word::of(held);
+                if (l.state == lease_state::leased)
+                    cas(c.link[k].group[s][g], held, lease_word{l.generation, 0, 0, 0, lease_state::skipped}.pack());
+            }
+            link_ref(c, k).sweep();
+        }
+    }
+}
+
+void begin_stop(shm::control_block& c) noexcept {
+    // Once a run: the sources' acknowledgements count for one STOPPING only. An END that was given (--frames) is taken back the
+    // same way; no source leases beyond it, so the END that is found is not above it.
+    if (!cas(c.stop_asked, 0, 1)) return;
+    for (u64 now = load(c.end); now != end_stopping; now = load(c.end))
+        if (cas(c.end, now, end_stopping)) break;
+    for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
+}
+
+bool try_finish_stop(shm::control_block& c) noexcept {
+    const u64 now = load(c.end);
+    if (now == end_unknown) return false;
+    if (now != end_stopping) return true;
+    u64 highest = c.first_sequence;  // first number that nobody has leased
+    for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
+        const shm::source_block& q = c.source[k];
+        const shm::stage_block& s = c.stage[std::min(q.stage, shm::max_stages - 1)];
+        for (u32 i = s.first_seat; i < std::min(s.first_seat + s.seats, shm::max_seats); ++i) {
+            const seat_word seat = seat_word::of(load(c.seat[i].current));
+            // A predecessor that is doomed but not revoked yet has not been asked, and may still lease: its words must go first.
+            const job_range r = jobs_of(c, i);
+            for (u32 j = r.first; j < r.last; ++j) {
+                const job_word w = job_word::of(load(c.job[j]));
+                if (w.epoch != seat.epoch && w.state != job_state::aborted) return false;
+            }
+            if (seat.entry >= shm::max_incarnations) continue;
+            const shm::incarnation& e = c.entry[seat.entry];
+            const entry_word w = entry_word::of(load(e.identity));
+            if (w.state == entry_state::live && load(e.end_acknowledged) == 0) return false;
+        }
+        const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
+        const u64 t = load(c.link[std::min(q.link, shm::max_links - 1)].tail);
+        highest = std::max(highest, t);
+        for (u64 number = t; number < t + n; ++number) {
+            const lease_word w = lease_word::of(load(q.number[number % n]));
+            const bool begun = w.generation != (number / n & generation_mask) || w.state == lease_state::leased;
+            if (begun) highest = std::max(highest, number + 1);
+        }
+    }
+    if (!cas(c.end, end_stopping, highest)) return false;
+    for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
+    return true;
+}
+
+bool all_delivered(const shm::control_block& c) noexcept {
+    const u64 end = load(c.end);
+    if (end == end_unknown || end == end_stopping) return false;
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k)
+        if (load(c.link[k].tail) < end) return false;
+    return true;
+}
+
+}  // namespace carousel::ring

@@ -1,0 +1,148 @@
+#include "ring/topology.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/errors.hpp"
+
+namespace carousel::ring {
+namespace {
+
+template <std::size_t N>
+void set_name(char (&to)[N], const std::string& name) {
+    std::memset(to, 0, N);
+    name.copy(to, N - 1);
+}
+
+void require(bool holds, const std::string& message) {
+    if (!holds) throw config_error(message);
+}
+
+u32 frames_under_way(const stage_plan& s) { return s.in_flight * s.instances; }
+
+void write_link(shm::control_block& c, const plan& p, u32 stage) {
+    const stage_plan& s = p.stages[stage];
+    const u32 index = c.links++;
+    shm::link_block& l = c.link[index];
+    c.stage[stage].output_link = index;
+    set_name(l.name, s.name);
+    l.stage = stage;
+    l.window = derived_window(p, stage);
+    l.slots = derived_slots(p, stage);
+    l.slot_bytes = s.slot_bytes;
+    require(l.window <= shm::max_window && l.slots <= shm::max_slots,
+            fmt::format("link {}: window {} with {} buffers is more than the ring's {} and {}: lower in_flight, instances or window", s.name,
+                        l.window, l.slots, shm::max_window, shm::max_slots));
+    l.tail.store(p.first_sequence, std::memory_order_relaxed);
+    for (u32 k = 0; k < l.slots; ++k) l.slot[k].store(slot_word{1, 0, 0, slot_state::free}.pack(), std::memory_order_relaxed);
+}
+
+// A source's numbers: the word of index i begins at the lap of the first number >= first_sequence that falls on it.
+void write_source(shm::control_block& c, const plan& p, u32 stage) {
+    const u32 index = c.sources++;
+    c.stage[stage].source = index;
+    shm::source_block& q = c.source[index];
+    q.stage = stage;
+    q.link = c.stage[stage].output_link;
+    const u64 n = c.link[q.link].window;
+    for (u64 i = 0; i < n; ++i) {
+        const u64 first = p.first_sequence + (i + n - p.first_sequence % n) % n;
+        const lease_word w{static_cast<u32>(first / n & generation_mask), 0, 0, 0, lease_state::wait};
+        q.number[i].store(w.pack(), std::memory_order_relaxed);
+    }
+}
+
+void write_seats(shm::control_block& c, const plan& p, u32 stage) {
+    const stage_plan& s = p.stages[stage];
+    shm::stage_block& b = c.stage[stage];
+    b.first_seat = c.seats;
+    b.seats = s.instances;
+    require(c.seats + s.instances <= shm::max_seats, fmt::format("more than {} stage instances in one pipeline", shm::max_seats));
+    for (u32 i = 0; i < s.instances; ++i) {
+        const u32 seat = c.seats++;
+        shm::seat_block& sb = c.seat[seat];
+        sb.stage = stage;
+        sb.instance = i;
+        sb.first_job = c.jobs;
+        sb.jobs = s.in_flight * 2;  // a successor works while its predecessor's words wait for the fence
+        require(c.jobs + sb.jobs <= shm::max_jobs,
+                fmt::format("more than {} job words (2 x in_flight of every instance): lower in_flight or instances", shm::max_jobs));
+        for (u32 j = 0; j < sb.jobs; ++j) {
+            c.job_info[c.jobs + j].seat = seat;
+            c.job[c.jobs + j].store(job_word{1, 0, job_state::idle}.pack(), std::memory_order_relaxed);
+        }
+        c.jobs += sb.jobs;
+        sb.current.store(seat_word{0, shm::none}.pack(), std::memory_order_relaxed);
+    }
+}
+
+void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
+    const stage_plan& s = p.stages[stage];
+    shm::stage_block& b = c.stage[stage];
+    require(s.inputs.size() <= shm::max_inputs, fmt::format("stage {}: more than {} inputs", s.name, shm::max_inputs));
+    b.inputs = static_cast<u32>(s.inputs.size());
+    for (u32 i = 0; i < b.inputs; ++i) {
+        const u32 link = c.stage[s.inputs[i]].output_link;
+        CAROUSEL_ASSERT(link != shm::none);
+        shm::link_block& l = c.link[link];
+        b.input_link[i] = link;
+        b.input_group[i] = shm::none;  // a latest member joins when it starts
+        if (s.latest) continue;
+        require(l.blocking < shm::max_blocking, fmt::format("link {}: more than {} consuming stages", l.name, shm::max_blocking));
+        const u32 group = l.blocking++;
+        l.group_stage[group] = stage;
+        l.group_state[group].store(group_word{0, 0, group_state::blocking}.pack(), std::memory_order_relaxed);
+        b.input_group[i] = group;
+    }
+}
+
+}  // namespace
+
+u32 derived_window(const plan& p, u32 stage) {
+    const stage_plan& s = p.stages[stage];
+    if (s.window != 0) return s.window;
+    u32 largest = 0;
+    for (const stage_plan& other : p.stages)
+        if (std::find(other.inputs.begin(), other.inputs.end(), stage) != other.inputs.end())
+            largest = std::max(largest, frames_under_way(other));
+    return std::max(8U, frames_under_way(s) + largest);
+}
+
+u32 derived_slots(const plan& p, u32 stage) {
+    const stage_plan& s = p.stages[stage];
+    return derived_window(p, stage) + frames_under_way(s) + s.in_flight + 1;
+}
+
+void initialise(shm::control_block& c, const plan& p) {
+    require(!p.stages.empty() && p.stages.size() <= shm::max_stages, fmt::format("a pipeline has 1 to {} stages", shm::max_stages));
+    set_name(c.pipeline, p.pipeline);
+    c.width = p.width;
+    c.height = p.height;
+    c.fps = p.fps;
+    c.frame_timeout_ns = p.frame_timeout_ns;
+    c.latest_lease_ns = p.latest_lease_ns;
+    c.first_sequence = p.first_sequence;
+    c.stages = static_cast<u32>(p.stages.size());
+    c.end.store(p.end, std::memory_order_relaxed);
+    for (u32 k = 0; k < c.stages; ++k) {
+        const stage_plan& s = p.stages[k];
+        shm::stage_block& b = c.stage[k];
+        set_name(b.name, s.name);
+        b.output_link = b.source = shm::none;
+        b.in_flight = s.in_flight;
+        b.max_attempts = std::min(s.max_attempts, max_failures);
+        b.flags = (s.owner_commits ? shm::stage_flag::owner_commits : 0U) | (s.latest ? shm::stage_flag::latest : 0U) |
+                  (s.optional ? shm::stage_flag::optional : 0U);
+        write_inputs(c, p, k);
+        if (s.has_output) write_link(c, p, k);
+        if (s.inputs.empty()) {
+            require(s.has_output, fmt::format("stage {} has neither inputs nor an output", s.name));
+            write_source(c, p, k);
+        }
+        write_seats(c, p, k);
+    }
+}
+
+}  // namespace carousel::ring

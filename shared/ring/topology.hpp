@@ -1,0 +1,41 @@
+#pragma once
+// Writes the static parts and first words of a fresh control block from a list of stages. Supervisor only, before publish().
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "ring/words.hpp"
+
+namespace carousel::ring {
+
+struct stage_plan {
+    std::string name;
+    std::vector<u32> inputs;         ///< indices of stages
+    bool has_output = false;
+    u32 in_flight = 3;
+    u32 instances = 1;
+    u32 max_attempts = 3;
+    bool owner_commits = false, latest = false, optional = false;
+    u32 window = 0;                  ///< of its output link; 0: derived
+    u64 slot_bytes = 0;
+};
+
+struct plan {
+    std::string pipeline;
+    u32 width = 0, height = 0;
+    f64 fps = 0;
+    u64 frame_timeout_ns = 2'000'000'000, latest_lease_ns = 250'000'000;
+    u64 first_sequence = 0;          ///< words begin here
+    u64 end = end_unknown;
+    std::vector<stage_plan> stages;  ///< producers before consumers
+};
+
+/// The window of a link: the producer's frames in flight plus the largest group's, at least 8.
+[[nodiscard]] u32 derived_window(const plan& p, u32 stage);
+/// Buffers of a link: the window, one unfenced producer incarnation's frames, one more for a second, and one spare.
+[[nodiscard]] u32 derived_slots(const plan& p, u32 stage);
+/// Throws config_error when a limit of the control block is passed (named, with the limit).
+void initialise(shm::control_block& c, const plan& p);
+
+}  // namespace carousel::ring

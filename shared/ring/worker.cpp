@@ -1,0 +1,280 @@
+#include "ring/worker.hpp"
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "ring/scene.hpp"
+#include "shm/doorbell.hpp"
+
+namespace carousel::ring {
+
+worker::worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept
+    : control_(&c), seat_(seat), entry_(entry), epoch_(epoch) {
+    CAROUSEL_ASSERT(seat < shm::max_seats && entry < shm::max_incarnations);
+    stage_index_ = std::min(c.seat[seat].stage, shm::max_stages - 1);
+    stage_ = &c.stage[stage_index_];
+    first_job_ = c.seat[seat].first_job;
+    jobs_ = c.seat[seat].jobs;
+    CAROUSEL_ASSERT(first_job_ < shm::max_jobs && jobs_ <= shm::max_jobs - first_job_ && stage_->inputs <= shm::max_inputs);
+    for (u32 i = 0; i < stage_->inputs; ++i) input_[i].emplace(c, stage_->input_link[i]);
+    if (stage_->output_link != shm::none) output_.emplace(c, stage_->output_link);
+    in_order_ = !output_ && stage_->seats == 1;
+}
+
+bool worker::revoked() const noexcept { return seat_word::of(load(control_->seat[seat_].current)).epoch != epoch_; }
+
+bool worker::is_mine(const lease_word& w) const noexcept {
+    if (w.job < first_job_ || w.job >= first_job_ + jobs_) return false;
+    const job_word j = job_word::of(load(control_->job[w.job]));
+    return j.epoch == epoch_ && (j.version & version_mask) == w.version;
+}
+
+void worker::take_attempts(job& j, const lease_word& w) noexcept {
+    j.alone = j.alone || w.alone();
+    if (stage_->max_attempts > 0 && w.failures() >= stage_->max_attempts) {
+        j.void_stage = stage_index_;
+        j.void_reason = static_cast<u32>(exit_code::stage_failed);
+    }
+}
+
+outcome worker::begin(job& out, u32 in_flight) noexcept {
+    for (;;) {
+        job j;
+        if (const outcome o = choose(j, in_flight); o != outcome::ok) return o;
+        // An idle job word of our own epoch; IDLE names the only epoch that may open it, so a successor's CAS can't mix with ours.
+        u64 raw = 0;
+        job_word jw;
+        for (u32 k = first_job_; k < first_job_ + jobs_; ++k) {
+            raw = load(control_->job[k]);
+            jw = job_word::of(raw);
+            if (jw.state == job_state::idle && jw.epoch == epoch_) {
+                j.index = k;
+                break;
+            }
+        }
+        if (j.index == shm::none) return revoked() ? outcome::revoked : outcome::full;
+        j.version = jw.version;
+        j.claimed_ns = now_ns();
+        control_->job_info[j.index].process_since_ns.store(0, std::memory_order_relaxed);
+        control_->job_info[j.index].submitted_since_ns.store(0, std::memory_order_relaxed);
+        control_->job_info[j.index].sequence.store(j.sequence, std::memory_order_relaxed);
+        if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) return outcome::revoked;
+        if (!lease_all(j)) {
+            if (revoked()) return outcome::revoked;
+            continue;  // another instance was faster: choose again
+        }
+        const outcome o = fill(j);
+        if (o == outcome::ok) out = j;
+        return o;
+    }
+}
+
+outcome worker::choose(job& j, u32 in_flight) noexcept {
+    return stage_->source != shm::none ? choose_number(j, in_flight) : choose_inputs(j, in_flight);
+}
+
+// A source's number n is the one in [T, T+N) that falls on its word; it is free when the word waits at that very lap.
+outcome worker::choose_number(job& j, u32 in_flight) noexcept {
+    shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
+    const u64 end = load(control_->end);
+    if (end == end_stopping) {
+        // No lease is under way in this thread: END may be computed from the words.
+        control_->entry[entry_].end_acknowledged.store(1, std::memory_order_release);
+        return outcome::stopping;
+    }
+    const u64 t = output_->tail();
+    const u64 n = output_->window();
+    if (end != end_unknown && t >= end) return outcome::closed;
+    for (u64 k = t; k < t + n && k < end; ++k) {
+        const u64 raw = load(q.number[k % n]);
+        const lease_word w = lease_word::of(raw);
+        if (w.state != lease_state::wait || w.generation != (k / n & generation_mask)) continue;
+        if (w.alone() && in_flight > 0) return outcome::full;
+        if (!output_->has_free_slot()) return outcome::full;
+        j.sequence = k;
+        j.number = static_cast<u32>(k % n);
+        j.number_lease = raw;
+        take_attempts(j, w);
+        return outcome::ok;
+    }
+    return outcome::full;
+}
+
+outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
+    ready_map ready[shm::max_inputs];
+    for (u32 i = 0; i < stage_->inputs; ++i) input_[i]->read_ready(ready[i]);
+    const u64 end = load(control_->end);
+    const u64 t = ready[0].tail;
+    if (end != end_unknown && end != end_stopping) {
+        bool through = true;
+        for (u32 i = 0; i < stage_->inputs; ++i) through = through && ready[i].tail >= end;
+        if (through) return outcome::closed;
+    }
+    for (u32 k = 0; k < ready[0].window; ++k) {
+        const slot_ref& first = ready[0].at[k];
+        if (!first) return outcome::empty;  // in order: the next frame is not there yet
+        u64 raw = 0;
+        const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
+        if (w.state == lease_state::leased && in_order_ && !is_mine(w)) return outcome::empty;
+        if (w.state != lease_state::wait) continue;
+        j.sequence = t + k;
+        j.inputs = stage_->inputs;
+        j.input[0] = first;
+        j.input_lease[0] = raw;
+        take_attempts(j, w);
+        for (u32 i = 1; i < j.inputs; ++i) {  // the first input decides which frame; the others must have it too
+            if (j.sequence < ready[i].tail || j.sequence - ready[i].tail >= ready[i].window) return outcome::empty;
+            j.input[i] = ready[i].at[j.sequence - ready[i].tail];
+            if (!j.input[i]) return outcome::empty;
+            const lease_word other = input_[i]->lease(j.input[i], stage_->input_group[i], j.input_lease[i]);
+            if (other.state != lease_state::wait) return outcome::empty;
+            take_attempts(j, other);
+        }
+        if (j.alone && in_flight > 0) return outcome::full;
+        if (output_ && (j.sequence >= output_->tail() + output_->window() || !output_->has_free_slot())) return outcome::full;
+        return outcome::ok;
+    }
+    return outcome::empty;
+}
+
+bool worker::lease_all(job& j) noexcept {
+    const u32 version = static_cast<u32>(j.version & version_mask);
+    if (j.number != shm::none) {
+        lease_word w = lease_word::of(j.number_lease);
+        const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
+        shm::source_block& q = control_->source[stage_->source];
+        if (!cas(q.number[j.number], j.number_lease, leased)) return abandon(j, 0);
+        j.number_lease = leased;
+        return true;
+    }
+    for (u32 i = 0; i < j.inputs; ++i) {
+        const lease_word w = lease_word::of(j.input_lease[i]).seen_at(j.input[i].word.generation);
+        const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
+        if (!cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i], leased)) return abandon(j, i);
+        j.input_lease[i] = leased;
+    }
+    return true;
+}
+
+// Gives back what was leased and the job word; always false, for lease_all to return.
+bool worker::abandon(job& j, u32 leased) noexcept {
+    for (u32 i = 0; i < leased; ++i) {
+        const lease_word w = lease_word::of(j.input_lease[i]);
+        cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+            lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
+        input_[i]->ring();
+    }
+    const job_word open{j.version, epoch_, job_state::open};
+    cas(control_->job[j.index], open.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    return false;
+}
+
+// The window at the lease guarantees that a slot comes free; until then the job stays OPEN, which has no deadline.
+outcome worker::fill(job& j) noexcept {
+    j.scene = {};
+    if (output_) {
+        while (!(j.output = output_->claim(j.index, j.version))) {
+            const u32 seen = shm::ticket(stage_->doorbell);
+            output_->sweep();
+            if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open}) return outcome::revoked;
+            if (output_->has_free_slot()) continue;
+            shm::wait(stage_->doorbell, seen, shm::max_sleep_ns);
+        }
+    }
+    write_header(j);
+    return outcome::ok;
+}
+
+void worker::write_header(job& j) noexcept {
+    if (j.inputs > 0) {
+        const shm::frame_header& from = input_[0]->block().header[j.input[0].index];
+        j.scene = from.scene;
+        j.time_s = from.time_s;
+        j.born_ns = from.born_ns;
+        for (u32 i = 0; i < j.inputs; ++i) {
+            const shm::frame_header& h = input_[i]->block().header[j.input[i].index];
+            if (h.void_stage != shm::none) {  // given up upstream: it keeps its position through all rings
+                j.void_stage = h.void_stage;
+                j.void_reason = h.void_reason;
+            }
+        }
+    } else {
+        j.scene = read_scene(control_->scene);
+        j.time_s = static_cast<f64>(j.sequence) / (control_->fps > 0 ? control_->fps : 60.0);
+        j.born_ns = j.claimed_ns;
+    }
+    if (!output_) return;
+    shm::frame_header& h = output_->block().header[j.output.index];
+    h.sequence.store(j.sequence, std::memory_order_relaxed);
+    h.epoch = epoch_;
+    h.maker_seat = seat_;
+    h.void_stage = j.void_stage;
+    h.void_reason = j.void_reason;
+    h.born_ns = j.born_ns;
+    h.claimed_ns = j.claimed_ns;
+    h.submitted_ns = 0;
+    h.committed_ns.store(0, std::memory_order_relaxed);
+    h.time_s = j.time_s;
+    h.scene = j.scene;
+    j.output.sequence = j.sequence;
+}
+
+void worker::start_clock(const job& j) noexcept {
+    control_->job_info[j.index].process_since_ns.store(now_ns(), std::memory_order_release);
+}
+
+bool worker::submit(job& j) noexcept {
+    j.submitted_ns = now_ns();
+    if (output_) output_->block().header[j.output.index].submitted_ns = j.submitted_ns;
+    control_->job_info[j.index].submitted_since_ns.store(j.submitted_ns, std::memory_order_release);
+    const job_word open{j.version, epoch_, job_state::open};
+    if (!cas(control_->job[j.index], open.pack(), open.with(job_state::submitted).pack())) return false;
+    if (output_) output_->ring();
+    return true;
+}
+
+bool worker::commit(job& j) noexcept {
+    const job_word submitted{j.version, epoch_, job_state::submitted};
+#ifdef CAROUSEL_BUG_COMMIT_UNCHECKED
+    // Seeded bug: a revoked owner commits all the same.
+    control_->job[j.index].store(submitted.with(job_state::committed).pack(), std::memory_order_release);
+    return true;
+#else
+    if (cas(control_->job[j.index], submitted.pack(), submitted.with(job_state::committed).pack())) {
+        return true;
+    }
+    // A failed CAS is read again: COMMITTED of our own epoch and version = a consumer helped; anything else = revoked.
+    if (job_word::of(load(control_->job[j.index])) == submitted.with(job_state::committed)) {
+        stage_->counters.helped.fetch_add(1, std::memory_order_relaxed);
+        return true;
+    }
+    stage_->counters.revoked_commits.fetch_add(1, std::memory_order_relaxed);
+    return false;
+#endif
+}
+
+bool worker::complete(job& j) noexcept {
+    if (output_) {
+        output_->block().header[j.output.index].committed_ns.store(now_ns(), std::memory_order_relaxed);
+        if (output_->mark_ready(j.output.index, j.index, j.version)) output_->block().committed.fetch_add(1, std::memory_order_relaxed);
+        output_->ring();
+    }
+    if (j.number != shm::none) {
+        const lease_word w = lease_word::of(j.number_lease);
+        const lease_word next{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0, lease_state::wait};
+        cas(control_->source[stage_->source].number[j.number], j.number_lease, next.pack());
+    }
+    for (u32 i = 0; i < j.inputs; ++i) {
+        const lease_word w = lease_word::of(j.input_lease[i]);
+        cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+            lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done}.pack());
+    }
+    const job_word committed{j.version, epoch_, job_state::committed};
+    const bool ours = cas(control_->job[j.index], committed.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    for (u32 i = 0; i < j.inputs; ++i)
+        if (!input_[i]->sweep()) input_[i]->ring();
+    return ours;
+}
+
+}  // namespace carousel::ring

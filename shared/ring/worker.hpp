@@ -1,0 +1,96 @@
+#pragma once
+// One incarnation's side of the protocol: from choosing a frame to recycling the job word. One object a process; begin() and
+// submit() from its main thread, commit() and complete() from its completion thread (they touch disjoint jobs).
+//
+// A job's life and what a crash leaves at each step (the supervisor's recovery.hpp mends all of them):
+//   begin     J IDLE -> OPEN          nothing else: the word is aborted and recycled
+//             C or Q WAIT -> LEASED   the frame is tagged with (job, version): requeued
+//             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed
+//   submit    J OPEN -> SUBMITTED     all work is enqueued and the event recorded. The GPU may still write: quarantine covers it.
+//                                     Consumers may commit from here on, when they have seen the event complete.
+//   commit    J SUBMITTED -> COMMITTED  the frame has happened. A dead owner's remaining steps are finished by the supervisor.
+//   complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so that whoever finds the job word recycled
+//             knows that nothing is tagged with the old version any more.
+// Sync points: SUBMITTED (release) publishes header and event record to helpers (acquire); COMMITTED publishes the payload of the
+// CPU backend, whose event word was read with acquire.
+
+#include <optional>
+
+#include "ring/link.hpp"
+
+namespace carousel::ring {
+
+enum class outcome : u8 {
+    ok,
+    empty,    ///< no frame to work on yet
+    full,     ///< the window or the buffers of the output are used up
+    closed,   ///< every frame of the run is through here: exit 0
+    stopping, ///< a source: no more leases until END is known
+    revoked,  ///< the seat has a successor: _exit(exit_code::revoked), touch nothing
+};
+
+/// A frame in work. Plain data; owned by the runner.
+struct job {
+    u32 index = shm::none;
+    u64 version = 0;
+    u64 sequence = 0;
+    slot_ref input[shm::max_inputs];
+    u64 input_lease[shm::max_inputs] = {};  ///< exact LEASED words
+    u32 inputs = 0;
+    u32 number = shm::none;                 ///< source: index of the number's word
+    u64 number_lease = 0;
+    slot_ref output;
+    u32 void_stage = shm::none;             ///< set: pass a void frame on, don't call process
+    u32 void_reason = 0;
+    bool alone = false;                     ///< suspect: no other frame may be in flight beside it
+    u64 claimed_ns = 0, submitted_ns = 0;
+    shm::scene_state scene;
+    f64 time_s = 0;
+    u64 born_ns = 0;
+};
+
+class worker {
+public:
+    worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept;
+
+    /// Chooses a frame and takes it (steps 1 to 3). `in_flight`: jobs of this process not yet completed. On `ok` the caller must
+    /// bring the job to submit() or end the process.
+    [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
+    /// Marks the start of process(): the frame's deadline runs from here.
+    void start_clock(const job& j) noexcept;
+    /// Step 4's CAS, behind the event record. False: revoked.
+    [[nodiscard]] bool submit(job& j) noexcept;
+    /// Step 5 by the owner, behind the event. True: committed, by this call or by a helper. False: revoked.
+    [[nodiscard]] bool commit(job& j) noexcept;
+    /// Step 6. False: revoked (nothing lost: the supervisor finishes it).
+    bool complete(job& j) noexcept;
+
+    [[nodiscard]] u64 tag(const job& j) const noexcept { return event_tag(j.index, j.version, epoch_); }
+    [[nodiscard]] shm::stage_block& stage() const noexcept { return *stage_; }
+    [[nodiscard]] u32 stage_index() const noexcept { return stage_index_; }
+    [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
+    [[nodiscard]] std::optional<link_ref>& output() noexcept { return output_; }
+    [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
+    [[nodiscard]] bool revoked() const noexcept;
+
+private:
+    [[nodiscard]] outcome choose(job& j, u32 in_flight) noexcept;
+    [[nodiscard]] outcome choose_number(job& j, u32 in_flight) noexcept;
+    [[nodiscard]] outcome choose_inputs(job& j, u32 in_flight) noexcept;
+    [[nodiscard]] bool lease_all(job& j) noexcept;
+    [[nodiscard]] outcome fill(job& j) noexcept;
+    void write_header(job& j) noexcept;
+    [[nodiscard]] bool abandon(job& j, u32 leased) noexcept;
+    [[nodiscard]] bool is_mine(const lease_word& w) const noexcept;
+    void take_attempts(job& j, const lease_word& w) noexcept;
+
+    shm::control_block* control_;
+    shm::stage_block* stage_;
+    u32 seat_, entry_, epoch_, stage_index_;
+    u32 first_job_, jobs_;
+    bool in_order_;   ///< a sink with one instance: a frame of a predecessor's comes before its followers
+    std::optional<link_ref> input_[shm::max_inputs];
+    std::optional<link_ref> output_;
+};
+
+}  // namespace carousel::ring

@@ -1,0 +1,211 @@
+#pragma once
+// The control block: everything that the processes of one run tell each other, in one Boost.Interprocess shared memory object.
+//
+// Who may call: any process of the run's user; layout only, the algorithms are in ring/. Words are lock-free 64-bit atomics;
+// there is no lock, no pointer and no allocator in here, so a process may die at any instruction.
+// Lifetime: made by the supervisor (segment.hpp), removed by it at the end of the run or by `carousel clean`.
+// Static parts (names, topology, sizes) are written before `magic` is stored (release) and never again.
+// Words and who writes them: job, slot, group and source words by CAS only, see ring/words.hpp for their fields and ring/ for
+// the legal transitions. Headers: by the owner of the FILL word only, between FILL and SUBMITTED.
+// Every index and size that is read from here is checked before it is used: a broken process may have written anything.
+
+#include <atomic>
+#include <cstddef>
+
+#include "core/types.hpp"
+#include "shm/scene_state.hpp"
+
+namespace carousel::shm {
+
+inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
+inline constexpr u32 control_version = 1;
+
+inline constexpr u32 max_stages = 32;
+inline constexpr u32 max_seats = 64;          ///< instances of all stages
+inline constexpr u32 max_links = 32;          ///< one behind each stage that has an output
+inline constexpr u32 max_slots = 64;          ///< buffers a link
+inline constexpr u32 max_window = 48;
+inline constexpr u32 max_inputs = 4;
+inline constexpr u32 max_blocking = 8;        ///< groups 0..7 of a link
+inline constexpr u32 max_latest = 8;          ///< groups 8..15 of a link: come and go
+inline constexpr u32 max_groups = max_blocking + max_latest;
+inline constexpr u32 max_jobs = 512;
+inline constexpr u32 max_incarnations = 192;
+inline constexpr u32 max_sources = 8;
+inline constexpr u32 max_assets = 16;
+inline constexpr u32 latency_buckets = 256;
+inline constexpr u32 none = ~0U;              ///< "no such index"
+
+using word = std::atomic<u64>;
+static_assert(word::is_always_lock_free && sizeof(word) == 8);
+
+/// A futex that processes sleep on, see doorbell.hpp. Bit 0: somebody sleeps; the rest counts rings.
+struct alignas(64) doorbell_word {
+    std::atomic<u32> value;
+};
+
+/// One frame's header, beside its slot word.
+struct frame_header {
+    word sequence;              ///< the frame's number = its position in the ring
+    u32 epoch;                  ///< of the producer: what the status word in ring memory must bear
+    u32 void_stage;             ///< stage that gave the frame up, or `none`: the payload is whole
+    u32 void_reason;            ///< exit_note of the last attempt
+    u32 maker_seat;
+    u64 born_ns;                ///< source's claim
+    u64 claimed_ns, submitted_ns;  ///< of this link's producer
+    word committed_ns;
+    f64 time_s;                 ///< sequence / fps
+    scene_state scene;
+};
+
+/// The ring behind one stage.
+struct link_block {
+    char name[48];              ///< of the producing stage
+    u32 stage;                  ///< producing stage
+    u32 slots;                  ///< buffers, <= max_slots
+    u32 window;                 ///< N: sequences beyond the tail that may be under way
+    u32 blocking;               ///< blocking groups in use: 0 .. blocking-1
+    u32 group_stage[max_groups];///< consuming stage of a blocking group
+    u64 slot_bytes;             ///< stride of slots in ring memory
+    u32 memory;                 ///< device::memory_kind
+    u32 memory_ready;
+    std::byte ipc_handle[64];   ///< memory kind ipc: cudaIpcMemHandle_t
+
+    alignas(64) word tail;      ///< T: every position below it is done in all blocking groups
+    word group_state[max_groups];   ///< ring/words.hpp: group_state_word
+    word lease_since_ns[max_groups];///< latest groups: when the member's present lease began
+    word skipped[max_groups];   ///< frames that passed a group by (latest, or a closed one)
+    alignas(64) word slot[max_slots];
+    alignas(64) word group[max_slots][max_groups];
+    word event_tag[max_slots];  ///< CPU events: tag of the job whose work is complete
+    word committed;             ///< frames committed into this link
+    frame_header header[max_slots];
+};
+
+enum class asset_state : u64 { empty = 0, loading = 1, ready = 2 };  ///< low 4 bits; epoch above, seat above that
+struct asset_block {
+    char name[48];
+    u64 bytes;
+    u32 maker_stage;
+    u32 memory;                 ///< device::memory_kind
+    word state;
+    std::byte ipc_handle[64];
+};
+
+/// Counters of a stage, summed over its instances and lives. Relaxed adds; read by anyone at any time.
+struct stage_counters {
+    word frames;                ///< commits
+    word voids;                 ///< frames passed on (or made) void
+    word torn;                  ///< status words that did not match
+    word helped;                ///< commits of this stage's jobs by a consumer
+    word revoked_commits;       ///< commits tried after revocation and refused
+    word busy_ns;               ///< time with at least one job in flight
+    word wait_input_ns, wait_output_ns;
+    word in_flight_high_water;
+    word latency_max_ns;        ///< claim to commit
+    word latency[latency_buckets];      ///< claim to commit, telemetry/histogram.hpp
+    word handover[latency_buckets];     ///< producer's commit to this stage's lease
+    word end_to_end[latency_buckets];   ///< sinks: source's claim to commit
+    word end_to_end_max_ns;
+};
+
+struct stage_block {
+    char name[48];
+    u32 inputs;                 ///< count
+    u32 input_link[max_inputs];
+    u32 input_group[max_inputs];
+    u32 output_link;            ///< or none
+    u32 source;                 ///< index into control_block::source, or none
+    u32 first_seat, seats;      ///< instances
+    u32 in_flight;
+    u32 max_attempts;
+    u32 flags;                  ///< stage_flag
+    doorbell_word doorbell;     ///< rung after every change that this stage may wait for
+    stage_counters counters;
+};
+namespace stage_flag {
+inline constexpr u32 owner_commits = 1;  ///< does host work behind the event: never helped
+inline constexpr u32 latest = 2;         ///< reads its input as a latest group
+inline constexpr u32 optional = 4;
+}  // namespace stage_flag
+
+/// A place for one incarnation of an instance. Successive processes sit on it, one epoch each.
+struct seat_block {
+    u32 stage, instance;
+    u32 first_job, jobs;        ///< job words of this seat
+    alignas(64) word current;   ///< ring/words.hpp: seat_word {epoch, entry}
+    word held;                  ///< 1: stopped by the user, no deadline runs
+};
+
+struct job_block {
+    u32 seat;
+    u32 reserved;
+    word process_since_ns;      ///< 0 outside process(); set to 0 before OPEN
+    word submitted_since_ns;
+    word sequence;              ///< of the frame it works on; for display and for the supervisor's account
+};
+
+/// One process that sits, sat or will sit on a seat. Never overwritten while a word bears its epoch.
+struct alignas(64) incarnation {
+    word identity;              ///< ring/words.hpp: entry_word {state, seat, epoch, pid}
+    word start_time;            ///< /proc/PID/stat field 22: with the pid it names the process for good
+    word heartbeat_ns;
+    word commits;               ///< frames it committed
+    word end_acknowledged;      ///< 1: has seen STOPPING with no lease begun
+    word exit_note;             ///< why it ends, as far as it could say: exit code | 0x100 * signal | 1 << 32
+    word events_published;      ///< 1: event handles are complete
+    word live_since_ns;
+    word cpu_ns;
+    word lease_closed;          ///< reserved for standbys
+    u32 device;                 ///< device::device_kind
+    u32 reserved;
+};
+
+/// A source's numbers: lap words, one a window place.
+struct source_block {
+    u32 stage;
+    u32 link;                   ///< its output
+    word number[max_window];
+};
+
+/// Scene settings: a writer fills a copy that nobody reads, then publishes its index by one CAS.
+struct scene_box {
+    word current;               ///< {version:56, index:8}
+    scene_state copy[8];
+};
+
+struct control_block {
+    word magic;                 ///< stored last
+    u32 version;
+    u32 uid;
+    u64 bytes;                  ///< sizeof(control_block) of the maker
+    char run_id[32];
+    char pipeline[64];
+    u64 created_ns;             ///< CLOCK_MONOTONIC
+    u32 stages, seats, links, sources, jobs, assets;
+    u32 width, height;
+    u64 frame_timeout_ns, latest_lease_ns;
+    f64 fps;                    ///< 0: as fast as it goes
+    u64 first_sequence;         ///< where this block's words begin (> 0 after a fresh start in mid-run)
+
+    alignas(64) word end;       ///< END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
+    word stop_asked;            ///< 1: the run was asked to end early
+    word supervisor;            ///< {pid} of the supervisor, for messages
+    word supervisor_heartbeat_ns;
+    word next_source_ns;        ///< when the next frame is due: pacing by fps survives a source's death
+    doorbell_word supervisor_doorbell;
+    scene_box scene;
+
+    stage_block stage[max_stages];
+    seat_block seat[max_seats];
+    link_block link[max_links];
+    source_block source[max_sources];
+    asset_block asset[max_assets];
+    word job[max_jobs];         ///< J
+    job_block job_info[max_jobs];
+    incarnation entry[max_incarnations];
+    std::byte event_handle[max_incarnations][max_slots][64];
+};
+static_assert(sizeof(control_block) < 4U << 20U);
+
+}  // namespace carousel::shm

@@ -1,0 +1,140 @@
+#include "shm/fd_socket.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/errors.hpp"
+
+namespace carousel::shm {
+
+void unique_fd::reset(int fd) noexcept {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
+}
+
+bool send_message(int socket, const std::string& text, const std::vector<int>& fds) noexcept {
+    if (text.size() > max_message || fds.size() > max_fds) {
+        errno = EMSGSIZE;
+        return false;
+    }
+    iovec part{const_cast<char*>(text.data()), text.size()};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * max_fds)];
+    if (!fds.empty()) {
+        header.msg_control = control;
+        header.msg_controllen = CMSG_SPACE(sizeof(int) * fds.size());
+        cmsghdr* c = CMSG_FIRSTHDR(&header);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
+        std::memcpy(CMSG_DATA(c), fds.data(), sizeof(int) * fds.size());
+    }
+    ssize_t sent = 0;
+    do {
+        sent = ::sendmsg(socket, &header, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent == static_cast<ssize_t>(text.size());
+}
+
+receive_status receive_message(int socket, message& out, u64 timeout_ns) {
+    if (timeout_ns > 0) {
+        pollfd p{socket, POLLIN, 0};
+        const int ready = ::poll(&p, 1, static_cast<int>(timeout_ns / 1'000'000U));
+        if (ready <= 0) return receive_status::would_block;
+    }
+    out.text.resize(max_message);
+    out.fds.clear();
+    iovec part{out.text.data(), out.text.size()};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * max_fds)];
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    ssize_t got = 0;
+    do {
+        got = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (timeout_ns == 0 ? MSG_DONTWAIT : 0));
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        out.text.clear();
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return receive_status::would_block;
+        return errno == ECONNRESET ? receive_status::closed : receive_status::failed;
+    }
+    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (std::size_t i = 0; i < count; ++i) {
+            int fd = -1;
+            std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            out.fds.emplace_back(fd);
+        }
+    }
+    out.text.resize(static_cast<std::size_t>(got));
+    if (got == 0 && out.fds.empty()) return receive_status::closed;
+    if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+        errno = EMSGSIZE;
+        return receive_status::failed;
+    }
+    return receive_status::ok;
+}
+
+namespace {
+sockaddr_un address_of(const std::string& path) {
+    sockaddr_un a{};
+    a.sun_family = AF_UNIX;
+    if (path.size() >= sizeof a.sun_path)
+        throw shm_error(fmt::format("the socket path {} is longer than {} characters: choose a shorter pipeline name or XDG_RUNTIME_DIR", path,
+                                    sizeof a.sun_path - 1));
+    path.copy(a.sun_path, sizeof a.sun_path - 1);
+    return a;
+}
+}  // namespace
+
+unique_fd listen_at(const std::string& path) {
+    const sockaddr_un a = address_of(path);
+    unique_fd s(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    ::unlink(path.c_str());
+    const mode_t before = ::umask(0177);
+    const bool bound = s && ::bind(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) == 0;
+    const int why = errno;
+    ::umask(before);
+    if (!bound || ::listen(s.get(), 64) != 0)
+        throw shm_error(fmt::format("listening at {}: {}", path, errno_text(bound ? errno : why)));
+    return s;
+}
+
+unique_fd connect_to(const std::string& path) {
+    const sockaddr_un a = address_of(path);
+    unique_fd s(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (s && ::connect(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0) {
+        const int why = errno;
+        s.reset();
+        errno = why;
+    }
+    return s;
+}
+
+std::pair<unique_fd, unique_fd> socket_pair() {
+    int ends[2] = {-1, -1};
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        throw shm_error("making a socket pair: " + errno_text(errno));
+    return {unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+peer peer_of(int socket) noexcept {
+    ucred c{};
+    socklen_t size = sizeof c;
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &c, &size) != 0) return {};
+    return {c.pid, c.uid};
+}
+
+}  // namespace carousel::shm

@@ -1,0 +1,63 @@
+#pragma once
+// Datagrams with file descriptors over a unix SOCK_SEQPACKET socket: how ring memory reaches a stage, and how death is seen (EOF).
+// All fds are CLOEXEC. A message is at most max_message bytes of text and max_fds fds; a longer one is an error, not a cut.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::shm {
+
+/// Owns one file descriptor.
+class unique_fd {
+public:
+    unique_fd() = default;
+    explicit unique_fd(int fd) noexcept : fd_(fd) {}
+    unique_fd(unique_fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    unique_fd& operator=(unique_fd&& other) noexcept {
+        if (this != &other) reset(std::exchange(other.fd_, -1));
+        return *this;
+    }
+    unique_fd(const unique_fd&) = delete;
+    unique_fd& operator=(const unique_fd&) = delete;
+    ~unique_fd() { reset(); }
+    void reset(int fd = -1) noexcept;
+    [[nodiscard]] int get() const noexcept { return fd_; }
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+    [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+
+private:
+    int fd_ = -1;
+};
+
+inline constexpr std::size_t max_message = 200 * 1024;
+inline constexpr std::size_t max_fds = 200;
+
+struct message {
+    std::string text;
+    std::vector<unique_fd> fds;
+};
+
+enum class receive_status { ok, would_block, closed, failed };
+
+/// Sends one message; false with errno set when the peer is gone or the socket is full (never raises SIGPIPE).
+bool send_message(int socket, const std::string& text, const std::vector<int>& fds = {}) noexcept;
+/// Receives one message; with timeout_ns > 0 waits so long, else only looks. `failed` leaves errno.
+receive_status receive_message(int socket, message& out, u64 timeout_ns = 0);
+
+/// A listening socket at `path` (mode 0600), nonblocking. Throws shm_error.
+[[nodiscard]] unique_fd listen_at(const std::string& path);
+/// Connects; -1 inside when nobody listens (errno). Throws shm_error on a path that is too long.
+[[nodiscard]] unique_fd connect_to(const std::string& path);
+/// A connected pair.
+[[nodiscard]] std::pair<unique_fd, unique_fd> socket_pair();
+
+struct peer {
+    i32 pid = 0;
+    u32 uid = 0;
+};
+[[nodiscard]] peer peer_of(int socket) noexcept;
+
+}  // namespace carousel::shm

@@ -1,0 +1,89 @@
+#include "shm/process_id.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace carousel::shm {
+namespace {
+struct stat_line {
+    char state = '?';
+    u64 start_time = 0;
+};
+
+// The second field is the command in parentheses and may hold anything, so fields are counted from the last ')'.
+bool read_stat(i32 pid, stat_line& out) noexcept {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    char text[1024];
+    const auto got = ::read(fd, text, sizeof text - 1);
+    ::close(fd);
+    if (got <= 0) return false;
+    text[got] = '\0';
+    const char* at = std::strrchr(text, ')');
+    if (at == nullptr || at[1] == '\0') return false;
+    out.state = at[2];
+    at += 2;
+    for (int field = 3; field < 22; ++field) {
+        at = std::strchr(at, ' ');
+        if (at == nullptr) return false;
+        ++at;
+    }
+    out.start_time = std::strtoull(at, nullptr, 10);
+    return true;
+}
+}  // namespace
+
+u64 start_time_of(i32 pid) noexcept {
+    stat_line s;
+    return read_stat(pid, s) ? s.start_time : 0;
+}
+
+process_id this_process() noexcept { return {static_cast<i32>(getpid()), start_time_of(getpid())}; }
+
+bool is_alive(const process_id& id) noexcept {
+    stat_line s;
+    return id.pid > 0 && read_stat(id.pid, s) && s.start_time == id.start_time && s.state != 'Z' && s.state != 'X';
+}
+
+int open_pidfd(const process_id& id) noexcept {
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, id.pid, 0));
+    if (fd < 0) return -1;
+    // The pid may have been used again between our knowledge and the open: the pidfd pins it, so check now.
+    if (start_time_of(id.pid) != id.start_time) {
+        ::close(fd);
+        errno = ESRCH;
+        return -1;
+    }
+    return fd;
+}
+
+int signal_pidfd(int pidfd, int signal) noexcept {
+    return syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0 ? 0 : errno;
+}
+
+u64 resident_bytes(i32 pid) noexcept {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/statm", pid);
+    std::FILE* f = std::fopen(path, "re");
+    if (f == nullptr) return 0;
+    unsigned long long size = 0, resident = 0;
+    const int got = std::fscanf(f, "%llu %llu", &size, &resident);
+    std::fclose(f);
+    return got == 2 ? resident * static_cast<u64>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+bool is_stopped(i32 pid) noexcept {
+    stat_line s;
+    return read_stat(pid, s) && (s.state == 'T' || s.state == 't');
+}
+
+}  // namespace carousel::shm

@@ -1,0 +1,31 @@
+#pragma once
+// Camera and scene settings as they travel with every frame: the viewer writes them into the control block, a source copies
+// them once after it has leased a number, every later stage sees the source's copy. POD: lives in shared memory.
+
+#include "core/types.hpp"
+
+namespace carousel::shm {
+
+/// Right-handed world, y up. Angles in radians, lengths in world units.
+struct camera_state {
+    f32 eye[3] = {0.0F, 0.0F, 2.6F};
+    f32 target[3] = {0.0F, 0.0F, 0.0F};
+    f32 up[3] = {0.0F, 1.0F, 0.0F};
+    f32 fov_y = 0.8F;   ///< vertical field of view
+    f32 near = 0.1F;
+    f32 far = 100.0F;
+};
+
+struct scene_state {
+    camera_state camera;
+    f32 light[3] = {0.577350269F, 0.577350269F, 0.577350269F};  ///< unit vector towards the light
+    f32 ambient = 0.1F;
+    f32 spin = 0.01F;        ///< rotation about y, radians a frame
+    f32 exposure = 1.0F;
+    u32 shading = 0;         ///< 0 lit, 1 normals, 2 triangle ids, 3 depth
+    u32 wireframe = 0;
+    f32 reserved[8] = {};
+};
+static_assert(sizeof(scene_state) == 28 * 4);
+
+}  // namespace carousel::shm

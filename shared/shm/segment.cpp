@@ -1,0 +1,101 @@
+#include "shm/segment.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/interprocess/mapped_region.hpp>
+#include <boost/interprocess/shared_memory_object.hpp>
+#include <cerrno>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+
+namespace carousel::shm {
+namespace bi = boost::interprocess;
+
+struct segment::mapping {
+    bi::shared_memory_object object;
+    bi::mapped_region region;
+};
+
+segment::segment(std::unique_ptr<mapping> m)
+    : mapping_(std::move(m)), block_(static_cast<control_block*>(mapping_->region.get_address())) {}
+segment::segment(segment&&) noexcept = default;
+segment& segment::operator=(segment&&) noexcept = default;
+segment::~segment() = default;
+
+segment segment::create(const std::string& run_id) {
+    const std::string name = object_name(run_id);
+    try {
+        bi::permissions mode;
+        mode.set_permissions(0600);
+        auto m = std::make_unique<mapping>();
+        m->object = bi::shared_memory_object(bi::create_only, name.c_str(), bi::read_write, mode);
+        const int fd = m->object.get_mapping_handle().handle;
+        const int failed = posix_fallocate(fd, 0, sizeof(control_block));
+        if (failed != 0) {
+            bi::shared_memory_object::remove(name.c_str());
+            throw shm_error(fmt::format("making the control block: /dev/shm has no room for {} KiB ({}); free some (`carousel clean` "
+                                        "removes what dead runs left) or enlarge it (containers: --shm-size)",
+                                        sizeof(control_block) / 1024, errno_text(failed)));
+        }
+        m->region = bi::mapped_region(m->object, bi::read_write, 0, sizeof(control_block));
+        segment made(std::move(m));
+        control_block& c = made.block();  // a fresh object is zero: every word begins as 0
+        c.version = control_version;
+        c.uid = getuid();
+        c.bytes = sizeof(control_block);
+        c.created_ns = now_ns();
+        run_id.copy(c.run_id, sizeof c.run_id - 1);
+        return made;
+    } catch (const bi::interprocess_exception& e) {
+        throw shm_error(fmt::format("making the control block /dev/shm/{}: {}; is /dev/shm mounted and writable? (`carousel doctor` looks)",
+                                    name, e.what()));
+    }
+}
+
+segment segment::attach(const std::string& run_id) { return open(run_id, true); }
+segment segment::observe(const std::string& run_id) { return open(run_id, false); }
+
+segment segment::open(const std::string& run_id, bool writable) {
+    const std::string name = object_name(run_id);
+    try {
+        auto m = std::make_unique<mapping>();
+        const auto mode = writable ? bi::read_write : bi::read_only;
+        m->object = bi::shared_memory_object(bi::open_only, name.c_str(), mode);
+        struct stat info {};
+        if (fstat(m->object.get_mapping_handle().handle, &info) != 0)
+            throw shm_error(fmt::format("attaching to /dev/shm/{}: fstat: {}", name, errno_text(errno)));
+        if (info.st_uid != getuid())
+            throw shm_error(fmt::format("attaching to /dev/shm/{}: it belongs to user {}, this process runs as {}: run as the same user",
+                                        name, info.st_uid, getuid()));
+        if (info.st_size != static_cast<off_t>(sizeof(control_block)))
+            throw shm_error(fmt::format("attaching to /dev/shm/{}: it has {} bytes, this build expects {}: the run and this program are of "
+                                        "different versions of Carousel; rebuild, or restart the run",
+                                        name, info.st_size, sizeof(control_block)));
+        m->region = bi::mapped_region(m->object, mode, 0, sizeof(control_block));
+        segment made(std::move(m));
+        const control_block& c = made.block();
+        if (c.magic.load(std::memory_order_acquire) != control_magic)
+            throw shm_error(fmt::format("attaching to /dev/shm/{}: no control block in it (yet): its supervisor has not finished or died "
+                                        "while making it; `carousel clean` removes the latter",
+                                        name));
+        if (c.version != control_version || c.bytes != sizeof(control_block))
+            throw shm_error(fmt::format("attaching to /dev/shm/{}: layout version {}, this build has {}: rebuild, or restart the run", name,
+                                        c.version, control_version));
+        if (c.stages > max_stages || c.seats > max_seats || c.links > max_links || c.sources > max_sources || c.jobs > max_jobs ||
+            c.assets > max_assets)
+            throw shm_error(fmt::format("attaching to /dev/shm/{}: its counts are out of range: the block is damaged, restart the run", name));
+        return made;
+    } catch (const bi::interprocess_exception& e) {
+        throw shm_error(fmt::format("attaching to the control block /dev/shm/{}: {}: is the run still there? (`carousel ps`)", name, e.what()));
+    }
+}
+
+void segment::publish() noexcept { block_->magic.store(control_magic, std::memory_order_release); }
+
+bool segment::remove(const std::string& run_id) noexcept { return bi::shared_memory_object::remove(object_name(run_id).c_str()); }
+
+}  // namespace carousel::shm

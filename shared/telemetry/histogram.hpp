@@ -1,0 +1,49 @@
+#pragma once
+// Latency histograms in shared memory: log-linear, 8 buckets an octave from 1 us to over an hour, so a percentile is right within
+// 1/8. A bucket is one relaxed add; anyone may read at any time.
+
+#include <bit>
+
+#include "shm/control_block.hpp"
+
+namespace carousel::telemetry {
+
+/// Bucket of a duration: < latency_buckets.
+[[nodiscard]] inline u32 bucket_of(u64 ns) noexcept {
+    if (ns < 1024) return 0;
+    const u32 octave = 63U - static_cast<u32>(std::countl_zero(ns));  // >= 10
+    const u32 part = static_cast<u32>(ns >> (octave - 3U)) & 7U;
+    const u32 bucket = (octave - 10U) * 8U + part + 1U;
+    return bucket < shm::latency_buckets ? bucket : shm::latency_buckets - 1U;
+}
+
+/// Smallest duration that lies above the bucket.
+[[nodiscard]] inline u64 upper_ns(u32 bucket) noexcept {
+    if (bucket == 0) return 1024;
+    const u32 octave = (bucket - 1U) / 8U + 10U, part = (bucket - 1U) % 8U;
+    return (u64{1} << octave) + (u64{part} + 1U) * (u64{1} << (octave - 3U));
+}
+
+inline void add_sample(shm::word* buckets, u64 ns) noexcept { buckets[bucket_of(ns)].fetch_add(1, std::memory_order_relaxed); }
+
+/// The p-quantile (0..1) in milliseconds: the upper end of the bucket that holds it; 0 when there are no samples.
+[[nodiscard]] inline f64 percentile_ms(const shm::word* buckets, f64 p) noexcept {
+    u64 total = 0;
+    for (u32 k = 0; k < shm::latency_buckets; ++k) total += buckets[k].load(std::memory_order_relaxed);
+    if (total == 0) return 0;
+    u64 seen = 0;
+    const f64 wanted = p * static_cast<f64>(total);
+    for (u32 k = 0; k < shm::latency_buckets; ++k) {
+        seen += buckets[k].load(std::memory_order_relaxed);
+        if (static_cast<f64>(seen) >= wanted) return static_cast<f64>(upper_ns(k)) / 1e6;
+    }
+    return static_cast<f64>(upper_ns(shm::latency_buckets - 1)) / 1e6;
+}
+
+inline void raise_to(shm::word& at, u64 value) noexcept {
+    u64 now = at.load(std::memory_order_relaxed);
+    while (now < value && !at.compare_exchange_weak(now, value, std::memory_order_relaxed)) {
+    }
+}
+
+}  // namespace carousel::telemetry

@@ -1,0 +1,295 @@
+#include "telemetry/snapshot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "ring/scene.hpp"
+#include "telemetry/histogram.hpp"
+
+namespace carousel::telemetry {
+namespace {
+
+using ring::load;
+
+u64 relaxed(const shm::word& w) noexcept { return w.load(std::memory_order_relaxed); }
+
+template <std::size_t N>
+void copy_name(const char (&from)[N], std::string& to) {
+    to.assign(from, strnlen(from, N));
+    // Whatever a broken process may have left there, tables stay tables.
+    for (char& c : to)
+        if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7F) c = '?';
+}
+
+u32 index_below(u32 index, u64 count) noexcept { return index < count ? index : shm::none; }
+
+void copy_buckets(const shm::word* from, bucket_counts& to) noexcept {
+    for (u32 k = 0; k < shm::latency_buckets; ++k) to[k] = relaxed(from[k]);
+}
+
+void read_stage(const shm::stage_block& b, u64 seats, u64 links, stage_view& out) {
+    copy_name(b.name, out.name);
+    out.inputs.clear();
+    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
+        if (b.input_link[i] < links) out.inputs.push_back(b.input_link[i]);
+    out.output = index_below(b.output_link, links);
+    out.first_seat = std::min<u32>(b.first_seat, static_cast<u32>(seats));
+    out.seats = std::min<u32>(b.seats, static_cast<u32>(seats) - out.first_seat);
+    out.in_flight = b.in_flight;
+    out.flags = b.flags;
+    out.source = b.source < shm::max_sources;
+    const shm::stage_counters& k = b.counters;
+    out.frames = relaxed(k.frames);
+    out.voids = relaxed(k.voids);
+    out.torn = relaxed(k.torn);
+    out.helped = relaxed(k.helped);
+    out.revoked_commits = relaxed(k.revoked_commits);
+    out.busy_ns = relaxed(k.busy_ns);
+    out.wait_input_ns = relaxed(k.wait_input_ns);
+    out.wait_output_ns = relaxed(k.wait_output_ns);
+    out.in_flight_high_water = relaxed(k.in_flight_high_water);
+    out.latency_max_ns = relaxed(k.latency_max_ns);
+    out.end_to_end_max_ns = relaxed(k.end_to_end_max_ns);
+    copy_buckets(k.latency, out.latency);
+    copy_buckets(k.handover, out.handover);
+    copy_buckets(k.end_to_end, out.end_to_end);
+}
+
+void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vector<job_view>& jobs) {
+    const shm::seat_block& b = c.seat[index];
+    out = {};
+    out.stage = index_below(b.stage, std::min(c.stages, shm::max_stages));
+    out.instance = b.instance;
+    out.held = load(b.held) != 0;
+    const ring::seat_word w = ring::seat_word::of(load(b.current));
+    out.epoch = w.epoch;
+    out.entry = index_below(w.entry, shm::max_incarnations);
+    if (out.entry != shm::none) {
+        const shm::incarnation& e = c.entry[out.entry];
+        const ring::entry_word id = ring::entry_word::of(load(e.identity));
+        if (id.epoch == w.epoch) {  // else the entry is being written for a successor
+            out.pid = id.pid;
+            out.state = id.state;
+            out.heartbeat_ns = relaxed(e.heartbeat_ns);
+            out.live_since_ns = relaxed(e.live_since_ns);
+            out.cpu_ns = relaxed(e.cpu_ns);
+            out.commits = relaxed(e.commits);
+            out.device = e.device;
+        }
+    }
+    const u32 first = std::min(b.first_job, shm::max_jobs), count = std::min(b.jobs, shm::max_jobs - first);
+    for (u32 j = first; j < first + count && jobs.size() < shm::max_jobs; ++j) {
+        const ring::job_state state = ring::job_word::of(load(c.job[j])).state;
+        if (state != ring::job_state::open && state != ring::job_state::submitted) continue;
+        ++out.jobs_in_flight;
+        const shm::job_block& info = c.job_info[j];
+        jobs.push_back({index, out.stage, state, relaxed(info.sequence), relaxed(info.process_since_ns), relaxed(info.submitted_since_ns)});
+    }
+}
+
+// Predecessors: what the last one said before it died, and how many are not proved gone.
+void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seats) {
+    std::array<u32, shm::max_seats> newest{};
+    for (const shm::incarnation& e : c.entry) {
+        const ring::entry_word id = ring::entry_word::of(load(e.identity));
+        if (id.state == ring::entry_state::unused || id.seat >= seats.size()) continue;
+        seat_view& s = seats[id.seat];
+        if (id.epoch == s.epoch) continue;
+        if (id.state != ring::entry_state::fenced) ++s.unfenced;
+        const u64 note = relaxed(e.exit_note);
+        if (id.epoch < s.epoch && id.epoch >= newest[id.seat]) {
+            newest[id.seat] = id.epoch;
+            s.exit_note = note;
+        }
+    }
+}
+
+void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32 blocking, slot_view& out) {
+    const u64 raw = load(l.slot[k]);
+    out = {};
+    out.word = ring::slot_word::of(raw);
+    const ring::slot_state state = out.word.state;
+    if (state != ring::slot_state::free && out.word.job < shm::max_jobs) {
+        const u32 seat = c.job_info[out.word.job].seat;
+        if (seat < shm::max_seats) out.stage = index_below(c.seat[seat].stage, std::min(c.stages, shm::max_stages));
+    }
+    out.phase = state == ring::slot_state::free    ? slot_phase::free
+                : state == ring::slot_state::ready ? slot_phase::ready
+                : state == ring::slot_state::fill  ? slot_phase::fill
+                                                   : slot_phase::quarantined;
+    // A FREE slot's header is that of the frame it held last; one that is being filled belongs to its owner.
+    if (state != ring::slot_state::ready && state != ring::slot_state::free) return;
+    const shm::frame_header& h = l.header[k];
+    out.sequence = relaxed(h.sequence);
+    out.void_stage = h.void_stage == shm::none ? shm::none : index_below(h.void_stage, std::min(c.stages, shm::max_stages));
+    out.born_ns = h.born_ns;
+    out.claimed_ns = h.claimed_ns;
+    out.submitted_ns = h.submitted_ns;
+    out.committed_ns = relaxed(h.committed_ns);
+    bool done = blocking > 0;
+    for (u32 g = 0; g < shm::max_groups && state == ring::slot_state::ready; ++g) {
+        const ring::lease_state lease = ring::lease_word::of(load(l.group[k][g])).seen_at(out.word.generation).state;
+        if (lease == ring::lease_state::leased) out.leased_by |= 1U << g;
+        if (g < blocking && (lease == ring::lease_state::wait || lease == ring::lease_state::leased)) done = false;
+    }
+    if (out.leased_by != 0)
+        out.phase = slot_phase::leased;
+    else if (done && state == ring::slot_state::ready)
+        out.phase = slot_phase::done;
+    if (load(l.slot[k]) != raw) {  // it moved on while its header was read: what was read may be of two frames
+        out.sequence = out.born_ns = out.claimed_ns = out.submitted_ns = out.committed_ns = 0;
+        if (state == ring::slot_state::ready) out.phase = slot_phase::free;
+        out.leased_by = 0;
+        out.void_stage = shm::none;
+    }
+}
+
+void read_groups(const shm::control_block& c, const shm::link_block& l, u32 blocking, link_view& out) {
+    out.groups.clear();
+    for (u32 g = 0; g < shm::max_groups; ++g) {
+        const ring::group_word w = ring::group_word::of(load(l.group_state[g]));
+        if (w.state == ring::group_state::absent || (g < shm::max_blocking && g >= blocking)) continue;
+        group_view v;
+        v.index = g;
+        v.state = w.state;
+        v.skipped = relaxed(l.skipped[g]);
+        v.lease_since_ns = relaxed(l.lease_since_ns[g]);
+        if (w.state != ring::group_state::latest) v.stage = index_below(l.group_stage[g], std::min(c.stages, shm::max_stages));
+        if (w.state == ring::group_state::latest && w.entry < shm::max_incarnations) {
+            const u32 seat = ring::entry_word::of(load(c.entry[w.entry].identity)).seat;
+            if (seat < shm::max_seats) v.stage = index_below(c.seat[seat].stage, std::min(c.stages, shm::max_stages));
+        }
+        v.next = out.newest;
+        for (u32 k = 0; k < out.slots.size(); ++k) {
+            const slot_view& s = out.slots[k];
+            if (s.word.state != ring::slot_state::ready || s.phase == slot_phase::free) continue;
+            const ring::lease_word lease = ring::lease_word::of(load(l.group[k][g])).seen_at(s.word.generation);
+            if (lease.state == ring::lease_state::leased) ++v.leases;
+            if (lease.state != ring::lease_state::wait && lease.state != ring::lease_state::leased) continue;
+            v.next = std::min(v.next, s.sequence);
+            if (w.state == ring::group_state::blocking) ++v.lag;
+        }
+        out.groups.push_back(v);
+    }
+}
+
+void read_link(const shm::control_block& c, const shm::link_block& l, link_view& out) {
+    copy_name(l.name, out.name);
+    out.stage = index_below(l.stage, std::min(c.stages, shm::max_stages));
+    out.window = std::min(l.window, shm::max_window);
+    out.slot_bytes = l.slot_bytes;
+    out.memory = l.memory;
+    out.tail = load(l.tail);
+    out.committed = relaxed(l.committed);
+    const u32 blocking = std::min(l.blocking, shm::max_blocking);
+    out.slots.resize(std::min(l.slots, shm::max_slots));
+    out.newest = out.tail;
+    for (u32 k = 0; k < out.slots.size(); ++k) {
+        read_slot(c, l, k, blocking, out.slots[k]);
+        const slot_view& s = out.slots[k];
+        if (s.word.state == ring::slot_state::ready && s.phase != slot_phase::free) out.newest = std::max(out.newest, s.sequence + 1);
+    }
+    read_groups(c, l, blocking, out);
+}
+
+}  // namespace
+
+const char* name_of(slot_phase p) noexcept {
+    switch (p) {
+        case slot_phase::free: return "free";
+        case slot_phase::fill: return "fill";
+        case slot_phase::ready: return "ready";
+        case slot_phase::leased: return "leased";
+        case slot_phase::done: return "done";
+        case slot_phase::quarantined: return "quarantined";
+    }
+    return "?";
+}
+
+const char* name_of(ring::entry_state s) noexcept {
+    switch (s) {
+        case ring::entry_state::unused: return "absent";
+        case ring::entry_state::starting: return "starting";
+        case ring::entry_state::standby: return "standby";
+        case ring::entry_state::live: return "running";
+        case ring::entry_state::doomed: return "dying";
+        case ring::entry_state::fenced: return "dead";
+    }
+    return "?";
+}
+
+const std::string& snapshot::stage_name(u32 stage) const noexcept {
+    static const std::string unknown = "?";
+    return stage < stages.size() ? stages[stage].name : unknown;
+}
+
+std::string snapshot::seat_label(u32 seat) const {
+    if (seat >= seats.size()) return "?";
+    const u32 stage = seats[seat].stage;
+    if (stage < stages.size() && stages[stage].seats > 1) return fmt::format("{}.{}", stages[stage].name, seats[seat].instance);
+    return stage_name(stage);
+}
+
+bool snapshot::ended() const noexcept {
+    if (end == ring::end_unknown || end == ring::end_stopping) return false;
+    return std::all_of(links.begin(), links.end(), [this](const link_view& l) { return l.tail >= end; });
+}
+
+void read_snapshot(const shm::control_block& c, snapshot& out) {
+    out.taken_ns = now_ns();
+    copy_name(c.run_id, out.run_id);
+    copy_name(c.pipeline, out.pipeline);
+    out.created_ns = c.created_ns;
+    out.width = c.width;
+    out.height = c.height;
+    out.fps = c.fps;
+    out.end = load(c.end);
+    out.first_sequence = c.first_sequence;
+    out.supervisor_heartbeat_ns = relaxed(c.supervisor_heartbeat_ns);
+    out.supervisor_pid = static_cast<u32>(relaxed(c.supervisor));
+    out.scene = ring::read_scene(c.scene);
+    out.stages.resize(std::min(c.stages, shm::max_stages));
+    out.seats.resize(std::min(c.seats, shm::max_seats));
+    out.links.resize(std::min(c.links, shm::max_links));
+    for (u32 k = 0; k < out.stages.size(); ++k) read_stage(c.stage[k], out.seats.size(), out.links.size(), out.stages[k]);
+    out.jobs.clear();
+    for (u32 k = 0; k < out.seats.size(); ++k) read_seat(c, k, out.seats[k], out.jobs);
+    read_predecessors(c, out.seats);
+    for (u32 k = 0; k < out.links.size(); ++k) read_link(c, c.link[k], out.links[k]);
+}
+
+snapshot read_snapshot(const shm::control_block& c) {
+    snapshot out;
+    read_snapshot(c, out);
+    return out;
+}
+
+f64 percentile_ms(const bucket_counts& b, f64 p) noexcept {
+    u64 total = 0, seen = 0;
+    for (const u64 n : b) total += n;
+    if (total == 0) return 0;
+    const f64 wanted = p * static_cast<f64>(total);
+    for (u32 k = 0; k < shm::latency_buckets; ++k) {
+        seen += b[k];
+        if (seen > 0 && static_cast<f64>(seen) >= wanted) return static_cast<f64>(upper_ns(k)) / 1e6;
+    }
+    return static_cast<f64>(upper_ns(shm::latency_buckets - 1)) / 1e6;
+}
+
+std::string describe_span(u64 ns) {
+    const f64 ms = static_cast<f64>(ns) / 1e6;
+    return ms < 999.5 ? fmt::format("{:.{}f} ms", ms, ms < 9.95 ? 1 : 0) : fmt::format("{:.2f} s", ms / 1e3);
+}
+
+std::string describe_exit_note(u64 note) {
+    if (note == 0) return "";
+    const int signal = static_cast<int>(note >> 8U & 0xFFU), code = static_cast<int>(note & 0xFFU);
+    if (signal == 0) return fmt::format("exit code {}", code);
+    const char* name = sigabbrev_np(signal);
+    return name != nullptr ? fmt::format("signal {} (SIG{})", signal, name) : fmt::format("signal {}", signal);
+}
+
+}  // namespace carousel::telemetry

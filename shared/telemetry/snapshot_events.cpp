@@ -1,0 +1,120 @@
+#include "telemetry/snapshot_events.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace carousel::telemetry {
+namespace {
+constexpr std::size_t max_events = 500;
+using ring::entry_state;
+}  // namespace
+
+void event_tracker::add(run_event e) {
+    events_.push_back(std::move(e));
+    if (events_.size() > max_events) events_.pop_front();
+}
+
+void event_tracker::clear() { *this = {}; }
+
+void event_tracker::merge(event_tracker& from) {
+    for (run_event& e : from.events_) add(std::move(e));
+    from.events_.clear();
+    for (crash& c : from.deaths_) deaths_.push_back(std::move(c));
+    from.deaths_.clear();
+    if (!from.crash_) return;
+    const bool same = crash_ && crash_->died_ns == from.crash_->died_ns && crash_->seat == from.crash_->seat;
+    const std::string how = same && from.crash_->how.empty() ? crash_->how : from.crash_->how;
+    crash_ = from.crash_;
+    crash_->how = how;
+}
+
+std::vector<crash> event_tracker::take_deaths() { return std::exchange(deaths_, {}); }
+
+void event_tracker::note_death(const snapshot& s, u32 seat, u32 pid) {
+    crash c;
+    c.died_ns = s.taken_ns;
+    c.stage = s.seats[seat].stage;
+    c.seat = seat;
+    c.old_pid = pid;
+    c.epoch = s.seats[seat].epoch;
+    c.label = s.seat_label(seat);
+    c.how = describe_exit_note(s.seats[seat].exit_note);
+    add({s.taken_ns, event_kind::bad, c.stage, fmt::format("{} (pid {}) died{}{}", c.label, pid, c.how.empty() ? "" : ": ", c.how)});
+    deaths_.push_back(c);
+    crash_ = std::move(c);
+    seats_[seat].died_ns = s.taken_ns;
+}
+
+void event_tracker::compare_seat(const snapshot& s, u32 seat) {
+    const seat_view& now = s.seats[seat];
+    seat_memory& before = seats_[seat];
+    const bool was_there = before.pid != 0 && (before.state == entry_state::live || before.state == entry_state::starting);
+    const bool gone = now.epoch != before.epoch || now.state == entry_state::doomed || now.state == entry_state::fenced;
+    if (was_there && gone && !s.ended()) note_death(s, seat, before.pid);
+    const bool lives = now.state == entry_state::live;
+    if (lives && (before.state != entry_state::live || before.epoch != now.epoch)) {
+        const std::string label = s.seat_label(seat);
+        // Its own stamp is exact; a death is known no better than from one snapshot to the next.
+        const u64 back_ns = now.live_since_ns > before.died_ns && now.live_since_ns < s.taken_ns ? now.live_since_ns : s.taken_ns;
+        if (before.died_ns != 0) {
+            add({s.taken_ns, event_kind::good, now.stage,
+                 fmt::format("{} is back as pid {} after {} (epoch {})", label, now.pid, describe_span(back_ns - before.died_ns), now.epoch)});
+        } else {
+            add({s.taken_ns, event_kind::good, now.stage, fmt::format("{} runs as pid {}", label, now.pid)});
+        }
+        if (crash_ && crash_->seat == seat && crash_->back_ns == 0) {
+            crash_->back_ns = back_ns;
+            crash_->new_pid = now.pid;
+        }
+        before.died_ns = 0;
+    }
+    if (now.held != before.held)
+        add({s.taken_ns, event_kind::warning, now.stage,
+             s.seat_label(seat) + (now.held ? " is held: the pipeline waits for it" : " goes on")});
+    const u64 died = before.died_ns;
+    before = {now.epoch, now.pid, now.state, now.held, died};
+}
+
+void event_tracker::compare_stage(const snapshot& s, u32 stage) {
+    const stage_view& now = s.stages[stage];
+    stage_memory& before = stages_[stage];
+    if (now.torn > before.torn)
+        add({s.taken_ns, event_kind::bad, stage, fmt::format("{} read {} torn frame(s)", now.name, now.torn - before.torn)});
+    if (now.voids > before.voids)
+        add({s.taken_ns, event_kind::warning, stage, fmt::format("{} passed {} void frame(s) on", now.name, now.voids - before.voids)});
+    before = {now.torn, now.voids};
+}
+
+void event_tracker::feed(const snapshot& s) {
+    if (run_ != s.run_id || seats_.size() != s.seats.size() || stages_.size() != s.stages.size()) {
+        run_ = s.run_id;
+        seats_.assign(s.seats.size(), {});
+        stages_.assign(s.stages.size(), {});
+        crash_.reset();
+        ended_ = false;
+        end_ = s.end;
+        for (u32 k = 0; k < s.seats.size(); ++k) seats_[k] = {s.seats[k].epoch, s.seats[k].pid, s.seats[k].state, s.seats[k].held, 0};
+        for (u32 k = 0; k < s.stages.size(); ++k) stages_[k] = {s.stages[k].torn, s.stages[k].voids};
+        add({s.taken_ns, event_kind::info, shm::none, fmt::format("watching {} (run {})", s.pipeline, s.run_id)});
+        return;
+    }
+    for (u32 k = 0; k < s.seats.size(); ++k) compare_seat(s, k);
+    for (u32 k = 0; k < s.stages.size(); ++k) compare_stage(s, k);
+    if (s.end != end_ && s.end == ring::end_stopping) add({s.taken_ns, event_kind::info, shm::none, "the run stops: frames that were begun are finished"});
+    end_ = s.end;
+    if (!ended_ && s.ended()) add({s.taken_ns, event_kind::info, shm::none, fmt::format("the run is complete: {} frames delivered", s.end - s.first_sequence)});
+    ended_ = s.ended();
+}
+
+void event_tracker::explain(u32 seat, const std::string& how) {
+    if (!crash_ || crash_->seat != seat || how.empty() || crash_->how == how) return;
+    crash_->how = how;
+    for (auto e = events_.rbegin(); e != events_.rend(); ++e) {
+        if (e->time_ns != crash_->died_ns || e->stage != crash_->stage || e->kind != event_kind::bad) continue;
+        e->text = fmt::format("{} (pid {}) died: {}", crash_->label, crash_->old_pid, how);
+        return;
+    }
+}
+
+}  // namespace carousel::telemetry

@@ -1,0 +1,72 @@
+#pragma once
+// What happened between two snapshots, in sentences: deaths and returns of stages, holds, torn and void frames, quarantine, the end
+// of the run. For logs below tables and for the banner over a picture that stands still. One thread an object.
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "telemetry/snapshot.hpp"
+
+namespace carousel::telemetry {
+
+enum class event_kind : u8 { info, good, warning, bad };
+struct run_event {
+    u64 time_ns = 0;
+    event_kind kind = event_kind::info;
+    u32 stage = shm::none;
+    std::string text;
+};
+
+/// The last death that was seen, and what became of it.
+struct crash {
+    u64 died_ns = 0;
+    u64 back_ns = 0;          ///< 0: no successor is running yet
+    u32 stage = shm::none, seat = shm::none;
+    u32 old_pid = 0, new_pid = 0, epoch = 0;
+    std::string label;        ///< "fragment.1"
+    std::string how;          ///< "signal 9 (SIGKILL)"; "" unknown
+};
+
+class event_tracker {
+public:
+    /// Compares with the snapshot before; the first one of a run only says that it was found. Deaths are appended to `deaths`.
+    void feed(const snapshot& s);
+    void add(run_event e);
+    /// What the supervisor says about the last end of a seat's process ("signal 9 (SIGKILL)"): completes the last crash.
+    void explain(u32 seat, const std::string& how);
+    void clear();
+    /// Takes over what `from` has told since the last merge; `from` goes on watching.
+    void merge(event_tracker& from);
+
+    [[nodiscard]] const std::deque<run_event>& events() const noexcept { return events_; }
+    [[nodiscard]] const std::optional<crash>& last_crash() const noexcept { return crash_; }
+    /// Stages that lost a process since the last call.
+    [[nodiscard]] std::vector<crash> take_deaths();
+
+private:
+    struct seat_memory {
+        u32 epoch = 0, pid = 0;
+        ring::entry_state state = ring::entry_state::unused;
+        bool held = false;
+        u64 died_ns = 0;
+    };
+    struct stage_memory {
+        u64 torn = 0, voids = 0;
+    };
+    void compare_seat(const snapshot& s, u32 seat);
+    void note_death(const snapshot& s, u32 seat, u32 pid);
+    void compare_stage(const snapshot& s, u32 stage);
+
+    std::string run_;
+    std::vector<seat_memory> seats_;
+    std::vector<stage_memory> stages_;
+    u64 end_ = ring::end_unknown;
+    bool ended_ = false;
+    std::deque<run_event> events_;
+    std::vector<crash> deaths_;
+    std::optional<crash> crash_;
+};
+
+}  // namespace carousel::telemetry

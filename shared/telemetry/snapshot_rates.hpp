@@ -1,0 +1,54 @@
+#pragma once
+// Rates from successive snapshots: frames and bytes a second, shares of time, latencies of the last seconds. Kept apart from the
+// snapshot, since a rate needs two of them.
+//
+// Who may call: one thread an object. feed() takes snapshots of one run in order; one of another run begins anew.
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "telemetry/snapshot.hpp"
+
+namespace carousel::telemetry {
+
+/// Of one stage over the tracker's span. Shares are of wall time, 0..1 (several instances may add up to more: it is capped).
+struct stage_rates {
+    f64 frames_per_second = 0;
+    f64 busy = 0, wait_input = 0, wait_output = 0;
+    f64 latency_p50_ms = 0, latency_p99_ms = 0;       ///< claim to commit
+    f64 handover_p50_ms = 0, handover_p99_ms = 0;     ///< producer's commit to this stage's lease
+    f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0; ///< sinks: source's claim to commit
+    f64 helped_per_second = 0;
+    bucket_counts latency{};                                ///< samples of the span
+    bucket_counts end_to_end{};
+};
+struct link_rates {
+    f64 sent_per_second = 0;                          ///< commits into the link
+    f64 received_per_second = 0;                      ///< frames that all blocking groups have done
+    f64 bytes_per_second = 0;                         ///< sent, payload with its status word
+    std::vector<f64> group_skips_per_second;          ///< as link_view::groups
+};
+struct rates {
+    f64 span_s = 0;                                   ///< 0: nothing is known yet
+    std::vector<stage_rates> stages;                  ///< as snapshot::stages
+    std::vector<link_rates> links;                    ///< as snapshot::links
+    std::vector<f64> cpu;                             ///< as snapshot::seats: cores used
+};
+
+class rate_tracker {
+public:
+    explicit rate_tracker(f64 span_s = 2.0) : span_ns_(static_cast<u64>(span_s * 1e9)) {}
+    const rates& feed(const snapshot& s);
+    [[nodiscard]] const rates& now() const noexcept { return rates_; }
+
+private:
+    std::deque<snapshot> past_;   ///< oldest first, a quarter of the span apart
+    u64 span_ns_;
+    rates rates_;
+};
+
+/// Samples that `now` has more than `before`.
+[[nodiscard]] bucket_counts difference(const bucket_counts& now, const bucket_counts& before) noexcept;
+
+}  // namespace carousel::telemetry
