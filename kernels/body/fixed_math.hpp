@@ -1,0 +1,108 @@
+#pragma once
+// The arithmetic that every kernel is built from, with one meaning on every device: IEEE operations in a written order, fused
+// only by fma_(), and own functions wherever libraries or instruction sets differ (NaN and -0 in min/max, float to integer,
+// sine and cosine). Nothing here may be replaced by a library call. All functions are forced inline, because the CPU kernels
+// are compiled several times for different instruction sets and no shared copy may survive.
+
+#include "core/host_device.hpp"
+#include "core/types.hpp"
+
+namespace carousel::kernels::body {
+
+/// a * b + c with one rounding.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 fma_(f32 a, f32 b, f32 c) {
+#if defined(__CUDA_ARCH__)
+    return __fmaf_rn(a, b, c);
+#else
+    return __builtin_fmaf(a, b, c);
+#endif
+}
+
+[[nodiscard]] CAROUSEL_HD_INLINE f32 sqrt_(f32 x) {
+#if defined(__CUDA_ARCH__)
+    return __fsqrt_rn(x);
+#else
+    return __builtin_sqrtf(x);
+#endif
+}
+[[nodiscard]] CAROUSEL_HD_INLINE f64 sqrt_(f64 x) {
+#if defined(__CUDA_ARCH__)
+    return __dsqrt_rn(x);
+#else
+    return __builtin_sqrt(x);
+#endif
+}
+
+/// b where a is NaN.
+template <typename T>
+[[nodiscard]] CAROUSEL_HD_INLINE T min_(T a, T b) {
+    return a < b ? a : b;
+}
+template <typename T>
+[[nodiscard]] CAROUSEL_HD_INLINE T max_(T a, T b) {
+    return a > b ? a : b;
+}
+/// `low` where x is NaN.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 clamp_(f32 x, f32 low, f32 high) { return min_(max_(x, low), high); }
+[[nodiscard]] CAROUSEL_HD_INLINE f32 abs_(f32 x) { return x < 0.0F ? -x : x; }
+
+[[nodiscard]] CAROUSEL_HD_INLINE u32 bits_of(f32 x) { return __builtin_bit_cast(u32, x); }
+[[nodiscard]] CAROUSEL_HD_INLINE f32 float_of(u32 bits) { return __builtin_bit_cast(f32, bits); }
+
+[[nodiscard]] CAROUSEL_HD_INLINE bool is_finite(f32 x) { return (bits_of(x) & 0x7f800000U) != 0x7f800000U; }
+
+/// Towards zero; NaN gives the lower bound, values beyond +-2^30 are clamped.
+[[nodiscard]] CAROUSEL_HD_INLINE i32 to_i32(f32 x) { return static_cast<i32>(clamp_(x, -1073741824.0F, 1073741824.0F)); }
+
+/// floor(x) for |x| < 2^30.
+[[nodiscard]] CAROUSEL_HD_INLINE i32 floor_i32(f32 x) {
+    const i32 i = to_i32(x);
+    return i - (static_cast<f32>(i) > x ? 1 : 0);
+}
+
+/// floor(x + 1/2) without the rounding of that sum; |x| < 2^30.
+[[nodiscard]] CAROUSEL_HD_INLINE i32 round_i32(f32 x) {
+    const i32 i = to_i32(x);
+    const f32 rest = x - static_cast<f32>(i);
+    return i + (rest >= 0.5F ? 1 : 0) - (rest < -0.5F ? 1 : 0);
+}
+
+struct sine_cosine {
+    f64 sine, cosine;
+};
+
+/// Sine and cosine of |x| < 2^40, to about 1e-11: reduction by quarter turns, then the Taylor polynomials in double.
+[[nodiscard]] CAROUSEL_HD_INLINE sine_cosine sincos_(f64 x) {
+    const f64 quarters = x * 0.63661977236758134308;  // 2 / pi
+    const i64 k = static_cast<i64>(quarters + (quarters < 0.0 ? -0.5 : 0.5));
+    // pi/2 in two parts, so that the reduced angle keeps its low bits
+    const f64 r = (x - static_cast<f64>(k) * 1.57079632673412561417) - static_cast<f64>(k) * 6.07710050650619224932e-11;
+    const f64 s = r * r;
+    const f64 sine = r * (1.0 + s * (-1.0 / 6.0 + s * (1.0 / 120.0 + s * (-1.0 / 5040.0 + s * (1.0 / 362880.0
+                     + s * (-1.0 / 39916800.0))))));
+    const f64 cosine = 1.0 + s * (-0.5 + s * (1.0 / 24.0 + s * (-1.0 / 720.0 + s * (1.0 / 40320.0 + s * (-1.0 / 3628800.0
+                       + s * (1.0 / 479001600.0))))));
+    switch (k & 3) {
+        case 0: return {sine, cosine};
+        case 1: return {cosine, -sine};
+        case 2: return {-sine, -cosine};
+        default: return {-cosine, sine};
+    }
+}
+
+struct vec3 {
+    f32 x, y, z;
+};
+[[nodiscard]] CAROUSEL_HD_INLINE f32 dot(vec3 a, vec3 b) { return fma_(a.x, b.x, fma_(a.y, b.y, a.z * b.z)); }
+
+/// 32 well-mixed bits of a number: noise and random meshes.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 hash_u32(u32 x) {
+    x ^= x >> 16;
+    x *= 0x7feb352dU;
+    x ^= x >> 15;
+    x *= 0x846ca68bU;
+    x ^= x >> 16;
+    return x;
+}
+
+}  // namespace carousel::kernels::body

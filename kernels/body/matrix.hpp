@@ -1,0 +1,65 @@
+#pragma once
+// Matrices: camera and projection (host, once a frame, in double), products and model matrices (anywhere). Row-major. A clip
+// matrix has three rows, for x, y and w = view depth: depth is 1/w, so that no z row and no far plane are needed.
+
+#include "kernels/body/fixed_math.hpp"
+#include "kernels/triangle_layout.hpp"
+#include "shm/scene_state.hpp"
+
+namespace carousel::kernels::body {
+
+struct matrix34 {
+    f32 m[12];
+};
+
+/// View and projection of a camera. A degenerate camera (eye = target, up along the view) gives NaN: nothing is drawn.
+[[nodiscard]] inline matrix34 view_projection(const shm::camera_state& c, u32 width, u32 height) {
+    const f64 forward0[3] = {f64(c.target[0]) - c.eye[0], f64(c.target[1]) - c.eye[1], f64(c.target[2]) - c.eye[2]};
+    f64 f[3], r[3], u[3];
+    const f64 fl = sqrt_(forward0[0] * forward0[0] + forward0[1] * forward0[1] + forward0[2] * forward0[2]);
+    for (int i = 0; i < 3; ++i) f[i] = forward0[i] / fl;
+    r[0] = f[1] * c.up[2] - f[2] * c.up[1];
+    r[1] = f[2] * c.up[0] - f[0] * c.up[2];
+    r[2] = f[0] * c.up[1] - f[1] * c.up[0];
+    const f64 rl = sqrt_(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]);
+    for (f64& x : r) x /= rl;
+    u[0] = r[1] * f[2] - r[2] * f[1];
+    u[1] = r[2] * f[0] - r[0] * f[2];
+    u[2] = r[0] * f[1] - r[1] * f[0];
+    const sine_cosine half = sincos_(0.5 * c.fov_y);
+    const f64 sy = half.cosine / half.sine;
+    const f64 sx = sy * height / width;
+    matrix34 out{};
+    for (int i = 0; i < 3; ++i) {
+        out.m[i] = static_cast<f32>(sx * r[i]);
+        out.m[4 + i] = static_cast<f32>(sy * u[i]);
+        out.m[8 + i] = static_cast<f32>(f[i]);
+    }
+    out.m[3] = static_cast<f32>(-sx * (r[0] * c.eye[0] + r[1] * c.eye[1] + r[2] * c.eye[2]));
+    out.m[7] = static_cast<f32>(-sy * (u[0] * c.eye[0] + u[1] * c.eye[1] + u[2] * c.eye[2]));
+    out.m[11] = static_cast<f32>(-(f[0] * c.eye[0] + f[1] * c.eye[1] + f[2] * c.eye[2]));
+    return out;
+}
+
+/// Element `i` (0..11) of a 3x4 matrix times an affine 4x4 model matrix.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 product_element(const matrix34& a, const f32* model, u32 i) {
+    const u32 row = i / 4, column = i % 4;
+    const f32* r = a.m + row * 4;
+    const f32 sum = fma_(r[0], model[column], fma_(r[1], model[4 + column], r[2] * model[8 + column]));
+    return column == 3 ? sum + r[3] : sum;
+}
+
+/// Instance `index` of `count`: a turn about y; further instances stand on a square grid, each with a phase of its own.
+CAROUSEL_HD_INLINE void model_matrix(u64 sequence, f32 spin, u32 index, u32 count, f32 spacing, f32* out) {
+    u32 side = 1;
+    while (side * side < count) ++side;
+    const sine_cosine t = sincos_(static_cast<f64>(sequence) * spin + 0.7 * index);
+    const f32 s = static_cast<f32>(t.sine), c = static_cast<f32>(t.cosine);
+    const f32 middle = 0.5F * static_cast<f32>(side - 1);
+    const f32 x = (static_cast<f32>(index % side) - middle) * spacing;
+    const f32 z = -static_cast<f32>(index / side) * spacing;
+    const f32 m[16] = {c, 0, s, x, 0, 1, 0, 0, -s, 0, c, z, 0, 0, 0, 1};
+    for (int i = 0; i < 16; ++i) out[i] = m[i];
+}
+
+}  // namespace carousel::kernels::body

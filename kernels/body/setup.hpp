@@ -1,0 +1,125 @@
+#pragma once
+// One triangle on the screen: winding, bounding box, class, integer edges by the top-left rule, and the visibility key.
+// An edge function's value is exact in 32 bits while the bounding box is <= 127 pixels and in 64 bits up to the guard band, so
+// both give the same pixels, and its conversion to float (for the depth) rounds the same number.
+
+#include "kernels/body/transform.hpp"
+
+namespace carousel::kernels::body {
+
+inline constexpr u64 empty_key = ~0ULL;               ///< no triangle; larger than any key
+inline constexpr i32 narrow_limit = 127 * subpixels;  ///< 32-bit edges up to this bounding box
+inline constexpr i32 small_side = 64;                 ///< pixels: "small" boxes for one GPU thread
+inline constexpr i32 small_area = 96;
+
+enum class triangle_class : u32 { small, large, culled, not_finite };
+
+/// Pixels whose centres lie in the bounding box, both ends included, within the picture. Empty when x1 < x0 or y1 < y0.
+struct pixel_box {
+    i32 x0, y0, x1, y1;
+    [[nodiscard]] CAROUSEL_HD_INLINE bool empty() const { return x1 < x0 || y1 < y0; }
+};
+
+/// Front-facing triangle; a, b, c in the order in which the edge functions are positive inside (y down).
+struct screen_triangle {
+    i32 ax, ay, bx, by, cx, cy;
+    f32 wa, wb, wc;  ///< 1/w
+};
+
+[[nodiscard]] CAROUSEL_HD_INLINE screen_triangle make_triangle(const screen_vertex& p, const screen_vertex& q,
+                                                               const screen_vertex& r) {
+    return {p.x, p.y, r.x, r.y, q.x, q.y, p.inverse_w, r.inverse_w, q.inverse_w};
+}
+
+/// Twice the area in square subpixels; <= 0: back face or degenerate.
+[[nodiscard]] CAROUSEL_HD_INLINE i64 double_area(const screen_triangle& t) {
+    return static_cast<i64>(t.bx - t.ax) * (t.cy - t.ay) - static_cast<i64>(t.by - t.ay) * (t.cx - t.ax);
+}
+
+/// Coordinates come from ring memory: anything beyond the limit is refused before arithmetic that could overflow.
+[[nodiscard]] CAROUSEL_HD_INLINE bool bounded(const screen_vertex& v) {
+    constexpr u32 limit = static_cast<u32>(screen_limit);
+    return static_cast<u32>(v.x) + limit <= 2 * limit && static_cast<u32>(v.y) + limit <= 2 * limit;
+}
+
+[[nodiscard]] CAROUSEL_HD_INLINE i32 min3(i32 a, i32 b, i32 c) { return min_(min_(a, b), c); }
+[[nodiscard]] CAROUSEL_HD_INLINE i32 max3(i32 a, i32 b, i32 c) { return max_(max_(a, b), c); }
+
+[[nodiscard]] CAROUSEL_HD_INLINE pixel_box box_of(const screen_triangle& t, i32 width, i32 height) {
+    constexpr i32 half = subpixels / 2;
+    return {max_((min3(t.ax, t.bx, t.cx) + half - 1) >> 8, 0), max_((min3(t.ay, t.by, t.cy) + half - 1) >> 8, 0),
+            min_((max3(t.ax, t.bx, t.cx) - half) >> 8, width - 1), min_((max3(t.ay, t.by, t.cy) - half) >> 8, height - 1)};
+}
+
+/// True when 32-bit edges are exact for every pixel centre of the bounding box.
+[[nodiscard]] CAROUSEL_HD_INLINE bool narrow(const screen_triangle& t) {
+    return (u32{max3(t.ax, t.bx, t.cx) - min3(t.ax, t.bx, t.cx) <= narrow_limit} &
+            u32{max3(t.ay, t.by, t.cy) - min3(t.ay, t.by, t.cy) <= narrow_limit}) != 0;
+}
+
+/// Where the vertex stage puts a triangle. Triangles in need of clipping are "large" whatever their size. Written without
+/// branches: the CPU runs it on vectors of triangles.
+[[nodiscard]] CAROUSEL_HD_INLINE triangle_class classify(const screen_vertex& p, const screen_vertex& q, const screen_vertex& r,
+                                                         i32 width, i32 height) {
+    const u32 any = p.outcode | q.outcode | r.outcode;
+    const u32 all = p.outcode & q.outcode & r.outcode;
+    const screen_triangle t = make_triangle(p, q, r);
+    const pixel_box box = box_of(t, width, height);
+    const i32 w = box.x1 - box.x0 + 1, h = box.y1 - box.y0 + 1;
+    const u32 hidden = u32{w <= 0} | u32{h <= 0} | u32{double_area(t) <= 0};
+    const u32 fits = u32{w <= small_side} & u32{h <= small_side} & u32{narrow(t)};
+    // the product overflows for no box that fits, and is not looked at for others
+    const u32 little = u32{min_(w, small_side) * min_(h, small_side) <= small_area};
+    u32 result = fits & little ? static_cast<u32>(triangle_class::small) : static_cast<u32>(triangle_class::large);
+    result = hidden ? static_cast<u32>(triangle_class::culled) : result;
+    result = any & out_needs_clip ? static_cast<u32>(triangle_class::large) : result;
+    result = all & out_any_side ? static_cast<u32>(triangle_class::culled) : result;
+    result = any & out_not_finite ? static_cast<u32>(triangle_class::not_finite) : result;
+    return static_cast<triangle_class>(result);
+}
+
+/// The three edge functions at one pixel centre and their steps to the next pixel. e[0] belongs to corner a (the edge b -> c)
+/// and so on: e[i] / area is the corner's barycentric coordinate. A pixel is covered when e[i] + bias[i] >= 0 for all i.
+template <typename Int>
+struct edge_functions {
+    Int e[3], step_x[3], step_y[3];
+    i32 bias[3];
+};
+
+template <typename Int>
+CAROUSEL_HD_INLINE void one_edge(edge_functions<Int>& out, int i, Int x0, Int y0, Int x1, Int y1) {
+    const Int dx = x1 - x0, dy = y1 - y0;
+    out.e[i] = dy * x0 - dx * y0;  // at the origin, which is the pixel's centre
+    out.step_x[i] = -dy * subpixels;
+    out.step_y[i] = dx * subpixels;
+    out.bias[i] = dy < 0 || (dy == 0 && dx > 0) ? 0 : -1;
+}
+
+/// With Int = i32 only for narrow() triangles and pixels of their bounding box.
+template <typename Int>
+[[nodiscard]] CAROUSEL_HD_INLINE edge_functions<Int> edges_at(const screen_triangle& t, i32 pixel_x, i32 pixel_y) {
+    const i32 ox = pixel_x * subpixels + subpixels / 2, oy = pixel_y * subpixels + subpixels / 2;
+    const Int ax = t.ax - ox, ay = t.ay - oy, bx = t.bx - ox, by = t.by - oy, cx = t.cx - ox, cy = t.cy - oy;
+    edge_functions<Int> out;
+    one_edge<Int>(out, 0, bx, by, cx, cy);
+    one_edge<Int>(out, 1, cx, cy, ax, ay);
+    one_edge<Int>(out, 2, ax, ay, bx, by);
+    return out;
+}
+
+/// Depth (1/w) over a triangle: wa + eb/area * (wb - wa) + ec/area * (wc - wa).
+struct depth_plane {
+    f32 inverse_area, wa, to_b, to_c;
+};
+[[nodiscard]] CAROUSEL_HD_INLINE depth_plane make_depth(const screen_triangle& t, i64 area) {
+    return {1.0F / static_cast<f32>(area), t.wa, t.wb - t.wa, t.wc - t.wa};
+}
+
+/// Upper half of the visibility key: nearer is smaller.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 depth_bits(const depth_plane& d, f32 eb, f32 ec) {
+    const f32 z = fma_(ec * d.inverse_area, d.to_c, fma_(eb * d.inverse_area, d.to_b, d.wa));
+    return ~bits_of(max_(z, 0.0F));
+}
+[[nodiscard]] CAROUSEL_HD_INLINE u64 make_key(u32 depth, u32 id) { return static_cast<u64>(depth) << 32 | id; }
+
+}  // namespace carousel::kernels::body

@@ -1,0 +1,138 @@
+#pragma once
+// One pixel of the resolve: barycentrics from clip positions, attributes, texture, light, sRGB. Written in pieces, so that the
+// CPU can run each piece over a row of pixels (vector code) and the GPU all of them in one thread.
+
+#include "kernels/body/srgb.hpp"
+#include "kernels/body/transform.hpp"
+
+namespace carousel::kernels::body {
+
+/// What the shading of one picture needs, the same for all pixels.
+struct shading {
+    vec3 light;  ///< towards the light, unit length
+    f32 ambient, exposure;
+    u32 mode;              ///< scene_state::shading
+    f32 scale_x, scale_y;  ///< 2 / width, 2 / height
+    u32 texture_width, texture_height;
+};
+
+[[nodiscard]] inline shading make_shading(const shm::scene_state& s, u32 width, u32 height, const mesh_counts& mesh) {
+    return {
+        {s.light[0], s.light[1], s.light[2]}, s.ambient,          s.exposure,         s.shading, 2.0F / static_cast<f32>(width),
+        2.0F / static_cast<f32>(height),      mesh.texture_width, mesh.texture_height};
+}
+
+struct barycentrics {
+    f32 a, b, c;
+};
+
+/// Perspective-correct barycentrics of the triangle's point behind a position of the picture (x right, y up, in -1..1), from
+/// clip positions: the vector that is orthogonal to the corners' offsets from the ray in x and in y. Works with corners behind
+/// the eye, so clipped triangles are shaded as they were submitted. Snapping may put the point outside by a little: clamped.
+[[nodiscard]] CAROUSEL_HD_INLINE barycentrics barycentrics_at(f32 x, f32 y, const clip_vertex& a, const clip_vertex& b,
+                                                              const clip_vertex& c) {
+    const f32 ax = fma_(-x, a.w, a.x), ay = fma_(-y, a.w, a.y);
+    const f32 bx = fma_(-x, b.w, b.x), by = fma_(-y, b.w, b.y);
+    const f32 cx = fma_(-x, c.w, c.x), cy = fma_(-y, c.w, c.y);
+    // one product is rounded, the other is fused: the same result on every device, because the order is written down
+    f32 la = fma_(bx, cy, -(cx * by)), lb = fma_(cx, ay, -(ax * cy)), lc = fma_(ax, by, -(bx * ay));
+    const f32 inverse = 1.0F / (la + lb + lc);
+    la = clamp_(la * inverse, 0.0F, 1.0F);
+    lb = clamp_(lb * inverse, 0.0F, 1.0F);
+    lc = clamp_(lc * inverse, 0.0F, 1.0F);
+    const f32 sum = la + lb + lc;
+    const bool usable = sum > 0.0F;
+    const f32 rescale = 1.0F / (usable ? sum : 1.0F);
+    return {usable ? la * rescale : 1.0F, lb * rescale, lc * rescale};
+}
+
+[[nodiscard]] CAROUSEL_HD_INLINE f32 blend(const barycentrics& l, f32 a, f32 b, f32 c) {
+    return fma_(l.a, a, fma_(l.b, b, l.c * c));
+}
+
+/// Normal in world space, not yet of unit length.
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 turn(const f32* model, vec3 n) {
+    return {fma_(model[0], n.x, fma_(model[1], n.y, model[2] * n.z)), fma_(model[4], n.x, fma_(model[5], n.y, model[6] * n.z)),
+            fma_(model[8], n.x, fma_(model[9], n.y, model[10] * n.z))};
+}
+[[nodiscard]] CAROUSEL_HD_INLINE vec3 normalised(vec3 n) {
+    const f32 square = dot(n, n);
+    const f32 inverse = 1.0F / sqrt_(square > 0.0F ? square : 1.0F);
+    return {n.x * inverse, n.y * inverse, n.z * inverse};
+}
+
+/// Where a bilinear sample of a repeating texture reads: two columns, two rows, and 8-bit weights of the second ones.
+struct texel_footprint {
+    u32 x0, x1, y0, y1, fraction_x, fraction_y;
+};
+/// One axis: position in texels times 256, minus half a texel, wrapped. `size` <= 16384, so that 23 bits hold it exactly.
+CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32& fraction) {
+    const f32 limited = clamp_(u, -4096.0F, 4096.0F);
+    const f32 unit = limited - static_cast<f32>(floor_i32(limited));
+    const i32 position = to_i32(unit * static_cast<f32>(size * 256U)) - 128;
+    const i32 texel = position >> 8;
+    const i32 last = static_cast<i32>(size) - 1;
+    fraction = static_cast<u32>(position) & 255U;
+    first = static_cast<u32>(texel < 0 ? last : min_(texel, last));
+    second = static_cast<u32>(texel >= last ? 0 : texel + 1);
+}
+[[nodiscard]] CAROUSEL_HD_INLINE texel_footprint footprint(f32 u, f32 v, u32 width, u32 height) {
+    texel_footprint f{};
+    texel_axis(u, width, f.x0, f.x1, f.fraction_x);
+    texel_axis(v, height, f.y0, f.y1, f.fraction_y);
+    return f;
+}
+/// One channel (shift 0, 8, 16) of four texels, filtered: 0..1020, an index into srgb_tables::decode.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 filtered(u32 t00, u32 t10, u32 t01, u32 t11, u32 shift, u32 fx, u32 fy) {
+    const u32 top = (t00 >> shift & 255U) * (256U - fx) + (t10 >> shift & 255U) * fx;
+    const u32 bottom = (t01 >> shift & 255U) * (256U - fx) + (t11 >> shift & 255U) * fx;
+    return (top * (256U - fy) + bottom * fy + 8192U) >> 14;
+}
+
+/// Lambert: how much of the light a surface gives back, times the exposure.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 lambert(const shading& s, vec3 n) {
+    return fma_(max_(dot(n, s.light), 0.0F), 1.0F - s.ambient, s.ambient) * s.exposure;
+}
+/// Index into srgb_tables::encode.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 encode_index(f32 linear) {
+    return static_cast<u32>(to_i32(fma_(clamp_(linear, 0.0F, 1.0F), 4095.0F, 0.5F)));
+}
+
+[[nodiscard]] CAROUSEL_HD_INLINE u32 rgba(u32 r, u32 g, u32 b) { return r | g << 8 | b << 16 | 0xff000000U; }
+
+[[nodiscard]] CAROUSEL_HD_INLINE u32 shade_normal(vec3 n) {
+    return rgba(static_cast<u32>(to_i32(fma_(n.x, 127.0F, 127.5F))) & 255U,
+                static_cast<u32>(to_i32(fma_(n.y, 127.0F, 127.5F))) & 255U,
+                static_cast<u32>(to_i32(fma_(n.z, 127.0F, 127.5F))) & 255U);
+}
+/// A colour of its own for each triangle, none of them dark.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 shade_id(u32 id) { return (hash_u32(id + 1U) >> 1 & 0x7f7f7fU) + 0xff606060U; }
+/// Grey by view depth: near is bright.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 shade_depth(f32 inverse_w) {
+    const f32 near = inverse_w / (1.0F + inverse_w);  // 1 / (1 + w)
+    const u32 grey = static_cast<u32>(to_i32(fma_(clamp_(fma_(near, 2.6F, -0.45F), 0.0F, 1.0F), 254.0F, 0.5F)));
+    return rgba(grey, grey, grey);
+}
+
+/// Behind everything: a vertical gradient, dithered by an ordered 4x4 pattern so that it shows no bands.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 background(u32 x, u32 y, u32 height) {
+    // 4x4 Bayer matrix by bit interleaving, 0..15
+    const u32 d = x ^ y;
+    const u32 bayer = (d & 1U) << 3 | (y & 1U) << 2 | (d & 2U) | (y & 2U) >> 1;
+    const u32 at = y * 4096U / height;  // 0 top .. 4095 bottom
+    const u32 threshold = bayer * 256U + 128U;
+    const u32 r = ((52U * 4096U - at * 34U) + threshold) >> 12;
+    const u32 g = ((62U * 4096U - at * 38U) + threshold) >> 12;
+    const u32 b = ((80U * 4096U - at * 44U) + threshold) >> 12;
+    return rgba(r, g, b);
+}
+
+/// Position of a pixel's centre in the picture, -1..1, y up.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 centre_x(const shading& s, u32 x) {
+    return fma_(static_cast<f32>(x) + 0.5F, s.scale_x, -1.0F);
+}
+[[nodiscard]] CAROUSEL_HD_INLINE f32 centre_y(const shading& s, u32 y) {
+    return -fma_(static_cast<f32>(y) + 0.5F, s.scale_y, -1.0F);
+}
+
+}  // namespace carousel::kernels::body

@@ -1,0 +1,44 @@
+#pragma once
+// sRGB by table, in both directions. The tables are made at compile time by arithmetic of our own (no pow), so every build
+// holds the same bytes. decode: filtered texture value 0..1020 (four times an 8-bit code) -> linear; encode: linear, in
+// 4096 steps -> code.
+
+#include "kernels/body/fixed_math.hpp"
+
+namespace carousel::kernels::body {
+
+inline constexpr u32 decode_entries = 1021, encode_entries = 4096;
+
+struct srgb_tables {
+    f32 decode[decode_entries];
+    u8 encode[encode_entries];
+};
+
+/// x^2.4 for 0 < x <= 1: x^2 times the fifth root of x^2, by Newton.
+constexpr f64 power_2_4(f64 x) {
+    const f64 square = x * x;
+    f64 root = 1.0;
+    for (int i = 0; i < 60; ++i) {
+        const f64 next = root - (root * root * root * root * root - square) / (5.0 * root * root * root * root);
+        if (next == root) break;
+        root = next;
+    }
+    return square * root;
+}
+
+/// IEC 61966-2-1.
+constexpr f64 srgb_to_linear(f64 s) { return s <= 0.04045 ? s / 12.92 : power_2_4((s + 0.055) / 1.055); }
+
+constexpr srgb_tables make_srgb_tables() {
+    srgb_tables t{};
+    for (u32 i = 0; i < decode_entries; ++i) t.decode[i] = static_cast<f32>(srgb_to_linear(i / 1020.0));
+    u32 code = 0;
+    for (u32 i = 0; i < encode_entries; ++i) {
+        const f64 linear = i / 4095.0;
+        while (code < 255 && srgb_to_linear((code + 0.5) / 255.0) <= linear) ++code;
+        t.encode[i] = static_cast<u8>(code);
+    }
+    return t;
+}
+
+}  // namespace carousel::kernels::body

@@ -1,0 +1,84 @@
+// No include guard by purpose: part of cpu/simd_source.hpp. Sorts triangles into the tiles that their boxes touch.
+
+inline constexpr i32 many_tiles = 16;  ///< a box over more tiles than this becomes a special
+
+CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, const screen_triangle& t, u32 id) {
+    const pixel_box box = box_of(t, job.view.width, job.view.height);
+    if (box.empty() || double_area(t) <= 0) return true;
+    if (bins.special_count == bins.special_capacity) return false;
+    bins.specials[bins.special_count++] = {t, id, box};
+    return true;
+}
+
+/// Clips from the mesh and adds what is left. All or nothing, so that a full store can be retried.
+CAROUSEL_FORCE bool add_clipped(const fragment_job& job, worker_bins& bins, u32 id) {
+    const u32 before = bins.special_count;
+    const u32 instance = id / job.mesh.counts.triangle_count, index = id % job.mesh.counts.triangle_count;
+    const instance_record& record = job.in.instances[instance];
+    clip_vertex polygon[max_clipped_vertices];
+    for (u32 k = 0; k < 3; ++k) {
+        const u32 v = job.mesh.indices[static_cast<u64>(index) * 3 + k];
+        if (v >= job.mesh.counts.vertex_count) return true;
+        const f32* const p = job.mesh.positions + static_cast<u64>(v) * 3;
+        polygon[k] = to_clip(record.clip, {p[0], p[1], p[2]});
+    }
+    const u32 n = clip_polygon(polygon, job.view);
+    for (u32 k = 2; k < n; ++k) {
+        const screen_triangle t = make_triangle(project(polygon[0], job.view, 0), project(polygon[k - 1], job.view, 0),
+                                                project(polygon[k], job.view, 0));
+        if (!add_special(job, bins, t, id)) {
+            bins.special_count = before;
+            return false;
+        }
+    }
+    return true;
+}
+
+CAROUSEL_FORCE void push(worker_bins& bins, u32 tile, u32 id) {
+    u32 head = bins.heads[tile];
+    if (head == no_page || bins.pages[head].count == 62) {
+        const u32 fresh = bins.page_count++;
+        bins.pages[fresh].next = head;
+        bins.pages[fresh].count = 0;
+        bins.heads[tile] = head = fresh;
+    }
+    bin_page& page = bins.pages[head];
+    page.ids[page.count++] = id;
+}
+
+/// False when the bins are full and the triangle has to wait for the next round.
+CAROUSEL_FORCE bool bin_one(const fragment_job& job, worker_bins& bins, const batch& b, u32 l) {
+    if (!b.valid[l]) return true;
+    const u32 any = b.code[0][l] | b.code[1][l] | b.code[2][l];
+    if (any & out_not_finite) return true;
+    if (any & out_needs_clip) return add_clipped(job, bins, b.id[l]);
+    const screen_triangle t = make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l));
+    const pixel_box box = box_of(t, job.view.width, job.view.height);
+    if (box.empty()) return true;
+    const i32 tx0 = box.x0 / static_cast<i32>(tile_width), tx1 = box.x1 / static_cast<i32>(tile_width);
+    const i32 ty0 = box.y0 / static_cast<i32>(tile_height), ty1 = box.y1 / static_cast<i32>(tile_height);
+    if ((tx1 - tx0 + 1) * (ty1 - ty0 + 1) > many_tiles || job.path == raster_path::large)
+        return add_special(job, bins, t, b.id[l]);
+    if (bins.page_count + many_tiles > bins.page_capacity) return false;
+    for (i32 ty = ty0; ty <= ty1; ++ty) {
+        for (i32 tx = tx0; tx <= tx1; ++tx) push(bins, static_cast<u32>(ty) * job.tiles_x + static_cast<u32>(tx), b.id[l]);
+    }
+    return true;
+}
+
+u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
+    batch b;
+    const u64 back = job.id_limit - 1 + job.small_count;  // list[back - position] is entry `position` of the back part
+    for (u32 start = begin; start < end; start += batch_size) {
+        const u32 n = end - start < batch_size ? end - start : batch_size;
+        for (u32 l = 0; l < n; ++l) {
+            const u64 at = start + l < job.small_count ? u64{start} + l : back - start - l;
+            b.id[l] = job.in.list[at];
+        }
+        gather_ids(b, job, n);
+        for (u32 l = 0; l < n; ++l) {
+            if (!bin_one(job, bins, b, l)) return start + l;
+        }
+    }
+    return end;
+}

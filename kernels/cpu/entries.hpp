@@ -1,0 +1,112 @@
+#pragma once
+// The inner loops of the CPU backend, compiled once for each instruction set from the same source (cpu/simd_*.cpp) and chosen
+// at run time. All give the same bytes: the maths is in body/, the compiler may only run it on wider vectors.
+
+#include <atomic>
+
+#include "kernels/body/setup.hpp"
+#include "kernels/body/shade.hpp"
+#include "kernels/kernels.hpp"
+
+namespace carousel::kernels::cpu {
+
+inline constexpr u32 tile_width = 64, tile_height = 32;
+/// A row of keys is longer than the tile, so that a vector store that starts in it stays in it.
+inline constexpr u32 tile_stride = tile_width + 16;
+inline constexpr u64 tile_keys = static_cast<u64>(tile_stride) * tile_height;
+
+struct vertex_job {
+    mesh_view mesh;
+    body::viewport view;
+    triangle_buffers out;
+    u32 instance_count = 0;
+};
+
+/// Triangles of a chunk, by class.
+struct classified {
+    u32* small;
+    u32* large;
+    u32 small_count = 0, large_count = 0, culled = 0, not_finite = 0, bad_index = 0;
+};
+
+/// A triangle that is rastered from a record: it was clipped or covers many tiles.
+struct special_triangle {
+    body::screen_triangle triangle;
+    u32 id;
+    body::pixel_box box;
+};
+
+/// References of one tile, chained.
+struct bin_page {
+    u32 next;   ///< index of the page before, or no_page
+    u32 count;
+    u32 ids[62];
+};
+inline constexpr u32 no_page = ~0U;
+
+/// One worker's bins. Fixed memory: when it is full, the round ends, the tiles are rastered, and binning goes on.
+struct worker_bins {
+    u32* heads = nullptr;                 ///< a page index a tile
+    special_triangle* specials = nullptr;
+    bin_page* pages = nullptr;
+    u32 special_capacity = 0, page_capacity = 0;
+    u32 special_count = 0, page_count = 0;
+};
+
+/// The sRGB tables as whole words.
+struct word_tables {
+    u32 decode[body::decode_entries];  ///< floats' bits
+    u32 encode[body::encode_entries];
+};
+
+struct fragment_job {
+    mesh_view mesh;
+    triangle_buffers in;
+    body::viewport view;
+    body::shading shading;
+    const word_tables* tables = nullptr;
+    u32 tiles_x = 0, tiles_y = 0;
+    u32 small_count = 0, total_count = 0;  ///< bounded copies of the counters
+    u32 instance_count = 0;
+    u64 id_limit = 0;                      ///< max_instances * triangles
+    raster_path path = raster_path::automatic;
+    u8* color = nullptr;
+    u64* visibility = nullptr;             ///< tile_keys a tile
+    worker_bins* bins = nullptr;
+    u32 workers = 0;
+};
+
+/// Work functions on ranges.
+struct entries {
+    const char* name;
+    void (*vertices)(const vertex_job& job, u32 instance, u32 begin, u32 end);
+    void (*triangles)(const vertex_job& job, u32 instance, u32 begin, u32 end, classified& out);
+    /// Bins list positions from `begin` on; returns the first one that did not fit (or `end`).
+    u32 (*bin)(const fragment_job& job, u32 begin, u32 end, worker_bins& bins);
+    void (*raster_tile)(const fragment_job& job, u32 tile, bool first_round);
+    void (*resolve_tile)(const fragment_job& job, u32 tile);
+    void (*sharpen_rows)(const sharpen_args& args, u32 begin, u32 end);
+};
+
+/// The best set that this processor has; CAROUSEL_SIMD=baseline|avx2|avx512 asks for a lesser one.
+[[nodiscard]] const entries& best_entries();
+/// Null when this processor or this build doesn't have it.
+[[nodiscard]] const entries* find_entries(std::string_view name);
+
+// Asynchronous entries of kernels.hpp on a CPU queue. `use` null: best_entries().
+void generate_mesh(device::queue& q, const generate_mesh_args& args);
+void generate_texture(device::queue& q, const generate_texture_args& args);
+void animate_instances(device::queue& q, const animate_args& args);
+void vertex_stage(device::queue& q, const vertex_stage_args& args);
+void fragment_stage(device::queue& q, const fragment_stage_args& args);
+void sharpen(device::queue& q, const sharpen_args& args);
+[[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);
+/// With this much run_fragment_stage still works, in many rounds (tests).
+[[nodiscard]] u64 least_scratch_bytes(u32 width, u32 height);
+
+// The same, at once, in the calling thread and its pool (what the queue's worker runs; tests choose the entries).
+void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, const entries& use);
+void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args, const entries& use);
+void run_sharpen(device::cpu::pool& pool, const sharpen_args& args, const entries& use);
+
+}  // namespace carousel::kernels::cpu

@@ -1,0 +1,56 @@
+// No include guard by purpose: included once by each cpu/simd_NAME.cpp, which defines CAROUSEL_SIMD (the namespace) and is
+// compiled for one instruction set. Nothing in here may call a function that isn't forced inline or local to the namespace:
+// the linker could keep this file's copy of it for the whole program.
+
+#include "kernels/body/clip.hpp"
+#include "kernels/body/sharpen.hpp"
+#include "kernels/cpu/entries.hpp"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define CAROUSEL_FORCE static inline __attribute__((always_inline))
+
+namespace carousel::kernels::cpu::CAROUSEL_SIMD {
+
+using namespace body;  // NOLINT: the whole file is built from these functions
+
+/// Bit l is the sign of word l.
+CAROUSEL_FORCE u32 mask_of(const i32* words) {
+#if defined(__AVX512F__)
+    return _mm512_cmplt_epi32_mask(_mm512_load_si512(words), _mm512_setzero_si512());
+#elif defined(__AVX2__)
+    const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(words));
+    const __m256i high = _mm256_load_si256(reinterpret_cast<const __m256i*>(words + 8));
+    return static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(low))) |
+           static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(high))) << 8;
+#else
+    u32 mask = 0;
+    for (u32 l = 0; l < 16; ++l) mask |= (static_cast<u32>(words[l]) >> 31) << l;
+    return mask;
+#endif
+}
+
+namespace {
+#include "kernels/cpu/gather.hpp"
+#include "kernels/cpu/vertices.hpp"
+#include "kernels/cpu/bins.hpp"
+#include "kernels/cpu/tiles.hpp"
+#include "kernels/cpu/resolve.hpp"
+
+void sharpen_rows(const sharpen_args& args, u32 begin, u32 end) {
+    const u32* const in = reinterpret_cast<const u32*>(args.in);
+    u32* const out = reinterpret_cast<u32*>(args.out);
+    const i32 width = static_cast<i32>(args.width), height = static_cast<i32>(args.height),
+              strength = static_cast<i32>(args.strength);
+    for (i32 y = static_cast<i32>(begin); y < static_cast<i32>(end); ++y) {
+        for (i32 x = 0; x < width; ++x) out[static_cast<i64>(y) * width + x] = sharpen_pixel(in, width, height, x, y, strength);
+    }
+}
+}  // namespace
+
+extern const entries table;
+const entries table{CAROUSEL_SIMD_NAME, vertices, triangles, bin, raster_tile, resolve_tile, sharpen_rows};
+
+}  // namespace carousel::kernels::cpu::CAROUSEL_SIMD

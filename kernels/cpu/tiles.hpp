@@ -1,0 +1,181 @@
+// No include guard by purpose: part of cpu/simd_source.hpp. Rasters one tile of 64x32 keys.
+
+/// Corner of a tile in pixels.
+struct tile_place {
+    i32 x, y;
+    u64* keys;
+};
+
+CAROUSEL_FORCE tile_place place_of(const fragment_job& job, u32 tile) {
+    return {static_cast<i32>(tile % job.tiles_x * tile_width), static_cast<i32>(tile / job.tiles_x * tile_height),
+            job.visibility + static_cast<u64>(tile) * tile_keys};
+}
+
+inline constexpr i32 span = 16;  ///< pixels of one vector step
+
+/// The box of one triangle, 16 pixels of a row at a time. `Int` as in edge_functions.
+template <typename Int>
+CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t, const pixel_box& box, u32 id) {
+    const edge_functions<Int> edges = edges_at<Int>(t, box.x0, box.y0);
+    const depth_plane depth = make_depth(t, double_area(t));
+    Int row[3];
+    for (int i = 0; i < 3; ++i) row[i] = edges.e[i];
+    for (i32 y = box.y0; y <= box.y1; ++y) {
+        u64* const keys = tile.keys + static_cast<u64>(y - tile.y) * tile_stride - tile.x;
+        for (i32 x = box.x0; x <= box.x1; x += span) {
+            const Int along = x - box.x0;
+            Int e[3];
+            bool outside = false;
+            const Int reach = min_(span - 1, box.x1 - x);
+            for (int i = 0; i < 3; ++i) {
+                e[i] = row[i] + along * edges.step_x[i];
+                outside |= max_<Int>(e[i], e[i] + reach * edges.step_x[i]) + edges.bias[i] < 0;
+            }
+            if (outside) continue;
+            u64* const at = keys + x;
+            const i32 last = box.x1 - x;
+            for (i32 l = 0; l < span; ++l) {
+                // lanes beyond the box may wrap around in 32 bits; they are masked
+                const Int k = l <= last ? l : 0;
+                const Int e0 = e[0] + k * edges.step_x[0], e1 = e[1] + k * edges.step_x[1], e2 = e[2] + k * edges.step_x[2];
+                const bool covered = (((e0 + edges.bias[0]) | (e1 + edges.bias[1]) | (e2 + edges.bias[2])) >= 0) & (l <= last);
+                const u64 key = make_key(depth_bits(depth, static_cast<f32>(e1), static_cast<f32>(e2)), id);
+                const u64 limit = covered ? key : empty_key;
+                at[l] = limit < at[l] ? limit : at[l];
+            }
+        }
+        for (int i = 0; i < 3; ++i) row[i] += edges.step_y[i];
+    }
+}
+
+CAROUSEL_FORCE void raster_any(const tile_place& tile, const screen_triangle& t, const pixel_box& box, u32 id, bool wide) {
+    if (!wide && narrow(t)) {
+        raster_rows<i32>(tile, t, box, id);
+    } else {
+        raster_rows<i64>(tile, t, box, id);
+    }
+}
+
+/// Set-up of many triangles in one tile, one a lane.
+struct alignas(64) stamps {
+    i32 e[3][batch_size], step_x[3][batch_size], step_y[3][batch_size], bias[3][batch_size];
+    f32 inverse_area[batch_size], wa[batch_size], to_b[batch_size], to_c[batch_size];
+    pixel_box box[batch_size];
+    i32 at[batch_size], columns[batch_size], rows[batch_size];
+    u32 kind[batch_size];
+};
+enum stamp_kind : u32 { stamp_none, stamp_small, stamp_rows };
+inline constexpr i32 stamp_side = 4;
+
+CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job& job, const tile_place& tile, i32 side) {
+    const i32 right = min_(tile.x + static_cast<i32>(tile_width), job.view.width) - 1;
+    const i32 bottom = min_(tile.y + static_cast<i32>(tile_height), job.view.height) - 1;
+    for (u32 l = 0; l < batch_size; ++l) {
+        const screen_triangle t = make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l));
+        const pixel_box whole = box_of(t, job.view.width, job.view.height);
+        const i32 x0 = max_(whole.x0, tile.x), y0 = max_(whole.y0, tile.y);
+        const i32 x1 = min_(whole.x1, right), y1 = min_(whole.y1, bottom);
+        const i32 columns = x1 - x0 + 1, rows = y1 - y0 + 1;
+        const i64 area = double_area(t);
+        const u32 alive = b.valid[l] & u32{columns > 0} & u32{rows > 0} & u32{area > 0};
+        const u32 little = u32{columns <= side} & u32{rows <= side} & u32{narrow(t)};
+        s.kind[l] = alive ? (little ? u32{stamp_small} : u32{stamp_rows}) : u32{stamp_none};
+        // lanes that are not small may wrap here and are not used
+        const u32 ox = static_cast<u32>(x0 * subpixels + subpixels / 2), oy = static_cast<u32>(y0 * subpixels + subpixels / 2);
+        const u32 px[3] = {static_cast<u32>(t.ax) - ox, static_cast<u32>(t.bx) - ox, static_cast<u32>(t.cx) - ox};
+        const u32 py[3] = {static_cast<u32>(t.ay) - oy, static_cast<u32>(t.by) - oy, static_cast<u32>(t.cy) - oy};
+        for (u32 i = 0; i < 3; ++i) {
+            const u32 from = (i + 1) % 3, to = (i + 2) % 3;
+            const u32 dx = px[to] - px[from], dy = py[to] - py[from];
+            s.e[i][l] = static_cast<i32>(dy * px[from] - dx * py[from]);
+            s.step_x[i][l] = static_cast<i32>(0U - dy * subpixels);
+            s.step_y[i][l] = static_cast<i32>(dx * subpixels);
+            const u32 top_left = u32{static_cast<i32>(dy) < 0} | (u32{dy == 0} & u32{static_cast<i32>(dx) > 0});
+            s.bias[i][l] = top_left ? 0 : -1;
+        }
+        const depth_plane d = make_depth(t, area);
+        s.inverse_area[l] = d.inverse_area, s.wa[l] = d.wa, s.to_b[l] = d.to_b, s.to_c[l] = d.to_c;
+        s.at[l] = (y0 - tile.y) * static_cast<i32>(tile_stride) + (x0 - tile.x);
+        s.columns[l] = columns, s.rows[l] = rows;
+        s.box[l] = {x0, y0, x1, y1};
+    }
+}
+
+/// Sixteen small triangles at a time: coverage and depth of one pixel of each on vectors, the update one by one.
+CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_place& tile, u32 first) {
+    i32 columns = 0, rows = 0;
+    for (u32 l = first; l < first + 16; ++l) {
+        const bool mine = s.kind[l] == stamp_small;
+        columns = max_(columns, mine ? s.columns[l] : 0);
+        rows = max_(rows, mine ? s.rows[l] : 0);
+    }
+    alignas(64) u32 depth[16];
+    alignas(64) i32 covered[16];
+    for (i32 y = 0; y < rows; ++y) {
+        for (i32 x = 0; x < columns; ++x) {
+            for (u32 l = 0; l < 16; ++l) {
+                const u32 at = first + l;
+                const u32 ux = static_cast<u32>(x), uy = static_cast<u32>(y);
+                i32 e[3];
+                i32 sign = 0;
+                for (u32 i = 0; i < 3; ++i) {
+                    e[i] = static_cast<i32>(static_cast<u32>(s.e[i][at]) + ux * static_cast<u32>(s.step_x[i][at]) +
+                                            uy * static_cast<u32>(s.step_y[i][at]));
+                    sign |= static_cast<i32>(static_cast<u32>(e[i]) + static_cast<u32>(s.bias[i][at]));
+                }
+                const depth_plane d{s.inverse_area[at], s.wa[at], s.to_b[at], s.to_c[at]};
+                depth[l] = depth_bits(d, static_cast<f32>(e[1]), static_cast<f32>(e[2]));
+                const u32 in = u32{sign >= 0} & u32{x < s.columns[at]} & u32{y < s.rows[at]} & u32{s.kind[at] == stamp_small};
+                covered[l] = in ? -1 : 0;
+            }
+            for (u32 mask = mask_of(covered); mask != 0; mask &= mask - 1) {
+                const u32 l = static_cast<u32>(__builtin_ctz(mask)), at = first + l;
+                u64& slot = tile.keys[s.at[at] + y * static_cast<i32>(tile_stride) + x];
+                const u64 key = make_key(depth[l], b.id[at]);
+                slot = key < slot ? key : slot;
+            }
+        }
+    }
+}
+
+CAROUSEL_FORCE void raster_batch(const fragment_job& job, const tile_place& tile, batch& b, stamps& s, u32 count) {
+    gather_ids(b, job, count);
+    const i32 side =
+        job.path == raster_path::small ? static_cast<i32>(tile_width) : (job.path == raster_path::medium ? 0 : stamp_side);
+    set_up_stamps(s, b, job, tile, side);
+    for (u32 first = 0; first < count; first += 16) raster_stamps(s, b, tile, first);
+    for (u32 l = 0; l < count; ++l) {
+        if (s.kind[l] != stamp_rows) continue;
+        raster_any(tile, make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l)), s.box[l], b.id[l], false);
+    }
+}
+
+void raster_tile(const fragment_job& job, u32 tile_index, bool first_round) {
+    const tile_place tile = place_of(job, tile_index);
+    if (first_round) {
+        for (u64 i = 0; i < tile_keys; ++i) tile.keys[i] = empty_key;
+    }
+    batch b;
+    stamps s;
+    for (u32 w = 0; w < job.workers; ++w) {
+        const worker_bins& bins = job.bins[w];
+        u32 count = 0;
+        for (u32 page = bins.heads[tile_index]; page != no_page; page = bins.pages[page].next) {
+            for (u32 i = 0; i < bins.pages[page].count; ++i) {
+                b.id[count++] = bins.pages[page].ids[i];
+                if (count == batch_size) {
+                    raster_batch(job, tile, b, s, count);
+                    count = 0;
+                }
+            }
+        }
+        if (count > 0) raster_batch(job, tile, b, s, count);
+        for (u32 i = 0; i < bins.special_count; ++i) {
+            const special_triangle& t = bins.specials[i];
+            const pixel_box box{max_(t.box.x0, tile.x), max_(t.box.y0, tile.y),
+                                min_(t.box.x1, tile.x + static_cast<i32>(tile_width) - 1),
+                                min_(t.box.y1, tile.y + static_cast<i32>(tile_height) - 1)};
+            if (!box.empty()) raster_any(tile, t.triangle, box, t.id, job.path == raster_path::large);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+#pragma once
+// Entries of kernels.hpp on a CUDA queue: launches on its stream. A refused launch throws cuda_error.
+
+#include "kernels/kernels.hpp"
+
+namespace carousel::kernels::cuda {
+
+void generate_mesh(device::queue& q, const generate_mesh_args& args);
+void generate_texture(device::queue& q, const generate_texture_args& args);
+void animate_instances(device::queue& q, const animate_args& args);
+void vertex_stage(device::queue& q, const vertex_stage_args& args);
+void fragment_stage(device::queue& q, const fragment_stage_args& args);
+void sharpen(device::queue& q, const sharpen_args& args);
+[[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);
+
+}  // namespace carousel::kernels::cuda

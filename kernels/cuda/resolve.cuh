@@ -1,0 +1,83 @@
+#pragma once
+// Shades each pixel once, from its key. Included by fragment_stage.cu alone.
+
+#include "kernels/body/setup.hpp"
+#include "kernels/body/shade.hpp"
+#include "kernels/kernels.hpp"
+
+namespace carousel::kernels::cuda {
+namespace {
+
+using namespace body;  // NOLINT: the file is built from these functions
+
+__device__ const srgb_tables tables = make_srgb_tables();
+
+struct resolve_args {
+    mesh_view mesh;
+    const instance_record* instances;
+    const unsigned long long* keys;
+    shading shade;
+    u32 width, height;
+    u32* color;
+};
+
+/// Lit colour or normal of what a pixel shows; the same steps as the CPU's rows.
+__device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x, u32 y) {
+    const u32 instance = id / a.mesh.counts.triangle_count, triangle = id - instance * a.mesh.counts.triangle_count;
+    const instance_record& record = a.instances[instance];
+    u32 index[3];
+    clip_vertex c[3];
+#pragma unroll
+    for (u32 k = 0; k < 3; ++k) {
+        const u32 i = a.mesh.indices[u64{triangle} * 3 + k];
+        index[k] = i < a.mesh.counts.vertex_count ? i : 0U;
+        const f32* const p = a.mesh.positions + u64{index[k]} * 3;
+        c[k] = to_clip(record.clip, {p[0], p[1], p[2]});
+    }
+    const barycentrics b = barycentrics_at(centre_x(a.shade, x), centre_y(a.shade, y), c[0], c[1], c[2]);
+    const f32* const n0 = a.mesh.normals + u64{index[0]} * 3;
+    const f32* const n1 = a.mesh.normals + u64{index[1]} * 3;
+    const f32* const n2 = a.mesh.normals + u64{index[2]} * 3;
+    const vec3 n = normalised(
+        turn(record.model, {blend(b, n0[0], n1[0], n2[0]), blend(b, n0[1], n1[1], n2[1]), blend(b, n0[2], n1[2], n2[2])}));
+    if (a.shade.mode == 1) return shade_normal(n);
+    const f32* const t0 = a.mesh.texcoords + u64{index[0]} * 2;
+    const f32* const t1 = a.mesh.texcoords + u64{index[1]} * 2;
+    const f32* const t2 = a.mesh.texcoords + u64{index[2]} * 2;
+    const u32 width = a.shade.texture_width;
+    const texel_footprint f =
+        footprint(blend(b, t0[0], t1[0], t2[0]), blend(b, t0[1], t1[1], t2[1]), width, a.shade.texture_height);
+    const u32* const texels = reinterpret_cast<const u32*>(a.mesh.texture);
+    const u32 t00 = texels[f.y0 * width + f.x0], t10 = texels[f.y0 * width + f.x1];
+    const u32 t01 = texels[f.y1 * width + f.x0], t11 = texels[f.y1 * width + f.x1];
+    const f32 light = lambert(a.shade, n);
+    u32 color = 0xff000000U;
+#pragma unroll
+    for (u32 shift = 0; shift < 24; shift += 8) {
+        const u32 at = filtered(t00, t10, t01, t11, shift, f.fraction_x, f.fraction_y);
+        color |= static_cast<u32>(tables.encode[encode_index(tables.decode[at] * light)]) << shift;
+    }
+    return color;
+}
+
+__global__ void __launch_bounds__(256) resolve(resolve_args a) {
+    const u32 x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    if (x >= a.width || y >= a.height) return;
+    const u64 at = u64{y} * a.width + x;
+    const u64 key = a.keys[at];
+    const u32 id = static_cast<u32>(key);
+    u32 color = 0;
+    if (key == empty_key) {
+        color = background(x, y, a.height);
+    } else if (a.shade.mode == 2) {
+        color = shade_id(id);
+    } else if (a.shade.mode == 3) {
+        color = shade_depth(float_of(~static_cast<u32>(key >> 32)));
+    } else {
+        color = shade_pixel(a, id, x, y);
+    }
+    a.color[at] = color;
+}
+
+}  // namespace
+}  // namespace carousel::kernels::cuda

@@ -1,0 +1,96 @@
+// The host API: checks arguments and hands them to the queue's backend.
+#include "kernels/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include "core/errors.hpp"
+#include "kernels/cpu/entries.hpp"
+#include "kernels/cuda/entries.hpp"
+
+namespace carousel::kernels {
+namespace {
+
+void check_size(u32 width, u32 height) {
+    if (width == 0 || height == 0 || width > max_extent || height > max_extent) {
+        throw config_error(
+            fmt::format("a picture of {}x{} pixels can't be rendered; each side may have 1 to {}", width, height, max_extent));
+    }
+}
+
+void check_mesh(const mesh_layout& mesh, u32 max_instances) {
+    const mesh_counts& c = mesh.counts;
+    const u64 triangles = static_cast<u64>(c.triangle_count) * max_instances,
+              vertices = static_cast<u64>(c.vertex_count) * max_instances;
+    if (triangles == 0 || vertices == 0) throw config_error("a mesh without triangles, or no instance of it, can't be rendered");
+    // indices are 32-bit on every device: 3 a triangle, 4 words a vertex
+    if (triangles >= 0xffffffffULL || c.triangle_count > 1U << 29 || vertices > 1U << 29) {
+        throw config_error(
+            fmt::format("{} instances of {} triangles and {} vertices are too many; the limits are {} triangles and {} "
+                        "vertices a mesh, and {} vertices in all",
+                        max_instances, c.triangle_count, c.vertex_count, 1U << 29, 1U << 29, 1U << 29));
+    }
+    if (c.texture_width == 0 || c.texture_height == 0 || c.texture_width > max_texture_extent ||
+        c.texture_height > max_texture_extent) {
+        throw config_error(fmt::format("a texture of {}x{} pixels can't be used; each side may have 1 to {}", c.texture_width,
+                                       c.texture_height, max_texture_extent));
+    }
+}
+
+#if CAROUSEL_WITH_CUDA
+#define CAROUSEL_DISPATCH(function, ...) \
+    return q.kind() == device::device_kind::cuda ? cuda::function(__VA_ARGS__) : cpu::function(__VA_ARGS__)
+#else
+#define CAROUSEL_DISPATCH(function, ...) return cpu::function(__VA_ARGS__)
+#endif
+
+}  // namespace
+
+void generate_mesh(device::queue& q, const generate_mesh_args& args) {
+    (void)procedural_counts(args.shape, args.triangles);  // throws for what can't be
+    CAROUSEL_DISPATCH(generate_mesh, q, args);
+}
+
+void generate_texture(device::queue& q, const generate_texture_args& args) {
+    check_mesh(args.layout, 1);
+    CAROUSEL_DISPATCH(generate_texture, q, args);
+}
+
+void animate_instances(device::queue& q, const animate_args& args) {
+    if (args.instance_count == 0) throw config_error("no instance of the mesh was asked for; at least one is needed");
+    CAROUSEL_DISPATCH(animate_instances, q, args);
+}
+
+void vertex_stage(device::queue& q, const vertex_stage_args& args) {
+    check_size(args.width, args.height);
+    check_mesh(args.mesh, args.out.max_instances);
+    CAROUSEL_DISPATCH(vertex_stage, q, args);
+}
+
+u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height) {
+    check_size(width, height);
+#if CAROUSEL_WITH_CUDA
+    if (kind == device::device_kind::cuda) return cuda::fragment_scratch_bytes(width, height);
+#endif
+    (void)kind;
+    return cpu::fragment_scratch_bytes(width, height);
+}
+
+void fragment_stage(device::queue& q, const fragment_stage_args& args) {
+    check_size(args.width, args.height);
+    check_mesh(args.mesh, args.in.max_instances);
+    const u64 needed = fragment_scratch_bytes(q.kind(), args.width, args.height);
+    if (args.scratch == nullptr || args.scratch_bytes < needed) {
+        throw config_error(fmt::format("the fragment stage was given {} bytes of scratch for {}x{} pixels; it needs {}",
+                                       args.scratch_bytes, args.width, args.height, needed));
+    }
+    CAROUSEL_DISPATCH(fragment_stage, q, args);
+}
+
+void sharpen(device::queue& q, const sharpen_args& args) {
+    check_size(args.width, args.height);
+    if (args.strength > 1024)
+        throw config_error(fmt::format("a sharpening strength of {} is too much; the most is 1024", args.strength));
+    CAROUSEL_DISPATCH(sharpen, q, args);
+}
+
+}  // namespace carousel::kernels

@@ -1,0 +1,114 @@
+#pragma once
+// The host API of all kernels: one function a kernel (or a chain of kernels that only make sense together). Each enqueues on
+// the queue's device and returns; memory named in the arguments must stay valid until the queue has passed the call.
+// Who may call: the thread that enqueues on the queue. Pointers are of the queue's device.
+// Semantics: one image bit for bit on every device, for any number of threads (kernels/body/ holds the maths, once).
+// Errors: arguments that can never work throw config_error before anything is enqueued; a refused launch throws cuda_error.
+// Values read from ring memory are bounded by the kernels, so a slot that is being refilled yields a wrong picture, no fault.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/types.hpp"
+#include "device/backend.hpp"
+#include "kernels/mesh_layout.hpp"
+#include "kernels/triangle_layout.hpp"
+#include "shm/scene_state.hpp"
+
+namespace carousel::kernels {
+
+/// Largest picture side in pixels.
+inline constexpr u32 max_extent = 16384;
+
+// ---- meshes -------------------------------------------------------------------------------------------------------------
+
+enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_stack, triangle_soup };
+
+/// "bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", in the order of mesh_shape.
+[[nodiscard]] const std::vector<std::string>& mesh_shape_names();
+/// Throws config_error naming the known ones.
+[[nodiscard]] mesh_shape mesh_shape_from(std::string_view name);
+
+/// Numbers of vertices and triangles of a procedural mesh with about `triangles` triangles (never more, unless the shape's
+/// smallest form has more), and the texture that suits it. Throws config_error above 2^30 triangles.
+[[nodiscard]] mesh_counts procedural_counts(mesh_shape shape, u32 triangles);
+
+/// Fills header, vertices, indices and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
+struct generate_mesh_args {
+    mesh_shape shape = mesh_shape::bumpy_sphere;
+    u32 triangles = 100'000;     ///< as given to procedural_counts
+    std::byte* block = nullptr;
+};
+void generate_mesh(device::queue& q, const generate_mesh_args& args);
+
+/// Fills only the texture of a block with a neutral checker (for mesh files without one).
+struct generate_texture_args {
+    mesh_layout layout;
+    std::byte* block = nullptr;
+};
+void generate_texture(device::queue& q, const generate_texture_args& args);
+
+// ---- geometry -----------------------------------------------------------------------------------------------------------
+
+/// Model matrices as a function of the frame's number and the scene alone: instance 0 turns about y by scene.spin radians a
+/// frame; more instances stand on a square grid (side `spacing`) around it, each turned by a phase of its own.
+struct animate_args {
+    u64 sequence = 0;
+    shm::scene_state scene;
+    u32 instance_count = 1;      ///< 1 .. the plane's max_instances
+    f32 spacing = 2.4F;
+    draw_record* draw = nullptr;
+    f32* models = nullptr;       ///< f32[instance_count][16]
+};
+void animate_instances(device::queue& q, const animate_args& args);
+
+// ---- vertex -------------------------------------------------------------------------------------------------------------
+
+/// Transforms all vertices, culls, classifies: fills all planes of `out`.
+struct vertex_stage_args {
+    mesh_layout mesh;
+    const std::byte* mesh_block = nullptr;
+    const draw_record* draw = nullptr;
+    const f32* models = nullptr;
+    shm::scene_state scene;
+    u32 width = 0, height = 0;   ///< pixels, 1 .. max_extent
+    triangle_buffers out;
+};
+void vertex_stage(device::queue& q, const vertex_stage_args& args);
+
+// ---- fragment -----------------------------------------------------------------------------------------------------------
+
+/// For tests: sends every triangle through one path. All give the same image.
+enum class raster_path : u8 { automatic, small, medium, large };
+
+/// Bytes of private device memory that fragment_stage needs on such a queue. One block serves all frames of one queue, because
+/// a queue runs in order.
+[[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height);
+
+/// Clears, rasterises and shades one picture: every pixel of `color` is written.
+struct fragment_stage_args {
+    mesh_layout mesh;
+    const std::byte* mesh_block = nullptr;
+    triangle_buffers in;         ///< as vertex_stage filled it; only read
+    shm::scene_state scene;      ///< the same as the vertex stage's
+    u32 width = 0, height = 0;   ///< the same as the vertex stage's
+    u8* color = nullptr;         ///< u8[height][width][4]
+    std::byte* scratch = nullptr;
+    u64 scratch_bytes = 0;       ///< at least fragment_scratch_bytes()
+    raster_path path = raster_path::automatic;
+};
+void fragment_stage(device::queue& q, const fragment_stage_args& args);
+
+// ---- pictures -----------------------------------------------------------------------------------------------------------
+
+/// 3x3 unsharp mask in integer arithmetic; edge pixels repeat; alpha is copied. `in` and `out` must not overlap.
+struct sharpen_args {
+    const u8* in = nullptr;      ///< u8[height][width][4]
+    u8* out = nullptr;
+    u32 width = 0, height = 0;
+    u32 strength = 128;          ///< 256 = add the whole difference to the 3x3 mean; at most 1024
+};
+void sharpen(device::queue& q, const sharpen_args& args);
+
+}  // namespace carousel::kernels

@@ -1,0 +1,77 @@
+#pragma once
+// Memory of a mesh: the asset block that all frames share. Plain offsets from counts, so that every stage computes the same
+// layout from the numbers in the frame format and nobody has to read the block on the host.
+// Layout: mesh_header at 0, then positions f32[V][3], normals f32[V][3], texture coordinates f32[V][2], indices u32[T][3],
+// base colour u8[h][w][4] (RGBA, sRGB), each 256-byte aligned. Front faces are counter-clockwise seen from outside.
+
+#include "core/host_device.hpp"
+#include "core/types.hpp"
+
+namespace carousel::kernels {
+
+inline constexpr u64 block_alignment = 256;
+inline constexpr u32 mesh_magic = 0x4d455348;  // "MESH"
+
+/// Largest numbers that the kernels take: triangle ids of all instances must stay below 2^32 - 1.
+inline constexpr u32 max_texture_extent = 16384;
+
+struct mesh_counts {
+    u32 vertex_count = 0;
+    u32 triangle_count = 0;
+    u32 texture_width = 1;   ///< pixels, 1 .. max_texture_extent
+    u32 texture_height = 1;
+    bool operator==(const mesh_counts&) const = default;
+};
+
+/// At the block's start: lets a reader check that the block is what its frame format says.
+struct mesh_header {
+    u32 magic = mesh_magic;
+    u32 version = 1;
+    mesh_counts counts;
+};
+static_assert(sizeof(mesh_header) <= block_alignment);
+
+/// Byte offsets from the start of the block.
+struct mesh_layout {
+    mesh_counts counts;
+    u64 positions = 0, normals = 0, texcoords = 0, indices = 0, texture = 0;
+    u64 bytes = 0;  ///< size of the whole block
+};
+
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 align_block(u64 bytes) {
+    return (bytes + block_alignment - 1) / block_alignment * block_alignment;
+}
+
+[[nodiscard]] inline constexpr mesh_layout lay_out_mesh(const mesh_counts& counts) {
+    mesh_layout l;
+    l.counts = counts;
+    const u64 v = counts.vertex_count, t = counts.triangle_count;
+    l.positions = block_alignment;
+    l.normals = l.positions + align_block(v * 12);
+    l.texcoords = l.normals + align_block(v * 12);
+    l.indices = l.texcoords + align_block(v * 8);
+    l.texture = l.indices + align_block(t * 12);
+    l.bytes = l.texture + align_block(static_cast<u64>(counts.texture_width) * counts.texture_height * 4);
+    return l;
+}
+
+/// The block as pointers of whichever device reads it. Owns nothing.
+struct mesh_view {
+    mesh_counts counts;
+    const f32* positions = nullptr;
+    const f32* normals = nullptr;
+    const f32* texcoords = nullptr;
+    const u32* indices = nullptr;
+    const u8* texture = nullptr;
+};
+
+[[nodiscard]] inline mesh_view view_mesh(const mesh_layout& l, const std::byte* block) {
+    return {l.counts,
+            reinterpret_cast<const f32*>(block + l.positions),
+            reinterpret_cast<const f32*>(block + l.normals),
+            reinterpret_cast<const f32*>(block + l.texcoords),
+            reinterpret_cast<const u32*>(block + l.indices),
+            reinterpret_cast<const u8*>(block + l.texture)};
+}
+
+}  // namespace carousel::kernels

@@ -1,0 +1,17 @@
+#pragma once
+// Numbers of a procedural mesh from its shape and the wished number of triangles; shared by both backends.
+
+#include "kernels/body/mesh.hpp"
+#include "kernels/kernels.hpp"
+
+namespace carousel::kernels {
+
+struct procedural_mesh {
+    mesh_counts counts;
+    body::shape_grid grid;
+};
+
+/// Throws config_error above 2^29 triangles.
+[[nodiscard]] procedural_mesh describe_procedural(mesh_shape shape, u32 triangles);
+
+}  // namespace carousel::kernels

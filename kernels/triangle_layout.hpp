@@ -1,0 +1,100 @@
+#pragma once
+// What travels between the render stages, as plain arrays: geometry -> vertex ("carousel.scene"), vertex -> fragment
+// ("carousel.triangles"), fragment -> display ("carousel.image.rgba8"). Each format is a list of planes with element type and
+// shape; a stage copies them into its ring::frame_format (kernels must not include ring/).
+// Sized for the worst case: every triangle sits in exactly one place of `list`, and clipped triangles are clipped again by the
+// fragment stage from the mesh, so no queue between the stages can overflow and no triangle is dropped in silence.
+
+#include <array>
+#include <vector>
+
+#include "core/types.hpp"
+#include "kernels/mesh_layout.hpp"
+
+namespace carousel::kernels {
+
+enum class scalar : u8 { u8_, u32_, i32_, f32_ };
+
+struct plane_spec {
+    const char* name;
+    scalar type;
+    std::vector<u64> shape;  ///< shape[0] is the slowest
+};
+
+// ---- geometry -> vertex -------------------------------------------------------------------------------------------------
+
+inline constexpr const char* scene_format = "carousel.scene";
+
+/// Plane 0 of a scene: what to draw. Read by kernels, which clamp it to the capacity they were given.
+struct draw_record {
+    u32 instance_count = 0;
+    u32 reserved[15] = {};
+};
+static_assert(sizeof(draw_record) == 64);
+
+/// Planes: 0 `draw` u32[16] (draw_record), 1 `models` f32[max_instances][16] (row-major, affine, uniform scale).
+[[nodiscard]] inline std::vector<plane_spec> scene_planes(u32 max_instances) {
+    return {{"draw", scalar::u32_, {16}}, {"models", scalar::f32_, {max_instances, 16}}};
+}
+
+// ---- vertex -> fragment -------------------------------------------------------------------------------------------------
+
+inline constexpr const char* triangle_format = "carousel.triangles";
+
+/// One transformed vertex. x, y: pixels times 256, y down, the centre of the top left pixel at (128, 128).
+struct alignas(16) screen_vertex {
+    i32 x, y;
+    f32 inverse_w;  ///< 1 / view depth; linear on the screen, larger is nearer
+    u32 outcode;    ///< body/transform.hpp
+};
+static_assert(sizeof(screen_vertex) == 16);
+
+/// Matrices of one instance, row-major 3x4. `clip` gives x, y and w (= view depth); `model` gives world space.
+struct instance_record {
+    f32 clip[12];
+    f32 model[12];
+};
+static_assert(sizeof(instance_record) == 96);
+
+/// Plane 0. small + large + culled + not_finite + bad_index = triangles of all instances drawn.
+struct triangle_counters {
+    u32 small;           ///< entries at the front of `list`
+    u32 large;           ///< entries at the back of `list`, growing downwards: anything large or in need of clipping
+    u32 culled;          ///< back faces, outside the view, no pixel centre in the bounding box
+    u32 not_finite;      ///< dropped: NaN or infinite vertices
+    u32 bad_index;       ///< dropped: an index beyond the mesh's vertices
+    u32 instance_count;  ///< as drawn
+    u32 reserved[10];
+};
+static_assert(sizeof(triangle_counters) == 64);
+
+/// Planes: 0 `counters` u32[16] (triangle_counters), 1 `instances` f32[I][24] (instance_record), 2 `vertices` u32[I*V][4]
+/// (screen_vertex, instance by instance), 3 `list` u32[I*T] (triangle id = instance * T + index in the mesh).
+/// Empty meshes are refused by the stages, so that no shape is 0.
+[[nodiscard]] inline std::vector<plane_spec> triangle_planes(const mesh_counts& mesh, u32 max_instances) {
+    const u64 i = max_instances;
+    return {{"counters", scalar::u32_, {16}},
+            {"instances", scalar::f32_, {i, 24}},
+            {"vertices", scalar::u32_, {i * mesh.vertex_count, 4}},
+            {"list", scalar::u32_, {i * mesh.triangle_count}}};
+}
+
+/// The planes as pointers.
+struct triangle_buffers {
+    triangle_counters* counters = nullptr;
+    instance_record* instances = nullptr;
+    screen_vertex* vertices = nullptr;
+    u32* list = nullptr;
+    u32 max_instances = 0;
+};
+
+// ---- fragment -> display ------------------------------------------------------------------------------------------------
+
+inline constexpr const char* image_format = "carousel.image.rgba8";
+
+/// Plane 0 `color` u8[h][w][4]: RGBA, sRGB encoded, alpha 255, top row first.
+[[nodiscard]] inline std::vector<plane_spec> image_planes(u32 width, u32 height) {
+    return {{"color", scalar::u8_, {height, width, 4}}};
+}
+
+}  // namespace carousel::kernels
