@@ -1,0 +1,54 @@
+#include "stages/display/display.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "stages/display/png.hpp"
+
+namespace carousel::stages {
+
+description display::configure(const configuration& with) {
+    name_ = with.stage;
+    size_ = require_image(with);
+    const std::string out = with.settings->text("out", "frame_%05d.png");
+    pictures_.reset();
+    if (!out.empty() && out != "none") {
+        pictures_.emplace("out", out);
+    }
+    delay_ms_ = with.settings->integer("delay_ms", 0, 0, 3'600'000);
+    return {};
+}
+
+void display::prepare(environment& env) {
+    epoch_ = env.epoch();
+    folder_ = env.run_directory() + "/pictures";
+    if (pictures_) {
+        prepare_folder(pictures_->parent(folder_));
+    }
+    ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
+    lanes_.clear();
+    for (u32 lane = 0; lane < env.in_flight(); ++lane) {
+        lanes_.push_back(env.context().allocate_host(size_.bytes()));
+    }
+}
+
+void display::process(frame& f) { f.queue().copy(lanes_[f.lane()]->data(), f.input(0).plane<std::byte>(0), size_.bytes()); }
+
+void display::finish(frame& f) {
+    if (delay_ms_ > 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms_));
+    }
+    if (!f.void_reason().empty()) {
+        ledger_->record(f.sequence(), 0, true, epoch_);
+        return;
+    }
+    const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
+    if (pictures_) {
+        write_file_atomically(pictures_->of(f.sequence(), folder_), encode_png(picture, size_.width, size_.height));
+    }
+    ledger_->record(f.sequence(), telemetry::hash_bytes(picture), false, epoch_);
+}
+
+void display::committed(u64 sequence) { ledger_->mark_committed(sequence); }
+
+}  // namespace carousel::stages

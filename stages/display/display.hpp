@@ -1,0 +1,43 @@
+#pragma once
+// The headless sink: takes pictures off the device, hashes every one into the run's ledger and writes them as PNG files.
+// Input: carousel.image.rgba8. Output: none.
+// Settings:
+//   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or "none": no pictures
+//             ["frame_%05d.png"]
+//   delay_ms  sleeps this long for each frame: a slow sink, for tests [0]
+// What a crash leaves: each picture whole or absent, and the ledger as described in telemetry/ledger.hpp. Delivering a frame
+// again replaces its picture and its record by the same.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stages/display/picture_name.hpp"
+#include "stages/formats.hpp"
+#include "stages/stage.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::stages {
+
+class display : public stage {
+public:
+    [[nodiscard]] description configure(const configuration& with) override;
+    void prepare(environment& env) override;
+    void process(frame& f) override;
+    [[nodiscard]] bool commits_on_host() const override { return true; }
+    void finish(frame& f) override;
+    void committed(u64 sequence) override;
+
+private:
+    std::string name_;
+    image_size size_;
+    std::optional<picture_name> pictures_;  ///< none: hashes only
+    std::string folder_;                    ///< for relative patterns
+    i64 delay_ms_ = 0;
+    u64 epoch_ = 0;
+    std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< one picture each, in memory that the CPU can read
+    std::unique_ptr<telemetry::ledger_writer> ledger_;
+};
+
+}  // namespace carousel::stages

@@ -1,0 +1,77 @@
+#include "stages/display/picture_name.hpp"
+
+#include <fmt/format.h>
+
+#include "stages/settings.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr std::size_t most_digits = 20;
+
+/// The conversion at pattern[at] == '%': its length, and the digits it asks for. Length 0: not one that is understood.
+struct conversion {
+    std::size_t length = 0;
+    std::size_t digits = 1;
+};
+
+conversion parse_conversion(std::string_view pattern, std::size_t at) {
+    std::size_t end = at + 1;
+    std::size_t digits = 0;
+    const bool padded = end < pattern.size() && pattern[end] == '0';
+    while (padded && end < pattern.size() && pattern[end] >= '0' && pattern[end] <= '9' && digits <= most_digits) {
+        digits = digits * 10 + static_cast<std::size_t>(pattern[end++] - '0');
+    }
+    if (end >= pattern.size() || pattern[end] != 'd' || digits > most_digits || (padded && digits == 0)) {
+        return {};
+    }
+    return {end + 1 - at, padded ? digits : 1};
+}
+
+}  // namespace
+
+picture_name::picture_name(std::string key, const std::string& pattern) {
+    const auto refuse = [&](std::string_view why) {
+        throw settings_error(key, fmt::format("{} = \"{}\": {}; expected a name like \"frame_%05d.png\"", key, pattern, why));
+    };
+    std::string* part = &before_;
+    for (std::size_t at = 0; at < pattern.size(); ++at) {
+        if (pattern[at] != '%') {
+            *part += pattern[at];
+        } else if (pattern.compare(at, 2, "%%") == 0) {
+            *part += '%';
+            ++at;
+        } else {
+            const conversion found = parse_conversion(pattern, at);
+            if (found.length == 0) {
+                refuse(fmt::format("\"{}\" is not a number's place (only %d and %0Nd with N from 1 to 20 are)", pattern.substr(at, 4)));
+            }
+            if (part == &after_) {
+                refuse("it has more than one place for the frame's number");
+            }
+            digits_ = found.digits;
+            part = &after_;
+            at += found.length - 1;
+        }
+    }
+    if (part == &before_) {
+        refuse("it has no place for the frame's number, so that every picture would replace the one before");
+    }
+    if (after_.find('/') != std::string::npos) {
+        refuse("the frame's number belongs in the file's name, not in the folder's");
+    }
+    if (!after_.ends_with(".png")) {
+        refuse("pictures are written as PNG only");
+    }
+    if (pattern.find('\0') != std::string::npos) {
+        refuse("it has a zero byte in it");
+    }
+}
+
+std::filesystem::path picture_name::of(u64 sequence, const std::filesystem::path& folder) const {
+    return folder / fmt::format("{}{:0{}}{}", before_, sequence, digits_, after_);
+}
+
+std::filesystem::path picture_name::parent(const std::filesystem::path& folder) const { return of(0, folder).parent_path(); }
+
+}  // namespace carousel::stages

@@ -1,0 +1,27 @@
+#pragma once
+// The names of a picture sequence: "frame_%05d.png". The pattern comes from a user, so it is never given to printf.
+
+#include <filesystem>
+#include <string>
+
+#include "core/types.hpp"
+
+namespace carousel::stages {
+
+class picture_name {
+public:
+    /// Parses "…%d…" or "…%0Nd…" (N from 1 to 20; "%%" is a percent sign). Throws settings_error for `key`: no conversion, two of
+    /// them, one of another type, one in the folder's part, or a name that doesn't end in .png.
+    picture_name(std::string key, const std::string& pattern);
+
+    /// The file's path for one frame; relative patterns lie under `folder`.
+    [[nodiscard]] std::filesystem::path of(u64 sequence, const std::filesystem::path& folder) const;
+    /// The folder that the pictures lie in.
+    [[nodiscard]] std::filesystem::path parent(const std::filesystem::path& folder) const;
+
+private:
+    std::string before_, after_;  ///< around the number, "%%" already replaced
+    std::size_t digits_ = 1;      ///< padded with zeros to this many
+};
+
+}  // namespace carousel::stages

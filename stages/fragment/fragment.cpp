@@ -1,0 +1,32 @@
+#include "stages/fragment/fragment.hpp"
+
+namespace carousel::stages {
+
+description fragment::configure(const configuration& with) {
+    mesh_ = require_triangles(with);
+    require_limits(with, mesh_);
+    width_ = with.width;
+    height_ = with.height;
+    return {image_format(width_, height_), {}, {mesh_asset}};
+}
+
+void fragment::prepare(environment& env) {
+    block_ = map_mesh(env, mesh_);
+    scratch_ = env.context().allocate(kernels::fragment_scratch_bytes(env.context().kind(), width_, height_));
+}
+
+void fragment::process(frame& f) {
+    kernels::fragment_stage_args args;
+    args.mesh = mesh_.layout;
+    args.mesh_block = block_;
+    args.in = triangle_planes_of(f.input(0), mesh_.max_instances);
+    args.scene = f.scene();
+    args.width = width_;
+    args.height = height_;
+    args.color = f.output().plane<u8>(0);
+    args.scratch = scratch_->data();
+    args.scratch_bytes = scratch_->bytes();
+    kernels::fragment_stage(f.queue(), args);
+}
+
+}  // namespace carousel::stages

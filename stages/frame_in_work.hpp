@@ -1,0 +1,39 @@
+#pragma once
+// A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again and again.
+
+#include "ring/worker.hpp"
+#include "stages/runtime.hpp"
+
+namespace carousel::stages {
+
+class frame_in_work final : public frame {
+public:
+    frame_in_work(runtime& r, u32 lane) : runtime_(&r), lane_(lane) {}
+
+    /// The job is written by the runner before process() and stays until the lane is released.
+    ring::job job;
+    device::event* event = nullptr;  ///< behind all of the job's work
+
+    [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
+    [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }
+    [[nodiscard]] const shm::scene_state& scene() const noexcept override { return job.scene; }
+    [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
+    [[nodiscard]] payload_ref input(std::size_t i) const noexcept override {
+        return {runtime_->input(i).slot(job.input[i].index), &runtime_->input_format(i)};
+    }
+    [[nodiscard]] payload_ref output() const noexcept override {
+        mapped_link* out = runtime_->output();
+        return out != nullptr ? payload_ref{out->slot(job.output.index), &runtime_->output_format()} : payload_ref{};
+    }
+    [[nodiscard]] u32 lane() const noexcept override { return lane_; }
+    [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
+
+    void set_void_text(std::string text) { void_text_ = std::move(text); }
+
+private:
+    runtime* runtime_;
+    u32 lane_;
+    std::string void_text_;
+};
+
+}  // namespace carousel::stages

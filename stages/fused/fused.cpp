@@ -1,0 +1,48 @@
+#include "stages/fused/fused.hpp"
+
+namespace carousel::stages {
+namespace {
+
+/// The frame as one half of the stage sees it: the other half's side is the private payload.
+class half_frame : public frame {
+public:
+    half_frame(frame& whole, payload_ref in, payload_ref out) : whole_(whole), in_(in), out_(out) {}
+    [[nodiscard]] u64 sequence() const noexcept override { return whole_.sequence(); }
+    [[nodiscard]] f64 time_s() const noexcept override { return whole_.time_s(); }
+    [[nodiscard]] const shm::scene_state& scene() const noexcept override { return whole_.scene(); }
+    [[nodiscard]] device::queue& queue() noexcept override { return whole_.queue(); }
+    [[nodiscard]] payload_ref input(std::size_t) const noexcept override { return in_; }
+    [[nodiscard]] payload_ref output() const noexcept override { return out_; }
+    [[nodiscard]] u32 lane() const noexcept override { return whole_.lane(); }
+    [[nodiscard]] std::string_view void_reason() const noexcept override { return whole_.void_reason(); }
+
+private:
+    frame& whole_;
+    payload_ref in_, out_;
+};
+
+}  // namespace
+
+description fused::configure(const configuration& with) {
+    triangles_ = vertex_.configure(with).output;
+    (void)triangles_.lay_out();
+    configuration second = with;
+    second.inputs = {{with.stage, triangles_}};
+    return fragment_.configure(second);
+}
+
+void fused::prepare(environment& env) {
+    vertex_.prepare(env);
+    fragment_.prepare(env);
+    between_ = env.context().allocate(triangles_.lay_out());
+}
+
+void fused::process(frame& f) {
+    const payload_ref between(between_->data(), &triangles_);
+    half_frame first(f, f.input(0), between);
+    vertex_.process(first);
+    half_frame second(f, between, f.output());
+    fragment_.process(second);
+}
+
+}  // namespace carousel::stages

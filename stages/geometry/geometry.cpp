@@ -1,0 +1,29 @@
+#include "stages/geometry/geometry.hpp"
+
+namespace carousel::stages {
+
+description geometry::configure(const configuration& with) {
+    require_no_inputs(with);
+    mesh_ = mesh_source::from(*with.settings);
+    instances_ = static_cast<u32>(with.settings->integer("copies", 1, 1, 1'000'000));
+    spacing_ = static_cast<f32>(with.settings->number("spacing", 2.4, 0.0, 1000.0));
+    require_limits(with, {mesh_.layout(), instances_});
+    return {scene_format(mesh_.layout().counts, instances_), {{mesh_asset, mesh_.layout().bytes}}, {}};
+}
+
+void geometry::load_asset(std::string_view, std::span<std::byte> memory, environment& env) {
+    mesh_.fill(memory, env.context(), env.queue());
+}
+
+void geometry::process(frame& f) {
+    kernels::animate_args args;
+    args.sequence = f.sequence();
+    args.scene = f.scene();
+    args.instance_count = instances_;
+    args.spacing = spacing_;
+    args.draw = f.output().plane<kernels::draw_record>(0);
+    args.models = f.output().plane<f32>(1);
+    kernels::animate_instances(f.queue(), args);
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,28 @@
+#pragma once
+// The source: makes the mesh once, into the asset block, and for each frame the matrices of its instances, from the frame's
+// number and scene alone.
+// Input: none. Output: carousel.scene. Makes the asset mesh. Settings:
+//   mesh       bumpy-sphere, fractal-terrain, torus-knots, quad-stack, triangle-soup, or the path of an .obj file ["bumpy-sphere"]
+//   triangles  of a procedural mesh, about [100000]
+//   texture    auto (the mesh's own, or white for a file that names none), checker, white, or the path of a PNG ["auto"]
+//   instances  copies on a square grid [1]
+//   spacing    side of the grid's squares; the mesh has radius 1 [2.4]
+
+#include "stages/geometry/mesh_source.hpp"
+#include "stages/mesh_formats.hpp"
+
+namespace carousel::stages {
+
+class geometry : public stage {
+public:
+    [[nodiscard]] description configure(const configuration& with) override;
+    void load_asset(std::string_view name, std::span<std::byte> memory, environment& env) override;
+    void process(frame& f) override;
+
+private:
+    mesh_source mesh_;
+    u32 instances_ = 1;
+    f32 spacing_ = 0;
+};
+
+}  // namespace carousel::stages

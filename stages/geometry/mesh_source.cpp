@@ -1,0 +1,157 @@
+#include "stages/geometry/mesh_source.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/did_you_mean.hpp"
+#include "stages/geometry/texture.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr u32 checker_side = 512;
+constexpr u32 most_triangles = u32{1} << 30;
+
+bool looks_like_file(const std::string& name) { return name.find_first_of("./") != std::string::npos; }
+
+kernels::mesh_shape shape_named(const std::string& name) {
+    const auto& names = kernels::mesh_shape_names();
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+        throw settings_error("mesh", fmt::format("mesh = \"{}\": expected one of {}, or the path of an .obj file{}", name, fmt::join(names, ", "),
+                                                 did_you_mean_clause(name, names)));
+    }
+    return kernels::mesh_shape_from(name);
+}
+
+mesh_data file_named(const std::string& name) {
+    std::string extension = std::filesystem::path(name).extension().string();
+    std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (extension != ".obj" && std::filesystem::exists(name)) {
+        throw settings_error("mesh", fmt::format("{}: meshes are read from Wavefront OBJ files (.obj) only; convert it", name));
+    }
+    return load_obj(name);
+}
+
+}  // namespace
+
+mesh_source mesh_source::from(const settings& s) {
+    mesh_source source;
+    const std::string mesh = s.text("mesh", "bumpy-sphere");
+    source.triangles_ = static_cast<u32>(s.integer("triangles", 100'000, 1, most_triangles));  // ignored for files: --mesh may replace a shape
+    kernels::mesh_counts counts;
+    if (looks_like_file(mesh)) {
+        source.file_ = file_named(mesh);
+        counts.vertex_count = static_cast<u32>(source.file_->vertices.size());
+        counts.triangle_count = static_cast<u32>(source.file_->indices.size() / 3);
+    } else {
+        source.shape_ = shape_named(mesh);
+        counts = kernels::procedural_counts(source.shape_, source.triangles_);
+    }
+    source.layout_ = kernels::lay_out_mesh(counts);
+    source.choose_texture(s);
+    return source;
+}
+
+void mesh_source::choose_texture(const settings& s) {
+    kernels::mesh_counts counts = layout_.counts;
+    const std::string texture = s.text("texture", "auto");
+    texture_key_ = "texture";
+    if (texture == "auto" && file_ && !file_->texture.empty()) {
+        texture_ = texture_kind::file;
+        texture_file_ = file_->texture;
+        texture_key_ = "mesh";
+    } else if (texture == "auto") {
+        texture_ = file_ ? texture_kind::white : texture_kind::own;
+    } else if (texture == "checker") {
+        texture_ = texture_kind::checker;
+    } else if (texture == "white") {
+        texture_ = texture_kind::white;
+    } else if (looks_like_file(texture)) {
+        texture_ = texture_kind::file;
+        texture_file_ = texture;
+    } else {
+        (void)s.choice("texture", "auto", {"auto", "checker", "white", "FILE.png"});  // refuses
+    }
+    if (texture_ == texture_kind::file) {
+        const texture_size size = png_size(texture_file_, texture_key_);
+        counts.texture_width = size.width;
+        counts.texture_height = size.height;
+    } else if (texture_ != texture_kind::own) {
+        counts.texture_width = counts.texture_height = texture_ == texture_kind::checker ? checker_side : 1;
+    }
+    layout_ = kernels::lay_out_mesh(counts);
+}
+
+void mesh_source::fill(std::span<std::byte> block, device::context& context, device::queue& queue) const {
+    if (block.size() < layout_.bytes) {
+        throw shm_error(fmt::format("the memory of the asset \"mesh\" has {} bytes, but {} are needed; has the mesh file grown since the run began?",
+                                    block.size(), layout_.bytes));
+    }
+    if (file_) {
+        fill_from_file(block.data(), context, queue);
+    } else {
+        fill_procedural(block.data(), context, queue);
+    }
+    if (texture_ != texture_kind::own) {
+        fill_texture(block.data(), context, queue);
+    }
+}
+
+void mesh_source::fill_procedural(std::byte* block, device::context& context, device::queue& queue) const {
+    const auto own = kernels::lay_out_mesh(kernels::procedural_counts(shape_, triangles_));
+    if (own.counts == layout_.counts) {
+        kernels::generate_mesh(queue, {shape_, triangles_, block});
+        queue.drain();
+        return;
+    }
+    // Another texture than the shape's own has another size. It lies behind all else, so that the rest is taken over as it is.
+    const auto whole = context.allocate(own.bytes);
+    kernels::generate_mesh(queue, {shape_, triangles_, whole->data()});
+    queue.copy(block, whole->data(), own.texture);
+    const auto header = context.allocate_host(sizeof(kernels::mesh_header));
+    kernels::mesh_header h;
+    h.counts = layout_.counts;
+    std::memcpy(header->host_data(), &h, sizeof h);
+    queue.copy(block, header->data(), sizeof h);
+    queue.drain();
+}
+
+void mesh_source::fill_from_file(std::byte* block, device::context& context, device::queue& queue) const {
+    const auto staging = context.allocate_host(layout_.texture);
+    std::byte* host = staging->host_data();
+    std::memset(host, 0, layout_.texture);
+    kernels::mesh_header header;
+    header.counts = layout_.counts;
+    std::memcpy(host, &header, sizeof header);
+    for (std::size_t i = 0; i < file_->vertices.size(); ++i) {
+        const mesh_vertex& v = file_->vertices[i];
+        std::memcpy(host + layout_.positions + i * sizeof v.position, v.position, sizeof v.position);
+        std::memcpy(host + layout_.normals + i * sizeof v.normal, v.normal, sizeof v.normal);
+        std::memcpy(host + layout_.texcoords + i * sizeof v.texture, v.texture, sizeof v.texture);
+    }
+    std::memcpy(host + layout_.indices, file_->indices.data(), file_->indices.size() * sizeof(u32));
+    queue.copy(block, staging->data(), layout_.texture);
+    queue.drain();
+}
+
+void mesh_source::fill_texture(std::byte* block, device::context& context, device::queue& queue) const {
+    if (texture_ == texture_kind::checker) {
+        kernels::generate_texture(queue, {layout_, block});
+    } else if (texture_ == texture_kind::white) {
+        queue.fill(block + layout_.texture, 255, 4);
+    } else {
+        const texture_data picture = load_png_texture(texture_file_, texture_key_);
+        if (picture.width != layout_.counts.texture_width || picture.height != layout_.counts.texture_height) {
+            throw settings_error(texture_key_, fmt::format("the texture {} has changed since the run began", texture_file_.string()));
+        }
+        const auto staging = context.allocate_host(picture.rgba.size());
+        std::memcpy(staging->host_data(), picture.rgba.data(), picture.rgba.size());
+        queue.copy(block + layout_.texture, staging->data(), picture.rgba.size());
+        queue.drain();  // the staging memory ends here
+    }
+    queue.drain();
+}
+
+}  // namespace carousel::stages

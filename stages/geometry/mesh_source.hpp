@@ -1,0 +1,45 @@
+#pragma once
+// Where a mesh comes from: a procedural shape or a file, with a texture of its own, a checker, plain white or a picture.
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "device/backend.hpp"
+#include "kernels/kernels.hpp"
+#include "stages/geometry/obj.hpp"
+#include "stages/settings.hpp"
+
+namespace carousel::stages {
+
+class mesh_source {
+public:
+    /// Reads the keys mesh, triangles and texture; reads mesh files whole, since their counts decide the layout, and the headers
+    /// of textures. Throws settings_error.
+    [[nodiscard]] static mesh_source from(const settings& s);
+
+    [[nodiscard]] const kernels::mesh_layout& layout() const noexcept { return layout_; }
+
+    /// Fills a block of layout().bytes bytes that `queue` can reach, and waits until it is full. Throws settings_error when a
+    /// texture turns out to be broken, shm_error when the block is too small.
+    void fill(std::span<std::byte> block, device::context& context, device::queue& queue) const;
+
+private:
+    enum class texture_kind { own, checker, white, file };
+
+    void choose_texture(const settings& s);
+    void fill_procedural(std::byte* block, device::context& context, device::queue& queue) const;
+    void fill_from_file(std::byte* block, device::context& context, device::queue& queue) const;
+    void fill_texture(std::byte* block, device::context& context, device::queue& queue) const;
+
+    std::optional<mesh_data> file_;  ///< none: procedural
+    kernels::mesh_shape shape_ = kernels::mesh_shape::bumpy_sphere;
+    u32 triangles_ = 0;
+    texture_kind texture_ = texture_kind::own;
+    std::filesystem::path texture_file_;
+    std::string texture_key_;        ///< the setting that named texture_file_
+    kernels::mesh_layout layout_;
+};
+
+}  // namespace carousel::stages

@@ -1,0 +1,211 @@
+#include "stages/geometry/obj.hpp"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#define TINYOBJLOADER_IMPLEMENTATION
+#include <tiny_obj_loader.h>
+
+#include "core/log.hpp"
+#include "stages/settings.hpp"
+
+namespace carousel::stages {
+namespace {
+
+using vector3 = std::array<f64, 3>;
+
+struct corner_hash {
+    std::size_t operator()(const tinyobj::index_t& i) const noexcept {
+        u64 h = static_cast<u32>(i.vertex_index);
+        h = h * 0x9E3779B97F4A7C15ULL + static_cast<u32>(i.texcoord_index);
+        h = h * 0x9E3779B97F4A7C15ULL + static_cast<u32>(i.normal_index);
+        return h ^ (h >> 29);
+    }
+};
+
+struct corner_equal {
+    bool operator()(const tinyobj::index_t& a, const tinyobj::index_t& b) const noexcept {
+        return a.vertex_index == b.vertex_index && a.texcoord_index == b.texcoord_index && a.normal_index == b.normal_index;
+    }
+};
+
+[[noreturn]] void refuse(const std::filesystem::path& path, std::string_view why) {
+    throw settings_error("mesh", fmt::format("{}: {}", path.string(), why));
+}
+
+std::string read_text(const std::filesystem::path& path) {
+    struct stat s {};
+    if (stat(path.c_str(), &s) != 0) {
+        refuse(path, fmt::format("can't read the mesh file: {}", errno_text(errno)));
+    }
+    if (!S_ISREG(s.st_mode)) {
+        refuse(path, "not a file; give the path of a Wavefront OBJ file");
+    }
+    if (s.st_size == 0) {
+        refuse(path, "the mesh file is empty");
+    }
+    std::ifstream in(path, std::ios::binary);
+    std::ostringstream text;
+    if (!in || !(text << in.rdbuf())) {
+        refuse(path, fmt::format("can't read the mesh file: {}", errno_text(errno)));
+    }
+    return std::move(text).str();
+}
+
+/// Overwrites comments behind other words with blanks: the library doesn't expect them in faces.
+void blank_comments(std::string& text) {
+    for (auto at = text.find('#'); at != std::string::npos; at = text.find('#', at)) {
+        if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\t') {
+            ++at;  // at a line's start, which it does expect, or a part of a name
+            continue;
+        }
+        while (at < text.size() && text[at] != '\n' && text[at] != '\r') {
+            text[at++] = ' ';
+        }
+    }
+}
+
+vector3 point_of(const tinyobj::attrib_t& a, int i) {
+    const auto* p = &a.vertices[3 * static_cast<std::size_t>(i)];
+    return {p[0], p[1], p[2]};
+}
+
+/// For each point the sum of the triangles' cross products around it: their lengths are the weights by area.
+std::vector<vector3> point_normals(const tinyobj::attrib_t& a, const std::vector<tinyobj::index_t>& corners) {
+    std::vector<vector3> sums(a.vertices.size() / 3, vector3{});
+    for (std::size_t t = 0; t + 2 < corners.size(); t += 3) {
+        const vector3 p = point_of(a, corners[t].vertex_index);
+        const vector3 q = point_of(a, corners[t + 1].vertex_index);
+        const vector3 r = point_of(a, corners[t + 2].vertex_index);
+        const vector3 u{q[0] - p[0], q[1] - p[1], q[2] - p[2]};
+        const vector3 v{r[0] - p[0], r[1] - p[1], r[2] - p[2]};
+        const vector3 n{u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]};
+        for (std::size_t k = 0; k < 3; ++k) {
+            for (std::size_t axis = 0; axis < 3; ++axis) {
+                sums[static_cast<std::size_t>(corners[t + k].vertex_index)][axis] += n[axis];
+            }
+        }
+    }
+    return sums;
+}
+
+void store_unit(const vector3& n, f32 (&to)[3]) {
+    const f64 length = std::sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
+    const bool usable = length > 0 && std::isfinite(length);
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+        to[axis] = usable ? static_cast<f32>(n[axis] / length) : (axis == 1 ? 1.0F : 0.0F);
+    }
+}
+
+mesh_vertex make_vertex(const tinyobj::attrib_t& a, const tinyobj::index_t& i, const std::vector<vector3>& computed) {
+    mesh_vertex v{};
+    const auto at = [](int index, std::size_t size) { return size * static_cast<std::size_t>(index); };
+    std::copy_n(a.vertices.begin() + static_cast<std::ptrdiff_t>(at(i.vertex_index, 3)), 3, v.position);
+    if (i.normal_index >= 0) {
+        const auto* n = &a.normals[at(i.normal_index, 3)];
+        store_unit({n[0], n[1], n[2]}, v.normal);
+    } else {
+        store_unit(computed[static_cast<std::size_t>(i.vertex_index)], v.normal);
+    }
+    if (i.texcoord_index >= 0) {
+        v.texture[0] = a.texcoords[at(i.texcoord_index, 2)];
+        v.texture[1] = 1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];  // OBJ counts v from the picture's bottom
+    }
+    return v;
+}
+
+/// Moves the middle of the bounding box to the origin and the farthest point to distance 1.
+void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::filesystem::path& path) {
+    vector3 low;
+    vector3 high;
+    low.fill(std::numeric_limits<f64>::infinity());
+    high.fill(-std::numeric_limits<f64>::infinity());
+    for (const mesh_vertex& v : vertices) {
+        for (std::size_t axis = 0; axis < 3; ++axis) {
+            low[axis] = std::min(low[axis], f64{v.position[axis]});
+            high[axis] = std::max(high[axis], f64{v.position[axis]});
+        }
+    }
+    f64 radius = 0;
+    const auto offset = [&](const mesh_vertex& v, std::size_t axis) { return v.position[axis] - (low[axis] + high[axis]) / 2; };
+    for (const mesh_vertex& v : vertices) {
+        radius = std::max(radius, std::sqrt(offset(v, 0) * offset(v, 0) + offset(v, 1) * offset(v, 1) + offset(v, 2) * offset(v, 2)));
+    }
+    if (!(radius > 0)) {
+        refuse(path, "all its points are one point: there is nothing to see");
+    }
+    for (mesh_vertex& v : vertices) {
+        const vector3 moved{offset(v, 0), offset(v, 1), offset(v, 2)};
+        for (std::size_t axis = 0; axis < 3; ++axis) {
+            v.position[axis] = static_cast<f32>(moved[axis] / radius);
+        }
+    }
+}
+
+std::filesystem::path texture_of(const std::vector<tinyobj::material_t>& materials, const std::filesystem::path& folder) {
+    for (const auto& m : materials) {
+        if (!m.diffuse_texname.empty()) {
+            std::string name = m.diffuse_texname;
+            std::replace(name.begin(), name.end(), '\\', '/');
+            return folder / name;
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+mesh_data load_obj(const std::filesystem::path& path) {
+    std::string text = read_text(path);
+    blank_comments(text);
+    check_obj(text, path.string());
+
+    tinyobj::attrib_t attributes;
+    std::vector<tinyobj::shape_t> shapes;
+    std::vector<tinyobj::material_t> materials;
+    std::string warning;
+    std::string problem;
+    std::istringstream stream(text);
+    const auto folder = path.parent_path();
+    tinyobj::MaterialFileReader material_reader(folder.empty() ? "./" : folder.string() + "/");
+    if (!tinyobj::LoadObj(&attributes, &shapes, &materials, &warning, &problem, &stream, &material_reader, true, false)) {
+        refuse(path, fmt::format("not a readable Wavefront OBJ file: {}", problem.substr(0, problem.find('\n'))));
+    }
+    if (!warning.empty()) {
+        log::warning("{}: {}", path.string(), warning.substr(0, warning.find('\n')));
+    }
+    std::vector<tinyobj::index_t> corners;
+    for (const auto& shape : shapes) {
+        corners.insert(corners.end(), shape.mesh.indices.begin(), shape.mesh.indices.end());
+    }
+    if (corners.empty()) {
+        refuse(path, "none of its faces has an area: there is nothing to see");
+    }
+    const bool complete = std::all_of(corners.begin(), corners.end(), [](const auto& c) { return c.normal_index >= 0; });
+    const std::vector<vector3> computed = complete ? std::vector<vector3>{} : point_normals(attributes, corners);
+
+    mesh_data mesh;
+    std::unordered_map<tinyobj::index_t, u32, corner_hash, corner_equal> known;
+    mesh.indices.reserve(corners.size());
+    for (const auto& corner : corners) {
+        const auto [at, is_new] = known.try_emplace(corner, static_cast<u32>(mesh.vertices.size()));
+        if (is_new) {
+            mesh.vertices.push_back(make_vertex(attributes, corner, computed));
+        }
+        mesh.indices.push_back(at->second);
+    }
+    fit_unit_sphere(mesh.vertices, path);
+    mesh.texture = texture_of(materials, folder);
+    return mesh;
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,55 @@
+#include "stages/last_words.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+
+#include "core/errors.hpp"
+#include "ring/participants.hpp"
+
+namespace carousel::stages {
+namespace {
+std::atomic<shm::incarnation*> own_entry{nullptr};  // lock-free: read in a signal handler
+std::atomic<bool> exit_expected{false};
+
+void note(u64 text) noexcept {
+    shm::incarnation* e = own_entry.load(std::memory_order_acquire);
+    if (e != nullptr) e->exit_note.store(text, std::memory_order_release);
+}
+
+// A fault or an abort() of one's own, or a `kill -ABRT` from another process: only the former counts against a frame.
+void on_fatal_signal(int signal, siginfo_t* from, void*) {
+    const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
+    note(sent ? ring::note_signal_from_outside(signal) : ring::note_signal(signal));
+    std::signal(signal, SIG_DFL);
+    ::raise(signal);
+}
+
+void on_exit() {
+    if (!exit_expected.load(std::memory_order_acquire)) note(ring::note_exit(exit_code::stage_exception));
+}
+}  // namespace
+
+void install_last_words(shm::incarnation& entry) noexcept {
+    own_entry.store(&entry, std::memory_order_release);
+    for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+        struct sigaction action {};
+        action.sa_sigaction = on_fatal_signal;
+        action.sa_flags = SA_NODEFER | SA_RESETHAND | SA_SIGINFO;
+        ::sigaction(s, &action, nullptr);
+    }
+    std::signal(SIGPIPE, SIG_IGN);
+    std::atexit(on_exit);
+}
+
+void expect_exit() noexcept { exit_expected.store(true, std::memory_order_release); }
+
+void die(int code) noexcept {
+    // A revoked process and one whose supervisor is gone have done nothing wrong: no note.
+    if (code != exit_code::revoked && code != exit_code::supervisor_gone) note(ring::note_exit(code));
+    ::_exit(code);
+}
+
+}  // namespace carousel::stages

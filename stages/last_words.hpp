@@ -1,0 +1,17 @@
+#pragma once
+// What a dying stage can still say: a note in its incarnation entry, which the supervisor reads the moment it sees the death,
+// long before a zombie with a GPU context can be reaped. A death without a note counts as one from outside.
+
+#include "shm/control_block.hpp"
+
+namespace carousel::stages {
+
+/// Installs handlers for the signals that a process brings upon itself (SEGV, BUS, FPE, ILL, ABRT, TRAP, SYS): they store the note
+/// and let the signal take its course. Also notes exit(n) of a stage's own code. SIGPIPE is ignored.
+void install_last_words(shm::incarnation& entry) noexcept;
+/// Stores the note and ends the process at once, with no destructors: an ordinary exit can hang behind a stuck stream.
+[[noreturn]] void die(int code) noexcept;
+/// From here on an exit(0) is the planned one.
+void expect_exit() noexcept;
+
+}  // namespace carousel::stages

@@ -1,0 +1,90 @@
+#include "stages/latest_runner.hpp"
+
+#include <csignal>
+#include <cstdlib>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "ring/latest.hpp"
+#include "shm/doorbell.hpp"
+#include "stages/last_words.hpp"
+#include "telemetry/histogram.hpp"
+
+namespace carousel::stages {
+namespace {
+
+ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const shm::frame_header& h) {
+    ring::job j;
+    j.sequence = slot.sequence;
+    j.inputs = 1;
+    j.input[0] = slot;
+    j.void_stage = h.void_stage;
+    j.void_reason = h.void_reason;
+    j.scene = h.scene;
+    j.time_s = h.time_s;
+    j.born_ns = h.born_ns;
+    j.claimed_ns = now_ns();
+    (void)c;
+    return j;
+}
+
+void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32* torn) {
+    device::queue& q = r.queue();
+    device::status_word* status = r.input(0).status(f.job.input[0].index);
+    const device::status_word expected{f.job.sequence, producer_epoch, static_cast<u32>(device::status_state::ready)};
+    q.check_status(status, expected, torn);
+    s.process(f);
+    q.check_status(status, expected, torn);
+    f.event = &r.event_of(shm::none, f.lane());
+    f.event->record(q, 0);
+    f.event->wait();
+}
+
+}  // namespace
+
+void run_latest(runtime& r, stage& s) {
+    shm::control_block& c = r.control();
+    shm::stage_block& block = r.stage_block();
+    ring::latest_reader reader(c, block.input_link[0], r.who().entry);
+    if (!reader.joined())
+        throw config_error("all latest groups of this link are taken: a link has room for 8 viewers and displays with group = \"latest\"");
+    const char* hold = std::getenv("CAROUSEL_TEST_HOLD_LEASE");
+    const u64 hold_at = hold != nullptr ? std::strtoull(hold, nullptr, 10) : ~u64{0};
+    const auto torn = r.context().allocate_host(sizeof(u32));
+    *reinterpret_cast<u32*>(torn->host_data()) = 0;
+    u32 torn_before = 0;
+    frame_in_work f(r, 0);
+    for (;;) {
+        const u32 seen = shm::ticket(block.doorbell);
+        const ring::slot_ref slot = reader.acquire();
+        if (!slot) {
+            const u64 end = ring::load(c.end);
+            if (end != ring::end_unknown && end != ring::end_stopping && reader.link().tail() >= end) return;
+            shm::wait(block.doorbell, seen, shm::max_sleep_ns);
+            continue;
+        }
+        if (slot.sequence >= hold_at) ::raise(SIGSTOP);
+        const shm::frame_header& h = reader.link().block().header[slot.index];
+        f.job = job_of(c, slot, h);
+        if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
+        const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
+        const bool whole = reader.release();
+        if (!whole) {  // revoked: whatever was read is discarded, torn or not
+            torn_before = torn_now;
+            continue;
+        }
+        block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
+        torn_before = torn_now;
+        s.finish(f);
+        s.committed(f.job.sequence);
+        const u64 now = now_ns();
+        block.counters.frames.fetch_add(1, std::memory_order_relaxed);
+        r.entry().commits.fetch_add(1, std::memory_order_relaxed);
+        telemetry::add_sample(block.counters.latency, now - f.job.claimed_ns);
+        telemetry::raise_to(block.counters.latency_max_ns, now - f.job.claimed_ns);
+        if (f.job.born_ns != 0 && f.job.born_ns < now) telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
+    }
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,76 @@
+#pragma once
+// What one stage process has once it is attached: the control block, its device, its mapped rings and assets, its events.
+// Made once at set-up by the main thread; lives until the process ends.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shm/segment.hpp"
+#include "stages/attach.hpp"
+#include "stages/stage.hpp"
+
+namespace carousel::stages {
+
+/// Ring memory of one link, mapped.
+struct mapped_link {
+    u32 index = shm::none;
+    std::unique_ptr<device::mapping> memory;
+    u64 slot_bytes = 0;
+    u32 slots = 0;
+    [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->data() + u64{k} * slot_bytes; }
+    [[nodiscard]] device::status_word* status(u32 k) const noexcept { return reinterpret_cast<device::status_word*>(slot(k)); }
+};
+
+class runtime final : public environment {
+public:
+    /// Attaches, claims the entry (before any device call), configures the stage and checks its output against the ring's,
+    /// opens the device, maps the rings, makes and publishes the events. Throws carousel::error.
+    runtime(attachment a, stage& s);
+
+    // environment
+    [[nodiscard]] device::context& context() override { return *context_; }
+    [[nodiscard]] device::queue& queue() override { return *queue_; }
+    [[nodiscard]] std::span<std::byte> asset(std::string_view name) override;
+    [[nodiscard]] std::string run_directory() const override { return attachment_.run_directory; }
+    [[nodiscard]] u32 instance() const override;
+    [[nodiscard]] u32 epoch() const override { return attachment_.who.epoch; }
+    [[nodiscard]] u32 in_flight() const override { return stage_block().in_flight; }
+
+    /// Loads the assets that this stage makes, unless they are there already.
+    void load_assets(stage& s);
+    void go_live();
+
+    [[nodiscard]] shm::control_block& control() const noexcept { return segment_.block(); }
+    [[nodiscard]] shm::incarnation& entry() const noexcept { return control().entry[attachment_.who.entry]; }
+    [[nodiscard]] shm::stage_block& stage_block() const noexcept;
+    [[nodiscard]] const ring::incarnation_id& who() const noexcept { return attachment_.who; }
+    [[nodiscard]] const attachment& attached() const noexcept { return attachment_; }
+    [[nodiscard]] mapped_link& input(std::size_t i) { return inputs_[i]; }
+    [[nodiscard]] mapped_link* output() { return output_.memory ? &output_ : nullptr; }
+    [[nodiscard]] const ring::frame_format& input_format(std::size_t i) const { return attachment_.inputs[i].format; }
+    [[nodiscard]] const ring::frame_format& output_format() const { return attachment_.output; }
+    /// The event behind a job: of its output slot, or of its lane for a sink.
+    [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);
+    [[nodiscard]] int socket() const noexcept { return attachment_.socket.get(); }
+
+private:
+    void check_output(const description& d) const;
+    void map_links();
+    void make_events();
+    [[nodiscard]] mapped_link map_link(u32 link);
+    [[nodiscard]] const attached_block& asset_block(std::string_view name) const;
+    [[nodiscard]] std::span<std::byte> map_asset(const attached_block& block, bool local_copy);
+
+    attachment attachment_;
+    shm::segment& segment_;  ///< mapped until the process ends: last words are written when this object may be gone already
+    std::unique_ptr<device::context> context_;
+    std::unique_ptr<device::queue> queue_;
+    std::vector<mapped_link> inputs_;
+    mapped_link output_;
+    std::vector<std::unique_ptr<device::event>> events_;
+    std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
+};
+
+}  // namespace carousel::stages

@@ -1,0 +1,27 @@
+#pragma once
+// A stage of one's own: picture in, sharpened picture out. Start from this file.
+// Settings: strength, how much of the difference to the surroundings is added [0.5].
+
+#include "kernels/kernels.hpp"
+#include "stages/formats.hpp"
+
+namespace carousel::stages {
+
+class sharpen : public stage {
+public:
+    description configure(const configuration& with) override {
+        size_ = require_image(with);
+        strength_ = static_cast<u32>(with.settings->number("strength", 0.5, 0.0, 4.0) * 256.0);
+        return {.output = image_format(size_.width, size_.height), .makes = {}, .uses = {}};
+    }
+
+    void process(frame& f) override {
+        kernels::sharpen(f.queue(), {f.input(0).plane<u8>(0), f.output().plane<u8>(0), size_.width, size_.height, strength_});
+    }
+
+private:
+    image_size size_;
+    u32 strength_ = 0;
+};
+
+}  // namespace carousel::stages

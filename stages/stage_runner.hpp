@@ -1,0 +1,63 @@
+#pragma once
+// The loop of a stage process that reads blocking groups (or is a source). Three threads:
+//   main        begin -> process -> submit; helps its producers and sweeps where it would idle
+//   completion  waits for each job's own event in order, finish(), commit, complete
+//   pulse       heartbeat, supervisor's EOF, CPU time (pulse.hpp)
+// Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event is bounded by the
+// supervisor, which kills a stage whose frame passes frame_timeout_ms.
+// Errors: a device failure ends the process with exit_code::gpu_fault, an exception of the stage's code with
+// exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit, with a note for the supervisor.
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "ring/helper.hpp"
+#include "stages/frame_in_work.hpp"
+
+namespace carousel::stages {
+
+/// The test hook CAROUSEL_TEST_TEAR=N: the runner overwrites the status word of sequence N's input between the two looks at it.
+class stage_runner {
+public:
+    stage_runner(runtime& r, stage& s);
+    /// Runs until every frame of the run is through this stage. Returns normally only then.
+    void run();
+
+private:
+    void submit(frame_in_work& f);
+    void enqueue_checked(frame_in_work& f);
+    void check_inputs(const frame_in_work& f);
+    void wait_for_change(u32 seen, ring::outcome why);
+    [[nodiscard]] bool look_around();
+    [[nodiscard]] bool due();
+    void paced(u64 claimed_ns);
+    void complete_loop();
+    void complete_one(frame_in_work& f);
+    void account(const frame_in_work& f, u64 committed_ns);
+    [[nodiscard]] u32 in_flight();
+    void released(frame_in_work& f);
+
+    runtime* runtime_;
+    stage* stage_;
+    ring::worker worker_;
+    ring::helper helper_;
+    std::unique_ptr<device::mapping> torn_;      ///< u32, written by the device
+    u32 torn_seen_ = 0;
+    std::vector<std::unique_ptr<frame_in_work>> frames_;
+    bool may_spin_;
+    u64 tear_at_;
+
+    std::mutex mutex_;                           ///< this process's own; guards what follows
+    std::condition_variable changed_;
+    std::deque<frame_in_work*> submitted_;
+    std::vector<frame_in_work*> idle_;
+    bool alone_ = false;                         ///< a suspect frame is in flight: nothing may join it
+    bool finishing_ = false;
+    u64 busy_since_ns_ = 0;
+};
+
+}  // namespace carousel::stages

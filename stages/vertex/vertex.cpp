@@ -1,0 +1,28 @@
+#include "stages/vertex/vertex.hpp"
+
+namespace carousel::stages {
+
+description vertex::configure(const configuration& with) {
+    mesh_ = require_scene(with);
+    require_limits(with, mesh_);
+    width_ = with.width;
+    height_ = with.height;
+    return {triangles_format(mesh_.layout.counts, mesh_.max_instances), {}, {mesh_asset}};
+}
+
+void vertex::prepare(environment& env) { block_ = map_mesh(env, mesh_); }
+
+void vertex::process(frame& f) {
+    kernels::vertex_stage_args args;
+    args.mesh = mesh_.layout;
+    args.mesh_block = block_;
+    args.draw = f.input(0).plane<kernels::draw_record>(0);
+    args.models = f.input(0).plane<f32>(1);
+    args.scene = f.scene();
+    args.width = width_;
+    args.height = height_;
+    args.out = triangle_planes_of(f.output(), mesh_.max_instances);
+    kernels::vertex_stage(f.queue(), args);
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,21 @@
+#pragma once
+// Transforms, culls and classifies the triangles of a scene.
+// Input: carousel.scene. Output: carousel.triangles. Asset: mesh. Settings: none.
+
+#include "stages/mesh_formats.hpp"
+
+namespace carousel::stages {
+
+class vertex : public stage {
+public:
+    [[nodiscard]] description configure(const configuration& with) override;
+    void prepare(environment& env) override;
+    void process(frame& f) override;
+
+private:
+    mesh_input mesh_;
+    u32 width_ = 0, height_ = 0;
+    const std::byte* block_ = nullptr;
+};
+
+}  // namespace carousel::stages
