@@ -1,0 +1,160 @@
+// carousel-alloc: makes the GPU memory that the keeper holds, so that the keeper itself never touches CUDA.
+//
+//   carousel-alloc --fd N [--requests JSON]        (without --requests they are read from stdin)
+//
+// N is one end of a SOCK_SEQPACKET pair; see requests.hpp for what goes over it. Blocks of kind vmm live by their fds: once the
+// other end has acknowledged (any message), this process ends with 0. Blocks of kind ipc live in this process, which then stays,
+// asleep, until its socket reads EOF.
+// Exit codes: 0, 2 (usage), 3 (device), 74 (the other end is gone before it had everything).
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "pipelines/alloc/requests.hpp"
+#include "shm/fd_socket.hpp"
+#if defined(CAROUSEL_WITH_CUDA)
+#include "device/cuda/make_memory.hpp"
+#endif
+
+namespace {
+
+using namespace carousel;
+using alloc::request;
+
+constexpr std::string_view usage = "usage: carousel-alloc --fd N [--requests JSON]   (a helper of `carousel run`)";
+
+struct arguments {
+    int fd = -1;
+    std::string requests;
+};
+
+std::string read_stdin() {
+    std::string text;
+    char block[4096];
+    for (;;) {
+        const ssize_t got = ::read(STDIN_FILENO, block, sizeof block);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) throw config_error("reading the requests from stdin: " + errno_text(errno));
+        if (got == 0) return text;
+        text.append(block, static_cast<std::size_t>(got));
+    }
+}
+
+arguments parse(int argc, char** argv) {
+    arguments a;
+    bool given = false;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view name = argv[i];
+        if (i + 1 >= argc) throw config_error(fmt::format("'{}' needs a value, or is unknown; {}", name, usage));
+        const std::string_view value = argv[++i];
+        if (name == "--fd") {
+            const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), a.fd);
+            if (status != std::errc() || end != value.data() + value.size() || a.fd < 0) {
+                throw config_error(fmt::format("--fd {}: not a file descriptor; {}", value, usage));
+            }
+        } else if (name == "--requests") {
+            a.requests = value;
+            given = true;
+        } else {
+            throw config_error(fmt::format("unknown option '{}'; {}", name, usage));
+        }
+    }
+    if (a.fd < 0) throw config_error(std::string(usage));
+    int type = 0;
+    socklen_t size = sizeof type;
+    if (::getsockopt(a.fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) {
+        throw config_error(fmt::format("--fd {} is no SOCK_SEQPACKET socket; {}", a.fd, usage));
+    }
+    ::fcntl(a.fd, F_SETFD, FD_CLOEXEC);
+    if (!given) a.requests = read_stdin();
+    return a;
+}
+
+#if defined(CAROUSEL_WITH_CUDA)
+using maker = device::cuda::memory_maker;
+#else
+/// Stands in for the maker of memory in a build without CUDA: refuses with the reason.
+class maker {
+public:
+    explicit maker(const device::device_id& id) { (void)device::open(id); }
+    device::memory_handle make_vmm(u64) { return {}; }
+    device::memory_handle make_ipc(u64) { return {}; }
+};
+#endif
+
+/// Makes one block and hands it out. True when this process has to stay as its owner.
+bool serve(const request& asked, std::map<std::string, std::unique_ptr<maker>>& makers, int socket) {
+    auto& m = makers[asked.on.uuid.empty() ? fmt::format("#{}", asked.on.ordinal) : asked.on.uuid];
+    if (!m) m = std::make_unique<maker>(asked.on);
+    const bool owner = asked.kind == device::memory_kind::ipc;
+    const device::memory_handle made = owner ? m->make_ipc(asked.bytes) : m->make_vmm(asked.bytes);
+    const shm::unique_fd fd(made.fd);
+    const bool sent = shm::send_message(socket, reply_for(asked, made), owner ? std::vector<int>{} : std::vector<int>{fd.get()});
+    if (!sent) throw shm_error("handing out GPU memory: the supervisor's socket: " + errno_text(errno));
+    return owner;
+}
+
+/// Sleeps until the other end says something or goes. True: said something.
+bool wait_for_peer(int socket) {
+    shm::message ignored;
+    for (;;) {
+        switch (shm::receive_message(socket, ignored, 3600 * ns_per_s)) {
+            case shm::receive_status::ok:
+                return true;
+            case shm::receive_status::would_block:
+                continue;
+            default:
+                return false;
+        }
+    }
+}
+
+int run(const arguments& a) {
+    bool owner = false;
+    std::map<std::string, std::unique_ptr<maker>> makers;
+    nlohmann::json at;  // the request in hand, for an error's reply
+    try {
+        for (const request& asked : alloc::parse_requests(a.requests)) {
+            at = asked.id;
+            owner = serve(asked, makers, a.fd) || owner;
+        }
+    } catch (const error& e) {
+        (void)shm::send_message(a.fd, alloc::error_reply(at, e.what()));
+        throw;
+    }
+    const bool acknowledged = wait_for_peer(a.fd);
+    if (!acknowledged && !owner) throw shm_error("the supervisor went away before it acknowledged its GPU memory");
+    if (!acknowledged) return exit_code::ok;
+    while (owner && wait_for_peer(a.fd)) {
+    }
+    return exit_code::ok;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGINT, SIG_IGN);  // Ctrl-C goes to the whole process group; the supervisor decides when the memory goes
+    try {
+        return run(parse(argc, argv));
+    } catch (const error& e) {
+        log::error("carousel-alloc: {}", e.what());
+        return e.code();
+    } catch (const std::exception& e) {
+        log::error("carousel-alloc: {}", e.what());
+        return exit_code::no_device;
+    }
+}

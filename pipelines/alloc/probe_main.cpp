@@ -1,0 +1,97 @@
+// carousel-probe: says what CUDA offers on this machine, as one JSON object on stdout:
+//   {built_with_cuda, driver_version, runtime_version, devices: [{ordinal, uuid, name, total_bytes, free_bytes, compute,
+//    vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, peers: [ordinal, ...]}], error}
+// Versions read "13.0", or null where there is none; error is null when at least one device can be used.
+//   --quick   opens no context: free_bytes is null (a context costs about 0.2 s and 0.5 GB of GPU memory a device)
+// Exit code 0 in every case but a wrong command line (2): no driver is an answer, too.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/errors.hpp"
+#include "device/backend.hpp"
+#if defined(CAROUSEL_WITH_CUDA)
+#include "device/cuda/check.hpp"
+#include "device/cuda/devices.hpp"
+#endif
+
+namespace {
+
+using nlohmann::json;
+using namespace carousel;
+
+#if defined(CAROUSEL_WITH_CUDA)
+namespace cuda = device::cuda;
+
+// Attributes of the driver API by number: older toolkits have no names for the last two.
+constexpr int attribute_vmm = 102, attribute_vmm_posix_fd = 103, attribute_stream_mem_ops_64 = 122, attribute_ipc_event = 125;
+
+json free_bytes(const cuda::gpu& g) {
+    std::size_t free_now = 0, total = 0;
+    cuda::open_gpu(g);
+    CAROUSEL_CUDA_SETUP(g.label(), cudaMemGetInfo(&free_now, &total));
+    return free_now;
+}
+
+json describe(const cuda::gpu& g, const std::vector<cuda::gpu>& all, bool quick) {
+    json d = {{"ordinal", g.ordinal},
+              {"uuid", g.uuid},
+              {"name", g.name},
+              {"total_bytes", g.total_bytes},
+              {"free_bytes", nullptr},
+              {"compute", fmt::format("{}.{}", g.major, g.minor)},
+              {"vmm_posix_fd", g.attribute(attribute_vmm) != 0 && g.attribute(attribute_vmm_posix_fd) != 0},
+              {"ipc_events", g.attribute(attribute_ipc_event) != 0},
+              {"ipc_memory", g.unified_addressing && !g.integrated},
+              {"stream_mem_ops", g.attribute(attribute_stream_mem_ops_64) != 0},
+              {"peers", json::array()}};
+    for (const cuda::gpu& other : all) {
+        std::string why;
+        if (other.ordinal != g.ordinal && cuda::has_peer_access(g, other, why)) d["peers"].push_back(other.ordinal);
+    }
+    if (!quick) {
+        try {
+            d["free_bytes"] = free_bytes(g);
+        } catch (const error& e) {
+            d["error"] = e.what();  // seen, but not to be used (compute mode, MPS)
+        }
+    }
+    return d;
+}
+
+void fill(json& answer, bool quick) {
+    int version = 0;
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version != 0) answer["driver_version"] = cuda::version_text(version);
+    if (cudaRuntimeGetVersion(&version) == cudaSuccess) answer["runtime_version"] = cuda::version_text(version);
+    const std::vector<cuda::gpu> all = cuda::list_gpus();
+    for (const cuda::gpu& g : all) answer["devices"].push_back(describe(g, all, quick));
+}
+#else
+void fill(json&, bool) { (void)device::open({device::device_kind::cuda, "", 0}); }  // throws: built without CUDA
+#endif
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const bool quick = argc == 2 && std::string_view(argv[1]) == "--quick";
+    if (argc > 1 && !quick) {
+        std::fprintf(stderr, "error: carousel-probe: unknown arguments; usage: carousel-probe [--quick]\n");
+        return exit_code::usage;
+    }
+    json answer = {{"built_with_cuda", device::built_with_cuda()},
+                   {"driver_version", nullptr},
+                   {"runtime_version", nullptr},
+                   {"devices", json::array()},
+                   {"error", nullptr}};
+    try {
+        fill(answer, quick);
+    } catch (const std::exception& e) {
+        answer["error"] = e.what();
+    }
+    std::printf("%s\n", answer.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+    return std::fflush(stdout) == 0 ? exit_code::ok : exit_code::output;
+}

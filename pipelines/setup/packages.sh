@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # setup.sh reads what this file sets
+# Which packages Carousel needs, by distribution. Sourced by setup.sh; bash.
+#
+# A line of the tables: the package, and a file whose presence stands for it where dpkg-query is absent (a command's name, or a
+# header below one of the include folders). Names that differ between Debian 12 and Ubuntu 24.04 are chosen in
+# carousel_distribution().
+
+# Reads the os-release file given; sets distribution_name (as the system calls itself), distribution_known (yes | no), boost_package and viewer_packages.
+carousel_distribution() {
+    local PRETTY_NAME="this system" VERSION_CODENAME="" UBUNTU_CODENAME=""
+    # shellcheck disable=SC1090,SC1091
+    if [ -r "$1" ]; then . "$1"; fi
+    distribution_name=$PRETTY_NAME
+    distribution_known=yes
+    viewer_packages=""
+    case "${UBUNTU_CODENAME:-$VERSION_CODENAME}" in   # derived systems name what they are derived from
+        bookworm)   # Debian 12; its libboost-dev is 1.74
+            boost_package=libboost1.81-dev
+            # The viewer, with the Dear ImGui that it was tried with. Elsewhere it is built where these are installed already.
+            viewer_packages=$'libimgui-dev imgui.h:imgui/imgui.h\nlibglfw3-dev GLFW/glfw3.h\nlibepoxy-dev epoxy/gl.h\nlibegl-dev EGL/egl.h\n'
+            ;;
+        noble) boost_package=libboost1.83-dev ;;      # Ubuntu 24.04
+        *)
+            distribution_known=no
+            boost_package=libboost-dev
+            ;;
+    esac
+}
+
+# Packages that building the programs takes.
+carousel_program_packages() {
+    cat <<EOF
+g++ c++
+cmake cmake
+ninja-build ninja
+pkg-config pkg-config
+$boost_package boost/interprocess/mapped_region.hpp
+libfmt-dev fmt/format.h
+nlohmann-json3-dev nlohmann/json.hpp
+libcli11-dev CLI/CLI.hpp
+libtomlplusplus-dev toml++/toml.h
+libspng-dev spng.h
+libtinyobjloader-dev tiny_obj_loader.h
+libxxhash-dev xxhash.h
+EOF
+    printf '%s' "$viewer_packages"
+}
+
+# What the tests take on top.
+carousel_test_packages() {
+    cat <<EOF
+catch2 catch2/catch.hpp:catch2/catch_all.hpp
+python3 python3
+EOF
+    # A real window, driven by a real mouse, where the viewer is built.
+    if [ -n "$viewer_packages" ]; then printf 'xvfb Xvfb\nxdotool xdotool\n'; fi
+}

@@ -1,0 +1,34 @@
+#pragma once
+// What dead runs left behind: folders whose supervisor is gone, shared memory objects that no living run owns and no process
+// maps. Used by `carousel clean` and at the start of every run. Never touches what belongs to a living run, to another user, or
+// to a process that can't be judged from here.
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::supervisor {
+
+struct leftover {
+    std::string kind;  ///< "run folder" | "shared memory"
+    std::string path;
+    std::string name;    ///< the pipeline's, where known
+    std::string run_id;  ///< where known
+    u64 bytes = 0;
+    std::string why;   ///< why it is known to be dead
+    std::string kept;  ///< not empty: why it is left alone although its owner is gone
+};
+
+/// Places to look at; the defaults are the real ones.
+struct clean_places {
+    std::vector<std::string> runs;  ///< folders of runs; empty: runs_folder(), and the one under /tmp
+    std::string shared_memory = "/dev/shm";
+};
+
+[[nodiscard]] std::vector<leftover> find_leftovers(const clean_places& places = {});
+/// Looks once more and removes one: empty on success or when there is nothing to remove any more, else what stands in the way.
+/// Pictures in a run's folder are the user's: they stay.
+[[nodiscard]] std::string remove_leftover(const leftover& l);
+
+}  // namespace carousel::supervisor

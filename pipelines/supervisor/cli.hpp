@@ -1,0 +1,54 @@
+#pragma once
+// The command line of `carousel`. Exit codes: 0; 1 a required stage failed; 2 usage or configuration; 3 no device, or a machine
+// that can't run Carousel; 70 and up see core/errors.hpp. Usage errors are one sentence on stderr (with --json: an object on
+// stdout).
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "supervisor/clean.hpp"
+#include "supervisor/options.hpp"
+#include "supervisor/run.hpp"
+
+namespace carousel::supervisor {
+
+/// What the command line works with; tests bring their own.
+struct cli_environment {
+    std::ostream& out;
+    std::ostream& err;
+    bool out_is_terminal = false, err_is_terminal = false;
+    int (*run)(const pipeline&, const run_options&) = nullptr;
+    clean_places places = {};  ///< for `clean`
+};
+
+/// Everything that any subcommand takes.
+struct cli_arguments {
+    std::string command;
+    std::string file;  ///< run, validate
+    pipeline_options keys;
+    std::string report;
+    bool no_color = false, dry_run = false, json = false;
+    f64 wait_s = 0, seconds = 0, timeout_s = 30;
+    std::string pipeline;  ///< -p of those that talk to a running one
+    std::vector<std::string> stages;
+    std::string signal = "KILL";
+    std::vector<std::string> words;  ///< the command line, for the report
+};
+
+/// `words` without the program's name. Never throws; says what is wrong and returns the exit code.
+int cli_main(const std::vector<std::string>& words, const cli_environment& env) noexcept;
+
+// The subcommands; each returns an exit code or throws carousel::error.
+int cli_run(const cli_arguments& a, const cli_environment& env);
+int cli_validate(const cli_arguments& a, const cli_environment& env);
+int cli_ps(const cli_arguments& a, const cli_environment& env);
+/// kill, stop, cont, restart, down, up
+int cli_tell(const cli_arguments& a, const cli_environment& env);
+int cli_doctor(const cli_arguments& a, const cli_environment& env);
+int cli_clean(const cli_arguments& a, const cli_environment& env);
+
+/// Colours are wanted on a stream: a terminal, no --no-color, no NO_COLOR.
+[[nodiscard]] bool wants_color(bool terminal, bool no_color) noexcept;
+
+}  // namespace carousel::supervisor

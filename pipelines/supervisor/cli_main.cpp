@@ -1,0 +1,227 @@
+// The parser and the choice of the subcommand. CLI11 is seen in this file alone.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/did_you_mean.hpp"
+#include "core/errors.hpp"
+#include "supervisor/cli.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr const char* main_footer = R"(
+Examples:
+  carousel run pipelines/demo.toml                  frames flow; Ctrl-C ends it
+  carousel run pipelines/demo.toml --frames 300 --size 640x480 --out 'frame_%05d.png'
+  carousel ps                                       in another terminal: who runs, how fast
+  carousel kill fragment                            it comes back; no frame is lost
+  carousel doctor                                   what this machine can do
+
+`carousel COMMAND --help` tells more.
+Exit codes: 0 well; 1 a required stage failed; 2 usage or pipeline file; 3 no device; 70-75 see README.md; 128+N signal N.)";
+
+constexpr const char* run_footer = R"(
+Examples:
+  carousel run pipelines/demo.toml --device cpu --frames 200 --report r.json
+  carousel run pipelines/mesh.toml --mesh bunny.obj --out ''
+  carousel run pipelines/demo.toml --set geometry.triangles=1000 --set link.fragment.window=12 --set 'size=[640, 480]'
+
+--set takes KEY (of [pipeline]), STAGE.KEY, scene.KEY or link.STAGE.KEY; the value is written as in the file, quotes may be
+left out.)";
+
+struct timing_texts {
+    std::string wait, seconds, timeout;
+};
+
+void add_file(CLI::App* app, cli_arguments& a) { app->add_option("FILE", a.file, "Pipeline file (TOML)")->required(); }
+
+void add_keys(CLI::App* app, cli_arguments& a) {
+    app->add_option("--device", a.keys.device, "auto | cpu | cuda:N, for stages without a device of their own")->take_last();
+    app->add_option("--frames", a.keys.frames, "End after N frames [0: when told to]")->type_name("N")->take_last();
+    app->add_option("--fps", a.keys.fps, "Frames a second [0: as fast as it goes]")->type_name("N")->take_last();
+    app->add_option("--size", a.keys.size, "Size of the pictures")->type_name("WxH")->take_last();
+    app->add_option("--mesh", a.keys.mesh, "Mesh of the sources: an .obj file or a shape's name")->type_name("FILE")->take_last();
+    app->add_option("--out", a.keys.out, "Pictures of the displays, e.g. 'frame_%05d.png'->take_last(); '': none")
+        ->type_name("PATTERN")
+        ->take_last();
+    app->add_option("-p,--name", a.keys.name, "Name of the running pipeline [the file's]")->type_name("NAME")->take_last();
+    app->add_option("--set", a.keys.set, "Any key of the file; may be repeated")->type_name("KEY=VALUE")->expected(1)->take_all();
+}
+
+CLI::App* add_client(CLI::App& app, cli_arguments& a, timing_texts& t, const std::string& name, const std::string& text) {
+    CLI::App* sub = app.add_subcommand(name, text);
+    sub->add_option("-p,--name", a.pipeline, "The running pipeline, where there are several")->type_name("NAME");
+    sub->add_option("--wait", t.wait, "Wait S seconds for it to come [0]")->type_name("S");
+    return sub;
+}
+
+void add_run(CLI::App& app, cli_arguments& a, timing_texts& t) {
+    CLI::App* run = app.add_subcommand("run", "Run a pipeline until its end, Ctrl-C or `carousel down`");
+    add_file(run, a);
+    add_keys(run, a);
+    run->add_option("--report", a.report, "Write the run's report (JSON) to FILE")->type_name("FILE")->take_last();
+    run->add_flag("--no-color", a.no_color, "No ANSI colours (also: NO_COLOR, or no terminal)");
+    run->add_flag("--dry-run", a.dry_run, "Check everything, say what would run, start nothing");
+    run->add_option("--wait", t.wait, "Wait S seconds for a running pipeline of the same name to end [0]")->type_name("S");
+    run->add_option("--seconds", t.seconds, "End, as by Ctrl-C, after S seconds [0: never]")->type_name("S");
+    run->footer(run_footer);
+    CLI::App* validate =
+        app.add_subcommand("validate", "Check a pipeline file, its stages' settings and their wiring; start nothing");
+    add_file(validate, a);
+    add_keys(validate, a);
+    validate->add_flag("--json", a.json, "Print JSON");
+    validate->footer("\nExample:\n  carousel validate pipelines/demo.toml --size 640x480");
+}
+
+void add_clients(CLI::App& app, cli_arguments& a, timing_texts& t) {
+    CLI::App* ps = add_client(app, a, t, "ps", "Show the stages of a running pipeline");
+    ps->add_flag("--json", a.json, "Print JSON");
+    ps->footer("\nExamples:\n  carousel ps\n  carousel ps -p demo --json");
+    const std::pair<const char*, const char*> told[] = {
+        {"kill", "Send stages a signal [KILL]; they come back by their restart policy"},
+        {"stop", "Hold stages (SIGSTOP, no deadline): the pipeline waits until `cont`"},
+        {"cont", "Let held stages go on"},
+        {"restart", "End stages and start them anew (a rebuilt program takes over); no frame is lost"},
+        {"down", "End stages until `up`; without a stage: end the pipeline, as Ctrl-C does"},
+        {"up", "Start stages that are down or have failed"},
+    };
+    for (const auto& [name, text] : told) {
+        CLI::App* sub = add_client(app, a, t, name, text);
+        const bool may_be_none = std::string(name) == "down";
+        sub->add_option("STAGE", a.stages, "Stages: fragment, or fragment.1 for one of several instances")
+            ->required(!may_be_none);
+        if (may_be_none) sub->add_option("--timeout", t.timeout, "Wait S seconds for the pipeline's end [30]")->type_name("S");
+        if (std::string(name) == "kill")
+            sub->add_option("-s,--signal", a.signal, "Signal by name or number [KILL]")->type_name("SIGNAL");
+        sub->footer(
+            fmt::format("\nExample:\n  carousel {} fragment{}", name, std::string(name) == "kill" ? " --signal ABRT" : ""));
+    }
+}
+
+void add_tools(CLI::App& app, cli_arguments& a) {
+    CLI::App* doctor = app.add_subcommand("doctor", "Examine this machine: what Carousel needs, what was found, what to do");
+    doctor->add_flag("--json", a.json, "Print JSON");
+    doctor->add_flag("--no-color", a.no_color, "No ANSI colours");
+    doctor->footer("\nExit code 3 when Carousel can't run here at all.");
+    CLI::App* clean =
+        app.add_subcommand("clean", "Remove what dead runs left (shared memory, sockets); living ones are never touched");
+    clean->add_flag("--dry-run", a.dry_run, "Only say what would be removed");
+    clean->add_flag("--json", a.json, "Print JSON");
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+    return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* o : app.get_options([](const CLI::Option*) { return true; }))
+        for (const std::string& name : o->get_lnames()) names.push_back(fmt::format("--{}", name));
+    return names;
+}
+
+/// The sentence for a command line that could not be read.
+std::string usage_sentence(const CLI::App& app, const CLI::ParseError& e) {
+    const auto chosen = app.get_subcommands();
+    const CLI::App& where = chosen.empty() ? app : *chosen.front();
+    const std::string command = chosen.empty() ? "carousel" : "carousel " + where.get_name();
+    std::string text = fmt::format("{}: {}", command, e.what());
+    if (dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr) {
+        const std::vector<std::string> rest = where.remaining(true);
+        const std::string first = rest.empty() ? "" : rest.front().substr(0, rest.front().find('='));
+        text = first.starts_with('-')
+                   ? fmt::format("{}: unknown option \"{}\"{}", command, first, did_you_mean_clause(first, option_names(where)))
+                   : fmt::format("{}: \"{}\" is one argument too many", command, first);
+    }
+    return fmt::format("{} (see `{} --help`)", text, command);
+}
+
+void build(CLI::App& app, cli_arguments& a, timing_texts& t) {
+    app.set_version_flag("--version", "carousel " CAROUSEL_VERSION);
+    app.require_subcommand(1);
+    app.footer(main_footer);
+    add_run(app, a, t);
+    add_clients(app, a, t);
+    add_tools(app, a);
+}
+
+/// Fills `a`. Throws CLI::ParseError, config_error.
+void parse(CLI::App& app, cli_arguments& a, timing_texts& t, const std::vector<std::string>& words) {
+    const std::vector<std::string> commands = command_names(app);
+    if (words.empty()) throw config_error("no command given\n" + app.help());
+    const std::string& first = words.front();
+    if (first.starts_with('-') && first != "--help" && first != "-h" && first != "--version")
+        throw config_error(
+            fmt::format("\"{0}\" comes behind a command, e.g. `carousel run FILE {0}`; see `carousel --help`", first));
+    if (!first.starts_with('-') && std::find(commands.begin(), commands.end(), first) == commands.end())
+        throw config_error(fmt::format("unknown command \"{}\"; the commands are {}{}", first, fmt::join(commands, ", "),
+                                       did_you_mean_clause(first, commands)));
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
+    app.parse(reversed);
+    a.command = app.get_subcommands().front()->get_name();
+    if (!t.wait.empty()) a.wait_s = seconds_from("--wait", t.wait);
+    if (!t.seconds.empty()) a.seconds = seconds_from("--seconds", t.seconds);
+    if (!t.timeout.empty()) a.timeout_s = seconds_from("--timeout", t.timeout);
+}
+
+int dispatch(const cli_arguments& a, const cli_environment& env) {
+    if (a.command == "run") return cli_run(a, env);
+    if (a.command == "validate") return cli_validate(a, env);
+    if (a.command == "ps") return cli_ps(a, env);
+    if (a.command == "doctor") return cli_doctor(a, env);
+    if (a.command == "clean") return cli_clean(a, env);
+    return cli_tell(a, env);
+}
+
+int complain(const cli_environment& env, bool json, int code, const std::string& message) {
+    if (json)
+        env.out << nlohmann::json{{"ok", false}, {"message", message}, {"code", code}}.dump(
+                       2, ' ', false, nlohmann::json::error_handler_t::replace)
+                << "\n";
+    else
+        env.err << "error: " << message << "\n";
+    return code;
+}
+
+}  // namespace
+
+bool wants_color(bool terminal, bool no_color) noexcept {
+    const char* never = std::getenv("NO_COLOR");
+    return terminal && !no_color && (never == nullptr || *never == 0);
+}
+
+int cli_main(const std::vector<std::string>& words, const cli_environment& env) noexcept {
+    cli_arguments a;
+    try {
+        a.words = words;
+        timing_texts t;
+        CLI::App app("Carousel: crash-isolated, GPU-resident streaming pipelines", "carousel");
+        build(app, a, t);
+        try {
+            parse(app, a, t, words);
+        } catch (const CLI::CallForHelp&) {
+            const auto chosen = app.get_subcommands();
+            env.out << (chosen.empty() ? app.help() : chosen.front()->help());
+            return exit_code::ok;
+        } catch (const CLI::CallForVersion& e) {
+            env.out << e.what() << "\n";
+            return exit_code::ok;
+        } catch (const CLI::ParseError& e) {
+            return complain(env, a.json, exit_code::usage, usage_sentence(app, e));
+        }
+        return dispatch(a, env);
+    } catch (const error& e) {
+        return complain(env, a.json, e.code(), e.what());
+    } catch (const std::exception& e) {
+        return complain(env, a.json, exit_code::stage_failed, fmt::format("{}: this is a bug in Carousel", e.what()));
+    }
+}
+
+}  // namespace carousel::supervisor

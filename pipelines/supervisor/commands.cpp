@@ -1,0 +1,192 @@
+// engine: the control socket. Stages say {"hello"} and stay, viewers {"tap"}; clients ask one {"command"} and get one answer.
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/engine.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t max_connections = 300;
+
+json refusal(int code, const std::string& message) { return {{"ok", false}, {"message", message}, {"code", code}}; }
+
+void answer(int fd, const json& reply) {
+    // A client that does not read its answer loses it; nobody waits for it.
+    (void)shm::send_message(fd, reply.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void engine::accept_all() {
+    for (;;) {
+        shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!fd) return;
+        if (shm::peer_of(fd.get()).uid != ::getuid() || connections_.size() >= max_connections) continue;
+        const int number = fd.get();
+        connections_[number].fd = std::move(fd);
+        loop_.watch(number, EPOLLIN | EPOLLRDHUP, [this, number](u32) { read_connection(number); });
+    }
+}
+
+void engine::read_connection(int fd) {
+    for (;;) {
+        const auto at = connections_.find(fd);
+        if (at == connections_.end()) return;
+        shm::message m;
+        const shm::receive_status got = shm::receive_message(fd, m);
+        if (got == shm::receive_status::would_block) return;
+        if (got != shm::receive_status::ok) {
+            drop(fd);
+            return;
+        }
+        on_message(at->second, m.text);
+    }
+}
+
+void engine::drop(int fd) {
+    const auto at = connections_.find(fd);
+    if (at == connections_.end()) return;
+    loop_.forget(fd);
+    const connection gone = std::move(at->second);
+    connections_.erase(at);
+    if (gone.stage) seats_->connection_closed(fd);
+    if (gone.tap != shm::none) ring::dismiss_latest(segment_->block(), gone.tap);
+}
+
+void engine::on_message(connection& c, const std::string& text) {
+    const int fd = c.fd.get();
+    const json request = json::parse(text, nullptr, false);
+    if (!request.is_object()) {
+        answer(fd, refusal(exit_code::usage, "a message is one JSON object"));
+    } else if (request.contains("command")) {
+        answer(fd, obey(request));
+    } else if (request.contains("hello") && request["hello"].is_object()) {
+        std::string why;
+        try {
+            const bool open = phase_ == phase::running || phase_ == phase::draining;
+            why = open ? seats_->let_in(fd, shm::peer_of(fd), request["hello"]) : "the run is ending";
+        } catch (const std::exception& e) {
+            why = e.what();
+        }
+        c.stage = why.empty();
+        if (!why.empty()) answer(fd, {{"refused", why}});
+    } else if (request.contains("tap") && request["tap"].is_object()) {
+        try {
+            lend(c, request["tap"]);
+        } catch (const std::exception& e) {
+            answer(fd, {{"refused", e.what()}});
+        }
+    } else if (request.contains("ready") && c.stage) {
+        seats_->is_ready(fd);
+    }
+}
+
+json engine::obey(const json& request) {
+    try {
+        const std::string command = request.at("command");
+        if (command == "ps") return ps();
+        const std::string name = request.value("stage", "");
+        if ((command == "down" || command == "shutdown") && name.empty()) {
+            begin_drain("`carousel down`: what is begun is delivered");
+            return {{"ok", true}, {"message", fmt::format("{} ends", setup_->name)}};
+        }
+        if (command == "begin-again") {  // what the death of an owner of ring memory does, for its tests where there is no GPU
+            begin_again("asked to");
+            return {{"ok", true}, {"message", fmt::format("{} begins again", setup_->name)}};
+        }
+        std::string (seat_keeper::*act)(seat&) = nullptr;
+        if (command == "stop") act = &seat_keeper::stop;
+        if (command == "cont") act = &seat_keeper::cont;
+        if (command == "restart") act = &seat_keeper::restart;
+        if (command == "down") act = &seat_keeper::take_down;
+        if (command == "up") act = &seat_keeper::bring_up;
+        if (act == nullptr && command != "kill")
+            return refusal(
+                exit_code::usage,
+                fmt::format("unknown command \"{}\": ps, kill, stop, cont, restart, down, up and shutdown are known", command));
+        if (phase_ != phase::running && phase_ != phase::draining)
+            return refusal(exit_code::stage_failed, fmt::format("{} is {}", setup_->name, state_name()));
+        const int signal = request.value("signal", 9);
+        std::string message;
+        for (seat* s : seats_->find(name)) {
+            const std::string done = act != nullptr ? (seats_.get()->*act)(*s) : seats_->kill(*s, signal);
+            message += (message.empty() ? "" : "\n") + done;
+        }
+        return {{"ok", true}, {"message", message}};
+    } catch (const error& e) {
+        return refusal(e.code(), e.what());
+    } catch (const json::exception& e) {
+        return refusal(exit_code::usage, fmt::format("the request can't be read: {}", e.what()));
+    }
+}
+
+std::string engine::state_name() const {
+    switch (phase_) {
+        case phase::draining:
+            return "stopping";
+        case phase::leaving:
+            return "done";
+        case phase::ending:
+            return "ending";
+        case phase::rebuilding:
+            return "beginning again";
+        case phase::running:
+            break;
+    }
+    bool starting = false;
+    for (const auto& s : seats_->seats()) {
+        if (s->machine.state() == seat_state::stopped) return "paused";
+        starting = starting || s->machine.state() == seat_state::starting;
+    }
+    return starting ? "starting" : "running";
+}
+
+json engine::ps() const {
+    const u64 now = now_ns();
+    const auto& at = seats_->account().kills_at;
+    const json kills{{"idle", at[0]}, {"open", at[1]}, {"submitted", at[2]}, {"committed", at[3]}, {"aborted", at[4]}};
+    json stages = json::array();
+    for (const auto& s : seats_->seats()) {
+        const stage_setup& st = setup_->stages[s->stage];
+        const bool alive = s->now != nullptr;
+        stages.push_back({{"name", st.name},
+                          {"instance", s->instance},
+                          {"pid", alive ? json(s->now->pid) : json()},
+                          {"state", name_of(s->machine.state())},
+                          {"age_s", alive ? json(static_cast<f64>(now - s->now->spawned_ns) / 1e9) : json()},
+                          {"restarts", s->restarts},
+                          {"last_exit", s->last_exit.empty() ? json() : json(s->last_exit)},
+                          {"frames_per_second", progress_.frames_per_second(s->stage)},
+                          {"frames", ring::load(segment_->block().stage[s->stage].counters.frames)},
+                          {"commits", alive ? json(ring::load(segment_->block().entry[s->now->who.entry].commits)) : json()},
+                          {"cpu_percent", s->cpu_percent},
+                          {"memory_bytes", alive ? json(shm::resident_bytes(s->now->pid)) : json()},
+                          {"device", st.device_name}});
+    }
+    return {{"ok", true},
+            {"pipeline",
+             {{"name", setup_->name},
+              {"state", state_name()},
+              {"pid", ::getpid()},
+              {"run_id", run_id_},
+              {"owner_pid", memory_.owner_pidfd() >= 0 ? json(memory_.owner_pid()) : json()},
+              {"file", setup_->file},
+              {"device", setup_->device_name},
+              {"uptime_s", static_cast<f64>(now - started_ns_) / 1e9},
+              {"frames", delivered(*setup_, segment_->block())},
+              {"restarts", seats_->account().restarts},
+              {"kills_at", kills},
+              {"frames_per_second", progress_.frames_per_second()}}},
+            {"stages", stages}};
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,48 @@
+#pragma once
+// Looks at what Carousel needs of this machine: for each thing what was found, whether that will do, and what to do if not.
+// No CUDA in here: what needs a driver is asked of carousel-probe, a program of its own, which may crash or hang on a sick one.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::supervisor {
+
+enum class verdict : u8 { ok, warn, fail };  ///< warn: Carousel runs, with less; fail: it can't run
+[[nodiscard]] const char* name_of(verdict v) noexcept;
+
+struct finding {
+    std::string name;
+    verdict status = verdict::ok;
+    std::string found;
+    std::string remedy;  ///< empty when there is nothing to do
+};
+
+struct doctor_places {
+    std::string probe;  ///< program; "": carousel-probe beside carousel
+    std::string shared_memory = "/dev/shm";
+    u32 probe_timeout_ms = 30'000;
+};
+
+[[nodiscard]] std::vector<finding> examine(const doctor_places& places = {});
+
+/// What carousel-probe's answer (its JSON text) says.
+[[nodiscard]] std::vector<finding> findings_of_probe(const std::string& answer);
+
+[[nodiscard]] std::string doctor_text(const std::vector<finding>& all, bool color);
+/// {"ok": bool, "checks": [{"name", "status", "found", "remedy"}]}
+[[nodiscard]] nlohmann::json doctor_json(const std::vector<finding>& all);
+[[nodiscard]] bool any_failed(const std::vector<finding>& all) noexcept;
+
+// Single probes, in doctor_system.cpp and doctor_processes.cpp.
+void examine_machine(std::vector<finding>& all);
+void examine_shared_memory(std::vector<finding>& all, const std::string& folder);
+void examine_limits(std::vector<finding>& all);
+void examine_run_folder(std::vector<finding>& all);
+void examine_display(std::vector<finding>& all);
+void examine_processes(std::vector<finding>& all);
+void examine_death_signs(std::vector<finding>& all);
+
+}  // namespace carousel::supervisor

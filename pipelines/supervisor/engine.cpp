@@ -1,0 +1,245 @@
+#include "supervisor/engine.hpp"
+
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "ring/link.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr long tick_ns = 20'000'000;
+
+shm::unique_fd watch_signals() {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+    pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+    shm::unique_fd fd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd) throw shm_error("making a signalfd: " + errno_text(errno));
+    return fd;
+}
+
+shm::unique_fd make_timer() {
+    shm::unique_fd fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    const itimerspec every{{0, tick_ns}, {0, tick_ns}};
+    if (!fd || timerfd_settime(fd.get(), 0, &every, nullptr) != 0) throw shm_error("making a timer: " + errno_text(errno));
+    return fd;
+}
+
+u64 sum_of_tails(const shm::control_block& c) noexcept {
+    u64 sum = 0;
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) sum += ring::load(c.link[k].tail);
+    return sum;
+}
+
+u64 committed_frames(const shm::control_block& c) noexcept {
+    u64 sum = 0;
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) sum += ring::load(c.link[k].committed);
+    return sum;
+}
+
+}  // namespace
+
+engine::engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out)
+    : setup_(&setup), console_(&out), run_id_(std::move(run_id)), helpers_(std::move(helpers)), progress_(setup, out) {
+    memory_.make(plan_memory(setup), helpers_);
+    make_block(0, setup.end);
+    listener_ = shm::listen_at(setup.directory + "/control.sock");
+    signals_ = watch_signals();
+    timer_ = make_timer();
+    seats_ = std::make_unique<seat_keeper>(setup, loop_, out);
+    seats_->attach_to(segment_->block(), memory_);
+    started_ns_ = moved_ns_ = now_ns();
+    if (seconds > 0) stop_at_ns_ = started_ns_ + static_cast<u64>(seconds * 1e9);
+    loop_.watch(listener_.get(), EPOLLIN, [this](u32) { accept_all(); });
+    loop_.watch(timer_.get(), EPOLLIN, [this](u32) {
+        u64 expirations = 0;
+        if (::read(timer_.get(), &expirations, sizeof expirations) > 0) tick();
+    });
+    loop_.watch(signals_.get(), EPOLLIN, [this](u32) {
+        signalfd_siginfo info{};
+        while (::read(signals_.get(), &info, sizeof info) == sizeof info) interrupt(static_cast<int>(info.ssi_signo));
+    });
+    watch_owner();
+}
+
+// The processes are gone (run() has seen to that) unless an exception came through: then they are ended here.
+engine::~engine() {
+    if (seats_ && !seats_->all_gone()) {
+        seats_->no_more_starts();
+        seats_->signal_all(SIGKILL);
+        for (int k = 0; k < 500 && !seats_->all_gone(); ++k) {
+            try {
+                loop_.run_once(10);
+            } catch (const std::exception&) {  // ending all the same
+            }
+        }
+    }
+    if (segment_) shm::segment::remove(run_id_);
+    ::unlink((setup_->directory + "/control.sock").c_str());
+}
+
+void engine::make_block(u64 first_sequence, u64 end) {
+    auto fresh = std::make_unique<shm::segment>(shm::segment::create(run_id_));
+    shm::control_block& c = fresh->block();
+    try {
+        ring::plan p = plan_of(*setup_);
+        p.first_sequence = first_sequence;
+        p.end = end;
+        ring::initialise(c, p);
+        c.assets = static_cast<u32>(setup_->assets.size());
+        for (u32 k = 0; k < c.assets; ++k) {
+            setup_->assets[k].name.copy(c.asset[k].name, sizeof c.asset[k].name - 1);
+            c.asset[k].bytes = setup_->assets[k].bytes;
+            c.asset[k].maker_stage = setup_->assets[k].maker;
+        }
+        memory_.enter(c);
+        c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
+        c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
+        if (segment_) {  // begun again: what the run has counted, and what its viewers have set, goes on
+            const shm::control_block& old = segment_->block();
+            for (u32 k = 0; k < c.stages; ++k)
+                std::memcpy(static_cast<void*>(&c.stage[k].counters), static_cast<const void*>(&old.stage[k].counters),
+                            sizeof old.stage[k].counters);
+            std::memcpy(static_cast<void*>(&c.scene), static_cast<const void*>(&old.scene), sizeof old.scene);
+        } else {
+            for (shm::scene_state& s : c.scene.copy) s = setup_->scene;
+        }
+        fresh->publish();
+    } catch (...) {
+        shm::segment::remove(run_id_);
+        throw;
+    }
+    segment_ = std::move(fresh);
+}
+
+run_outcome engine::run() {
+    seats_->start_all();
+    while (!over_) loop_.run_once(1000);
+    for (u32 k = 0; k < segment_->block().links; ++k) ring::link_ref(segment_->block(), k).sweep();
+    console_->clear_status();
+    return outcome();
+}
+
+void engine::tick() {
+    const u64 now = now_ns();
+    segment_->block().supervisor_heartbeat_ns.store(now, std::memory_order_relaxed);
+    seats_->tick(now);
+    if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) begin_drain("the time is over");
+    // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a second).
+    if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) begun_ns_ = now;
+    check_end(now);
+    progress_.tick(segment_->block(), seats_->account().restarts, state_name(), now);
+    console_->flush();
+}
+
+void engine::check_end(u64 now) {
+    shm::control_block& c = segment_->block();
+    if (phase_ == phase::rebuilding) {
+        if (seats_->all_gone()) finish_begin_again();
+        return;
+    }
+    if (seats_->failure() && phase_ != phase::ending) end_now("");
+    if (phase_ == phase::draining && ring::load(c.end) == ring::end_stopping) ring::try_finish_stop(c);
+    if ((phase_ == phase::running || phase_ == phase::draining) && ring::all_delivered(c)) {
+        phase_ = phase::leaving;
+        phase_since_ns_ = finished_ns_ = now;
+        seats_->no_more_starts();
+        seats_->release_held();
+    }
+    if (const u64 tails = sum_of_tails(c); tails != tails_) {
+        tails_ = tails;
+        moved_ns_ = now;
+    }
+    // A drain may take its time, as long as frames move.
+    if (phase_ == phase::draining && now > std::max(moved_ns_, phase_since_ns_) &&
+        now - std::max(moved_ns_, phase_since_ns_) > 2 * setup_->stop_timeout_ns)
+        end_now(fmt::format("no frame has moved for {} s", 2 * setup_->stop_timeout_ns / ns_per_s));
+    push_out(now);
+    over_ = (phase_ == phase::leaving || phase_ == phase::ending) && seats_->all_gone();
+}
+
+// Stages that ought to leave and don't: TERM, then KILL, each by name.
+void engine::push_out(u64 now) {
+    const u64 waited = now > phase_since_ns_ ? now - phase_since_ns_ : 0;
+    if (phase_ == phase::leaving && waited > setup_->stop_timeout_ns && !seats_->all_gone())
+        end_now(fmt::format("not gone {} s after the last frame: {}", setup_->stop_timeout_ns / ns_per_s,
+                            fmt::join(seats_->still_there(), ", ")));
+    else if (phase_ == phase::ending && waited > setup_->stop_timeout_ns && !killed_ && !seats_->all_gone()) {
+        seats_->say(fmt::format("killing what does not end: {}", fmt::join(seats_->still_there(), ", ")));
+        seats_->signal_all(SIGKILL);
+        killed_ = true;
+    }
+}
+
+void engine::interrupt(int signal) {
+    ++interrupts_;
+    if (interrupts_ == 1) {
+        ended_by_ = signal;
+        begin_drain("interrupted: what is begun is delivered; once more ends it at once");
+    } else if (phase_ != phase::ending) {
+        end_now("interrupted again");
+    } else {
+        seats_->signal_all(SIGKILL);
+        killed_ = true;
+    }
+}
+
+void engine::begin_drain(const std::string& why) {
+    if (phase_ != phase::running) return;
+    seats_->say(why);
+    for (const auto& s : seats_->seats()) {
+        const bool missing = s->machine.state() == seat_state::down && !setup_->stages[s->stage].optional;
+        if (missing)
+            seats_->say(
+                fmt::format("{} is down: what waits for it can't be delivered (`carousel up {}` helps)", s->label, s->label));
+    }
+    asked_to_end_ = true;
+    phase_ = phase::draining;
+    phase_since_ns_ = moved_ns_ = now_ns();
+    seats_->release_held();
+    ring::begin_stop(segment_->block());
+}
+
+void engine::end_now(const std::string& why) {
+    if (!why.empty()) seats_->say(why + ": ending");
+    if (finished_ns_ == 0) finished_ns_ = now_ns();
+    phase_ = phase::ending;
+    phase_since_ns_ = now_ns();
+    seats_->no_more_starts();
+    seats_->release_held();
+    seats_->signal_all(SIGTERM);
+}
+
+run_outcome engine::outcome() {
+    const shm::control_block& c = segment_->block();
+    run_outcome o;
+    const bool whole = ring::all_delivered(c);
+    o.complete = whole && !seats_->failure();
+    o.end = whole ? ring::load(c.end) : delivered(*setup_, c);
+    o.seconds =
+        static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) - (begun_ns_ != 0 ? begun_ns_ : started_ns_)) / 1e9;
+    o.begun_again = begun_again_;
+    if (const auto& f = seats_->failure()) {
+        o.exit_code = f->exit_code;
+        o.ending = fmt::format("failed: {}: {}", f->label, f->what);
+    } else if (!o.complete) {
+        o.exit_code = 128 + (ended_by_ != 0 ? ended_by_ : SIGTERM);
+        o.ending = "interrupted";
+    } else {
+        o.ending = "complete";
+    }
+    return o;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,86 @@
+#pragma once
+// The supervisor's one thread while a pipeline runs: an epoll loop over the control socket, its connections, the stages' pidfds
+// and log pipes, the signals and a tick of 20 ms (deadlines, delays, the end of the run, the progress line). Nothing in it waits.
+//
+//   running -> draining   Ctrl-C, TERM, `carousel down`: END is fixed, what is begun is delivered
+//   running, draining -> leaving   every frame is delivered: the stages leave by themselves
+//   any -> ending         a required stage has failed, a second Ctrl-C, or a stage that does not leave: TERM, then KILL
+//   running -> rebuilding the owner of `ipc` memory has died: all stages end, memory and words are made anew, the run goes on at
+//                         the sinks' lowest undelivered frame
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "shm/segment.hpp"
+#include "supervisor/event_loop.hpp"
+#include "supervisor/memory_keeper.hpp"
+#include "supervisor/progress.hpp"
+#include "supervisor/report.hpp"
+#include "supervisor/seats.hpp"
+
+namespace carousel::supervisor {
+
+class engine {
+public:
+    /// `run_id` names the control block; `helpers`: folder of carousel-alloc; `seconds`: ends as by Ctrl-C after so long (0:
+    /// never). Makes memory and control block and listens; throws carousel::error, with nothing left behind.
+    engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out);
+    ~engine();
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+
+    /// To the end of the run. All processes are gone when it returns.
+    [[nodiscard]] run_outcome run();
+    [[nodiscard]] const shm::control_block& control() const noexcept { return segment_->block(); }
+    [[nodiscard]] seat_keeper& seats() noexcept { return *seats_; }
+
+private:
+    enum class phase { running, draining, leaving, ending, rebuilding };
+    struct connection {
+        shm::unique_fd fd;
+        bool stage = false;
+        u32 tap = shm::none;  ///< a viewer's place in latest groups
+    };
+    // engine.cpp
+    void make_block(u64 first_sequence, u64 end);
+    void tick();
+    void check_end(u64 now);
+    void interrupt(int signal);
+    void begin_drain(const std::string& why);
+    void end_now(const std::string& why);
+    void push_out(u64 now);
+    void watch_owner();
+    void begin_again(const std::string& why);
+    void finish_begin_again();
+    [[nodiscard]] run_outcome outcome();
+    // commands.cpp
+    void accept_all();
+    void read_connection(int fd);
+    void drop(int fd);
+    void on_message(connection& c, const std::string& text);
+    [[nodiscard]] nlohmann::json obey(const nlohmann::json& request);
+    [[nodiscard]] nlohmann::json ps() const;
+    // taps.cpp
+    void lend(connection& c, const nlohmann::json& wish);
+    [[nodiscard]] std::string state_name() const;
+
+    const run_setup* setup_;
+    console* console_;
+    std::string run_id_, helpers_;
+    event_loop loop_;
+    memory_keeper memory_;
+    std::unique_ptr<shm::segment> segment_;
+    shm::unique_fd signals_, timer_, listener_;
+    std::map<int, connection> connections_;
+    std::unique_ptr<seat_keeper> seats_;
+    progress progress_;
+    phase phase_ = phase::running;
+    bool over_ = false, killed_ = false, asked_to_end_ = false;
+    int interrupts_ = 0, ended_by_ = 0;
+    u32 taps_ = 0;
+    u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0, stop_at_ns_ = 0,
+        begun_again_ = 0;
+};
+
+}  // namespace carousel::supervisor

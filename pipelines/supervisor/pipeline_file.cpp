@@ -1,0 +1,83 @@
+#include "supervisor/pipeline_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "supervisor/pipeline_check.hpp"
+#include "supervisor/pipeline_document.hpp"
+#include "supervisor/pipeline_keys.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr std::uintmax_t max_file_bytes = 1U << 20U;
+
+std::string read_text(const std::string& file) {
+    const source_position at{file, 0, 0, ""};
+    std::error_code failed;
+    const auto status = std::filesystem::status(file, failed);
+    if (!std::filesystem::exists(status))
+        refuse(at, fmt::format("no such pipeline file{}", failed && failed != std::errc::no_such_file_or_directory
+                                                              ? " can be seen: " + failed.message()
+                                                              : std::string("; expected a TOML file")));
+    if (std::filesystem::is_directory(status)) refuse(at, "is a folder; expected a pipeline file (TOML)");
+    if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(file, failed) > max_file_bytes)
+        refuse(at, "is larger than 1 MiB; expected a pipeline file (TOML)");
+    errno = 0;
+    std::ifstream in(file, std::ios::binary);
+    if (!in) refuse(at, fmt::format("can't be opened: {}", errno_text(errno)));
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (in.bad()) refuse(at, fmt::format("can't be read: {}", errno_text(errno)));
+    return text;
+}
+
+}  // namespace
+
+std::string source_position::text() const {
+    if (!option.empty()) return option;
+    return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
+}
+
+void refuse(const source_position& at, const std::string& message) { throw config_error(at.text() + ": " + message); }
+
+const char* name_of(restart_mode m) noexcept {
+    constexpr const char* names[] = {"always", "on-failure", "no"};
+    return names[static_cast<std::size_t>(m)];
+}
+const char* name_of(group_kind g) noexcept { return g == group_kind::latest ? "latest" : "blocking"; }
+const char* name_of(link_memory m) noexcept { return m == link_memory::ipc ? "ipc" : "vmm"; }
+
+const source_position& stage_spec::position_of(const std::string& key) const {
+    const auto found = key_at.find(key);
+    return found == key_at.end() ? at : found->second;
+}
+
+const stage_spec* pipeline::find(const std::string& stage) const noexcept {
+    const auto found = std::find_if(stages.begin(), stages.end(), [&](const stage_spec& s) { return s.name == stage; });
+    return found == stages.end() ? nullptr : &*found;
+}
+
+pipeline parse_pipeline(const std::string& text, const std::string& file, const std::vector<key_override>& overrides) {
+    document d = read_document(text, file);
+    for (const key_override& o : overrides) apply_override(d, o);
+    pipeline p;
+    p.file = file;
+    p.name = std::filesystem::path(file).stem().string();
+    read_pipeline_keys(d.pipeline, p);
+    read_scene_keys(d.scene, p);
+    for (const document_section& s : d.stages) p.stages.push_back(read_stage_keys(s, p));
+    for (const auto& [name, section] : d.links) p.links[name] = read_link_keys(section);
+    check_and_wire(p, d);
+    return p;
+}
+
+pipeline read_pipeline(const std::string& file, const std::vector<key_override>& overrides) {
+    return parse_pipeline(read_text(file), file, overrides);
+}
+
+}  // namespace carousel::supervisor

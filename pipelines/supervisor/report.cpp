@@ -1,0 +1,229 @@
+#include "supervisor/report.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "core/errors.hpp"
+#include "ring/words.hpp"
+#include "telemetry/histogram.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t listed_voids = 1000;
+
+f64 in_ms(u64 ns) { return static_cast<f64>(ns) / 1e6; }
+
+json latency_json(const shm::word* buckets, const shm::word* longest) {
+    json j{{"p50", telemetry::percentile_ms(buckets, 0.5)}, {"p99", telemetry::percentile_ms(buckets, 0.99)}};
+    if (longest != nullptr) j["max"] = in_ms(ring::load(*longest));
+    return j;
+}
+
+json stage_json(const report_input& in, u32 stage) {
+    const stage_setup& st = in.setup->stages[stage];
+    const shm::stage_counters& n = in.control->stage[stage].counters;
+    json pids = json::array();
+    u64 restarts = 0;
+    for (const auto& s : *in.seats) {
+        if (s->stage != stage) continue;
+        restarts += s->restarts;
+        for (const i32 pid : s->pids) pids.push_back(pid);
+    }
+    const f64 lived_ns = std::max(1e-9, in.outcome.seconds) * 1e9 * st.instances;
+    const auto share = [&](const shm::word& ns) { return std::min(1.0, static_cast<f64>(ring::load(ns)) / lived_ns); };
+    json j{{"name", st.name},
+           {"device", st.device_name},
+           {"pids", pids},
+           {"restarts", restarts},
+           {"frames", ring::load(n.frames)},
+           {"in_flight_high_water", ring::load(n.in_flight_high_water)},
+           {"latency_ms", latency_json(n.latency, &n.latency_max_ns)},
+           {"handover_ms", latency_json(n.handover, nullptr)},
+           {"busy", share(n.busy_ns)},
+           {"wait_input", share(n.wait_input_ns)},
+           {"wait_output", share(n.wait_output_ns)},
+           {"helped", ring::load(n.helped)},
+           {"revoked_commits", ring::load(n.revoked_commits)},
+           {"voids", ring::load(n.voids)},
+           {"torn", ring::load(n.torn)}};
+    if (!st.has_output()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
+    return j;
+}
+
+json dead_letters(const report_input& in) {
+    std::map<u64, json> letters;  // one frame may be void in several sinks
+    for (const sink_account& s : *in.sinks)
+        for (const u64 sequence : s.void_sequences)
+            letters.try_emplace(sequence, json{{"sequence", sequence}, {"stage", nullptr}, {"reason", "unknown"}});
+    for (const void_frame& v : in.deaths->given_up) {
+        const auto at = letters.find(v.sequence);
+        if (at != letters.end()) at->second = {{"sequence", v.sequence}, {"stage", v.stage}, {"reason", v.reason}};
+    }
+    json out = json::array();
+    for (auto& [sequence, letter] : letters) out.push_back(std::move(letter));
+    return out;
+}
+
+json samples_json(const std::vector<f64>& samples) {
+    return {{"count", samples.size()},
+            {"p50", quantile(samples, 0.5)},
+            {"p99", quantile(samples, 0.99)},
+            {"max", quantile(samples, 1.0)}};
+}
+
+}  // namespace
+
+f64 quantile(std::vector<f64> samples, f64 p) {
+    if (samples.empty()) return 0;
+    std::sort(samples.begin(), samples.end());
+    const auto last = static_cast<f64>(samples.size() - 1);
+    return samples[static_cast<std::size_t>(std::clamp(p * last + 0.5, 0.0, last))];
+}
+
+std::vector<sink_account> read_ledgers(const run_setup& s, u64 end) {
+    std::vector<sink_account> out;
+    for (const stage_setup& st : s.stages) {
+        if (st.has_output() || st.latest) continue;
+        sink_account a;
+        a.stage = st.name;
+        if (const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, st.name))) {
+            const telemetry::ledger_summary sum = ledger->summarize(0, end);
+            a = {st.name, true, sum.records, sum.lost, sum.repeated, sum.voids, sum.unmarked, sum.image_hash, {}};
+            for (u64 first = 0; sum.voids > 0 && first < end && a.void_sequences.size() < listed_voids; first += 4096)
+                for (const telemetry::ledger_record& r : ledger->read(first, std::min<u64>(4096, end - first)))
+                    if ((r.flags & telemetry::ledger_void) != 0 && a.void_sequences.size() < listed_voids)
+                        a.void_sequences.push_back(r.sequence_plus_1 - 1);
+        }
+        out.push_back(std::move(a));
+    }
+    return out;
+}
+
+damage damage_of(const std::vector<sink_account>& sinks, const shm::control_block& c) {
+    damage d;
+    for (const sink_account& s : sinks) {
+        d.lost += s.lost;
+        d.repeated += s.repeated;
+    }
+    for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) d.torn += ring::load(c.stage[k].counters.torn);
+    return d;
+}
+
+json make_report(const report_input& in) {
+    const run_setup& s = *in.setup;
+    const damage d = damage_of(*in.sinks, *in.control);
+    const auto first = std::find_if(in.sinks->begin(), in.sinks->end(), [](const sink_account& a) { return a.has_ledger; });
+    const json letters = dead_letters(in);
+    u64 voids = 0;
+    for (const sink_account& a : *in.sinks) voids = std::max(voids, a.voids);
+    json r{{"pipeline", s.name},
+           {"file", s.file},
+           {"device", s.device_name},
+           {"size", {s.width, s.height}},
+           {"ending", in.outcome.ending},
+           {"exit_code", in.outcome.exit_code},
+           {"frames", in.outcome.end},
+           {"lost", d.lost},
+           {"repeated", d.repeated},
+           {"torn", d.torn},
+           {"dead_letters", letters},
+           {"dead_letter_count", voids},
+           {"restarts", in.deaths->restarts},
+           {"deaths", in.deaths->deaths},
+           {"begun_again", in.outcome.begun_again},
+           {"seconds", in.outcome.seconds},
+           {"frames_per_second", in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
+           {"image_hash", first != in.sinks->end() ? json(fmt::format("{:016x}", first->image_hash)) : json()},
+           {"command_line", in.outcome.command_line}};
+    r["kills_at"] = json::object();
+    constexpr const char* states[] = {"idle", "open", "submitted", "committed", "aborted"};
+    for (u32 k = 0; k < 5; ++k) r["kills_at"][states[k]] = in.deaths->kills_at[k];
+    r["detection_ms"] = samples_json(in.deaths->detection_ms);
+    r["fence_ms"] = samples_json(in.deaths->fence_ms);
+    r["sinks"] = json::array();
+    for (const sink_account& a : *in.sinks) {
+        json j{{"stage", a.stage}, {"ledger", nullptr}};
+        if (a.has_ledger)
+            j = {{"stage", a.stage},       {"ledger", s.report_path.empty() ? json() : json(kept_ledger(s.report_path, a.stage))},
+                 {"records", a.records},   {"lost", a.lost},
+                 {"repeated", a.repeated}, {"voids", a.voids},
+                 {"unmarked", a.unmarked}, {"image_hash", fmt::format("{:016x}", a.image_hash)}};
+        r["sinks"].push_back(std::move(j));
+    }
+    r["memory"] = json::array();
+    for (const memory_item& m : plan_memory(s))
+        r["memory"].push_back({{"of", m.name}, {"kind", kind_name(m.choice.kind)}, {"bytes", m.bytes}});
+    r["stages"] = json::array();
+    for (u32 k = 0; k < s.stages.size(); ++k) r["stages"].push_back(stage_json(in, k));
+    return r;
+}
+
+std::string kept_ledger(const std::string& report_path, const std::string& stage) {
+    std::filesystem::path p(report_path);
+    return (p.parent_path() / (p.stem().string() + "-ledger-" + stage + ".bin")).string();
+}
+
+namespace {
+[[noreturn]] void refuse_report(const std::string& path, int why) {
+    throw output_error(fmt::format("the report can't be written to {}: {}; choose another --report FILE", path, errno_text(why)));
+}
+void write_whole(const std::string& path, const std::string& text) {
+    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+    shm::unique_fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd) refuse_report(path, errno);
+    std::size_t done = 0;
+    while (done < text.size()) {
+        const ssize_t n = ::write(fd.get(), text.data() + done, text.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            const int why = n < 0 ? errno : ENOSPC;
+            ::unlink(temporary.c_str());
+            refuse_report(path, why);
+        }
+        done += static_cast<std::size_t>(n);
+    }
+    if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) refuse_report(path, errno);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+        const int why = errno;
+        ::unlink(temporary.c_str());
+        refuse_report(path, why);
+    }
+}
+}  // namespace
+
+void check_report_path(const std::string& path) {
+    if (path.empty()) return;
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) refuse_report(path, EISDIR);
+    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+    const shm::unique_fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    const int why = errno;
+    if (!fd) refuse_report(path, why);
+    ::unlink(temporary.c_str());
+}
+
+void write_report(const std::string& path, const json& report, const run_setup& s, const std::vector<sink_account>& sinks) {
+    for (const sink_account& a : sinks) {
+        if (!a.has_ledger) continue;
+        std::error_code failed;
+        const std::string to = kept_ledger(path, a.stage);
+        std::filesystem::copy_file(telemetry::ledger_path(s.directory, a.stage), to,
+                                   std::filesystem::copy_options::overwrite_existing, failed);
+        if (failed)
+            throw output_error(fmt::format("the ledger of {} can't be kept as {}: {}; choose another --report FILE", a.stage, to,
+                                           failed.message()));
+    }
+    write_whole(path, report.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace carousel::supervisor

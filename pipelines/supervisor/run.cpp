@@ -1,0 +1,116 @@
+// run_pipeline(): from a checked pipeline to its report. Whatever happens on the way, nothing is left behind: the engine ends the
+// processes and removes the shared memory, the lock removes the folder.
+#include "supervisor/run.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "supervisor/engine.hpp"
+#include "supervisor/pictures.hpp"
+#include "supervisor/run_directory.hpp"
+#include "supervisor/run_lock.hpp"
+#include "supervisor/setup_from.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+std::string new_run_id() {
+    u64 bits = 0;
+    if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) bits = static_cast<u64>(::getpid());
+    return fmt::format("{:012x}", bits & 0xFFFF'FFFF'FFFFU);
+}
+
+/// Every stage costs a socket, a pipe and a pidfd, and its ring memory an fd.
+void raise_file_limit() {
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= 4096) return;
+    files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4096);
+    ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/// Ctrl-C before the engine listens must not leave the lock's folder or half a start behind: it is kept for the engine.
+class signals_kept {
+public:
+    signals_kept() {
+        sigset_t wanted;
+        sigemptyset(&wanted);
+        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+        pthread_sigmask(SIG_BLOCK, &wanted, &before_);
+        std::signal(SIGPIPE, SIG_IGN);
+    }
+    ~signals_kept() {
+        // What has come while we ended was meant for the run.
+        sigset_t wanted;
+        sigemptyset(&wanted);
+        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+        const timespec none{};
+        while (sigtimedwait(&wanted, nullptr, &none) > 0) {
+        }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    signals_kept(const signals_kept&) = delete;
+    signals_kept& operator=(const signals_kept&) = delete;
+
+private:
+    sigset_t before_{};
+};
+
+void say_root_cause(console& out, const root_cause& f) {
+    out.line(fmt::format("error: stage {} has failed: {}", f.label, f.what));
+    for (const std::string& line : f.last_lines) out.line("    " + line);
+}
+
+void say_closing(console& out, const run_setup& s, const run_outcome& o, const damage& d, u64 restarts) {
+    out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; lost {}, repeated {}, torn {}; {} restarts{}", s.name,
+                         o.end, o.seconds, o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, d.lost, d.repeated, d.torn,
+                         restarts, o.complete ? "" : " (" + o.ending + ")"));
+    if (!s.pictures.empty()) out.line("pictures: " + s.pictures);
+    if (!s.report_path.empty()) out.line("report: " + s.report_path);
+    const auto worker = std::find_if(s.stages.begin(), s.stages.end(),
+                                     [](const stage_setup& st) { return st.has_output() && !st.inputs.empty(); });
+    if (o.complete)
+        out.line(fmt::format("next time, while it runs, in another terminal: carousel kill {} -p {}",
+                             worker != s.stages.end() ? worker->name : s.stages.front().name, s.name));
+}
+
+int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::string>& command_line, console& out) {
+    const std::vector<sink_account> sinks = read_ledgers(s, o.end);
+    const damage d = damage_of(sinks, e.control());
+    if (d.any() && o.exit_code == exit_code::ok) o.exit_code = exit_code::stage_failed;
+    o.command_line = command_line;
+    if (e.seats().failure()) say_root_cause(out, *e.seats().failure());
+    if (!s.report_path.empty())
+        write_report(s.report_path, make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &sinks, o}), s,
+                     sinks);
+    say_closing(out, s, o, d, e.seats().account().restarts);
+    return o.exit_code;
+}
+
+}  // namespace
+
+int run_pipeline(const pipeline& p, const run_options& o) {
+    const signals_kept signals;
+    raise_file_limit();
+    const run_lock lock(p.name, o.wait_s);
+    lock.clear_leftovers();
+    check_report_path(o.report_file);
+    run_setup s = setup_from(p, o, probe_for(p));
+    s.directory = lock.folder();
+    prepare_pictures(s, now_stamp());
+    make_log_folder(s.directory);
+    console out(STDERR_FILENO, s.color, s.terminal);
+    const std::string run_id = new_run_id();
+    write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", ""});
+    engine e(s, run_id, executable_folder(), o.seconds, out);
+    const int code = finish(e, s, e.run(), o.command_line, out);
+    out.flush();
+    return code;
+}
+
+}  // namespace carousel::supervisor

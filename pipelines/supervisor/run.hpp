@@ -1,0 +1,25 @@
+#pragma once
+// Runs a pipeline to its end: the one entrance to the engine (keeper, spawning, reclaiming, restarts, report).
+
+#include <string>
+#include <vector>
+
+#include "supervisor/describe.hpp"
+#include "supervisor/pipeline_file.hpp"
+
+namespace carousel::supervisor {
+
+/// What belongs to one run and not to the pipeline.
+struct run_options {
+    std::vector<stage_description> stages;  ///< describe_stages(p)
+    std::string report_file;                ///< JSON; "": none
+    bool color = false;                     ///< ANSI colours on stderr are wanted (a terminal, no NO_COLOR, no --no-color)
+    f64 seconds = 0;                        ///< ends as by Ctrl-C after so long; 0: never
+    f64 wait_s = 0;                         ///< waits so long for a running pipeline of the same name to end
+    std::vector<std::string> command_line;  ///< for the report
+};
+
+/// Returns the exit code; throws carousel::error for what stands in the way of a start.
+int run_pipeline(const pipeline& p, const run_options& o);
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,47 @@
+#pragma once
+// Where a run keeps its socket, its record, its ledgers and its logs, and how others find it:
+//   $XDG_RUNTIME_DIR/carousel/NAME/   else   /tmp/carousel-UID/NAME/      (0700, ours)
+//     control.sock   SOCK_SEQPACKET: stages attach, `carousel kill` and the like ask
+//     run.json       who runs here: {pid, start_time, run_id, name, file, pid_namespace, boot_id}
+//
+// Who may call: any process of the user. A record is written whole (temporary file, rename) and removed with its folder.
+// A run lives when the process of its record does; a record from another boot or pid namespace can't be judged from here and
+// counts as alive unless its boot is over.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::supervisor {
+
+struct run_record {
+    shm::process_id supervisor;
+    std::string run_id, name, file;
+    std::string pid_namespace, boot_id;  ///< filled in by write_record
+};
+
+/// Folder of all runs of this user; not made.
+[[nodiscard]] std::string runs_folder();
+/// Folder of the run of that name; not made.
+[[nodiscard]] std::string run_folder(const std::string& name);
+/// Makes both, mode 0700. Throws shm_error when one is another user's, no folder, or can't be made.
+std::string make_run_folder(const std::string& name);
+
+/// Writes FOLDER/run.json atomically, mode 0600. Throws shm_error.
+void write_record(const std::string& folder, run_record record);
+/// Empty: there is none, or none that can be read.
+[[nodiscard]] std::optional<run_record> read_record(const std::string& folder);
+
+/// False only when the record's process is known to be gone.
+[[nodiscard]] bool is_alive(const run_record& r);
+
+/// The runs that live, sorted by name.
+[[nodiscard]] std::vector<run_record> living_runs();
+
+/// True for a name that can be a folder's: letters, digits, - _ and inner dots, at most 40.
+[[nodiscard]] bool is_run_name(const std::string& name) noexcept;
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,108 @@
+#include "supervisor/run_lock.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "ring/words.hpp"
+#include "shm/segment.hpp"
+#include "supervisor/clean.hpp"
+#include "supervisor/run_directory.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr u64 orphan_patience_ns = 3 * ns_per_s;
+
+[[noreturn]] void refuse_second(const std::string& name, const std::string& folder) {
+    const auto record = read_record(folder);
+    throw config_error(
+        fmt::format("a pipeline \"{}\" is running already{}: end it (`carousel down -p {}`), or choose another --name", name,
+                    record ? fmt::format(" (pid {})", record->supervisor.pid) : "", name));
+}
+
+/// Kills the processes that a dead supervisor's control block names, and waits for their end.
+void end_orphans(const std::string& run_id) {
+    std::vector<shm::unique_fd> orphans;
+    try {
+        const shm::segment s = shm::segment::observe(run_id);
+        for (const shm::incarnation& e : s.block().entry) {
+            const ring::entry_word w = ring::entry_word::of(ring::load(e.identity));
+            const shm::process_id id{static_cast<i32>(w.pid), ring::load(e.start_time)};
+            if (w.pid == 0 || id.start_time == 0 || id.pid == ::getpid() || w.state == ring::entry_state::fenced) continue;
+            if (shm::unique_fd fd(shm::open_pidfd(id)); fd && shm::signal_pidfd(fd.get(), SIGKILL) == 0)
+                orphans.push_back(std::move(fd));
+        }
+    } catch (const error&) {  // of another version, or never finished: nobody had attached to it
+    }
+    const u64 until = now_ns() + orphan_patience_ns;
+    for (const shm::unique_fd& fd : orphans) {
+        pollfd p{fd.get(), POLLIN, 0};
+        const u64 now = now_ns();
+        ::poll(&p, 1, now < until ? static_cast<int>((until - now) / ns_per_ms) : 0);
+    }
+    if (!orphans.empty()) log::info("ended {} stages that a dead supervisor had left", orphans.size());
+}
+
+}  // namespace
+
+run_lock::run_lock(const std::string& name, f64 wait_s) {
+    const u64 until = now_ns() + static_cast<u64>(std::max(0.0, wait_s) * 1e9);
+    for (;;) {
+        folder_ = make_run_folder(name);
+        const std::string path = folder_ + "/lock";
+        lock_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+        const int why = errno;
+        if (lock_ && ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
+            struct stat held {
+            }, there{};
+            // The run before us may have removed the folder between our open and our lock: then we hold a file that nobody finds.
+            if (::fstat(lock_.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino) return;
+            continue;
+        }
+        if (!lock_ && why != ENOENT)
+            throw shm_error(fmt::format("opening {}: {}; is there room, and is the folder writable?", path, errno_text(why)));
+        if (now_ns() >= until && lock_) refuse_second(name, folder_);
+        ::usleep(20'000);
+    }
+}
+
+// The run is over: only pictures that lie in the folder are kept; they are the user's.
+run_lock::~run_lock() {
+    std::error_code ignored;
+    for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
+        std::error_code failed;
+        if (at->path().filename() != "pictures" && at->path().filename() != "lock") fs::remove_all(at->path(), failed);
+    }
+    fs::remove(folder_ + "/lock", ignored);
+    fs::remove(folder_, ignored);
+}
+
+void run_lock::clear_leftovers() const {
+    const auto record = read_record(folder_);
+    if (record && !is_alive(*record)) {
+        end_orphans(record->run_id);
+        shm::segment::remove(record->run_id);
+    }
+    std::error_code failed;
+    for (fs::directory_iterator at(folder_, failed), end; !failed && at != end; at.increment(failed)) {
+        std::error_code ignored;
+        if (at->path().filename() != "lock" && at->path().filename() != "pictures") fs::remove_all(at->path(), ignored);
+    }
+    for (const leftover& l : find_leftovers())
+        if (l.kept.empty() && l.path != folder_) (void)remove_leftover(l);  // what resists is told by `carousel clean`
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,29 @@
+#pragma once
+// One supervisor a name: an exclusive file lock on FOLDER/lock, which the kernel gives up with the process, however it dies.
+
+#include <string>
+
+#include "core/types.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::supervisor {
+
+class run_lock {
+public:
+    /// Makes the folder of the run and locks it; waits up to wait_s for a living run of that name to end. Throws config_error
+    /// that names the supervisor in the way.
+    run_lock(const std::string& name, f64 wait_s);
+    ~run_lock();
+    run_lock(const run_lock&) = delete;
+    run_lock& operator=(const run_lock&) = delete;
+    [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+    /// Ends what a dead supervisor of this name left alive and removes what it left lying: processes (named by pid and start time
+    /// in its control block), shared memory, files.
+    void clear_leftovers() const;
+
+private:
+    std::string folder_;
+    shm::unique_fd lock_;
+};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,32 @@
+#include "supervisor/run_setup.hpp"
+
+namespace carousel::supervisor {
+
+ring::plan plan_of(const run_setup& s) {
+    ring::plan p;
+    p.pipeline = s.name;
+    p.width = s.width;
+    p.height = s.height;
+    p.fps = s.fps;
+    p.frame_timeout_ns = s.frame_timeout_ns;
+    p.latest_lease_ns = s.latest_lease_ns;
+    p.end = s.end;
+    for (const stage_setup& from : s.stages) {
+        ring::stage_plan to;
+        to.name = from.name;
+        to.inputs = from.inputs;
+        to.has_output = from.has_output();
+        to.in_flight = from.in_flight;
+        to.instances = from.instances;
+        to.max_attempts = from.max_attempts;
+        to.owner_commits = from.owner_commits;
+        to.latest = from.latest;
+        to.optional = from.optional;
+        to.window = from.window;
+        to.slot_bytes = from.slot_bytes;
+        p.stages.push_back(std::move(to));
+    }
+    return p;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,162 @@
+// seat_keeper: what users ask of a seat, and the end of the run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/seats.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+[[noreturn]] void refuse_command(const seat& s, const char* command, const char* instead) {
+    throw config_error(
+        fmt::format("{}: `{}` makes no sense for a stage that is {}: {}", s.label, command, name_of(s.machine.state()), instead));
+}
+
+}  // namespace
+
+std::vector<seat*> seat_keeper::find(const std::string& name) {
+    std::vector<seat*> out;
+    std::string known;
+    for (auto& s : seats_) {
+        const std::string& stage = setup_->stages[s->stage].name;
+        if (name == stage || name == fmt::format("{}.{}", stage, s->instance)) out.push_back(s.get());
+        known += (known.empty() ? "" : ", ") + s->label;
+    }
+    if (out.empty()) throw config_error(fmt::format("the pipeline {} has no stage \"{}\"; it has {}", setup_->name, name, known));
+    return out;
+}
+
+std::string seat_keeper::stop(seat& s) {
+    const seat_action a = s.now ? s.machine.on(seat_event::hold, now_ns()) : seat_action::refuse;
+    if (a == seat_action::refuse) refuse_command(s, "stop", "it has no process to hold");
+    act(s, a, nullptr);
+    return fmt::format("{} (pid {}) is held until `carousel cont {}`", s.label, s.now->pid, s.label);
+}
+
+std::string seat_keeper::cont(seat& s) {
+    const seat_action a = s.now ? s.machine.on(seat_event::release, now_ns()) : seat_action::refuse;
+    if (a == seat_action::refuse) refuse_command(s, "cont", "it is not held");
+    // Others may have waited for it all the time: nobody is called late for that.
+    restart_clocks(now_ns());
+    act(s, a, nullptr);
+    return fmt::format("{} (pid {}) goes on", s.label, s.now->pid);
+}
+
+std::string seat_keeper::kill(seat& s, int signal) {
+    if (!s.now) refuse_command(s, "kill", "it has no process");
+    life& l = *s.now;
+    const bool stops =
+        signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || signal == SIGCONT || signal == 0;
+    if (!stops && l.signalled_ns == 0) l.signalled_ns = now_ns();
+    if (!stops) l.user_signal = signal;
+    const int failed = shm::signal_pidfd(l.pidfd.get(), signal);
+    if (failed != 0) {
+        l.signalled_ns = 0;
+        throw shm_error(fmt::format("signalling {} (pid {}): {}", s.label, l.pid, errno_text(failed)));
+    }
+    const char* name = signal > 0 ? sigabbrev_np(signal) : nullptr;
+    return fmt::format("sent signal {} ({}) to {} (pid {})", signal, name != nullptr ? name : "?", s.label, l.pid);
+}
+
+// The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is lost.
+std::string seat_keeper::restart(seat& s) {
+    const seat_state before = s.machine.state();
+    if (!s.now && (before == seat_state::backoff || before == seat_state::down || before == seat_state::failed))
+        return bring_up(s);
+    if (!s.now || before == seat_state::done || before == seat_state::stopping) refuse_command(s, "restart", "it has no process");
+    const i32 old = s.now->pid;
+    s.now->how.asked = s.now->how.outside = s.now->by_us = true;
+    bury(s);
+    if (!s.now) return fmt::format("{} (pid {}) is being replaced", s.label, old);
+    return fmt::format("{} (pid {}) is being replaced by pid {}", s.label, old, s.now->pid);
+}
+
+std::string seat_keeper::take_down(seat& s) {
+    const seat_state before = s.machine.state();
+    s.start_wanted = false;
+    const i32 pid = s.now ? s.now->pid : 0;
+    const seat_action a = s.machine.on(seat_event::take_down, now_ns());
+    if (a == seat_action::refuse) refuse_command(s, "down", "it has ended already");
+    if (s.now) {
+        s.now->how.outside = s.now->by_us = true;
+        act(s, a, nullptr);
+    } else if (s.machine.state() == seat_state::stopping) {
+        s.machine.on(seat_event::died_outside, now_ns());  // it was about to be started
+    }
+    if (before == seat_state::down) return fmt::format("{} is down already", s.label);
+    return pid != 0 ? fmt::format("{} (pid {}) is down until `carousel up {}`; what it had in hand waits", s.label, pid, s.label)
+                    : fmt::format("{} is down until `carousel up {}`", s.label, s.label);
+}
+
+std::string seat_keeper::bring_up(seat& s) {
+    if (ending_) throw config_error(fmt::format("{}: the run is ending", s.label));
+    const seat_action a = s.machine.on(seat_event::bring_up, now_ns());
+    if (a == seat_action::refuse)
+        refuse_command(s, "up",
+                       s.machine.state() == seat_state::stopped ? "`carousel cont` lets it go on" : "wait until it is down");
+    act(s, a, nullptr);
+    return s.now ? fmt::format("{} is {} (pid {})", s.label, name_of(s.machine.state()), s.now->pid)
+                 : fmt::format("{} starts", s.label);
+}
+
+void seat_keeper::pause() {
+    paused_ = true;
+    release_held();
+    for (auto& s : seats_) {
+        if (!s->now) continue;
+        s->now->how.asked = s->now->how.outside = s->now->by_us = true;
+        bury(*s);
+    }
+}
+
+void seat_keeper::resume() {
+    paused_ = false;
+    for (auto& s : seats_)
+        if (s->start_wanted) start(*s);
+}
+
+void seat_keeper::fail(const std::string& label, const std::string& what, int code) {
+    if (!failure_) failure_ = root_cause{label, what, code, {}};
+}
+
+void seat_keeper::release_held() {
+    for (auto& s : seats_)
+        if (s->now && s->machine.state() == seat_state::stopped) act(*s, s->machine.on(seat_event::release, now_ns()), nullptr);
+}
+
+void seat_keeper::signal_all(int signal) {
+    for (auto& s : seats_) {
+        const auto send = [&](const life& l) {
+            if (l.ended || !l.pidfd) return;
+            shm::signal_pidfd(l.pidfd.get(), signal);
+            if (signal != SIGCONT) shm::signal_pidfd(l.pidfd.get(), SIGCONT);  // a stopped process gets its TERM when it goes on
+            if (l.tool_pidfd && signal == SIGKILL) shm::signal_pidfd(l.tool_pidfd.get(), signal);
+        };
+        if (s->now) send(*s->now);
+        for (const auto& l : s->gone) send(*l);
+    }
+}
+
+bool seat_keeper::all_gone() const noexcept {
+    return std::all_of(seats_.begin(), seats_.end(), [](const auto& s) {
+        return !s->now && std::all_of(s->gone.begin(), s->gone.end(), [](const auto& l) { return l->ended && !l->tool_pidfd; });
+    });
+}
+
+std::vector<std::string> seat_keeper::still_there() const {
+    std::vector<std::string> out;
+    for (const auto& s : seats_) {
+        if (s->now) out.push_back(fmt::format("{} (pid {})", s->label, s->now->pid));
+        for (const auto& l : s->gone)
+            if (!l->ended) out.push_back(fmt::format("{} (pid {})", s->label, l->pid));
+    }
+    return out;
+}
+
+}  // namespace carousel::supervisor

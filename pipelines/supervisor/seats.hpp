@@ -1,0 +1,177 @@
+#pragma once
+// The processes on the seats of a run: started, let in, watched, buried and followed by a successor, in the order that the
+// protocol asks for (ring/recovery.hpp). One thread; nothing in here waits.
+//
+// A life is one process. While it is well it is seat::now. Once it is known to be dead, hung or unwanted it is buried:
+//   appoint a successor's entry and doom its own, revoke, kill, requeue      at once;
+//   judge: what the restart policy says                                      at once, or at the exit status (see judge());
+//   mark fenced, requeue once more, reclaim, assets                          when its pidfd says that it is gone.
+// Until that is done it is one of seat::gone; the successor works meanwhile. bury.cpp holds this, watch.cpp the deadlines.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/recovery.hpp"
+#include "supervisor/event_loop.hpp"
+#include "supervisor/log_pipe.hpp"
+#include "supervisor/memory_keeper.hpp"
+#include "supervisor/run_setup.hpp"
+#include "supervisor/spawn.hpp"
+#include "supervisor/state_table.hpp"
+
+namespace carousel::supervisor {
+
+struct life {
+    ring::incarnation_id who;
+    i32 pid = 0;
+    shm::unique_fd pidfd;       ///< of the process that works
+    shm::unique_fd tool_pidfd;  ///< of a tool in front of it (gdb ...), once the stage behind it has attached
+    i32 group = 0;              ///< process group that we made, 0: none
+    int connection = -1;        ///< its liveness socket; owned by the engine
+    bool by_hand = false, tool = false;
+    log_pipe log;
+    u64 spawned_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
+    death how;
+    int user_signal = 0;         ///< sent by `carousel kill`: such a death is from outside, whatever the signal
+    bool leaving = false;        ///< has closed its connection but is not dead yet: it ends by its own hand
+    bool by_us = false;          ///< alive when it was buried: a deadline, `restart`, `down`
+    ring::job_census census;     ///< when its death was seen
+    std::vector<u64> sequences;  ///< frames that were in flight then
+    ring::blame why = ring::blame::none;
+    bool doomed = false, revoked = false, kill_sent = false, ended = false, fenced = false, reclaimed = false, judged = false, blamed = false;
+};
+
+struct seat {
+    u32 index = 0, stage = 0, instance = 0;
+    std::string label;  ///< "fragment", or "fragment.1"
+    seat_machine machine;
+    std::unique_ptr<life> now;
+    std::vector<std::unique_ptr<life>> gone;
+    ring::incarnation_id heir;  ///< appointed, not spawned yet
+    bool start_wanted = false;  ///< to be spawned at due_ns
+    u64 due_ns = 0;
+    std::unique_ptr<log_sink> log;
+    std::vector<i32> pids;
+    u32 restarts = 0;
+    std::string last_exit;
+    u64 clock_base_ns = 0;  ///< no deadline counts time before this
+    u64 sampled_cpu_ns = 0, sampled_at_ns = 0;
+    f64 cpu_percent = 0;
+};
+
+/// The death that ended the run.
+struct root_cause {
+    std::string label, what;
+    int exit_code = 1;
+    std::vector<std::string> last_lines;
+};
+
+struct void_frame {
+    u64 sequence = 0;
+    std::string stage, reason;
+};
+
+/// What deaths looked like, for the report.
+struct death_account {
+    u64 kills_at[5] = {};  ///< by ring::job_state
+    u64 deaths = 0, restarts = 0;
+    std::vector<f64> detection_ms;  ///< from a signal that was sent from here to EOF or pidfd
+    std::vector<f64> fence_ms;      ///< from the death being seen to the pidfd
+    std::vector<void_frame> given_up;
+};
+
+class seat_keeper {
+public:
+    seat_keeper(const run_setup& setup, event_loop& loop, console& out);
+    ~seat_keeper();
+    seat_keeper(const seat_keeper&) = delete;
+    seat_keeper& operator=(const seat_keeper&) = delete;
+
+    /// Uses this control block and memory from now on; no life may be left.
+    void attach_to(shm::control_block& c, const memory_keeper& memory);
+    void start_all();
+    void tick(u64 now);
+
+    /// A stage's hello on a connection. Empty: it is in, its answer sent. Else why it is refused.
+    [[nodiscard]] std::string let_in(int connection, const shm::peer& peer, const nlohmann::json& hello);
+    void is_ready(int connection);
+    void connection_closed(int connection);
+
+    // Commands; each returns what it did, or throws config_error.
+    std::string stop(seat& s);
+    std::string cont(seat& s);
+    std::string kill(seat& s, int signal);
+    std::string restart(seat& s);
+    std::string take_down(seat& s);
+    std::string bring_up(seat& s);
+    /// Seats of "stage" or "stage.N". Throws config_error naming those there are.
+    [[nodiscard]] std::vector<seat*> find(const std::string& name);
+
+    /// The run ends: nothing is restarted any more.
+    void no_more_starts() noexcept { ending_ = true; }
+    /// Ends every process and starts none until resume(): memory and words are made anew meanwhile.
+    void pause();
+    void resume();
+    /// Something beside the stages has failed for good.
+    void fail(const std::string& label, const std::string& what, int code);
+    void release_held();
+    void signal_all(int signal);
+    [[nodiscard]] bool all_gone() const noexcept;
+    [[nodiscard]] std::vector<std::string> still_there() const;
+    void restart_clocks(u64 now) noexcept;
+
+    [[nodiscard]] std::vector<std::unique_ptr<seat>>& seats() noexcept { return seats_; }
+    [[nodiscard]] const std::optional<root_cause>& failure() const noexcept { return failure_; }
+    [[nodiscard]] const death_account& account() const noexcept { return account_; }
+    [[nodiscard]] bool through(u32 stage) const noexcept;  ///< every frame of the run is through it
+    void say(const std::string& text);
+
+private:
+    // seats.cpp
+    void start(seat& s);
+    void watch_life(seat& s, life& l);
+    [[nodiscard]] std::string answer(const seat& s, const life& l, std::vector<int>& fds) const;
+    [[nodiscard]] seat* free_seat_for(const std::string& stage, std::string& why);
+    [[nodiscard]] std::string adopt_process(seat& s, life& l, i32 pid);
+    void act(seat& s, seat_action a, const life* l);
+    // bury.cpp
+    void bury(seat& s);
+    void advance(seat& s, life& l, u64 now);
+    void first_steps(seat& s, life& l);
+    void count_death(u32 seat_index);
+    void fence(seat& s, life& l);
+    void kill_life(life& l) noexcept;
+    void on_process_end(seat& s, life& l);
+    void read_note(life& l) const noexcept;
+    void judge(seat& s, life& l);
+    void blame_late(seat& s, life& l) noexcept;
+    void note_given_up(const seat& s, const life& l);
+    void reset_assets(const life& l) noexcept;
+    void give_up(seat& s, const life* l);
+    // watch.cpp
+    void watch_deadlines(u64 now);
+    void watch_hearts(seat& s, u64 now);
+    void watch_start(seat& s, u64 now);
+    [[nodiscard]] bool work_waits(const seat& s) const noexcept;
+    [[nodiscard]] bool waits_for_asset(const seat& s) const noexcept;
+    void missed(seat& s, const char* what);
+    void sample(seat& s, u64 now) noexcept;
+
+    const run_setup* setup_;
+    event_loop* loop_;
+    console* console_;
+    shm::control_block* c_ = nullptr;
+    const memory_keeper* memory_ = nullptr;
+    std::vector<std::unique_ptr<seat>> seats_;
+    std::optional<root_cause> failure_;
+    death_account account_;
+    bool ending_ = false, paused_ = false;
+    u64 last_tick_ns_ = 0;
+    unsigned cpu_threads_ = 1;
+    std::size_t label_width_ = 8;
+};
+
+}  // namespace carousel::supervisor

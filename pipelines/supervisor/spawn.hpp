@@ -1,0 +1,44 @@
+#pragma once
+// Starts a stage's process: posix_spawn with every fd CLOEXEC, in a process group of its own, and a pidfd opened at once (it
+// can't be another process's: an unreaped child keeps its pid).
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::supervisor {
+
+/// Splits a command line as a shell would: blanks, '...', "..." and backslashes; no expansion. Throws config_error on an open
+/// quote.
+[[nodiscard]] std::vector<std::string> split_words(const std::string& text);
+
+struct spawn_request {
+    std::vector<std::string> argv;         ///< argv[0] is the program's path, or a name to be found in PATH
+    std::vector<std::string> environment;  ///< "NAME=value", added to or replacing our own
+    int output = -1;                       ///< becomes stdout and stderr; -1: ours
+    int extra_fd = -1;                     ///< handed on as fd 3; -1: none
+    bool interactive = false;              ///< keeps our stdin and process group (a debugger at a terminal)
+};
+struct spawned {
+    i32 pid = 0;
+    u64 start_time = 0;
+    shm::unique_fd pidfd;
+};
+/// Throws config_error when the program can't be started: which, why, what to do.
+[[nodiscard]] spawned spawn(const spawn_request& request);
+
+/// How a child ended. Empty `known`: not our child, or not ended.
+struct exit_status {
+    bool known = false;
+    int exit_code = 0, signal = 0;
+};
+/// Reaps the child behind a readable pidfd.
+[[nodiscard]] exit_status reap(int pidfd) noexcept;
+/// True when the kernel is taking the process down, or has: its files are closed then, and nothing of it runs any more.
+[[nodiscard]] bool is_exiting(i32 pid) noexcept;
+/// True when the process behind the pidfd has ended.
+[[nodiscard]] bool has_ended(int pidfd) noexcept;
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,35 @@
+#pragma once
+// Plain text tables, and figures as people read them.
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::supervisor {
+
+/// Columns as wide as their widest cell, two blanks between them, no blanks at a line's end.
+class table {
+public:
+    /// A header that begins with '>' is of a right-aligned column.
+    explicit table(std::vector<std::string> headers);
+    /// Missing cells are empty, further ones an error (assertion).
+    void add(std::vector<std::string> cells);
+    [[nodiscard]] std::string text() const;
+    [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
+
+private:
+    std::vector<std::string> headers_;
+    std::vector<bool> right_;
+    std::vector<std::vector<std::string>> rows_;
+};
+
+[[nodiscard]] std::string human_bytes(u64 bytes);  ///< "512 B", "1.5 MiB"
+[[nodiscard]] std::string human_seconds(f64 s);    ///< "0.4s", "12s", "3m 20s", "2h 5m", "3d 4h"
+[[nodiscard]] std::string human_rate(f64 per_s);   ///< "0", "0.52", "59.9", "1204"
+/// Columns that a UTF-8 text takes (one a code point), control characters as one.
+[[nodiscard]] std::size_t width_of(const std::string& text) noexcept;
+/// The text with control characters, which could move a terminal's cursor, replaced by '?'.
+[[nodiscard]] std::string printable(const std::string& text);
+
+}  // namespace carousel::supervisor
