@@ -1,0 +1,204 @@
+#include "viewer/app.hpp"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "viewer/picture_store.hpp"
+#include "viewer/png.hpp"
+#include "viewer/screen.hpp"
+#include "viewer/session.hpp"
+#include "viewer/theme.hpp"
+#include "viewer/ui.hpp"
+
+namespace carousel::viewer {
+namespace {
+
+volatile std::sig_atomic_t asked_to_end = 0;
+void on_signal(int) { asked_to_end = 1; }
+
+struct imgui_owner {
+    imgui_owner() {
+        IMGUI_CHECKVERSION();
+        ImGui::CreateContext();
+        ImGui::GetIO().IniFilename = nullptr;  // the layout is kept by settings.hpp
+    }
+    ~imgui_owner() { ImGui::DestroyContext(); }
+    imgui_owner(const imgui_owner&) = delete;
+    imgui_owner& operator=(const imgui_owner&) = delete;
+};
+
+std::unique_ptr<window> open_window(const options& o, const window_options& w) {
+    switch (o.kind) {
+        case window_kind::glfw: return make_glfw_window(w);
+        case window_kind::offscreen: return make_offscreen_window(w);
+        case window_kind::null: break;
+    }
+    return make_null_window(w);
+}
+
+class app {
+public:
+    explicit app(const options& o) : options_(o), path_(o.settings_file.empty() ? settings_path() : o.settings_file) {
+        model_.kept = load_settings(path_);
+        if (o.light) model_.kept.dark = false;
+        window_options w;
+        w.width = o.width > 0 ? o.width : model_.kept.width;
+        w.height = o.height > 0 ? o.height : model_.kept.height;
+        window_ = open_window(o, w);
+        const f32 kept = o.scale > 0 ? o.scale : model_.kept.scale;
+        scale_ = std::clamp(kept > 0 ? kept : window_->scale(), 0.5F, 4.0F);
+        theme::load_fonts(scale_);
+        store_ = window_->has_gl() ? make_gl_store() : make_null_store();
+        session_ = std::make_unique<session>(session_options{o.name, o.stage, window_->has_gl()});
+    }
+    // The session's tap holds GL and CUDA objects: it goes before the window.
+    ~app() {
+        session_.reset();
+        store_.reset();
+        window_.reset();
+    }
+    app(const app&) = delete;
+    app& operator=(const app&) = delete;
+
+    int run() {
+        const u64 began = now_ns();
+        for (u64 frame = 1;; ++frame) {
+            const bool open = draw_one();
+            const u64 now = now_ns();
+            dump_widgets();
+            if (options_.wait_s >= 0 && model_.phase == run_phase::waiting && model_.snap.stages.empty() &&
+                now > began + static_cast<u64>(options_.wait_s * 1e9)) {
+                log::error("no pipeline{} was running within {} s (looked in {}): start one with ./pipelines/launch",
+                           options_.name.empty() ? "" : " named " + options_.name, options_.wait_s, runs_folder());
+                return exit_code::usage;
+            }
+            const bool last = (options_.frames > 0 && frame >= options_.frames) || (options_.for_s > 0 && now >= began + static_cast<u64>(options_.for_s * 1e9));
+            if (!open || last || model_.quit || asked_to_end != 0) break;
+            if (!window_->has_gl()) std::this_thread::sleep_for(std::chrono::milliseconds(16));
+        }
+        return finish();
+    }
+
+private:
+    bool draw_one() {
+        session_->update(model_, *store_);
+        if (options_.deterministic) model_.now_ns = model_.snap.taken_ns;
+        theme::apply(model_.kept.dark, scale_);
+        const bool open = window_->begin_frame();
+        for (const key_press& k : window_->take_keys())
+            if (!ImGui::GetIO().WantTextInput) screen_.on_key(model_, k);
+        screen_.draw(model_, *store_, options_.deterministic ? "" : window_->description());
+        ImGui::Render();
+        window_->end_frame(ImGui::GetDrawData());
+        session_->obey(model_);
+        if (std::exchange(model_.screenshot, false)) shot_wanted_ = next_name("carousel", now_ns() / ns_per_s);
+        if (std::exchange(model_.picture.save_frame, false)) save_frame();
+        if (!shot_wanted_.empty() && save_window(shot_wanted_)) shot_wanted_.clear();
+        window_->set_title(model_.run.name.empty() ? "Carousel" : fmt::format("Carousel - {}", model_.run.name));
+        return open;
+    }
+
+    [[nodiscard]] std::string next_name(const char* what, u64 number) const {
+        return fmt::format("{}-{}-{}.png", what, model_.run.name.empty() ? "window" : model_.run.name, number);
+    }
+    void say(bool good, const std::string& text) {
+        model_.events.add({model_.now_ns, good ? telemetry::event_kind::info : telemetry::event_kind::warning, shm::none, text});
+    }
+    void try_write(const std::string& path, std::span<const u8> pixels, u32 width, u32 height) {
+        try {
+            write_png(path, pixels, width, height);
+            say(true, "wrote " + path);
+        } catch (const error& e) {
+            say(false, e.what());
+        }
+    }
+    void save_frame() {
+        const picture_model& p = model_.picture;
+        std::vector<u8> pixels;
+        if (p.pixels != nullptr) {
+            const auto* from = reinterpret_cast<const u8*>(p.pixels);
+            pixels.assign(from, from + std::size_t{p.width} * p.height * 4);
+        } else {
+            pixels = store_->read_back();
+        }
+        try_write(next_name("frame", p.sequence), pixels, p.width, p.height);
+    }
+    // False: the window gives its pixels with the next frame.
+    bool save_window(const std::string& path) {
+        u32 width = 0, height = 0;
+        const std::vector<u8> pixels = window_->read_pixels(width, height);
+        if (pixels.empty() && options_.kind == window_kind::glfw) return false;
+        try_write(path, pixels, width, height);
+        return true;
+    }
+
+    // By rename, so that a reader never sees half of it.
+    void dump_widgets() {
+        if (options_.dump_widgets.empty()) return;
+        nlohmann::json all = nlohmann::json::object();
+        for (const ui::widget& w : ui::marks()) all[w.name] = {w.x, w.y, w.width, w.height};
+        const nlohmann::json out{{"widgets", all},
+                                 {"run", model_.run.run_id},
+                                 {"sequence", model_.picture.sequence},
+                                 {"chosen", model_.snap.seat_label(model_.selected_seat)},
+                                 {"drawn", ++drawn_}};
+        const std::string temporary = options_.dump_widgets + ".tmp";
+        std::ofstream(temporary) << out.dump();
+        if (std::rename(temporary.c_str(), options_.dump_widgets.c_str()) != 0)
+            throw output_error("writing " + options_.dump_widgets + ": " + errno_text(errno));
+    }
+
+    int finish() {
+        if (!options_.screenshot.empty()) {
+            u32 width = 0, height = 0;
+            std::vector<u8> pixels = window_->read_pixels(width, height);
+            if (pixels.empty()) {
+                (void)draw_one();
+                pixels = window_->read_pixels(width, height);
+            }
+            write_png(options_.screenshot, pixels, width, height);
+        }
+        if (!options_.deterministic) {
+            if (options_.kind == window_kind::glfw) window_->size(model_.kept.width, model_.kept.height);
+            if (const std::string why = save_settings(path_, model_.kept); !why.empty()) log::warning("{}", why);
+        }
+        if (options_.end_run && model_.phase == run_phase::watching) session_->end_run();
+        return exit_code::ok;
+    }
+
+    options options_;
+    std::string path_;
+    imgui_owner imgui_;
+    model model_;
+    std::unique_ptr<window> window_;
+    std::unique_ptr<picture_store> store_;
+    std::unique_ptr<session> session_;
+    screen screen_;
+    f32 scale_ = 1;
+    std::string shot_wanted_;
+    u64 drawn_ = 0;
+};
+
+}  // namespace
+
+int run_viewer(const options& o) {
+    asked_to_end = 0;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    return app(o).run();
+}
+
+}  // namespace carousel::viewer

@@ -1,0 +1,67 @@
+#pragma once
+// Asks the supervisor to do something, and once a second how its stages are. A thread of its own talks to the socket, so that a
+// supervisor that is slow, stopped or gone never holds the window up.
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::viewer {
+
+struct command {
+    std::string verb;    ///< kill, stop, cont, restart, down, up, shutdown
+    std::string stage;   ///< "fragment" or "fragment.1"
+    int signal = 0;      ///< kill
+};
+
+struct reply {
+    command asked;
+    bool ok = false;
+    std::string message;
+};
+
+/// What `ps` says of one seat; the supervisor's own words, not derived from the control block.
+struct seat_report {
+    std::string stage, state, last_exit;
+    u32 instance = 0, restarts = 0;
+    f64 cpu_percent = 0;
+    u64 memory_bytes = 0;
+};
+
+class control_client {
+public:
+    control_client();
+    ~control_client();
+    control_client(const control_client&) = delete;
+    control_client& operator=(const control_client&) = delete;
+
+    /// Whom to ask from now on; "" nobody.
+    void aim(const std::string& socket_path);
+    void send(command c);
+    [[nodiscard]] std::vector<reply> take_replies();
+    /// Empty: not known (yet).
+    [[nodiscard]] std::vector<seat_report> report();
+    /// Blocks until what was sent has been answered or `seconds` have passed.
+    void flush(f64 seconds);
+
+private:
+    void loop();
+    [[nodiscard]] static reply ask(const std::string& path, const command& c);
+    void ask_ps(const std::string& path);
+
+    std::mutex mutex_;
+    std::condition_variable wake_, idle_;
+    std::string path_;
+    std::deque<command> waiting_;
+    std::vector<reply> replies_;
+    std::vector<seat_report> report_;
+    bool stop_ = false, busy_ = false;
+    std::thread thread_;
+};
+
+}  // namespace carousel::viewer

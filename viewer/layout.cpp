@@ -1,0 +1,113 @@
+#include "viewer/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "viewer/theme.hpp"
+#include "viewer/ui.hpp"
+
+namespace carousel::viewer {
+namespace {
+
+using theme::px;
+
+panel* find(std::vector<placed_panel>& panels, place where) {
+    for (placed_panel& p : panels)
+        if (p.where == where) return p.what.get();
+    return nullptr;
+}
+
+// A border that can be dragged: moves `fraction` of the span [from, to]. Drawn between two panels.
+void border(const char* name, bool vertical, ImVec2 low, ImVec2 high, f32 from, f32 to, f32& fraction, f32 least, f32 most) {
+    ImGui::SetCursorScreenPos(low);
+    ImGui::InvisibleButton(name, ImVec2(std::max(1.0F, high.x - low.x), std::max(1.0F, high.y - low.y)));
+    ui::mark(name);
+    if (ImGui::IsItemHovered() || ImGui::IsItemActive()) {
+        ImGui::SetMouseCursor(vertical ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
+        const ImVec2 middle((low.x + high.x) / 2, (low.y + high.y) / 2);
+        const ImVec2 a = vertical ? ImVec2(middle.x, low.y) : ImVec2(low.x, middle.y), b = vertical ? ImVec2(middle.x, high.y) : ImVec2(high.x, middle.y);
+        ImGui::GetWindowDrawList()->AddLine(a, b, theme::colors().accent, px(2));
+    }
+    if (ImGui::IsItemActive() && to > from) {
+        const f32 moved = vertical ? ImGui::GetIO().MouseDelta.x : ImGui::GetIO().MouseDelta.y;
+        fraction = std::clamp(fraction + moved / (to - from), least, most);
+    }
+}
+
+}  // namespace
+
+void draw_panel(panel& p, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
+    const ImVec2 size(std::max(px(40), high.x - low.x), std::max(px(30), high.y - low.y));
+    ImGui::SetCursorScreenPos(low);
+    ImGui::PushID(p.name());
+    if (ImGui::BeginChild("panel", size, true, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {
+        const f32 right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+        ui::text(p.title(), theme::colors().text);
+        ImGui::SameLine(0, px(16));
+        const f32 left = ImGui::GetCursorScreenPos().x;
+        ImGui::BeginGroup();
+        if (right - left > px(60)) p.menu(m, right - left);
+        ImGui::EndGroup();
+        ImGui::PushStyleColor(ImGuiCol_ChildBg, IM_COL32(0, 0, 0, 0));
+        if (ImGui::BeginChild("content", ImVec2(0, 0), false)) p.draw(m, store);
+        ImGui::EndChild();
+        ImGui::PopStyleColor();
+    }
+    ImGui::EndChild();
+    ui::mark(fmt::format("panel.{}", p.name()), low, ImVec2(low.x + size.x, low.y + size.y));
+    ImGui::PopID();
+}
+
+void layout::draw(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
+    if (high.x - low.x < px(900) || high.y - low.y < px(480))
+        draw_tabs(panels, m, store, low, high);
+    else
+        draw_columns(panels, m, store, low, high);
+}
+
+void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
+    settings& s = m.kept;
+    const f32 gap = px(6), width = high.x - low.x, height = high.y - low.y;
+    const f32 middle = low.x + width * s.main_split, below = low.y + height * s.left_split;
+    const f32 foot = low.x + (middle - low.x) * s.bottom_split;
+    const auto show = [&](place where, f32 x0, f32 y0, f32 x1, f32 y1) {
+        if (panel* p = find(panels, where); p != nullptr) draw_panel(*p, m, store, ImVec2(x0, y0), ImVec2(x1, y1));
+    };
+    show(place::image, low.x, low.y, middle - gap / 2, below - gap / 2);
+    show(place::scene, low.x, below + gap / 2, foot - gap / 2, high.y);
+    show(place::timeline, foot + gap / 2, below + gap / 2, middle - gap / 2, high.y);
+    constexpr place right[] = {place::stages, place::rings, place::plots, place::events};
+    f32 y = low.y;
+    for (std::size_t k = 0; k < 4; ++k) {
+        const f32 next = k < 3 ? low.y + height * s.right_splits[k] : high.y + gap / 2;
+        show(right[k], middle + gap / 2, y, high.x, next - gap / 2);
+        y = next + gap / 2;
+    }
+    border("border.main", true, ImVec2(middle - gap / 2, low.y), ImVec2(middle + gap / 2, high.y), low.x, high.x, s.main_split, 0.15F, 0.85F);
+    border("border.left", false, ImVec2(low.x, below - gap / 2), ImVec2(middle - gap, below + gap / 2), low.y, high.y, s.left_split, 0.15F, 0.9F);
+    border("border.foot", true, ImVec2(foot - gap / 2, below + gap), ImVec2(foot + gap / 2, high.y), low.x, middle, s.bottom_split, 0.1F, 0.9F);
+    for (std::size_t k = 0; k < 3; ++k) {
+        const f32 at = low.y + height * s.right_splits[k];
+        const f32 least = (k == 0 ? 0.0F : s.right_splits[k - 1]) + 0.06F, most = (k == 2 ? 1.0F : s.right_splits[k + 1]) - 0.06F;
+        border(fmt::format("border.right.{}", k).c_str(), false, ImVec2(middle + gap, at - gap / 2), ImVec2(high.x, at + gap / 2), low.y, high.y,
+               s.right_splits[k], std::min(least, most), most);
+    }
+}
+
+void layout::draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
+    ImGui::SetCursorScreenPos(low);
+    if (!ImGui::BeginTabBar("panels")) return;
+    for (placed_panel& p : panels) {
+        if (!ImGui::BeginTabItem(p.what->title())) {
+            ui::mark(fmt::format("tab.{}", p.what->name()));
+            continue;
+        }
+        ui::mark(fmt::format("tab.{}", p.what->name()));
+        draw_panel(*p.what, m, store, ImGui::GetCursorScreenPos(), high);
+        ImGui::EndTabItem();
+    }
+    ImGui::EndTabBar();
+}
+
+}  // namespace carousel::viewer

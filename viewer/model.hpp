@@ -1,0 +1,72 @@
+#pragma once
+// What panels see: the run as it was last read, the picture, and what they may ask for. Plain data; the session fills it once a
+// frame, before the panels draw.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "telemetry/snapshot_events.hpp"
+#include "telemetry/snapshot_history.hpp"
+#include "telemetry/snapshot_timeline.hpp"
+#include "viewer/camera.hpp"
+#include "viewer/control.hpp"
+#include "viewer/runs.hpp"
+#include "viewer/settings.hpp"
+
+namespace carousel::viewer {
+
+enum class run_phase : u8 {
+    waiting,    ///< no pipeline is running, or several and none is chosen
+    watching,
+    ended,      ///< its supervisor is gone; what is shown is the last that was seen
+};
+
+/// The picture and how it is looked at.
+struct picture_model {
+    u32 width = 0, height = 0;            ///< 0: none yet
+    u64 sequence = 0, shown_ns = 0;       ///< of the last whole frame
+    std::string stage, path, problem;     ///< problem: why there is no picture
+    f64 copy_ms = 0;
+    u64 revoked = 0, torn = 0, voids = 0; ///< discarded
+    const std::byte* pixels = nullptr;    ///< RGBA8; null on the interop path: ask the store
+    bool paused = false, step = false;
+    bool red = true, green = true, blue = true, alpha = false;
+    f32 exposure_stops = 0;
+    f32 zoom = 0;                         ///< screen pixels a picture pixel; 0: fit
+    f32 pan_x = 0, pan_y = 0;             ///< of the picture's middle from the panel's, screen pixels
+    bool save_frame = false;              ///< asked for: the frame as a PNG
+};
+
+struct model {
+    run_phase phase = run_phase::waiting;
+    run_info run;
+    std::vector<run_info> choices;        ///< while waiting: the runs that live
+    std::string chosen;                   ///< set by a panel: attach to this one
+    std::string notice;                   ///< one sentence on the connection; "" all is well
+    u64 now_ns = 0;                       ///< the snapshot's time in deterministic pictures, else the clock
+    telemetry::snapshot snap;
+    telemetry::rates rates;
+    telemetry::history past;
+    telemetry::event_tracker events;
+    telemetry::timeline bars;
+    std::vector<seat_report> report;      ///< the supervisor's own words, may be empty
+    picture_model picture;
+    settings kept;
+    u32 selected_seat = 0;
+    std::vector<command> commands;        ///< asked for by panels in this frame
+    shm::scene_state scene;               ///< as edited
+    bool scene_changed = false;           ///< write it
+    bool help = false, screenshot = false, quit = false;
+
+    void ask(std::string verb, u32 seat, int signal = 0) { commands.push_back({std::move(verb), snap.seat_label(seat), signal}); }
+    /// The supervisor's report on a seat, or null.
+    [[nodiscard]] const seat_report* report_of(u32 seat) const {
+        if (seat >= snap.seats.size()) return nullptr;
+        for (const seat_report& r : report)
+            if (r.stage == snap.stage_name(snap.seats[seat].stage) && r.instance == snap.seats[seat].instance) return &r;
+        return nullptr;
+    }
+};
+
+}  // namespace carousel::viewer

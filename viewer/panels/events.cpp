@@ -1,0 +1,54 @@
+// What happened, newest last, with the age of each line.
+#include <fmt/format.h>
+
+#include "viewer/panels/list.hpp"
+#include "viewer/theme.hpp"
+#include "viewer/ui.hpp"
+
+namespace carousel::viewer {
+namespace {
+
+class events_panel final : public panel {
+public:
+    [[nodiscard]] const char* name() const noexcept override { return "events"; }
+    [[nodiscard]] const char* title() const noexcept override { return "Events"; }
+
+    void draw(model& m, picture_store&) override {
+        const auto& events = m.events.events();
+        if (events.empty()) {
+            ui::small_text("nothing yet: deaths, restarts and answers to commands will stand here");
+            return;
+        }
+        ImGui::PushFont(theme::small_font());
+        const f32 age_width = ImGui::CalcTextSize("59 min 59 s").x;
+        for (const telemetry::run_event& e : events) draw_line(m, e, age_width);
+        ImGui::PopFont();
+        // Follows the newest line unless the reader has scrolled away from it.
+        if (events.back().time_ns != seen_ && (ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - theme::px(30) || seen_ == 0))
+            ImGui::SetScrollHereY(1.0F);
+        seen_ = events.back().time_ns;
+    }
+    void menu(model& m, f32) override { ui::small_text(m.events.events().empty() ? "" : "age · what happened"); }
+
+private:
+    static void draw_line(const model& m, const telemetry::run_event& e, f32 age_width) {
+        const std::string age = e.time_ns <= m.now_ns ? ui::duration(static_cast<f64>(m.now_ns - e.time_ns) / 1e9) : "now";
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        ImDrawList* d = ImGui::GetWindowDrawList();
+        d->AddText(ImVec2(at.x + age_width - ImGui::CalcTextSize(age.c_str()).x, at.y), theme::colors().muted, age.c_str());
+        d->AddCircleFilled(ImVec2(at.x + age_width + theme::px(12), at.y + ImGui::GetFontSize() * 0.55F), ImGui::GetFontSize() * 0.22F,
+                           theme::event_color(e.kind));
+        ImGui::SetCursorPosX(ImGui::GetCursorPosX() + age_width + theme::px(22));
+        const bool loud = e.kind == telemetry::event_kind::bad || e.kind == telemetry::event_kind::warning;
+        ImGui::PushTextWrapPos(0);
+        ui::text(e.text, loud ? theme::event_color(e.kind) : theme::colors().text);
+        ImGui::PopTextWrapPos();
+    }
+    u64 seen_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<panel> make_events_panel() { return std::make_unique<events_panel>(); }
+
+}  // namespace carousel::viewer

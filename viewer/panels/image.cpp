@@ -1,0 +1,245 @@
+// The newest whole frame, how it got here, and who has died meanwhile.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "viewer/panels/list.hpp"
+#include "viewer/theme.hpp"
+#include "viewer/ui.hpp"
+
+namespace carousel::viewer {
+namespace {
+
+using theme::px;
+
+class image_panel final : public panel {
+public:
+    [[nodiscard]] const char* name() const noexcept override { return "image"; }
+    [[nodiscard]] const char* title() const noexcept override { return "Image"; }
+
+    void draw(model& m, picture_store& store) override {
+        const f32 line = ImGui::GetFontSize() + px(12);
+        const ImVec2 at = ImGui::GetCursorScreenPos(), space = ImGui::GetContentRegionAvail();
+        const ImVec2 size(std::max(px(20), space.x), std::max(px(20), space.y - line));
+        ImGui::InvisibleButton("picture", size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight | ImGuiButtonFlags_MouseButtonMiddle);
+        ui::mark("image.area");
+        ImDrawList* d = ImGui::GetWindowDrawList();
+        const ImVec2 end(at.x + size.x, at.y + size.y);
+        d->PushClipRect(at, end, true);
+        d->AddRectFilled(at, end, IM_COL32(8, 9, 11, 255), px(3));
+        const bool shown = draw_picture(m, store, d, at, size);
+        if (!shown) draw_reason(m, d, at, size);
+        draw_banner(m, d, at, size);
+        d->PopClipRect();
+        if (shown) steer(m, store, at, size);
+        draw_tools(m);
+    }
+
+    void menu(model& m, f32 width) override {
+        const picture_model& p = m.picture;
+        if (p.width == 0) return;
+        std::string text = fmt::format("{} · frame {} · {} x {}", p.stage, p.sequence, p.width, p.height);
+        if (width > px(520)) text += fmt::format(" · {} · {} ms a frame", p.path, ui::number(p.copy_ms));
+        ImGui::PushFont(theme::small_font());
+        ui::text(ui::fitted(text, width), theme::colors().muted);
+        ui::tip(fmt::format("way of the picture: {}\ntaking it costs {} ms a frame\ndiscarded: {} revoked, {} torn; {} void", p.path, ui::number(p.copy_ms),
+                            p.revoked, p.torn, p.voids));
+        ImGui::PopFont();
+    }
+
+    bool on_key(model& m, const key_press& k) override {
+        picture_model& p = m.picture;
+        if (k.ctrl) return false;
+        if (k.shift) {
+            switch (k.key) {
+                case 'R': p.red = !p.red; return true;
+                case 'G': p.green = !p.green; return true;
+                case 'B': p.blue = !p.blue; return true;
+                case 'A': p.alpha = !p.alpha; return true;
+                case 'P': p.save_frame = true; return true;
+                default: return false;
+            }
+        }
+        switch (k.key) {
+            case ' ': p.paused = !p.paused; return true;
+            case '.': p.paused = p.step = true; return true;
+            case 'F': fit(p); return true;
+            case '0': p.zoom = 1; p.pan_x = p.pan_y = 0; return true;
+            case '=': zoom_by(p, 1.25F); return true;
+            case '-': zoom_by(p, 0.8F); return true;
+            case '[': p.exposure_stops = std::max(-6.0F, p.exposure_stops - 0.5F); return true;
+            case ']': p.exposure_stops = std::min(6.0F, p.exposure_stops + 0.5F); return true;
+            case key::left: p.pan_x += px(40); return true;
+            case key::right: p.pan_x -= px(40); return true;
+            case key::up: p.pan_y += px(40); return true;
+            case key::down: p.pan_y -= px(40); return true;
+            default: return false;
+        }
+    }
+
+private:
+    static void fit(picture_model& p) { p.zoom = p.pan_x = p.pan_y = 0; }
+    void zoom_by(picture_model& p, f32 factor) const {
+        const f32 before = p.zoom > 0 ? p.zoom : fit_zoom_;
+        p.zoom = std::clamp(before * factor, 0.02F, 64.0F);
+        p.pan_x *= p.zoom / before;
+        p.pan_y *= p.zoom / before;
+    }
+
+    bool draw_picture(model& m, picture_store& store, ImDrawList* d, ImVec2 at, ImVec2 size) {
+        picture_model& p = m.picture;
+        if (p.width == 0 || p.height == 0) return false;
+        void* texture = store.shown({p.red, p.green, p.blue, p.alpha, p.exposure_stops});
+        if (texture == nullptr && store.has_gl()) return false;
+        fit_zoom_ = std::min(size.x / static_cast<f32>(p.width), size.y / static_cast<f32>(p.height));
+        const f32 zoom = p.zoom > 0 ? p.zoom : fit_zoom_;
+        low_ = ImVec2(std::round(at.x + size.x / 2 + p.pan_x - zoom * static_cast<f32>(p.width) / 2),
+                      std::round(at.y + size.y / 2 + p.pan_y - zoom * static_cast<f32>(p.height) / 2));
+        high_ = ImVec2(low_.x + zoom * static_cast<f32>(p.width), low_.y + zoom * static_cast<f32>(p.height));
+        if (texture != nullptr) d->AddImage((ImTextureID)(intptr_t)texture, low_, high_);
+        return true;
+    }
+
+    static void draw_reason(const model& m, ImDrawList* d, ImVec2 at, ImVec2 size) {
+        std::string text = m.picture.problem;
+        if (text.empty()) text = m.phase == run_phase::waiting ? "no pipeline is running" : "waiting for the first frame";
+        const f32 width = std::max(px(60), size.x * 0.8F);
+        const ImVec2 box = ImGui::CalcTextSize(text.c_str(), nullptr, false, width);
+        d->AddText(ImGui::GetFont(), ImGui::GetFontSize(), ImVec2(at.x + (size.x - box.x) / 2, at.y + (size.y - box.y) / 2), IM_COL32(150, 160, 175, 255),
+                   text.c_str(), nullptr, width);
+    }
+
+    // Who died, how, and when it came back: until some seconds after its return.
+    static void draw_banner(const model& m, ImDrawList* d, ImVec2 at, ImVec2 size) {
+        std::string text;
+        ImU32 color = theme::colors().bad;
+        if (const auto& c = m.events.last_crash(); c && m.phase == run_phase::watching) {
+            const f64 age_s = (static_cast<f64>(m.now_ns) - static_cast<f64>(c->back_ns)) / 1e9;
+            const std::string who = fmt::format("{} (pid {}) died{}{}", c->label, c->old_pid, c->how.empty() ? "" : ": ", c->how);
+            if (c->back_ns == 0) {
+                text = fmt::format("{}; the last good frame stays, its successor is on the way", who);
+            } else if (age_s < 6) {
+                text = fmt::format("{}; back as pid {} after {}", who, c->new_pid, telemetry::describe_span(c->back_ns - c->died_ns));
+                color = theme::colors().good;
+            }
+        }
+        if (text.empty() && m.picture.paused) {
+            text = "paused  (space goes on, . shows the next frame)";
+            color = theme::colors().warning;
+        }
+        if (m.phase == run_phase::ended) {
+            text = fmt::format("{} has ended; this is its last frame", m.run.name);
+            color = theme::colors().muted;
+        }
+        if (text.empty()) return;
+        const f32 height = ImGui::GetFontSize() + px(12);
+        d->AddRectFilled(at, ImVec2(at.x + size.x, at.y + height), IM_COL32(10, 12, 15, 225));
+        d->AddRectFilled(at, ImVec2(at.x + px(5), at.y + height), color);
+        d->AddText(ImVec2(at.x + px(14), at.y + px(6)), IM_COL32(236, 239, 243, 255), ui::fitted(text, size.x - px(24)).c_str());
+        ui::mark("image.banner", at, ImVec2(at.x + size.x, at.y + height));
+    }
+
+    // Left drag turns the camera, right drag moves it, middle drag moves the picture, the wheel zooms (with Ctrl: the camera).
+    void steer(model& m, picture_store& store, ImVec2 at, ImVec2 size) {
+        picture_model& p = m.picture;
+        ImGuiIO& io = ImGui::GetIO();
+        if (ImGui::IsItemHovered() && io.MouseWheel != 0) {
+            if (io.KeyCtrl) {
+                orbit o = orbit_of(m.scene.camera);
+                dolly(o, io.MouseWheel);
+                place_camera(o, m.scene.camera);
+                m.scene_changed = true;
+            } else {  // about the mouse
+                const f32 before = p.zoom > 0 ? p.zoom : fit_zoom_;
+                const f32 x = p.pan_x, y = p.pan_y;
+                const f32 mx = io.MousePos.x - at.x - size.x / 2 - x, my = io.MousePos.y - at.y - size.y / 2 - y;
+                zoom_by(p, std::pow(1.2F, io.MouseWheel));
+                p.pan_x = x + mx * (1 - p.zoom / before);
+                p.pan_y = y + my * (1 - p.zoom / before);
+            }
+        }
+        const f32 dx = io.MouseDelta.x / size.y, dy = io.MouseDelta.y / size.y;
+        if (ImGui::IsItemActive() && (dx != 0 || dy != 0)) {
+            if (io.MouseDown[2] || (io.MouseDown[0] && io.KeyShift)) {
+                p.pan_x += io.MouseDelta.x;
+                p.pan_y += io.MouseDelta.y;
+                if (p.zoom == 0) p.zoom = fit_zoom_;
+            } else {
+                orbit o = orbit_of(m.scene.camera);
+                if (io.MouseDown[1])
+                    shift(o, dx, dy, m.scene.camera.fov_y);
+                else
+                    turn(o, dx, dy);
+                place_camera(o, m.scene.camera);
+                m.scene_changed = true;
+            }
+        }
+        if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) pick(m, store);
+    }
+
+    void pick(const model& m, picture_store& store) {
+        const picture_model& p = m.picture;
+        const ImVec2 mouse = ImGui::GetIO().MousePos;
+        if (mouse.x < low_.x || mouse.y < low_.y || mouse.x >= high_.x || mouse.y >= high_.y) return;
+        const u32 x = std::min(p.width - 1, static_cast<u32>((mouse.x - low_.x) / (high_.x - low_.x) * static_cast<f32>(p.width)));
+        const u32 y = std::min(p.height - 1, static_cast<u32>((mouse.y - low_.y) / (high_.y - low_.y) * static_cast<f32>(p.height)));
+        u8 c[4] = {};
+        bool known = p.pixels != nullptr;
+        if (known)
+            std::memcpy(c, p.pixels + (std::size_t{y} * p.width + x) * 4, sizeof c);
+        else
+            known = store.read_pixel(x, y, c);
+        picked_ = known ? fmt::format("x {} y {}   R {} G {} B {} A {}", x, y, c[0], c[1], c[2], c[3]) : fmt::format("x {} y {}", x, y);
+        picked_frame_ = ImGui::GetFrameCount();
+    }
+
+    void draw_tools(model& m) {
+        picture_model& p = m.picture;
+        ImGui::PushFont(theme::small_font());
+        if (ui::toggle("image.pause", p.paused ? "go on" : "pause", "space", "hold the picture; the pipeline runs on", p.paused) && !p.paused) p.step = false;
+        ImGui::SameLine();
+        if (ui::button("image.step", "step", ".", "show the newest frame, then hold")) p.paused = p.step = true;
+        ImGui::SameLine();
+        if (ui::button("image.fit", "fit", "F", "the whole picture")) fit(p);
+        ImGui::SameLine();
+        if (ui::button("image.one", "1:1", "0", "one screen pixel a picture pixel")) {
+            p.zoom = 1;
+            p.pan_x = p.pan_y = 0;
+        }
+        ImGui::SameLine(0, px(14));
+        ui::toggle("image.red", "R", "Shift+R", "red channel", p.red);
+        ImGui::SameLine(0, px(3));
+        ui::toggle("image.green", "G", "Shift+G", "green channel", p.green);
+        ImGui::SameLine(0, px(3));
+        ui::toggle("image.blue", "B", "Shift+B", "blue channel", p.blue);
+        ImGui::SameLine(0, px(3));
+        ui::toggle("image.alpha", "A", "Shift+A", "alpha as grey", p.alpha);
+        ImGui::SameLine(0, px(14));
+        ImGui::SetNextItemWidth(px(120));
+        ImGui::SliderFloat("##exposure", &p.exposure_stops, -6, 6, "exposure %+.1f EV");
+        ui::mark("image.exposure");
+        ui::tip("exposure of the shown picture in stops  [ [ and ] ]");
+        ImGui::SameLine(0, px(14));
+        if (ui::button("image.save", "save", "Shift+P", "write this frame as a PNG into the present folder") && p.width > 0) p.save_frame = true;
+        ImGui::SameLine(0, px(14));
+        const f32 zoom = p.zoom > 0 ? p.zoom : fit_zoom_;
+        std::string text = p.width > 0 ? fmt::format("zoom {:.0f} %", zoom * 100) : "";
+        if (picked_frame_ >= ImGui::GetFrameCount() - 1) text = fmt::format("{}   {}", picked_, text);
+        ui::text(ui::fitted(text, std::max(px(10), ImGui::GetContentRegionAvail().x)), theme::colors().muted);
+        ImGui::PopFont();
+    }
+
+    ImVec2 low_, high_;      ///< the picture on the screen, in the last frame
+    f32 fit_zoom_ = 1;
+    std::string picked_;
+    int picked_frame_ = -10;
+};
+
+}  // namespace
+
+std::unique_ptr<panel> make_image_panel() { return std::make_unique<image_panel>(); }
+
+}  // namespace carousel::viewer

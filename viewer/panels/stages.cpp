@@ -1,0 +1,216 @@
+// One row an instance: how it is, what it does with its time, and buttons that harm it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "viewer/panels/list.hpp"
+#include "viewer/theme.hpp"
+#include "viewer/ui.hpp"
+
+namespace carousel::viewer {
+namespace {
+
+using theme::px;
+
+struct state_text {
+    std::string text;
+    ImU32 color;
+};
+
+// The supervisor's word where there is one: backoff and failed can't be seen in the control block.
+state_text state_of(const model& m, u32 seat) {
+    const theme::palette& c = theme::colors();
+    const telemetry::seat_view& s = m.snap.seats[seat];
+    if (m.phase == run_phase::ended) return {"ended", c.muted};
+    std::string text = s.held ? "stopped" : telemetry::name_of(s.state);
+    const bool dying = s.state == ring::entry_state::doomed || s.unfenced > 0;
+    if (const seat_report* r = m.report_of(seat); r != nullptr && !r->state.empty() && !dying) text = r->state;
+    const ImU32 color = text == "running"                     ? c.good
+                        : text == "done" || text == "down"    ? c.muted
+                        : text == "failed" || text == "dying" ? c.bad
+                                                              : c.warning;
+    return {std::move(text), color};
+}
+
+// Busy, waiting for input, waiting for output: shares of one bar; what is missing is idle or not yet counted.
+void draw_shares(const telemetry::stage_rates& r) {
+    const theme::palette& c = theme::colors();
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const f32 number = ImGui::CalcTextSize("100%").x + px(4);
+    const f32 width = std::max(px(10), ImGui::GetContentRegionAvail().x - number), height = ImGui::GetFontSize() - px(2);
+    ImDrawList* d = ImGui::GetWindowDrawList();
+    ImGui::InvisibleButton("shares", ImVec2(width + number, height));
+    const ImVec2 low(at.x, at.y + px(1));
+    d->AddRectFilled(low, ImVec2(at.x + width, low.y + height), c.raised, px(2));
+    const f32 shares[3] = {static_cast<f32>(r.busy), static_cast<f32>(r.wait_input), static_cast<f32>(r.wait_output)};
+    const ImU32 tones[3] = {c.good, theme::with_alpha(theme::stage_color(0), 0.5F), theme::with_alpha(theme::stage_color(1), 0.65F)};
+    f32 x = at.x;  // a stage may wait for a slot while frames are in work: the waits get what busy leaves
+    for (int k = 0; k < 3; ++k) {
+        const f32 next = std::min(x + shares[k] * width, at.x + width);
+        if (next > x + 0.5F) d->AddRectFilled(ImVec2(x, low.y), ImVec2(next, low.y + height), tones[k]);
+        x = next;
+    }
+    const std::string text = fmt::format("{:.0f}%", r.busy * 100);
+    d->AddText(ImVec2(at.x + width + number - ImGui::CalcTextSize(text.c_str()).x, at.y), c.text, text.c_str());
+    ui::tip(fmt::format("green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: waiting for a free slot  {:.1f} %", r.busy * 100,
+                        r.wait_input * 100, r.wait_output * 100));
+}
+
+struct column {
+    const char* title;
+    f32 width;       // interface units; 0 stretches
+    bool right;
+    const char* help;
+};
+constexpr column columns[] = {
+    {"stage", 0, false, "click, or press its number, to choose it for the keys"},
+    {"state", 58, false, "the supervisor's word"},
+    {"pid", 50, true, "process id"},
+    {"epoch", 42, true, "number of the process on this seat, counted from 1"},
+    {"restarts", 55, true, "processes that were here before"},
+    {"frames/s", 58, true, "frames committed a second, over the last 2 s"},
+    {"busy", 88, false, "share of time with a frame in work (green); waiting for input (blue), for a free slot (orange)"},
+    {"p50 ms", 50, true, "latency from claim to commit, median of the last 2 s, milliseconds"},
+    {"p99 ms", 50, true, "99th percentile of the same"},
+    {"beat ms", 52, true, "age of the heartbeat, milliseconds"},
+    {"CPU %", 44, true, "of one core"},
+    {"memory", 68, true, "resident memory of the process"},
+    {"", 158, false, ""},
+};
+
+class stages_panel final : public panel {
+public:
+    [[nodiscard]] const char* name() const noexcept override { return "stages"; }
+    [[nodiscard]] const char* title() const noexcept override { return "Stages"; }
+
+    void draw(model& m, picture_store&) override {
+        if (m.snap.seats.empty()) {
+            ui::small_text("no stages yet");
+            return;
+        }
+        m.selected_seat = std::min(m.selected_seat, static_cast<u32>(m.snap.seats.size()) - 1);
+        ImGui::PushFont(theme::small_font());
+        const int flags = ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit |
+                          ImGuiTableFlags_NoSavedSettings;
+        if (ImGui::BeginTable("stages", static_cast<int>(std::size(columns)), flags, ImGui::GetContentRegionAvail())) {
+            ImGui::TableSetupScrollFreeze(0, 1);
+            for (const column& c : columns)
+                ImGui::TableSetupColumn(c.title, c.width == 0 ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
+                                        c.width == 0 ? 1.0F : px(c.width));
+            draw_titles();
+            for (u32 k = 0; k < m.snap.seats.size(); ++k) draw_row(m, k);
+            ImGui::EndTable();
+        }
+        ImGui::PopFont();
+    }
+
+    bool on_key(model& m, const key_press& k) override {
+        if (k.ctrl || m.snap.seats.empty()) return false;
+        if (k.key >= '1' && k.key <= '9' && static_cast<std::size_t>(k.key - '1') < m.snap.seats.size()) {
+            m.selected_seat = static_cast<u32>(k.key - '1');
+            return true;
+        }
+        if (k.shift || m.phase != run_phase::watching) return false;
+        switch (k.key) {
+            case 'K': m.ask("kill", m.selected_seat, SIGKILL); return true;
+            case 'S': m.ask("stop", m.selected_seat); return true;
+            case 'C': m.ask("cont", m.selected_seat); return true;
+            case 'R': m.ask("restart", m.selected_seat); return true;
+            case 'H': m.ask("kill", m.selected_seat, SIGSTOP); return true;  // from outside: a hang, found at its deadline
+            default: return false;
+        }
+    }
+
+    void menu(model& m, f32 width) override {
+        if (width < px(430) || m.snap.seats.empty()) return;
+        ui::small_text(fmt::format("keys on {}: K kill -9 · S stop · C continue · R restart · H hang", m.snap.seat_label(m.selected_seat).substr(0, 16)));
+    }
+
+private:
+    static void draw_titles() {
+        ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+        for (int k = 0; k < static_cast<int>(std::size(columns)); ++k) {
+            ImGui::TableSetColumnIndex(k);
+            if (columns[k].right)
+                ui::right_text(columns[k].title, theme::colors().muted);
+            else
+                ui::text(columns[k].title, theme::colors().muted);
+            if (*columns[k].help != '\0') ui::tip(columns[k].help);
+        }
+    }
+
+    static void cell(const std::string& text, ImU32 color = 0) {
+        ImGui::TableNextColumn();
+        ui::right_text(text, color);
+    }
+
+    static void draw_row(model& m, u32 seat) {
+        const telemetry::seat_view& s = m.snap.seats[seat];
+        const bool first = s.stage < m.snap.stages.size() && m.snap.stages[s.stage].first_seat == seat;
+        const bool known = first && s.stage < m.rates.stages.size() && m.rates.span_s > 0;
+        static const telemetry::stage_rates none;
+        const telemetry::stage_rates& r = known ? m.rates.stages[s.stage] : none;
+        const theme::palette& c = theme::colors();
+        const std::string label = m.snap.seat_label(seat);
+        const seat_report* said = m.report_of(seat);
+        ImGui::TableNextRow();
+        ImGui::PushID(static_cast<int>(seat));
+        ImGui::TableNextColumn();
+        draw_name(m, seat, label);
+        ImGui::TableNextColumn();
+        const state_text state = state_of(m, seat);
+        ui::text(state.text, state.color);
+        ui::mark("stages.state." + label);
+        if (said != nullptr && !said->last_exit.empty()) ui::tip("last exit: " + said->last_exit);
+        cell(s.pid == 0 ? "-" : fmt::format("{}", s.pid));
+        cell(fmt::format("{}", s.epoch), c.muted);
+        cell(fmt::format("{}", s.restarts()), s.restarts() > 0 ? c.warning : c.muted);
+        cell(first ? ui::number(r.frames_per_second, known) : "");
+        ImGui::TableNextColumn();
+        if (known) draw_shares(r);
+        cell(first ? ui::number(r.latency_p50_ms, r.latency_p50_ms > 0) : "");
+        cell(first ? ui::number(r.latency_p99_ms, r.latency_p99_ms > 0) : "");
+        const f64 beat_ms = s.heartbeat_ns != 0 && m.now_ns > s.heartbeat_ns ? static_cast<f64>(m.now_ns - s.heartbeat_ns) / 1e6 : 0;
+        cell(s.heartbeat_ns == 0 ? "-" : fmt::format("{:.0f}", beat_ms), beat_ms > 1000 ? c.bad : c.text);
+        cell(seat < m.rates.cpu.size() && m.rates.span_s > 0 ? fmt::format("{:.0f}", m.rates.cpu[seat] * 100) : "-");
+        cell(said != nullptr && said->memory_bytes > 0 ? ui::bytes(static_cast<f64>(said->memory_bytes)) : "-");
+        ImGui::TableNextColumn();
+        draw_buttons(m, seat, label, s.held || (said != nullptr && said->state == "stopped"));
+        ImGui::PopID();
+    }
+
+    static void draw_name(model& m, u32 seat, const std::string& label) {
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        const f32 height = ImGui::GetFontSize(), width = ImGui::GetContentRegionAvail().x;
+        const int flags = ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowItemOverlap;
+        if (ImGui::Selectable("##row", m.selected_seat == seat, flags, ImVec2(0, height + px(2)))) m.selected_seat = seat;
+        ui::mark("stages.row." + label, at, ImVec2(at.x + width, at.y + height));
+        const u32 stage = m.snap.seats[seat].stage;
+        ImDrawList* d = ImGui::GetWindowDrawList();
+        d->AddRectFilled(ImVec2(at.x, at.y + px(2)), ImVec2(at.x + px(4), at.y + height), theme::stage_color(stage == shm::none ? 7 : stage));
+        d->AddText(ImVec2(at.x + px(9), at.y + px(1)), theme::colors().text, ui::fitted(label, std::max(px(30), width - px(10))).c_str());
+    }
+
+    static void draw_buttons(model& m, u32 seat, const std::string& label, bool held) {
+        const bool watching = m.phase == run_phase::watching, can = watching && m.snap.seats[seat].pid != 0;
+        ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
+        ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), 0));
+        if (ui::button("stages.kill." + label, "kill -9", "K", "kill this process with SIGKILL", true, can)) m.ask("kill", seat, SIGKILL);
+        ImGui::SameLine();
+        if (held) {
+            if (ui::button("stages.cont." + label, "cont.", "C", "let it go on", false, can)) m.ask("cont", seat);
+        } else if (ui::button("stages.stop." + label, " stop ", "S", "hold it: the pipeline waits, nothing is replaced", false, can)) {
+            m.ask("stop", seat);
+        }
+        ImGui::SameLine();
+        if (ui::button("stages.restart." + label, "restart", "R", "replace it by a new process", false, watching)) m.ask("restart", seat);
+        ImGui::PopStyleVar(2);
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<panel> make_stages_panel() { return std::make_unique<stages_panel>(); }
+
+}  // namespace carousel::viewer

@@ -1,0 +1,45 @@
+#pragma once
+// Line and bar plots with axes: title and unit, round tick values, marks on the time axis, values under the mouse.
+
+#include <imgui.h>
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::viewer {
+
+struct plot_line {
+    std::string name;
+    ImU32 color = 0;
+    std::vector<ImVec2> points;   ///< in order of x
+};
+struct plot_mark {
+    f64 x = 0;
+    ImU32 color = 0;
+    std::string name;
+};
+struct plot_note {
+    std::string text;
+    ImU32 color = 0;
+};
+struct plot_spec {
+    std::string title, unit;      ///< "Throughput", "frames/s"
+    std::string x_unit;           ///< "s"
+    f64 x_low = 0, x_high = 1;
+    f64 y_least = 1;              ///< the axis shows at least 0 .. this
+    std::vector<plot_line> lines;
+    std::vector<plot_mark> marks;
+    std::vector<plot_note> notes; ///< beside the title, in place of the lines' names
+    bool bars = false;            ///< the first line's points are bars from 0
+    bool log_x = false;           ///< x is log10 of what the ticks show
+};
+
+/// Draws at the cursor and takes `size`. `name` is for tests.
+void draw_plot(const char* name, const plot_spec& spec, ImVec2 size);
+
+/// A round step (1, 2 or 5 times a power of ten) that cuts `span` into at most `parts`.
+[[nodiscard]] f64 tick_step(f64 span, int parts) noexcept;
+
+}  // namespace carousel::viewer

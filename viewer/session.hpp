@@ -1,0 +1,62 @@
+#pragma once
+// The viewer's tie to a run: finds it, maps it, reads it, taps its picture, and notices when it ends or another takes its name.
+// Whatever goes wrong becomes a sentence in the model; nothing throws. The window's thread.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "shm/segment.hpp"
+#include "viewer/model.hpp"
+#include "viewer/sampler.hpp"
+#include "viewer/tap.hpp"
+
+namespace carousel::viewer {
+
+struct session_options {
+    std::string name;       ///< "": the only one that runs
+    std::string stage;      ///< whose picture; "": what the last sink reads
+    bool use_gl = false;
+};
+
+/// Where pictures go; has no GL in it, so that everything above can run without.
+class picture_store;
+
+class session {
+public:
+    explicit session(session_options options);
+    ~session();
+    session(const session&) = delete;
+    session& operator=(const session&) = delete;
+
+    /// Once a frame: brings the model up to date.
+    void update(model& m, picture_store& store);
+    /// Sends what the panels asked for.
+    void obey(model& m);
+    /// Sends `shutdown` and waits for the answer, at most 2 s.
+    void end_run();
+
+private:
+    void look_for_run(model& m, u64 now);
+    void attach(model& m, const run_info& r);
+    void detach(model& m, run_phase phase, const std::string& notice);
+    void check_alive(model& m, u64 now);
+    void read(model& m);
+    void open_tap(model& m, u64 now);
+    void poll_picture(model& m, picture_store& store, u64 now);
+    void drop_tap(model& m, const std::string& why) noexcept;
+
+    session_options options_;
+    control_client control_;
+    std::optional<shm::segment> observed_;   ///< read-only: all that is shown
+    std::optional<shm::segment> attached_;   ///< writable: lease words of the tap, scene settings
+    std::unique_ptr<sampler> sampler_;
+    std::unique_ptr<tap> tap_;
+    std::vector<u64> busy_ns_;
+    telemetry::rate_tracker tracker_;
+    u64 next_look_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0, scene_seen_ = 0;
+    u32 scene_writer_ = 1;
+    bool held_ = false;      ///< the picture was held in the last frame
+};
+
+}  // namespace carousel::viewer

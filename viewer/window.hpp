@@ -1,0 +1,57 @@
+#pragma once
+// The window seam: what the viewer draws on. Three of them: a GLFW window, an offscreen GL surface (EGL without a display), and
+// none at all (the interface is laid out and thrown away). Everything above is the same on each.
+//
+// The main thread only. An ImGui context is current in every call; the GL context, if any, is current from make_* to the destructor.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+struct ImDrawData;
+
+namespace carousel::viewer {
+
+/// A key as its upper-case ASCII character, or one of these.
+namespace key {
+inline constexpr int escape = 256, left = 257, right = 258, up = 259, down = 260, f1 = 261, f12 = 272;
+}
+struct key_press {
+    int key = 0;
+    bool ctrl = false, shift = false;
+};
+
+struct window_options {
+    i32 width = 1920, height = 1080;   ///< GLFW: screen units; else pixels
+    std::string title = "Carousel";
+};
+
+class window {
+public:
+    virtual ~window() = default;
+    /// Takes the input since the last call and begins an ImGui frame. False: the user wants it closed.
+    virtual bool begin_frame() = 0;
+    /// Draws and shows what ImGui::Render() has made.
+    virtual void end_frame(ImDrawData* data) = 0;
+    [[nodiscard]] virtual std::vector<key_press> take_keys() = 0;
+    [[nodiscard]] virtual bool has_gl() const noexcept = 0;
+    /// Interface pixels a unit: 2 on a HiDPI display.
+    [[nodiscard]] virtual f32 scale() const noexcept = 0;
+    /// The last frame as RGBA8, top row first; empty where there are no pixels.
+    [[nodiscard]] virtual std::vector<u8> read_pixels(u32& width, u32& height) = 0;
+    [[nodiscard]] virtual std::string description() const = 0;
+    virtual void set_title(const std::string&) {}
+    /// Screen units, to be kept between runs.
+    virtual void size(i32& width, i32& height) const = 0;
+    /// Shown to nobody at the moment (minimised): there is no need to draw at full rate.
+    [[nodiscard]] virtual bool hidden() const noexcept { return false; }
+};
+
+/// Each throws device_error: no display, no GL 3.3, and what to do instead.
+[[nodiscard]] std::unique_ptr<window> make_glfw_window(const window_options& options);
+[[nodiscard]] std::unique_ptr<window> make_offscreen_window(const window_options& options);
+[[nodiscard]] std::unique_ptr<window> make_null_window(const window_options& options);
+
+}  // namespace carousel::viewer

@@ -1,0 +1,172 @@
+#include <epoxy/gl.h>
+// After epoxy, which stands in for GL's own header.
+#define GLFW_INCLUDE_NONE
+#include <GLFW/glfw3.h>
+#include <fmt/format.h>
+#include <imgui.h>
+
+#if __has_include(<backends/imgui_impl_glfw.h>)
+#include <backends/imgui_impl_glfw.h>
+#include <backends/imgui_impl_opengl3.h>
+#else
+#include <imgui_impl_glfw.h>
+#include <imgui_impl_opengl3.h>
+#endif
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "viewer/gl_pixels.hpp"
+#include "viewer/window.hpp"
+
+namespace carousel::viewer {
+namespace {
+
+constexpr u64 frame_ns = ns_per_s / 60;
+
+std::string last_glfw_error() {
+    const char* text = nullptr;
+    const int code = glfwGetError(&text);
+    return code == GLFW_NO_ERROR ? "no reason given" : fmt::format("{} (GLFW {:#x})", text != nullptr ? text : "?", code);
+}
+
+int key_of(int glfw) {
+    switch (glfw) {
+        case GLFW_KEY_ESCAPE: return key::escape;
+        case GLFW_KEY_LEFT: return key::left;
+        case GLFW_KEY_RIGHT: return key::right;
+        case GLFW_KEY_UP: return key::up;
+        case GLFW_KEY_DOWN: return key::down;
+        case GLFW_KEY_KP_ADD: return '=';
+        case GLFW_KEY_KP_SUBTRACT: return '-';
+        default: break;
+    }
+    if (glfw >= GLFW_KEY_F1 && glfw <= GLFW_KEY_F12) return key::f1 + (glfw - GLFW_KEY_F1);
+    return glfw >= 32 && glfw < 128 ? glfw : 0;  // GLFW names printable keys by their ASCII
+}
+
+class glfw_window final : public window {
+public:
+    explicit glfw_window(const window_options& o) {
+        if (glfwInit() != GLFW_TRUE)
+            throw device_error(fmt::format("no window: {}; DISPLAY is {}. Without a display: `carousel run` alone, or --offscreen --screenshot FILE",
+                                           last_glfw_error(), std::getenv("DISPLAY") != nullptr ? std::getenv("DISPLAY") : "not set"));
+        glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+        glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+        glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+        glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+        int width = o.width, height = o.height;
+        if (GLFWmonitor* m = glfwGetPrimaryMonitor(); m != nullptr) {  // never larger than the screen
+            int x = 0, y = 0, w = 0, h = 0;
+            glfwGetMonitorWorkarea(m, &x, &y, &w, &h);
+            if (w > 0 && h > 0) {
+                width = std::min(width, w);
+                height = std::min(height, h);
+            }
+        }
+        window_ = glfwCreateWindow(width, height, o.title.c_str(), nullptr, nullptr);
+        if (window_ == nullptr) {
+            const std::string why = last_glfw_error();
+            glfwTerminate();
+            throw device_error(fmt::format("no window with OpenGL 3.3: {}; LIBGL_ALWAYS_SOFTWARE=1 draws on the CPU", why));
+        }
+        glfwMakeContextCurrent(window_);
+        glfwSwapInterval(1);
+        glfwSetWindowUserPointer(window_, this);
+        glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int mods) {
+            auto* self = static_cast<glfw_window*>(glfwGetWindowUserPointer(w));
+            const int known = key_of(key);
+            if (known == 0 || action == GLFW_RELEASE) return;
+            self->keys_.push_back({known, (mods & GLFW_MOD_CONTROL) != 0, (mods & GLFW_MOD_SHIFT) != 0});
+        });
+        ImGui_ImplGlfw_InitForOpenGL(window_, true);  // chains to our callback
+        ImGui_ImplOpenGL3_Init("#version 330 core");
+    }
+    ~glfw_window() override {
+        ImGui_ImplOpenGL3_Shutdown();
+        ImGui_ImplGlfw_Shutdown();
+        glfwDestroyWindow(window_);
+        glfwTerminate();
+    }
+    bool begin_frame() override {
+        pace();
+        glfwPollEvents();
+        ImGui_ImplOpenGL3_NewFrame();
+        ImGui_ImplGlfw_NewFrame();
+        ImGuiIO& io = ImGui::GetIO();
+        // A window resized to nothing: laid out for one pixel, drawn on none.
+        io.DisplaySize = ImVec2(std::max(io.DisplaySize.x, 1.0F), std::max(io.DisplaySize.y, 1.0F));
+        io.DeltaTime = std::max(io.DeltaTime, 1e-4F);
+        ImGui::NewFrame();
+        return glfwWindowShouldClose(window_) == GLFW_FALSE;
+    }
+    void end_frame(ImDrawData* data) override {
+        int w = 0, h = 0;
+        glfwGetFramebufferSize(window_, &w, &h);
+        glBindFramebuffer(GL_FRAMEBUFFER, 0);
+        glViewport(0, 0, w, h);
+        glClearColor(0, 0, 0, 1);
+        glClear(GL_COLOR_BUFFER_BIT);
+        if (w > 0 && h > 0) ImGui_ImplOpenGL3_RenderDrawData(data);
+        if (read_wanted_) {  // before the swap: afterwards the back buffer is undefined
+            pixels_w_ = static_cast<u32>(w);
+            pixels_h_ = static_cast<u32>(h);
+            pixels_ = read_framebuffer(pixels_w_, pixels_h_);
+            read_wanted_ = false;
+        }
+        glfwSwapBuffers(window_);
+    }
+    [[nodiscard]] std::vector<key_press> take_keys() override { return std::exchange(keys_, {}); }
+    [[nodiscard]] bool has_gl() const noexcept override { return true; }
+    [[nodiscard]] f32 scale() const noexcept override {
+        float x = 1, y = 1;
+        glfwGetWindowContentScale(window_, &x, &y);
+        return std::clamp(std::max(x, y), 0.5F, 4.0F);
+    }
+    /// Empty at the first call, which asks for the next frame's.
+    [[nodiscard]] std::vector<u8> read_pixels(u32& width, u32& height) override {
+        if (pixels_.empty()) {
+            read_wanted_ = true;
+            return {};
+        }
+        width = pixels_w_;
+        height = pixels_h_;
+        return std::exchange(pixels_, {});
+    }
+    [[nodiscard]] std::string description() const override {
+        return fmt::format("GLFW, {}", reinterpret_cast<const char*>(glGetString(GL_RENDERER)));
+    }
+    void set_title(const std::string& title) override {
+        if (title != title_) glfwSetWindowTitle(window_, title.c_str());
+        title_ = title;
+    }
+    void size(i32& width, i32& height) const override { glfwGetWindowSize(window_, &width, &height); }
+    [[nodiscard]] bool hidden() const noexcept override { return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0; }
+
+private:
+    // A software GL doesn't wait for a screen: without this the viewer would take a core that the pipeline needs.
+    void pace() {
+        const u64 every = hidden() ? 6 * frame_ns : frame_ns;
+        const u64 now = now_ns();
+        if (now < next_ns_) std::this_thread::sleep_for(std::chrono::nanoseconds(next_ns_ - now));
+        next_ns_ = std::max(next_ns_ + every, now);
+    }
+
+    GLFWwindow* window_ = nullptr;
+    std::vector<key_press> keys_;
+    std::vector<u8> pixels_;
+    u32 pixels_w_ = 0, pixels_h_ = 0;
+    bool read_wanted_ = false;
+    u64 next_ns_ = 0;
+    std::string title_;
+};
+
+}  // namespace
+
+std::unique_ptr<window> make_glfw_window(const window_options& options) { return std::make_unique<glfw_window>(options); }
+
+}  // namespace carousel::viewer
