@@ -1,0 +1,101 @@
+// A stage for crash tests: numbers instead of pictures, and it dies when it is told to. Source, middle or sink by its inputs.
+// Settings:
+//   enqueue_ms  sleeps so long inside process() [0]          work_ms  the queue's work takes so long [0]
+//   die_at      frame at which it dies [-1: none]            die_how  exit0 | exit3 | bare_exit | abort | segv | throw | hang
+//   [abort] die_lives   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
+//   line for each frame on stderr [false]
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "core/log.hpp"
+#include "device/cpu/pool.hpp"
+#include "stages/stage.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::test {
+
+void sleep_ms(i64 ms) {
+    if (ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
+
+class number_stage : public stages::stage {
+public:
+    stages::description configure(const stages::configuration& with) override {
+        name_ = with.stage;
+        source_ = with.inputs.empty();
+        const stages::settings& s = *with.settings;
+        enqueue_ms_ = s.integer("enqueue_ms", 0, 0, 60'000);
+        work_ms_ = s.integer("work_ms", 0, 0, 60'000);
+        die_at_ = s.integer("die_at", -1, -1, 1'000'000);
+        die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
+        die_how_ = s.choice("die_how", "abort", {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "hang"});
+        late_start_ = s.flag("late_start", false);
+        say_ = s.flag("say", false);
+        sink_ = s.flag("sink", false);
+        stages::description d;
+        if (!sink_) d.output = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
+        return d;
+    }
+
+    void prepare(stages::environment& env) override {
+        epoch_ = env.epoch();
+        log::info("number stage of build {}", NUMBER_STAGE_BUILD);
+        if (late_start_) throw std::runtime_error("this stage can't be prepared");
+        if (sink_) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
+        for (u32 lane = 0; lane < env.in_flight(); ++lane) seen_.push_back(std::make_unique<u64>(0));
+    }
+
+    void process(stages::frame& f) override {
+        if (say_) log::info("frame {}", f.sequence());
+        sleep_ms(enqueue_ms_);
+        if (static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(epoch_) <= die_lives_) die();
+        const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
+        u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>(0);
+        const u64 sequence = f.sequence();
+        const i64 ms = work_ms_;
+        f.queue().submit([=](device::cpu::pool&) {
+            sleep_ms(ms);
+            *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
+        });
+    }
+
+    [[nodiscard]] bool commits_on_host() const override { return true; }
+    void finish(stages::frame& f) override {
+        if (!ledger_) return;
+        const u64 value = f.void_reason().empty() ? *seen_[f.lane()] : 0;
+        ledger_->record(f.sequence(), telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))), !f.void_reason().empty(),
+                        epoch_);
+    }
+    void committed(u64 sequence) override {
+        if (ledger_) ledger_->mark_committed(sequence);
+    }
+
+private:
+    [[noreturn]] void die() const {
+        log::warning("dying as told: {}", die_how_);
+        if (die_how_ == "exit0") std::exit(0);
+        if (die_how_ == "exit3") std::exit(3);
+        if (die_how_ == "bare_exit") ::_exit(5);
+        if (die_how_ == "segv") std::raise(SIGSEGV);
+        if (die_how_ == "throw") throw std::runtime_error("as told");
+        while (die_how_ == "hang") sleep_ms(1000);
+        std::abort();
+    }
+
+    std::string name_, die_how_;
+    bool source_ = false, sink_ = false, late_start_ = false, say_ = false;
+    i64 enqueue_ms_ = 0, work_ms_ = 0, die_at_ = -1, die_lives_ = 0;
+    u64 epoch_ = 0;
+    std::vector<std::unique_ptr<u64>> seen_;
+    std::unique_ptr<telemetry::ledger_writer> ledger_;
+};
+
+}  // namespace carousel::test
+
+int main(int argc, char** argv) { return carousel::stages::stage_main<carousel::test::number_stage>(argc, argv); }

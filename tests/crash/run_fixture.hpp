@@ -1,0 +1,89 @@
+#pragma once
+// Runs `carousel run` for a test: as a process, in a folder and a runtime directory of its own, so that nothing of other runs is
+// seen and everything that is left behind can be found.
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "supervisor/spawn.hpp"
+#include "tests/stages/scratch_folder.hpp"
+
+namespace carousel::test {
+
+/// Folder of the programs under test.
+[[nodiscard]] std::string programs();
+
+class run_fixture {
+public:
+    /// `program`: of the supervisor; the controls take one with a seeded bug.
+    explicit run_fixture(std::string program = "carousel");
+    ~run_fixture();  ///< kills what still runs
+
+    /// Writes a pipeline file into the folder and returns its path.
+    std::string pipeline(const std::string& name, const std::string& text) const { return folder_.write(name + ".toml", text); }
+    /// Starts `carousel run FILE args...` in the background.
+    void start(const std::string& file, const std::vector<std::string>& args = {},
+               const std::vector<std::string>& environment = {});
+    /// Waits for the run's end; -signal when a signal ended it; -1000 when it does not end in time (it is killed then).
+    int wait(f64 timeout_s = 60);
+    [[nodiscard]] bool running();
+    void signal(int number) const;
+    [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
+
+    /// Another `carousel` command, to its end. Output in `out`.
+    int command(const std::vector<std::string>& args, std::string& out);
+    /// One request on the run's control socket; {} when nobody answers.
+    [[nodiscard]] nlohmann::json ask(const nlohmann::json& request);
+    /// The stages of "ps"; empty before there are any.
+    [[nodiscard]] std::vector<nlohmann::json> stages();
+    [[nodiscard]] nlohmann::json stage(const std::string& name);
+    [[nodiscard]] i32 pid_of(const std::string& stage);
+    /// Waits until every stage is running (or the run is over). True: they are.
+    bool wait_running(f64 timeout_s = 20);
+    template <typename F>
+    bool wait_until(F&& holds, f64 timeout_s = 20);
+    /// kill(2) on a stage's process.
+    void hit(const std::string& stage, int number);
+
+    [[nodiscard]] nlohmann::json report() const;  ///< of --report report.json
+    [[nodiscard]] std::string log() const;        ///< stderr of the run
+    [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path / name).string(); }
+    /// What is left of the run: its folder, its shared memory, its processes. Empty: nothing.
+    [[nodiscard]] std::string left_behind() const;
+    [[nodiscard]] std::string run_id() const { return run_id_; }
+
+private:
+    scratch_folder folder_;
+    std::string program_;
+    supervisor::spawned process_;
+    std::string name_, run_id_;
+    std::vector<std::string> objects_before_;
+    int code_ = -1000;
+    bool ended_ = true;
+};
+
+/// The four stages of the demo, small and on the CPU, with `more` behind the [pipeline] keys.
+[[nodiscard]] std::string picture_pipeline(const std::string& name, const std::string& more = "");
+/// numbers -> middle -> sink, of number stages; `middle` are more keys of the middle stage.
+[[nodiscard]] std::string number_pipeline(const std::string& name, const std::string& pipeline_keys = "",
+                                          const std::string& middle = "", const std::string& source = "",
+                                          const std::string& sink = "");
+/// The seed of a random test: CAROUSEL_TEST_SEED, or the clock; always printed.
+[[nodiscard]] u64 test_seed();
+void sleep_s(f64 seconds);
+[[nodiscard]] f64 seconds_now();
+
+template <typename F>
+bool run_fixture::wait_until(F&& holds, f64 timeout_s) {
+    for (const f64 until = seconds_now() + timeout_s; seconds_now() < until;) {
+        if (holds()) return true;
+        sleep_s(0.01);
+    }
+    return holds();
+}
+
+}  // namespace carousel::test

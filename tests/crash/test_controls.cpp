@@ -1,0 +1,72 @@
+// Controls: the same kind of runs as everywhere else here, with a fault put in on purpose. They show that the counters count.
+#include <csignal>
+
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+std::string fanned_out(const std::string& name) {
+    return picture_pipeline(name, "fps = 300\nlatest_lease_ms = 100\n") + R"([[stage]]
+name = "peek"
+run = "carousel-display"
+inputs = ["fragment"]
+group = "latest"
+out = ""
+)";
+}
+
+// A sink that always has a frame in hand: every kill costs the bugged supervisor at least one.
+const std::vector<std::string> slow_sink = {"--frames", "300", "--set", "display.delay_ms=10"};
+
+}  // namespace
+
+TEST_CASE("control: a supervisor that drops the frames of the dead is caught by the ledger") {
+    run_fixture run("carousel-bug-lose-lease");
+    run.start(run.pipeline("drops", picture_pipeline("drops")), slow_sink);
+    REQUIRE(run.wait_running());
+    for (int k = 0; k < 40 && run.running(); ++k) {
+        run.hit("display", SIGKILL);
+        sleep_s(0.05);
+    }
+    CHECK(run.wait(60) == 1);
+    INFO(run.log());
+    CHECK(run.report()["lost"].get<u64>() > 0);
+}
+
+TEST_CASE("control: the same kills with the real supervisor lose nothing") {
+    run_fixture run;
+    run.start(run.pipeline("keeps", picture_pipeline("keeps")), slow_sink);
+    REQUIRE(run.wait_running());
+    for (int k = 0; k < 40 && run.running(); ++k) {
+        run.hit("display", SIGKILL);
+        sleep_s(0.05);
+    }
+    CHECK(run.wait(60) == 0);
+    CHECK(run.report()["lost"] == 0);
+}
+
+TEST_CASE("control: a status word that changes under a lease is counted as torn") {
+    run_fixture run;
+    run.start(run.pipeline("tears", picture_pipeline("tears")), {"--frames", "60"}, {"CAROUSEL_TEST_TEAR=20"});
+    CHECK(run.wait(60) == 1);
+    INFO(run.log());
+    CHECK(run.report()["torn"].get<u64>() > 0);
+    CHECK(run.report()["lost"] == 0);
+}
+
+TEST_CASE("a latest reader that stops with a lease in hand holds nobody up, and its lease is taken back") {
+    run_fixture run;
+    run.start(run.pipeline("peeks", fanned_out("peeks")), {"--frames", "900"}, {"CAROUSEL_TEST_HOLD_LEASE=30"});
+    CHECK(run.wait(40) == 0);
+    const json r = run.report();
+    INFO(run.log());
+    CHECK(r["frames"] == 900);
+    CHECK(r["lost"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["frames_per_second"].get<f64>() > 100);
+}

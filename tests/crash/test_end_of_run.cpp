@@ -1,0 +1,204 @@
+// How a run ends: told to, by signals, by the death of its supervisor; and what stands in the way of a start.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <thread>
+
+#include "shm/process_id.hpp"
+#include "supervisor/run_lock.hpp"
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+}  // namespace
+
+TEST_CASE("Ctrl-C and `carousel down` deliver every frame that was begun, then end with 0") {
+    const bool by_command = GENERATE(true, false);
+    run_fixture run;
+    run.start(run.pipeline("ends", number_pipeline("ends", "fps = 500\n", "work_ms = 3\n")), {});
+    REQUIRE(run.wait_running());
+    sleep_s(0.3);
+    if (by_command) {
+        std::string out;
+        CHECK(run.command({"down", "-p", "ends"}, out) == 0);
+    } else {
+        run.signal(SIGINT);
+    }
+    CHECK(run.wait(20) == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    CHECK(r["frames"] > 10);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["ending"] == "complete");
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("an end in the middle of kills is an end, too") {
+    run_fixture run;
+    run.start(run.pipeline("storm", number_pipeline("storm", "fps = 500\n")), {"--frames", "1000000"});
+    REQUIRE(run.wait_running());
+    for (int k = 0; k < 10; ++k) {
+        run.hit(k % 2 == 0 ? "numbers" : "sink", SIGKILL);
+        sleep_s(0.02);
+    }
+    run.signal(SIGINT);
+    for (int k = 0; k < 5; ++k) run.hit("middle", SIGKILL);
+    CHECK(run.wait(30) == 0);
+    INFO(run.log());
+    CHECK(run.report()["lost"] == 0);
+    CHECK(run.report()["ending"] == "complete");
+}
+
+TEST_CASE("a second Ctrl-C ends at once, and the report says what was delivered") {
+    run_fixture run;
+    run.start(run.pipeline("twice", number_pipeline("twice", "frame_timeout_ms = 60000\n", "die_at = 50\ndie_how = \"hang\"\n")),
+              {});
+    CHECK(run.wait_until([&] { return run.log().find("dying as told") != std::string::npos; }));
+    run.signal(SIGINT);
+    sleep_s(0.2);
+    CHECK(run.running());
+    run.signal(SIGINT);
+    CHECK(run.wait(10) == 128 + SIGINT);
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    CHECK(r["ending"] == "interrupted");
+    CHECK(r["frames"] == 50);
+    CHECK(r["lost"] == 0);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("a second run of a name whose supervisor lives is refused, and waits when told to") {
+    run_fixture run;
+    const std::string file = run.pipeline("once", number_pipeline("once", "fps = 200\n"));
+    run.start(file, {"--frames", "300"});
+    REQUIRE(run.wait_running());
+    std::string out;
+    CHECK(run.command({"run", file}, out) == 2);
+    CHECK_THAT(out,
+               contains(fmt::format("running already (pid {})", run.ask({{"command", "ps"}})["pipeline"]["pid"].get<int>())));
+    CHECK(run.command({"run", file, "--frames", "10", "--wait", "20"}, out) == 0);
+    CHECK(run.wait() == 0);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("what a killed supervisor leaves is ended and cleaned by the next run of the name") {
+    run_fixture run;
+    const std::string file = run.pipeline("killed", number_pipeline("killed", "fps = 200\n"));
+    run.start(file, {}, {"CAROUSEL_KEEPER_GRACE_S=60"});
+    REQUIRE(run.wait_running());
+    const i32 orphan = run.pid_of("middle");
+    ::kill(run.ask({{"command", "ps"}})["pipeline"]["pid"].get<i32>(), SIGKILL);
+    CHECK(run.wait() == -SIGKILL);
+    CHECK(::kill(orphan, 0) == 0);
+    CHECK_FALSE(run.left_behind().empty());
+    run.start(file, {"--frames", "50"});
+    CHECK(run.wait() == 0);
+    CHECK(run.report()["frames"] == 50);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("stages leave by themselves when nobody takes the run over") {
+    run_fixture run;
+    run.start(run.pipeline("orphans", number_pipeline("orphans", "fps = 200\n")), {}, {"CAROUSEL_KEEPER_GRACE_S=1"});
+    REQUIRE(run.wait_running());
+    std::vector<i32> orphans;
+    for (const char* stage : {"numbers", "middle", "sink"}) orphans.push_back(run.pid_of(stage));
+    ::kill(run.ask({{"command", "ps"}})["pipeline"]["pid"].get<i32>(), SIGKILL);
+    CHECK(run.wait() == -SIGKILL);
+    const auto gone = [](i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); };
+    CHECK(run.wait_until([&] { return std::all_of(orphans.begin(), orphans.end(), gone); }, 5));
+    std::string out;
+    CHECK(run.command({"clean"}, out) == 0);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("what can't be written or found is one sentence, and nothing is left") {
+    struct bad {
+        std::vector<std::string> args;
+        int code;
+        std::string says;
+    };
+    const auto b = GENERATE(bad{{"--report", "/nowhere/r.json"}, 75, "the report can't be written to /nowhere/r.json"},
+                            bad{{"--out", "/proc/nothing/f_%05d.png"}, 75, "pictures can't be written to /proc/nothing"},
+                            bad{{"--device", "cuda:7"}, 3, "there is no such device"},
+                            bad{{"--set", "vertex.run=no-such-program"}, 2, "no-such-program"},
+                            bad{{"--frames", "-1"}, 2, "frames"}, bad{{"--size", "0x5"}, 2, "size"});
+    CAPTURE(b.args);
+    run_fixture run;
+    const std::string file = run.pipeline("bad", picture_pipeline("bad"));
+    std::vector<std::string> command{"run", file};
+    command.insert(command.end(), b.args.begin(), b.args.end());
+    std::string out;
+    CHECK(run.command(command, out) == b.code);
+    CHECK_THAT(out, contains(b.says));
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("a run folder that can't be made is refused") {
+    if (::geteuid() == 0) CAROUSEL_SKIP("root writes everywhere");
+    run_fixture run;
+    const std::string file = run.pipeline("closed", picture_pipeline("closed"));
+    REQUIRE(::chmod(run.path("runtime").c_str(), 0500) == 0);
+    std::string out;
+    CHECK(run.command({"run", file}, out) == 74);
+    REQUIRE(::chmod(run.path("runtime").c_str(), 0700) == 0);
+}
+
+TEST_CASE("a run that begins again with fresh memory and words loses and repeats nothing") {
+    constexpr u64 frames = 1200;
+    run_fixture quiet;
+    quiet.start(quiet.pipeline("again", number_pipeline("again")), {"--frames", std::to_string(frames)});
+    REQUIRE(quiet.wait() == 0);
+    run_fixture run;
+    run.start(run.pipeline("again", number_pipeline("again", "fps = 400\n", "work_ms = 2\n")),
+              {"--frames", std::to_string(frames)});
+    for (int k = 0; k < 5; ++k) {
+        REQUIRE(run.wait_running());
+        sleep_s(0.2);
+        CHECK(run.ask({{"command", "begin-again"}})["ok"] == true);
+        if (k % 2 == 1) run.hit("middle", SIGKILL);
+    }
+    CHECK(run.wait(60) == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    CHECK(r["frames"] == frames);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["begun_again"] == 5);
+    CHECK(r["image_hash"] == quiet.report()["image_hash"]);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("two blocking sinks both get every frame while they are killed in turn") {
+    run_fixture run;
+    const std::string text = number_pipeline("fanout", "fps = 400\n") + fmt::format(R"(
+[[stage]]
+name = "other"
+run = "{}/carousel-test-number"
+inputs = ["middle"]
+sink = true
+)",
+                                                                                    programs());
+    run.start(run.pipeline("fanout", text), {"--frames", "1000"});
+    REQUIRE(run.wait_running());
+    for (int k = 0; k < 30; ++k) {
+        run.hit(k % 2 == 0 ? "sink" : "other", SIGKILL);
+        sleep_s(0.03);
+    }
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r["sinks"].size() == 2);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["sinks"][0]["image_hash"] == r["sinks"][1]["image_hash"]);
+}

@@ -1,0 +1,138 @@
+// Stages that die by their own hand: attempts, void frames, delays, and the end of a run that can't go on.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+}  // namespace
+
+TEST_CASE("a frame that kills its stage each time is given up after max_attempts and reaches the sink void") {
+    const std::string how = GENERATE(as<std::string>{}, "abort", "segv", "throw", "exit3", "bare_exit");
+    CAPTURE(how);
+    run_fixture run;
+    const std::string middle = fmt::format("die_at = 30\ndie_how = \"{}\"\nmax_attempts = 3\n", how);
+    run.start(run.pipeline("poison", number_pipeline("poison", "", middle)), {"--frames", "100"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("dead_letters"));
+    CHECK(r["frames"] == 100);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    REQUIRE(r["dead_letters"].size() == 1);
+    CHECK(r["dead_letters"][0]["sequence"] == 30);
+    CHECK(r["dead_letters"][0]["stage"] == "middle");
+    CHECK(r["dead_letters"][0]["reason"] != "unknown");
+    CHECK(r["restarts"].get<int>() >= 3);
+    CHECK(r["restarts"].get<int>() <= 6);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("kills from outside are no attempts: the frame in hand is delivered whole") {
+    run_fixture run;
+    run.start(run.pipeline("innocent", number_pipeline("innocent", "", "enqueue_ms = 20\nin_flight = 1\nmax_attempts = 2\n")),
+              {"--frames", "60"});
+    REQUIRE(run.wait_running());
+    const int signals[] = {SIGKILL, SIGABRT, SIGSEGV, SIGTERM, SIGBUS};  // a fault's signal that somebody sent is no fault
+    for (int k = 0; k < 15; ++k) {
+        run.hit("middle", signals[k % 5]);
+        sleep_s(0.1);
+    }
+    CHECK(run.wait() == 0);
+    const json r = run.report();
+    CHECK(r["dead_letters"].empty());
+    CHECK(r["lost"] == 0);
+}
+
+TEST_CASE("lives that commit nothing are delayed, and the fifth ends the run with the root cause") {
+    run_fixture run;
+    run.start(run.pipeline("fails", number_pipeline("fails", "", "late_start = true\n")), {"--frames", "100"});
+    const f64 began = seconds_now();
+    CHECK(run.wait() == 1);
+    CHECK(seconds_now() - began > 1.4);  // 0.1 + 0.2 + 0.4 + 0.8 s
+    CHECK_THAT(run.log(), contains("stage middle has failed"));
+    CHECK_THAT(run.log(), contains("this stage can't be prepared"));
+    CHECK_THAT(run.log(), contains("exit code 73"));  // its own word, not a fault on the way out
+    CHECK(run.report()["exit_code"] == 1);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("a restart policy of no ends the run at the first death") {
+    run_fixture no;
+    no.start(no.pipeline("policy", number_pipeline("policy", "fps = 200\n", "restart = \"no\"\n")), {"--frames", "10000"});
+    REQUIRE(no.wait_running());
+    no.hit("middle", SIGKILL);
+    CHECK(no.wait() == 1);
+    CHECK_THAT(no.log(), contains("stage middle has failed: signal 9"));
+    CHECK(no.left_behind() == "");
+}
+
+TEST_CASE("an optional stage that has failed is left out and the rest goes on") {
+    run_fixture run;
+    const std::string text = number_pipeline("optional") + fmt::format(R"(
+[[stage]]
+name = "extra"
+run = "{}/carousel-test-number"
+inputs = ["middle"]
+sink = true
+optional = true
+late_start = true
+)",
+                                                                       programs());
+    run.start(run.pipeline("optional", text), {"--frames", "300"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK_THAT(run.log(), contains("extra has failed"));
+    const json r = run.report();
+    REQUIRE(r.contains("sinks"));
+    CHECK(r["frames"] == 300);
+    CHECK(r["sinks"][0]["lost"] == 0);
+}
+
+TEST_CASE("a stage whose settings are wrong is refused before anything starts") {
+    run_fixture run;
+    run.start(run.pipeline("wrong", number_pipeline("wrong", "", "enqueue_msec = 3\n")), {"--frames", "10"});
+    CHECK(run.wait() == 2);
+    CHECK_THAT(run.log(), contains("did you mean"));
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("a stage that talks all the time never waits for its log, even when nobody reads it") {
+    run_fixture run;
+    const std::string text = number_pipeline("talk", "", "say = true\n");
+    SECTION("the reader is gone") {
+        const std::string file = run.pipeline("talk", text);
+        std::string out;
+        // head closes the pipe after its first line; the run goes on to its end.
+        supervisor::spawn_request r;
+        r.argv = {"/bin/sh", "-c",
+                  programs() + "/carousel run " + file + " --frames 2000 --report " + run.path("report.json") +
+                      " 2>&1 >/dev/null | head -n 1 >/dev/null"};
+        r.environment = {"XDG_RUNTIME_DIR=" + run.path("runtime")};
+        const supervisor::spawned p = supervisor::spawn(r);
+        CHECK(run.wait_until([&] { return run.report().contains("frames"); }, 20));
+        CHECK(run.wait_until([&] { return supervisor::has_ended(p.pidfd.get()); }, 20));
+        (void)supervisor::reap(p.pidfd.get());
+    }
+    SECTION("the reader does not read") {
+        supervisor::spawn_request r;
+        r.argv = {"/bin/sh", "-c",
+                  programs() + "/carousel run " + run.pipeline("talk", text) + " --frames 2000 --report " +
+                      run.path("report.json") + " 2>&1 >/dev/null | sleep 6"};
+        r.environment = {"XDG_RUNTIME_DIR=" + run.path("runtime")};
+        const supervisor::spawned p = supervisor::spawn(r);
+        CHECK(run.wait_until([&] { return run.report().contains("frames"); }, 5));
+        CHECK(run.wait_until([&] { return supervisor::has_ended(p.pidfd.get()); }, 20));
+        (void)supervisor::reap(p.pidfd.get());
+    }
+    CHECK(run.report()["frames"] == 2000);
+    CHECK(run.report()["lost"] == 0);
+}

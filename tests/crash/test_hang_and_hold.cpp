@@ -1,0 +1,201 @@
+// Stages that hang, are stopped, held, taken down, replaced or started by hand.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+void check_nothing_lost(run_fixture& run, int code = 0) {
+    CHECK(run.wait() == code);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("lost"));
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(run.left_behind() == "");
+}
+
+u64 frames_of(run_fixture& run) {
+    const json p = run.ask({{"command", "ps"}});
+    return p.contains("pipeline") ? p["pipeline"]["frames"].get<u64>() : 0;
+}
+
+}  // namespace
+
+TEST_CASE("a stage that somebody stops is replaced at its deadline, and its frames are innocent") {
+    run_fixture run;
+    run.start(run.pipeline("sigstop", number_pipeline("sigstop", "frame_timeout_ms = 300\nfps = 200\n")), {"--frames", "600"});
+    REQUIRE(run.wait_running());
+    for (const char* stage : {"middle", "numbers", "sink"}) {
+        const i32 before = run.pid_of(stage);
+        REQUIRE(::kill(before, SIGSTOP) == 0);
+        const f64 since = seconds_now();
+        CHECK(run.wait_until([&] { return run.pid_of(stage) != before && run.pid_of(stage) != 0; }, 5));
+        CHECK(seconds_now() - since < 2.0);
+    }
+    check_nothing_lost(run);
+    CHECK(run.report()["dead_letters"].empty());
+    CHECK(run.report()["restarts"] == 3);
+}
+
+TEST_CASE("a stage that hangs inside process is replaced at its deadline") {
+    run_fixture run;
+    const std::string middle = "die_at = 20\ndie_how = \"hang\"\ndie_lives = 2\nin_flight = 1\n";
+    run.start(run.pipeline("hang", number_pipeline("hang", "frame_timeout_ms = 300\n", middle)), {"--frames", "100"});
+    check_nothing_lost(run);
+    const json r = run.report();
+    CHECK(r["restarts"] == 2);
+    CHECK(r["kills_at"]["aborted"] == 2);
+}
+
+TEST_CASE("a held stage has no deadline, the pipeline waits for it, and it goes on with its own process") {
+    run_fixture run;
+    run.start(run.pipeline("hold", number_pipeline("hold", "frame_timeout_ms = 200\nfps = 500\n")), {"--frames", "600"});
+    REQUIRE(run.wait_running());
+    const i32 before = run.pid_of("middle");
+    std::string out;
+    REQUIRE(run.command({"stop", "middle", "-p", "hold"}, out) == 0);
+    CHECK(run.stage("middle")["state"] == "stopped");
+    sleep_s(0.1);
+    const u64 frames = frames_of(run);
+    sleep_s(1.0);  // five deadlines
+    CHECK(frames_of(run) == frames);
+    CHECK(run.pid_of("middle") == before);
+    REQUIRE(run.command({"cont", "middle", "-p", "hold"}, out) == 0);
+    check_nothing_lost(run);
+    CHECK(run.report()["restarts"] == 0);
+}
+
+TEST_CASE("a paused pipeline takes next to no processor time") {
+    run_fixture run;
+    run.start(run.pipeline("paused", picture_pipeline("paused")), {});
+    REQUIRE(run.wait_running());
+    std::string out;
+    REQUIRE(run.command({"stop", "display", "-p", "paused"}, out) == 0);
+    sleep_s(0.5);
+    const auto ticks = [&] {
+        u64 sum = 0;
+        std::vector<i32> pids{run.pid()};
+        for (const char* s : {"geometry", "vertex", "fragment", "display"}) pids.push_back(run.pid_of(s));
+        for (const i32 pid : pids) {
+            std::ifstream in(fmt::format("/proc/{}/stat", pid));
+            std::string word;
+            for (int k = 1; in >> word; ++k)
+                if (k == 14 || k == 15) sum += std::stoull(word);
+        }
+        return sum;
+    };
+    const u64 before = ticks();
+    sleep_s(4);
+    const f64 share = static_cast<f64>(ticks() - before) / static_cast<f64>(sysconf(_SC_CLK_TCK)) / 4;
+    fmt::print("a paused pipeline of four stages and its supervisor take {:.2f} % of a core\n", share * 100);
+    CHECK(share < 0.02);
+    run.signal(SIGINT);
+    check_nothing_lost(run);
+}
+
+TEST_CASE("a stage that is down stays down, and up brings it back; the ring waits meanwhile") {
+    run_fixture run;
+    run.start(run.pipeline("down", number_pipeline("down", "fps = 500\n")), {"--frames", "600"});
+    REQUIRE(run.wait_running());
+    std::string out;
+    REQUIRE(run.command({"down", "middle", "-p", "down"}, out) == 0);
+    CHECK(run.stage("middle")["state"] == "down");
+    sleep_s(0.2);
+    const u64 frames = frames_of(run);
+    sleep_s(0.5);
+    CHECK(frames_of(run) == frames);
+    CHECK(run.stage("middle")["state"] == "down");
+    CHECK(run.command({"stop", "middle", "-p", "down"}, out) == 2);
+    REQUIRE(run.command({"up", "middle", "-p", "down"}, out) == 0);
+    check_nothing_lost(run);
+}
+
+TEST_CASE("a stage started by hand takes a seat that is down, and only such a one") {
+    run_fixture run;
+    run.start(run.pipeline("hand", number_pipeline("hand", "fps = 200\n")), {"--frames", "400"});
+    REQUIRE(run.wait_running());
+    const auto by_hand = [&](const std::string& stage) {
+        supervisor::spawn_request r;
+        r.argv = {programs() + "/carousel-test-number", "-p", "hand", "--stage", stage};
+        r.environment = {"XDG_RUNTIME_DIR=" + run.path("runtime")};
+        return supervisor::spawn(r);
+    };
+    const supervisor::spawned refused = by_hand("middle");
+    CHECK(run.wait_until([&] { return supervisor::has_ended(refused.pidfd.get()); }, 5));
+    CHECK(supervisor::reap(refused.pidfd.get()).exit_code == 2);
+    std::string out;
+    REQUIRE(run.command({"down", "middle", "-p", "hand"}, out) == 0);
+    const supervisor::spawned worker = by_hand("middle");
+    CHECK(run.wait_until([&] { return run.stage("middle")["state"] == "running"; }, 5));
+    CHECK(run.pid_of("middle") == worker.pid);
+    const u64 frames = frames_of(run);
+    CHECK(run.wait_until([&] { return frames_of(run) > frames + 20; }, 5));
+    ::kill(worker.pid, SIGKILL);
+    CHECK(run.wait_until([&] { return supervisor::has_ended(worker.pidfd.get()); }, 5));
+    (void)supervisor::reap(worker.pidfd.get());
+    CHECK(run.wait_until([&] { return run.stage("middle")["state"] == "down"; }, 5));
+    REQUIRE(run.command({"up", "middle", "-p", "hand"}, out) == 0);
+    check_nothing_lost(run);
+}
+
+TEST_CASE("a stage rebuilt during the run takes over at a restart, no frame lost") {
+    namespace fs = std::filesystem;
+    run_fixture run;
+    const std::string program = run.path("my-stage");
+    fs::copy_file(programs() + "/carousel-test-number", program);
+    std::string text = number_pipeline("rebuilt", "fps = 300\n");
+    const std::string old = "run = \"" + programs() + "/carousel-test-number\"\ninputs = [\"numbers\"]";
+    REQUIRE(text.find(old) != std::string::npos);
+    text.replace(text.find(old), old.size(), "run = \"" + program + "\"\ninputs = [\"numbers\"]");
+    run.start(run.pipeline("rebuilt", text), {"--frames", "600"});
+    REQUIRE(run.wait_running());
+    fs::copy_file(programs() + "/carousel-test-number-2", program + ".new");
+    fs::rename(program + ".new", program);  // as a linker does: a new file under the old name
+    std::string out;
+    REQUIRE(run.command({"restart", "middle", "-p", "rebuilt"}, out) == 0);
+    check_nothing_lost(run);
+    CHECK_THAT(run.log(), contains("number stage of build second"));
+    CHECK(run.report()["restarts"] == 1);
+}
+
+TEST_CASE("a stage under a tool runs without a deadline") {
+    run_fixture run;
+    const std::string middle = "prefix = \"env CAROUSEL_SOMETHING=1\"\nenqueue_ms = 400\n";
+    run.start(run.pipeline("tool", number_pipeline("tool", "frame_timeout_ms = 200\n", middle)), {"--frames", "4"});
+    check_nothing_lost(run);
+    CHECK(run.report()["restarts"] == 0);
+}
+
+TEST_CASE("a latest reader that is stopped with a frame in hand holds nobody up") {
+    run_fixture run;
+    const std::string text =
+        number_pipeline("latest", "latest_lease_ms = 100\nframe_timeout_ms = 1000\nfps = 400\n") + fmt::format(R"(
+[[stage]]
+name = "watcher"
+run = "{}/carousel-test-number"
+inputs = ["middle"]
+sink = true
+group = "latest"
+work_ms = 30
+)",
+                                                                                                               programs());
+    run.start(run.pipeline("latest", text), {"--frames", "1200"});
+    REQUIRE(run.wait_running());
+    REQUIRE(run.wait_until([&] { return run.stage("watcher").value("frames", 0) > 3; }));
+    REQUIRE(::kill(run.pid_of("watcher"), SIGSTOP) == 0);  // it works on a frame nearly all the time
+    const u64 frames = frames_of(run);
+    const f64 since = seconds_now();
+    CHECK(run.wait_until([&] { return frames_of(run) > frames + 300; }, 5));
+    CHECK(seconds_now() - since < 2.5);
+    check_nothing_lost(run);
+    CHECK(run.report()["frames"] == 1200);
+}

@@ -1,0 +1,154 @@
+// Stages killed at random moments, with real signals, while frames flow.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <set>
+
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+std::string undisturbed_hash(const std::string& name, const std::string& text, u64 frames) {
+    run_fixture quiet;
+    quiet.start(quiet.pipeline(name, text), {"--frames", std::to_string(frames)});
+    REQUIRE(quiet.wait(120) == 0);
+    const json r = quiet.report();
+    CHECK(r["restarts"] == 0);
+    return r["image_hash"];
+}
+
+void check_whole(run_fixture& run, u64 frames, const std::string& hash) {
+    const json r = run.report();
+    INFO(run.log());
+    REQUIRE(r.contains("frames"));
+    CHECK(r["frames"] == frames);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["image_hash"] == hash);
+    CHECK(run.left_behind() == "");
+}
+
+/// Kills until the run is over or `kills` were made; returns how many.
+u32 kill_at_random(run_fixture& run, u32 kills, u64 seed, f64 pause_s) {
+    std::mt19937_64 random(seed);
+    u32 done = 0;
+    while (done < kills && run.running()) {
+        std::vector<json> all = run.stages();
+        std::erase_if(all, [](const json& s) { return !s["pid"].is_number(); });
+        if (all.empty()) continue;
+        if (::kill(all[random() % all.size()]["pid"].get<i32>(), SIGKILL) == 0) ++done;
+        sleep_s(pause_s * static_cast<f64>(random() % 1000) / 500.0);
+    }
+    return done;
+}
+
+}  // namespace
+
+TEST_CASE("300 random kills over all stages lose, repeat and tear nothing") {
+    constexpr u64 frames = 6000;
+    constexpr u32 kills = 300;
+    const std::string text = picture_pipeline("kills", "fps = 400\n");
+    const std::string hash = undisturbed_hash("kills", picture_pipeline("kills"), frames);
+    run_fixture run;
+    run.start(run.pipeline("kills", text), {"--frames", std::to_string(frames)});
+    REQUIRE(run.wait_running());
+    CHECK(kill_at_random(run, kills, test_seed(), 0.02) == kills);
+    CHECK(run.wait(120) == 0);
+    check_whole(run, frames, hash);
+    const json r = run.report();
+    CHECK(r["restarts"].get<u32>() >= kills - 4);
+    fmt::print("kills at {}; fence {}\n", r["kills_at"].dump(), r["fence_ms"].dump());
+}
+
+TEST_CASE("three instances that share a group, killed at random, keep the order") {
+    constexpr u64 frames = 1500;
+    const auto text = [](const char* pace) {
+        std::string t = picture_pipeline("workers", pace);
+        t.insert(t.find("run = \"carousel-fragment\""), "instances = 3\n");
+        return t;
+    };
+    const std::string hash = undisturbed_hash("workers", text(""), frames);
+    run_fixture run;
+    run.start(run.pipeline("workers", text("fps = 400\n")), {"--frames", std::to_string(frames)});
+    REQUIRE(run.wait_running());
+    CHECK(kill_at_random(run, 60, test_seed(), 0.02) == 60);
+    CHECK(run.wait(120) == 0);
+    check_whole(run, frames, hash);
+}
+
+TEST_CASE("all stages killed at once come back, ten times") {
+    constexpr u64 frames = 2000;
+    const std::string hash = undisturbed_hash("all", picture_pipeline("all"), frames);
+    run_fixture run;
+    run.start(run.pipeline("all", picture_pipeline("all", "fps = 400\n")), {"--frames", std::to_string(frames)});
+    for (int k = 0; k < 10; ++k) {
+        REQUIRE(run.wait_running());
+        for (const json& s : run.stages())
+            if (s["pid"].is_number()) ::kill(s["pid"].get<i32>(), SIGKILL);
+        sleep_s(0.1);
+    }
+    CHECK(run.wait(60) == 0);
+    check_whole(run, frames, hash);
+    CHECK(run.report()["restarts"] == 40);
+}
+
+TEST_CASE("the others keep their processes and their frames while one is killed") {
+    run_fixture run;
+    run.start(run.pipeline("others", picture_pipeline("others", "fps = 200\n")), {"--frames", "600"});
+    REQUIRE(run.wait_running());
+    const i32 geometry = run.pid_of("geometry"), display = run.pid_of("display");
+    for (int k = 0; k < 10; ++k) {
+        run.hit("fragment", SIGKILL);
+        sleep_s(0.1);
+    }
+    CHECK(run.pid_of("geometry") == geometry);
+    CHECK(run.pid_of("display") == display);
+    CHECK(run.wait() == 0);
+    const json r = run.report();
+    CHECK(r["lost"] == 0);
+    for (const json& s : r["stages"]) CHECK(s["restarts"] == (s["name"] == "fragment" ? 10 : 0));
+}
+
+TEST_CASE("kills fall at all five states of a job") {
+    // A slow process() shows OPEN, slow work SUBMITTED, deadlines ABORTED (the kill comes behind the abort); COMMITTED lasts some
+    // microseconds, so many kills are needed to hit it.
+    run_fixture run;
+    run.start(run.pipeline("states", number_pipeline("states", "frame_timeout_ms = 200\n", "enqueue_ms = 1\nwork_ms = 1\n")), {});
+    REQUIRE(run.wait_running());
+    std::mt19937_64 random(test_seed());
+    const f64 until = seconds_now() + 40;
+    u32 kills = 0;
+    std::set<std::string> seen;
+    while (seconds_now() < until && run.running() && seen.size() < 5) {
+        const char* stages[] = {"numbers", "middle", "sink"};
+        if (kills % 20 == 19) {
+            run.hit("middle", SIGSTOP);  // a hang: found at its deadline, aborted, then killed
+            run.wait_until([&] { return run.stage("middle").value("last_exit", json()) == "signal 19 (SIGSTOP)"; }, 3);
+        } else {
+            run.hit(stages[random() % 3], SIGKILL);
+        }
+        ++kills;
+        sleep_s(0.005 + static_cast<f64>(random() % 20) / 1000.0);
+        const json p = run.ask({{"command", "ps"}});
+        if (!p.contains("pipeline")) continue;
+        for (const auto& [state, count] : p["pipeline"]["kills_at"].items())
+            if (count.get<u64>() > 0) seen.insert(state);
+    }
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    const json r = run.report();
+    fmt::print("{} kills, at {}\n", kills, r["kills_at"].dump());
+    for (const char* state : {"idle", "open", "submitted", "committed", "aborted"}) {
+        CAPTURE(state);
+        CHECK(r["kills_at"][state] > 0);
+    }
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+}

@@ -1,0 +1,42 @@
+#pragma once
+// The device that a test executable runs its cases on: the CPU, or (CAROUSEL_TEST_CUDA=1) the first GPU, or nothing.
+
+#include <cstdlib>
+
+#include "core/errors.hpp"
+#include "tests/kernels/scene.hpp"
+#include "tests/support/catch.hpp"
+
+namespace carousel::kernels::testing {
+
+struct backend {
+    std::unique_ptr<device::context> context;
+    std::unique_ptr<device::queue> queue;
+};
+
+/// Null members when there is no such device.
+inline backend open_backend(device::device_kind kind, unsigned threads = 0) {
+    backend b;
+    try {
+        b.context = device::open({kind, "", 0}, threads);
+        b.queue = b.context->make_queue();
+    } catch (const device_error& e) {
+        std::printf("no device: %s\n", e.what());
+        b.context.reset();
+    }
+    return b;
+}
+
+/// Stays open for the whole process: a CUDA context costs 200 ms.
+inline backend& tested() {
+    static backend b = open_backend(CAROUSEL_TEST_CUDA ? device::device_kind::cuda : device::device_kind::cpu);
+    return b;
+}
+
+inline constexpr raster_path all_paths[] = {raster_path::automatic, raster_path::small, raster_path::medium, raster_path::large};
+
+}  // namespace carousel::kernels::testing
+
+#define CAROUSEL_NEEDS_DEVICE()                                     \
+    auto& on = carousel::kernels::testing::tested();                \
+    if (!on.context) CAROUSEL_SKIP("this machine has no usable GPU")

@@ -1,0 +1,103 @@
+// CPU = GPU, bit for bit: meshes, pictures of every shape, size and shading mode, sharpening. Needs a GPU.
+#include <array>
+
+#include "tests/kernels/backend.hpp"
+#include "tests/kernels/reference.hpp"
+
+using namespace carousel;
+using namespace carousel::kernels;
+using namespace carousel::kernels::testing;
+
+namespace {
+
+constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere, mesh_shape::fractal_terrain, mesh_shape::torus_knots,
+                                 mesh_shape::quad_stack, mesh_shape::triangle_soup};
+
+u32 triangles_for(mesh_shape shape, u32 wished) { return shape == mesh_shape::quad_stack ? 40 : wished; }
+
+backend& cpu_backend() {
+    static backend b = open_backend(device::device_kind::cpu);
+    return b;
+}
+
+void require_equal_pictures(const chain_options& options, const shm::scene_state& scene, u64 sequence) {
+    auto& on = tested();
+    auto& host = cpu_backend();
+    chain gpu(*on.context, *on.queue, options), cpu(*host.context, *host.queue, options);
+    gpu.scene = cpu.scene = scene;
+    REQUIRE(gpu.mesh_bytes() == cpu.mesh_bytes());
+    for (const u32 mode : {0U, 1U, 2U, 3U}) {
+        gpu.scene.shading = cpu.scene.shading = mode;
+        CAPTURE(mode, static_cast<int>(options.shape), options.width, options.height, options.triangles);
+        const std::vector<u32> expected = cpu.render(sequence);
+        REQUIRE(differences(gpu.render(sequence), expected) == 0);
+        const triangle_counters a = gpu.counters(), b = cpu.counters();
+        REQUIRE(std::memcmp(&a, &b, sizeof a) == 0);
+        for (const raster_path path : all_paths) REQUIRE(differences(gpu.render(sequence, path), expected) == 0);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("CPU and GPU: every mesh gives the same bytes and the same pictures") {
+    CAROUSEL_NEEDS_DEVICE();
+    for (const mesh_shape shape : shapes) {
+        require_equal_pictures({shape, triangles_for(shape, 20'000), 640, 360, 1}, {}, 7);
+    }
+}
+
+TEST_CASE("CPU and GPU: odd sizes, 4K and instances") {
+    CAROUSEL_NEEDS_DEVICE();
+    for (const auto& [w, h] : {std::array{1U, 1U}, {7U, 5U}, {65U, 33U}, {1921U, 1079U}}) {
+        require_equal_pictures({mesh_shape::bumpy_sphere, 10'000, w, h, 1}, {}, 1);
+    }
+    shm::scene_state high;
+    high.camera.eye[1] = 3.0F;
+    high.camera.eye[2] = 8.0F;
+    require_equal_pictures({mesh_shape::torus_knots, 5'000, 320, 240, 9}, high, 3);
+}
+
+TEST_CASE("CPU and GPU: a million triangles in 4K") {
+    CAROUSEL_NEEDS_DEVICE();
+    auto& host = cpu_backend();
+    const chain_options options{mesh_shape::bumpy_sphere, 1'000'000, 3840, 2160, 1};
+    chain gpu(*on.context, *on.queue, options), cpu(*host.context, *host.queue, options);
+    const std::vector<u32> expected = cpu.render(5);
+    for (u32 repeat = 0; repeat < 3; ++repeat) REQUIRE(differences(gpu.render(5), expected) == 0);
+}
+
+TEST_CASE("CPU and GPU: the camera inside the mesh, clipping everywhere") {
+    CAROUSEL_NEEDS_DEVICE();
+    shm::scene_state inside;
+    inside.camera.eye[0] = 0.2F;
+    inside.camera.eye[2] = 0.95F;
+    inside.camera.near = 0.2F;
+    for (const mesh_shape shape : shapes) require_equal_pictures({shape, triangles_for(shape, 4'000), 320, 200, 1}, inside, 2);
+}
+
+TEST_CASE("CPU and GPU: more large triangles than the item queue holds") {
+    CAROUSEL_NEEDS_DEVICE();
+    auto& host = cpu_backend();
+    const chain_options options{mesh_shape::quad_stack, 40'000, 320, 320, 1};
+    chain gpu(*on.context, *on.queue, options), cpu(*host.context, *host.queue, options);
+    REQUIRE(differences(gpu.render(0), cpu.render(0)) == 0);
+}
+
+TEST_CASE("CPU and GPU: sharpening") {
+    CAROUSEL_NEEDS_DEVICE();
+    auto& host = cpu_backend();
+    const u32 w = 641, h = 359;
+    std::mt19937 random(3);
+    const auto staging = on.context->allocate_host(w * h * 4);
+    for (u32 i = 0; i < w * h; ++i) reinterpret_cast<u32*>(staging->data())[i] = static_cast<u32>(random());
+    const auto a = host.context->allocate(w * h * 4), b = host.context->allocate(w * h * 4);
+    std::memcpy(a->data(), staging->data(), w * h * 4);
+    sharpen(*host.queue, {reinterpret_cast<const u8*>(a->data()), reinterpret_cast<u8*>(b->data()), w, h, 300});
+    host.queue->drain();
+    const auto in = on.context->allocate(w * h * 4), out = on.context->allocate(w * h * 4);
+    on.queue->copy(in->data(), staging->data(), w * h * 4);
+    sharpen(*on.queue, {reinterpret_cast<const u8*>(in->data()), reinterpret_cast<u8*>(out->data()), w, h, 300});
+    on.queue->copy(staging->data(), out->data(), w * h * 4);
+    on.queue->drain();
+    REQUIRE(std::memcmp(staging->data(), b->data(), w * h * 4) == 0);
+}

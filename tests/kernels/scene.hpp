@@ -1,0 +1,110 @@
+#pragma once
+// A whole render chain on one device, for tests and the bench: mesh, scene, triangles, picture, each in memory of its own.
+
+#include <memory>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "kernels/kernels.hpp"
+
+namespace carousel::kernels::testing {
+
+struct chain_options {
+    mesh_shape shape = mesh_shape::bumpy_sphere;
+    u32 triangles = 10'000;
+    u32 width = 320, height = 200;
+    u32 instances = 1;
+};
+
+class chain {
+public:
+    chain(device::context& context, device::queue& queue, const chain_options& options)
+        : chain(context, queue, options, lay_out_mesh(procedural_counts(options.shape, options.triangles))) {
+        generate_mesh(queue_, {options.shape, options.triangles, mesh_->data()});
+    }
+
+    /// A mesh of the caller's own; fill it with set_mesh().
+    chain(device::context& context, device::queue& queue, const chain_options& options, const mesh_layout& layout)
+        : context_(context), queue_(queue), options_(options), layout_(layout) {
+        const u64 i = options.instances;
+        mesh_ = context.allocate(layout.bytes);
+        draw_ = context.allocate(sizeof(draw_record));
+        models_ = context.allocate(i * 64);
+        counters_ = context.allocate(sizeof(triangle_counters));
+        records_ = context.allocate(i * sizeof(instance_record));
+        vertices_ = context.allocate(i * layout.counts.vertex_count * sizeof(screen_vertex));
+        list_ = context.allocate(i * layout.counts.triangle_count * 4);
+        color_ = context.allocate(u64{options.width} * options.height * 4);
+        scratch_ = context.allocate(fragment_scratch_bytes(queue.kind(), options.width, options.height));
+    }
+
+    void set_mesh(const std::vector<std::byte>& block) { upload(mesh_->data(), block.data(), block.size()); }
+    void set_triangles(const std::vector<screen_vertex>& v, const std::vector<u32>& list, const triangle_counters& counters) {
+        upload(vertices_->data(), v.data(), v.size() * sizeof(screen_vertex));
+        upload(list_->data(), list.data(), list.size() * 4);
+        upload(counters_->data(), &counters, sizeof counters);
+    }
+    void set_instances(const std::vector<instance_record>& records) {
+        upload(records_->data(), records.data(), records.size() * sizeof(instance_record));
+    }
+
+    void animate(u64 sequence) {
+        animate_instances(queue_, {sequence, scene, options_.instances, 2.4F, reinterpret_cast<draw_record*>(draw_->data()),
+                                   reinterpret_cast<f32*>(models_->data())});
+    }
+    void vertex() {
+        vertex_stage(queue_, {layout_, mesh_->data(), reinterpret_cast<const draw_record*>(draw_->data()),
+                              reinterpret_cast<const f32*>(models_->data()), scene, options_.width, options_.height, buffers()});
+    }
+    void fragment(raster_path path = raster_path::automatic) {
+        fragment_stage(queue_, {layout_, mesh_->data(), buffers(), scene, options_.width, options_.height,
+                                reinterpret_cast<u8*>(color_->data()), scratch_->data(), scratch_->bytes(), path});
+    }
+    /// One picture of frame `sequence`, RGBA words.
+    std::vector<u32> render(u64 sequence = 0, raster_path path = raster_path::automatic) {
+        animate(sequence);
+        vertex();
+        fragment(path);
+        return picture();
+    }
+    std::vector<u32> picture() { return download<u32>(color_->data(), u64{options_.width} * options_.height); }
+    triangle_counters counters() { return download<triangle_counters>(counters_->data(), 1)[0]; }
+    std::vector<std::byte> mesh_bytes() { return download<std::byte>(mesh_->data(), layout_.bytes); }
+    std::vector<screen_vertex> vertices() {
+        return download<screen_vertex>(vertices_->data(), u64{options_.instances} * layout_.counts.vertex_count);
+    }
+
+    [[nodiscard]] triangle_buffers buffers() const {
+        return {reinterpret_cast<triangle_counters*>(counters_->data()), reinterpret_cast<instance_record*>(records_->data()),
+                reinterpret_cast<screen_vertex*>(vertices_->data()), reinterpret_cast<u32*>(list_->data()), options_.instances};
+    }
+    [[nodiscard]] const mesh_layout& layout() const { return layout_; }
+    [[nodiscard]] device::queue& queue() { return queue_; }
+
+    shm::scene_state scene;
+
+private:
+    void upload(std::byte* to, const void* from, u64 bytes) {
+        const auto staging = context_.allocate_host(bytes);
+        __builtin_memcpy(staging->data(), from, bytes);
+        queue_.copy(to, staging->data(), bytes);
+        queue_.drain();
+    }
+    template <typename T>
+    std::vector<T> download(const std::byte* from, u64 count) {
+        const auto staging = context_.allocate_host(count * sizeof(T));
+        queue_.copy(staging->data(), from, count * sizeof(T));
+        queue_.drain();
+        std::vector<T> out(count);
+        __builtin_memcpy(static_cast<void*>(out.data()), staging->data(), count * sizeof(T));
+        return out;
+    }
+
+    device::context& context_;
+    device::queue& queue_;
+    chain_options options_;
+    mesh_layout layout_;
+    std::unique_ptr<device::mapping> mesh_, draw_, models_, counters_, records_, vertices_, list_, color_, scratch_;
+};
+
+}  // namespace carousel::kernels::testing

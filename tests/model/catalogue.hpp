@@ -1,0 +1,31 @@
+#pragma once
+// The set-ups that are checked, each with what must come out.
+
+#include <string_view>
+
+#include "search.hpp"
+
+namespace carousel::model {
+
+enum class effort : u8 { everyday, lengthy };
+
+struct entry {
+    std::string name;  ///< a sentence
+    setup what;
+    failure expected;  ///< `holds`: the protocol as written
+    effort cost = effort::everyday;
+};
+
+/// The protocol as written, in set-up after set-up.
+std::vector<entry> holding_entries();
+/// One clause left out, or one bug seeded, at a time.
+std::vector<entry> failing_entries();
+/// How many buffers it takes.
+std::vector<entry> sizing_entries();
+/// Several stages: reading stages, joins, sinks, the end, frames that kill.
+std::vector<entry> pipeline_entries();
+
+const std::vector<entry>& catalogue();
+const entry* find_entry(std::string_view name);
+
+}  // namespace carousel::model

@@ -1,0 +1,231 @@
+#include "moves.hpp"
+
+#include <fmt/format.h>
+
+namespace carousel::model {
+
+const char* name_of(failure f) {
+    static constexpr const char* names[] = {"OK",     "TORN",     "REPEATED", "LATE",          "SPURIOUS",
+                                            "ORDER",  "INNOCENT", "STUCK",    "VIEWER-BLOCKS", "WAITS-FOR-FENCE",
+                                            "TOO-BIG"};
+    return names[static_cast<int>(f)];
+}
+
+std::string to_text(label l) {
+    static constexpr const char* names[] = {"start",
+                                            "gpu-writes",
+                                            "open",
+                                            "pick",
+                                            "choose",
+                                            "lease",
+                                            "second-lease",
+                                            "lost-lease",
+                                            "give-back",
+                                            "give-up",
+                                            "fill",
+                                            "launch",
+                                            "work",
+                                            "die-of-frame",
+                                            "submit",
+                                            "find-revoked",
+                                            "commit",
+                                            "find-helped",
+                                            "mark-ready",
+                                            "finish-input",
+                                            "finish-number",
+                                            "go-idle",
+                                            "acknowledge",
+                                            "instant-frame",
+                                            "declare-dead",
+                                            "fence",
+                                            "hand-over",
+                                            "abort",
+                                            "requeue",
+                                            "quarantine",
+                                            "free-quarantined",
+                                            "finish-ready",
+                                            "finish-lease",
+                                            "recycle",
+                                            "begin-scan",
+                                            "scan",
+                                            "supervisor-dies",
+                                            "stop-sources",
+                                            "set-end",
+                                            "skip-absent",
+                                            "revoke-lease",
+                                            "helper-sees",
+                                            "helper-fired",
+                                            "helper-gives-up",
+                                            "helper-commits",
+                                            "helper-late",
+                                            "helper-marks",
+                                            "helper-inputs",
+                                            "helper-idles",
+                                            "reads",
+                                            "finishes",
+                                            "reader-dies",
+                                            "passes",
+                                            "joins",
+                                            "leaves",
+                                            "viewer-sees",
+                                            "viewer-leases",
+                                            "viewer-misses",
+                                            "viewer-shows",
+                                            "viewer-discards",
+                                            "move-tail",
+                                            "free-begins",
+                                            "free-closes",
+                                            "free-looks",
+                                            "frees",
+                                            "freer-dies"};
+    static_assert(std::size(names) == static_cast<size_t>(action::freer_dies) + 1);
+    std::string out = names[static_cast<int>(l.what)];
+    if (l.a != none) out += fmt::format("({}", l.a);
+    if (l.b != none) out += fmt::format(":{}", l.b);
+    return l.a != none ? out + ")" : out;
+}
+
+void moves::expand(const state& s) {
+    now_ = &s;
+    stage_rules(*this);
+    instant_rules(*this);
+    supervisor_rules(*this);
+    ending_rules(*this);
+    helper_rules(*this);
+    consumer_rules(*this);
+    latest_rules(*this);
+    free_rules(*this);
+}
+
+void moves::emit(label l, actor who) {
+    normalise(next_);
+    out_.take(next_, l, who, failure_, why_);
+    failure_ = failure::holds;
+    why_.clear();
+}
+
+// Drops what nobody can read any more, so that states that differ only in it are one.
+void moves::normalise(state& t) const {
+    for (size_t l = 0; l < cfg.lanes.size(); ++l) {
+        const int e = cfg.lanes[l];
+        if (t.incarnation[e].fenced == 0) continue;
+        lane_registers& p = t.lane[l];
+        p.at = step::idle;
+        p.gpu = gpu_work::no;
+        if (p.job == none) continue;
+        const job_word& j = t.job[p.job];  // the ghosts still ask which frame a word of the dead one stands for
+        const bool keep = j.version == p.version && j.epoch == e && j.state != job_state::idle;
+        p.slot = none;
+        p.generation = 0;
+        if (keep) continue;
+        p.job = p.version = p.frame = none;
+        p.flags = 0;
+        for (input_register& i : t.input[l]) i = {none, none};
+    }
+    for (size_t k = 0; k < cfg.links.size(); ++k) {
+        for (int x = 0; x < cfg.links[k].slots; ++x) {
+            slot_word& w = t.link[k].slot[x];
+            if (w.state != slot_state::free) continue;
+            w.sequence = none;
+            for (int g = 0; g < cfg.groups(static_cast<int>(k)); ++g) {
+                lease_word& c = t.link[k].group[x][g];
+                if (c.state != lease_state::leased) c = {static_cast<u8>(w.generation - 1), lease_state::done, none, none, 0};
+            }
+        }
+    }
+}
+
+int moves::heir(int e) const {
+    while (cfg.incarnations[e].next >= 0 && now_->incarnation[cfg.incarnations[e].next].alive != life::unborn)
+        e = cfg.incarnations[e].next;
+    return e;
+}
+
+int moves::lane_of(const state& s, int job, int version, int e) const {
+    for (size_t l = 0; l < cfg.lanes.size(); ++l)
+        if (cfg.lanes[l] == e && s.lane[l].job == job && s.lane[l].version == version) return static_cast<int>(l);
+    return -1;
+}
+
+void moves::commit(state& t, int job, int version, int e) {
+    t.job[job].state = job_state::committed;
+    const int stage = cfg.stage_of(e);
+    if (const int l = lane_of(t, job, version, e); l >= 0 && t.lane[l].frame != none) {
+        const u8 f = t.lane[l].frame;
+        const u8 bit = static_cast<u8>(1U << f);
+        if ((t.committed[stage] & bit) != 0) fail(failure::repeated, fmt::format("stage {} commits frame {} twice", stage, f));
+        const bool sink = cfg.stages[stage].output < 0;
+        if (sink && t.committed[stage] != bit - 1) fail(failure::order, fmt::format("the sink commits frame {} out of order", f));
+        t.committed[stage] |= bit;
+        for (int i = 0; i < cfg.inputs(stage); ++i) {
+            const input_register& in = t.input[l][i];
+            if (in.slot == none) continue;
+            const slot_word& w = t.link[cfg.stages[stage].input[i]].slot[in.slot];
+            if (w.generation != in.generation || w.state != slot_state::ready || w.content != f)
+                fail(failure::torn, fmt::format("stage {} commits frame {} whose input {} was overwritten", stage, f, i));
+        }
+    }
+    if (t.incarnation[e].declared != 0 && (t.revoked >> e & 1U) != 0)
+        fail(failure::late_commit, fmt::format("a commit of incarnation {} after all was taken from it", e));
+}
+
+void moves::make_ready(state& t, int link, int slot) {
+    link_state& l = t.link[link];
+    slot_word& w = l.slot[slot];
+    if (w.sequence < l.tail)
+        fail(failure::repeated, fmt::format("slot {} READY with frame {} below the tail {}", slot, w.sequence, l.tail));
+    for (int y = 0; y < cfg.links[link].slots; ++y)
+        if (y != slot && l.slot[y].state == slot_state::ready && l.slot[y].sequence == w.sequence)
+            fail(failure::repeated, fmt::format("frame {} READY twice", w.sequence));
+    w.state = slot_state::ready;
+    w.job = w.version = none;
+}
+
+void moves::note_revoked(state& t, int e) const {
+    for (int j = 0; j < cfg.jobs(); ++j) {
+        const job_word& w = t.job[j];
+        if (w.epoch != e) continue;
+        const bool counts = w.state == job_state::open || w.state == job_state::submitted ||
+                            (w.state == job_state::idle && cfg.with.idle_names_epoch) ||
+                            (w.state == job_state::committed && cfg.with.idle_names_epoch && cfg.with.committed_blocks_revoked);
+        if (counts) return;
+    }
+    t.revoked |= static_cast<u8>(1U << e);
+}
+
+bool moves::done_in_blocking(int link, int slot) const {
+    const link_state& l = now_->link[link];
+    for (int g = 0; g < cfg.blocking(link); ++g) {
+        const lease_word w = seen_at(l.group[slot][g], l.slot[slot].generation);
+        if (w.state != lease_state::done && w.state != lease_state::skipped) return false;
+    }
+    return true;
+}
+
+bool delivered(const setup& c, const state& s) {
+    if (s.end == spoiled) return false;
+    const unsigned goal = s.end == none ? static_cast<unsigned>(c.frames) : s.end;
+    for (size_t k = 0; k < c.links.size(); ++k)
+        for (int g = 0; g < c.links[k].consumers; ++g)
+            if (s.link[k].consumed[g] != goal) return false;
+    for (size_t k = 0; k < c.stages.size(); ++k) {
+        if (s.committed[k] >> goal != 0) return false;
+        if (c.stages[k].output < 0 && s.committed[k] != (1U << goal) - 1) return false;
+    }
+    return true;
+}
+
+bool clean(const setup& c, const state& s) {
+    if (!delivered(c, s)) return false;
+    for (size_t k = 0; k < c.links.size(); ++k)
+        for (int x = 0; x < c.links[k].slots; ++x)
+            if (s.link[k].slot[x].state != slot_state::free) return false;
+    for (const stage_setup& t : c.stages)
+        for (int n = 0; n < c.numbers && t.source >= 0; ++n)
+            if (s.number[t.source][n].state != lease_state::wait) return false;
+    for (int j = 0; j < c.jobs(); ++j)
+        if (s.job[j].state != job_state::idle && s.job[j].state != job_state::open) return false;
+    return true;
+}
+
+}  // namespace carousel::model

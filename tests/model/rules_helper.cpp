@@ -1,0 +1,101 @@
+// A consumer that commits for the producer: reads S, reads J, asks the imported event, CASes that very J, marks the slot READY.
+
+#include "moves.hpp"
+
+namespace carousel::model {
+namespace {
+
+constexpr helper_registers resting{0, none, 0, 0, 0, 0};
+
+job_state helped_from(const moves& m) { return m.cfg.with.help_from_submitted ? job_state::submitted : job_state::open; }
+
+void look(moves& m) {
+    const int link = m.cfg.helper_link;
+    for (int x = 0; x < m.cfg.links[link].slots; ++x) {
+        const slot_word& w = m.now().link[link].slot[x];
+        if (w.state != slot_state::fill || w.job == none) continue;
+        const job_word& j = m.now().job[w.job];
+        if (j.version != w.version || j.state != helped_from(m)) continue;
+        m.next().helper = {1, static_cast<u8>(x), w.job, j.version, j.epoch, w.generation};
+        m.emit({action::helper_sees, static_cast<u8>(x)}, actor::helper);
+    }
+}
+
+void ask_event(moves& m) {
+    const helper_registers& h = m.now().helper;
+    const int whose = m.cfg.with.event_by_epoch ? h.epoch : m.heir(h.epoch);
+    const job_word& j = m.now().job[h.job];
+    if (m.now().event_pending[whose][h.slot] == 0) {
+        m.next().helper.at = 2;
+        m.emit({action::helper_fired, h.slot}, actor::helper);
+    } else if (j.version != h.version || j.epoch != h.epoch || (j.state != job_state::open && j.state != job_state::submitted)) {
+        m.next().helper = resting;
+        m.emit({action::helper_gives_up, h.slot}, actor::helper);
+    }
+}
+
+void commit(moves& m) {
+    const helper_registers& h = m.now().helper;
+    const job_word now = m.now().job[h.job];
+    const bool same = now == job_word{h.version, h.epoch, helped_from(m)};
+    const bool taken = same || (m.cfg.seeded.helper_ignores_version && now.state == helped_from(m));
+    state& t = m.next();
+    t.helper.at = 3;
+    if (taken) m.commit(t, h.job, now.version, now.epoch);
+    m.emit({taken ? action::helper_commits : action::helper_late, h.slot}, actor::helper);
+}
+
+void mark(moves& m) {
+    const helper_registers& h = m.now().helper;
+    const slot_word& w = m.now().link[m.cfg.helper_link].slot[h.slot];
+    state& t = m.next();
+    t.helper = resting;
+    if (m.now().job[h.job] == job_word{h.version, h.epoch, job_state::committed}) {
+        if (!m.cfg.with.helper_minimal) {
+            t.helper = h;
+            t.helper.at = 4;
+        }
+        if (w.generation == h.generation && w.state == slot_state::fill && w.job == h.job && w.version == h.version)
+            m.make_ready(t, m.cfg.helper_link, h.slot);
+    }
+    m.emit({action::helper_marks, h.slot}, actor::helper);
+}
+
+// Left out of the protocol: a helper that goes on to the inputs and the job word.
+void meddle(moves& m) {
+    const helper_registers& h = m.now().helper;
+    state& t = m.next();
+    if (h.at == 4) {
+        t.helper.at = 5;
+        for (int n = 0; n < m.cfg.numbers && !m.cfg.seeded.helper_half; ++n) {
+            lease_word& w = t.number[0][n];
+            if (w.state == lease_state::leased && w.job == h.job && w.version == h.version) moves::number_done(w);
+        }
+        return m.emit({action::helper_inputs, h.slot}, actor::helper);
+    }
+    t.helper = resting;
+    job_word& j = t.job[h.job];
+    if (j == job_word{h.version, h.epoch, job_state::committed})
+        j = {static_cast<u8>(h.version + 1), m.declared(h.epoch) ? static_cast<u8>(m.heir(h.epoch)) : h.epoch, job_state::idle};
+    m.emit({action::helper_idles, h.slot}, actor::helper);
+}
+
+}  // namespace
+
+void helper_rules(moves& m) {
+    if (m.cfg.helper_link < 0) return;
+    switch (m.now().helper.at) {
+        case 0:
+            return look(m);
+        case 1:
+            return ask_event(m);
+        case 2:
+            return commit(m);
+        case 3:
+            return mark(m);
+        default:
+            return meddle(m);
+    }
+}
+
+}  // namespace carousel::model

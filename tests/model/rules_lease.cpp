@@ -1,0 +1,261 @@
+// How a stage comes to a frame: a source by the words of its numbers, a reader by the group words of its inputs.
+
+#include <fmt/format.h>
+
+#include "moves.hpp"
+
+namespace carousel::model {
+namespace {
+
+u8 narrow(int v) { return static_cast<u8>(v); }
+
+int idle_job(const moves& m, int e) {
+    const int first = m.cfg.incarnations[e].seat * m.cfg.jobs_a_seat;
+    for (int j = first; j < first + m.cfg.jobs_a_seat; ++j) {
+        const job_word& w = m.now().job[j];
+        if (w.state == job_state::idle && (!m.cfg.with.idle_names_epoch || w.epoch == e)) return j;
+    }
+    return -1;
+}
+
+// A suspect shares its life with no other frame.
+bool kept_alone(const moves& m, int lane, const lease_word& w) {
+    for (size_t l = 0; l < m.cfg.lanes.size(); ++l) {
+        if (static_cast<int>(l) == lane || m.cfg.lanes[l] != m.cfg.lanes[lane] || m.now().lane[l].frame == none) continue;
+        if ((w.attempts & alone_bit) != 0 || (m.now().lane[l].flags & lane_alone) != 0) return true;
+    }
+    return false;
+}
+
+void take_attempts(moves& m, lane_registers& p, const lease_word& w) {
+    if (m.cfg.poison < 0) return;
+    if ((w.attempts & alone_bit) != 0) p.flags |= lane_alone;
+    if ((w.attempts & 7) < m.cfg.attempts_cap) return;
+    p.flags |= lane_void;
+    if (p.frame != m.cfg.poison) m.fail(failure::innocent, fmt::format("frame {} is given up for another one's deaths", p.frame));
+}
+
+lease_word leased_by(const lease_word& w, const lane_registers& p) {
+    return {w.generation, lease_state::leased, p.job, p.version, w.attempts};
+}
+
+// One process has one thread that leases: no second lane of it picks while one is between pick and lease.
+bool sibling_picks(const moves& m, int lane) {
+    for (size_t l = 0; l < m.cfg.lanes.size(); ++l)
+        if (static_cast<int>(l) != lane && m.cfg.lanes[l] == m.cfg.lanes[lane] && m.now().lane[l].at == step::opened) return true;
+    return false;
+}
+
+// T, END and the number's word are read here; the CAS comes later. A number is the one n in [T, T+N) that falls on its word, and
+// the word must wait at that very lap.
+void pick(moves& m, int lane, actor who) {
+    const int e = m.cfg.lanes[lane];
+    const stage_setup& s = m.cfg.stages[m.cfg.stage_of(e)];
+    if (sibling_picks(m, lane)) return;
+    if (m.now().end == spoiled && m.now().incarnation[e].acknowledged == 0) {
+        m.next().incarnation[e].acknowledged = 1;
+        m.emit({action::acknowledge, narrow(lane)}, who);
+    }
+    const int job = idle_job(m, e);
+    if (job < 0 || m.now().end == spoiled) return;
+    const int t0 = m.now().link[s.output].tail;
+    for (int n = t0; n < t0 + m.cfg.links[s.output].window && n < m.cfg.frames && n < m.now().end; ++n) {
+        const lease_word& w = m.now().number[s.source][n % m.cfg.numbers];
+        if (w.state != lease_state::wait || w.generation % m.cfg.lap_modulus != n / m.cfg.numbers % m.cfg.lap_modulus) continue;
+        if (kept_alone(m, lane, w)) return;
+        state& t = m.next();
+        t.job[job] = {m.now().job[job].version, narrow(e), job_state::open};
+        t.lane[lane].at = step::opened;
+        t.lane[lane].job = narrow(job);
+        t.lane[lane].version = m.now().job[job].version;
+        t.lane[lane].frame = narrow(n);
+        take_attempts(m, t.lane[lane], w);
+        m.emit({action::pick, narrow(lane), narrow(n)}, who);
+        if (m.cfg.lowest_first) return;
+    }
+}
+
+void lease_picked(moves& m, int lane, actor who) {
+    const stage_setup& s = m.cfg.stages[m.cfg.stage_of(m.cfg.lanes[lane])];
+    const int n = m.now().lane[lane].frame;
+    const lease_word& w = m.now().number[s.source][n % m.cfg.numbers];
+    state& t = m.next();
+    if (w.state == lease_state::wait && w.generation % m.cfg.lap_modulus == n / m.cfg.numbers % m.cfg.lap_modulus) {
+        t.number[s.source][n % m.cfg.numbers] = leased_by(w, t.lane[lane]);
+        t.lane[lane].at = step::leased;
+        return m.emit({action::lease, narrow(lane), narrow(n)}, who);
+    }
+    t.lane[lane].at = step::giving_up;
+    m.emit({action::lost_lease, narrow(lane), narrow(n)}, who);
+}
+
+// The window and the word in one step: T only grows and the CAS expects the exact word, so nothing can come between.
+void lease_at_once(moves& m, int lane, actor who) {
+    const stage_setup& s = m.cfg.stages[m.cfg.stage_of(m.cfg.lanes[lane])];
+    const int limit = m.cfg.with.window_and_tail ? m.now().link[s.output].tail + m.cfg.links[s.output].window : 255;
+    int lowest = 255;
+    for (int k = 0; k < m.cfg.numbers; ++k) lowest = std::min(lowest, m.now().number[s.source][k].generation * m.cfg.numbers + k);
+    for (int n = lowest; n < lowest + 2 * m.cfg.numbers && n < m.cfg.frames && n < limit; ++n) {
+        const int k = n % m.cfg.numbers;
+        const lease_word& w = m.now().number[s.source][k];
+        if (w.state != lease_state::wait || w.generation != n / m.cfg.numbers || kept_alone(m, lane, w)) continue;
+        state& t = m.next();
+        lane_registers& p = t.lane[lane];
+        t.number[s.source][k] = leased_by(w, p);
+        p.at = step::leased;
+        p.frame = narrow(n);
+        take_attempts(m, p, w);
+        if (m.cfg.seeded.source_counter) moves::number_done(t.number[s.source][k]);
+        m.emit({action::lease, narrow(lane), narrow(n)}, who);
+        if (m.cfg.lowest_first) return;
+    }
+}
+
+struct choice {
+    int frame = -1;
+    input_register input[max_inputs] = {{none, none}, {none, none}};
+};
+
+int ready_slot(const moves& m, int link, int frame) {
+    for (int x = 0; x < m.cfg.links[link].slots; ++x) {
+        const slot_word& w = m.now().link[link].slot[x];
+        if (w.state == slot_state::ready && w.sequence == frame) return x;
+    }
+    return -1;
+}
+
+bool is_mine(const moves& m, int e, const lease_word& w) {
+    if (w.job == none || w.job / m.cfg.jobs_a_seat != m.cfg.incarnations[e].seat) return false;
+    return m.now().job[w.job].epoch == e && m.now().job[w.job].version == w.version;
+}
+
+// In order: the lowest frame that waits; one that is not READY yet is waited for. The first input decides which.
+choice choose(const moves& m, int lane) {
+    const int e = m.cfg.lanes[lane];
+    const int stage = m.cfg.stage_of(e);
+    const stage_setup& s = m.cfg.stages[stage];
+    const int t0 = m.now().link[s.input[0]].tail;
+    const bool ordered_sink = s.output < 0 && m.cfg.with.sink_waits_for_predecessor;
+    for (int n = t0; n < t0 + m.cfg.links[s.input[0]].window; ++n) {
+        choice c;
+        for (int i = 0; i < m.cfg.inputs(stage); ++i) {
+            const int x = ready_slot(m, s.input[i], n);
+            if (x < 0 && (i > 0 || m.cfg.with.in_order_lease)) return {};
+            if (x < 0) break;
+            const link_state& l = m.now().link[s.input[i]];
+            const lease_word w = moves::seen_at(l.group[x][m.cfg.column(s.input[i], stage)], l.slot[x].generation);
+            if (i == 0 && w.state == lease_state::leased && ordered_sink && !is_mine(m, e, w)) return {};
+            if (w.state != lease_state::wait) {
+                if (i > 0) return {};
+                break;
+            }
+            if (kept_alone(m, lane, w)) return {};
+            c.input[i] = {narrow(x), l.slot[x].generation};
+            c.frame = i + 1 == m.cfg.inputs(stage) ? n : -1;
+        }
+        if (c.frame < 0) continue;
+        if (s.output >= 0 && m.cfg.with.window_and_tail && n >= m.now().link[s.output].tail + m.cfg.links[s.output].window)
+            return {};
+        return c;
+    }
+    return {};
+}
+
+void open_for_input(moves& m, int lane, actor who) {
+    const int e = m.cfg.lanes[lane];
+    if (sibling_picks(m, lane)) return;
+    const int job = idle_job(m, e);
+    if (job < 0) return;
+    const choice c = choose(m, lane);
+    if (c.frame < 0) return;
+    state& t = m.next();
+    t.job[job] = {m.now().job[job].version, narrow(e), job_state::open};
+    lane_registers& p = t.lane[lane];
+    p.at = step::opened;
+    p.job = narrow(job);
+    p.version = m.now().job[job].version;
+    p.frame = narrow(c.frame);
+    for (int i = 0; i < max_inputs; ++i) t.input[lane][i] = c.input[i];
+    m.emit({action::choose, narrow(lane), narrow(c.frame)}, who);
+}
+
+void lease_input(moves& m, int lane, int i, actor who) {
+    const int stage = m.cfg.stage_of(m.cfg.lanes[lane]);
+    const int link = m.cfg.stages[stage].input[i];
+    const input_register in = m.now().input[lane][i];
+    state& t = m.next();
+    lane_registers& p = t.lane[lane];
+    lease_word& c = t.link[link].group[in.slot][m.cfg.column(link, stage)];
+    // The CAS knows this word only: neither the slot's word nor the other input is looked at again.
+    const bool stale = static_cast<u8>(c.generation + 1) == in.generation;
+    if ((c.generation == in.generation && c.state == lease_state::wait) || stale) {
+        const lease_word w = moves::seen_at(c, in.generation);
+        take_attempts(m, p, w);
+        c = leased_by(w, p);
+        p.at = i + 1 == m.cfg.inputs(stage) ? step::leased : step::half_leased;
+        const slot_word& w2 = t.link[link].slot[in.slot];
+        if (!m.declared(m.cfg.lanes[lane]) && (w2.content != p.frame || w2.state != slot_state::ready))
+            m.fail(failure::torn, fmt::format("stage {} leases frame {} and finds {}", stage, p.frame, w2.content));
+        return m.emit({i == 0 ? action::lease : action::second_lease, narrow(lane), p.frame}, who);
+    }
+    p.at = i == 0 || m.cfg.seeded.join_keeps_first ? step::giving_up : step::giving_back;
+    m.emit({action::lost_lease, narrow(lane), p.frame}, who);
+}
+
+void give_back(moves& m, int lane, actor who) {
+    const int stage = m.cfg.stage_of(m.cfg.lanes[lane]);
+    const int link = m.cfg.stages[stage].input[0];
+    const input_register in = m.now().input[lane][0];
+    state& t = m.next();
+    lane_registers& p = t.lane[lane];
+    lease_word& c = t.link[link].group[in.slot][m.cfg.column(link, stage)];
+    if (c.generation == in.generation && c.state == lease_state::leased && c.job == p.job && c.version == p.version)
+        c = {c.generation, lease_state::wait, none, none, c.attempts};
+    p.at = step::giving_up;
+    m.emit({action::give_back, narrow(lane), p.frame}, who);
+}
+
+void give_up(moves& m, int lane, actor who) {
+    const int e = m.cfg.lanes[lane];
+    state& t = m.next();
+    lane_registers& p = t.lane[lane];
+    job_word& j = t.job[p.job];
+    if (j == job_word{p.version, narrow(e), job_state::open}) {
+        j = {narrow(p.version + 1), narrow(e), job_state::idle};
+        p = {step::idle, gpu_work::no, none, none, none, none, 0, 0};
+        for (input_register& r : t.input[lane]) r = {none, none};
+        return m.emit({action::give_up, narrow(lane)}, who);
+    }
+    if (!m.declared(e)) m.fail(failure::spurious, fmt::format("lane {} can't give its job word back", lane));
+    t.incarnation[e].alive = life::dead;
+    m.emit({action::find_revoked, narrow(lane)}, who);
+}
+
+}  // namespace
+
+void number_rules(moves& m, int lane) {
+    const actor who = m.declared(m.cfg.lanes[lane]) ? actor::zombie : actor::live;
+    if (m.now().lane[lane].at == step::idle) return pick(m, lane, who);
+    if (m.now().lane[lane].at == step::giving_up) return give_up(m, lane, who);
+    m.cfg.two_step_lease ? lease_picked(m, lane, who) : lease_at_once(m, lane, who);
+}
+
+void input_rules(moves& m, int lane) {
+    const actor who = m.declared(m.cfg.lanes[lane]) ? actor::zombie : actor::live;
+    switch (m.now().lane[lane].at) {
+        case step::idle:
+            return open_for_input(m, lane, who);
+        case step::opened:
+            return lease_input(m, lane, 0, who);
+        case step::half_leased:
+            return lease_input(m, lane, 1, who);
+        case step::giving_back:
+            return give_back(m, lane, who);
+        case step::giving_up:
+            return give_up(m, lane, who);
+        default:
+            return;
+    }
+}
+
+}  // namespace carousel::model

@@ -1,0 +1,281 @@
+// A stage's step: one lane per job in flight. Also the GPU, whose writes land at any time until the fence.
+
+#include <fmt/format.h>
+
+#include "moves.hpp"
+
+namespace carousel::model {
+namespace {
+
+struct lane_view {
+    int lane, e, stage;
+    const stage_setup& setup;
+    const lane_registers& regs;
+    actor who;
+};
+
+u8 narrow(int v) { return static_cast<u8>(v); }
+
+void gpu_rule(moves& m, const lane_view& v) {
+    if (v.regs.gpu != gpu_work::pending || m.fenced(v.e)) return;
+    state& t = m.next();
+    t.lane[v.lane].gpu = gpu_work::done;
+    if (v.setup.output >= 0 && v.regs.slot != none) {
+        t.link[v.setup.output].slot[v.regs.slot].content = v.regs.frame;
+        t.event_pending[v.e][v.regs.slot] = 0;  // a query can't tell "done" from "never recorded"
+    }
+    m.emit({action::gpu_writes, narrow(v.lane)}, actor::gpu);
+}
+
+// Takes an idle job word of its own epoch; which one does not matter.
+void open_rule(moves& m, const lane_view& v) {
+    if (v.setup.source < 0) return input_rules(m, v.lane);
+    if (m.cfg.two_step_lease) return number_rules(m, v.lane);
+    const int first = m.cfg.incarnations[v.e].seat * m.cfg.jobs_a_seat;
+    for (int j = first; j < first + m.cfg.jobs_a_seat; ++j) {
+        const job_word& w = m.now().job[j];
+        if (w.state != job_state::idle || (m.cfg.with.idle_names_epoch && w.epoch != v.e)) continue;
+        state& t = m.next();
+        t.job[j] = {w.version, narrow(v.e), job_state::open};
+        t.lane[v.lane].at = step::opened;
+        t.lane[v.lane].job = narrow(j);
+        t.lane[v.lane].version = w.version;
+        return m.emit({action::open, narrow(v.lane)}, v.who);
+    }
+}
+
+void fill_rule(moves& m, const lane_view& v) {
+    state& t = m.next();
+    t.lane[v.lane].at = step::filled;
+    if (v.setup.output < 0) return m.emit({action::fill, narrow(v.lane)}, v.who);
+    const link_state& l = m.now().link[v.setup.output];
+    for (int x = 0; x < m.cfg.links[v.setup.output].slots; ++x) {
+        if (l.slot[x].state != slot_state::free) continue;
+        slot_word& w = t.link[v.setup.output].slot[x];
+        w = {w.generation, slot_state::fill, v.regs.job, v.regs.version, w.sequence, spoiled};
+        t.lane[v.lane].slot = narrow(x);
+        t.lane[v.lane].generation = w.generation;
+        return m.emit({action::fill, narrow(v.lane), narrow(x)}, v.who);
+    }
+}
+
+bool kills(const moves& m, const lane_view& v) {
+    return m.cfg.poison >= 0 && v.regs.frame == m.cfg.poison && (v.regs.flags & lane_void) == 0;
+}
+
+void die_of_frame(moves& m, const lane_view& v) {
+    state& t = m.next();
+    t.incarnation[v.e].alive = life::dead;
+    t.incarnation[v.e].own_hand = 1;
+    m.emit({action::die_of_frame, narrow(v.lane)}, v.who);
+}
+
+// Header, kernels, status word, event record. A frame that kills does so here; a void one runs no kernel of the stage.
+void launch_rule(moves& m, const lane_view& v) {
+    if (kills(m, v)) return die_of_frame(m, v);
+    state& t = m.next();
+    t.lane[v.lane].at = step::launched;
+    t.lane[v.lane].gpu = m.cfg.quick_gpu ? gpu_work::done : gpu_work::pending;
+    if (v.setup.output >= 0) {
+        slot_word& w = t.link[v.setup.output].slot[v.regs.slot];
+        w.sequence = v.regs.frame;
+        if (m.cfg.quick_gpu) w.content = v.regs.frame;
+        t.event_pending[v.e][v.regs.slot] = m.cfg.quick_gpu ? 0 : 1;
+    }
+    m.emit({action::launch, narrow(v.lane)}, v.who);
+}
+
+void exit_revoked(moves& m, const lane_view& v, const char* what) {
+    if (!m.declared(v.e)) m.fail(failure::spurious, fmt::format("lane {} {} though nobody took its words from it", v.lane, what));
+    m.next().incarnation[v.e].alive = life::dead;
+    m.emit({action::find_revoked, narrow(v.lane)}, v.who);
+}
+
+void submit_rule(moves& m, const lane_view& v) {
+    const job_word& j = m.now().job[v.regs.job];
+    if (m.cfg.with.help_from_submitted && j != job_word{v.regs.version, narrow(v.e), job_state::open})
+        return exit_revoked(m, v, "fails to submit");
+    state& t = m.next();
+    t.lane[v.lane].at = step::submitted;
+    if (m.cfg.with.help_from_submitted) t.job[v.regs.job].state = job_state::submitted;
+    m.emit({action::submit, narrow(v.lane)}, v.who);
+}
+
+// A sink's frames in flight are committed in order of sequence.
+bool lower_frame_in_flight(const moves& m, const lane_view& v) {
+    for (size_t l = 0; l < m.cfg.lanes.size(); ++l) {
+        const lane_registers& o = m.now().lane[l];
+        if (m.cfg.lanes[l] == v.e && o.frame != none && o.frame < v.regs.frame && o.at < step::committed) return true;
+    }
+    return false;
+}
+
+// Fill to submit as one step. A revoked one fills nothing here; what a zombie leaves behind is the subject of other set-ups.
+void work_rule(moves& m, const lane_view& v) {
+    if (kills(m, v)) return die_of_frame(m, v);
+    if (m.now().job[v.regs.job] != job_word{v.regs.version, narrow(v.e), job_state::open})
+        return exit_revoked(m, v, "fails to submit");
+    state& t = m.next();
+    lane_registers& p = t.lane[v.lane];
+    if (v.setup.output >= 0) {
+        int x = 0;
+        while (x < m.cfg.links[v.setup.output].slots && m.now().link[v.setup.output].slot[x].state != slot_state::free) ++x;
+        if (x == m.cfg.links[v.setup.output].slots) return;
+        slot_word& w = t.link[v.setup.output].slot[x];
+        w = {w.generation, slot_state::fill, p.job, p.version, p.frame, p.frame};
+        p.slot = narrow(x);
+        p.generation = w.generation;
+    }
+    p.gpu = gpu_work::done;
+    p.at = step::submitted;
+    t.job[p.job].state = job_state::submitted;
+    m.emit({action::work, narrow(v.lane)}, v.who);
+}
+
+void commit_rule(moves& m, const lane_view& v) {
+    if (v.regs.gpu != gpu_work::done && !m.cfg.seeded.commit_before_done) return;
+    if (v.setup.output < 0 && m.cfg.with.sink_commits_in_order && lower_frame_in_flight(m, v)) return;
+    const job_word& j = m.now().job[v.regs.job];
+    const job_state from = m.cfg.with.help_from_submitted ? job_state::submitted : job_state::open;
+    if (j == job_word{v.regs.version, narrow(v.e), from}) {
+        state& t = m.next();
+        t.lane[v.lane].at = step::committed;
+        m.commit(t, v.regs.job, v.regs.version, v.e);
+        return m.emit({action::commit, narrow(v.lane)}, v.who);
+    }
+    const bool helped =
+        j == job_word{v.regs.version, narrow(v.e), job_state::committed} || (j.version > v.regs.version && !m.declared(v.e));
+    if (!m.cfg.with.read_again || !helped) return exit_revoked(m, v, "exits");
+    m.next().lane[v.lane].at = step::committed;
+    m.emit({action::find_helped, narrow(v.lane)}, v.who);
+}
+
+void show_rule(moves& m, const lane_view& v) {
+    state& t = m.next();
+    t.lane[v.lane].at = step::shown;
+    if (v.setup.output >= 0) {
+        const slot_word& w = m.now().link[v.setup.output].slot[v.regs.slot];
+        if (w.generation == v.regs.generation && w.state == slot_state::fill && w.job == v.regs.job &&
+            w.version == v.regs.version)
+            m.make_ready(t, v.setup.output, v.regs.slot);
+    }
+    m.emit({action::mark_ready, narrow(v.lane)}, v.who);
+}
+
+void return_rule(moves& m, const lane_view& v) {
+    state& t = m.next();
+    t.lane[v.lane].at = step::returned;
+    if (v.setup.source >= 0) {
+        lease_word& n = t.number[v.setup.source][v.regs.frame % m.cfg.numbers];
+        if (n.state == lease_state::leased && n.job == v.regs.job && n.version == v.regs.version) moves::number_done(n);
+        return m.emit({action::finish_number, narrow(v.lane)}, v.who);
+    }
+    const int input = v.regs.at == step::half_returned ? 1 : 0;
+    if (input == 0 && m.cfg.inputs(v.stage) == 2) t.lane[v.lane].at = step::half_returned;
+    const input_register& in = m.now().input[v.lane][input];
+    lease_word& c = t.link[v.setup.input[input]].group[in.slot][m.cfg.column(v.setup.input[input], v.stage)];
+    if (c.generation == in.generation && c.state == lease_state::leased && c.job == v.regs.job && c.version == v.regs.version)
+        moves::group_done(c);
+    m.emit({action::finish_input, narrow(v.lane), narrow(input)}, v.who);
+}
+
+void idle_rule(moves& m, const lane_view& v) {
+    state& t = m.next();
+    job_word& j = t.job[v.regs.job];
+    if (j == job_word{v.regs.version, narrow(v.e), job_state::committed})
+        j = {narrow(v.regs.version + 1), j.epoch, job_state::idle};
+    t.lane[v.lane] = {step::idle, gpu_work::no, none, none, none, none, 0, 0};
+    for (input_register& i : t.input[v.lane]) i = {none, none};
+    m.emit({action::go_idle, narrow(v.lane)}, v.who);
+}
+
+// Step 6 as one step, for a live owner that nobody has declared dead.
+void finish_rule(moves& m, const lane_view& v) {
+    state& t = m.next();
+    lane_registers& p = t.lane[v.lane];
+    if (v.setup.output >= 0) {
+        const slot_word& w = m.now().link[v.setup.output].slot[p.slot];
+        if (w.generation == p.generation && w.state == slot_state::fill && w.job == p.job && w.version == p.version)
+            m.make_ready(t, v.setup.output, p.slot);
+    }
+    if (v.setup.source >= 0) moves::number_done(t.number[v.setup.source][p.frame % m.cfg.numbers]);
+    for (int i = 0; i < m.cfg.inputs(v.stage); ++i)
+        moves::group_done(t.link[v.setup.input[i]].group[t.input[v.lane][i].slot][m.cfg.column(v.setup.input[i], v.stage)]);
+    t.job[p.job] = {narrow(p.version + 1), narrow(v.e), job_state::idle};
+    p = {step::idle, gpu_work::no, none, none, none, none, 0, 0};
+    for (input_register& i : t.input[v.lane]) i = {none, none};
+    m.emit({action::go_idle, narrow(v.lane)}, v.who);
+}
+
+}  // namespace
+
+void stage_rules(moves& m) {
+    for (size_t k = 0; k < m.cfg.lanes.size(); ++k) {
+        const int e = m.cfg.lanes[k];
+        const int stage = m.cfg.stage_of(e);
+        const int lane = static_cast<int>(k);
+        const lane_view v{lane, e, stage, m.cfg.stages[stage], m.now().lane[k], m.declared(e) ? actor::zombie : actor::live};
+        if (v.setup.instant) continue;
+        gpu_rule(m, v);
+        if (!m.running(e)) continue;
+        switch (v.regs.at) {
+            case step::idle:
+                open_rule(m, v);
+                break;
+            case step::opened:
+                v.setup.source >= 0 ? number_rules(m, lane) : input_rules(m, lane);
+                break;
+            case step::half_leased:
+            case step::giving_back:
+            case step::giving_up:
+                input_rules(m, lane);
+                break;
+            case step::leased:
+                m.cfg.quick_work ? work_rule(m, v) : fill_rule(m, v);
+                break;
+            case step::filled:
+                launch_rule(m, v);
+                break;
+            case step::launched:
+                submit_rule(m, v);
+                break;
+            case step::submitted:
+                commit_rule(m, v);
+                break;
+            case step::committed:
+                m.cfg.quick_finish && !m.declared(e) ? finish_rule(m, v) : show_rule(m, v);
+                break;
+            case step::shown:
+            case step::half_returned:
+                return_rule(m, v);
+                break;
+            case step::returned:
+                idle_rule(m, v);
+                break;
+        }
+    }
+}
+
+// Scenery: one whole frame in one step, in any order that the window allows, by a stage that never dies.
+void instant_rules(moves& m) {
+    for (const stage_setup& s : m.cfg.stages) {
+        if (!s.instant) continue;
+        const link_state& l = m.now().link[s.output];
+        int slot = 0;
+        while (slot < m.cfg.links[s.output].slots && l.slot[slot].state != slot_state::free) ++slot;
+        if (slot == m.cfg.links[s.output].slots) continue;
+        for (int n = l.tail; n < m.cfg.frames && n < l.tail + m.cfg.links[s.output].window; ++n) {
+            const lease_word& q = m.now().number[s.source][n % m.cfg.numbers];
+            if (q.state != lease_state::wait || q.generation != n / m.cfg.numbers) continue;
+            state& t = m.next();
+            moves::number_done(t.number[s.source][n % m.cfg.numbers]);
+            slot_word& w = t.link[s.output].slot[slot];
+            w = {w.generation, slot_state::fill, none, none, narrow(n), narrow(n)};
+            m.make_ready(t, s.output, slot);
+            m.emit({action::instant_frame, narrow(s.output), narrow(n)}, actor::live);
+            if (m.cfg.lowest_first) break;
+        }
+    }
+}
+
+}  // namespace carousel::model

@@ -1,0 +1,222 @@
+#include "search.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+namespace carousel::model {
+namespace {
+
+/// A vector that grows without copying what it holds.
+template <typename T>
+class chunked {
+public:
+    void push_back(T v) {
+        if (size_ % chunk == 0) chunks_.push_back(std::make_unique_for_overwrite<T[]>(chunk));
+        chunks_.back()[size_++ % chunk] = v;
+    }
+    T operator[](size_t i) const { return chunks_[i / chunk][i % chunk]; }
+    [[nodiscard]] size_t size() const { return size_; }
+
+private:
+    static constexpr size_t chunk = size_t{1} << 18U;
+    std::vector<std::unique_ptr<T[]>> chunks_;
+    size_t size_ = 0;
+};
+
+u64 mix(u64 h, u64 v) {
+    h ^= v;
+    h *= 0x9E3779B97F4A7C15ULL;
+    return h ^ (h >> 29U);
+}
+
+/// Packed states by number, and the number of a packed state.
+class state_set {
+public:
+    explicit state_set(size_t bytes) : bytes_(bytes), table_(size_t{1} << 16U, empty) {}
+    [[nodiscard]] const u8* at(u32 k) const { return &chunks_[k / chunk][size_t{k % chunk} * bytes_]; }
+    [[nodiscard]] u32 size() const { return size_; }
+    [[nodiscard]] u64 memory() const { return u64{chunks_.size()} * chunk * bytes_ + table_.size() * sizeof(u32); }
+
+    /// The state's number; `fresh` tells whether it is new.
+    u32 insert(const u8* packed, bool& fresh) {
+        size_t h = hash(packed) & (table_.size() - 1);
+        for (; table_[h] != empty; h = (h + 1) & (table_.size() - 1)) {
+            if (std::memcmp(at(table_[h]), packed, bytes_) != 0) continue;
+            fresh = false;
+            return table_[h];
+        }
+        fresh = true;
+        if (size_ % chunk == 0) chunks_.push_back(std::make_unique_for_overwrite<u8[]>(size_t{chunk} * bytes_));
+        std::memcpy(&chunks_.back()[size_t{size_ % chunk} * bytes_], packed, bytes_);
+        table_[h] = size_++;
+        if (size_t{size_} * 8 > table_.size() * 5) grow();
+        return size_ - 1;
+    }
+
+private:
+    static constexpr u32 empty = ~0U, chunk = 1U << 14U;
+
+    [[nodiscard]] u64 hash(const u8* p) const {
+        u64 h = 0x243F6A8885A308D3ULL, v = 0;
+        size_t k = 0;
+        for (; k + 8 <= bytes_; k += 8) {
+            std::memcpy(&v, p + k, 8);
+            h = mix(h, v);
+        }
+        v = 0;
+        std::memcpy(&v, p + k, bytes_ - k);
+        h = mix(h, v);
+        return h ^ (h >> 32U);
+    }
+    void grow() {
+        std::vector<u32> bigger(table_.size() * 2, empty);
+        for (u32 k = 0; k < size_; ++k) {
+            size_t h = hash(at(k)) & (bigger.size() - 1);
+            while (bigger[h] != empty) h = (h + 1) & (bigger.size() - 1);
+            bigger[h] = k;
+        }
+        table_.swap(bigger);
+    }
+
+    size_t bytes_;
+    std::vector<std::unique_ptr<u8[]>> chunks_;
+    std::vector<u32> table_;
+    u32 size_ = 0;
+};
+
+constexpr u32 target_bits = 28;  // an edge is {actor:4, target:28}
+
+class search final : successors {
+public:
+    explicit search(const setup& s) : setup_(s), layout_(s), set_(layout_.size()), packed_(layout_.size()), moves_(s, *this) {}
+
+    result run(u64 max_states) {
+        const auto started = std::chrono::steady_clock::now();
+        forward(std::min<u64>(max_states, 1U << target_bits));
+        if (result_.found == failure::holds) liveness();
+        result_.states = set_.size();
+        result_.steps = edges_.size();
+        result_.bytes = set_.memory() + edges_.size() * 2 * sizeof(u32) + u64{set_.size()} * 16;
+        result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+        return std::move(result_);
+    }
+
+private:
+    void forward(u64 max_states) {
+        bool fresh = false;
+        layout_.pack(initial_state(setup_), packed_.data());
+        set_.insert(packed_.data(), fresh);
+        parent_.push_back(0);
+        label_.push_back({action::start});
+        state now;
+        for (from_ = 0; from_ < set_.size() && result_.found == failure::holds; ++from_) {
+            first_edge_.push_back(static_cast<u32>(edges_.size()));
+            layout_.unpack(set_.at(from_), now);
+            moves_.expand(now);
+            if (set_.size() > max_states) result_.found = failure::too_big;
+        }
+        first_edge_.push_back(static_cast<u32>(edges_.size()));
+    }
+
+    void take(const state& s, label l, actor who, failure f, const std::string& why) override {
+        if (result_.found != failure::holds) return;
+        layout_.pack(s, packed_.data());
+        bool fresh = false;
+        const u32 k = set_.insert(packed_.data(), fresh);
+        if (fresh) {
+            parent_.push_back(from_);
+            label_.push_back(l);
+        }
+        if (f != failure::holds) {
+            result_.found = f;
+            result_.why = why;
+            result_.trace = trace(from_);
+            result_.trace.push_back(to_text(l));
+            return;
+        }
+        if (k != from_) edges_.push_back(static_cast<u32>(who) << target_bits | k);
+    }
+
+    [[nodiscard]] std::vector<std::string> trace(u32 k) const {
+        std::vector<std::string> out;
+        for (; k != 0; k = parent_[k]) out.push_back(to_text(label_[k]));
+        std::reverse(out.begin(), out.end());
+        return out;
+    }
+
+    using goal_test = bool (*)(const setup&, const state&);
+
+    // False when some state can't reach the goal by steps of `allowed`; the first such state is reported.
+    bool reaches(goal_test goal, actors allowed, failure otherwise) {
+        const u32 n = set_.size();
+        const auto step_ok = [&](u32 e) { return (allowed >> (e >> target_bits) & 1U) != 0; };
+        constexpr u32 target_mask = (1U << target_bits) - 1;
+        std::vector<u32> head(size_t{n} + 1, 0);
+        for (size_t e = 0; e < edges_.size(); ++e)
+            if (step_ok(edges_[e])) ++head[(edges_[e] & target_mask) + 1];
+        for (u32 k = 0; k < n; ++k) head[k + 1] += head[k];
+        std::vector<u32> into(head[n]);
+        for (u32 k = 0; k < n; ++k)
+            for (u32 e = first_edge_[k]; e < first_edge_[k + 1]; ++e)
+                if (step_ok(edges_[e])) into[head[edges_[e] & target_mask]++] = k;
+        // head[k] is now the end of k's predecessors, hence head[k-1] their begin.
+        std::vector<bool> good(n, false);
+        std::vector<u32> stack;
+        state s;
+        for (u32 k = 0; k < n; ++k) {
+            layout_.unpack(set_.at(k), s);
+            if (!goal(setup_, s)) continue;
+            good[k] = true;
+            stack.push_back(k);
+        }
+        while (!stack.empty()) {
+            const u32 k = stack.back();
+            stack.pop_back();
+            for (u32 e = k == 0 ? 0 : head[k - 1]; e < head[k]; ++e) {
+                if (good[into[e]]) continue;
+                good[into[e]] = true;
+                stack.push_back(into[e]);
+            }
+        }
+        const auto bad = std::find(good.begin(), good.end(), false);
+        if (bad == good.end()) return true;
+        const auto k = static_cast<u32>(bad - good.begin());
+        result_.found = otherwise;
+        result_.trace = trace(k);
+        layout_.unpack(set_.at(k), s);
+        result_.why = describe(setup_, s);
+        return false;
+    }
+
+    void liveness() {
+        constexpr actors working =
+            one(actor::live) | one(actor::supervisor) | one(actor::gpu) | one(actor::consumer) | one(actor::freer);
+        constexpr actors all = working | one(actor::kill) | one(actor::viewer);
+        if (!setup_.kills_never_complete && !reaches(clean, all, failure::stuck)) return;
+        if (setup_.any_latest() && !reaches(delivered, working | one(actor::kill), failure::viewer_blocks)) return;
+        if (setup_.check_no_fence) reaches(delivered, working, failure::waits_for_fence);
+    }
+
+    const setup& setup_;
+    layout layout_;
+    state_set set_;
+    std::vector<u8> packed_;
+    moves moves_;
+    chunked<u32> parent_;
+    chunked<label> label_;
+    chunked<u32> edges_;
+    chunked<u32> first_edge_;
+    u32 from_ = 0;
+    result result_;
+};
+
+}  // namespace
+
+result explore(const setup& s, u64 max_states) {
+    s.validate();
+    return std::make_unique<search>(s)->run(max_states);
+}
+
+}  // namespace carousel::model

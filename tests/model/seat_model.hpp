@@ -1,0 +1,27 @@
+#pragma once
+// The seat's own small model: who may sit. A supervisor looks, raises the epoch, spawns, and may die anywhere; a second one has
+// no memory and finds only the control block. The successor's first act is the CAS that claims the seat for its epoch.
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::model {
+
+struct seat_setup {
+    bool claim_first = true;  ///< a spawned process works only after its CAS on the seat
+    bool raise_epoch = true;  ///< the epoch is raised before a successor is spawned
+    int deaths = 2, supervisor_deaths = 2;
+};
+
+struct seat_result {
+    u64 states = 0;
+    bool two_workers = false;  ///< two processes work under one epoch
+    bool nobody = false;       ///< a state in which no process will ever sit again
+    std::vector<std::string> trace;
+};
+
+seat_result explore_seat(const seat_setup& s);
+
+}  // namespace carousel::model

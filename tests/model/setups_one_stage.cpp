@@ -1,0 +1,178 @@
+#include "builders.hpp"
+#include "catalogue.hpp"
+
+namespace carousel::model {
+namespace {
+
+setup with_viewer(int frames, int slots, int window) {
+    return change(one_stage(frames, slots, window, 1, 0b1), [](setup& s) { s.links[0].latest = 1; });
+}
+
+setup three_incarnations() {
+    return change(one_stage(2, 3, 2), [](setup& s) {
+        s.incarnations = {{0, 1}, {0, 2}, {0, -1}};
+        s.lanes = {0, 1, 2};
+    });
+}
+
+setup joining_viewers(int frames, int slots, int columns) {
+    return change(with_viewer(frames, slots, 1), [=](setup& s) {
+        s.links[0].latest = columns;
+        s.members_come_and_go = true;
+        s.revocable = true;
+        s.incarnations = {{0, -1}};
+        s.lanes = {0};
+        s.jobs_a_seat = 1;
+    });
+}
+
+}  // namespace
+
+std::vector<entry> holding_entries() {
+    return {
+        {"it holds with a helper and two blocking groups", with_helper(one_stage(2, 3, 2, 2, 0b10)), failure::holds,
+         effort::lengthy},
+        {"it holds with a helper, a blocking group and a latest group",
+         change(with_helper(one_stage(2, 3, 2, 1, 0b10)), [](setup& s) { s.links[0].latest = 1, s.freer_dies = true; }),
+         failure::holds, effort::lengthy},
+        {"it holds with a latest group while slots are used again",
+         change(one_stage(3, 3, 1), [](setup& s) { s.links[0].latest = 1, s.freer_dies = true; }), failure::holds,
+         effort::lengthy},
+        {"it holds with a helper over two laps of the source's numbers", with_helper(one_stage(3, 2, 2)), failure::holds,
+         effort::lengthy},
+        {"it holds when the supervisor dies anywhere in its scan",
+         change(one_stage(3, 2, 2), [](setup& s) { s.scan_registers = true; }), failure::holds},
+        {"it holds when the supervisor dies anywhere in its scan and a consumer helps",
+         change(with_helper(small()), [](setup& s) { s.scan_registers = true; }), failure::holds, effort::lengthy},
+        {"it holds over three incarnations", three_incarnations(), failure::holds, effort::lengthy},
+        {"it holds with two instances of which one dies", two_instances(3, 3, 2, 3), failure::holds, effort::lengthy},
+        {"it holds with two instances and a helper", with_helper(two_instances(2, 2, 2, 2)), failure::holds},
+        {"it holds with two jobs in flight", two_in_flight(2, 2, 2), failure::holds, effort::lengthy},
+        {"it holds when consumers die with a lease",
+         change(with_helper(one_stage(2, 2, 2, 2, 0)), [](setup& s) { s.consumers_die = true; }), failure::holds,
+         effort::lengthy},
+        {"it holds when committed jobs are finished only after the fence",
+         change(with_helper(small()), [](setup& s) { s.early_finish = false; }), failure::holds},
+        {"it holds when an optional group is closed and comes back",
+         change(one_stage(2, 2, 2, 2, 0b1), [](setup& s) { s.last_group_absent = true; }), failure::holds},
+        {"it holds without a death",
+         change(with_helper(one_stage(3, 3, 2, 2, 0)),
+                [](setup& s) {
+                    s.incarnations = {{0, -1}}, s.lanes = {0}, s.jobs_a_seat = 1;
+                }),
+         failure::holds},
+        {"it holds when latest members join and leave", joining_viewers(3, 2, 1), failure::holds},
+        {"it holds when two latest members join and leave", joining_viewers(3, 3, 2), failure::holds, effort::lengthy},
+        {"it holds when a source reads the tail and its number before the lease",
+         change(one_stage(3, 3, 2), [](setup& s) { s.two_step_lease = s.lowest_first = true; }), failure::holds},
+        {"it holds over three laps of numbers whose lap is kept in two bits",
+         change(one_stage(5, 3, 2),
+                [](setup& s) { s.two_step_lease = s.lowest_first = s.quick_work = s.quick_finish = true, s.lap_modulus = 4; }),
+         failure::holds, effort::lengthy},
+        {"it holds when a fault fires the event but the words were aborted first",
+         change(with_helper(small()), [](setup& s) { s.seeded.fault_fires_event = s.seeded.revoke_first = true; }),
+         failure::holds},
+    };
+}
+
+std::vector<entry> sizing_entries() {
+    const auto no_fence = [](setup s) {
+        s.check_no_fence = true;
+        return s;
+    };
+    const auto in_flight = [](int slots) {
+        return change(two_in_flight(2, slots, 2), [](setup& s) {
+            s.lowest_first = s.links[0].quick_free = s.quick_gpu = s.quick_finish = s.kills_never_complete = true;
+        });
+    };
+    return {
+        {"a link without spare buffers waits for the fence", no_fence(small()), failure::waits_for_fence},
+        {"one spare buffer is enough for one job in flight", no_fence(one_stage(2, 3, 2)), failure::holds},
+        {"one job word a seat waits for the fence", no_fence(change(one_stage(2, 3, 2), [](setup& s) { s.jobs_a_seat = 1; })),
+         failure::waits_for_fence},
+        {"without a spare a stopped viewer blocks", with_viewer(2, 1, 1), failure::viewer_blocks},
+        {"a viewer's lease takes the spare", no_fence(with_viewer(2, 2, 1)), failure::waits_for_fence},
+        {"a spare more for a viewer whose lease can't be revoked is enough", no_fence(with_viewer(2, 3, 1)), failure::holds},
+        {"a viewer whose lease can be revoked needs no spare",
+         no_fence(change(with_viewer(2, 2, 1), [](setup& s) { s.revocable = true; })), failure::holds},
+        {"a window as large as the ring waits for the fence",
+         no_fence(change(one_stage(3, 3, 3), [](setup& s) { s.numbers = 3; })), failure::waits_for_fence},
+        {"one spare is not enough for two jobs in flight", no_fence(in_flight(3)), failure::waits_for_fence, effort::lengthy},
+        {"two spares are enough for two jobs in flight", no_fence(in_flight(4)), failure::holds, effort::lengthy},
+    };
+}
+
+namespace {
+
+std::vector<entry> clause_entries() {
+    return {
+        {"a helper that commits from OPEN is found",
+         change(with_helper(small()), [](setup& s) { s.with.help_from_submitted = false; }), failure::torn},
+        {"an owner that does not read J again is found",
+         change(with_helper(small()), [](setup& s) { s.with.read_again = false; }), failure::spurious},
+        {"a helper that asks the current incarnation's event is found",
+         change(with_helper(one_stage(2, 3, 2)), [](setup& s) { s.with.event_by_epoch = false; }), failure::torn},
+        {"an idle word that anybody may open is found", change(small(), [](setup& s) { s.with.idle_names_epoch = false; }),
+         failure::late_commit},
+        {"calling an incarnation revoked while a word of it is COMMITTED is found",
+         change(small(), [](setup& s) { s.with.committed_blocks_revoked = false, s.early_finish = false; }),
+         failure::late_commit},
+        {"a free that leaves a latest group's WAIT open is found",
+         change(with_viewer(3, 2, 2), [](setup& s) { s.with.close_latest = false; }), failure::torn},
+        {"a free that passes columns without a member is found",
+         change(joining_viewers(3, 2, 1), [](setup& s) { s.with.close_empty_columns = false; }), failure::torn},
+        {"a free that waits for a latest reader is found",
+         change(with_viewer(2, 2, 2), [](setup& s) { s.seeded.latest_must_read = true; }), failure::stuck},
+        {"two instances without a window are found",
+         change(two_instances(3, 2, 2, 3), [](setup& s) { s.lowest_first = true, s.with.window_and_tail = false; }),
+         failure::stuck},
+        {"one instance without a window is found",
+         change(small(), [](setup& s) { s.frames = s.numbers = 3, s.lowest_first = true, s.with.window_and_tail = false; }),
+         failure::stuck},
+        {"a helper that does all of step 6 breaks nothing",
+         change(with_helper(small()), [](setup& s) { s.with.helper_minimal = false; }), failure::holds},
+        {"dropping a frame in place of passing it on is found", change(small(), [](setup& s) { s.seeded.drop_frame = true; }),
+         failure::stuck},
+        {"a source that counts outside its words is found", change(small(), [](setup& s) { s.seeded.source_counter = true; }),
+         failure::stuck},
+        {"laps that are kept in one bit are found",
+         change(one_stage(5, 3, 2), [](setup& s) { s.two_step_lease = s.lowest_first = true, s.lap_modulus = 2; }),
+         failure::repeated},
+    };
+}
+
+std::vector<entry> bug_entries() {
+    return {
+        {"a helper that recycles before the inputs are DONE is found",
+         change(with_helper(small()), [](setup& s) { s.with.helper_minimal = false, s.seeded.helper_half = true; }),
+         failure::stuck},
+        {"a helper that ignores the version is found",
+         change(with_helper(one_stage(3, 2, 2)), [](setup& s) { s.seeded.helper_ignores_version = true; }), failure::torn},
+        {"a free before the tail is found", change(small(), [](setup& s) { s.freer_dies = s.seeded.free_then_tail = true; }),
+         failure::stuck},
+        {"an adopter that forgets the unfenced dead is found",
+         change(one_stage(3, 2, 2), [](setup& s) { s.seeded.adopter_forgets = true; }), failure::torn},
+        {"a requeue before the abort is found",
+         change(one_stage(2, 3, 2), [](setup& s) { s.seeded.requeue_before_abort = true; }), failure::repeated},
+        {"a free before the fence is found", change(one_stage(3, 2, 2), [](setup& s) { s.seeded.free_before_fence = true; }),
+         failure::torn},
+        {"a recycled ABORTED word before the fence is found",
+         change(one_stage(2, 3, 2), [](setup& s) { s.seeded.recycle_before_fence = true; }), failure::stuck},
+        {"a fault that fires the event is found",
+         change(with_helper(small()), [](setup& s) { s.seeded.fault_fires_event = true; }), failure::torn},
+        {"a COMMITTED word that nobody finishes is found", change(small(), [](setup& s) { s.seeded.nobody_finishes = true; }),
+         failure::stuck},
+        {"a commit before the GPU is done is found", change(small(), [](setup& s) { s.seeded.commit_before_done = true; }),
+         failure::torn},
+    };
+}
+
+}  // namespace
+
+std::vector<entry> failing_entries() {
+    std::vector<entry> all = clause_entries();
+    for (entry& e : bug_entries()) all.push_back(std::move(e));
+    return all;
+}
+
+}  // namespace carousel::model

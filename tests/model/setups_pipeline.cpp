@@ -1,0 +1,173 @@
+#include "builders.hpp"
+#include "catalogue.hpp"
+
+namespace carousel::model {
+namespace {
+
+/// An instant source, then the stage under test with `incarnations` on `seats`, then a link with one quick consumer.
+setup reader(int frames, int slots, int window) {
+    setup s;
+    s.stages = {{.source = 0, .output = 0, .instant = true}, {.input = {0, -1}, .output = 1}};
+    s.links = {{.slots = window, .window = window, .consumers = 0, .quick_free = true},
+               {.slots = slots, .window = window, .consumers = 1, .quick = 1, .quick_free = true}};
+    s.seat_stage = {1};
+    s.incarnations = {{0, 1}, {0, -1}};
+    s.lanes = {0, 1};
+    s.frames = frames;
+    s.numbers = window;
+    s.quick_work = true;
+    return s;
+}
+
+setup reader_instances(int frames, int slots, int window) {
+    return change(reader(frames, slots, window), [](setup& s) {
+        s.seat_stage = {1, 1};
+        s.incarnations = {{0, 1}, {0, -1}, {1, -1}};
+        s.lanes = {0, 1, 2};
+        s.jobs_a_seat = 1;
+    });
+}
+
+/// An instant source, then a sink that is a stage.
+setup sink(int frames, int window) {
+    return change(reader(frames, window, window), [](setup& s) {
+        s.stages[1].output = -1;
+        s.links.pop_back();
+    });
+}
+
+setup sink_in_flight(int frames, int window) {
+    return change(sink(frames, window), [](setup& s) {
+        s.lanes = {0, 0, 1, 1};
+        s.jobs_a_seat = 2;
+    });
+}
+
+/// Two instant sources, joined by the stage under test.
+setup join(bool instances) {
+    setup s;
+    s.stages = {
+        {.source = 0, .output = 0, .instant = true}, {.source = 1, .output = 1, .instant = true}, {.input = {0, 1}, .output = 2}};
+    const link_setup in{.slots = 2, .window = 2, .consumers = 0, .quick_free = true};
+    s.links = {in, in, {.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true}};
+    s.quick_work = s.quick_finish = s.lowest_first = true;
+    s.seat_stage = {2};
+    s.incarnations = {{0, 1}, {0, -1}};
+    s.lanes = {0, 1};
+    if (instances) {
+        s.seat_stage = {2, 2};
+        s.incarnations = {{0, 1}, {0, -1}, {1, -1}};
+        s.lanes = {0, 1, 2};
+        s.jobs_a_seat = 1;
+    }
+    return s;
+}
+
+setup two_stages() {
+    setup s;
+    s.stages = {{.source = 0, .output = 0}, {.input = {0, -1}, .output = 1}};
+    s.links = {{.slots = 3, .window = 2, .consumers = 0, .quick_free = true},
+               {.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true}};
+    s.seat_stage = {0, 1};
+    s.incarnations = {{0, 1}, {0, -1}, {1, -1}};
+    s.lanes = {0, 1, 2};
+    s.lowest_first = s.quick_finish = true;
+    return s;
+}
+
+setup stopped_source(ending how) {
+    return change(two_instances(2, 3, 2, 2), [=](setup& s) {
+        s.quick_work = s.lowest_first = s.two_step_lease = s.links[0].quick_free = true;
+        s.end = how;
+    });
+}
+
+/// Two sources on links of their own, one END for both.
+setup two_sources() {
+    setup s;
+    s.stages = {{.source = 0, .output = 0}, {.source = 1, .output = 1}};
+    const link_setup l{.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true};
+    s.links = {l, l};
+    s.seat_stage = {0, 1};
+    s.incarnations = {{0, 1}, {0, -1}, {1, -1}};
+    s.lanes = {0, 1, 2};
+    s.jobs_a_seat = 1;
+    s.lowest_first = s.two_step_lease = true;
+    s.end = ending::two_phases;
+    return s;
+}
+
+/// Frame 0 kills whatever works on it.
+setup poisoned(bool in_flight) {
+    setup s = one_stage(2, 3, 2);
+    s.links[0].quick_free = true;
+    s.lowest_first = s.two_step_lease = true;
+    s.poison = 0;
+    s.outside_kills = 0;
+    if (!in_flight) return s;
+    s.incarnations = {{0, 1}, {0, 2}, {0, -1}};
+    s.lanes = {0, 0, 1, 1, 2, 2};
+    s.jobs_a_seat = 3;
+    s.quick_work = true;
+    return s;
+}
+
+std::vector<entry> reading_entries() {
+    return {
+        {"a reading stage delivers every frame though it dies", reader(2, 3, 2), failure::holds},
+        {"a reading stage with two instances delivers every frame", reader_instances(2, 2, 2), failure::holds},
+        {"a reading stage that is helped delivers every frame",
+         change(reader(2, 2, 2), [](setup& s) { s.helper_link = 1, s.quick_finish = s.lowest_first = true; }), failure::holds},
+        {"a source that dies and a stage behind it deliver every frame", two_stages(), failure::holds, effort::lengthy},
+        {"a stage with outputs may jump a frame which is not ready",
+         change(reader_instances(2, 2, 2), [](setup& s) { s.with.in_order_lease = false; }), failure::holds},
+        {"a join with two instances delivers every frame", join(true), failure::holds},
+        {"a join whose incarnation dies delivers every frame", join(false), failure::holds},
+        {"a join that keeps its first lease when it lost the second is found",
+         change(join(true), [](setup& s) { s.seeded.join_keeps_first = true; }), failure::stuck},
+        {"a sink commits in order though it dies", sink(3, 2), failure::holds},
+        {"a sink with two jobs in flight commits in order though it dies", sink_in_flight(2, 2), failure::holds},
+        {"a sink that jumps a frame which is not ready is found",
+         change(sink(2, 2), [](setup& s) { s.with.in_order_lease = false; }), failure::order},
+        {"a sink that jumps its predecessor's frame is found",
+         change(sink(3, 2), [](setup& s) { s.with.sink_waits_for_predecessor = false; }), failure::order},
+        {"a sink that commits as its jobs end is found",
+         change(sink_in_flight(2, 2), [](setup& s) { s.with.sink_commits_in_order = false; }), failure::order},
+    };
+}
+
+std::vector<entry> end_entries() {
+    return {
+        {"the end in two phases leaves no frame behind", stopped_source(ending::two_phases), failure::holds},
+        {"an END that is the lowest unleased number is found", stopped_source(ending::lowest_unleased), failure::stuck},
+        {"an END that does not wait for a doomed one which can still commit is found",
+         change(stopped_source(ending::two_phases), [](setup& s) { s.seeded.end_skips_unrevoked = true; }), failure::stuck},
+        {"one END serves two sources", two_sources(), failure::holds},
+        {"an END that looks at one source only is found",
+         change(two_sources(), [](setup& s) { s.seeded.end_of_one_source = true; }), failure::stuck},
+    };
+}
+
+std::vector<entry> void_entries() {
+    return {
+        {"a frame that kills goes on as a void frame", poisoned(false), failure::holds},
+        {"a frame that kills for ever, without a cap, is found", change(poisoned(false), [](setup& s) { s.attempts_cap = 7; }),
+         failure::stuck},
+        {"a frame that kills takes no innocent one with it", poisoned(true), failure::holds},
+        {"a death that counts against every frame in flight is found",
+         change(poisoned(true), [](setup& s) { s.with.blame_only_alone = false; }), failure::innocent},
+        {"job words that go back before their siblings' leases are found",
+         change(poisoned(true), [](setup& s) { s.with.recycle_last = false; }), failure::innocent},
+    };
+}
+
+}  // namespace
+
+std::vector<entry> pipeline_entries() {
+    std::vector<entry> all = reading_entries();
+    for (auto part : {end_entries(), void_entries()})
+        for (entry& e : part) all.push_back(std::move(e));
+    return all;
+}
+
+}  // namespace carousel::model

@@ -1,0 +1,127 @@
+#pragma once
+// The words of the slot protocol and the registers of the processes that work on them, as one plain struct of bytes: one value
+// is one state of the model. Numbers are small (a frame, a generation, a version is one byte and never wraps).
+
+#include <type_traits>
+
+#include "core/types.hpp"
+
+namespace carousel::model {
+
+inline constexpr u8 none = 255;     ///< "no such index"; END: not known
+inline constexpr u8 spoiled = 254;  ///< a payload that is being overwritten; END: stopping
+
+inline constexpr int max_jobs = 8, max_sources = 2, max_numbers = 4, max_links = 3, max_slots = 5, max_groups = 4;
+inline constexpr int max_consumers = 2, max_latest = 2, max_lanes = 6, max_inputs = 2, max_incarnations = 6, max_stages = 4;
+
+enum class job_state : u8 { idle, open, submitted, committed, aborted };
+enum class slot_state : u8 { free, fill, ready, quarantined };
+enum class lease_state : u8 { wait, leased, done, skipped };
+enum class life : u8 { unborn, running, dead };
+enum class gpu_work : u8 { no, pending, done };
+
+/// J: decides whether a stage's work on a frame happened.
+struct job_word {
+    u8 version, epoch;  ///< epoch: index of the incarnation
+    job_state state;
+    bool operator==(const job_word&) const = default;
+};
+
+/// C (generation: the slot's) and Q (generation: the lap of the number).
+struct lease_word {
+    u8 generation;
+    lease_state state;
+    u8 job, version;
+    u8 attempts;  ///< bits 0..2: deaths that count; bit 3: lease alone
+    bool operator==(const lease_word&) const = default;
+};
+inline constexpr u8 alone_bit = 8;
+
+/// S, with the header beside it and what its memory holds.
+struct slot_word {
+    u8 generation;
+    slot_state state;
+    u8 job, version;
+    u8 sequence;  ///< header
+    u8 content;   ///< payload: the frame whose kernels have written it
+    bool operator==(const slot_word&) const = default;
+};
+
+/// Where a lane (one job in flight of one incarnation) is in a stage's step: named by what it has just done.
+enum class step : u8 {
+    idle,
+    opened,
+    half_leased,
+    leased,
+    filled,
+    launched,
+    submitted,
+    committed,
+    shown,
+    half_returned,
+    returned,
+    giving_back,
+    giving_up
+};
+
+struct lane_registers {
+    step at;
+    gpu_work gpu;
+    u8 job, version, frame, slot, generation;
+    u8 flags;
+};
+inline constexpr u8 lane_void = 1, lane_alone = 2;
+
+struct input_register {
+    u8 slot, generation;
+};
+
+struct incarnation_state {
+    life alive;
+    u8 declared;      ///< DOOMED: its successor has started; it may go on as a zombie
+    u8 fenced;        ///< nothing of it runs or writes any more
+    u8 own_hand;      ///< died by a frame that kills
+    u8 acknowledged;  ///< has seen STOPPING with no lease begun
+};
+
+struct helper_registers {
+    u8 at, slot, job, version, epoch, generation;
+};
+struct viewer_registers {
+    u8 at, slot, generation, frame, last, member;
+};
+struct freer_registers {
+    u8 at, slot, generation, column, word_generation;
+    lease_state word_state;
+};
+struct scan_registers {
+    u8 position, job, version;
+};
+
+struct link_state {
+    slot_word slot[max_slots];
+    lease_word group[max_slots][max_groups];
+    u8 tail;
+    u8 consumed[max_consumers];  ///< next frame of each plain consumer
+    viewer_registers viewer[max_latest];
+    freer_registers freer;
+};
+
+struct state {
+    job_word job[max_jobs];
+    lease_word number[max_sources][max_numbers];
+    link_state link[max_links];
+    lane_registers lane[max_lanes];
+    input_register input[max_lanes][max_inputs];
+    incarnation_state incarnation[max_incarnations];
+    u8 event_pending[max_incarnations][max_slots];  ///< 1: recorded and not fired; 0 reads complete, as a never recorded one does
+    helper_registers helper;
+    scan_registers scan;
+    u8 end;
+    u8 forgot;                 ///< a second supervisor that knows no unfenced dead (seeded bug)
+    u8 committed[max_stages];  ///< ghost: frames that each stage has committed, one bit each
+    u8 revoked;                ///< ghost: incarnations whose words were all taken from them
+};
+static_assert(std::is_trivially_copyable_v<state> && std::has_unique_object_representations_v<state>);
+
+}  // namespace carousel::model

@@ -1,0 +1,93 @@
+// The slot protocol, explored exhaustively in small pipelines.
+//
+// Modelled: the words J, S, C, Q, T, END and every CAS on them as a step of its own, so that a process may stop for ever, be
+// killed, or go on as a zombie between any two; the GPU, whose writes land at any time until the fence; per-slot events which
+// read complete when they were never recorded for this frame; commits by an observing consumer; a supervisor that dies between
+// any two of its CASes; plain blocking groups, groups of reading stages (instances, several jobs in flight, joins, sinks in
+// order), latest members that join, leave, stop for ever and lose their lease; sources whose numbers are leased words, over
+// several laps; the end in two phases; frames that kill, and void frames; who may sit on a seat (seat_model.hpp).
+//
+// Safety, in every state: nothing is read while it is not whole or overwritten while it is leased (TORN), no frame is committed
+// or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one believes that it was revoked (SPURIOUS), sinks
+// commit in order (ORDER), no innocent frame is given up (INNOCENT). Liveness, from every state, by live processes and the
+// supervisor alone: all is delivered and nothing leaks (STUCK), also with every viewer stopped for ever (VIEWER-BLOCKS) and,
+// where buffers are counted, although no kill ever completes (WAITS-FOR-FENCE).
+//
+// Left out: weak memory (every step is seen by all at once; ring/words.hpp argues the orders); the wrap of generations, versions
+// and epochs (a byte each here, never full; laps can be compared modulo a power of two); time (a deadline is a fault that may
+// come at any moment); doorbells (whoever can make a step makes it some day); the status word in GPU memory (it detects, it never
+// decides).
+//
+// Each clause that a test leaves out and each seeded bug is a switch in setup.hpp. carousel-model-check runs any set-up by name.
+
+#include "seat_model.hpp"
+#include "test_support.hpp"
+
+using namespace carousel::model;
+
+TEST_CASE("the protocol as written holds in every small set-up of one stage") {
+    check_entries(holding_entries(), effort::everyday, true);
+}
+
+TEST_CASE("a clause left out or a seeded bug is found, and as the failure that it causes") {
+    check_entries(failing_entries(), effort::everyday, false);
+}
+
+TEST_CASE("a helper may do all of step 6, it only need not") { check_entries(failing_entries(), effort::everyday, true); }
+
+TEST_CASE("buffers and job words beyond these sizes are not needed") { check_entries(sizing_entries(), effort::everyday, true); }
+
+TEST_CASE("fewer buffers or job words make a live stage wait for a dead one") {
+    check_entries(sizing_entries(), effort::everyday, false);
+}
+
+TEST_CASE("reading stages, joins, sinks, the end and void frames hold") {
+    check_entries(pipeline_entries(), effort::everyday, true);
+}
+
+TEST_CASE("bugs of reading stages, joins, sinks, the end and void frames are found") {
+    check_entries(pipeline_entries(), effort::everyday, false);
+}
+
+TEST_CASE("the model reaches as many states as a second implementation of the same rules") {
+    const std::pair<const char*, carousel::u64> known[] = {
+        {"a link without spare buffers waits for the fence", 71224},
+        {"one spare buffer is enough for one job in flight", 132820},
+        {"one job word a seat waits for the fence", 4273},
+        {"without a spare a stopped viewer blocks", 46926},
+        {"a viewer's lease takes the spare", 262919},
+        {"it holds when committed jobs are finished only after the fence", 510820},
+    };
+    for (const auto& [name, states] : known) {
+        INFO(name);
+        const entry* e = find_entry(name);
+        REQUIRE(e != nullptr);
+        CHECK(explore(e->what).states == states);
+    }
+}
+
+TEST_CASE("a search that would grow too large says so") {
+    const result r = explore(holding_entries().front().what, 1000);
+    CHECK(r.found == failure::too_big);
+    CHECK(r.states < 1100);
+}
+
+TEST_CASE("a pipeline that does not fit the model is refused") {
+    setup s = holding_entries().front().what;
+    s.links[0].slots = max_slots + 1;
+    CHECK_THROWS_AS(explore(s), std::invalid_argument);
+}
+
+TEST_CASE("a seat has never two workers under one epoch and is never left empty") {
+    const seat_result r = explore_seat({});
+    INFO(r.states << " states");
+    CHECK_FALSE(r.two_workers);
+    CHECK_FALSE(r.nobody);
+    CHECK(r.states == 646);
+}
+
+TEST_CASE("a seat whose successors neither claim it nor bear a new epoch gets two workers") {
+    const seat_result r = explore_seat({.claim_first = false, .raise_epoch = false});
+    CHECK(r.two_workers);
+    CHECK(r.trace == std::vector<std::string>{"look", "spawn(0)", "supervisor-dies", "look", "spawn(1)"});
+}

@@ -1,0 +1,17 @@
+// The larger set-ups: the same properties with more frames, groups, incarnations and jobs in flight. Up to 4 GiB, minutes.
+
+#include "test_support.hpp"
+
+using namespace carousel::model;
+
+TEST_CASE("the protocol as written holds in the large set-ups of one stage") {
+    check_entries(holding_entries(), effort::lengthy, true);
+}
+
+TEST_CASE("sizes hold with two jobs in flight") { check_entries(sizing_entries(), effort::lengthy, true); }
+
+TEST_CASE("sizes that are too small with two jobs in flight are found") {
+    check_entries(sizing_entries(), effort::lengthy, false);
+}
+
+TEST_CASE("the large pipelines hold") { check_entries(pipeline_entries(), effort::lengthy, true); }

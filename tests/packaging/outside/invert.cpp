@@ -1,0 +1,36 @@
+// A stage outside the Carousel tree, against the installed headers: turns a picture into its negative, on the CPU.
+
+#include <stages/formats.hpp>
+#include <stages/stage.hpp>
+
+#include "device/cpu/pool.hpp"
+
+namespace {
+using namespace carousel;
+
+class invert : public stages::stage {
+public:
+    stages::description configure(const stages::configuration& with) override {
+        size_ = stages::require_image(with);
+        alpha_ = with.settings->flag("alpha", false);
+        return {.output = stages::image_format(size_.width, size_.height), .makes = {}, .uses = {}};
+    }
+
+    void process(stages::frame& f) override {
+        if (f.queue().kind() != device::device_kind::cpu) throw config_error("invert runs on the CPU: give it device = \"cpu\"");
+        const u8* from = f.input(0).plane<u8>(0);
+        u8* to = f.output().plane<u8>(0);
+        f.queue().submit([from, to, pixels = u64{size_.width} * size_.height, alpha = alpha_](device::cpu::pool& pool) {
+            pool.parallel_for(pixels, 4096, [&](u64 begin, u64 end, unsigned) {
+                for (u64 k = begin * 4; k < end * 4; ++k) to[k] = (k % 4 == 3 && !alpha) ? from[k] : u8(255 - from[k]);
+            });
+        });
+    }
+
+private:
+    stages::image_size size_;
+    bool alpha_ = false;
+};
+}  // namespace
+
+int main(int argc, char** argv) { return stages::stage_main<invert>(argc, argv); }

@@ -1,0 +1,190 @@
+"""The set-up of ./pipelines/launch and ./tests/run, with stand-ins for apt, cmake and ninja. Usage: test_setup.py ROOT
+
+The scripts run in a copy of their own, on a PATH that holds the system's commands except those that are replaced or taken away.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = sys.argv[1]
+REPLACED = {"apt-get", "dpkg-query", "cmake", "ninja", "ctest", "nvcc", "nvidia-smi", "sudo", "id"}
+
+FAKES = {
+    # Everything is installed but what $MISSING names.
+    "dpkg-query": """for p in "$@"; do case " $MISSING " in *" $p "*) ;; *) echo "ii  $p" ;; esac; done; exit 0""",
+    "apt-get": """echo "apt-get $*" >>"$CALLS"; case $* in *install*) exit "${APT_EXIT:-0}" ;; esac""",
+    "cmake": """echo "cmake $*" >>"$CALLS"; mkdir -p build/$2; touch build/$2/build.ninja build/$2/CMakeCache.txt
+        echo "-- CUDA: no nvcc found; building the CPU backend alone"; exit "${CMAKE_EXIT:-0}" """,
+    "ninja": """if [ "$1" = -n ]; then if [ -e built ]; then echo "ninja: no work to do."; else echo "[1/1] x"; fi; exit 0; fi
+        echo "ninja $*" >>"$CALLS"; touch built
+        printf '#!/bin/sh\\nfor a; do printf "<%%s>" "$a"; done; echo\\n' >carousel; chmod +x carousel; exit "${NINJA_EXIT:-0}" """,
+    "ctest": """echo "ctest $*" >>"$CALLS"; exit "${CTEST_EXIT:-0}" """,
+    "sudo": """echo "sudo" >>"$CALLS"; exec "$@" """,
+    "id": """if [ "$1" = -u ]; then echo "${FAKE_UID:-0}"; else echo somebody; fi""",
+}
+
+
+class Setup(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.system = tempfile.TemporaryDirectory(prefix="carousel-system-")
+        for folder in ("/usr/bin", "/bin"):
+            for name in os.listdir(folder):
+                if name not in REPLACED and not os.path.lexists(os.path.join(cls.system.name, name)):
+                    os.symlink(os.path.join(folder, name), os.path.join(cls.system.name, name))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.system.cleanup()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="carousel-setup-")
+        self.root = os.path.join(self.folder.name, "tree")
+        for part in ("pipelines/launch", "pipelines/setup", "tests/run", "CMakePresets.json"):
+            source, target = os.path.join(ROOT, part), os.path.join(self.root, part)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            (shutil.copytree if os.path.isdir(source) else shutil.copy)(source, target)
+        self.calls = os.path.join(self.folder.name, "calls")
+        self.bin = os.path.join(self.folder.name, "bin")
+        os.mkdir(self.bin)
+        for name, body in FAKES.items():
+            self.put(name, body)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def put(self, name, body):
+        path = os.path.join(self.bin, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\n" + body + "\n")
+        os.chmod(path, 0o755)
+
+    def take_away(self, *names):
+        for name in names:
+            os.remove(os.path.join(self.bin, name))
+
+    def start(self, script, *arguments, **variables):
+        """Returns (exit code, what was printed, the calls of the stand-ins)."""
+        open(self.calls, "w", encoding="utf-8").close()
+        environment = {"PATH": f"{self.bin}:{self.system.name}", "CALLS": self.calls, "HOME": self.folder.name, "MISSING": "", **variables}
+        done = subprocess.run([os.path.join(self.root, script), *arguments], env=environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
+        with open(self.calls, encoding="utf-8") as f:
+            return done.returncode, done.stdout, f.read()
+
+    def test_no_install_names_every_missing_package_and_ends_with_2(self):
+        for script in ("pipelines/launch", "tests/run"):
+            code, text, calls = self.start(script, "--no-install", MISSING="libspng-dev libxxhash-dev")
+            self.assertEqual((code, calls), (2, ""), text)
+            self.assertIn("libspng-dev libxxhash-dev", text)
+            self.assertNotIn("libfmt-dev", text)
+
+    def test_without_apt_every_missing_package_is_named_and_the_code_is_2(self):
+        self.take_away("apt-get")
+        code, text, calls = self.start("pipelines/launch", MISSING="cmake libfmt-dev")
+        self.assertEqual((code, calls), (2, ""), text)
+        self.assertIn("cmake libfmt-dev", text)
+        self.assertEqual(self.start("pipelines/launch")[0], 0)   # nothing is missing: apt is not needed
+
+    def test_without_dpkg_files_decide(self):
+        self.take_away("apt-get", "dpkg-query", "cmake", "ninja")
+        code, text, _ = self.start("pipelines/launch")
+        self.assertEqual(code, 2, text)
+        missing = text.splitlines()[0].split(": ")[1].split()
+        self.assertIn("cmake", missing)
+        self.assertIn("ninja-build", missing)
+        self.assertNotIn("g++", missing)   # its command is there: this very test was built with it
+
+    def test_missing_packages_are_installed_as_root_or_by_sudo(self):
+        code, text, calls = self.start("pipelines/launch", MISSING="libspng-dev")
+        self.assertEqual(code, 0, text)
+        self.assertRegex(calls, r"apt-get .*install -y --no-install-recommends libspng-dev\n")
+        self.assertNotIn("sudo", calls)
+        self.assertIn("sudo\n", self.start("pipelines/launch", MISSING="libspng-dev", FAKE_UID="1000")[2])
+        self.take_away("sudo")
+        code, text, _ = self.start("pipelines/launch", MISSING="libspng-dev", FAKE_UID="1000")
+        self.assertEqual(code, 2)
+        self.assertIn("no sudo", text)
+
+    def test_a_failed_installation_ends_with_2_after_an_update_was_tried(self):
+        code, text, calls = self.start("pipelines/launch", MISSING="libspng-dev", APT_EXIT="100")
+        self.assertEqual(code, 2, text)
+        self.assertIn("update", calls)
+        self.assertIn("libspng-dev", text)
+
+    def test_package_names_of_each_distribution(self):
+        cases = {"VERSION_CODENAME=bookworm\nPRETTY_NAME='Debian 12'": "libboost1.81-dev yes",
+                 "VERSION_CODENAME=noble\nUBUNTU_CODENAME=noble": "libboost1.83-dev yes",
+                 "VERSION_CODENAME=wilma\nUBUNTU_CODENAME=noble": "libboost1.83-dev yes",
+                 "ID=other": "libboost-dev no"}
+        for release, expected in cases.items():
+            path = os.path.join(self.folder.name, "os-release")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(release + "\n")
+            script = f'. {self.root}/pipelines/setup/packages.sh; carousel_distribution {path}; echo $boost_package $distribution_known'
+            self.assertEqual(subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.strip(), expected)
+
+    def test_a_second_start_neither_configures_nor_builds_and_is_quick(self):
+        code, text, calls = self.start("pipelines/launch")
+        self.assertEqual(code, 0, text)
+        self.assertIn("cmake --preset release -DCAROUSEL_TESTS=OFF\nninja -j", calls)
+        self.assertIn("CUDA: no nvcc found", text)
+        began = time.monotonic()
+        code, text, calls = self.start("pipelines/launch")
+        self.assertLess(time.monotonic() - began, 1.0)
+        self.assertEqual((code, calls), (0, ""), text)
+
+    def test_launch_keeps_the_configuration_of_the_tests(self):
+        self.assertIn("-DCAROUSEL_TESTS=ON", self.start("tests/run")[2])
+        self.assertNotIn("cmake", self.start("pipelines/launch")[2])
+        self.assertNotIn("cmake", self.start("tests/run")[2])
+
+    def test_a_new_nvcc_is_seen(self):
+        self.start("pipelines/launch")
+        self.put("nvcc", "exit 0")
+        self.assertIn("cmake --preset release", self.start("pipelines/launch")[2])
+
+    def test_launch_passes_options_on_and_knows_when_there_is_no_display(self):
+        demo = f"<{self.root}/pipelines/demo.toml>"
+        cases = [((), {}, f"<run>{demo}<--frames><300>"),
+                 (("--device", "cpu"), {}, f"<run>{demo}<--device><cpu><--frames><300>"),
+                 (("a b.toml", "--frames", "7"), {}, "<run><a b.toml><--frames><7>"),
+                 (("--out", "", "x.toml"), {}, "<run><--out><><x.toml><--frames><300>"),
+                 (("--set", "a=b.toml", "--no-install"), {}, f"<run>{demo}<--set><a=b.toml><--frames><300>"),
+                 (("nonsense",), {}, "<run><nonsense><--frames><300>")]
+        for arguments, variables, expected in cases:
+            code, text, _ = self.start("pipelines/launch", *arguments, **variables)
+            self.assertEqual((code, text.splitlines()[-1]), (0, expected), text)
+            self.assertIn("No display", text)
+        self.assertIn("no viewer", self.start("pipelines/launch", DISPLAY=":0")[1])
+
+    def test_failures_end_the_scripts_with_their_code(self):
+        code, text, _ = self.start("pipelines/launch", CMAKE_EXIT="1")
+        self.assertEqual(code, 2, text)
+        self.assertEqual(self.start("pipelines/launch", NINJA_EXIT="1")[0], 1)
+        code, text, _ = self.start("tests/run", CTEST_EXIT="8")
+        self.assertEqual(code, 1)
+        self.assertIn("tests/run: FAILED", text.splitlines()[-1])
+        self.assertEqual(self.start("tests/run", "--frobnicate")[0], 2)
+        self.assertEqual(self.start("pipelines/launch", CAROUSEL_JOBS="many")[0], 2)
+
+    def test_which_tests_run(self):
+        code, text, calls = self.start("tests/run")
+        self.assertEqual(code, 0, text)
+        self.assertIn("GPU tests: skipped, no NVIDIA GPU found", text)
+        self.assertIn("-LE ^long$|^gpu$", calls)
+        calls = self.start("tests/run", "--all")[2]
+        self.assertEqual([line.split()[2] for line in calls.splitlines() if line.startswith("cmake")], ["asan", "tsan"])
+        self.assertIn("-LE ^gpu$", calls.splitlines()[-1])
+        self.put("nvidia-smi", "echo 'GPU 0: some GPU (UUID: GPU-1)'")
+        self.assertIn("-LE ^long$", self.start("tests/run")[2].splitlines()[-1])
+        self.assertIn("-L ^gpu$", self.start("tests/run", "--gpu-only")[2])
+        self.assertIn("-R ring", self.start("tests/run", "-R", "ring")[2])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(argv=sys.argv[:1]))

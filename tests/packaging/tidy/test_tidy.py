@@ -1,0 +1,54 @@
+"""Each rule of tidy.py finds an offence that is put into a small tree, and a clean tree has none."""
+import os
+import sys
+import tempfile
+import unittest
+
+import tidy
+
+CLEAN = {
+    "shared/core/types.hpp": "#pragma once\n",
+    "shared/ring/ring.cpp": '#include "core/types.hpp"\n#include "ring.hpp"\n',
+    "shared/CMakeLists.txt": "add_library(x ${folder}/ring.cpp)\n",
+}
+
+
+class Tidy(unittest.TestCase):
+    def offences(self, extra):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in {**CLEAN, **extra}.items():
+                os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+            return tidy.check_tree(root)[1]
+
+    def test_a_clean_tree_has_no_offence(self):
+        self.assertEqual(self.offences({}), [])
+
+    def test_each_rule_finds_its_offence(self):
+        pragma = "#pragma once\n"
+        listed = {"shared/CMakeLists.txt": "add_library(x ring/ring.cpp ../kernels/k.cu ../stages/a.cpp)\n"}
+        cases = {
+            "includes go down": {"shared/core/a.hpp": pragma + '#include "ring/ring.hpp"\n'},
+            "supervisor includes": {"pipelines/supervisor/a.hpp": pragma + '#include "device/cpu/pool.hpp"\n'},
+            "viewer includes": {"viewer/a.hpp": pragma + '#include "stages/stage.hpp"\n'},
+            "kernels includes": {"kernels/a.hpp": pragma + '#include "ring/ring.hpp"\n'},
+            "no Boost mutex": {"shared/shm/a.hpp": pragma + "#include <boost/interprocess/sync/interprocess_mutex.hpp>\n"},
+            "outside a folder cuda": {"shared/device/a.hpp": pragma + "#include <cuda_runtime.h>\n"},
+            "under a folder cuda": {"kernels/k.cu": "int k;\n", **listed},
+            "at most": {"stages/a.cpp": "int a;\n" * 401, **listed},
+            "a tab": {"stages/a.hpp": pragma + "\tint a;\n"},
+            "a path of one machine": {"stages/a.hpp": pragma + "// /home" + "/someone\n"},
+            "which no reader": {"README.md": "see shared/" + "design/x.md\n"},
+            "finish it": {"stages/a.hpp": pragma + "// TO" + "DO later\n"},
+            "without #pragma once": {"stages/a.hpp": "int a;\n"},
+            "never globbed": {"CMakeLists.txt": "file(GLOB_RECURSE s *.cpp)\n"},
+            "names it": {"stages/ring.cpp": "int a;\n"},
+        }
+        for what, extra in cases.items():
+            found = self.offences(extra)
+            self.assertEqual(len([o for o in found if what in o]), 1, f"{what}: {found}")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

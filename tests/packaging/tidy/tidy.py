@@ -1,0 +1,146 @@
+"""The house rules that a program can check. Usage: tidy.py ROOT; prints one line an offence, exit code 1 if there is any."""
+import os
+import re
+import subprocess
+import sys
+
+SOURCE = (".cpp", ".hpp", ".cu", ".cuh")
+TEXT = SOURCE + (".py", ".sh", ".cmake", ".toml", ".json", ".md", ".in", ".txt", "launch", "run")
+MAX_LINES = 400
+
+# Which layers a layer may include, besides itself. Includes go down only.
+LAYERS = {
+    "core": [],
+    "shm": ["core"],
+    "device": ["core", "shm"],
+    "ring": ["core", "shm", "device"],
+    "telemetry": ["core", "shm", "device", "ring"],
+    "kernels": ["core", "shm", "device"],   # of shm the plain scene settings
+    "stages": ["core", "shm", "device", "ring", "telemetry", "kernels"],
+    "supervisor": ["core", "shm", "ring", "telemetry"],   # links no CUDA, ever
+    "viewer": ["core", "shm", "device", "ring", "telemetry"],
+}
+# What the keeper of all memory needs of the device layer: what a handle is, and how the CPU's memory is made. No CUDA in either.
+EXCEPTIONS = {("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}
+
+
+def tracked_files(root):
+    """Files under version control; without git (a source archive) all but what is built or run."""
+    try:
+        out = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z"], capture_output=True, check=True)
+        names = [n for n in out.stdout.decode().split("\0") if n]
+        if names:
+            return [n for n in names if os.path.isfile(os.path.join(root, n))]
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    names = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [f for f in folders if f not in ("build", "runs", "__pycache__") and not f.startswith(".")]
+        names += [os.path.relpath(os.path.join(folder, f), root) for f in files]
+    return names
+
+
+def layer_of(name):
+    parts = name.split("/")
+    if parts[0] == "shared" and len(parts) > 2:
+        return parts[1]
+    if parts[:2] == ["pipelines", "supervisor"]:
+        return "supervisor"
+    return parts[0] if parts[0] in ("kernels", "stages", "viewer") else None
+
+
+def layer_of_include(path):
+    """The layer that an #include "path" goes to; None for a header beside the file."""
+    head = path.removeprefix("shared/").removeprefix("pipelines/").split("/")[0]
+    return head if head in LAYERS and "/" in path else None
+
+
+def check_includes(name, text):
+    layer = layer_of(name)
+    if layer is None:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        m = re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)
+        if not m:
+            continue
+        target = layer_of_include(m[2])
+        if target and target != layer and target not in LAYERS.get(layer, []) and (layer, m[2]) not in EXCEPTIONS:
+            yield number, f"{layer} includes {m[2]}: includes go down only ({layer} may use {', '.join(LAYERS[layer]) or 'nothing'})"
+        if name.startswith("shared/") and re.match(r"boost/interprocess/(sync/|managed_)", m[2]):
+            yield number, f"{m[2]}: no Boost mutex, condition or managed segment in shared memory (a killed holder wedges everybody)"
+        if re.match(r"(cuda|cuda_runtime|cuda_runtime_api)\.h$", m[2]) and "/cuda/" not in name:
+            yield number, f"{m[2]} outside a folder cuda/"
+
+
+def check_text(name, text):
+    lines = text.splitlines()
+    if name.endswith(SOURCE + (".py", ".sh")) and len(lines) > MAX_LINES:
+        yield len(lines), f"{len(lines)} lines, at most {MAX_LINES}"
+    # The patterns are put together here so that this file does not offend by itself.
+    machine = re.compile("/(" + "|".join(("work", "home", "root")) + r")/[A-Za-z.]")
+    design = "shared/" + "design"
+    undone = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")) + r")\b")
+    for number, line in enumerate(lines, 1):
+        if "\t" in line and not name.endswith((".md", ".tsv")):
+            yield number, "a tab"
+        if machine.search(line):
+            yield number, f"a path of one machine: {machine.search(line)[0]}..."
+        if design in line:
+            yield number, f"a reference to {design}, which no reader of this repository has"
+        if undone.search(line):
+            yield number, f"{undone.search(line)[0]}: finish it or leave it out"
+        if name.endswith(SOURCE) and re.match(r"\s*using namespace std\b", line):
+            yield number, "using namespace std"
+    if name.endswith(".hpp") and "#pragma once" not in text and not text.startswith("// No include guard by purpose"):
+        yield 1, "a header without #pragma once (or with the reason: \"// No include guard by purpose: ...\")"
+    if name.endswith((".cu", ".cuh")) and "/cuda/" not in "/" + name:
+        yield 1, "CUDA sources live under a folder cuda/"
+
+
+def check_cmake(name, text):
+    if name.endswith("CMakeLists.txt") or name.endswith(".cmake"):
+        for number, line in enumerate(text.splitlines(), 1):
+            # Tests look for every pipeline file by design; sources are listed, so that a build never depends on stray files.
+            if re.search(r"file\s*\(\s*GLOB", line) and "*.toml" not in line:
+                yield number, "sources are listed, never globbed"
+
+
+def unlisted_sources(files, texts):
+    """Sources that no CMakeLists.txt names, as a path from its own folder or behind a variable: they are never built."""
+    listed, behind_variable = set(), []
+    for name, text in texts.items():
+        if not name.endswith(("CMakeLists.txt", ".cmake")):
+            continue
+        folder = os.path.dirname(name)
+        for before, word in re.findall(r"(\}?)([\w./-]+\.(?:cpp|cu))\b", text):
+            if before:   # ${folder}/main.cpp
+                behind_variable.append((folder, word))
+            listed.add(os.path.normpath(os.path.join(folder, word.lstrip("/"))))
+            listed.add(os.path.normpath(word.lstrip("/")))
+    for name in files:
+        if name.endswith((".cpp", ".cu")) and name not in listed:
+            if not any(name.startswith(f + "/") and name.endswith(w) for f, w in behind_variable):
+                yield name
+
+
+def check_tree(root):
+    files = tracked_files(root)
+    texts = {}
+    for name in files:
+        if name.endswith(TEXT) and name != "LICENSE":
+            with open(os.path.join(root, name), encoding="utf-8") as f:
+                texts[name] = f.read()
+    offences = []
+    for name, text in sorted(texts.items()):
+        for check in (check_text, check_cmake) + ((check_includes,) if name.endswith(SOURCE) else ()):
+            offences += [f"{name}:{number}: {what}" for number, what in check(name, text)]
+    offences += [f"{name}:1: no CMakeLists.txt names it" for name in unlisted_sources(files, texts)]
+    return len(texts), offences
+
+
+if __name__ == "__main__":
+    count, found = check_tree(sys.argv[1])
+    for offence in found:
+        print(offence)
+    print(f"{count} files, {len(found)} offences")
+    sys.exit(1 if found or count == 0 else 0)

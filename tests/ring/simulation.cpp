@@ -1,0 +1,295 @@
+#include "simulation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/errors.hpp"
+
+namespace carousel::test {
+namespace {
+using namespace carousel::ring;
+
+/// What a device would have: per link and slot the content, and per (incarnation, slot) whether its event has fired.
+struct world {
+    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
+    std::map<std::pair<u32, u32>, u64> content;               // (link, slot) -> sequence written; ~0 while being written
+    std::map<std::pair<u32, u32>, bool> pending;              // (entry, slot) -> recorded and not complete
+    std::map<u32, std::vector<u64>> delivered;                // sink stage -> sequences in order of commit
+    simulation_result result;
+    std::mt19937_64 random;
+    u64 below(u64 n) { return random() % n; }
+};
+
+/// Events as CUDA's: one that was never recorded reads as complete; handles carry (entry, slot).
+class fake_import final : public device::imported_event {
+public:
+    fake_import(world& w, u32 entry, u32 slot) : world_(&w), entry_(entry), slot_(slot) {}
+    bool done(u64) noexcept override {
+        const auto at = world_->pending.find({entry_, slot_});
+        return at == world_->pending.end() || !at->second;
+    }
+
+private:
+    world* world_;
+    u32 entry_, slot_;
+};
+
+class fake_context final : public device::context {
+public:
+    explicit fake_context(world& w) : world_(&w) {}
+    device::device_kind kind() const noexcept override { return device::device_kind::cuda; }
+    std::string description() const override { return "simulated"; }
+    std::unique_ptr<device::queue> make_queue() override { return nullptr; }
+    std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
+    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h, const std::atomic<u64>*) override {
+        u32 names[2];
+        std::memcpy(names, h.data(), sizeof names);
+        return std::make_unique<fake_import>(*world_, names[0], names[1]);
+    }
+    std::unique_ptr<device::mapping> map(const device::memory_handle&) override { return nullptr; }
+    std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
+    std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
+
+private:
+    world* world_;
+};
+
+enum class phase { filled, submitted, written, committed, done };
+struct work {
+    job j;
+    phase at = phase::filled;
+};
+
+/// One incarnation: alive, or a zombie that may still take steps, until it is fenced.
+struct process {
+    incarnation_id who;
+    std::unique_ptr<worker> w;
+    std::unique_ptr<fake_context> context;
+    std::unique_ptr<helper> help;
+    std::vector<work> jobs;
+    bool zombie = false, exited = false, revoked = false;
+};
+
+class scheduler {
+public:
+    explicit scheduler(const simulation_options& o) : options_(o) {
+        world_.random.seed(o.seed);
+        plan p;
+        p.pipeline = "simulated";
+        p.stages = {{"source", {}, true, o.in_flight, 1}, {"middle", {0}, true, o.in_flight, o.instances}, {"left", {1}, false, 2, 1},
+                    {"right", {1}, false, 1, 1}};
+        for (stage_plan& s : p.stages) s.slot_bytes = 256;
+        p.end = o.stop_early ? end_unknown : o.frames;
+        p.latest_lease_ns = ~u64{0} >> 1U;  // revoked by the scheduler's hand, not by the clock
+        initialise(*world_.c, p);
+        for (u32 seat = 0; seat < world_.c->seats; ++seat) start(seat);
+        viewer_ = std::make_unique<latest_reader>(*world_.c, 1, shm::max_incarnations);
+    }
+
+    simulation_result run() {
+        u32 kills = options_.kills;
+        const u64 limit = 4000 * (options_.frames + 10);
+        for (u64 step = 0; step < limit; ++step) {
+            world_.result.steps = step;
+            if (finished()) break;
+            if (options_.stop_early && step == limit / 400) begin_stop(*world_.c);
+            if (options_.stop_early) (void)try_finish_stop(*world_.c);
+            const u64 dice = world_.below(1000);
+            if (dice < 8 && kills > 0) --kills, kill_one();
+            else if (dice < 60) supervise();
+            else if (dice < 120) view();
+            else advance(*processes_[world_.below(processes_.size())]);
+        }
+        for (int k = 0; k < 3; ++k) supervise();
+        judge();
+        return world_.result;
+    }
+
+private:
+    void start(u32 seat) {
+        const incarnation_id who = appoint(*world_.c, seat);
+        CAROUSEL_ASSERT(who);
+        (void)revoke(*world_.c, seat, who.epoch - 1);
+        CAROUSEL_ASSERT(claim(*world_.c, who) == claim_result::ok);
+        for (u32 k = 0; k < shm::max_slots; ++k) {
+            const u32 names[2] = {who.entry, k};
+            std::memcpy(world_.c->event_handle[who.entry][k], names, sizeof names);
+        }
+        world_.c->entry[who.entry].events_published.store(1);
+        CAROUSEL_ASSERT(go_live(*world_.c, who));
+        auto p = std::make_unique<process>();
+        p->who = who;
+        p->w = std::make_unique<worker>(*world_.c, who.seat, who.entry, who.epoch);
+        p->context = std::make_unique<fake_context>(world_);
+        p->help = std::make_unique<helper>(*world_.c, *p->context);
+        processes_.push_back(std::move(p));
+    }
+
+    void kill_one() {
+        process& p = *processes_[world_.below(processes_.size())];
+        if (p.zombie || p.exited) return;
+        const job_census n = census(*world_.c, p.who.seat, p.who.epoch);
+        for (u32 k = 0; k < 5; ++k) world_.result.kills_at[k] += n.by_state[k];
+        p.zombie = true;
+        doom(*world_.c, p.who.entry);
+        start(p.who.seat);
+        p.revoked = revoke(*world_.c, p.who.seat, p.who.epoch);
+        (void)requeue(*world_.c, p.who.seat, p.who.epoch, blame::none, n.in_flight);
+    }
+
+    // A pass over the dead; now and then a fence arrives.
+    void supervise() {
+        for (std::size_t k = 0; k < processes_.size();) {
+            process& p = *processes_[k];
+            if (!p.zombie) {
+                ++k;
+                continue;
+            }
+            p.revoked = revoke(*world_.c, p.who.seat, p.who.epoch) || p.revoked;
+            (void)requeue(*world_.c, p.who.seat, p.who.epoch, blame::none, 0);
+            if (!p.revoked || world_.below(4) != 0) {
+                ++k;
+                continue;
+            }
+            mark_fenced(*world_.c, p.who.entry);  // from here on it takes no step and writes no byte
+            fenced_.push_back(p.who);
+            processes_.erase(processes_.begin() + static_cast<long>(k));
+        }
+        for (const incarnation_id& who : fenced_) {
+            (void)requeue(*world_.c, who.seat, who.epoch, blame::none, 0);
+            (void)reclaim(*world_.c, who.seat, who.epoch);
+        }
+        std::erase_if(fenced_, [&](const incarnation_id& who) { return reclaim(*world_.c, who.seat, who.epoch); });
+    }
+
+    void view() {
+        if (viewed_) {
+            const u64 seen = world_.content[{1, viewed_.index}];
+            const u64 expected = viewed_.sequence;
+            if (world_.below(3) == 0) {  // somebody revokes a stale lease
+                shm::word& at = world_.c->link[1].group[viewed_.index][viewer_->group()];
+                const u64 raw = load(at);
+                if (lease_word::of(raw).state == lease_state::leased)
+                    cas(at, raw, lease_word{lease_word::of(raw).generation, 0, 0, 0, lease_state::skipped}.pack());
+            } else if (world_.below(2) == 0) {
+                if (viewer_->release()) {
+                    ++world_.result.seen_by_latest;
+                    if (seen != expected) ++world_.result.torn;
+                }
+                viewed_ = {};
+            }
+            return;
+        }
+        viewed_ = viewer_->acquire();
+        if (viewed_ && world_.content[{1, viewed_.index}] != viewed_.sequence) ++world_.result.torn;
+    }
+
+    void advance(process& p) {
+        if (p.exited) return;
+        const u64 choice = world_.below(6);
+        if (choice == 0 && !p.zombie)
+            for (u32 k = 0; k < p.w->stage().inputs; ++k) world_.result.helped += p.help->help(p.w->input(k));
+        if (choice == 1 && p.w->output()) p.w->output()->sweep();
+        if (choice <= 3 && begin_one(p)) return;
+        if (!p.jobs.empty()) step(p, p.jobs[p.w->output() ? world_.below(p.jobs.size()) : 0]);
+        std::erase_if(p.jobs, [](const work& w) { return w.at == phase::done; });
+    }
+
+    bool begin_one(process& p) {
+        if (p.jobs.size() >= p.w->stage().in_flight) return false;
+        // fill() may sleep for a slot: only go in where one is free, as no other thread could free it meanwhile
+        if (p.w->output() && !p.w->output()->has_free_slot()) return false;
+        work n;
+        const outcome o = p.w->begin(n.j, static_cast<u32>(p.jobs.size()));
+        if (o == outcome::revoked) {
+            if (!p.zombie) ++world_.result.late;
+            p.exited = true;
+        }
+        if (o == outcome::closed && p.jobs.empty()) p.exited = true;
+        if (o != outcome::ok) return false;
+        check_inputs(p, n.j);
+        if (p.w->output()) world_.content[{p.w->output()->index(), n.j.output.index}] = ~u64{0};
+        p.jobs.push_back(n);
+        return true;
+    }
+
+    void check_inputs(process& p, const job& j) {
+        if (p.zombie) return;  // what a revoked process reads is thrown away
+        for (u32 k = 0; k < j.inputs; ++k)
+            if (world_.content[{p.w->input(k).index(), j.input[k].index}] != j.sequence) ++world_.result.torn;
+    }
+
+    void step(process& p, work& x) {
+        switch (x.at) {
+            case phase::filled:
+                if (p.w->output()) world_.pending[{p.who.entry, x.j.output.index}] = true;  // recorded, before SUBMITTED
+                if (p.w->submit(x.j)) x.at = phase::submitted;
+                else leave(p);
+                break;
+            case phase::submitted:  // the device is done: late writes of a zombie land here too, until its fence
+                if (p.w->output()) {
+                    world_.content[{p.w->output()->index(), x.j.output.index}] = x.j.sequence;
+                    world_.pending[{p.who.entry, x.j.output.index}] = false;
+                }
+                x.at = phase::written;
+                break;
+            case phase::written:
+                check_inputs(p, x.j);
+                if (p.w->commit(x.j)) {
+                    if (p.revoked) ++world_.result.late;
+                    if (!p.w->output()) deliver(p, x.j.sequence);
+                    x.at = phase::committed;
+                } else {
+                    leave(p);
+                }
+                break;
+            case phase::committed:
+                if (!p.w->complete(x.j) && !p.zombie) ++world_.result.late;
+                x.at = phase::done;
+                break;
+            case phase::done: break;
+        }
+    }
+
+    void leave(process& p) {
+        if (!p.zombie) ++world_.result.late;  // a live process believes that it was revoked
+        p.exited = true;
+    }
+
+    void deliver(process& p, u64 sequence) {
+        std::vector<u64>& got = world_.delivered[p.w->stage_index()];
+        if (std::find(got.begin(), got.end(), sequence) != got.end()) ++world_.result.repeated;
+        else if (!got.empty() && sequence < got.back()) ++world_.result.disorder;
+        got.push_back(sequence);
+        ++world_.result.delivered;
+    }
+
+    bool finished() {
+        if (!all_delivered(*world_.c) || !fenced_.empty()) return false;
+        return std::all_of(processes_.begin(), processes_.end(), [](const auto& p) { return p->exited && !p->zombie; });
+    }
+
+    void judge() {
+        const u64 end = load(world_.c->end);
+        world_.result.stuck = !all_delivered(*world_.c);
+        if (world_.result.stuck) return;
+        for (u32 stage : {2U, 3U}) {
+            const std::vector<u64>& got = world_.delivered[stage];
+            for (u64 n = 0; n < end; ++n)
+                if (std::find(got.begin(), got.end(), n) == got.end()) ++world_.result.lost;
+        }
+    }
+
+    simulation_options options_;
+    world world_;
+    std::vector<std::unique_ptr<process>> processes_;
+    std::vector<incarnation_id> fenced_;
+    std::unique_ptr<latest_reader> viewer_;
+    slot_ref viewed_;
+};
+
+}  // namespace
+
+simulation_result simulate(const simulation_options& options) { return scheduler(options).run(); }
+
+}  // namespace carousel::test

@@ -1,0 +1,42 @@
+#pragma once
+// A run of the real ring code without processes: every participant is an object, every step of a stage is one call, and a seeded
+// scheduler decides who goes next, who is killed, who wakes up as a zombie and when a late device write lands. What the protocol
+// promises is checked at every delivery. So the code that runs in production is what is tested, in hours of crashes a second.
+//
+// Pipeline: source -> middle (1 or 2 instances) -> two sinks, plus a latest reader that dawdles.
+
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ring/helper.hpp"
+#include "ring/latest.hpp"
+#include "ring/recovery.hpp"
+#include "ring/topology.hpp"
+#include "ring/worker.hpp"
+
+namespace carousel::test {
+
+struct simulation_options {
+    u64 seed = 1;
+    u64 frames = 40;
+    u32 instances = 1;
+    u32 in_flight = 2;
+    u32 kills = 12;
+    bool stop_early = false;  ///< END is unknown and a stop is asked for in mid-run
+};
+
+struct simulation_result {
+    u64 lost = 0, repeated = 0, torn = 0, late = 0, disorder = 0;
+    bool stuck = false;
+    u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
+    u32 kills_at[5] = {};
+    [[nodiscard]] bool sound() const { return lost + repeated + torn + late + disorder == 0 && !stuck; }
+};
+
+[[nodiscard]] simulation_result simulate(const simulation_options& options);
+
+}  // namespace carousel::test

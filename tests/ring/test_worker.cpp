@@ -1,0 +1,240 @@
+// The rules of choosing a frame, one at a time: windows, order, attempts, void frames, joins.
+
+#include <memory>
+
+#include "ring/recovery.hpp"
+#include "ring/topology.hpp"
+#include "ring/worker.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::ring;
+
+namespace {
+struct seated {
+    incarnation_id who;
+    std::unique_ptr<worker> w;
+};
+
+struct bench {
+    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
+
+    explicit bench(plan p) {
+        for (stage_plan& s : p.stages) s.slot_bytes = 256;
+        initialise(*c, p);
+    }
+    seated sit(u32 seat) {
+        seated s;
+        s.who = appoint(*c, seat);
+        REQUIRE(s.who);
+        (void)revoke(*c, seat, s.who.epoch - 1);
+        REQUIRE(claim(*c, s.who) == claim_result::ok);
+        REQUIRE(go_live(*c, s.who));
+        s.w = std::make_unique<worker>(*c, s.who.seat, s.who.entry, s.who.epoch);
+        return s;
+    }
+    seated die(const seated& dead, blame why, u32 in_flight) {
+        doom(*c, dead.who.entry);
+        seated heir = sit(dead.who.seat);
+        REQUIRE(revoke(*c, dead.who.seat, dead.who.epoch));
+        (void)requeue(*c, dead.who.seat, dead.who.epoch, why, in_flight);
+        mark_fenced(*c, dead.who.entry);
+        (void)requeue(*c, dead.who.seat, dead.who.epoch, why, 0);
+        REQUIRE(reclaim(*c, dead.who.seat, dead.who.epoch));
+        return heir;
+    }
+};
+
+u64 pass(worker& w, u32 in_flight = 0) {
+    job j;
+    REQUIRE(w.begin(j, in_flight) == outcome::ok);
+    REQUIRE(w.submit(j));
+    REQUIRE(w.commit(j));
+    REQUIRE(w.complete(j));
+    return j.sequence;
+}
+
+plan chain() {
+    plan p;
+    p.stages = {{"source", {}, true}, {"sink", {0}, false}};
+    return p;
+}
+}  // namespace
+
+TEST_CASE("a source stops at the window until the sink has read, then goes on by as much") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    const u32 window = b.c->link[0].window;
+    for (u32 n = 0; n < window; ++n) CHECK(pass(*source.w) == n);
+    job j;
+    CHECK(source.w->begin(j, 0) == outcome::full);
+    CHECK(pass(*sink.w) == 0);
+    CHECK(pass(*source.w) == window);
+    CHECK(source.w->begin(j, 0) == outcome::full);
+}
+
+TEST_CASE("a consumer waits for the next frame and never passes it over") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    job first, second;
+    REQUIRE(source.w->begin(first, 0) == outcome::ok);
+    REQUIRE(source.w->begin(second, 1) == outcome::ok);
+    REQUIRE(source.w->submit(first));
+    REQUIRE(source.w->submit(second));
+    REQUIRE(source.w->commit(second));  // frame 1 is there before frame 0
+    REQUIRE(source.w->complete(second));
+    job j;
+    CHECK(sink.w->begin(j, 0) == outcome::empty);
+    REQUIRE(source.w->commit(first));
+    REQUIRE(source.w->complete(first));
+    CHECK(pass(*sink.w) == 0);
+    CHECK(pass(*sink.w) == 1);
+}
+
+TEST_CASE("the run closes for everybody at its end") {
+    plan p = chain();
+    p.end = 3;
+    bench b(p);
+    const seated source = b.sit(0), sink = b.sit(1);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+    job j;
+    CHECK(source.w->begin(j, 0) == outcome::full);  // its frames may still have to be made again
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*sink.w) == n);
+    CHECK(source.w->begin(j, 0) == outcome::closed);
+    CHECK(sink.w->begin(j, 0) == outcome::closed);
+    CHECK(all_delivered(*b.c));
+}
+
+TEST_CASE("a run that was to have many frames can be ended early, with every frame that was begun") {
+    plan p = chain();
+    p.end = 1'000'000;
+    bench b(p);
+    const seated source = b.sit(0), sink = b.sit(1);
+    for (u64 n = 0; n < 4; ++n) CHECK(pass(*source.w) == n);
+    begin_stop(*b.c);
+    CHECK_FALSE(try_finish_stop(*b.c));  // the source has not acknowledged
+    job j;
+    CHECK(source.w->begin(j, 0) == outcome::stopping);
+    REQUIRE(try_finish_stop(*b.c));
+    CHECK(b.c->end.load() == 4);
+    begin_stop(*b.c);
+    CHECK(b.c->end.load() == 4);
+    for (u64 n = 0; n < 4; ++n) CHECK(pass(*sink.w) == n);
+    CHECK(all_delivered(*b.c));
+}
+
+TEST_CASE("the end waits for the revocation of a source that is doomed") {
+    bench b(chain());
+    const seated old = b.sit(0);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*old.w) == n);
+    begin_stop(*b.c);
+    doom(*b.c, old.who.entry);
+    const incarnation_id heir = appoint(*b.c, 0);  // the epoch is raised, the predecessor's words are not taken yet
+    REQUIRE(heir);
+    CHECK_FALSE(try_finish_stop(*b.c));
+    REQUIRE(revoke(*b.c, 0, old.who.epoch));
+    CHECK(try_finish_stop(*b.c));
+    CHECK(b.c->end.load() == 3);
+}
+
+TEST_CASE("a frame that kills its stage alone travels on as a void frame after max_attempts") {
+    plan p = chain();
+    p.stages.push_back({"last", {1}, false});
+    p.stages[1].has_output = true;
+    bench b(p);
+    const seated source = b.sit(0), last = b.sit(2);
+    seated middle = b.sit(1);
+    CHECK(pass(*source.w) == 0);
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        job j;
+        REQUIRE(middle.w->begin(j, 0) == outcome::ok);
+        CHECK(j.void_stage == shm::none);
+        middle = b.die(middle, blame::own, 1);
+    }
+    job given_up;
+    REQUIRE(middle.w->begin(given_up, 0) == outcome::ok);
+    CHECK(given_up.void_stage == 1);
+    REQUIRE(middle.w->submit(given_up));
+    REQUIRE(middle.w->commit(given_up));
+    REQUIRE(middle.w->complete(given_up));
+    job seen;
+    REQUIRE(last.w->begin(seen, 0) == outcome::ok);
+    CHECK(seen.sequence == 0);
+    CHECK(seen.void_stage == 1);
+}
+
+TEST_CASE("kills from outside never count as attempts") {
+    bench b(chain());
+    const seated source = b.sit(0);
+    seated sink = b.sit(1);
+    CHECK(pass(*source.w) == 0);
+    for (int k = 0; k < 20; ++k) {
+        job j;
+        REQUIRE(sink.w->begin(j, 0) == outcome::ok);
+        REQUIRE(j.void_stage == shm::none);
+        sink = b.die(sink, blame::none, 1);
+    }
+    CHECK(pass(*sink.w) == 0);
+}
+
+TEST_CASE("after a death with several frames in flight they are leased one at a time, and none is blamed") {
+    bench b(chain());
+    const seated source = b.sit(0);
+    seated sink = b.sit(1);
+    for (u64 n = 0; n < 4; ++n) CHECK(pass(*source.w) == n);
+    job a, c;
+    REQUIRE(sink.w->begin(a, 0) == outcome::ok);
+    REQUIRE(sink.w->begin(c, 1) == outcome::ok);
+    sink = b.die(sink, blame::own, 2);
+    job j, beside;
+    REQUIRE(sink.w->begin(j, 0) == outcome::ok);
+    CHECK(j.alone);
+    CHECK(j.void_stage == shm::none);
+    CHECK(sink.w->begin(beside, 1) == outcome::full);  // frame 1 is a suspect as well
+    REQUIRE(sink.w->submit(j));
+    REQUIRE(sink.w->commit(j));
+    REQUIRE(sink.w->complete(j));
+    CHECK(pass(*sink.w) == 1);
+    CHECK(pass(*sink.w) == 2);
+}
+
+TEST_CASE("a join takes a frame only when all its inputs have it") {
+    plan p;
+    p.stages = {{"left", {}, true}, {"right", {}, true}, {"join", {0, 1}, false}};
+    bench b(p);
+    const seated left = b.sit(0), right = b.sit(1), join = b.sit(2);
+    CHECK(pass(*left.w) == 0);
+    job j;
+    CHECK(join.w->begin(j, 0) == outcome::empty);
+    CHECK(pass(*right.w) == 0);
+    CHECK(pass(*join.w) == 0);
+    CHECK(b.c->link[0].tail.load() == 1);
+    CHECK(b.c->link[1].tail.load() == 1);
+}
+
+TEST_CASE("words that begin in mid-run give the source the right first number") {
+    plan p = chain();
+    p.first_sequence = 1003;
+    bench b(p);
+    const seated source = b.sit(0), sink = b.sit(1);
+    for (u64 n = 1003; n < 1050; ++n) {
+        CHECK(pass(*source.w) == n);
+        CHECK(pass(*sink.w) == n);
+    }
+}
+
+TEST_CASE("a revoked worker can neither submit nor commit, and learns it") {
+    bench b(chain());
+    const seated source = b.sit(0);
+    job open, submitted;
+    REQUIRE(source.w->begin(open, 0) == outcome::ok);
+    REQUIRE(source.w->begin(submitted, 1) == outcome::ok);
+    REQUIRE(source.w->submit(submitted));
+    const seated heir = b.die(source, blame::none, 2);
+    CHECK_FALSE(source.w->submit(open));
+    CHECK_FALSE(source.w->commit(submitted));
+    job j;
+    CHECK(source.w->begin(j, 0) == outcome::revoked);
+    CHECK(pass(*heir.w) == 0);
+    CHECK(pass(*heir.w) == 1);
+}

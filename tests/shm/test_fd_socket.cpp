@@ -1,0 +1,70 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "core/errors.hpp"
+#include "shm/fd_socket.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+
+TEST_CASE("a message arrives whole, with descriptors of the same files, closed on exec") {
+    auto [a, b] = shm::socket_pair();
+    const shm::unique_fd file(memfd_create("carousel-test", MFD_CLOEXEC));
+    REQUIRE(shm::send_message(a.get(), "hello", {file.get(), file.get()}));
+    shm::message m;
+    REQUIRE(shm::receive_message(b.get(), m) == shm::receive_status::ok);
+    CHECK(m.text == "hello");
+    REQUIRE(m.fds.size() == 2);
+    struct stat sent {}, got {};
+    fstat(file.get(), &sent);
+    fstat(m.fds[0].get(), &got);
+    CHECK(sent.st_ino == got.st_ino);
+    CHECK((fcntl(m.fds[0].get(), F_GETFD) & FD_CLOEXEC) != 0);
+}
+
+TEST_CASE("a peer that is gone reads as closed, and sending to it fails without a signal") {
+    auto [a, b] = shm::socket_pair();
+    b.reset();
+    shm::message m;
+    CHECK(shm::receive_message(a.get(), m) == shm::receive_status::closed);
+    CHECK_FALSE(shm::send_message(a.get(), "anybody?"));
+}
+
+TEST_CASE("an empty socket reads as would_block") {
+    auto [a, b] = shm::socket_pair();
+    shm::message m;
+    CHECK(shm::receive_message(a.get(), m) == shm::receive_status::would_block);
+    CHECK(shm::receive_message(a.get(), m, 5'000'000) == shm::receive_status::would_block);
+}
+
+TEST_CASE("a message that is too long is refused, not cut") {
+    auto [a, b] = shm::socket_pair();
+    CHECK_FALSE(shm::send_message(a.get(), std::string(shm::max_message + 1, 'x')));
+    CHECK(errno == EMSGSIZE);
+}
+
+TEST_CASE("a listening socket is its user's alone and tells who connects") {
+    const std::string path = "/tmp/carousel-test-" + std::to_string(getpid()) + ".sock";
+    const shm::unique_fd listener = shm::listen_at(path);
+    struct stat info {};
+    REQUIRE(stat(path.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0600);
+    const shm::unique_fd client = shm::connect_to(path);
+    REQUIRE(client);
+    CHECK(shm::peer_of(client.get()).uid == getuid());
+    unlink(path.c_str());
+}
+
+TEST_CASE("a socket path that is too long is refused with the remedy") {
+    try {
+        (void)shm::listen_at("/tmp/" + std::string(200, 'x'));
+        FAIL("accepted");
+    } catch (const shm_error& e) {
+        CHECK(std::string(e.what()).find("shorter") != std::string::npos);
+    }
+}

@@ -1,0 +1,91 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "core/errors.hpp"
+#include "shm/segment.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using shm::segment;
+
+namespace {
+std::string fresh_name(const char* what) { return std::string("test-") + what + "-" + std::to_string(getpid()); }
+
+struct removed_at_end {
+    std::string run_id;
+    ~removed_at_end() { segment::remove(run_id); }
+};
+
+std::string refusal(const std::string& run_id) {
+    try {
+        (void)segment::attach(run_id);
+    } catch (const shm_error& e) {
+        return e.what();
+    }
+    return "";
+}
+}  // namespace
+
+TEST_CASE("a published control block is attached to and both sides see the same words") {
+    const removed_at_end r{fresh_name("publish")};
+    segment made = segment::create(r.run_id);
+    made.block().end.store(77);
+    made.publish();
+    const segment other = segment::attach(r.run_id);
+    CHECK(&other.block() != &made.block());
+    CHECK(other.block().end.load() == 77);
+    other.block().end.store(78);
+    CHECK(made.block().end.load() == 78);
+}
+
+TEST_CASE("a control block is readable and writable by its user alone") {
+    const removed_at_end r{fresh_name("mode")};
+    const segment made = segment::create(r.run_id);
+    struct stat info {};
+    REQUIRE(stat(("/dev/shm/" + segment::object_name(r.run_id)).c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("attaching before publication is refused with the reason") {
+    const removed_at_end r{fresh_name("early")};
+    const segment made = segment::create(r.run_id);
+    CHECK(refusal(r.run_id).find("no control block in it (yet)") != std::string::npos);
+}
+
+TEST_CASE("a control block of another layout version is refused with both versions") {
+    const removed_at_end r{fresh_name("version")};
+    segment made = segment::create(r.run_id);
+    made.block().version = 999;
+    made.publish();
+    CHECK(refusal(r.run_id).find("layout version 999, this build has 1") != std::string::npos);
+}
+
+TEST_CASE("a control block of another size is refused with both sizes") {
+    const removed_at_end r{fresh_name("size")};
+    segment made = segment::create(r.run_id);
+    made.publish();
+    REQUIRE(truncate(("/dev/shm/" + segment::object_name(r.run_id)).c_str(), 4096) == 0);
+    CHECK(refusal(r.run_id).find("it has 4096 bytes, this build expects " + std::to_string(sizeof(shm::control_block))) != std::string::npos);
+}
+
+TEST_CASE("a damaged control block with counts out of range is refused") {
+    const removed_at_end r{fresh_name("damage")};
+    segment made = segment::create(r.run_id);
+    made.block().links = 1'000'000;
+    made.publish();
+    CHECK(refusal(r.run_id).find("counts are out of range") != std::string::npos);
+}
+
+TEST_CASE("an absent run is named in the refusal") { CHECK(refusal("no-such-run").find("carousel-no-such-run") != std::string::npos); }
+
+TEST_CASE("a second block of the same run id is refused and the first stays") {
+    const removed_at_end r{fresh_name("twice")};
+    segment made = segment::create(r.run_id);
+    made.publish();
+    CHECK_THROWS_AS((void)segment::create(r.run_id), shm_error);
+    CHECK(refusal(r.run_id).empty());
+}

@@ -1,0 +1,44 @@
+#pragma once
+// An empty folder for one test case, removed at its end.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace carousel {
+
+struct scratch_folder {
+    std::filesystem::path path;
+
+    scratch_folder() {
+        static std::atomic<int> count{0};
+        path = std::filesystem::temp_directory_path() / ("carousel-test-" + std::to_string(getpid()) + "-" + std::to_string(count++));
+        std::filesystem::create_directories(path);
+    }
+    ~scratch_folder() { std::filesystem::remove_all(path); }
+    scratch_folder(const scratch_folder&) = delete;
+    scratch_folder& operator=(const scratch_folder&) = delete;
+
+    /// Writes a text file and returns its path.
+    std::string write(const std::string& name, const std::string& text) const {
+        std::ofstream(path / name, std::ios::binary) << text;
+        return (path / name).string();
+    }
+    /// The names in a folder, sorted.
+    [[nodiscard]] static std::vector<std::string> names_in(const std::filesystem::path& folder) {
+        std::vector<std::string> found;
+        for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+            found.push_back(entry.path().filename().string());
+        }
+        std::sort(found.begin(), found.end());
+        return found;
+    }
+    [[nodiscard]] std::vector<std::string> names() const { return names_in(path); }
+};
+
+}  // namespace carousel

@@ -1,0 +1,146 @@
+// The sinks' side: pictures, hashes, ledger, and a stage of one's own.
+#include <cstring>
+
+#include "stages/display/display.hpp"
+#include "stages/geometry/texture.hpp"
+#include "stages/sharpen/sharpen.hpp"
+#include "telemetry/ledger.hpp"
+#include "tests/stages/harness.hpp"
+#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using stages::display;
+
+namespace {
+
+constexpr u32 width = 16;
+constexpr u32 height = 8;
+
+std::vector<u8> expected_picture(u64 sequence) {
+    std::vector<u8> rgba(width * height * 4);
+    for (std::size_t i = 0; i < rgba.size(); ++i) {
+        rgba[i] = i % 4 == 3 ? 255 : static_cast<u8>(i * 5 + sequence * 31);
+    }
+    return rgba;
+}
+
+/// A source of pictures that can be computed beforehand.
+class painter : public stages::stage {
+public:
+    stages::description configure(const stages::configuration& with) override {
+        stages::require_no_inputs(with);
+        return {stages::image_format(with.width, with.height), {}, {}};
+    }
+    void prepare(stages::environment& env) override { pinned_ = env.context().allocate_host(width * height * 4); }
+    void process(stages::frame& f) override {
+        const auto picture = expected_picture(f.sequence());
+        std::memcpy(pinned_->host_data(), picture.data(), picture.size());
+        f.queue().copy(f.output().plane<u8>(0), pinned_->data(), picture.size());
+        f.queue().drain();
+    }
+
+private:
+    std::unique_ptr<device::mapping> pinned_;
+};
+
+std::unique_ptr<test::chain> painted(const scratch_folder& folder, const std::string& display_settings, u32 epoch = 1) {
+    auto c = std::make_unique<test::chain>(
+        test::chain_options{.width = width, .height = height, .run_directory = folder.path.string(), .epoch = epoch});
+    c->add("painter", std::make_unique<painter>());
+    c->add("display", std::make_unique<display>(), display_settings, {"painter"});
+    c->prepare();
+    return c;
+}
+
+telemetry::ledger_reader ledger_in(const scratch_folder& folder) {
+    auto reader = telemetry::ledger_reader::open(telemetry::ledger_path(folder.path.string(), "display"));
+    REQUIRE(reader);
+    return std::move(*reader);
+}
+
+u64 hash_of(u64 sequence) {
+    const auto picture = expected_picture(sequence);
+    return telemetry::hash_bytes(std::as_bytes(std::span(picture)));
+}
+
+}  // namespace
+
+TEST_CASE("every frame becomes a picture bit for bit and a record with the hash of its bytes") {
+    scratch_folder folder;
+    auto c = painted(folder, R"({"out": "p_%03d.png"})");
+    for (u64 n = 0; n < 5; ++n) {
+        c->run(n);
+    }
+    for (u64 n = 0; n < 5; ++n) {
+        CHECK(stages::load_png_texture(folder.path / "pictures" / ("p_00" + std::to_string(n) + ".png"), "x").rgba == expected_picture(n));
+    }
+    const auto records = ledger_in(folder).read(0, 5);
+    for (u64 n = 0; n < 5; ++n) {
+        CHECK(records[n].hash == hash_of(n));
+        CHECK(records[n].flags == telemetry::ledger_committed);
+        CHECK(records[n].epoch == 1);
+    }
+    CHECK(ledger_in(folder).summarize(0, 5).repeated == 0);
+}
+
+TEST_CASE("without pictures the ledger is the same") {
+    for (const char* none : {R"({"out": ""})", R"({"out": "none"})"}) {
+        scratch_folder folder;
+        auto c = painted(folder, none);
+        c->run(0);
+        c->run(1);
+        CHECK(folder.names() == std::vector<std::string>{"ledger-display.bin"});
+        CHECK(ledger_in(folder).read(1, 1)[0].hash == hash_of(1));
+    }
+}
+
+TEST_CASE("a successor that delivers a frame again replaces picture and record by the same") {
+    scratch_folder folder;
+    painted(folder, "{}")->run(0);
+    const auto before = ledger_in(folder).summarize(0, 1);
+    auto second_life = painted(folder, "{}", 2);
+    second_life->run(0);
+    const auto after = ledger_in(folder).summarize(0, 1);
+    CHECK(after.image_hash == before.image_hash);
+    CHECK(after.repeated == 1);  // both lives committed it: a fault of the protocol, which the ledger must show
+    CHECK(ledger_in(folder).read(0, 1)[0].epoch == 2);
+}
+
+TEST_CASE("a void frame has a record and no picture") {
+    scratch_folder folder;
+    auto c = painted(folder, "{}");
+    c->run(0);
+    c->run_void(1, "given up");
+    const auto sum = ledger_in(folder).summarize(0, 2);
+    CHECK(sum.voids == 1);
+    CHECK(sum.lost == 0);
+    CHECK(scratch_folder::names_in(folder.path / "pictures") == std::vector<std::string>{"frame_00000.png"});
+}
+
+TEST_CASE("a run directory that can't be written to is an output error") {
+    scratch_folder folder;
+    test::chain c({.width = width, .height = height, .run_directory = "/proc"});
+    c.add("painter", std::make_unique<painter>());
+    c.add("display", std::make_unique<display>(), "{}", {"painter"});
+    CHECK_THROWS_AS(c.prepare(), output_error);
+}
+
+TEST_CASE("sharpening leaves a flat picture alone and steepens an edge") {
+    scratch_folder folder;
+    const auto sharpened = [&](const std::string& settings) {
+        test::chain c({.width = width, .height = height, .run_directory = folder.path.string()});
+        c.add("painter", std::make_unique<painter>());
+        c.add("sharpen", std::make_unique<stages::sharpen>(), settings, {"painter"});
+        c.prepare();
+        c.run(0);
+        const auto bytes = c.read("sharpen");
+        std::vector<u8> rgba(bytes.size());
+        std::memcpy(rgba.data(), bytes.data(), bytes.size());
+        return rgba;
+    };
+    CHECK(sharpened(R"({"strength": 0})") == expected_picture(0));
+    const auto sharp = sharpened(R"({"strength": 2})");
+    CHECK(sharp != expected_picture(0));
+    CHECK(sharp[3] == 255);
+}

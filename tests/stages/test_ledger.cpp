@@ -1,0 +1,137 @@
+#include <sys/resource.h>
+
+#include <csignal>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "core/errors.hpp"
+#include "telemetry/ledger.hpp"
+#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::telemetry;
+
+namespace {
+
+std::string file_in(const scratch_folder& folder) { return ledger_path(folder.path.string(), "display"); }
+
+}  // namespace
+
+TEST_CASE("an undisturbed run: nothing lost, nothing repeated, and the hash of the hashes by sequence") {
+    scratch_folder folder;
+    ledger_writer writer(file_in(folder));
+    std::vector<u64> hashes;
+    for (u64 n = 0; n < 5000; ++n) {  // more than the reader takes at once
+        hashes.push_back(n * 0x9E3779B97F4A7C15ULL);
+        writer.record(n, hashes.back(), false, 1);
+        writer.mark_committed(n);
+    }
+    const auto reader = ledger_reader::open(file_in(folder));
+    REQUIRE(reader);
+    CHECK(reader->size() == 5000);
+    const auto sum = reader->summarize(0, 5000);
+    CHECK(sum.records == 5000);
+    CHECK(sum.lost == 0);
+    CHECK(sum.repeated == 0);
+    CHECK(sum.voids == 0);
+    CHECK(sum.unmarked == 0);
+    CHECK(sum.image_hash == XXH3_64bits(hashes.data(), hashes.size() * sizeof(u64)));
+}
+
+TEST_CASE("the order in which frames are recorded doesn't change the image hash") {
+    scratch_folder folder;
+    const std::string backwards = ledger_path(folder.path.string(), "other");
+    ledger_writer a(file_in(folder));
+    ledger_writer b(backwards);
+    for (u64 n = 0; n < 10; ++n) {
+        a.record(n, n + 100, false, 1);
+        b.record(9 - n, 9 - n + 100, false, 2);
+    }
+    CHECK(ledger_reader::open(file_in(folder))->summarize(0, 10).image_hash == ledger_reader::open(backwards)->summarize(0, 10).image_hash);
+}
+
+TEST_CASE("holes and frames beyond the file's end are lost") {
+    scratch_folder folder;
+    ledger_writer writer(file_in(folder));
+    for (const u64 n : {0, 1, 4}) {
+        writer.record(n, 1, false, 1);
+        writer.mark_committed(n);
+    }
+    const auto sum = ledger_reader::open(file_in(folder))->summarize(0, 8);
+    CHECK(sum.records == 3);
+    CHECK(sum.lost == 5);
+}
+
+TEST_CASE("a crash between record and commit leaves no repeat when the frame is delivered again") {
+    scratch_folder folder;
+    {
+        ledger_writer first_life(file_in(folder));
+        first_life.record(0, 7, false, 1);
+    }
+    ledger_writer second_life(file_in(folder));
+    second_life.record(0, 7, false, 2);
+    second_life.mark_committed(0);
+    const auto reader = ledger_reader::open(file_in(folder));
+    CHECK(reader->summarize(0, 1).repeated == 0);
+    CHECK(reader->read(0, 1)[0].epoch == 2);
+}
+
+TEST_CASE("a crash between commit and mark counts as one delivery") {
+    scratch_folder folder;
+    ledger_writer(file_in(folder)).record(0, 7, false, 1);
+    const auto sum = ledger_reader::open(file_in(folder))->summarize(0, 1);
+    CHECK(sum.records == 1);
+    CHECK(sum.lost == 0);
+    CHECK(sum.unmarked == 1);
+}
+
+TEST_CASE("a frame that is committed twice is a repeat, however often it is recorded") {
+    scratch_folder folder;
+    ledger_writer writer(file_in(folder));
+    writer.record(0, 7, false, 1);
+    writer.mark_committed(0);
+    writer.record(0, 7, false, 2);  // a predecessor that dies before its commit
+    CHECK(ledger_reader::open(file_in(folder))->summarize(0, 1).repeated == 0);
+    writer.record(0, 7, false, 2);
+    writer.mark_committed(0);
+    CHECK(ledger_reader::open(file_in(folder))->summarize(0, 1).repeated == 1);
+}
+
+TEST_CASE("a void frame is recorded as such and adds 0 to the image hash") {
+    scratch_folder folder;
+    ledger_writer writer(file_in(folder));
+    writer.record(0, 5, true, 1);
+    const u64 zero = 0;
+    const auto sum = ledger_reader::open(file_in(folder))->summarize(0, 1);
+    CHECK(sum.voids == 1);
+    CHECK(sum.image_hash == XXH3_64bits(&zero, sizeof zero));
+}
+
+TEST_CASE("no file reads as no ledger; a folder that is not there is named") {
+    scratch_folder folder;
+    CHECK_FALSE(ledger_reader::open(file_in(folder)));
+    CHECK_THROWS_WITH(ledger_writer((folder.path / "absent" / "l.bin").string()), test::contains("absent/l.bin"));
+    ledger_writer writer(file_in(folder));
+    CHECK_THROWS_AS(writer.mark_committed(3), output_error);
+}
+
+TEST_CASE("a disk without room is an output error that says what to do") {
+    scratch_folder folder;
+    ledger_writer writer(file_in(folder));
+    writer.record(0, 1, false, 1);
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit tight{32, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tight);
+    std::string message;
+    try {
+        writer.record(1, 1, false, 1);
+    } catch (const output_error& e) {
+        message = e.what();
+    }
+    setrlimit(RLIMIT_FSIZE, &before);
+    CHECK_THAT(message, test::contains("can't write the ledger"));
+}

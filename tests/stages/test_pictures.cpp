@@ -1,0 +1,167 @@
+#include <spng.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "core/errors.hpp"
+#include "stages/display/picture_name.hpp"
+#include "stages/display/png.hpp"
+#include "stages/geometry/texture.hpp"
+#include "stages/settings.hpp"
+#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::stages;
+using test::contains;
+
+namespace {
+
+std::string name_of(const std::string& pattern, u64 sequence) { return picture_name("out", pattern).of(sequence, "/runs").string(); }
+
+std::string refusal(const std::string& pattern) {
+    try {
+        picture_name("out", pattern);
+    } catch (const settings_error& e) {
+        CHECK(e.key() == "out");
+        return e.what();
+    }
+    return "accepted";
+}
+
+std::vector<std::byte> some_picture(u32 width, u32 height, u32 seed) {
+    std::vector<std::byte> rgba(std::size_t{width} * height * 4);
+    for (std::size_t i = 0; i < rgba.size(); ++i) {
+        seed = seed * 1664525 + 1013904223;
+        rgba[i] = i % 4 == 3 ? std::byte{255} : static_cast<std::byte>(i % 97 < 60 ? i / 97 : seed >> 24);
+    }
+    return rgba;
+}
+
+}  // namespace
+
+TEST_CASE("a pattern names one file a frame") {
+    CHECK(name_of("frame_%05d.png", 7) == "/runs/frame_00007.png");
+    CHECK(name_of("frame_%05d.png", 1234567) == "/runs/frame_1234567.png");
+    CHECK(name_of("%d.png", 7) == "/runs/7.png");
+    CHECK(name_of("sub/a%03d_b.png", 7) == "/runs/sub/a007_b.png");
+    CHECK(name_of("/elsewhere/100%%_%02d.png", 7) == "/elsewhere/100%_07.png");
+    CHECK(name_of("%020d.png", 7) == "/runs/00000000000000000007.png");
+    CHECK(picture_name("out", "sub/a%03d.png").parent("/runs") == "/runs/sub");
+}
+
+TEST_CASE("a pattern that names no file, or the same one for all frames, is refused") {
+    CHECK_THAT(refusal("frame.png"), contains("no place for the frame's number"));
+    CHECK_THAT(refusal("%d_%d.png"), contains("more than one place"));
+    CHECK_THAT(refusal("frame_%s.png"), contains("\"%s.p\" is not a number's place"));
+    CHECK_THAT(refusal("frame_%n.png"), contains("is not a number's place"));
+    CHECK_THAT(refusal("frame_%5d.png"), contains("is not a number's place"));
+    CHECK_THAT(refusal("frame_%-5d.png"), contains("is not a number's place"));
+    CHECK_THAT(refusal("frame_%021d.png"), contains("is not a number's place"));
+    CHECK_THAT(refusal("frame_%099999999999999999999d.png"), contains("is not a number's place"));
+    CHECK_THAT(refusal("frame_%0d.png"), contains("is not a number's place"));
+    CHECK_THAT(refusal("frame_%ld.png"), contains("is not a number's place"));
+    CHECK_THAT(refusal("frame_%"), contains("is not a number's place"));
+    CHECK_THAT(refusal("run_%d/frame.png"), contains("not in the folder's"));
+    CHECK_THAT(refusal("frame_%d.jpg"), contains("PNG only"));
+    CHECK_THAT(refusal("frame_%d"), contains("PNG only"));
+}
+
+TEST_CASE("a picture comes back from its file bit for bit") {
+    scratch_folder folder;
+    for (const auto& [width, height] : {std::pair<u32, u32>{1, 1}, {7, 5}, {640, 3}}) {
+        const auto rgba = some_picture(width, height, width);
+        const auto file = folder.path / "p.png";
+        write_file_atomically(file, encode_png(rgba, width, height));
+        const auto back = load_png_texture(file, "texture");
+        CHECK(back.width == width);
+        CHECK(back.height == height);
+        CHECK(std::equal(rgba.begin(), rgba.end(), back.rgba.begin(), back.rgba.end(),
+                         [](std::byte a, u8 b) { return static_cast<u8>(a) == b; }));
+    }
+}
+
+TEST_CASE("whenever its writer is killed a picture is whole or not there, and the next writer clears the rest away") {
+    scratch_folder folder;
+    const auto old_picture = encode_png(some_picture(200, 200, 1), 200, 200);
+    const auto new_picture = encode_png(some_picture(400, 300, 2), 400, 300);
+    const auto file = folder.path / "p.png";
+    write_file_atomically(file, old_picture);
+    for (int round = 0; round < 30; ++round) {
+        const pid_t child = fork();
+        if (child == 0) {
+            for (int i = 0;; ++i) {
+                write_file_atomically(file, i % 2 == 0 ? new_picture : old_picture);
+            }
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(300 + 170 * round));
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+        const auto size = std::filesystem::file_size(file);
+        REQUIRE((size == old_picture.size() || size == new_picture.size()));
+        REQUIRE_NOTHROW(load_png_texture(file, "texture"));
+    }
+    prepare_folder(folder.path);
+    CHECK(folder.names() == std::vector<std::string>{"p.png"});
+}
+
+TEST_CASE("the folder for pictures is made, and one that can't be written to is named with a remedy") {
+    scratch_folder folder;
+    prepare_folder(folder.path / "a" / "b");
+    CHECK(std::filesystem::is_directory(folder.path / "a" / "b"));
+    std::ofstream(folder.path / "file") << "x";
+    CHECK_THROWS_WITH(prepare_folder(folder.path / "file" / "b"), contains("file/b") && contains("--out"));
+    CHECK_THROWS_AS(prepare_folder("/proc/carousel"), output_error);
+    CHECK_THROWS_AS(write_file_atomically(folder.path / "absent" / "p.png", {}), output_error);
+}
+
+TEST_CASE("a full disk is an output error that leaves neither a picture nor a temporary file") {
+    scratch_folder folder;
+    const auto picture = encode_png(some_picture(200, 200, 1), 200, 200);
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit tight{1000, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tight);
+    std::string message;
+    int code = 0;
+    try {
+        write_file_atomically(folder.path / "p.png", picture);
+    } catch (const output_error& e) {
+        message = e.what();
+        code = e.code();
+    }
+    setrlimit(RLIMIT_FSIZE, &before);
+    CHECK(code == exit_code::output);
+    CHECK_THAT(message, contains("p.png") && contains("make room"));
+    CHECK(folder.names().empty());
+}
+
+TEST_CASE("textures that can't be read are refused with the file's name") {
+    scratch_folder folder;
+    const auto bad = [&](const std::string& name) {
+        try {
+            (void)load_png_texture(folder.path / name, "texture");
+        } catch (const settings_error& e) {
+            CHECK(e.key() == "texture");
+            return std::string(e.what());
+        }
+        return std::string("accepted");
+    };
+    CHECK_THAT(bad("absent.png"), contains("absent.png") && contains("No such file"));
+    std::ofstream(folder.path / "text.png") << "this is no picture, whatever its name says";
+    CHECK_THAT(bad("text.png"), contains("text.png") && contains("PNG"));
+    std::ofstream(folder.path / "empty.png");
+    CHECK_THAT(bad("empty.png"), contains("empty.png"));
+    const auto whole = encode_png(some_picture(64, 64, 1), 64, 64);
+    std::ofstream(folder.path / "half.png").write(reinterpret_cast<const char*>(whole.data()), static_cast<std::streamsize>(whole.size() / 2));
+    CHECK_THAT(bad("half.png"), contains("half.png"));
+    std::filesystem::create_directory(folder.path / "folder.png");
+    CHECK_THAT(bad("folder.png"), contains("not a file"));
+}

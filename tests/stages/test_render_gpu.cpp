@@ -1,0 +1,114 @@
+// The same frames on the CPU and on the GPU: equal bit for bit, whatever the mesh, the texture, the size and the scene.
+#include "core/errors.hpp"
+#include "stages/display/display.hpp"
+#include "stages/sharpen/sharpen.hpp"
+#include "tests/stages/chains.hpp"
+#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using test::picture_hash;
+using test::render_chain;
+
+namespace {
+
+const device::device_id gpu{device::device_kind::cuda, "", 0};
+
+/// Why there is no GPU to test on; "" when there is one.
+std::string no_gpu() {
+    try {
+        (void)device::open(gpu);
+        return "";
+    } catch (const device_error& e) {
+        return e.what();
+    }
+}
+
+#define NEEDS_GPU()                                      \
+    if (const std::string why = no_gpu(); !why.empty()) { \
+        CAROUSEL_SKIP(why.c_str());                       \
+    }
+
+void require_equal_pictures(const std::string& settings, u32 width, u32 height, std::initializer_list<u64> frames,
+                            const shm::scene_state& scene = {}) {
+    INFO(settings << " at " << width << " x " << height);
+    auto on_cpu = render_chain({.width = width, .height = height}, settings);
+    auto on_gpu = render_chain({.device = gpu, .width = width, .height = height}, settings);
+    CHECK(on_cpu->read_asset("mesh") == on_gpu->read_asset("mesh"));
+    for (const u64 n : frames) {
+        INFO("frame " << n);
+        on_cpu->run(n, scene);
+        on_gpu->run(n, scene);
+        CHECK(on_cpu->read("geometry", 1) == on_gpu->read("geometry", 1));
+        CHECK(on_cpu->read("vertex", 2) == on_gpu->read("vertex", 2));
+        CHECK(telemetry::hash_bytes(on_cpu->read("fragment")) == telemetry::hash_bytes(on_gpu->read("fragment")));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("every shape has the same pictures on the CPU and on the GPU") {
+    NEEDS_GPU();
+    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup"}) {
+        for (const char* triangles : {"300", "20000"}) {
+            require_equal_pictures(R"({"mesh": ")" + std::string(mesh) + R"(", "triangles": )" + triangles + "}", 640, 360, {0, 1, 77});
+        }
+    }
+}
+
+TEST_CASE("a million triangles have the same picture on the CPU and on the GPU") {
+    NEEDS_GPU();
+    require_equal_pictures(R"({"triangles": 1000000})", 1920, 1080, {5});
+}
+
+TEST_CASE("odd sizes, instances and textures give the same pictures on the CPU and on the GPU") {
+    NEEDS_GPU();
+    require_equal_pictures(R"({"triangles": 2000})", 1, 1, {0});
+    require_equal_pictures(R"({"triangles": 2000})", 7, 5, {0});
+    require_equal_pictures(R"({"triangles": 2000, "copies": 16, "spacing": 0.9})", 333, 222, {0, 9});
+    require_equal_pictures(R"({"triangles": 2000, "texture": "white"})", 200, 100, {3});
+    require_equal_pictures(R"({"triangles": 2000, "texture": "checker"})", 200, 100, {3});
+}
+
+TEST_CASE("a camera within the mesh, where triangles are clipped, gives the same pictures on the CPU and on the GPU") {
+    NEEDS_GPU();
+    shm::scene_state scene;
+    scene.camera.eye[2] = 0.5F;
+    scene.camera.target[0] = 1.0F;
+    for (const char* mesh : {"bumpy-sphere", "torus-knots", "triangle-soup"}) {
+        require_equal_pictures(R"({"triangles": 5000, "mesh": ")" + std::string(mesh) + "\"}", 320, 180, {0, 50}, scene);
+    }
+}
+
+TEST_CASE("a mesh file with a texture has the same pictures on the CPU and on the GPU") {
+    NEEDS_GPU();
+    scratch_folder folder;
+    folder.write("m.mtl", "newmtl plain\nKd 1 1 1\n");
+    std::string obj = "mtllib m.mtl\n";
+    for (int i = 0; i < 40; ++i) {
+        obj += "v " + std::to_string(i % 7 * 0.3) + " " + std::to_string(i % 5 * 0.4) + " " + std::to_string(i % 3 * 0.5) + "\n";
+    }
+    for (int i = 1; i + 7 <= 40; ++i) {
+        obj += "f " + std::to_string(i) + " " + std::to_string(i + 3) + " " + std::to_string(i + 7) + "\n";
+    }
+    require_equal_pictures(R"({"texture": "checker", "mesh": ")" + folder.write("m.obj", obj) + "\"}", 320, 180, {0, 10, 200});
+}
+
+TEST_CASE("sharpen and the sink's ledger agree between the CPU and the GPU") {
+    NEEDS_GPU();
+    const auto image_hash = [](const device::device_id& on, const scratch_folder& folder) {
+        test::chain c({.device = on, .run_directory = folder.path.string()});
+        c.add("geometry", std::make_unique<stages::geometry>(), R"({"triangles": 5000})");
+        c.add("fused", std::make_unique<stages::fused>(), "{}", {"geometry"});
+        c.add("sharpen", std::make_unique<stages::sharpen>(), "{}", {"fused"});
+        c.add("display", std::make_unique<stages::display>(), R"({"out": ""})", {"sharpen"});
+        c.prepare();
+        for (u64 n = 0; n < 10; ++n) {
+            c.run(n);
+        }
+        return telemetry::ledger_reader::open(telemetry::ledger_path(folder.path.string(), "display"))->summarize(0, 10).image_hash;
+    };
+    scratch_folder first;
+    scratch_folder second;
+    CHECK(image_hash({}, first) == image_hash(gpu, second));
+}

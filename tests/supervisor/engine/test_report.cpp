@@ -1,0 +1,168 @@
+// The report, from ledgers and counters that the test writes itself.
+#include "supervisor/report.hpp"
+
+#include <cstring>
+
+#include "core/errors.hpp"
+#include "telemetry/histogram.hpp"
+#include "telemetry/ledger.hpp"
+#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using nlohmann::json;
+
+struct synthetic {
+    scratch_folder folder;
+    run_setup setup;
+    std::unique_ptr<shm::control_block> control = std::make_unique<shm::control_block>();
+    std::vector<std::unique_ptr<seat>> seats;
+    death_account deaths;
+
+    synthetic() {
+        setup.name = "made";
+        setup.directory = folder.path.string();
+        setup.width = 64;
+        setup.height = 32;
+        for (const char* name : {"source", "sink"}) {
+            stage_setup st;
+            st.name = name;
+            st.device_name = "cpu";
+            setup.stages.push_back(st);
+        }
+        setup.stages[0].format = {{"type", "t"}};
+        setup.stages[0].slot_bytes = 512;
+        setup.stages[1].inputs = {0};
+        setup.end = 10;
+        ring::initialise(*control, plan_of(setup));
+        for (u32 k = 0; k < 2; ++k) {
+            seats.push_back(std::make_unique<seat>());
+            seats.back()->stage = k;
+            seats.back()->pids = {100 + static_cast<i32>(k)};
+        }
+    }
+    void record(u64 first, u64 end, u64 void_at = ~u64{0}) const {
+        telemetry::ledger_writer w(telemetry::ledger_path(setup.directory, "sink"));
+        for (u64 n = first; n < end; ++n) {
+            w.record(n, n == void_at ? 0 : n * 7 + 1, n == void_at, 1);
+            w.mark_committed(n);
+        }
+    }
+    json report() const {
+        run_outcome o;
+        o.end = 10;
+        o.complete = true;
+        o.seconds = 2;
+        o.ending = "complete";
+        const std::vector<sink_account> sinks = read_ledgers(setup, o.end);
+        return make_report({&setup, control.get(), &seats, &deaths, &sinks, o});
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
+    synthetic s;
+    s.record(0, 10);
+    s.control->stage[0].counters.frames.store(10);
+    s.control->stage[0].counters.busy_ns.store(1'000'000'000);
+    s.control->stage[0].counters.in_flight_high_water.store(3);
+    for (int k = 0; k < 100; ++k) telemetry::add_sample(s.control->stage[0].counters.latency, k < 95 ? 1'000'000 : 50'000'000);
+    const json r = s.report();
+    CHECK(r["pipeline"] == "made");
+    CHECK(r["size"] == json({64, 32}));
+    CHECK(r["frames"] == 10);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["frames_per_second"] == 5.0);
+    CHECK(r["image_hash"].get<std::string>().size() == 16);
+    const json& source = r["stages"][0];
+    CHECK(source["frames"] == 10);
+    CHECK(source["busy"] == 0.5);
+    CHECK(source["in_flight_high_water"] == 3);
+    const f64 p50 = source["latency_ms"]["p50"], p99 = source["latency_ms"]["p99"];
+    CHECK((p50 > 0.9 && p50 < 1.2));
+    CHECK((p99 > 45 && p99 < 60));
+    CHECK(source["pids"] == json({100}));
+    CHECK(r["stages"][1].contains("end_to_end_ms"));
+}
+
+TEST_CASE("lost, repeated and torn frames are found where they happen") {
+    synthetic s;
+    s.record(0, 4);
+    s.record(6, 10);
+    s.record(2, 3);  // committed once more
+    s.control->stage[1].counters.torn.store(5);
+    const json r = s.report();
+    CHECK(r["lost"] == 2);
+    CHECK(r["repeated"] == 1);
+    CHECK(r["torn"] == 5);
+    CHECK(damage_of(read_ledgers(s.setup, 10), *s.control).any());
+}
+
+TEST_CASE("the hash depends on the pictures and their order alone") {
+    synthetic a, b, c;
+    a.record(0, 10);
+    b.record(5, 10);
+    b.record(0, 5);
+    c.record(0, 9);
+    telemetry::ledger_writer(telemetry::ledger_path(c.setup.directory, "sink")).record(9, 1234, false, 1);
+    CHECK(a.report()["image_hash"] == b.report()["image_hash"]);
+    CHECK(a.report()["image_hash"] != c.report()["image_hash"]);
+}
+
+TEST_CASE("void frames are dead letters with the stage and reason that the supervisor saw") {
+    synthetic s;
+    s.record(0, 10, 6);
+    s.deaths.given_up.push_back({6, "source", "signal 11 (SIGSEGV)"});
+    s.deaths.given_up.push_back({3, "source", "was delivered after all"});
+    const json r = s.report();
+    CHECK(r["lost"] == 0);
+    CHECK(r["dead_letter_count"] == 1);
+    REQUIRE(r["dead_letters"].size() == 1);
+    CHECK(r["dead_letters"][0] == json({{"sequence", 6}, {"stage", "source"}, {"reason", "signal 11 (SIGSEGV)"}}));
+}
+
+TEST_CASE("deaths: where they fell, how soon they were seen and fenced") {
+    synthetic s;
+    s.record(0, 10);
+    s.deaths.kills_at[2] = 4;
+    s.deaths.restarts = s.deaths.deaths = 4;
+    s.deaths.fence_ms = {1, 2, 3, 100};
+    const json r = s.report();
+    CHECK(r["kills_at"]["submitted"] == 4);
+    CHECK(r["restarts"] == 4);
+    CHECK(r["fence_ms"]["max"] == 100);
+    CHECK(r["detection_ms"]["count"] == 0);
+    CHECK(quantile({5, 1, 3}, 0.5) == 3);
+    CHECK(quantile({}, 0.5) == 0);
+}
+
+TEST_CASE("a sink without a ledger is said to have none, and claims nothing") {
+    const synthetic s;
+    const json r = s.report();
+    CHECK(r["image_hash"].is_null());
+    CHECK(r["sinks"][0]["ledger"].is_null());
+    CHECK_FALSE(r["sinks"][0].contains("lost"));
+}
+
+TEST_CASE("a report is written whole, with the ledgers beside it; a place that can't be written is told beforehand") {
+    synthetic s;
+    s.record(0, 10);
+    s.setup.report_path = (s.folder.path / "r.json").string();
+    check_report_path(s.setup.report_path);
+    CHECK_FALSE(std::filesystem::exists(s.setup.report_path));
+    write_report(s.setup.report_path, s.report(), s.setup, read_ledgers(s.setup, 10));
+    std::ifstream in(s.setup.report_path);
+    CHECK(json::parse(in)["frames"] == 10);
+    const auto kept = telemetry::ledger_reader::open(kept_ledger(s.setup.report_path, "sink"));
+    REQUIRE(kept);
+    CHECK(kept->summarize(0, 10).lost == 0);
+    for (const std::string& name : s.folder.names()) CHECK(name.find(".tmp") == std::string::npos);
+    CHECK_THROWS_AS(check_report_path("/nowhere/r.json"), output_error);
+    CHECK_THROWS_AS(check_report_path(s.folder.path.string()), output_error);
+}

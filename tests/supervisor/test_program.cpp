@@ -1,0 +1,218 @@
+// The program itself, on the CPU: short runs of every shipped pipeline, commands to a living one, and bad input, behind which
+// nothing may be left: no process, no shared memory, no socket.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "shm/segment.hpp"
+#include "supervisor/client.hpp"
+#include "supervisor/subprocess.hpp"
+#include "tests/supervisor/world.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+using supervisor::run_subprocess;
+using supervisor::subprocess_result;
+
+namespace {
+
+namespace fs = std::filesystem;
+const std::string shipped = CAROUSEL_PIPELINES;
+
+std::string program() { return supervisor::executable_folder() + "/carousel"; }
+
+subprocess_result run(std::vector<std::string> words, u32 timeout_ms = 60'000) {
+    words.insert(words.begin(), program());
+    return run_subprocess(words, "", timeout_ms);
+}
+
+/// A short run on the CPU of a small picture.
+std::vector<std::string> small(const std::string& file, std::vector<std::string> more) {
+    std::vector<std::string> words = {"run", file, "--device", "cpu", "--size", "96x64", "--frames", "12", "--out", ""};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+/// Processes of this world: its folder is in their environment.
+std::vector<std::string> processes_of(const world& w) {
+    std::vector<std::string> found;
+    std::error_code failed;
+    for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+        const std::string pid = at->path().filename().string();
+        if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
+        std::ifstream in(at->path() / "environ", std::ios::binary);
+        const std::string text{std::istreambuf_iterator<char>(in), {}};
+        if (text.find("XDG_RUNTIME_DIR=" + w.folder() + '\0') != std::string::npos) found.push_back(pid);
+    }
+    return found;
+}
+
+/// Control blocks of runs of that name.
+int blocks_of(const std::string& name) {
+    int count = 0;
+    for (const auto& each : fs::directory_iterator("/dev/shm")) {
+        const std::string file = each.path().filename().string();
+        if (!file.starts_with("carousel-")) continue;
+        try {
+            const shm::segment s = shm::segment::observe(file.substr(9));
+            if (std::string(s.block().pipeline) == name) ++count;
+        } catch (const error&) {
+            continue;  // another's, or one that is being made
+        }
+    }
+    return count;
+}
+
+void check_nothing_left(const world& w, const std::string& name) {
+    CHECK(processes_of(w).empty());
+    CHECK(blocks_of(name) == 0);
+    for (const char* file : {"/control.sock", "/run.json"}) CHECK_FALSE(fs::exists(supervisor::run_folder(name) + file));
+}
+
+}  // namespace
+
+TEST_CASE("every shipped pipeline runs on the CPU, loses nothing, and equal scenes give equal pictures") {
+    const world w;
+    std::map<std::string, std::string> hashes;
+    for (const auto& file : fs::directory_iterator(shipped)) {
+        if (file.path().extension() != ".toml") continue;
+        const std::string name = file.path().stem().string(), report = w.path(name + ".json");
+        INFO(name);
+        const subprocess_result r = run(small(file.path().string(), {"--report", report, "--set", "geometry.triangles=2000"}));
+        INFO(r.messages);
+        REQUIRE(r.succeeded());
+        std::ifstream in(report);
+        const json j = json::parse(in);
+        CHECK(j.at("pipeline") == name);
+        CHECK(j.at("frames") == 12);
+        CHECK(j.at("lost") == 0);
+        CHECK(j.at("repeated") == 0);
+        CHECK(j.at("torn") == 0);
+        hashes[name] = j.at("image_hash").dump();
+        check_nothing_left(w, name);
+    }
+    CHECK(hashes.size() >= 8);
+    CHECK(hashes["demo"] == hashes["fused"]);
+    CHECK(hashes["workers"] == hashes["ipc_memory"]);
+    CHECK(hashes["demo"] != hashes["custom_stage"]);
+}
+
+TEST_CASE("a living pipeline is shown, held, killed, replaced and ended from the command line") {
+    const world w;
+    const std::string name = fmt::format("live-{}", ::getpid());
+    subprocess_result result;
+    std::thread running([&] {
+        result = run({"run", shipped + "/demo.toml", "--device", "cpu", "--size", "96x64", "--set", "geometry.triangles=500",
+                      "--fps", "50", "--out", "", "--name", name, "--report", w.path("r.json")});
+    });
+    const auto stage = [&](std::size_t k) {
+        return json::parse(run({"ps", "--json", "--wait", "20"}).output).at("stages").at(k);
+    };
+    const auto until = [&](std::size_t k, const std::string& state) {
+        for (int tries = 0; tries < 200; ++tries) {
+            if (stage(k).at("state") == state) return true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        }
+        return false;
+    };
+    CHECK(until(2, "running"));
+    CHECK(processes_of(w).size() == 5);  // so these two do see what is there
+    CHECK(blocks_of(name) == 1);
+    const int before = stage(2).at("pid");
+    CHECK(run({"kill", "fragment"}).exit_code == 0);
+    CHECK(until(2, "running"));
+    CHECK(stage(2).at("pid") != before);
+    CHECK(stage(2).at("restarts") == 1);
+    CHECK(stage(0).at("restarts") == 0);
+    CHECK(run({"stop", "vertex"}).exit_code == 0);
+    CHECK(until(1, "stopped"));
+    CHECK(run({"cont", "vertex"}).exit_code == 0);
+    CHECK(until(1, "running"));
+    CHECK(run({"down", "fragment"}).exit_code == 0);
+    CHECK(until(2, "down"));
+    CHECK(run({"up", "fragment"}).exit_code == 0);
+    CHECK(until(2, "running"));
+    CHECK(run({"restart", "geometry", "display"}).exit_code == 0);
+    CHECK(run({"kill", "fragmant"}).exit_code == 2);
+    const subprocess_result second = run(small(shipped + "/demo.toml", {"--name", name}));
+    CHECK(second.exit_code == 2);
+    CHECK_THAT(second.messages, contains(name));
+    CHECK_THAT(run({"ps"}).output, contains("fragment"));
+    CHECK(run({"down"}).exit_code == 0);
+    running.join();
+    INFO(result.messages);
+    CHECK(result.exit_code == 0);
+    std::ifstream in(w.path("r.json"));
+    const json j = json::parse(in);
+    CHECK(j.at("lost") == 0);
+    CHECK(j.at("repeated") == 0);
+    CHECK(j.at("torn") == 0);
+    check_nothing_left(w, name);
+}
+
+TEST_CASE("bad input ends with one sentence and its exit code, and leaves nothing behind") {
+    const world w;
+    const std::string name = fmt::format("bad-{}", ::getpid()), demo = shipped + "/demo.toml";
+    struct row {
+        std::vector<std::string> options;
+        int code;
+        std::string text;
+    };
+    const row rows[] = {
+        {{"--mesh", "/nowhere/x.obj"}, 2, "/nowhere/x.obj"},
+        {{"--mesh", w.write("bad.obj", "v 1 2\nf 1 2 3\n")}, 2, "bad.obj:"},
+        {{"--set", "geometry.texture=" + w.write("bad.png", "no picture")}, 2, "bad.png"},
+        {{"--set", "geometry.mesh=bumpy-spere"}, 2, "did you mean \"bumpy-sphere\"?"},
+        {{"--set", "vertex.colour=3"}, 2, "unknown key \"colour\""},
+        {{"--size", "0x64"}, 2, "each from 1 to 16384"},
+        {{"--size", "100000x100000"}, 2, "each from 1 to 16384"},
+        {{"--frames=-1"}, 2, "--frames -1: expected a whole number of frames"},
+        {{"--device", "cuda:63"}, 3, "cuda:63"},
+        {{"--device", "gpu"}, 2, "--device gpu"},
+        {{"--out", "/proc/nowhere/f_%d.png"}, 75, "/proc/nowhere"},
+        {{"--out", w.path("pictures.png")}, 2, "--out"},
+        {{"--report", "/nowhere/r.json"}, 75, "/nowhere/r.json"},
+        {{"--set", "fragment.run=nonesuch"}, 2, "no such program"},
+        {{"--set", "fragment.prefix=nonesuch"}, 2, "no program \"nonesuch\""},
+    };
+    for (const row& r : rows) {
+        INFO(fmt::format("{}", fmt::join(r.options, " ")));
+        std::vector<std::string> more = {"--name", name};
+        more.insert(more.end(), r.options.begin(), r.options.end());
+        const subprocess_result got = run(small(demo, more));
+        INFO(got.messages);
+        CHECK(got.exit_code == r.code);
+        CHECK_THAT(got.messages, contains("error: ") && contains(r.text));
+        CHECK(std::count(got.messages.begin(), got.messages.end(), '\n') == 1);
+        check_nothing_left(w, name);
+    }
+    CHECK_THAT(run({"run", w.write("x.toml", "[pipeline\n")}).messages, contains("x.toml:1:10: not TOML"));
+    CHECK(run({"run", w.path("x.toml")}).exit_code == 2);
+    CHECK(run({"rnu"}).exit_code == 2);
+}
+
+TEST_CASE("a run whose log has lost its reader goes on to its end") {
+    const world w;
+    const std::string report = w.path("r.json");
+    const std::string line = fmt::format(
+        "{} run {}/demo.toml --device cpu --size 96x64 --frames 40 --out '' --report {} 2>&1 | true", program(), shipped, report);
+    CHECK(run_subprocess({"bash", "-c", "set -o pipefail; " + line}, "", 60'000).exit_code == 0);
+    std::ifstream in(report);
+    CHECK(json::parse(in).at("lost") == 0);
+}
+
+TEST_CASE("the supervisor's program holds no CUDA") {
+    std::ifstream in(program(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    REQUIRE(bytes.size() > 100'000);
+    // The static CUDA runtime opens the driver by this name. Put together here, for this file is no part of that program anyhow.
+    CHECK(bytes.find(std::string("libcuda") + ".so") == std::string::npos);
+    CHECK(bytes.find("cudaGetDevice") == std::string::npos);
+}

@@ -1,0 +1,65 @@
+// Every pipeline file that is shipped is read, and its stages, the real programs, are asked. Running them is another test's.
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "supervisor/describe.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::supervisor;
+
+namespace {
+
+std::vector<std::filesystem::path> shipped() {
+    std::vector<std::filesystem::path> files;
+    for (const auto& each : std::filesystem::directory_iterator(CAROUSEL_PIPELINES))
+        if (each.path().extension() == ".toml") files.push_back(each.path());
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+}  // namespace
+
+TEST_CASE("every shipped pipeline is there, bears its file's name and is wired soundly") {
+    std::vector<std::string> names;
+    for (const auto& file : shipped()) {
+        INFO(file.string());
+        const pipeline p = read_pipeline(file.string());
+        CHECK(p.name == file.stem().string());
+        names.push_back(p.name);
+        const auto all = describe_stages(p);
+        REQUIRE(all.size() == p.stages.size());
+        CHECK_FALSE(all.front().format.is_null());
+        CHECK(all.back().format.is_null());
+        CHECK(all.back().commits_on_host);
+    }
+    for (const char* name : {"demo", "mesh", "workers", "fanout", "mixed", "fused", "ipc_memory", "custom_stage"})
+        CHECK(std::count(names.begin(), names.end(), name) == 1);
+}
+
+TEST_CASE("the scene that demo.toml spells out is the default, to the bit") {
+    const pipeline p = read_pipeline(CAROUSEL_PIPELINES "/demo.toml");
+    const shm::scene_state defaults;
+    CHECK(std::memcmp(&p.scene, &defaults, sizeof defaults) == 0);
+}
+
+TEST_CASE("a real stage's complaint bears the file's line") {
+    const auto refusal = [](const std::string& path, const nlohmann::json& value) -> std::string {
+        try {
+            (void)describe_stages(
+                read_pipeline(CAROUSEL_PIPELINES "/demo.toml", {{"--set " + path, path, value, key_override::scope::path}}));
+            return "";
+        } catch (const config_error& e) {
+            return e.what();
+        }
+    };
+    CHECK_THAT(refusal("geometry.mesh", "bumpy-spere"),
+               test::contains("--set geometry.mesh: stage \"geometry\": mesh = \"bumpy-spere\"") &&
+                   test::contains("did you mean \"bumpy-sphere\"?"));
+    CHECK_THAT(refusal("geometry.triangles", -1), test::contains("stage \"geometry\": triangles = -1"));
+    CHECK_THAT(refusal("geometry.mesh", "/nowhere/x.obj"), test::contains("/nowhere/x.obj"));
+    CHECK_THAT(refusal("display.out", "frame.png"), test::contains("--set display.out: stage \"display\""));
+    CHECK_THAT(refusal("display.colour", 1), test::contains("unknown key \"colour\""));
+}

@@ -1,0 +1,44 @@
+#pragma once
+// Catch2 2.x and 3.x under one include, and a skip that ctest understands in both.
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
+
+#include <cstdio>
+#include <string>
+
+namespace carousel::test {
+
+/// Matches strings that contain `text`; the two Catches name it differently.
+inline auto contains(const std::string& text) {
+#if __has_include(<catch2/catch_all.hpp>)
+    return Catch::Matchers::ContainsSubstring(text);
+#else
+    return Catch::Matchers::Contains(text);
+#endif
+}
+
+/// Equal to about 1e-5 of `value`.
+inline auto near(double value) {
+#if __has_include(<catch2/catch_all.hpp>)
+    return Catch::Approx(value);
+#else
+    return Catch::Detail::Approx(value);
+#endif
+}
+
+}  // namespace carousel::test
+
+/// Ends the test case as skipped: ctest matches "[SKIP]" in the output.
+#define CAROUSEL_SKIP(reason)              \
+    do {                                   \
+        std::printf("[SKIP] %s\n", reason); \
+        SUCCEED(reason);                   \
+        return;                            \
+    } while (false)
+#if __has_include(<catch2/catch_all.hpp>)
+using Catch::Approx;
+#endif

@@ -1,0 +1,222 @@
+#include "tests/viewer/fake_run.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "device/cpu/memfd.hpp"
+#include "ring/frame_format.hpp"
+#include "ring/scene.hpp"
+#include "shm/process_id.hpp"
+#include "telemetry/histogram.hpp"
+
+namespace carousel::test {
+namespace {
+using nlohmann::json;
+std::atomic<u32> made{0};
+
+ring::frame_format picture_format(u32 width, u32 height) {
+    ring::frame_format f{"carousel.image.rgba8", {{"color", ring::element::u8_, {height, width, 4}}}, {}};
+    (void)f.lay_out();
+    return f;
+}
+}  // namespace
+
+fake_run::fake_run(fake_options options) : options_(std::move(options)) {
+    run_id_ = fmt::format("fake-{}-{}", ::getpid(), made.fetch_add(1));
+    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+    CAROUSEL_ASSERT(runtime != nullptr);
+    folder_ = fmt::format("{}/carousel/{}", runtime, options_.name);
+    std::filesystem::create_directories(folder_);
+    segment_ = std::make_unique<shm::segment>(shm::segment::create(run_id_));
+    shm::control_block& c = segment_->block();
+    ring::plan p = demo_plan(options_.width, options_.height);
+    p.pipeline = options_.name;
+    rig_ = std::make_unique<rig>(p, &c);
+    memory_ = device::create_memfd("fake-ring", c.link[2].slot_bytes * c.link[2].slots);
+    memory_fd_ = shm::unique_fd(memory_.fd);
+    context_ = device::open({}, 1);
+    ring_ = context_->map(memory_);
+    c.supervisor.store(static_cast<u64>(::getpid()));
+    c.supervisor_heartbeat_ns.store(now_ns());
+    rig_->work = [this](u32 seat, const ring::job& j) { paint(seat, j); };
+    rig_->sit_all();
+    (void)ring::write_scene(c.scene, 0, {});
+    back_at_.assign(c.seats, 0);
+    segment_->publish();
+    listener_ = shm::listen_at(folder_ + "/control.sock");
+    std::ofstream(folder_ + "/run.json") << json{{"pid", ::getpid()},
+                                                 {"start_time", shm::this_process().start_time},
+                                                 {"run_id", run_id_},
+                                                 {"name", options_.name},
+                                                 {"file", "demo.toml"}};
+    frames_thread_ = std::thread([this] { run_frames(); });
+    serve_thread_ = std::thread([this] { serve(); });
+}
+
+fake_run::~fake_run() {
+    stop_ = true;
+    frames_thread_.join();
+    serve_thread_.join();
+    end();
+    shm::segment::remove(run_id_);
+}
+
+void fake_run::end() {
+    std::error_code failed;
+    std::filesystem::remove_all(folder_, failed);
+}
+
+void fake_run::kill(u32 seat) {
+    const std::lock_guard lock(mutex_);
+    if (!rig_->sits(seat)) return;
+    (void)rig_->begin(seat);  // dies with a frame in work
+    rig_->die(seat);
+    back_at_[seat] = now_ns() + static_cast<u64>(options_.back_after_s * 1e9);
+}
+
+u32 fake_run::epoch_of(u32 seat) { return ring::seat_word::of(ring::load(block().seat[seat].current)).epoch; }
+
+std::vector<std::string> fake_run::commands() {
+    const std::lock_guard lock(mutex_);
+    return commands_;
+}
+
+u32 fake_run::color_of(u64 sequence, u32 x, u32 y, u32 width, u32 height) noexcept {
+    const u32 bar = static_cast<u32>(sequence * 3 % width);
+    if (x >= bar && x < bar + 12) return 0xFFFFFFFFU;
+    const u32 r = x * 255 / width, g = y * 255 / height, b = 160;
+    return 0xFF000000U | b << 16U | g << 8U | r;
+}
+
+void fake_run::paint(u32 seat, const ring::job& j) {
+    if (seat != 2 || !j.output) return;
+    const shm::control_block& c = segment_->block();
+    std::byte* at = ring_->data() + j.output.index * c.link[2].slot_bytes;
+    auto* pixels = reinterpret_cast<u32*>(at + 256);
+    for (u32 y = 0; y < options_.height; ++y)
+        for (u32 x = 0; x < options_.width; ++x) pixels[y * options_.width + x] = color_of(j.sequence, x, y, options_.width, options_.height);
+    const device::status_word ready{j.sequence, c.link[2].header[j.output.index].epoch, static_cast<u32>(device::status_state::ready)};
+    std::memcpy(at, &ready, sizeof ready);
+}
+
+void fake_run::count(u32 seat, const ring::job&) {
+    shm::stage_counters& k = segment_->block().stage[seat].counters;
+    static constexpr u64 cost_us[] = {300, 1800, 7200, 1100};
+    const u64 spread = frames_.load() * 2654435761U % 1000;
+    const u64 ns = cost_us[seat % 4] * (800 + spread) ;
+    telemetry::add_sample(k.latency, ns);
+    telemetry::add_sample(k.handover, 20'000 + spread * 10);
+    k.frames.fetch_add(1);
+    k.busy_ns.fetch_add(ns);
+    k.wait_input_ns.fetch_add(seat == 0 ? 0 : 3'000'000);
+    k.wait_output_ns.fetch_add(seat == 0 ? 9'000'000 : 0);
+    if (seat == 3) telemetry::add_sample(k.end_to_end, ns * 9);
+}
+
+void fake_run::revive(u64 now) {
+    for (u32 k = 0; k < back_at_.size(); ++k) {
+        if (back_at_[k] == 0 || now < back_at_[k]) continue;
+        back_at_[k] = 0;
+        rig_->bury(k);
+        rig_->sit(k);
+    }
+}
+
+void fake_run::run_frames() {
+    u64 next = now_ns();
+    while (!stop_) {
+        next += static_cast<u64>(1e9 / options_.fps);
+        {
+            const std::lock_guard lock(mutex_);
+            const u64 now = now_ns();
+            shm::control_block& c = segment_->block();
+            c.supervisor_heartbeat_ns.store(now);
+            revive(now);
+            for (u32 k = static_cast<u32>(back_at_.size()); k-- > 0;) {  // the last first: each frame stays a turn in each ring
+                if (!rig_->sits(k) || held_.count(k) != 0) continue;
+                shm::incarnation& e = c.entry[rig_->entry_of(k)];
+                e.heartbeat_ns.store(now);
+                e.cpu_ns.fetch_add(3'000'000);
+                if (!rig_->pass(k)) continue;
+                count(k, {});
+                if (k == 3) frames_.fetch_add(1);
+            }
+        }
+        const u64 now = now_ns();
+        if (next > now) std::this_thread::sleep_for(std::chrono::nanoseconds(next - now));
+    }
+}
+
+void fake_run::serve() {
+    std::vector<shm::unique_fd> clients;
+    while (!stop_) {
+        std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}};
+        for (const shm::unique_fd& c : clients) watched.push_back({c.get(), POLLIN, 0});
+        if (::poll(watched.data(), watched.size(), 50) <= 0) continue;
+        for (std::size_t k = clients.size(); k-- > 0;) {
+            if (watched[k + 1].revents == 0) continue;
+            shm::message m;
+            if (shm::receive_message(clients[k].get(), m) == shm::receive_status::ok)
+                answer(clients[k].get(), m.text);
+            else
+                clients.erase(clients.begin() + static_cast<std::ptrdiff_t>(k));
+        }
+        if (watched[0].revents != 0) clients.emplace_back(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    }
+}
+
+void fake_run::answer(int fd, const std::string& text) {
+    const json request = json::parse(text);
+    if (request.contains("tap")) {
+        const json reply{{"tap",
+                          {{"run_id", run_id_},
+                           {"link", 2},
+                           {"stage", "fragment"},
+                           {"format", json::parse(picture_format(options_.width, options_.height).to_json())},
+                           {"memory", {{"kind", "memfd"}, {"bytes", memory_.bytes}, {"uuid", ""}, {"fd", 0}, {"ipc", ""}}},
+                           {"device", {{"kind", "cpu"}, {"uuid", ""}}}}}};
+        (void)shm::send_message(fd, reply.dump(), {memory_fd_.get()});
+        return;
+    }
+    const std::string verb = request.at("command"), stage = request.value("stage", "");
+    json reply{{"ok", true}, {"message", verb + " " + stage + ": done"}};
+    if (verb == "ps") {
+        reply["stages"] = json::array();
+        const char* names[] = {"geometry", "vertex", "fragment", "display"};
+        for (u32 k = 0; k < 4; ++k)
+            reply["stages"].push_back({{"name", names[k]},
+                                       {"instance", 0},
+                                       {"state", rig_->sits(k) ? "running" : "starting"},
+                                       {"restarts", epoch_of(k) - 1},
+                                       {"last_exit", epoch_of(k) > 1 ? json("signal 9 (SIGKILL)") : json()},
+                                       {"cpu_percent", 18.0},
+                                       {"memory_bytes", 48'000'000 + k * 7'000'000}});
+    } else {
+        const std::vector<std::string> names{"geometry", "vertex", "fragment", "display"};
+        const auto at = std::find(names.begin(), names.end(), stage);
+        const u32 seat = static_cast<u32>(at - names.begin());
+        {
+            const std::lock_guard lock(mutex_);
+            commands_.push_back(verb + " " + stage);
+            if (seat < 4 && verb == "stop") held_.insert(seat);
+            if (seat < 4 && verb == "cont") held_.erase(seat);
+            if (seat < 4 && (verb == "stop" || verb == "cont")) segment_->block().seat[seat].held.store(verb == "stop" ? 1 : 0);
+        }
+        if (seat < 4 && (verb == "kill" || verb == "restart")) kill(seat);
+    }
+    (void)shm::send_message(fd, reply.dump());
+}
+
+}  // namespace carousel::test

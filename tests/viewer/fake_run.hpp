@@ -1,0 +1,70 @@
+#pragma once
+// A run as a viewer meets it, without stages: a run folder with record and socket, a control block in shared memory, a ring of
+// pictures in a memfd, and a thread that passes frames, obeys commands and dies when it is told to.
+// XDG_RUNTIME_DIR must name a folder of the caller's.
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "device/backend.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/segment.hpp"
+#include "tests/viewer/rig.hpp"
+
+namespace carousel::test {
+
+struct fake_options {
+    std::string name = "demo";
+    u32 width = 320, height = 180;
+    f64 fps = 60;
+    f64 back_after_s = 0.3;   ///< from a death to its successor
+};
+
+class fake_run {
+public:
+    explicit fake_run(fake_options options = {});
+    ~fake_run();
+    fake_run(const fake_run&) = delete;
+    fake_run& operator=(const fake_run&) = delete;
+
+    void kill(u32 seat);
+    /// The record and the socket disappear, as at the end of a run.
+    void end();
+    [[nodiscard]] u64 frames() const noexcept { return frames_.load(); }
+    [[nodiscard]] u32 epoch_of(u32 seat);
+    [[nodiscard]] const std::string& run_id() const noexcept { return run_id_; }
+    [[nodiscard]] shm::control_block& block() noexcept { return segment_->block(); }
+    /// "verb stage" of every command that came.
+    [[nodiscard]] std::vector<std::string> commands();
+    /// The colour of a pixel of a frame.
+    [[nodiscard]] static u32 color_of(u64 sequence, u32 x, u32 y, u32 width, u32 height) noexcept;
+
+private:
+    void run_frames();
+    void serve();
+    void answer(int fd, const std::string& text);
+    void paint(u32 seat, const ring::job& j);
+    void count(u32 seat, const ring::job& j);
+    void revive(u64 now);
+
+    fake_options options_;
+    std::string run_id_, folder_;
+    std::unique_ptr<shm::segment> segment_;
+    std::unique_ptr<rig> rig_;
+    device::memory_handle memory_;
+    shm::unique_fd memory_fd_, listener_;
+    std::unique_ptr<device::context> context_;
+    std::unique_ptr<device::mapping> ring_;
+    std::mutex mutex_;
+    std::vector<u64> back_at_;
+    std::set<u32> held_;
+    std::vector<std::string> commands_;
+    std::atomic<u64> frames_{0};
+    std::atomic<bool> stop_{false};
+    std::thread frames_thread_, serve_thread_;
+};
+
+}  // namespace carousel::test

@@ -1,0 +1,70 @@
+#pragma once
+// A window for tests: draws a model on it, as the viewer does.
+
+#include <imgui.h>
+
+#include <cmath>
+#include <memory>
+
+#include "viewer/screen.hpp"
+#include "viewer/theme.hpp"
+#include "viewer/ui.hpp"
+
+namespace carousel::test {
+
+struct stage {
+    std::unique_ptr<viewer::window> window;
+    std::unique_ptr<viewer::picture_store> store;
+    viewer::screen screen;
+    f32 scale = 1;
+
+    explicit stage(bool gl, int width = 1920, int height = 1080, f32 wanted_scale = 1) : scale(wanted_scale) {
+        ImGui::CreateContext();
+        ImGui::GetIO().IniFilename = nullptr;
+        viewer::window_options o;
+        o.width = width;
+        o.height = height;
+        try {
+            window = gl ? viewer::make_offscreen_window(o) : viewer::make_null_window(o);
+        } catch (...) {
+            ImGui::DestroyContext();
+            throw;
+        }
+        viewer::theme::load_fonts(scale);
+        store = gl ? viewer::make_gl_store() : viewer::make_null_store();
+    }
+    ~stage() {
+        store.reset();
+        window.reset();
+        ImGui::DestroyContext();
+    }
+    stage(const stage&) = delete;
+    stage& operator=(const stage&) = delete;
+
+    void draw(viewer::model& m, int frames = 2) {
+        for (int k = 0; k < frames; ++k) {
+            viewer::theme::apply(m.kept.dark, scale);
+            (void)window->begin_frame();
+            screen.draw(m, *store, "test");
+            ImGui::Render();
+            window->end_frame(ImGui::GetDrawData());
+        }
+    }
+    /// Vertices that the last frame drew.
+    [[nodiscard]] static int vertices() { return ImGui::GetDrawData()->TotalVtxCount; }
+    /// No vertex is at a place that is no number.
+    [[nodiscard]] static bool sane() {
+        const ImDrawData* d = ImGui::GetDrawData();
+        for (int l = 0; l < d->CmdListsCount; ++l)
+            for (const ImDrawVert& v : d->CmdLists[l]->VtxBuffer)
+                if (!std::isfinite(v.pos.x) || !std::isfinite(v.pos.y)) return false;
+        return true;
+    }
+    [[nodiscard]] static const viewer::ui::widget* find(const std::string& name) {
+        for (const viewer::ui::widget& w : viewer::ui::marks())
+            if (w.name == name) return &w;
+        return nullptr;
+    }
+};
+
+}  // namespace carousel::test

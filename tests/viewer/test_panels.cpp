@@ -1,0 +1,217 @@
+// Every panel with every kind of run, on no window at all: nothing may crash, leave the window or have a place that is no number.
+
+#include <cstring>
+#include <random>
+
+#include "ring/latest.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/viewer/models.hpp"
+#include "tests/viewer/stage.hpp"
+
+using namespace carousel;
+using test::stage;
+using test::watched;
+
+namespace {
+
+void check_inside(int width, int height) {
+    CHECK(stage::sane());
+    CHECK(stage::vertices() > 0);
+    for (const viewer::ui::widget& w : viewer::ui::marks()) {
+        if (w.name.rfind("panel.", 0) != 0 && w.name.rfind("head.", 0) != 0) continue;
+        INFO(w.name << " at " << w.x << ", " << w.y << " of " << w.width << " x " << w.height);
+        CHECK(w.x >= 0);
+        CHECK(w.y >= 0);
+        CHECK(w.x + w.width <= static_cast<f32>(width) + 1);
+        CHECK(w.y + w.height <= static_cast<f32>(height) + 1);
+    }
+}
+
+// One ImGui context at a time: no other stage may be open.
+bool shows(viewer::model& m, const std::string& name) {
+    stage s(false);
+    s.draw(m);
+    return stage::find(name) != nullptr;
+}
+
+void draw_everywhere(viewer::model& m) {
+    for (const auto& [width, height, scale] : {std::tuple{1920, 1080, 1.0F}, std::tuple{3840, 2160, 2.0F}, std::tuple{1280, 720, 1.0F}, std::tuple{700, 500, 1.0F}}) {
+        stage s(false, width, height, scale);
+        s.draw(m);
+        check_inside(width, height);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("with no run there is a question and no panel") {
+    viewer::model m;
+    CHECK(shows(m, "choice"));
+    CHECK_FALSE(shows(m, "panel.stages"));
+    m.choices.resize(2);
+    m.choices[0].name = "one";
+    m.choices[1].name = "two";
+    CHECK(shows(m, "choice.two"));
+    draw_everywhere(m);
+}
+
+TEST_CASE("a run without a frame shows all panels") {
+    watched w(test::demo_plan(1280, 720));
+    w.look();
+    for (const char* name : {"image", "scene", "timeline", "stages", "rings", "plots", "events"}) CHECK(shows(w.m, std::string("panel.") + name));
+    draw_everywhere(w.m);
+}
+
+TEST_CASE("a running pipeline: every slot and every button has its place inside its panel") {
+    watched w(test::demo_plan(1280, 720));
+    w.r.sit_all();
+    w.run(200);
+    draw_everywhere(w.m);
+    stage s(false);
+    s.draw(w.m);
+    check_inside(1920, 1080);
+    for (const char* name : {"geometry", "vertex", "fragment", "display"}) {
+        for (const char* what : {"kill", "stop", "restart", "row", "state"}) {
+            const viewer::ui::widget* at = stage::find(std::string("stages.") + what + "." + name);
+            const viewer::ui::widget* in = stage::find("panel.stages");
+            REQUIRE(at != nullptr);
+            CHECK(at->x >= in->x);
+            CHECK(at->x + at->width <= in->x + in->width);
+            CHECK(at->y + at->height <= in->y + in->height);
+        }
+    }
+    const u32 slots = w.r.block().link[2].slots;
+    for (u32 k = 0; k < slots; ++k) CHECK(stage::find("rings.slot.fragment." + std::to_string(k)) != nullptr);
+}
+
+TEST_CASE("a crash: the banner is there while the stage is dead, and some seconds after its return") {
+    watched w(test::demo_plan(1280, 720));
+    w.r.sit_all();
+    w.run(60);
+    REQUIRE(w.r.pass(0));
+    REQUIRE(w.r.pass(1));
+    REQUIRE(w.r.begin(2));
+    w.look();
+    CHECK_FALSE(shows(w.m, "image.banner"));
+    w.r.die(2);
+    w.time_ns += ns_per_ms;
+    w.look();
+    CHECK(shows(w.m, "image.banner"));
+    draw_everywhere(w.m);
+    w.r.bury(2);
+    w.r.sit(2);
+    w.time_ns += ns_per_s;
+    w.look();
+    CHECK(shows(w.m, "image.banner"));
+    w.time_ns += 10 * ns_per_s;
+    w.look();
+    CHECK_FALSE(shows(w.m, "image.banner"));
+    CHECK(w.m.past.marks().size() == 1);
+}
+
+TEST_CASE("64 slots, 12 stages, long names, several instances, a viewer beside a display") {
+    ring::plan p = test::chain_of(12);
+    for (ring::stage_plan& s : p.stages) {
+        s.name += "-with-a-name-of-great-length-and-little-sense";
+        s.in_flight = 8;
+        s.window = 47;
+    }
+    p.stages[11].instances = 2;
+    p.stages[11].in_flight = 4;
+    watched w(p);
+    w.r.sit_all();
+    ring::latest_reader tap(w.r.block(), 10, shm::max_incarnations);
+    w.run(80);
+    for (u32 k = 0; k <= 10; ++k) REQUIRE(w.r.pass(k));
+    REQUIRE(tap.acquire());
+    w.look();
+    CHECK(w.m.snap.links[10].slots.size() == 64);
+    draw_everywhere(w.m);
+}
+
+TEST_CASE("a run that has ended keeps its last picture and says so") {
+    watched w(test::demo_plan(64, 64));
+    w.r.sit_all();
+    w.run(30);
+    w.m.phase = viewer::run_phase::ended;
+    CHECK(shows(w.m, "image.banner"));
+    draw_everywhere(w.m);
+}
+
+TEST_CASE("every key does what the help says, and none crashes in any phase") {
+    watched w(test::demo_plan(64, 64));
+    w.r.sit_all();
+    w.run(30);
+    stage s(false);
+    s.draw(w.m);
+    const auto press = [&](int key, bool shift = false, bool ctrl = false) { s.screen.on_key(w.m, {key, ctrl, shift}); };
+    press('3');
+    CHECK(w.m.selected_seat == 2);
+    press('K');
+    REQUIRE(w.m.commands.size() == 1);
+    CHECK(w.m.commands[0].verb == "kill");
+    CHECK(w.m.commands[0].stage == "fragment");
+    CHECK(w.m.commands[0].signal == 9);
+    press('S');
+    press('C');
+    press('R');
+    press('H');
+    CHECK(w.m.commands.size() == 5);
+    CHECK(w.m.commands[4].signal == 19);
+    press(' ');
+    CHECK(w.m.picture.paused);
+    press('.');
+    CHECK(w.m.picture.step);
+    press('R', true);
+    CHECK_FALSE(w.m.picture.red);
+    press('L');
+    CHECK_FALSE(w.m.kept.dark);
+    press('M');
+    CHECK(w.m.scene.shading == 1);
+    CHECK(w.m.scene_changed);
+    press(viewer::key::f1);
+    s.draw(w.m);
+    CHECK(stage::find("help") != nullptr);
+    press('Q', false, true);
+    CHECK(w.m.quit);
+    for (const viewer::run_phase phase : {viewer::run_phase::waiting, viewer::run_phase::ended, viewer::run_phase::watching}) {
+        w.m.phase = phase;
+        for (int key = 32; key < 280; ++key)
+            for (const bool shift : {false, true}) press(key, shift);
+        s.draw(w.m);
+        CHECK(stage::sane());
+    }
+}
+
+TEST_CASE("windows of one pixel and of no sense are survived") {
+    watched w(test::demo_plan(64, 64));
+    w.r.sit_all();
+    w.run(30);
+    for (const auto& [width, height] : {std::pair{1, 1}, std::pair{1, 1080}, std::pair{1920, 1}, std::pair{40, 40}, std::pair{950, 490}}) {
+        stage s(false, width, height);
+        s.draw(w.m);
+        CHECK(stage::sane());
+    }
+}
+
+TEST_CASE("what a damaged control block says is drawn, too") {
+    std::mt19937_64 random(7);
+    const auto c = std::make_unique<shm::control_block>();
+    stage s(false, 1280, 720);
+    viewer::model m;
+    m.phase = viewer::run_phase::watching;
+    telemetry::rate_tracker tracker;
+    for (int round = 0; round < 12; ++round) {
+        auto* words = reinterpret_cast<u64*>(c.get());
+        for (std::size_t k = 0; k < sizeof(shm::control_block) / 8; ++k) words[k] = round % 2 == 0 ? random() : ~u64{0};
+        telemetry::read_snapshot(*c, m.snap);
+        m.snap.taken_ns = m.now_ns = 1'000'000'000U * static_cast<u64>(round + 1);
+        m.rates = tracker.feed(m.snap);
+        m.past.feed(m.snap, m.rates);
+        m.events.feed(m.snap);
+        m.bars.feed(m.snap);
+        m.scene = m.snap.scene;
+        s.draw(m);
+        CHECK(stage::sane());
+    }
+}

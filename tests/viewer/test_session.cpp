@@ -1,0 +1,193 @@
+// The viewer's tie to a run, with a pretended supervisor: finding it, pictures, deaths, commands, ends.
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/viewer/fake_run.hpp"
+#include "viewer/picture_store.hpp"
+#include "viewer/session.hpp"
+
+using namespace carousel;
+using namespace carousel::viewer;
+using test::fake_options;
+using test::fake_run;
+
+namespace {
+
+struct place_of_runs {
+    std::string path;
+    place_of_runs() {
+        char name[] = "/tmp/carousel-runs-XXXXXX";
+        path = ::mkdtemp(name);
+        ::setenv("XDG_RUNTIME_DIR", path.c_str(), 1);
+    }
+    ~place_of_runs() { std::filesystem::remove_all(path); }
+};
+
+struct watcher {
+    model m;
+    std::unique_ptr<picture_store> store = make_null_store();
+    session s;
+    explicit watcher(const std::string& name = "") : s({name, "", false}) {}
+    void step() {
+        s.update(m, *store);
+        s.obey(m);
+    }
+    /// Until `done` or 10 s have passed.
+    bool until(const std::function<bool()>& done) {
+        const u64 end = now_ns() + 10 * ns_per_s;
+        while (now_ns() < end) {
+            step();
+            if (done()) return true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        return false;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("with no run the session waits, and finds one that starts later") {
+    const place_of_runs place;
+    watcher w;
+    w.step();
+    CHECK(w.m.phase == run_phase::waiting);
+    fake_run run;
+    CHECK(w.until([&] { return w.m.phase == run_phase::watching; }));
+    CHECK(w.m.snap.pipeline == "demo");
+}
+
+TEST_CASE("the newest frame arrives whole, and every pixel is the frame's own") {
+    const place_of_runs place;
+    fake_run run;
+    watcher w;
+    u64 last = 0;
+    int seen = 0;
+    REQUIRE(w.until([&] {
+        if (w.m.picture.pixels == nullptr || w.m.picture.sequence == last) return false;
+        last = w.m.picture.sequence;
+        const auto* p = reinterpret_cast<const u32*>(w.m.picture.pixels);
+        for (u32 y = 0; y < 180; y += 7)
+            for (u32 x = 0; x < 320; ++x)
+                if (p[y * 320 + x] != fake_run::color_of(last, x, y, 320, 180)) FAIL("frame " << last << " is torn at " << x << ", " << y);
+        return ++seen == 20;
+    }));
+    CHECK(w.m.picture.torn == 0);
+    CHECK(w.m.picture.path == "plain upload (host memory)");
+    REQUIRE(w.m.snap.links[2].groups.size() == 2);
+    CHECK(w.m.snap.links[2].groups[1].state == ring::group_state::latest);
+}
+
+TEST_CASE("a pause keeps the frame, a step takes one, and the pipeline doesn't notice") {
+    const place_of_runs place;
+    fake_run run;
+    watcher w;
+    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    w.m.picture.paused = true;
+    w.step();
+    const u64 held = w.m.picture.sequence, before = run.frames();
+    REQUIRE(w.until([&] { return run.frames() > before + 20; }));
+    CHECK(w.m.picture.sequence == held);
+    w.m.picture.step = true;
+    REQUIRE(w.until([&] { return w.m.picture.sequence > held + 10; }));
+    const u64 stepped = w.m.picture.sequence;
+    REQUIRE(w.until([&] { return run.frames() > before + 60; }));
+    CHECK(w.m.picture.sequence == stepped);
+}
+
+TEST_CASE("a killed stage: the last frame stays, the death is told with its cause, frames go on") {
+    const place_of_runs place;
+    fake_run run;
+    watcher w;
+    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    w.m.ask("kill", 2, 9);
+    REQUIRE(w.until([&] { return w.m.events.last_crash().has_value(); }));
+    CHECK(w.m.events.last_crash()->label == "fragment");
+    CHECK(w.m.picture.pixels != nullptr);
+    REQUIRE(w.until([&] { return w.m.events.last_crash()->back_ns != 0 && w.m.events.last_crash()->how == "signal 9 (SIGKILL)"; }));
+    const u64 before = w.m.picture.sequence;
+    CHECK(w.until([&] { return w.m.picture.sequence > before + 10; }));
+    CHECK(run.epoch_of(2) == 2);
+    CHECK(run.commands() == std::vector<std::string>{"kill fragment"});
+}
+
+TEST_CASE("a run that ends is said to have ended; the next one of the name is watched at once") {
+    const place_of_runs place;
+    auto run = std::make_unique<fake_run>();
+    watcher w;
+    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    run->end();
+    const std::string first = run->run_id();
+    run.reset();
+    // This process is the pretended supervisor and lives on: it is the record that is gone.
+    fake_run next;
+    REQUIRE(w.until([&] { return w.m.run.run_id == next.run_id(); }));
+    CHECK(w.until([&] { return w.m.phase == run_phase::watching && w.m.picture.sequence > 3; }));
+    CHECK(first != next.run_id());
+}
+
+TEST_CASE("several runs are a question; a choice or a name answers it") {
+    const place_of_runs place;
+    fake_options o;
+    o.name = "other";
+    fake_run one, two(o);
+    watcher w;
+    w.step();
+    CHECK(w.m.phase == run_phase::waiting);
+    CHECK(w.m.choices.size() == 2);
+    w.m.chosen = "other";
+    CHECK(w.until([&] { return w.m.phase == run_phase::watching; }));
+    CHECK(w.m.snap.pipeline == "other");
+    watcher named("demo");
+    CHECK(named.until([&] { return named.m.phase == run_phase::watching; }));
+    CHECK(named.m.snap.pipeline == "demo");
+}
+
+TEST_CASE("scene settings reach the control block, and those of others reach the viewer") {
+    const place_of_runs place;
+    fake_run run;
+    watcher w;
+    REQUIRE(w.until([&] { return w.m.phase == run_phase::watching; }));
+    w.m.scene.shading = 2;
+    w.m.scene.camera.eye[0] = 1.5F;
+    w.m.scene_changed = true;
+    w.step();
+    w.step();
+    CHECK(w.m.snap.scene.shading == 2);
+    CHECK(w.m.snap.scene.camera.eye[0] == 1.5F);
+    watcher other;
+    REQUIRE(other.until([&] { return other.m.phase == run_phase::watching; }));
+    CHECK(other.m.scene.shading == 2);
+}
+
+TEST_CASE("eight viewers fit, the ninth is told why it sees nothing, and a place that is left is taken") {
+    const place_of_runs place;
+    fake_run run;
+    std::vector<std::unique_ptr<watcher>> all;
+    for (u32 k = 0; k < shm::max_latest; ++k) {
+        all.push_back(std::make_unique<watcher>());
+        REQUIRE(all.back()->until([&] { return all.back()->m.picture.pixels != nullptr; }));
+    }
+    watcher late;
+    REQUIRE(late.until([&] { return !late.m.picture.problem.empty(); }));
+    CHECK_THAT(late.m.picture.problem, test::contains("are taken"));
+    all.pop_back();
+    CHECK(late.until([&] { return late.m.picture.pixels != nullptr; }));
+}
+
+TEST_CASE("no supervisor at the socket: the picture says why, the rest is shown") {
+    const place_of_runs place;
+    fake_run run;
+    ::unlink((place.path + "/carousel/demo/control.sock").c_str());
+    watcher w;
+    REQUIRE(w.until([&] { return !w.m.picture.problem.empty(); }));
+    CHECK_THAT(w.m.picture.problem, test::contains("no supervisor at"));
+    CHECK(w.m.snap.stages.size() == 4);
+}

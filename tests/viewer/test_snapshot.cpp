@@ -1,0 +1,307 @@
+// The snapshot module: what it reads of every kind of run, and that a damaged block costs nobody anything.
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "core/clock.hpp"
+#include "ring/latest.hpp"
+#include "ring/scene.hpp"
+#include "shm/segment.hpp"
+#include "telemetry/histogram.hpp"
+#include "telemetry/snapshot_events.hpp"
+#include "telemetry/snapshot_history.hpp"
+#include "telemetry/snapshot_timeline.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/viewer/rig.hpp"
+
+using namespace carousel;
+using namespace carousel::telemetry;
+using test::rig;
+
+TEST_CASE("a block of zeros is an empty run") {
+    const auto c = std::make_unique<shm::control_block>();
+    const snapshot s = read_snapshot(*c);
+    CHECK(s.stages.empty());
+    CHECK(s.links.empty());
+    CHECK(s.seats.empty());
+    CHECK(s.stage_name(0) == "?");
+    CHECK(s.seat_label(7) == "?");
+}
+
+TEST_CASE("a run that nobody has joined yet shows its stages and free slots") {
+    rig r(test::demo_plan(64, 32));
+    const snapshot s = read_snapshot(r.block());
+    REQUIRE(s.stages.size() == 4);
+    CHECK(s.stages[2].name == "fragment");
+    CHECK(s.seats[2].epoch == 0);
+    CHECK(s.seats[2].restarts() == 0);
+    REQUIRE(s.links.size() == 3);
+    CHECK(s.links[2].slots.size() == r.block().link[2].slots);
+    for (const slot_view& k : s.links[2].slots) CHECK(k.phase == slot_phase::free);
+    CHECK(s.links[2].newest == 0);
+    CHECK_FALSE(s.ended());
+}
+
+TEST_CASE("a running pipeline: states, frames, positions, groups and who filled what") {
+    rig r(test::demo_plan(64, 32));
+    r.sit_all();
+    for (int k = 0; k < 10; ++k) r.turn();
+    REQUIRE(r.pass(0));
+    REQUIRE(r.pass(0));
+    REQUIRE(r.begin(1));
+    const snapshot s = read_snapshot(r.block());
+    CHECK(s.seats[1].state == ring::entry_state::live);
+    CHECK(s.seats[1].epoch == 1);
+    CHECK(s.seats[1].jobs_in_flight == 1);
+    CHECK(s.links[0].tail == 10);
+    CHECK(s.links[0].newest == 12);
+    const auto count = [](const link_view& l, slot_phase p) {
+        return std::count_if(l.slots.begin(), l.slots.end(), [p](const slot_view& v) { return v.phase == p; });
+    };
+    CHECK(count(s.links[0], slot_phase::leased) == 1);
+    CHECK(count(s.links[0], slot_phase::ready) == 1);
+    CHECK(count(s.links[1], slot_phase::fill) == 1);
+    const auto fill = std::find_if(s.links[1].slots.begin(), s.links[1].slots.end(), [](const slot_view& v) { return v.phase == slot_phase::fill; });
+    CHECK(s.stage_name(fill->stage) == "vertex");
+    REQUIRE(s.links[0].groups.size() == 1);
+    CHECK(s.stage_name(s.links[0].groups[0].stage) == "vertex");
+    CHECK(s.links[0].groups[0].lag == 2);
+    CHECK(s.links[0].groups[0].leases == 1);
+    CHECK(s.links[0].groups[0].next == 10);
+}
+
+TEST_CASE("a latest reader is a group that belongs to no stage") {
+    rig r(test::demo_plan(64, 32));
+    r.sit_all();
+    ring::latest_reader tap(r.block(), 2, shm::max_incarnations);
+    REQUIRE(tap.joined());
+    REQUIRE(r.pass(0));
+    REQUIRE(r.pass(1));
+    REQUIRE(r.pass(2));
+    REQUIRE(tap.acquire());
+    const snapshot s = read_snapshot(r.block());
+    REQUIRE(s.links[2].groups.size() == 2);
+    const group_view& g = s.links[2].groups[1];
+    CHECK(g.state == ring::group_state::latest);
+    CHECK(g.stage == shm::none);
+    CHECK(g.leases == 1);
+    CHECK(g.lease_since_ns != 0);
+}
+
+TEST_CASE("a crash quarantines the slots in work, and the successor has the next epoch") {
+    rig r(test::demo_plan(64, 32));
+    r.sit_all();
+    REQUIRE(r.pass(0));
+    REQUIRE(r.pass(0));
+    REQUIRE(r.begin(1));
+    REQUIRE(r.begin(1));
+    event_tracker events;
+    events.feed(read_snapshot(r.block()));
+    r.die(1);
+    const snapshot dying = read_snapshot(r.block());
+    events.feed(dying);
+    CHECK(dying.seats[1].epoch == 2);
+    CHECK(dying.seats[1].unfenced == 1);
+    CHECK(std::count_if(dying.links[1].slots.begin(), dying.links[1].slots.end(),
+                        [](const slot_view& v) { return v.phase == slot_phase::quarantined; }) == 2);
+    REQUIRE(events.last_crash().has_value());
+    CHECK(events.last_crash()->label == "vertex");
+    CHECK(events.last_crash()->back_ns == 0);
+    CHECK(events.take_deaths().size() == 1);
+    CHECK(events.take_deaths().empty());
+    r.bury(1);
+    r.sit(1);
+    const snapshot back = read_snapshot(r.block());
+    events.feed(back);
+    CHECK(back.seats[1].restarts() == 1);
+    CHECK(back.seats[1].unfenced == 0);
+    CHECK(events.last_crash()->back_ns != 0);
+    events.explain(1, "signal 9 (SIGKILL)");
+    CHECK(events.last_crash()->how == "signal 9 (SIGKILL)");
+    CHECK(std::any_of(events.events().begin(), events.events().end(),
+                      [](const run_event& e) { return e.text.find("died: signal 9 (SIGKILL)") != std::string::npos; }));
+}
+
+TEST_CASE("64 slots, 12 stages and names of full length are all shown") {
+    ring::plan p = test::chain_of(12);
+    for (ring::stage_plan& s : p.stages) {
+        s.name.resize(60, 'x');
+        s.in_flight = 8;
+        s.window = 47;
+    }
+    rig r(p);
+    r.sit_all();
+    for (int k = 0; k < 40; ++k) r.turn();
+    const snapshot s = read_snapshot(r.block());
+    CHECK(s.stages.size() == 12);
+    CHECK(s.stages[3].name.size() == 47);
+    for (const link_view& l : s.links) CHECK(l.slots.size() == 64);
+}
+
+TEST_CASE("rates come from the span between snapshots, and latencies from its samples alone") {
+    rig r(test::demo_plan(64, 32));
+    r.sit_all();
+    rate_tracker tracker(2.0);
+    snapshot s = read_snapshot(r.block());
+    s.taken_ns = 1'000'000'000;
+    add_sample(r.block().stage[2].counters.latency, 900 * ns_per_ms);  // before the span
+    snapshot first = read_snapshot(r.block());
+    first.taken_ns = s.taken_ns;
+    CHECK(tracker.feed(first).span_s == 0);
+    for (int k = 0; k < 30; ++k) {
+        r.turn();
+        r.block().stage[2].counters.frames.fetch_add(1);
+        r.block().link[2].committed.fetch_add(0);
+        add_sample(r.block().stage[2].counters.latency, 5 * ns_per_ms);
+    }
+    snapshot later = read_snapshot(r.block());
+    later.taken_ns = first.taken_ns + ns_per_s;
+    const rates& now = tracker.feed(later);
+    CHECK(now.span_s == test::near(1.0));
+    const f64 counted = static_cast<f64>(later.stages[2].frames - first.stages[2].frames);
+    CHECK(now.stages[2].frames_per_second == test::near(counted));
+    CHECK(now.stages[2].latency_p99_ms < 10);
+    CHECK(now.stages[2].latency_p50_ms >= 5);
+    CHECK(now.links[2].received_per_second == test::near(30));
+    history h;
+    h.feed(later, now);
+    CHECK(h.samples().size() == 1);
+    snapshot other = later;
+    other.run_id = "another";
+    CHECK(tracker.feed(other).span_s == 0);
+}
+
+TEST_CASE("the timeline keeps every frame's stamps, also of slots that are free again") {
+    rig r(test::demo_plan(64, 32));
+    r.sit_all();
+    timeline t;
+    for (int k = 0; k < 5; ++k) {
+        r.turn();
+        t.feed(read_snapshot(r.block()));
+    }
+    REQUIRE(t.bars().size() == 4);
+    REQUIRE(t.bars()[2].size() == 5);
+    for (const frame_bar& bar : t.bars()[2]) {
+        CHECK(bar.claimed_ns <= bar.submitted_ns);
+        CHECK(bar.submitted_ns <= bar.committed_ns);
+        CHECK(bar.done_ns != 0);
+    }
+}
+
+TEST_CASE("a frame in work is a bar with an open end, a sink's too, until it is gone") {
+    rig r(test::demo_plan(64, 32));
+    r.sit_all();
+    for (u32 k = 0; k < 3; ++k) REQUIRE(r.pass(k));
+    REQUIRE(r.begin(3));
+    timeline t;
+    t.feed(read_snapshot(r.block()));
+    REQUIRE(t.bars()[3].size() == 1);
+    CHECK(t.bars()[3][0].claimed_ns != 0);
+    CHECK(t.bars()[3][0].committed_ns == 0);
+    REQUIRE(r.finish(3));
+    t.feed(read_snapshot(r.block()));
+    CHECK(t.bars()[3][0].committed_ns != 0);
+}
+
+TEST_CASE("what one tracker has seen can be handed to another, once") {
+    rig r(test::demo_plan(64, 32));
+    r.sit_all();
+    event_tracker watching, shown;
+    watching.feed(read_snapshot(r.block()));
+    r.die(1);
+    watching.feed(read_snapshot(r.block()));
+    shown.merge(watching);
+    CHECK(shown.events().size() == 2);
+    CHECK(watching.events().empty());
+    CHECK(shown.take_deaths().size() == 1);
+    shown.explain(1, "signal 9 (SIGKILL)");
+    r.bury(1);
+    r.sit(1);
+    watching.feed(read_snapshot(r.block()));
+    shown.merge(watching);
+    CHECK(shown.events().size() == 3);
+    CHECK(shown.last_crash()->how == "signal 9 (SIGKILL)");
+    CHECK(shown.last_crash()->back_ns >= shown.last_crash()->died_ns);
+}
+
+TEST_CASE("a stage that never falls idle is busy if somebody looks") {
+    rig r(test::demo_plan(64, 32));
+    snapshot a = read_snapshot(r.block());
+    snapshot b = a;
+    b.taken_ns = a.taken_ns + ns_per_s;
+    b.stages[2].sampled_busy_ns = 900 * ns_per_ms;
+    rate_tracker tracker;
+    (void)tracker.feed(a);
+    CHECK(tracker.feed(b).stages[2].busy == test::near(0.9));
+}
+
+TEST_CASE("the end of a run is seen when all rings have reached it") {
+    ring::plan p = test::demo_plan(64, 32);
+    p.end = 3;
+    rig r(p);
+    r.sit_all();
+    r.turn();
+    CHECK_FALSE(read_snapshot(r.block()).ended());
+    for (int k = 0; k < 3; ++k) r.turn();
+    CHECK(read_snapshot(r.block()).ended());
+}
+
+TEST_CASE("scene settings are read whole") {
+    rig r(test::demo_plan(64, 32));
+    shm::scene_state scene;
+    scene.spin = 0.5F;
+    REQUIRE(ring::write_scene(r.block().scene, 1, scene));
+    CHECK(read_snapshot(r.block()).scene.spin == 0.5F);
+}
+
+TEST_CASE("a read-only mapping is enough") {
+    const std::string id = "snap-" + std::to_string(getpid());
+    {
+        shm::segment made = shm::segment::create(id);
+        rig r(test::demo_plan(64, 32), &made.block());
+        made.publish();
+        r.sit_all();
+        for (int k = 0; k < 4; ++k) r.turn();
+        const shm::segment seen = shm::segment::observe(id);
+        CHECK(read_snapshot(seen.block()).links[2].tail == 4);
+    }
+    shm::segment::remove(id);
+}
+
+TEST_CASE("a damaged block yields numbers, never an access out of range") {
+    std::mt19937_64 random(20240611);
+    const auto c = std::make_unique<shm::control_block>();
+    rate_tracker tracker;
+    event_tracker events;
+    timeline bars;
+    history past;
+    for (int round = 0; round < 60; ++round) {
+        auto* words = reinterpret_cast<u64*>(c.get());
+        const std::size_t count = sizeof(shm::control_block) / 8;
+        if (round % 3 == 0) {
+            for (std::size_t k = 0; k < count; ++k) words[k] = random();
+        } else if (round % 3 == 1) {
+            std::memset(static_cast<void*>(c.get()), 0xFF, sizeof(shm::control_block));
+        } else {
+            std::memset(static_cast<void*>(c.get()), 0, sizeof(shm::control_block));
+            rig whole(test::demo_plan(64, 32), c.get());
+            for (int k = 0; k < 2000; ++k) words[random() % count] = random();
+        }
+        const snapshot s = read_snapshot(*c);
+        REQUIRE(s.stages.size() <= shm::max_stages);
+        for (const stage_view& v : s.stages) {
+            CHECK(v.name.size() <= 48);
+            CHECK((v.output == shm::none || v.output < s.links.size()));
+            CHECK(v.first_seat + v.seats <= s.seats.size());
+            for (const u32 l : v.inputs) CHECK(l < s.links.size());
+        }
+        for (const link_view& l : s.links) {
+            CHECK(l.slots.size() <= shm::max_slots);
+            CHECK((l.stage == shm::none || l.stage < s.stages.size()));
+        }
+        past.feed(s, tracker.feed(s));
+        events.feed(s);
+        bars.feed(s);
+    }
+}
