@@ -13,6 +13,7 @@ public:
     /// The job is written by the runner before process() and stays until the lane is released.
     ring::job job;
     device::event* event = nullptr;  ///< behind all of the job's work
+    bool traced = false;             ///< `carousel trace` was on when it was claimed
 
     [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }

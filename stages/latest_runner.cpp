@@ -10,6 +10,7 @@
 #include "shm/doorbell.hpp"
 #include "stages/last_words.hpp"
 #include "telemetry/histogram.hpp"
+#include "telemetry/trace_writer.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -55,6 +56,7 @@ void run_latest(runtime& r, stage& s) {
     *reinterpret_cast<u32*>(torn->host_data()) = 0;
     u32 torn_before = 0;
     frame_in_work f(r, 0);
+    telemetry::trace_writer trace(c, r.who().seat, r.who().epoch);
     for (;;) {
         const u32 seen = shm::ticket(block.doorbell);
         const ring::slot_ref slot = reader.acquire();
@@ -67,9 +69,11 @@ void run_latest(runtime& r, stage& s) {
         if (slot.sequence >= hold_at) ::raise(SIGSTOP);
         const shm::frame_header& h = reader.link().block().header[slot.index];
         f.job = job_of(c, slot, h);
+        f.traced = trace.on(f.job.claimed_ns);
         if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
         const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
         const bool whole = reader.release();
+        const u64 complete = f.traced ? now_ns() : 0;
         if (!whole) {  // revoked: whatever was read is discarded, torn or not
             torn_before = torn_now;
             continue;
@@ -84,6 +88,10 @@ void run_latest(runtime& r, stage& s) {
         telemetry::add_sample(block.counters.latency, now - f.job.claimed_ns);
         telemetry::raise_to(block.counters.latency_max_ns, now - f.job.claimed_ns);
         if (f.job.born_ns != 0 && f.job.born_ns < now) telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
+        if (!f.traced) continue;
+        trace.claimed(f.job.sequence, 0, f.job.claimed_ns, f.job.born_ns);
+        trace.submitted(f.job.sequence, 0, f.job.void_stage != shm::none, f.job.claimed_ns, f.job.claimed_ns);
+        trace.committed(f.job.sequence, 0, complete, now, now_ns());
     }
 }
 

@@ -43,6 +43,8 @@ stage_runner::stage_runner(runtime& r, stage& s)
       stage_(&s),
       worker_(r.control(), r.who().seat, r.who().entry, r.who().epoch),
       helper_(r.control(), r.context()),
+      trace_(r.control(), r.who().seat, r.who().epoch),
+      profiler_(r.attached().stage),
       torn_(r.context().allocate_host(sizeof(u32))),
       may_spin_(std::thread::hardware_concurrency() > r.control().seats + 1),
       tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
@@ -81,7 +83,7 @@ void stage_runner::run() {
         }
         if (got == ring::outcome::revoked) die(exit_code::revoked);
         if (got == ring::outcome::closed && others == 0) break;
-        wait_for_change(seen, got);
+        wait_for_change(seen, got, f != nullptr);
     }
     {
         const std::lock_guard lock(mutex_);
@@ -124,8 +126,16 @@ void stage_runner::submit(frame_in_work& f) {
         const u64 ready = worker_.input(0).block().header[f.job.input[0].index].committed_ns.load(std::memory_order_relaxed);
         if (ready != 0 && ready <= claimed) telemetry::add_sample(worker_.stage().counters.handover, claimed - ready);
     }
+    f.traced = trace_.on(claimed);
+    if (f.traced) trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns);
+    const u64 process = f.traced ? now_ns() : 0;
     worker_.start_clock(f.job);
-    guarded("process", f.job.sequence, [&] { enqueue_checked(f); });
+    {
+        const device::profiler_range shown(profiler_, "process", f.job.sequence);
+        guarded("process", f.job.sequence, [&] { enqueue_checked(f); });
+    }
+    // Before the job word says SUBMITTED: a frame that anybody can commit has this stamp.
+    if (f.traced) trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process, now_ns());
     if (!worker_.submit(f.job)) die(exit_code::revoked);
     {
         const std::lock_guard lock(mutex_);
@@ -177,8 +187,9 @@ bool stage_runner::look_around() {
     return changed;
 }
 
-void stage_runner::wait_for_change(u32 seen, ring::outcome why) {
+void stage_runner::wait_for_change(u32 seen, ring::outcome why, bool lanes_left) {
     const u64 began = now_ns();
+    const device::profiler_range shown(profiler_, why == ring::outcome::full ? "wait for room" : "wait for input");
     bool changed = look_around();
     while (!changed && may_spin_ && now_ns() - began < helper_poll_ns) {
         changed = shm::ticket(worker_.stage().doorbell) != seen || look_around();
@@ -188,7 +199,13 @@ void stage_runner::wait_for_change(u32 seen, ring::outcome why) {
         shm::wait(worker_.stage().doorbell, seen, shm::max_sleep_ns);
     }
     shm::word& counter = why == ring::outcome::full ? worker_.stage().counters.wait_output_ns : worker_.stage().counters.wait_input_ns;
-    counter.fetch_add(now_ns() - began, std::memory_order_relaxed);
+    const u64 now = now_ns();
+    counter.fetch_add(now - began, std::memory_order_relaxed);
+    if (!trace_.on(now)) return;
+    trace_.waiting(!lanes_left                       ? telemetry::wait_reason::own_work
+                   : why == ring::outcome::full ? telemetry::wait_reason::output
+                                                : telemetry::wait_reason::input,
+                   began, now);
 }
 
 void stage_runner::complete_loop() {
@@ -207,14 +224,24 @@ void stage_runner::complete_loop() {
 }
 
 void stage_runner::complete_one(frame_in_work& f) {
-    guarded("the device's work", f.job.sequence, [&] { f.event->wait(); });
-    if (stage_->commits_on_host()) guarded("finish", f.job.sequence, [&] { stage_->finish(f); });
+    {
+        const device::profiler_range shown(profiler_, "wait for the device", f.job.sequence);
+        guarded("the device's work", f.job.sequence, [&] { f.event->wait(); });
+    }
+    const u64 complete = f.traced ? now_ns() : 0;
+    if (stage_->commits_on_host()) {
+        const device::profiler_range shown(profiler_, "finish", f.job.sequence);
+        guarded("finish", f.job.sequence, [&] { stage_->finish(f); });
+    }
     if (!worker_.commit(f.job)) {
         log::info("frame {}: commit refused, this process has a successor: leaving", f.job.sequence);
         die(exit_code::revoked);
     }
-    account(f, now_ns());
-    if (!worker_.complete(f.job)) die(exit_code::revoked);
+    const u64 committed = now_ns();
+    account(f, committed);
+    const bool ours = worker_.complete(f.job);
+    if (f.traced) trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), complete, committed, now_ns());
+    if (!ours) die(exit_code::revoked);
     if (stage_->commits_on_host()) guarded("committed", f.job.sequence, [&] { stage_->committed(f.job.sequence); });
 }
 

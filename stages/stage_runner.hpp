@@ -15,8 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "device/profiler.hpp"
 #include "ring/helper.hpp"
 #include "stages/frame_in_work.hpp"
+#include "telemetry/trace_writer.hpp"
 
 namespace carousel::stages {
 
@@ -31,7 +33,7 @@ private:
     void submit(frame_in_work& f);
     void enqueue_checked(frame_in_work& f);
     void check_inputs(const frame_in_work& f);
-    void wait_for_change(u32 seen, ring::outcome why);
+    void wait_for_change(u32 seen, ring::outcome why, bool lanes_left);
     [[nodiscard]] bool look_around();
     [[nodiscard]] bool due();
     void paced(u64 claimed_ns);
@@ -45,6 +47,8 @@ private:
     stage* stage_;
     ring::worker worker_;
     ring::helper helper_;
+    telemetry::trace_writer trace_;
+    device::profiler profiler_;                  ///< a domain a stage
     std::unique_ptr<device::mapping> torn_;      ///< u32, written by the device
     u32 torn_seen_ = 0;
     std::vector<std::unique_ptr<frame_in_work>> frames_;

@@ -87,12 +87,15 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
     if (!l.reclaimed) {
         ring::requeue(*c_, s.index, l.who.epoch, l.why, static_cast<u32>(l.sequences.size()));
         if (l.why == ring::blame::own && !l.blamed) note_given_up(s, l);
+        if (!l.blamed && (l.quarantined = count_quarantined(s)) > 0)
+            note("quarantined", now_ns(), s, l, fmt::format("left {} half-written buffers: in quarantine until pid {} is gone", l.quarantined, l.pid));
         l.blamed = true;
     }
     judge(s, l);
     if (l.ended && !l.fenced) fence(s, l);
     if (!l.ended || l.reclaimed || !l.revoked) return;
     l.reclaimed = ring::reclaim(*c_, s.index, l.who.epoch);
+    if (l.reclaimed && l.quarantined > 0) note("freed", now_ns(), s, l, fmt::format("pid {} is gone: its buffers are free again", l.pid));
     reset_assets(l);
 }
 
@@ -176,6 +179,8 @@ void seat_keeper::judge(seat& s, life& l) {
                   : l.how.asked                             ? "restarted"
                   : l.how.known || l.how.deadline           ? describe(l.how)
                                                             : "killed";
+    if (!l.how.through)
+        note("died", l.seen_dead_ns, s, l, fmt::format("(pid {}) died: {}; {} frames in flight", l.pid, s.last_exit, l.sequences.size()));
     c_->seat[s.index].held.store(0, std::memory_order_release);
     if (l.by_hand) {  // whoever started it decides about the next one
         s.machine.on(seat_event::take_down, now_ns());
@@ -214,6 +219,7 @@ void seat_keeper::note_given_up(const seat& s, const life& l) {
     for_each_lease_of(*c_, s.stage, l.sequences.front(),
                       [&](shm::word&, const lease_word& w) { failures = std::max(failures, w.failures()); });
     if (cap == 0 || failures < cap) return;
+    note("given up", now_ns(), s, l, fmt::format("gives frame {} up after {} attempts", l.sequences.front(), failures));
     account_.given_up.push_back({l.sequences.front(), setup_->stages[s.stage].name, describe(l.how)});
     say(fmt::format("{}: frame {} is given up after {} attempts ({}): it goes on without a picture", s.label, l.sequences.front(),
                     failures, describe(l.how)));
@@ -227,6 +233,18 @@ void seat_keeper::reset_assets(const life& l) noexcept {
         if (loading && ring::field(raw, 4, 24) == l.who.epoch && raw >> 28U == l.who.seat)
             ring::cas(c_->asset[k].state, raw, static_cast<u64>(shm::asset_state::empty));
     }
+}
+
+u32 seat_keeper::count_quarantined(const seat& s) const noexcept {
+    const shm::seat_block& sb = c_->seat[s.index];
+    const u32 link = c_->stage[s.stage].output_link;
+    if (link >= shm::max_links) return 0;
+    u32 count = 0;
+    for (u32 k = 0; k < std::min(c_->link[link].slots, shm::max_slots); ++k) {
+        const ring::slot_word w = ring::slot_word::of(load(c_->link[link].slot[k]));
+        count += w.state == ring::slot_state::quarantined && w.job >= sb.first_job && w.job - sb.first_job < sb.jobs ? 1U : 0U;
+    }
+    return count;
 }
 
 void seat_keeper::give_up(seat& s, const life* l) {

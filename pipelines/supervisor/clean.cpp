@@ -17,6 +17,7 @@
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/segment.hpp"
+#include "shm/trace_segment.hpp"
 #include "supervisor/run_directory.hpp"
 
 namespace carousel::supervisor {
@@ -143,7 +144,8 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
         struct stat info {};
         const std::string file = object.filename().string();
         if (!file.starts_with(object_prefix) || !is_ours(object, S_IFREG, info)) continue;
-        const std::string run_id = file.substr(object_prefix.size());
+        std::string run_id = file.substr(object_prefix.size());
+        if (run_id.ends_with(shm::trace_suffix)) run_id.resize(run_id.size() - std::string_view(shm::trace_suffix).size());
         const bool known_dead = names.count(run_id) != 0;
         if (living.count(run_id) != 0 || (!known_dead && is_fresh(info))) continue;
         const auto user = mapped.find(object.string());

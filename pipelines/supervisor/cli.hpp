@@ -30,6 +30,7 @@ struct cli_arguments {
     std::string report;
     bool no_color = false, dry_run = false, json = false;
     f64 wait_s = 0, seconds = 0, timeout_s = 30;
+    u64 trace_frames = 0;  ///< trace: ends after so many; 0: by time
     std::string pipeline;  ///< -p of those that talk to a running one
     std::vector<std::string> stages;
     std::string signal = "KILL";
@@ -45,6 +46,7 @@ int cli_validate(const cli_arguments& a, const cli_environment& env);
 int cli_ps(const cli_arguments& a, const cli_environment& env);
 /// kill, stop, cont, restart, down, up
 int cli_tell(const cli_arguments& a, const cli_environment& env);
+int cli_trace(const cli_arguments& a, const cli_environment& env);
 int cli_doctor(const cli_arguments& a, const cli_environment& env);
 int cli_clean(const cli_arguments& a, const cli_environment& env);
 

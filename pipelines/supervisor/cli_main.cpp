@@ -82,6 +82,11 @@ void add_clients(CLI::App& app, cli_arguments& a, timing_texts& t) {
     CLI::App* ps = add_client(app, a, t, "ps", "Show the stages of a running pipeline");
     ps->add_flag("--json", a.json, "Print JSON");
     ps->footer("\nExamples:\n  carousel ps\n  carousel ps -p demo --json");
+    CLI::App* trace = add_client(app, a, t, "trace", "Record every frame through every stage, for ui.perfetto.dev");
+    trace->add_option("FILE", a.file, "Trace to write (JSON)")->required();
+    trace->add_option("--seconds", t.seconds, "Record for S seconds [5, without --frames]")->type_name("S");
+    trace->add_option("--frames", a.trace_frames, "End after N frames")->type_name("N");
+    trace->footer("\nExample:\n  carousel trace demo.json --seconds 3");
     const std::pair<const char*, const char*> told[] = {
         {"kill", "Send stages a signal [KILL]; they come back by their restart policy"},
         {"stop", "Hold stages (SIGSTOP, no deadline): the pipeline waits until `cont`"},
@@ -175,6 +180,7 @@ int dispatch(const cli_arguments& a, const cli_environment& env) {
     if (a.command == "run") return cli_run(a, env);
     if (a.command == "validate") return cli_validate(a, env);
     if (a.command == "ps") return cli_ps(a, env);
+    if (a.command == "trace") return cli_trace(a, env);
     if (a.command == "doctor") return cli_doctor(a, env);
     if (a.command == "clean") return cli_clean(a, env);
     return cli_tell(a, env);

@@ -94,6 +94,7 @@ json engine::obey(const json& request) {
     try {
         const std::string command = request.at("command");
         if (command == "ps") return ps();
+        if (command == "trace") return trace(request);
         const std::string name = request.value("stage", "");
         if ((command == "down" || command == "shutdown") && name.empty()) {
             begin_drain("`carousel down`: what is begun is delivered");
@@ -112,7 +113,7 @@ json engine::obey(const json& request) {
         if (act == nullptr && command != "kill")
             return refusal(
                 exit_code::usage,
-                fmt::format("unknown command \"{}\": ps, kill, stop, cont, restart, down, up and shutdown are known", command));
+                fmt::format("unknown command \"{}\": ps, trace, kill, stop, cont, restart, down, up and shutdown are known", command));
         if (phase_ != phase::running && phase_ != phase::draining)
             return refusal(exit_code::stage_failed, fmt::format("{} is {}", setup_->name, state_name()));
         const int signal = request.value("signal", 9);

@@ -86,6 +86,7 @@ engine::~engine() {
         }
     }
     if (segment_) shm::segment::remove(run_id_);
+    if (trace_) shm::trace_segment::remove(run_id_);
     ::unlink((setup_->directory + "/control.sock").c_str());
 }
 
@@ -112,6 +113,7 @@ void engine::make_block(u64 first_sequence, u64 end) {
                 std::memcpy(static_cast<void*>(&c.stage[k].counters), static_cast<const void*>(&old.stage[k].counters),
                             sizeof old.stage[k].counters);
             std::memcpy(static_cast<void*>(&c.scene), static_cast<const void*>(&old.scene), sizeof old.scene);
+            c.trace_until_ns.store(ring::load(old.trace_until_ns), std::memory_order_relaxed);
         } else {
             for (shm::scene_state& s : c.scene.copy) s = setup_->scene;
         }

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "shm/segment.hpp"
+#include "shm/trace_segment.hpp"
 #include "supervisor/event_loop.hpp"
 #include "supervisor/memory_keeper.hpp"
 #include "supervisor/progress.hpp"
@@ -64,6 +65,8 @@ private:
     // taps.cpp
     void lend(connection& c, const nlohmann::json& wish);
     [[nodiscard]] std::string state_name() const;
+    // trace.cpp
+    [[nodiscard]] nlohmann::json trace(const nlohmann::json& request);
 
     const run_setup* setup_;
     console* console_;
@@ -71,6 +74,7 @@ private:
     event_loop loop_;
     memory_keeper memory_;
     std::unique_ptr<shm::segment> segment_;
+    std::unique_ptr<shm::trace_segment> trace_;  ///< once somebody has asked for a trace
     shm::unique_fd signals_, timer_, listener_;
     std::map<int, connection> connections_;
     std::unique_ptr<seat_keeper> seats_;

@@ -17,6 +17,7 @@
 #include "core/log.hpp"
 #include "ring/words.hpp"
 #include "shm/segment.hpp"
+#include "shm/trace_segment.hpp"
 #include "supervisor/clean.hpp"
 #include "supervisor/run_directory.hpp"
 
@@ -95,6 +96,7 @@ void run_lock::clear_leftovers() const {
     if (record && !is_alive(*record)) {
         end_orphans(record->run_id);
         shm::segment::remove(record->run_id);
+        shm::trace_segment::remove(record->run_id);
     }
     std::error_code failed;
     for (fs::directory_iterator at(folder_, failed), end; !failed && at != end; at.increment(failed)) {

@@ -61,6 +61,10 @@ void seat_keeper::say(const std::string& text) {
     console_->line(log_sink::prefixed("carousel", label_width_, 6, console_->color(), text));
 }
 
+void seat_keeper::note(const char* kind, u64 time_ns, const seat& s, const life& l, std::string text) {
+    notes_.add({0, time_ns, kind, s.index, l.who.epoch, l.pid, std::move(text)});
+}
+
 void seat_keeper::start_all() {
     for (auto& s : seats_) {
         if (s->machine.state() == seat_state::down) s->machine.on(seat_event::bring_up, now_ns());
@@ -115,6 +119,7 @@ void seat_keeper::start(seat& s) {
     }
     s.pids.push_back(l->pid);
     s.now = std::move(l);
+    note("started", s.now->spawned_ns, s, *s.now, fmt::format("starts as pid {}", s.now->pid));
     watch_life(s, *s.now);
 }
 
@@ -148,9 +153,11 @@ void seat_keeper::act(seat& s, seat_action a, const life* l) {
         case seat_action::suspend:
             c_->seat[s.index].held.store(1, std::memory_order_release);
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGSTOP);
+            if (s.now) note("held", now_ns(), s, *s.now, "is held: the pipeline waits for it");
             break;
         case seat_action::resume:
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGCONT);
+            if (s.now) note("goes on", now_ns(), s, *s.now, "goes on");
             s.clock_base_ns = now_ns();
             c_->seat[s.index].held.store(0, std::memory_order_release);
             break;
@@ -280,6 +287,7 @@ void seat_keeper::is_ready(int connection) {
         s->now->how.was_ready = true;
         s->clock_base_ns = now_ns();
         s->machine.on(seat_event::ready, now_ns());
+        note("ready", now_ns(), *s, *s->now, fmt::format("is ready (pid {})", s->now->pid));
     }
 }
 

@@ -18,6 +18,7 @@
 #include "supervisor/event_loop.hpp"
 #include "supervisor/log_pipe.hpp"
 #include "supervisor/memory_keeper.hpp"
+#include "supervisor/run_notes.hpp"
 #include "supervisor/run_setup.hpp"
 #include "supervisor/spawn.hpp"
 #include "supervisor/state_table.hpp"
@@ -41,6 +42,7 @@ struct life {
     ring::job_census census;     ///< when its death was seen
     std::vector<u64> sequences;  ///< frames that were in flight then
     ring::blame why = ring::blame::none;
+    u32 quarantined = 0;         ///< buffers that wait for its end
     bool doomed = false, revoked = false, kill_sent = false, ended = false, fenced = false, reclaimed = false, judged = false, blamed = false;
 };
 
@@ -127,6 +129,7 @@ public:
     [[nodiscard]] const std::optional<root_cause>& failure() const noexcept { return failure_; }
     [[nodiscard]] const death_account& account() const noexcept { return account_; }
     [[nodiscard]] bool through(u32 stage) const noexcept;  ///< every frame of the run is through it
+    [[nodiscard]] const run_notes& notes() const noexcept { return notes_; }
     void say(const std::string& text);
 
 private:
@@ -137,6 +140,7 @@ private:
     [[nodiscard]] seat* free_seat_for(const std::string& stage, std::string& why);
     [[nodiscard]] std::string adopt_process(seat& s, life& l, i32 pid);
     void act(seat& s, seat_action a, const life* l);
+    void note(const char* kind, u64 time_ns, const seat& s, const life& l, std::string text);
     // bury.cpp
     void bury(seat& s);
     void advance(seat& s, life& l, u64 now);
@@ -150,6 +154,7 @@ private:
     void blame_late(seat& s, life& l) noexcept;
     void note_given_up(const seat& s, const life& l);
     void reset_assets(const life& l) noexcept;
+    [[nodiscard]] u32 count_quarantined(const seat& s) const noexcept;
     void give_up(seat& s, const life* l);
     // watch.cpp
     void watch_deadlines(u64 now);
@@ -168,6 +173,7 @@ private:
     std::vector<std::unique_ptr<seat>> seats_;
     std::optional<root_cause> failure_;
     death_account account_;
+    run_notes notes_;
     bool ending_ = false, paused_ = false;
     u64 last_tick_ns_ = 0;
     unsigned cpu_threads_ = 1;

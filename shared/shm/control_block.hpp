@@ -18,7 +18,7 @@
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 1;
+inline constexpr u32 control_version = 2;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;          ///< instances of all stages
@@ -193,6 +193,7 @@ struct control_block {
     word supervisor;            ///< {pid} of the supervisor, for messages
     word supervisor_heartbeat_ns;
     word next_source_ns;        ///< when the next frame is due: pacing by fps survives a source's death
+    word trace_until_ns;        ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0: never asked
     doorbell_word supervisor_doorbell;
     scene_box scene;
 

@@ -57,14 +57,17 @@ TEST_CASE("what dead runs left is found and removed, what lives stays") {
     const clean_places places = places_of(w);
     const std::string dead = make_run("dead", dead_process()), living = make_run("living", shm::this_process());
     w.write("shm/carousel-id-dead", "x");
+    w.write("shm/carousel-id-dead.trace", "x");  // of `carousel trace`
     w.write("shm/carousel-id-living", "x");
+    w.write("shm/carousel-id-living.trace", "x");
     w.write("shm/carousel-orphan", "x");
     w.write("shm/carousel-new", "x");  // somebody may be about to write its record
     w.write("shm/other-program", "x");
-    for (const char* name : {"carousel-id-living", "carousel-orphan", "other-program"})
+    for (const char* name : {"carousel-id-living", "carousel-id-living.trace", "carousel-orphan", "other-program"})
         make_old(w.path("shm/" + std::string(name)));
     const auto found = find_leftovers(places);
-    CHECK(paths_of(found) == std::vector<std::string>{dead, w.path("shm/carousel-id-dead"), w.path("shm/carousel-orphan")});
+    CHECK(paths_of(found) == std::vector<std::string>{dead, w.path("shm/carousel-id-dead"), w.path("shm/carousel-id-dead.trace"),
+                                                         w.path("shm/carousel-orphan")});
     for (const leftover& l : found) {
         CHECK(l.kept.empty());
         CHECK(remove_leftover(l).empty());
@@ -72,6 +75,7 @@ TEST_CASE("what dead runs left is found and removed, what lives stays") {
     }
     CHECK(std::filesystem::exists(living + "/run.json"));
     CHECK(std::filesystem::exists(w.path("shm/carousel-id-living")));
+    CHECK(std::filesystem::exists(w.path("shm/carousel-id-living.trace")));
     CHECK(std::filesystem::exists(w.path("shm/carousel-new")));
     CHECK(std::filesystem::exists(w.path("shm/other-program")));
     CHECK(find_leftovers(places).empty());

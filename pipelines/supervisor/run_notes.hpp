@@ -1,0 +1,31 @@
+#pragma once
+// What befell the stages of a run, kept for whoever asks later (`carousel trace`): the last ones, numbered from 1. One thread.
+
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/types.hpp"
+
+namespace carousel::supervisor {
+
+struct run_note {
+    u64 id = 0, time_ns = 0;
+    const char* kind = "";   ///< started, ready, died, quarantined, freed, given up, held, goes on
+    u32 seat = 0, epoch = 0;
+    i32 pid = 0;
+    std::string text;        ///< to be read behind the stage's name
+};
+
+class run_notes {
+public:
+    void add(run_note n);
+    /// Those with a number above `id`, the oldest first, as many as fit one answer; "next" is the last one's number.
+    [[nodiscard]] nlohmann::json since(u64 id) const;
+
+private:
+    std::deque<run_note> notes_;
+    u64 last_ = 0;
+};
+
+}  // namespace carousel::supervisor

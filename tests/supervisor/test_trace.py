@@ -1,0 +1,225 @@
+"""`carousel trace` beside a real pipeline on the CPU: every frame once in every stage, flows that join, a killed stage, refusals.
+Usage: test_trace.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+STAGES = ["geometry", "vertex", "fragment", "display"]
+
+
+class Trace(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="carousel-trace-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder, "CAROUSEL_LOG": "warning"}
+        self.file = os.path.join(self.folder, "trace.json")
+
+    def start_run(self, *options, pipeline="demo.toml"):
+        run = subprocess.Popen([os.path.join(PROGRAMS, "carousel"), "run", os.path.join(PIPELINES, pipeline), "--device", "cpu", "--size",
+                                "64x36", "--set", "geometry.triangles=200", "--out", "", "--no-color", *options], env=self.environment,
+                               cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.end, run)
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            stages = self.stages()
+            if stages and all(s["state"] == "running" and s["frames"] > 5 for s in stages):
+                return run
+            time.sleep(0.05)
+        self.fail("the pipeline does not run within 30 s")
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def carousel(self, *words):
+        return subprocess.run([os.path.join(PROGRAMS, "carousel"), *words], env=self.environment, cwd=self.folder, capture_output=True,
+                              text=True, timeout=60)
+
+    def stages(self):
+        try:
+            return json.loads(self.carousel("ps", "--json").stdout)["stages"]
+        except (ValueError, KeyError):
+            return []
+
+    def start_trace(self, *words):
+        trace = subprocess.Popen([os.path.join(PROGRAMS, "carousel"), "trace", self.file, *words], env=self.environment, cwd=self.folder,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, trace)
+        return trace
+
+    def load(self):
+        with open(self.file, encoding="utf-8") as f:
+            return json.load(f)
+
+    def bars(self, trace):
+        """stage -> sequence -> bars of frames that were not thrown away."""
+        names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "process_name"}
+        bars = {name: collections.defaultdict(list) for name in names.values()}
+        for e in trace["traceEvents"]:
+            if e["ph"] == "X" and e["cat"] == "frame":
+                bars[names[e["pid"]]][e["args"]["sequence"]].append(e)
+        return bars
+
+    def check_every_frame(self, trace, stages=STAGES):
+        other, bars = trace["otherData"], self.bars(trace)
+        self.assertGreater(other["frames"], 20)
+        self.assertEqual(other["missing_bars"], 0)
+        self.assertEqual(other["records_overwritten"], 0)
+        self.assertEqual(other["last_sequence"] - other["first_sequence"] + 1, other["frames"], "no sequence of the window is missing")
+        for stage in stages:
+            for sequence in range(other["first_sequence"], other["last_sequence"] + 1):
+                self.assertEqual(len(bars[stage][sequence]), 1, f"frame {sequence} in {stage}")
+        return bars
+
+    def check_flows(self, trace, bars, stages=STAGES):
+        """Each flow's steps lie at the beginning of that frame's own bars, in order."""
+        flows = collections.defaultdict(list)
+        for e in trace["traceEvents"]:
+            if e["ph"] in "stf":
+                flows[e["id"]].append(e)
+        for sequence in range(trace["otherData"]["first_sequence"], trace["otherData"]["last_sequence"] + 1):
+            steps = sorted(flows[sequence], key=lambda e: e["ts"])
+            self.assertEqual("".join(e["ph"] for e in steps), "s" + "t" * (len(stages) - 2) + "f", sequence)
+            own = sorted((bars[s][sequence][0] for s in stages), key=lambda e: e["ts"])
+            self.assertEqual([(e["pid"], e["tid"], e["ts"]) for e in steps], [(e["pid"], e["tid"], e["ts"]) for e in own])
+
+    def check_nesting(self, trace):
+        """Bars of one thread never overlap in part, or a viewer draws nonsense."""
+        threads = collections.defaultdict(list)
+        for e in trace["traceEvents"]:
+            if e["ph"] == "X":
+                self.assertGreaterEqual(e["dur"], 0)
+                threads[e["pid"], e["tid"]].append((e["ts"], -e["dur"]))
+        for thread, bars in threads.items():
+            open_until = []
+            for begin, minus in sorted(bars):
+                end = begin - minus
+                while open_until and open_until[-1] <= begin + 0.002:
+                    open_until.pop()
+                if open_until:
+                    self.assertLessEqual(end, open_until[-1] + 0.002, thread)
+                open_until.append(end)
+
+    def test_every_frame_passes_every_stage_exactly_once(self):
+        self.start_run()
+        trace = self.start_trace("--seconds", "1")
+        out, err = trace.communicate(timeout=30)
+        self.assertEqual((trace.returncode, err), (0, ""), out)
+        t = self.load()
+        bars = self.check_every_frame(t)
+        self.check_flows(t, bars)
+        self.check_nesting(t)
+        names = {e["args"]["name"] for e in t["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
+        self.assertTrue({"fragment lane 0", "vertex lane 1", "display waits"} <= names, names)
+        counters = {(e["pid"], e["name"]) for e in t["traceEvents"] if e["ph"] == "C"}
+        self.assertTrue({(2, "frames/s"), (5, "frames/s"), (1, "ring behind fragment")} <= counters, counters)
+        phases = collections.Counter(e["name"] for e in t["traceEvents"] if e["ph"] == "X" and e["cat"] == "phase")
+        for phase in ("process", "device", "release"):
+            self.assertGreater(phases[phase], 20, phases)
+        self.assertIn("open it at ui.perfetto.dev", out)
+
+    def test_killed_stages_are_shown_and_nothing_is_missing(self):
+        self.start_run()
+        trace = self.start_trace("--seconds", "2.5")
+        killed = []
+        for stage in ("fragment", "display", "vertex", "geometry", "fragment"):
+            time.sleep(0.35)
+            pid = next(s["pid"] for s in self.stages() if s["name"] == stage)
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+                killed.append((stage, pid))
+        out, err = trace.communicate(timeout=30)
+        self.assertEqual(trace.returncode, 0, err)
+        t = self.load()
+        bars = self.check_every_frame(t)
+        self.check_flows(t, bars)
+        instants = [e for e in t["traceEvents"] if e["ph"] == "i"]
+        for stage, pid in killed:
+            died = [e for e in instants if e["cat"] == "died" and e["name"].startswith(f"{stage} (pid {pid}) died: ")]
+            self.assertEqual(len(died), 1, (stage, pid, [e["name"] for e in instants]))
+            self.assertTrue("killed" in died[0]["name"] or "SIGKILL" in died[0]["name"], died)
+        self.assertEqual(t["otherData"]["deaths"], len(killed))
+        self.assertGreaterEqual(sum(e["cat"] == "ready" for e in instants), len(killed) - 1)
+
+    def test_several_instances_share_the_frames(self):
+        self.start_run(pipeline="workers.toml")
+        trace = self.start_trace("--frames", "60")
+        out, err = trace.communicate(timeout=40)
+        self.assertEqual((trace.returncode, err), (0, ""), out)
+        self.check_every_frame(self.load())
+        names = {e["args"]["name"] for e in self.load()["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
+        self.assertTrue(any(n.startswith("fragment.2 lane") for n in names), names)
+
+    def test_a_pipeline_that_ends_meanwhile_leaves_a_trace_that_says_so(self):
+        run = self.start_run()
+        trace = self.start_trace("--seconds", "30")
+        time.sleep(0.7)
+        run.send_signal(signal.SIGINT)
+        out, err = trace.communicate(timeout=30)
+        self.assertEqual(trace.returncode, 0, err)
+        self.assertRegex(err, r"note: the pipeline ended after [0-9.]+ s: the trace holds what was until then")
+        t = self.load()
+        self.check_every_frame(t)
+        self.assertIn("the pipeline ended", t["otherData"]["ending"])
+        run.wait(20)
+        self.assertEqual([n for n in os.listdir("/dev/shm") if t["otherData"]["run_id"] in n], [], "nothing is left behind")
+
+    def test_ctrl_c_ends_the_trace_and_writes_it(self):
+        self.start_run()
+        trace = self.start_trace("--seconds", "30")
+        time.sleep(0.8)
+        trace.send_signal(signal.SIGINT)
+        out, err = trace.communicate(timeout=20)
+        self.assertEqual(trace.returncode, 0, err)
+        self.assertIn("note: interrupted after", err)
+        self.check_every_frame(self.load())
+
+    def test_a_killed_tracer_leaves_no_stamping_behind(self):
+        self.start_run()
+        trace = self.start_trace("--seconds", "30")
+        time.sleep(1)
+        trace.kill()
+        trace.wait()
+        time.sleep(3.5)
+        again = self.start_trace("--seconds", "0.5")
+        out, err = again.communicate(timeout=20)
+        self.assertEqual((again.returncode, err), (0, ""), out)
+        t = self.load()
+        self.check_every_frame(t)
+        first = min(e["ts"] for e in t["traceEvents"] if e["ph"] == "X")
+        self.assertGreaterEqual(first, 0, "nothing older than the trace is in it")
+
+    def test_refusals_say_what_to_do(self):
+        none = self.carousel("trace", self.file)
+        self.assertEqual(none.returncode, 2)
+        self.assertIn("no pipeline is running; start one with `carousel run FILE`", none.stderr)
+        self.assertFalse(os.path.exists(self.file))
+        self.start_run()
+        where = os.path.join(self.folder, "no", "such", "trace.json")
+        no_folder = self.carousel("trace", where)
+        self.assertEqual(no_folder.returncode, 75, no_folder.stderr)
+        self.assertIn(f"{where} can't be written: No such file or directory", no_folder.stderr)
+        other = self.carousel("trace", self.file, "-p", "demp")
+        self.assertEqual(other.returncode, 2)
+        self.assertIn('no pipeline "demp" is running', other.stderr)
+        bad = self.carousel("trace", self.file, "--seconds", "soon")
+        self.assertEqual(bad.returncode, 2, bad.stderr)
+        self.assertEqual([n for n in os.listdir(self.folder) if n.endswith(".part")], [])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,218 @@
+// The trace's rings and what is made of them: torn and half-written records, overruns, killed writers, and a small trace whose
+// text is looked at. tests/supervisor/test_trace.py traces real pipelines.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "telemetry/trace_file.hpp"
+#include "tests/support/catch.hpp"
+
+namespace carousel {
+namespace {
+
+using namespace telemetry;
+using nlohmann::json;
+
+/// A trace block of a run that does not exist.
+struct rings {
+    explicit rings(u32 seats = 1) : id("test" + std::to_string(::getpid())), segment(shm::trace_segment::create(id, seats)) {}
+    ~rings() { shm::trace_segment::remove(id); }
+    std::string id;
+    shm::trace_segment segment;
+    [[nodiscard]] shm::trace_ring& ring(u32 seat = 0) const { return *segment.ring(seat); }
+};
+
+stamp numbered(u64 n) { return {stamp_kind::claimed, 1, wait_reason::input, false, 3, n, n * 3 + 1, n * 5 + 2, n * 7 + 3}; }
+bool is_whole(const stamp& s) { return s.a == s.sequence * 3 + 1 && s.b == s.sequence * 5 + 2 && s.c == s.sequence * 7 + 3; }
+
+}  // namespace
+
+TEST_CASE("a record that its writer has left at any store is passed by, and the next one is read") {
+    const rings r;
+    for (u32 done = 0; done <= shm::trace_words; ++done) {
+        trace_reader reader(r.segment, 0);
+        append(r.ring(), numbered(100 + done));
+        // What append() does up to the store at which the writer dies.
+        const u64 number = r.ring().head.fetch_add(1);
+        for (u32 k = 0; k < done; ++k) r.ring().record[number % shm::trace_records].field[k].store(k == 1 ? 7 : 1);
+        append(r.ring(), numbered(200 + done));
+        reader.poll();
+        CHECK(reader.attempts().size() == 2);
+        CHECK(reader.unfinished() == 1);
+        CHECK(reader.overwritten() == 0);
+    }
+}
+
+TEST_CASE("a record that is written later than its follower is still read") {
+    const rings r;
+    trace_reader reader(r.segment, 0);
+    const u64 number = r.ring().head.fetch_add(1);  // taken, not written
+    append(r.ring(), numbered(2));
+    reader.poll();
+    CHECK(reader.attempts().size() == 1);
+    r.ring().head.store(number);  // append() takes the same number
+    append(r.ring(), numbered(1));
+    r.ring().head.store(number + 2);
+    reader.poll();
+    CHECK(reader.attempts().size() == 2);
+    CHECK(reader.unfinished() == 0);
+}
+
+TEST_CASE("records that a slow reader missed are counted, and the newest ring is read whole") {
+    const rings r;
+    trace_reader reader(r.segment, 0);
+    for (u64 n = 0; n < shm::trace_records + 100; ++n) append(r.ring(), numbered(n));
+    reader.poll();
+    CHECK(reader.overwritten() == 100);
+    CHECK(reader.attempts().size() == shm::trace_records);
+    for (const attempt& a : reader.attempts()) CHECK((a.sequence >= 100 && a.claimed_ns == a.sequence * 3 + 1));
+}
+
+TEST_CASE("two processes that write into one ring and are killed at random leave nothing torn") {
+    const rings r;
+    u64 taken = 0;
+    for (int round = 0; round < 30; ++round) {
+        pid_t child[2];
+        for (int k = 0; k < 2; ++k) {
+            child[k] = ::fork();
+            if (child[k] == 0)
+                for (u64 n = 0;; ++n) append(r.ring(), numbered(n % 1000));
+        }
+        const u64 until = now_ns() + 3 * ns_per_ms + static_cast<u64>(round) * 100'000;
+        u64 next = r.ring().head.load();
+        stamp s;
+        while (now_ns() < until || round < 0) {
+            for (const u64 head = r.ring().head.load(); next < head; ++next)
+                if (read(r.ring(), next, s)) {
+                    ++taken;
+                    if (!is_whole(s)) FAIL("a torn record was taken");
+                }
+        }
+        for (const pid_t p : child) {
+            ::kill(p, SIGKILL);
+            ::waitpid(p, nullptr, 0);
+        }
+        for (u64 n = next > shm::trace_records ? next - shm::trace_records : 0; n < r.ring().head.load(); ++n)
+            if (read(r.ring(), n, s) && !is_whole(s)) FAIL("a torn record lay there after the death");
+    }
+    CHECK(taken > 1000);
+}
+
+TEST_CASE("trace rings of another size, version or half made are refused") {
+    const rings r(2);
+    CHECK(r.segment.seats() == 2);
+    CHECK(r.segment.ring(2) == nullptr);
+    CHECK(shm::trace_segment::attach(r.id, false).seats() == 2);
+    r.segment.block().seats = 3;
+    CHECK_THROWS_AS(shm::trace_segment::attach(r.id, false), shm_error);
+    r.segment.block().seats = 2;
+    r.segment.block().magic.store(0);
+    CHECK_THROWS_AS(shm::trace_segment::attach(r.id, true), shm_error);
+    CHECK_THROWS_AS(shm::trace_segment::attach("no-such-run", true), shm_error);
+}
+
+namespace {
+
+snapshot two_stages(u64 tail) {
+    snapshot s;
+    s.pipeline = "small \"one\"";
+    s.run_id = "x";
+    s.stages.resize(2);
+    s.stages[0] = {};
+    s.stages[0].name = "numbers";
+    s.stages[0].source = true;
+    s.stages[0].output = 0;
+    s.stages[0].seats = 1;
+    s.stages[1].name = "sink";
+    s.stages[1].inputs = {0};
+    s.stages[1].output = shm::none;
+    s.stages[1].seats = 1;
+    s.seats.resize(2);
+    s.seats[0].stage = 0;
+    s.seats[0].epoch = 1;
+    s.seats[1].stage = 1;
+    s.seats[1].epoch = 2;
+    s.links.resize(1);
+    s.links[0].name = "numbers";
+    s.links[0].tail = tail;
+    return s;
+}
+
+attempt made(u64 sequence, u32 seat, u32 epoch, u64 at, bool said) {
+    attempt a;
+    a.sequence = sequence;
+    a.seat = seat;
+    a.epoch = epoch;
+    a.claimed_ns = at;
+    a.process_ns = at + 10;
+    a.submitted_ns = at + 20;
+    if (said) a.complete_ns = at + 30, a.committed_ns = at + 40, a.finished_ns = at + 50;
+    return a;
+}
+
+const json* bar_of(const json& trace, u32 pid, u64 sequence, const std::string& category) {
+    for (const json& e : trace.at("traceEvents"))
+        if (e.at("ph") == "X" && e.at("cat") == category && e.at("pid") == pid && e.at("args").at("sequence") == sequence) return &e;
+    return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("a frame whose owner died behind its commit is there once, work done again is shown as thrown away") {
+    const snapshot shape = two_stages(3);
+    const std::vector<attempt> attempts = {
+        made(0, 0, 1, 1000, true), made(0, 1, 1, 2000, true),  made(1, 0, 1, 3000, true), made(1, 1, 1, 4000, false),
+        made(1, 1, 2, 9000, true), made(2, 0, 1, 5000, true),  made(2, 1, 1, 4100, false),  // the sink died with two in hand: 2 had committed
+        made(3, 0, 1, 9500, false)};
+    trace_content c;
+    const std::vector<idle_time> waits = {{1, 2, wait_reason::input, 8000, 8500}};
+    c.shape = &shape;
+    c.attempts = &attempts;
+    c.waits = &waits;
+    c.notes = {{6000, 1, 1, "died", "(pid 7) died: signal 9 (SIGKILL); 2 frames in flight"}, {7000, 99, 1, "died", "nobody"}};
+    c.begin_ns = 500;
+    c.end_ns = 10'000;
+    trace_summary s;
+    const json t = json::parse(trace_json(c, s));
+    CHECK(s.frames == 3);
+    CHECK(s.first == 0);
+    CHECK(s.last == 2);
+    CHECK(s.missing == 0);
+    CHECK(s.lost_attempts == 1);
+    CHECK(bar_of(t, 3, 0, "frame") != nullptr);
+    CHECK(bar_of(t, 3, 1, "thrown away")->at("args").at("epoch") == 1);
+    CHECK(bar_of(t, 3, 1, "thrown away")->at("dur") == 2.0);  // to the death
+    CHECK(bar_of(t, 3, 1, "frame")->at("args").at("epoch") == 2);
+    CHECK(bar_of(t, 3, 2, "frame")->at("args").at("note").get<std::string>().find("behind the commit") != std::string::npos);
+    CHECK(bar_of(t, 2, 3, "frame")->at("args").at("note").get<std::string>().find("still under way") != std::string::npos);
+    u32 instants = 0;
+    for (const json& e : t.at("traceEvents"))
+        if (e.at("ph") == "i") {
+            ++instants;
+            CHECK(e.at("name") == "sink (pid 7) died: signal 9 (SIGKILL); 2 frames in flight");
+        }
+    CHECK(instants == 1);
+}
+
+TEST_CASE("a frame of which a stage's stamps were lost is counted as missing, never invented") {
+    const snapshot shape = two_stages(2);
+    const std::vector<attempt> attempts = {made(0, 0, 1, 1000, true), made(0, 1, 2, 2000, true), made(1, 0, 1, 3000, true)};
+    const std::vector<idle_time> waits;
+    trace_content c;
+    c.shape = &shape;
+    c.attempts = &attempts;
+    c.waits = &waits;
+    c.end_ns = 10'000;
+    trace_summary s;
+    CHECK(json::accept(trace_json(c, s)));
+    CHECK(s.frames == 2);
+    CHECK(s.missing == 1);
+}
+
+}  // namespace carousel
