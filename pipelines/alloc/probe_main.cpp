@@ -24,6 +24,14 @@ namespace {
 using nlohmann::json;
 using namespace carousel;
 
+constexpr const char* usage =
+    "Usage: carousel-probe [--quick]\n\n"
+    "Says what CUDA offers on this machine, as one JSON object: versions of driver and runtime, every GPU with its UUID, memory,\n"
+    "compute capability, what it can share between processes, and its peers. `carousel run`, `up` and `doctor` ask it.\n\n"
+    "  --quick   opens no context: free_bytes is null (a context costs about 0.2 s and 0.5 GB of GPU memory a device)\n"
+    "  --help    this text\n\n"
+    "Exit code 0, also where there is no driver (\"error\" says why no device can be used); 2 for another argument.\n";
+
 #if defined(CAROUSEL_WITH_CUDA)
 namespace cuda = device::cuda;
 
@@ -78,8 +86,12 @@ void fill(json&, bool) { (void)device::open({device::device_kind::cuda, "", 0});
 
 int main(int argc, char** argv) {
     const bool quick = argc == 2 && std::string_view(argv[1]) == "--quick";
+    if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
+        std::printf("%s", usage);
+        return exit_code::ok;
+    }
     if (argc > 1 && !quick) {
-        std::fprintf(stderr, "error: carousel-probe: unknown arguments; usage: carousel-probe [--quick]\n");
+        std::fprintf(stderr, "error: carousel-probe: unknown arguments; usage: carousel-probe [--quick] (see --help)\n");
         return exit_code::usage;
     }
     json answer = {{"built_with_cuda", device::built_with_cuda()},

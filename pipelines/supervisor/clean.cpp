@@ -106,6 +106,13 @@ bool has_more_than_pictures(const std::string& folder) {
     return std::any_of(all.begin(), all.end(), [](const fs::path& p) { return p.filename() != "pictures"; });
 }
 
+/// A run that has ended and was to keep its lines: nothing else is left of it. A beginning one has its lock.
+bool is_kept_log(const std::string& folder) {
+    std::error_code ignored;
+    return fs::is_directory(folder + "/logs", ignored) && !fs::exists(folder + "/lock", ignored) &&
+           !fs::exists(folder + "/run.json", ignored) && !fs::exists(folder + "/control.sock", ignored);
+}
+
 std::vector<std::string> default_runs() {
     std::set<std::string> folders = {runs_folder(), fmt::format("/tmp/carousel-{}", ::geteuid())};
     return {folders.begin(), folders.end()};
@@ -125,6 +132,9 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
             const auto record = read_record(folder.string());
             const std::string why = death_of(folder.string());
             if (record && why.empty()) living.insert(record->run_id);
+            if (is_kept_log(folder.string()))
+                found.push_back({"log", folder.string() + "/logs", folder.filename().string(), "", bytes_in(folder / "logs"),
+                                 "its run has ended", ""});
             if (why.empty() || !has_more_than_pictures(folder.string())) continue;
             leftover l{"run folder",
                        folder.string(),
@@ -169,6 +179,14 @@ std::string remove_leftover(const leftover& l) {
     if (l.kind == "shared memory") {
         fs::remove(l.path, failed);
         return failed ? failed.message() : "";
+    }
+    if (l.kind == "log") {
+        const fs::path folder = fs::path(l.path).parent_path();
+        if (!is_kept_log(folder.string())) return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
+        fs::remove_all(l.path, failed);
+        if (failed) return failed.message();
+        fs::remove(folder, failed);
+        return failed && failed != std::errc::directory_not_empty ? failed.message() : "";
     }
     const auto record = read_record(l.path);  // a new run may have begun here since
     if (death_of(l.path).empty() || (record ? record->run_id : "") != l.run_id)

@@ -11,7 +11,7 @@
 namespace carousel::supervisor {
 
 struct leftover {
-    std::string kind;  ///< "run folder" | "shared memory"
+    std::string kind;  ///< "run folder" | "shared memory" | "log": lines that a run has left on purpose; `carousel clean` alone takes them
     std::string path;
     std::string name;    ///< the pipeline's, where known
     std::string run_id;  ///< where known

@@ -25,10 +25,16 @@ struct cli_environment {
 /// Everything that any subcommand takes.
 struct cli_arguments {
     std::string command;
-    std::string file;  ///< run, validate
+    std::string file;  ///< run, validate, graph
     pipeline_options keys;
     std::string report;
     bool no_color = false, dry_run = false, json = false;
+    bool detach = false, in_background = false, keep_logs = false;  ///< run, up
+    bool follow = false, timestamps = false;                        ///< logs
+    std::string lines, since;
+    std::string format = "dot", shell;                              ///< graph; completion
+    bool live = false, once = false, image = false;                 ///< graph; top
+    f64 interval_s = 1;
     f64 wait_s = 0, seconds = 0, timeout_s = 30;
     u64 trace_frames = 0;  ///< trace: ends after so many; 0: by time
     std::string pipeline;  ///< -p of those that talk to a running one
@@ -44,6 +50,12 @@ int cli_main(const std::vector<std::string>& words, const cli_environment& env) 
 int cli_run(const cli_arguments& a, const cli_environment& env);
 int cli_validate(const cli_arguments& a, const cli_environment& env);
 int cli_ps(const cli_arguments& a, const cli_environment& env);
+/// `up`: of a pipeline file, else of stages
+int cli_up(const cli_arguments& a, const cli_environment& env);
+int cli_logs(const cli_arguments& a, const cli_environment& env);
+int cli_graph(const cli_arguments& a, const cli_environment& env);
+int cli_top(const cli_arguments& a, const cli_environment& env);
+int cli_completion(const cli_arguments& a, const cli_environment& env);
 /// kill, stop, cont, restart, down, up
 int cli_tell(const cli_arguments& a, const cli_environment& env);
 int cli_trace(const cli_arguments& a, const cli_environment& env);

@@ -1,4 +1,4 @@
-// The parser and the choice of the subcommand. CLI11 is seen in this file alone.
+// The parser and the choice of the subcommand. CLI11 is seen here, in cli_parse*.cpp and nowhere else.
 
 #include <fmt/format.h>
 
@@ -10,6 +10,8 @@
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "supervisor/cli.hpp"
+#include "supervisor/cli_complete.hpp"
+#include "supervisor/cli_parse.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -20,10 +22,24 @@ Examples:
   carousel run pipelines/demo.toml --frames 300 --size 640x480 --out 'frame_%05d.png'
   carousel ps                                       in another terminal: who runs, how fast
   carousel kill fragment                            it comes back; no frame is lost
+  carousel up pipelines/demo.toml -d                in the background; `carousel down` ends it
+  carousel logs -f fragment                         its lines, as they come
+  carousel top                                      stages, rings and rates, live
+  carousel graph pipelines/demo.toml | dot -Tsvg    a drawing (Graphviz), or --format mermaid
+  source <(carousel completion bash)                Tab completes commands, stages, names
   carousel doctor                                   what this machine can do
 
 `carousel COMMAND --help` tells more.
 Exit codes: 0 well; 1 a required stage failed; 2 usage or pipeline file; 3 no device; 70-75 see README.md; 128+N signal N.)";
+
+constexpr const char* up_footer = R"(
+Examples:
+  carousel up fragment                              `down fragment` is over
+  carousel up pipelines/demo.toml -d --frames 1000  a pipeline in the background; without -d as `carousel run`
+
+With -d it returns when all stages are ready, and the pipeline survives this terminal. Its lines: `carousel logs`, also after
+its end (until the next run of that name, or `carousel clean`). Exit codes: 0 it runs; its own when it fails before that, with its last
+lines; 1 when a stage isn't ready after 60 s (it goes on). Ctrl-C meanwhile ends the pipeline, too (130).)";
 
 constexpr const char* run_footer = R"(
 Examples:
@@ -32,26 +48,25 @@ Examples:
   carousel run pipelines/demo.toml --set geometry.triangles=1000 --set link.fragment.window=12 --set 'size=[640, 480]'
 
 --set takes KEY (of [pipeline]), STAGE.KEY, scene.KEY or link.STAGE.KEY; the value is written as in the file, quotes may be
-left out.)";
-
-struct timing_texts {
-    std::string wait, seconds, timeout;
-};
+left out. A relative path of a mesh or texture is taken from where you stand; in a pipeline file, from that file's folder.)";
 
 void add_file(CLI::App* app, cli_arguments& a) { app->add_option("FILE", a.file, "Pipeline file (TOML)")->required(); }
 
-void add_keys(CLI::App* app, cli_arguments& a) {
+void add_keys(CLI::App* app, cli_arguments& a, bool with_name = true) {
     app->add_option("--device", a.keys.device, "auto | cpu | cuda:N, for stages without a device of their own")->take_last();
     app->add_option("--frames", a.keys.frames, "End after N frames [0: when told to]")->type_name("N")->take_last();
     app->add_option("--fps", a.keys.fps, "Frames a second [0: as fast as it goes]")->type_name("N")->take_last();
     app->add_option("--size", a.keys.size, "Size of the pictures")->type_name("WxH")->take_last();
     app->add_option("--mesh", a.keys.mesh, "Mesh of the sources: an .obj file or a shape's name")->type_name("FILE")->take_last();
-    app->add_option("--out", a.keys.out, "Pictures of the displays, e.g. 'frame_%05d.png'->take_last(); '': none")
+    app->add_option("--out", a.keys.out, "Pictures of the displays, e.g. 'frame_%05d.png'; '': none")
         ->type_name("PATTERN")
         ->take_last();
-    app->add_option("-p,--name", a.keys.name, "Name of the running pipeline [the file's]")->type_name("NAME")->take_last();
+    if (with_name)
+        app->add_option("-p,--name", a.keys.name, "Name of the running pipeline [the file's]")->type_name("NAME")->take_last();
     app->add_option("--set", a.keys.set, "Any key of the file; may be repeated")->type_name("KEY=VALUE")->expected(1)->take_all();
 }
+
+}  // namespace
 
 CLI::App* add_client(CLI::App& app, cli_arguments& a, timing_texts& t, const std::string& name, const std::string& text) {
     CLI::App* sub = app.add_subcommand(name, text);
@@ -60,15 +75,25 @@ CLI::App* add_client(CLI::App& app, cli_arguments& a, timing_texts& t, const std
     return sub;
 }
 
+namespace {
+
+/// What `run FILE` and `up FILE` take beside the keys.
+void add_start(CLI::App* run, cli_arguments& a, timing_texts& t) {
+    run->add_flag("-d,--detach", a.detach, "In the background: returns when all stages are ready");
+    run->add_flag("--in-background", a.in_background)->group("");  // what -d starts
+    run->add_option("--report", a.report, "Write the run's report (JSON) to FILE")->type_name("FILE")->take_last();
+    run->add_flag("--keep-logs", a.keep_logs, "`carousel logs` can read the lines after the end, too [with -d]");
+    run->add_flag("--no-color", a.no_color, "No ANSI colours (also: NO_COLOR, or no terminal)");
+    run->add_flag("--dry-run", a.dry_run, "Check everything, say what would run and what memory it takes; start nothing");
+    run->add_option("--seconds", t.seconds, "End, as by Ctrl-C, after S seconds [0: never]")->type_name("S");
+}
+
 void add_run(CLI::App& app, cli_arguments& a, timing_texts& t) {
     CLI::App* run = app.add_subcommand("run", "Run a pipeline until its end, Ctrl-C or `carousel down`");
     add_file(run, a);
     add_keys(run, a);
-    run->add_option("--report", a.report, "Write the run's report (JSON) to FILE")->type_name("FILE")->take_last();
-    run->add_flag("--no-color", a.no_color, "No ANSI colours (also: NO_COLOR, or no terminal)");
-    run->add_flag("--dry-run", a.dry_run, "Check everything, say what would run, start nothing");
+    add_start(run, a, t);
     run->add_option("--wait", t.wait, "Wait S seconds for a running pipeline of the same name to end [0]")->type_name("S");
-    run->add_option("--seconds", t.seconds, "End, as by Ctrl-C, after S seconds [0: never]")->type_name("S");
     run->footer(run_footer);
     CLI::App* validate =
         app.add_subcommand("validate", "Check a pipeline file, its stages' settings and their wiring; start nothing");
@@ -93,7 +118,6 @@ void add_clients(CLI::App& app, cli_arguments& a, timing_texts& t) {
         {"cont", "Let held stages go on"},
         {"restart", "End stages and start them anew (a rebuilt program takes over); no frame is lost"},
         {"down", "End stages until `up`; without a stage: end the pipeline, as Ctrl-C does"},
-        {"up", "Start stages that are down or have failed"},
     };
     for (const auto& [name, text] : told) {
         CLI::App* sub = add_client(app, a, t, name, text);
@@ -106,6 +130,15 @@ void add_clients(CLI::App& app, cli_arguments& a, timing_texts& t) {
         sub->footer(
             fmt::format("\nExample:\n  carousel {} fragment{}", name, std::string(name) == "kill" ? " --signal ABRT" : ""));
     }
+}
+
+void add_up(CLI::App& app, cli_arguments& a, timing_texts& t) {
+    CLI::App* up = add_client(app, a, t, "up", "Start stages that are down or have failed; with a pipeline file: start a pipeline");
+    up->add_option("STAGE", a.stages, "Stages of a running pipeline; or one pipeline file: a word that ends in .toml, or a file that is there")
+        ->required();
+    add_keys(up, a, false);
+    add_start(up, a, t);
+    up->footer(up_footer);
 }
 
 void add_tools(CLI::App& app, cli_arguments& a) {
@@ -154,6 +187,8 @@ void build(CLI::App& app, cli_arguments& a, timing_texts& t) {
     app.footer(main_footer);
     add_run(app, a, t);
     add_clients(app, a, t);
+    add_up(app, a, t);
+    add_watching(app, a, t);
     add_tools(app, a);
 }
 
@@ -173,12 +208,18 @@ void parse(CLI::App& app, cli_arguments& a, timing_texts& t, const std::vector<s
     a.command = app.get_subcommands().front()->get_name();
     if (!t.wait.empty()) a.wait_s = seconds_from("--wait", t.wait);
     if (!t.seconds.empty()) a.seconds = seconds_from("--seconds", t.seconds);
+    if (!t.interval.empty()) a.interval_s = seconds_from("--interval", t.interval);
     if (!t.timeout.empty()) a.timeout_s = seconds_from("--timeout", t.timeout);
 }
 
 int dispatch(const cli_arguments& a, const cli_environment& env) {
     if (a.command == "run") return cli_run(a, env);
     if (a.command == "validate") return cli_validate(a, env);
+    if (a.command == "up") return cli_up(a, env);
+    if (a.command == "logs") return cli_logs(a, env);
+    if (a.command == "graph") return cli_graph(a, env);
+    if (a.command == "top") return cli_top(a, env);
+    if (a.command == "completion") return cli_completion(a, env);
     if (a.command == "ps") return cli_ps(a, env);
     if (a.command == "trace") return cli_trace(a, env);
     if (a.command == "doctor") return cli_doctor(a, env);
@@ -210,6 +251,10 @@ int cli_main(const std::vector<std::string>& words, const cli_environment& env) 
         timing_texts t;
         CLI::App app("Carousel: crash-isolated, GPU-resident streaming pipelines", "carousel");
         build(app, a, t);
+        if (!words.empty() && words.front() == complete_command) {  // asked by the shell: never an error
+            for (const std::string& each : completions(app, {words.begin() + 1, words.end()})) env.out << each << "\n";
+            return exit_code::ok;
+        }
         try {
             parse(app, a, t, words);
         } catch (const CLI::CallForHelp&) {

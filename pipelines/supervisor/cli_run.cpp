@@ -1,82 +1,46 @@
-// `carousel run` and `carousel validate`: everything is read and checked before anything is started.
+// `carousel run`, `carousel up FILE` and `carousel validate`: everything is read and checked before anything is started.
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "ring/frame_format.hpp"
 #include "supervisor/cli.hpp"
-#include "supervisor/table.hpp"
+#include "supervisor/detach.hpp"
+#include "supervisor/own_command.hpp"
+#include "supervisor/plan_text.hpp"
+#include "supervisor/setup_from.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
 
-std::string format_text(const json& format) {
-    if (format.is_null()) return "-";
-    try {
-        return ring::frame_format::from_json(format.dump()).describe();
-    } catch (const error&) {
-        return format.value("type", "?");
-    }
+/// "demo.toml" is a file even if it isn't there; other words are files if there are such.
+bool is_file_word(const std::string& word) {
+    std::error_code failed;
+    return word.ends_with(".toml") || std::filesystem::is_regular_file(word, failed);
 }
 
-std::string name_with_count(const stage_spec& s) {
-    return s.instances > 1 ? fmt::format("{} x {}", s.name, s.instances) : s.name;
+/// Options of `up` that only a start of a pipeline can take; "" when there are none.
+std::string start_option(const cli_arguments& a) {
+    const pipeline_options& k = a.keys;
+    const std::pair<bool, const char*> given[] = {{k.device.has_value(), "--device"}, {k.frames.has_value(), "--frames"},
+                                                  {k.fps.has_value(), "--fps"},       {k.size.has_value(), "--size"},
+                                                  {k.mesh.has_value(), "--mesh"},     {k.out.has_value(), "--out"},
+                                                  {!k.set.empty(), "--set"},          {!a.report.empty(), "--report"},
+                                                  {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
+                                                  {a.keep_logs, "--keep-logs"},       {a.seconds > 0, "--seconds"}};
+    for (const auto& [is, name] : given)
+        if (is) return name;
+    return "";
 }
 
-std::string plan_text(const pipeline& p, const std::vector<stage_description>& all) {
-    table t({"STAGE", "READS", "DEVICE", ">IN FLIGHT", ">SLOT", "PROGRAM", "WRITES"});
-    for (std::size_t k = 0; k < all.size(); ++k) {
-        const stage_spec& s = p.stages[k];
-        t.add({name_with_count(s), s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")), s.device,
-               std::to_string(s.in_flight), all[k].slot_bytes == 0 ? "-" : human_bytes(all[k].slot_bytes), all[k].program,
-               format_text(all[k].format)});
-    }
-    return fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: fine\n{}", p.file, p.name, p.stages.size(), p.width, p.height,
-                       t.text());
-}
-
-json stage_json(const pipeline& p, const stage_spec& s, const stage_description& d) {
-    json makes = json::array();
-    for (const asset_spec& a : d.makes) makes.push_back({{"name", a.name}, {"bytes", a.bytes}});
-    json j = {{"name", s.name},
-              {"program", d.program},
-              {"inputs", s.inputs},
-              {"device", s.device},
-              {"in_flight", s.in_flight},
-              {"instances", s.instances},
-              {"restart", name_of(s.restart)},
-              {"group", name_of(s.group)},
-              {"optional", s.optional},
-              {"settings", s.settings},
-              {"format", d.format},
-              {"slot_bytes", d.slot_bytes},
-              {"makes", makes},
-              {"uses", d.uses},
-              {"commits_on_host", d.commits_on_host}};
-    const auto link = p.links.find(s.name);
-    if (link == p.links.end()) return j;
-    j["link"] = {{"window", nullptr}, {"memory", name_of(link->second.memory)}};
-    if (link->second.window) j["link"]["window"] = *link->second.window;
-    return j;
-}
-
-json plan_json(const pipeline& p, const std::vector<stage_description>& all) {
-    json stages = json::array();
-    for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(stage_json(p, p.stages[k], all[k]));
-    return {{"ok", true},
-            {"pipeline",
-             {{"name", p.name},
-              {"file", p.file},
-              {"device", p.device},
-              {"size", {p.width, p.height}},
-              {"fps", p.fps},
-              {"frames", p.frames},
-              {"frame_timeout_ms", p.frame_timeout_ms},
-              {"isolation", p.isolation}}},
-            {"stages", stages}};
+int start_in_background(const cli_arguments& a, const cli_environment& env, const pipeline& p) {
+    detach_request d{p.name, a.words, own_command()};
+    d.words.insert(d.words.begin() + 1, "--in-background");
+    d.patience_s += a.wait_s;
+    return run_in_background(d, env.out, env.err);
 }
 
 }  // namespace
@@ -90,16 +54,38 @@ int cli_validate(const cli_arguments& a, const cli_environment& env) {
 
 int cli_run(const cli_arguments& a, const cli_environment& env) {
     const pipeline p = read_pipeline(a.file, overrides_from(a.keys));
+    if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
     run_options o;
     o.stages = describe_stages(p);
     o.report_file = a.report;
     o.color = wants_color(env.err_is_terminal, a.no_color);
     o.seconds = a.seconds;
+    o.keep_logs = a.keep_logs || a.in_background;
+    o.background = a.in_background;
     o.wait_s = a.wait_s;
     o.command_line = a.words;
     if (!a.dry_run) return env.run(p, o);
-    env.out << plan_text(p, o.stages);
+    env.out << plan_text(p, o.stages) << placement_text(setup_from(p, o, probe_for(p)));
     return exit_code::ok;
+}
+
+int cli_up(const cli_arguments& a, const cli_environment& env) {
+    cli_arguments run = a;
+    for (const std::string& word : a.stages) {
+        if (!is_file_word(word)) continue;
+        if (a.stages.size() > 1)
+            throw config_error(fmt::format("up: {} is a pipeline file, which goes alone: `up FILE` starts a pipeline, `up STAGE...` "
+                                           "starts stages of a running one",
+                                           word));
+        run.file = word;
+        if (!a.pipeline.empty()) run.keys.name = a.pipeline;
+        return cli_run(run, env);
+    }
+    if (const std::string option = start_option(a); !option.empty())
+        throw config_error(fmt::format("up: {} goes with a pipeline file, and {} is none: expected a name that ends in .toml, or a file "
+                                       "that is there",
+                                       option, a.stages.front()));
+    return cli_tell(a, env);
 }
 
 }  // namespace carousel::supervisor

@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 constexpr u32 look_again_us = 20'000;
+constexpr u64 successor_patience_ns = 2 * ns_per_s;
 constexpr std::size_t max_request = 60 * 1024;
 
 u64 deadline_after(f64 seconds) { return now_ns() + static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s)); }
@@ -97,6 +98,23 @@ json ask_pipeline(const run_record& run, const json& request, f64 wait_s, f64 ti
     if (!answer.is_object())
         throw shm_error(fmt::format("{} answered with something other than a JSON object; is it of another version?", who));
     return answer;
+}
+
+bool goes_on(run_record& r, u64& gone_since_ns) {
+    if (is_alive(r)) {
+        gone_since_ns = 0;
+        return true;
+    }
+    auto record = read_record(run_folder(r.name));
+    if (!record || record->run_id != r.run_id) return false;
+    if (is_alive(*record)) {
+        record->name = r.name;
+        r = std::move(*record);
+        gone_since_ns = 0;
+        return true;
+    }
+    if (gone_since_ns == 0) gone_since_ns = now_ns();
+    return now_ns() - gone_since_ns < successor_patience_ns;
 }
 
 std::string ps_table(const json& reply) {

@@ -1,6 +1,6 @@
 #pragma once
 // Talks to a running pipeline: one JSON message each way over its control socket (SOCK_SEQPACKET, DIR/control.sock).
-//   {"command":"ps"}                                   -> {"ok":true,"pipeline":{...},"stages":[...]}
+//   {"command":"ps"}                                   -> {"ok":true,"pipeline":{...},"stages":[...],"links":[...]}
 //   {"command":"kill","stage":"fragment.1","signal":9} -> {"ok":true,"message":"..."} or {"ok":false,"message":"...","code":2}
 // Errors: config_error for what the user can mend (no such pipeline, several of them), shm_error for a supervisor that does not
 // answer. Nothing waits without a limit.
@@ -20,6 +20,10 @@ namespace carousel::supervisor {
 /// no JSON object.
 [[nodiscard]] nlohmann::json ask_pipeline(const run_record& run, const nlohmann::json& request, f64 wait_s = 0,
                                           f64 timeout_s = 10);
+
+/// False when the run is over. A supervisor that is gone without having tidied up may get a successor: `r` becomes that one's
+/// record. `gone_since_ns`: 0 at first, then the caller's memory between two calls; not 0 at the end: it died.
+[[nodiscard]] bool goes_on(run_record& r, u64& gone_since_ns);
 
 /// The table of `carousel ps`, from the reply to "ps"; what is missing in it shows as "-".
 [[nodiscard]] std::string ps_table(const nlohmann::json& reply);

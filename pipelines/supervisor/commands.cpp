@@ -10,6 +10,7 @@
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/engine.hpp"
+#include "supervisor/graph.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -187,7 +188,8 @@ json engine::ps() const {
               {"restarts", seats_->account().restarts},
               {"kills_at", kills},
               {"frames_per_second", progress_.frames_per_second()}}},
-            {"stages", stages}};
+            {"stages", stages},
+            {"links", links_json(*setup_)}};
 }
 
 }  // namespace carousel::supervisor

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t kept_lines = 5;
-constexpr u64 max_file_bytes = 16U << 20U;  // run directories often lie on a tmpfs: one older file is kept beside the present one
+constexpr u64 max_file_bytes = 4U << 20U;  // run directories often lie on a tmpfs: one older file is kept beside the present one
 constexpr int reads_at_once = 16;           // one talkative stage must not keep the others waiting
 }  // namespace
 
@@ -30,6 +31,10 @@ void log_sink::line(i32 pid, std::string_view text) {
     last_.emplace_back(text);
     if (last_.size() > kept_lines) last_.pop_front();
     console_->line(prefixed(label_, width_, color_, console_->color(), text));
+    note(pid, text);
+}
+
+void log_sink::note(i32 pid, std::string_view text) {
     if (!path_.empty()) append_json(pid, text);
 }
 
@@ -38,12 +43,14 @@ void log_sink::append_json(i32 pid, std::string_view text) {
     if (!file_ || file_bytes_ > max_file_bytes) {
         if (file_) std::rename(path_.c_str(), (path_ + ".1").c_str());
         file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600));
-        file_bytes_ = 0;
+        struct stat info {};
+        file_bytes_ = file_ && ::fstat(file_.get(), &info) == 0 ? static_cast<u64>(info.st_size) : 0;
     }
     timeval t{};
     gettimeofday(&t, nullptr);
     const nlohmann::json record{{"time", static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6},
                                 {"stage", label_},
+                                {"color", color_},
                                 {"pid", pid},
                                 {"line", std::string(text)}};
     const std::string out = record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

@@ -36,6 +36,22 @@ std::string read_text(const std::string& file) {
     return text;
 }
 
+/// A source's files, mesh and texture: one that the pipeline file names relatively lies beside that file, one of the command line
+/// where the user stands. Names of shapes have neither a dot nor a slash.
+void place_files(stage_spec& s, const std::string& pipeline_file) {
+    if (!s.inputs.empty()) return;
+    for (const char* key : {"mesh", "texture"}) {
+        const auto setting = s.settings.find(key);
+        if (setting == s.settings.end() || !setting->is_string()) continue;
+        const std::string name = *setting;
+        const std::filesystem::path path(name);
+        if (name.find_first_of("./") == std::string::npos || path.is_absolute()) continue;
+        const bool typed = !s.position_of(key).option.empty();
+        const std::filesystem::path folder = typed ? std::filesystem::path() : std::filesystem::path(pipeline_file).parent_path();
+        *setting = std::filesystem::absolute(folder / path).lexically_normal().string();
+    }
+}
+
 }  // namespace
 
 std::string source_position::text() const {
@@ -70,7 +86,10 @@ pipeline parse_pipeline(const std::string& text, const std::string& file, const 
     p.name = std::filesystem::path(file).stem().string();
     read_pipeline_keys(d.pipeline, p);
     read_scene_keys(d.scene, p);
-    for (const document_section& s : d.stages) p.stages.push_back(read_stage_keys(s, p));
+    for (const document_section& s : d.stages) {
+        p.stages.push_back(read_stage_keys(s, p));
+        place_files(p.stages.back(), file);
+    }
     for (const auto& [name, section] : d.links) p.links[name] = read_link_keys(section);
     check_and_wire(p, d);
     return p;

@@ -12,6 +12,7 @@
 
 #include "core/errors.hpp"
 #include "supervisor/engine.hpp"
+#include "supervisor/own_command.hpp"
 #include "supervisor/pictures.hpp"
 #include "supervisor/run_directory.hpp"
 #include "supervisor/run_lock.hpp"
@@ -61,12 +62,26 @@ private:
     sigset_t before_{};
 };
 
-void say_root_cause(console& out, const root_cause& f) {
+/// The last lines: for the terminal as they are, and for those who read the log.
+class closing {
+public:
+    closing(console& out, log_sink& journal) : out_(&out), journal_(&journal) {}
+    void line(const std::string& text) {
+        out_->line(text);
+        journal_->note(::getpid(), text);
+    }
+
+private:
+    console* out_;
+    log_sink* journal_;
+};
+
+void say_root_cause(closing& out, const root_cause& f) {
     out.line(fmt::format("error: stage {} has failed: {}", f.label, f.what));
     for (const std::string& line : f.last_lines) out.line("    " + line);
 }
 
-void say_closing(console& out, const run_setup& s, const run_outcome& o, const damage& d, u64 restarts) {
+void say_closing(closing& out, const run_setup& s, const run_outcome& o, const damage& d, u64 restarts) {
     out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; lost {}, repeated {}, torn {}; {} restarts{}", s.name,
                          o.end, o.seconds, o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, d.lost, d.repeated, d.torn,
                          restarts, o.complete ? "" : " (" + o.ending + ")"));
@@ -74,8 +89,8 @@ void say_closing(console& out, const run_setup& s, const run_outcome& o, const d
     if (!s.report_path.empty()) out.line("report: " + s.report_path);
     const auto worker = std::find_if(s.stages.begin(), s.stages.end(),
                                      [](const stage_setup& st) { return st.has_output() && !st.inputs.empty(); });
-    if (o.complete)
-        out.line(fmt::format("next time, while it runs, in another terminal: carousel kill {} -p {}",
+    if (o.complete && !s.quiet)
+        out.line(fmt::format("next time, while it runs, in another terminal: {} kill {} -p {}", own_command(),
                              worker != s.stages.end() ? worker->name : s.stages.front().name, s.name));
 }
 
@@ -84,11 +99,12 @@ int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::
     const damage d = damage_of(sinks, e.control());
     if (d.any() && o.exit_code == exit_code::ok) o.exit_code = exit_code::stage_failed;
     o.command_line = command_line;
-    if (e.seats().failure()) say_root_cause(out, *e.seats().failure());
+    closing last(out, e.seats().journal());
+    if (e.seats().failure()) say_root_cause(last, *e.seats().failure());
     if (!s.report_path.empty())
         write_report(s.report_path, make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &sinks, o}), s,
                      sinks);
-    say_closing(out, s, o, d, e.seats().account().restarts);
+    say_closing(last, s, o, d, e.seats().account().restarts);
     return o.exit_code;
 }
 
@@ -97,8 +113,9 @@ int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::
 int run_pipeline(const pipeline& p, const run_options& o) {
     const signals_kept signals;
     raise_file_limit();
-    const run_lock lock(p.name, o.wait_s);
+    run_lock lock(p.name, o.wait_s);
     lock.clear_leftovers();
+    if (o.keep_logs) lock.keep_logs();
     check_report_path(o.report_file);
     run_setup s = setup_from(p, o, probe_for(p));
     s.directory = lock.folder();
@@ -107,10 +124,17 @@ int run_pipeline(const pipeline& p, const run_options& o) {
     console out(STDERR_FILENO, s.color, s.terminal);
     const std::string run_id = new_run_id();
     write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", ""});
+    s.quiet = o.background;
     engine e(s, run_id, executable_folder(), o.seconds, out);
-    const int code = finish(e, s, e.run(), o.command_line, out);
-    out.flush();
-    return code;
+    e.seats().journal().note(::getpid(), fmt::format("{}: begins, {} stages of {}", s.name, s.stages.size(), s.file));
+    try {
+        const int code = finish(e, s, e.run(), o.command_line, out);
+        out.flush();
+        return code;
+    } catch (const error& failed) {  // said by who started us; in the background nobody hears that
+        e.seats().journal().note(::getpid(), fmt::format("error: {}", failed.what()));
+        throw;
+    }
 }
 
 }  // namespace carousel::supervisor

@@ -80,12 +80,13 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
     }
 }
 
-// The run is over: only pictures that lie in the folder are kept; they are the user's.
+// The run is over: only pictures that lie in the folder are kept, for they are the user's, and logs that were asked for.
 run_lock::~run_lock() {
     std::error_code ignored;
     for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
         std::error_code failed;
-        if (at->path().filename() != "pictures" && at->path().filename() != "lock") fs::remove_all(at->path(), failed);
+        const std::string name = at->path().filename().string();
+        if (name != "pictures" && name != "lock" && !(keep_logs_ && name == "logs")) fs::remove_all(at->path(), failed);
     }
     fs::remove(folder_ + "/lock", ignored);
     fs::remove(folder_, ignored);
@@ -104,7 +105,7 @@ void run_lock::clear_leftovers() const {
         if (at->path().filename() != "lock" && at->path().filename() != "pictures") fs::remove_all(at->path(), ignored);
     }
     for (const leftover& l : find_leftovers())
-        if (l.kept.empty() && l.path != folder_) (void)remove_leftover(l);  // what resists is told by `carousel clean`
+        if (l.kept.empty() && l.kind != "log" && l.path != folder_) (void)remove_leftover(l);  // what resists is told by `carousel clean`
 }
 
 }  // namespace carousel::supervisor

@@ -20,10 +20,13 @@ public:
     /// Ends what a dead supervisor of this name left alive and removes what it left lying: processes (named by pid and start time
     /// in its control block), shared memory, files.
     void clear_leftovers() const;
+    /// The folder's logs are to outlive the run.
+    void keep_logs() noexcept { keep_logs_ = true; }
 
 private:
     std::string folder_;
     shm::unique_fd lock_;
+    bool keep_logs_ = false;
 };
 
 }  // namespace carousel::supervisor

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
+#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/seats.hpp"
@@ -23,12 +24,17 @@ namespace {
 std::vector<seat*> seat_keeper::find(const std::string& name) {
     std::vector<seat*> out;
     std::string known;
+    std::vector<std::string> names;
     for (auto& s : seats_) {
         const std::string& stage = setup_->stages[s->stage].name;
         if (name == stage || name == fmt::format("{}.{}", stage, s->instance)) out.push_back(s.get());
         known += (known.empty() ? "" : ", ") + s->label;
+        names.push_back(stage);
+        if (s->label != stage) names.push_back(s->label);
     }
-    if (out.empty()) throw config_error(fmt::format("the pipeline {} has no stage \"{}\"; it has {}", setup_->name, name, known));
+    if (out.empty())
+        throw config_error(fmt::format("the pipeline {} has no stage \"{}\"; it has {}{}", setup_->name, name, known,
+                                       did_you_mean_clause(name, names)));
     return out;
 }
 

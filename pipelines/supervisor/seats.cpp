@@ -33,6 +33,7 @@ seat_keeper::seat_keeper(const run_setup& setup, event_loop& loop, console& out)
     for (auto& s : seats_)
         s->log = std::make_unique<log_sink>(out, s->label, label_width_, s->stage,
                                             fmt::format("{}/logs/{}.jsonl", setup.directory, s->label));
+    journal_ = std::make_unique<log_sink>(out, "carousel", label_width_, 6, setup.directory + "/logs/@carousel.jsonl");
     cpu_threads_ = std::max(1U, std::thread::hardware_concurrency() / std::max(1U, on_cpu));  // the pools share the cores
 }
 
@@ -58,7 +59,7 @@ void seat_keeper::attach_to(shm::control_block& c, const memory_keeper& memory) 
 }
 
 void seat_keeper::say(const std::string& text) {
-    console_->line(log_sink::prefixed("carousel", label_width_, 6, console_->color(), text));
+    journal_->line(::getpid(), text);
 }
 
 void seat_keeper::note(const char* kind, u64 time_ns, const seat& s, const life& l, std::string text) {

@@ -131,6 +131,8 @@ public:
     [[nodiscard]] bool through(u32 stage) const noexcept;  ///< every frame of the run is through it
     [[nodiscard]] const run_notes& notes() const noexcept { return notes_; }
     void say(const std::string& text);
+    /// What the supervisor itself says, for DIR/logs.
+    [[nodiscard]] log_sink& journal() noexcept { return *journal_; }
 
 private:
     // seats.cpp
@@ -178,6 +180,7 @@ private:
     u64 last_tick_ns_ = 0;
     unsigned cpu_threads_ = 1;
     std::size_t label_width_ = 8;
+    std::unique_ptr<log_sink> journal_;
 };
 
 }  // namespace carousel::supervisor

@@ -57,7 +57,9 @@ void event_tracker::compare_seat(const snapshot& s, u32 seat) {
         const std::string label = s.seat_label(seat);
         // Its own stamp is exact; a death is known no better than from one snapshot to the next.
         const u64 back_ns = now.live_since_ns > before.died_ns && now.live_since_ns < s.taken_ns ? now.live_since_ns : s.taken_ns;
-        if (before.died_ns != 0) {
+        if (before.died_ns == s.taken_ns) {  // both between two looks: how long it took isn't known
+            add({s.taken_ns, event_kind::good, now.stage, fmt::format("{} is back as pid {} (epoch {})", label, now.pid, now.epoch)});
+        } else if (before.died_ns != 0) {
             add({s.taken_ns, event_kind::good, now.stage,
                  fmt::format("{} is back as pid {} after {} (epoch {})", label, now.pid, describe_span(back_ns - before.died_ns), now.epoch)});
         } else {

@@ -38,6 +38,16 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({"run", "x.toml", "--seconds", "-1"}, "--seconds -1: expected seconds, 0 or more");
     is_usage({"run", "/nowhere.toml"}, "/nowhere.toml: no such pipeline file");
     is_usage({"kill"}, "STAGE is required");
+    is_usage({"up"}, "STAGE is required");
+    is_usage({"up", "nosuch.toml"}, "nosuch.toml: no such pipeline file");
+    is_usage({"up", "fragment", "--frames", "3"}, "--frames goes with a pipeline file, and fragment is none");
+    is_usage({"up", "a.toml", "b"}, "a.toml is a pipeline file, which goes alone");
+    is_usage({"logs", "-n", "x"}, "-n x: expected a number of lines");
+    is_usage({"logs", "--since", "x"}, "--since x: expected a span");
+    is_usage({"graph"}, "which pipeline? Expected a FILE, or -p NAME");
+    is_usage({"graph", "x.toml", "--live"}, "not both");
+    is_usage({"graph", "x.toml", "--format", "svg"}, "--format");
+    is_usage({"completion", "tcsh"}, "tcsh");
     is_usage({"kill", "x", "--signal", "NOPE"}, "--signal NOPE: no signal of this system");
 }
 
@@ -48,6 +58,12 @@ TEST_CASE("help and version are no errors") {
     const said run = carousel::test::carousel({"run", "--help"});
     CHECK(run.code == 0);
     CHECK_THAT(run.out, contains("--set") && contains("--report") && contains("Examples:"));
+    CHECK(run.out.find("->") == std::string::npos);  // once a slip of the pen stood in it
+    CHECK(run.out.find("--in-background") == std::string::npos);
+    for (const char* command : {"up", "logs", "top", "graph", "completion"}) {
+        const said text = carousel::test::carousel({command, "--help"});
+        CHECK_THAT(text.out, contains("Exit code") || contains("Examples:"));
+    }
     const said version = carousel::test::carousel({"--version"});
     CHECK(version.code == 0);
     CHECK_THAT(version.out, Catch::Matchers::StartsWith("carousel "));
@@ -157,7 +173,13 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
     const said text = carousel::test::carousel({"validate", file});
     CHECK(text.code == 0);
     CHECK_THAT(text.out, contains("2 stages") && contains("512 B") && contains(w.path("source")));
-    CHECK(carousel::test::carousel({"run", file, "--dry-run"}).out == text.out);
+    for (const char* command : {"run", "up"}) {
+        const said plan = carousel::test::carousel({command, file, "--dry-run", "--device", "cpu", "--frames", "7", "-d"});
+        INFO(plan.err);
+        CHECK(plan.code == 0);
+        CHECK_THAT(plan.out, contains("a on cpu, b on cpu") && contains("ring a") && contains("b (blocking)") && contains("memfd (host)") &&
+                                 contains("asset mesh") && contains("64 B") && contains("ends after 7 frames"));
+    }
     const said as_json = carousel::test::carousel({"validate", file, "--json"});
     const json j = json::parse(as_json.out);
     CHECK(j.at("ok") == true);

@@ -232,7 +232,7 @@ TEST_CASE("a mesh goes to every source and a picture pattern to every display") 
     const std::vector<key_override> both = {{"--mesh a.obj", "mesh", "a.obj", key_override::scope::sources},
                                             {"--out f_%d.png", "out", "x/f_%d.png", key_override::scope::displays}};
     const pipeline one = parse_pipeline(chain, "p.toml", both);
-    CHECK(one.stages[0].settings.at("mesh") == "a.obj");
+    CHECK(one.stages[0].settings.at("mesh") == (std::filesystem::current_path() / "a.obj").string());
     CHECK_FALSE(one.stages[0].settings.contains("out"));
     CHECK(one.stages[1].settings.at("out") == "x/f_%d.png");
     const std::string second = "[[stage]]\nname = \"other\"\nrun = \"bin/carousel-display\"\ninputs = [\"geometry\"]\n";
@@ -241,4 +241,23 @@ TEST_CASE("a mesh goes to every source and a picture pattern to every display") 
     CHECK(two.stages[2].settings.at("out") == "x/other/f_%d.png");
     CHECK_THAT(refusal(stage("a", "") + stage("b", "\"a\""), both),
                contains("--out f_%d.png: no stage of p.toml runs carousel-display"));
+}
+
+TEST_CASE("a mesh or texture that the file names lies beside the file, one of the command line where the user stands") {
+    const auto settings_of = [](const std::string& lines, const std::vector<supervisor::key_override>& overrides = {}) {
+        const std::string text = "[[stage]]\nname = \"a\"\nrun = \"x\"\n" + lines + stage("b", "\"a\"", "mesh = \"own.key\"");
+        const supervisor::pipeline p = supervisor::parse_pipeline(text, "/some/where/p.toml", overrides);
+        CHECK(p.find("b")->settings.at("mesh") == "own.key");  // no source: its own business
+        return p.find("a")->settings;
+    };
+    const std::string here = std::filesystem::current_path().string();
+    const auto in_file = settings_of("mesh = \"../models/a.obj\"\ntexture = \"b.png\"\n");
+    CHECK(in_file.at("mesh") == "/some/models/a.obj");
+    CHECK(in_file.at("texture") == "/some/where/b.png");
+    const auto absolute = settings_of("mesh = \"/a.obj\"\ntexture = \"checker\"\n");
+    CHECK(absolute.at("mesh") == "/a.obj");
+    CHECK(absolute.at("texture") == "checker");
+    const auto typed = settings_of("mesh = \"a.obj\"\n", {{"--set a.texture=b.png", "a.texture", "b.png"}});
+    CHECK(typed.at("mesh") == "/some/where/a.obj");
+    CHECK(typed.at("texture") == here + "/b.png");
 }

@@ -1,0 +1,53 @@
+#pragma once
+// Reads the log files of a run, DIR/logs/STAGE.jsonl and STAGE.jsonl.1 (log_pipe.hpp writes them), also while they grow, rotate
+// and disappear. Only reads: any process of the user, one thread an object.
+//
+// A file that was open when it was renamed or removed is read to its end all the same. Of lines that came in a flood only those
+// are lost that went through both files between two calls of take() (8 MiB of a stage).
+// Errors: none; a file that can't be read, or a line that is no record, is passed over.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::supervisor {
+
+struct log_record {
+    f64 time = 0;       ///< seconds since 1970
+    std::string stage;  ///< "fragment", "fragment.1", or "carousel": the supervisor itself
+    std::string line;
+    i32 pid = 0;
+    u32 color = 0;  ///< number of the stage
+};
+
+class log_reader {
+public:
+    explicit log_reader(std::string folder) : folder_(std::move(folder)) {}
+    /// What has been written since the last call, in order of time.
+    [[nodiscard]] std::vector<log_record> take();
+    /// Labels of those who have a file.
+    [[nodiscard]] std::vector<std::string> labels() const;
+
+private:
+    struct file {
+        shm::unique_fd fd;
+        std::string partial;
+    };
+    void read_on(file& f, std::vector<log_record>& out) const;
+    void read_whole(const std::string& path, std::vector<log_record>& out) const;
+    void follow(const std::string& path, std::vector<log_record>& out);
+
+    std::string folder_;
+    std::map<std::string, file> files_;  ///< by path
+};
+
+/// Seconds since 1970 from "10s", "5m", "2h", "1d" (before `now`), or a time as RFC 3339 writes it ("2026-01-31T12:00:00Z",
+/// "...+01:00"; without a zone: local time). Throws config_error that names --since.
+[[nodiscard]] f64 since_from(const std::string& text, f64 now);
+/// "2026-01-31T12:00:00.123Z"
+[[nodiscard]] std::string timestamp_text(f64 time);
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,25 @@
+#pragma once
+// What `carousel validate` and `--dry-run` print: the pipeline as it was understood.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "supervisor/describe.hpp"
+#include "supervisor/pipeline_file.hpp"
+#include "supervisor/run_setup.hpp"
+
+namespace carousel::supervisor {
+
+/// Stages, what they read, write and run. No device is looked for.
+[[nodiscard]] std::string plan_text(const pipeline& p, const std::vector<stage_description>& all);
+[[nodiscard]] nlohmann::json plan_json(const pipeline& p, const std::vector<stage_description>& all);
+
+/// What plan_text can't know without the machine: the devices that were chosen, rings and assets with the memory that they take,
+/// how the run would end and where its report would go.
+[[nodiscard]] std::string placement_text(const run_setup& s);
+
+/// "carousel.image.rgba8 {color: u8[720][1280][4]}"; "-" for none.
+[[nodiscard]] std::string format_text(const nlohmann::json& format);
+
+}  // namespace carousel::supervisor

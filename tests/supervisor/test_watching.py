@@ -1,0 +1,198 @@
+"""`carousel top`, `graph` and `completion` on real pipelines. Usage: test_watching.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
+import fcntl
+import pty
+import re
+import select
+import shutil
+import struct
+import termios
+
+from live import ANSI, CAROUSEL, PIPELINES, PROGRAMS, Live, main, os, signal, subprocess, time, wait_for
+
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+class Terminal:
+    """A pseudo terminal with a program on it, and what that has written."""
+
+    def __init__(self, words, environment, columns=120, rows=30):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            time.sleep(0.1)  # until the size is set
+            os.execvpe(words[0], words, environment)
+        self.resize(columns, rows)
+        self.before = termios.tcgetattr(self.fd)
+        self.out = b""
+
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds=0.1):
+        while select.select([self.fd], [], [], seconds)[0]:
+            try:
+                part = os.read(self.fd, 65536)
+            except OSError:
+                return
+            self.out += part
+
+    def screen(self):
+        """The last picture, as lines without colours."""
+        self.read()
+        last = self.out.split(b"\x1b[H")[-1].decode(errors="replace")
+        return [line.rstrip("\r") for line in ANSI.sub("", last).split("\n")]
+
+    def exit_code(self):
+        for _ in range(200):
+            self.read(0.05)
+            time.sleep(0.02)  # its terminal may be closed some time before it is gone
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.read()
+                return os.waitstatus_to_exitcode(status)
+        raise AssertionError("top has not ended")
+
+    def restored(self):
+        return self.out.count(ENTER) == self.out.count(LEAVE) and termios.tcgetattr(self.fd) == self.before
+
+
+class Top(Live):
+    def start(self, *more):
+        return Terminal([CAROUSEL, "top", "-p", self.name, "--interval", "0.2", *more], self.environment)
+
+    def test_it_shows_stages_rings_rates_and_a_kill_and_q_gives_the_terminal_back(self):
+        self.up()
+        t = self.start()
+        wait_for("rates", lambda: any(re.match(r"fragment +\d+ +running .* 3\d\.\d ", line) for line in t.screen()))
+        screen = "\n".join(t.screen())
+        for text in (self.name, "geometry", "RING", "end to end"):
+            self.assertIn(text, screen)
+        self.assertRegex(screen, r"(?m)^fragment +\d+ .* display \d+ behind +[.wRrd]{8,}$")
+        self.assertFalse(t.restored())
+        before = self.stage("fragment")["pid"]
+        os.kill(before, signal.SIGKILL)
+        wait_for("the death on the screen", lambda: any("ago  fragment (pid %d) died: signal 9 (SIGKILL)" % before in line for line in t.screen()))
+        wait_for("the successor on the screen",
+                 lambda: any(re.match(r"fragment +(?!%d )\d+ +running +\S+ +1 " % before, line) for line in t.screen()))
+        os.write(t.fd, b"q")
+        self.assertEqual(t.exit_code(), 0)
+        self.assertTrue(t.restored())
+
+    def test_it_follows_the_size_of_the_terminal(self):
+        self.up()
+        t = self.start()
+        wait_for("a screen", lambda: any("display" in line for line in t.screen()))
+        t.resize(40, 6)
+        wait_for("a smaller one", lambda: len(t.screen()) == 6 and max(map(len, t.screen())) <= 40)
+        t.resize(120, 30)
+        wait_for("a larger one", lambda: len(t.screen()) > 10)
+        os.write(t.fd, b"q")
+        self.assertEqual(t.exit_code(), 0)
+
+    def test_signals_and_the_end_of_the_pipeline_give_the_terminal_back(self):
+        self.up()
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGSEGV, -signal.SIGSEGV)):
+            t = self.start()
+            wait_for("a screen", lambda: any("display" in line for line in t.screen()))
+            os.kill(t.pid, number)
+            self.assertEqual(t.exit_code(), code)
+            self.assertTrue(t.restored(), number)
+        t = self.start()
+        wait_for("a screen", lambda: any("display" in line for line in t.screen()))
+        self.carousel("down")
+        self.assertEqual(t.exit_code(), 0)
+        self.assertTrue(t.restored())
+        self.assertIn(b"has ended", t.out)
+
+    def test_once_and_a_pipe_print_one_look_without_escapes(self):
+        self.up()
+        for words in (["top", "--once"], ["top"]):
+            result = self.carousel(*words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotIn("\x1b", result.stdout)
+            self.assertRegex(result.stdout, r"(?m)^fragment +\d+ +running ")
+            self.assertRegex(result.stdout, r"(?m)^fragment +\d+ .* [.wRrd!]{8,}$")
+        self.assertEqual(self.carousel("top", "-p", "nosuch").returncode, 2)
+
+
+class Graph(Live):
+    def check_dot(self, text):
+        self.assertTrue(text.startswith("digraph "))
+        if shutil.which("dot"):
+            subprocess.run(["dot", "-Tsvg", "-o", os.devnull], input=text, text=True, check=True)
+        else:
+            self.assertEqual(text.count("{"), text.count("}"))
+
+    def test_every_shipped_pipeline_can_be_drawn(self):
+        for file in sorted(os.listdir(PIPELINES)):
+            if not file.endswith(".toml"):
+                continue
+            result = self.carousel("graph", os.path.join(PIPELINES, file))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.check_dot(result.stdout)
+            self.assertTrue(re.search(r"s0 -> s1 \[label=\".*\d+ slots x .*blocking", result.stdout))
+            mermaid = self.carousel("graph", os.path.join(PIPELINES, file), "--format", "mermaid").stdout
+            self.assertEqual(mermaid.count(" -->|"), result.stdout.count(" -> "))
+
+    def test_a_living_pipeline_is_drawn_with_its_states_and_rates(self):
+        self.up()
+        self.carousel("stop", "display")
+        wait_for("rates", lambda: self.stage("geometry")["frames"] > 8)
+        result = self.carousel("graph", "--live")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.check_dot(result.stdout)
+        self.assertRegex(result.stdout, r'label="display\\ncpu\\nstopped, .* frames/s"')
+        self.assertRegex(result.stdout, r"s2 -> s3 .*blocking\\n[1-9]\d* behind")
+        self.assertNotIn("behind", self.carousel("graph", "-p", self.name).stdout)
+        self.carousel("cont", "display")
+
+
+class Completion(Live):
+    def offered(self, *words):
+        script = 'source <(carousel completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _carousel; printf "%s\\n" "${COMPREPLY[@]}"'
+        result = subprocess.run(["bash", "-c", script, "bash", "carousel", *words], env=self.environment, cwd=os.path.dirname(PIPELINES),
+                                capture_output=True, text=True, timeout=30, check=True)
+        self.assertEqual(result.stderr, "")
+        return result.stdout.split()
+
+    def test_bash_completes_commands_options_files_pipelines_and_stages(self):
+        folder = os.path.basename(PIPELINES)
+        self.assertEqual(self.offered("val"), ["validate"])
+        self.assertTrue({"run", "up", "logs", "top", "completion"} <= set(self.offered("")))
+        self.assertEqual(self.offered("run", "--de"), ["--detach", "--device"])
+        self.assertIn(f"{folder}/demo.toml", self.offered("run", folder + "/"))
+        self.assertEqual(self.offered("run", folder + "/dem"), [f"{folder}/demo.toml"])
+        self.assertEqual(self.offered("graph", "x.toml", "--format", "m"), ["mermaid"])
+        self.assertEqual(self.offered("kill", ""), [])  # nothing runs
+        self.up(file="workers.toml")
+        self.assertEqual(self.offered("ps", "-p", ""), [self.name])
+        self.assertEqual(self.offered("kill", "frag"), ["fragment", "fragment.0", "fragment.1", "fragment.2"])
+        self.assertEqual(self.offered("kill", "-p", self.name, "vertex", "v"), [])
+        self.assertEqual(self.offered("logs", "car"), ["carousel"])
+        self.assertEqual(self.offered("nonsense", ""), [])
+
+    def test_the_scripts_are_read_by_their_shells(self):
+        for shell, words in (("bash", ["-n"]), ("zsh", ["-n"]), ("fish", ["--no-execute"])):
+            text = self.carousel("completion", shell).stdout
+            self.assertIn("__complete", text)
+            if not shutil.which(shell):
+                print(f"({shell} is not here: its script was not read)")
+                continue
+            subprocess.run([shell, *words, self.write("script", text)], env=self.environment, check=True)
+
+    def test_fish_completes_stages(self):
+        if not shutil.which("fish"):
+            self.skipTest("fish is not here")
+        self.up()
+        script = "carousel completion fish | source; complete -C 'carousel kill frag'"
+        result = subprocess.run(["fish", "-c", script], env={**self.environment, "HOME": self.folder}, capture_output=True, text=True, check=True)
+        self.assertEqual(result.stdout.split(), ["fragment"])
+
+
+class Probe(Live):
+    def test_the_probe_says_what_it_is_for(self):
+        result = subprocess.run([os.path.join(PROGRAMS, "carousel-probe"), "--help"], capture_output=True, text=True, check=True)
+        self.assertIn("Usage: carousel-probe [--quick]", result.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+// carousel-peek: the newest picture of a run, small, for `carousel top --image`, which may load no CUDA itself. Reads the ring as a
+// `latest` reader (viewer/tap.hpp): it never holds the pipeline up, and may be killed at any time.
+//   carousel-peek RUN_FOLDER RUN_ID [STAGE]     fd 3: a SOCK_SEQPACKET socket to who asks; its end is ours
+//   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\n" and WIDTH x HEIGHT RGB bytes, top row first, at most as large as asked for
+//                       "none" while there is no picture;  "error: TEXT" where there can't be one, and the end
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "shm/segment.hpp"
+#include "viewer/peek/shrink.hpp"
+#include "viewer/tap.hpp"
+
+namespace {
+
+using namespace carousel;
+constexpr int socket_fd = 3;
+constexpr u64 patience_ns = 250 * ns_per_ms;  // for a newer picture; a pipeline that is held has none
+constexpr u32 most_pixels = 50'000;           // three bytes each must fit a message
+
+/// True when there is a picture, new or old.
+bool take_newest(viewer::tap& t, bool& have) {
+    t.refresh();
+    for (const u64 until = now_ns() + patience_ns; now_ns() < until; ::usleep(2'000))
+        if (t.poll()) return have = true;
+    return have;
+}
+
+int serve(const std::string& folder, const std::string& run_id, const std::string& stage) {
+    const shm::segment run = shm::segment::attach(run_id);
+    viewer::tap t(run.block(), folder + "/control.sock", stage, {});  // without GL
+    bool have = false;
+    for (;;) {
+        shm::message m;
+        const shm::receive_status got = shm::receive_message(socket_fd, m, 60 * ns_per_s);
+        if (got == shm::receive_status::would_block) continue;
+        if (got != shm::receive_status::ok) return exit_code::ok;
+        u32 width = 0, height = 0;
+        if (std::sscanf(m.text.c_str(), "%u %u", &width, &height) != 2 || width == 0 || height == 0 || width > most_pixels / height)
+            throw config_error("a question that can't be read: are both programs of one version?");
+        std::string answer = "none";
+        if (take_newest(t, have)) {
+            const viewer::small_picture p = viewer::shrink(t.pixels(), t.width(), t.height(), width, height);
+            answer = fmt::format("{} {} {}\n", p.width, p.height, t.sequence()) + p.rgb;
+        }
+        if (!shm::send_message(socket_fd, answer)) return exit_code::ok;
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 3 || argc > 4) {
+        std::fprintf(stderr, "carousel-peek is started by `carousel top --image`; see there\n");
+        return exit_code::usage;
+    }
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+        return serve(argv[1], argv[2], argc > 3 ? argv[3] : "");
+    } catch (const error& e) {
+        shm::send_message(socket_fd, std::string("error: ") + e.what());
+        return e.code();
+    } catch (const std::exception& e) {
+        shm::send_message(socket_fd, std::string("error: ") + e.what());
+        return exit_code::stage_exception;
+    }
+}
