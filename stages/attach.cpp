@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 
 namespace carousel::stages {
@@ -84,16 +85,19 @@ attachment attach(const attach_request& request) {
     attachment a;
     a.socket = connect_within(request.directory + "/control.sock", request.wait_s);
     move_above_driver(a.socket);
+    crash_here(crash_point::connected);
     json hello{{"stage", request.stage}, {"pid", getpid()}};
     if (request.who) hello.update({{"seat", request.who.seat}, {"entry", request.who.entry}, {"epoch", request.who.epoch}});
     if (!shm::send_message(a.socket.get(), json{{"hello", hello}}.dump()))
         throw shm_error(fmt::format("introducing stage {} to the supervisor: {}", request.stage, errno_text(errno)));
+    crash_here(crash_point::introduced);
     shm::message m;
     const shm::receive_status got = shm::receive_message(a.socket.get(), m, 30 * ns_per_s);
     if (got != shm::receive_status::ok)
         throw shm_error(fmt::format("stage {} got no answer from the supervisor at {} ({}): is it still alive? (`carousel ps`)", request.stage,
                                     request.directory, got == shm::receive_status::closed ? "it closed the connection" : "30 s passed"));
     a.fds = std::move(m.fds);
+    crash_here(crash_point::memory_received);
     try {
         const json answer = json::parse(m.text);
         if (answer.contains("refused")) throw config_error(answer.at("refused").get<std::string>());

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "ring/latest.hpp"
@@ -67,13 +68,16 @@ void run_latest(runtime& r, stage& s) {
             continue;
         }
         if (slot.sequence >= hold_at) ::raise(SIGSTOP);
+        crash_here(crash_point::latest_leased);
         const shm::frame_header& h = reader.link().block().header[slot.index];
         f.job = job_of(c, slot, h);
         f.traced = trace.on(f.job.claimed_ns);
         if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
         const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
+        crash_here(crash_point::latest_read);
         const bool whole = reader.release();
         const u64 complete = f.traced ? now_ns() : 0;
+        crash_here(crash_point::latest_released);
         if (!whole) {  // revoked: whatever was read is discarded, torn or not
             torn_before = torn_now;
             continue;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "stages/last_words.hpp"
@@ -25,21 +26,27 @@ constexpr shm::asset_state asset_state_of(u64 w) { return static_cast<shm::asset
 }  // namespace
 
 runtime::runtime(attachment a, stage& s) : attachment_(std::move(a)), segment_(*new shm::segment(shm::segment::attach(attachment_.run_id))) {
+    crash_here(crash_point::segment_mapped);
     if (ring::claim(control(), who()) != ring::claim_result::ok) {
         log::info("the seat has a successor already: leaving");
         die(exit_code::revoked);
     }
     install_last_words(entry());
+    crash_here(crash_point::entry_claimed);
     const settings own = settings::from_json(attachment_.settings_json);
     configuration c{attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs};
     const description d = s.configure(c);
     own.refuse_unread();
     check_output(d);
+    crash_here(crash_point::configured);
     context_ = device::open(attachment_.device, attachment_.cpu_threads);
+    crash_here(crash_point::device_open);
     entry().device = static_cast<u32>(context_->kind());
     queue_ = context_->make_queue();
     map_links();
+    crash_here(crash_point::links_mapped);
     make_events();
+    crash_here(crash_point::events_published);
 }
 
 // A stage rebuilt during the run must still write what the ring behind it was made for.
@@ -148,9 +155,11 @@ void runtime::load_assets(stage& s) {
             if (asset_state_of(raw) == shm::asset_state::ready) break;
             const u64 loading = asset_word(shm::asset_state::loading, epoch(), who().seat);
             if (asset_state_of(raw) == shm::asset_state::empty && ring::cas(a.state, raw, loading)) {
+                crash_here(crash_point::asset_loading);
                 const std::span<std::byte> memory = map_asset(b, false);
                 s.load_asset(a.name, memory, *this);
                 queue_->drain();
+                crash_here(crash_point::asset_loaded);
                 assets_.erase(b.name);  // to be mapped anew for reading, as every other stage does
                 if (!ring::cas(a.state, loading, asset_word(shm::asset_state::ready, epoch(), who().seat))) die(exit_code::revoked);
                 break;
@@ -162,8 +171,11 @@ void runtime::load_assets(stage& s) {
 }
 
 void runtime::go_live() {
+    crash_here(crash_point::prepared);
     if (!ring::go_live(control(), who())) die(exit_code::revoked);
+    crash_here(crash_point::live);
     shm::send_message(socket(), R"({"ready":true})");
+    crash_here(crash_point::ready_told);
 }
 
 }  // namespace carousel::stages

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "stages/describe.hpp"
@@ -78,6 +79,12 @@ attach_request request_from(const arguments& a) {
     return r;
 }
 
+/// The name in the pipeline file; "" for a program that was started by hand without one.
+std::string stage_name(const arguments& a) {
+    const char* told = std::getenv("CAROUSEL_STAGE");
+    return !a.stage.empty() || told == nullptr ? a.stage : told;
+}
+
 void run(stage& s, const arguments& a) {
     runtime r(attach(request_from(a)), s);
     const pulse heart(r);  // before the slow parts: a stage that loads a mesh is alive
@@ -92,7 +99,9 @@ void run(stage& s, const arguments& a) {
         r.go_live();
         runner.run();
     }
+    crash_here(crash_point::run_over);
     expect_exit();
+    crash_here(crash_point::leaving);
 }
 
 }  // namespace
@@ -105,6 +114,8 @@ int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
             fmt::print("{}", help_text);
             return exit_code::ok;
         }
+        if (!a.describe) arm_crash_points(stage_name(a));
+        crash_here(crash_point::process_started);
         const std::unique_ptr<stage> s = make();
         if (a.describe) return describe(*s);
         run(*s, a);

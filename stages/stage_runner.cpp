@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "ring/latest.hpp"
@@ -90,7 +91,9 @@ void stage_runner::run() {
         finishing_ = true;
     }
     changed_.notify_all();
+    crash_here(crash_point::end_seen);
     completion.join();
+    crash_here(crash_point::work_ended);
 }
 
 // A source that was given a rate spaces its claims; when the next one is due is in the control block, so that a successor keeps
@@ -130,6 +133,7 @@ void stage_runner::submit(frame_in_work& f) {
     if (f.traced) trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns);
     const u64 process = f.traced ? now_ns() : 0;
     worker_.start_clock(f.job);
+    crash_here(crash_point::clock_started);
     {
         const device::profiler_range shown(profiler_, "process", f.job.sequence);
         guarded("process", f.job.sequence, [&] { enqueue_checked(f); });
@@ -168,6 +172,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
         q.write_status(out->status(f.job.output.index), {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::ready)});
     f.event = &runtime_->event_of(f.job.output.index, f.lane());
     f.event->record(q, worker_.tag(f.job));
+    crash_here(crash_point::event_recorded);
 }
 
 void stage_runner::check_inputs(const frame_in_work& f) {
@@ -228,11 +233,13 @@ void stage_runner::complete_one(frame_in_work& f) {
         const device::profiler_range shown(profiler_, "wait for the device", f.job.sequence);
         guarded("the device's work", f.job.sequence, [&] { f.event->wait(); });
     }
+    crash_here(crash_point::work_complete);
     const u64 complete = f.traced ? now_ns() : 0;
     if (stage_->commits_on_host()) {
         const device::profiler_range shown(profiler_, "finish", f.job.sequence);
         guarded("finish", f.job.sequence, [&] { stage_->finish(f); });
     }
+    crash_here(crash_point::host_work_done);
     if (!worker_.commit(f.job)) {
         log::info("frame {}: commit refused, this process has a successor: leaving", f.job.sequence);
         die(exit_code::revoked);
@@ -248,7 +255,8 @@ void stage_runner::complete_one(frame_in_work& f) {
 void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
     shm::stage_counters& n = worker_.stage().counters;
     n.frames.fetch_add(1, std::memory_order_relaxed);
-    runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed);
+    // A void frame is no delivery: a life that commits nothing else (a full disk, say) counts as one without frames.
+    if (f.job.void_stage == shm::none) runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed);
     const u64 latency = committed_ns - f.job.claimed_ns;
     telemetry::add_sample(n.latency, latency);
     telemetry::raise_to(n.latency_max_ns, latency);

@@ -57,6 +57,8 @@ void seat_keeper::first_steps(seat& s, life& l) {
             l.sequences.push_back(load(c_->job_info[j].sequence));
     }
     l.how.through = through(s.stage);
+    l.how.commits = load(c_->entry[l.who.entry].commits);
+    if (l.how.commits > 0) s.machine.note_commit();
     if (!l.how.through && !l.by_us) count_death(s.index);
     l.log.drain(*s.log, l.pid);
     read_note(l);
@@ -173,7 +175,8 @@ void seat_keeper::read_note(life& l) const noexcept {
 void seat_keeper::judge(seat& s, life& l) {
     if (l.judged) return;
     const bool known = l.how.known || l.how.deadline || l.how.outside || l.how.asked || l.ended;
-    if (!known && (l.how.commits == 0 || l.how.through || (l.leaving && !l.kill_sent))) return;
+    const bool last = setup_->stages[s.stage].restart == restart_policy::no;  // then nobody waits, and its cause is wanted
+    if (!known && (l.how.commits == 0 || l.how.through || last || (l.leaving && !l.kill_sent))) return;
     l.judged = true;
     s.last_exit = s.machine.state() == seat_state::stopping ? "down"
                   : l.how.asked                             ? "restarted"

@@ -89,7 +89,8 @@ void seat_keeper::start(seat& s) {
     spawn_request r;
     r.argv = st.prefix;
     r.argv.push_back(st.program);
-    r.environment = {fmt::format("CAROUSEL_ATTACH={} {} {} {}", setup_->directory, l->who.seat, l->who.entry, l->who.epoch),
+    r.environment = {"CAROUSEL_STAGE=" + setup_->stages[s.stage].name,
+                     fmt::format("CAROUSEL_ATTACH={} {} {} {}", setup_->directory, l->who.seat, l->who.entry, l->who.epoch),
                      "CUDA_MODULE_LOADING=EAGER"};
     l->tool = !st.prefix.empty();
     r.interactive = l->tool && isatty(STDIN_FILENO) != 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/log.hpp"
 
 namespace carousel::ring {
@@ -63,8 +64,10 @@ u32 helper::help(link_ref& link) noexcept {
         if (event == nullptr) continue;
 #endif
         if (!cas(control_->job[s.job], raw, j.with(job_state::committed).pack())) continue;
+        crash_here(crash_point::help_committed);
         link.block().header[k].committed_ns.store(now_ns(), std::memory_order_relaxed);
         if (link.mark_ready(k, s.job, j.version)) link.block().committed.fetch_add(1, std::memory_order_relaxed);
+        crash_here(crash_point::help_ready);
         ++made;
         ++commits_;
     }

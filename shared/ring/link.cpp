@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/doorbell.hpp"
 
@@ -115,6 +116,7 @@ bool link_ref::sweep() noexcept {
         if (cas(link_->tail, t, t + 1)) ++t;  // seeded bug: passes over a frame that nobody has read
 #endif
         changed = true;
+        crash_here(crash_point::tail_moved);
     }
     t = tail();
     for (u32 k = 0; k < slots_; ++k) {
@@ -123,7 +125,9 @@ bool link_ref::sweep() noexcept {
         if (w.state != slot_state::ready) continue;
         if (link_->header[k].sequence.load(std::memory_order_relaxed) >= t) continue;
         if (!close_latest(k, w.generation)) continue;   // (b) before (c)
+        crash_here(crash_point::latest_closed);
         changed |= cas(link_->slot[k], raw, w.freed().pack());
+        crash_here(crash_point::slot_freed);
     }
     if (changed) ring();
     return changed;

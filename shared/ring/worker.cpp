@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "ring/scene.hpp"
 #include "shm/doorbell.hpp"
@@ -59,7 +60,9 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         control_->job_info[j.index].process_since_ns.store(0, std::memory_order_relaxed);
         control_->job_info[j.index].submitted_since_ns.store(0, std::memory_order_relaxed);
         control_->job_info[j.index].sequence.store(j.sequence, std::memory_order_relaxed);
+        crash_here(crash_point::job_chosen);
         if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) return outcome::revoked;
+        crash_here(crash_point::job_opened);
         if (!lease_all(j)) {
             if (revoked()) return outcome::revoked;
             continue;  // another instance was faster: choose again
@@ -145,6 +148,7 @@ bool worker::lease_all(job& j) noexcept {
         const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
         shm::source_block& q = control_->source[stage_->source];
         if (!cas(q.number[j.number], j.number_lease, leased)) return abandon(j, 0);
+        crash_here(crash_point::number_leased);
         j.number_lease = leased;
         return true;
     }
@@ -152,6 +156,7 @@ bool worker::lease_all(job& j) noexcept {
         const lease_word w = lease_word::of(j.input_lease[i]).seen_at(j.input[i].word.generation);
         const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
         if (!cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i], leased)) return abandon(j, i);
+        crash_here(crash_point::input_leased);
         j.input_lease[i] = leased;
     }
     return true;
@@ -181,8 +186,10 @@ outcome worker::fill(job& j) noexcept {
             if (output_->has_free_slot()) continue;
             shm::wait(stage_->doorbell, seen, shm::max_sleep_ns);
         }
+        crash_here(crash_point::slot_filled);
     }
     write_header(j);
+    crash_here(crash_point::header_written);
     return outcome::ok;
 }
 
@@ -230,6 +237,7 @@ bool worker::submit(job& j) noexcept {
     control_->job_info[j.index].submitted_since_ns.store(j.submitted_ns, std::memory_order_release);
     const job_word open{j.version, epoch_, job_state::open};
     if (!cas(control_->job[j.index], open.pack(), open.with(job_state::submitted).pack())) return false;
+    crash_here(crash_point::job_submitted);
     if (output_) output_->ring();
     return true;
 }
@@ -242,6 +250,7 @@ bool worker::commit(job& j) noexcept {
     return true;
 #else
     if (cas(control_->job[j.index], submitted.pack(), submitted.with(job_state::committed).pack())) {
+        crash_here(crash_point::job_committed);
         return true;
     }
     // A failed CAS is read again: COMMITTED of our own epoch and version = a consumer helped; anything else = revoked.
@@ -258,20 +267,24 @@ bool worker::complete(job& j) noexcept {
     if (output_) {
         output_->block().header[j.output.index].committed_ns.store(now_ns(), std::memory_order_relaxed);
         if (output_->mark_ready(j.output.index, j.index, j.version)) output_->block().committed.fetch_add(1, std::memory_order_relaxed);
+        crash_here(crash_point::slot_ready);
         output_->ring();
     }
     if (j.number != shm::none) {
         const lease_word w = lease_word::of(j.number_lease);
         const lease_word next{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0, lease_state::wait};
         cas(control_->source[stage_->source].number[j.number], j.number_lease, next.pack());
+        crash_here(crash_point::number_done);
     }
     for (u32 i = 0; i < j.inputs; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);
         cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
             lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done}.pack());
+        crash_here(crash_point::input_done);
     }
     const job_word committed{j.version, epoch_, job_state::committed};
     const bool ours = cas(control_->job[j.index], committed.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    crash_here(crash_point::job_idle);
     for (u32 i = 0; i < j.inputs; ++i)
         if (!input_[i]->sweep()) input_[i]->ring();
     return ours;

@@ -150,7 +150,7 @@ struct alignas(64) incarnation {
     word identity;              ///< ring/words.hpp: entry_word {state, seat, epoch, pid}
     word start_time;            ///< /proc/PID/stat field 22: with the pid it names the process for good
     word heartbeat_ns;
-    word commits;               ///< frames it committed
+    word commits;               ///< frames it committed, void ones not counted
     word end_acknowledged;      ///< 1: has seen STOPPING with no lease begun
     word exit_note;             ///< why it ends, as far as it could say: exit code | 0x100 * signal | 1 << 32
     word events_published;      ///< 1: event handles are complete

@@ -65,7 +65,7 @@ public:
         });
     }
 
-    [[nodiscard]] bool commits_on_host() const override { return true; }
+    [[nodiscard]] bool commits_on_host() const override { return sink_; }
     void finish(stages::frame& f) override {
         if (!ledger_) return;
         const u64 value = f.void_reason().empty() ? *seen_[f.lane()] : 0;

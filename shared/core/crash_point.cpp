@@ -1,0 +1,117 @@
+#include "core/crash_point.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/errors.hpp"
+
+namespace carousel {
+namespace {
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(crash_point::count_)> names = {
+    "process_started", "connected", "introduced", "memory_received", "segment_mapped", "entry_claimed", "configured", "device_open",
+    "links_mapped", "events_published", "asset_loading", "asset_loaded", "prepared", "live", "ready_told", "job_chosen", "job_opened",
+    "number_leased", "input_leased", "slot_filled", "header_written", "clock_started", "event_recorded", "job_submitted",
+    "work_complete", "host_work_done", "job_committed", "slot_ready", "number_done", "input_done", "job_idle", "tail_moved",
+    "latest_closed", "slot_freed", "help_committed", "help_ready", "latest_leased", "latest_read", "latest_released", "end_seen",
+    "work_ended", "run_over", "leaving"};
+
+struct planned {
+    u32 line = 0;
+    crash_point point{};
+    std::string how;
+    u64 nth = 1;
+    std::string marker;            ///< exists when the line has fired
+    std::atomic<u64> passages{0};  ///< of this process, since the line's turn
+};
+
+std::vector<std::unique_ptr<planned>> plan;  // in the file's order, this role's lines only
+std::atomic<std::size_t> turn{0};
+
+crash_point point_named(const std::string& name, const std::string& where) {
+    for (std::size_t k = 0; k < names.size(); ++k)
+        if (names[k] == name) return static_cast<crash_point>(k);
+    throw config_error(fmt::format("{}: no crash point is called \"{}\"", where, name));
+}
+
+// Nothing here may return for `kill`: the process is between two steps, and the next one must not happen.
+void die_as(const std::string& how, crash_point point) {
+    const std::string text = fmt::format("crash point {}: {}\n", name_of(point), how);
+    [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
+    if (how == "stop") {
+        ::raise(SIGSTOP);  // and on, when somebody continues it
+        return;
+    }
+    if (how == "abort") std::abort();
+    if (how == "exit") std::exit(0);
+    if (how == "throw") throw std::runtime_error(fmt::format("crash point {}", name_of(point)));
+    ::kill(::getpid(), SIGKILL);
+    for (;;) ::pause();
+}
+
+}  // namespace
+
+std::string_view name_of(crash_point point) noexcept {
+    const auto k = static_cast<std::size_t>(point);
+    return k < names.size() ? names[k] : "?";
+}
+
+namespace detail {
+
+bool crash_points_armed = false;
+
+void reach(crash_point point) {
+    for (std::size_t k = turn.load(); k < plan.size(); k = turn.load()) {
+        planned& p = *plan[k];
+        if (::access(p.marker.c_str(), F_OK) == 0) {  // fired in another life, or by another instance
+            turn.compare_exchange_strong(k, k + 1);
+            continue;
+        }
+        if (p.point != point || p.passages.fetch_add(1) + 1 != p.nth) return;
+        const int fd = ::open(p.marker.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+        if (fd < 0) return;  // another instance was faster
+        ::close(fd);
+        turn.compare_exchange_strong(k, k + 1);
+        die_as(p.how, point);
+        return;
+    }
+}
+
+}  // namespace detail
+
+void arm_crash_points(std::string_view role) {
+    const char* path = std::getenv("CAROUSEL_CRASH_PLAN");
+    if (path == nullptr || *path == '\0') return;
+#ifdef CAROUSEL_NO_CRASH_POINTS
+    throw config_error("CAROUSEL_CRASH_PLAN is set, but this build has no crash points (-DCAROUSEL_CRASH_POINTS=OFF)");
+#endif
+    std::ifstream in(path);
+    if (!in) throw config_error(fmt::format("CAROUSEL_CRASH_PLAN={} can't be read", path));
+    std::string text;
+    for (u32 line = 1; std::getline(in, text); ++line) {
+        std::istringstream words(text);
+        std::string who, point;
+        auto p = std::make_unique<planned>();
+        const std::string where = fmt::format("{}:{}", path, line);
+        if (!(words >> who >> point >> p->how >> p->nth) || p->nth == 0) throw config_error(fmt::format("{}: expected ROLE POINT HOW NTH", where));
+        p->line = line;
+        p->point = point_named(point, where);
+        p->marker = fmt::format("{}.{}", path, line);
+        if (who == role) plan.push_back(std::move(p));
+    }
+    detail::crash_points_armed = !plan.empty();
+}
+
+}  // namespace carousel

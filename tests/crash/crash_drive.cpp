@@ -1,0 +1,48 @@
+#include "tests/crash/crash_drive.hpp"
+
+#include <fmt/format.h>
+
+#include "tests/support/catch.hpp"
+
+namespace carousel::test {
+using nlohmann::json;
+
+std::string undisturbed_hash(u64 frames) {
+    run_fixture run;
+    run.start(run.pipeline("calm", number_pipeline("calm")), {"--frames", std::to_string(frames)});
+    REQUIRE(run.wait() == 0);
+    return run.report()["image_hash"];
+}
+
+void check_whole(run_fixture& run, u64 frames, const std::string& hash, std::size_t deaths) {
+    const json r = run.report();
+    REQUIRE(r.contains("image_hash"));
+    CHECK(r["frames"] == frames);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["dead_letters"].empty());
+    CHECK(r["image_hash"] == hash);
+    CHECK(r["restarts"].get<std::size_t>() >= deaths);
+    CHECK(run.left_behind() == "");
+}
+
+void drive(const std::string& how, bool set_up, u64 frames, u64 seed) {
+    CAPTURE(how, seed);
+    const std::string hash = undisturbed_hash(frames);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add_life_story("numbers", role::source, how, set_up, seed);
+    plan.add_life_story("middle", role::middle, how, set_up, seed + 1);
+    plan.add_life_story("sink", role::sink, how, set_up, seed + 2);
+    plan.write();
+    run.start(run.pipeline("points", number_pipeline("points", crash_keys)), {"--frames", std::to_string(frames)}, {plan.environment()});
+    CHECK(run.wait(180) == 0);
+    INFO(run.log());
+    CHECK(plan.still_to_come() == "");
+    check_whole(run, frames, hash, plan.lines());
+    fmt::print("{}: {} deaths at named points, {} restarts in {:.1f} s\n", how, plan.lines(), run.report()["restarts"].get<u64>(),
+               run.report()["seconds"].get<f64>());
+}
+
+}  // namespace carousel::test

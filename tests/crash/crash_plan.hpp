@@ -1,0 +1,40 @@
+#pragma once
+// Plans of crashes for a whole run (core/crash_point.hpp): which point, in which stage, how; and what of them has happened.
+
+#include <string>
+#include <vector>
+
+#include "core/crash_point.hpp"
+#include "core/types.hpp"
+
+namespace carousel::test {
+
+/// What a stage's place in the pipeline makes it pass.
+enum class role { source, middle, sink };
+
+/// Points between start and readiness. Every stage passes them once a life.
+[[nodiscard]] std::vector<crash_point> set_up_points();
+/// Points that a stage of this role passes for every frame.
+[[nodiscard]] std::vector<crash_point> frame_points(role of);
+/// Points behind the last frame.
+[[nodiscard]] std::vector<crash_point> ending_points();
+
+class crash_plan {
+public:
+    explicit crash_plan(std::string path) : path_(std::move(path)) {}
+    void add(const std::string& stage, crash_point point, const std::string& how, u64 nth);
+    /// All frame points of the role, at random passages, with set-up points in between: a life that delivers frames comes before
+    /// each one that dies early, as five fruitless lives in a row would end the run.
+    void add_life_story(const std::string& stage, role of, const std::string& how, bool set_up, u64 seed);
+    void write() const;
+    [[nodiscard]] std::string environment() const { return "CAROUSEL_CRASH_PLAN=" + path_; }
+    [[nodiscard]] std::size_t lines() const noexcept { return text_.size(); }
+    /// The lines that have not happened; "" when all have.
+    [[nodiscard]] std::string still_to_come() const;
+
+private:
+    std::string path_;
+    std::vector<std::string> text_;
+};
+
+}  // namespace carousel::test

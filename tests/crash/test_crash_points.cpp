@@ -1,0 +1,77 @@
+// Every named step at which a stage can die, driven one after the other, many to a run: whatever the step and however it dies,
+// the pictures are those of an undisturbed run.
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "tests/crash/crash_drive.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+
+TEST_CASE("a kill at every named step of every role loses, repeats and tears nothing") { drive("kill", true, 4000, test_seed()); }
+
+TEST_CASE("a stage that dies while it leaves changes nothing about the run's end") {
+    const std::string hash = undisturbed_hash(200);
+    for (const crash_point point : ending_points()) {
+        CAPTURE(std::string(name_of(point)));
+        run_fixture run;
+        crash_plan plan(run.path("plan"));
+        for (const char* stage : {"numbers", "middle", "sink"}) plan.add(stage, point, "kill", 1);
+        plan.write();
+        run.start(run.pipeline("leaving", number_pipeline("leaving")), {"--frames", "200"}, {plan.environment()});
+        CHECK(run.wait() == 0);
+        INFO(run.log());
+        CHECK(plan.still_to_come() == "");
+        check_whole(run, 200, hash, 0);
+    }
+}
+
+TEST_CASE("a helper that dies behind its commit leaves the frame to the next one") {
+    const std::string hash = undisturbed_hash(600);
+    for (const crash_point point : {crash_point::help_committed, crash_point::help_ready}) {
+        CAPTURE(std::string(name_of(point)));
+        run_fixture run;
+        crash_plan plan(run.path("plan"));
+        plan.add("numbers", crash_point::work_complete, "stop", 50);  // complete but not committed: its consumer helps
+        plan.add("middle", point, "kill", 1);
+        plan.write();
+        run.start(run.pipeline("helper", number_pipeline("helper", crash_keys)), {"--frames", "600"}, {plan.environment()});
+        CHECK(run.wait() == 0);
+        INFO(run.log());
+        CHECK(plan.still_to_come() == "");
+        check_whole(run, 600, hash, 2);
+    }
+}
+
+TEST_CASE("a latest reader that dies with or without its lease holds nobody up") {
+    const std::string hash = undisturbed_hash(600);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    for (const crash_point point : {crash_point::latest_leased, crash_point::latest_read, crash_point::latest_released})
+        plan.add("watcher", point, "kill", 12);
+    plan.write();
+    const std::string text = number_pipeline("watched", crash_keys) + fmt::format(R"(
+[[stage]]
+name = "watcher"
+run = "{}/carousel-test-number"
+inputs = ["middle"]
+group = "latest"
+sink = true
+)",
+                                                                            programs());
+    run.start(run.pipeline("watched", text), {"--frames", "600"}, {plan.environment()});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(plan.still_to_come() == "");
+    check_whole(run, 600, hash, 3);
+}
+
+TEST_CASE("a plan with an unknown crash point is refused: a test that kills nobody must not pass") {
+    run_fixture run;
+    std::ofstream(run.path("plan")) << "middle job_comitted kill 1\n";
+    run.start(run.pipeline("unknown", number_pipeline("unknown")), {"--frames", "10"}, {"CAROUSEL_CRASH_PLAN=" + run.path("plan")});
+    CHECK(run.wait() != 0);
+    CHECK_THAT(run.log(), contains("no crash point is called \"job_comitted\""));
+}
