@@ -1,0 +1,116 @@
+// A stage for crash tests on a GPU: numbers that kernels make, and ways to die that only a device knows. Source, middle or sink by
+// its inputs.
+// Settings:
+//   hold_at    frame whose work the device holds back [-1: none]      hold_ms  for so long [0]
+//   die_at     frame at which it dies [-1: none]                      die_how  illegal | trap | misaligned | memory | endless [illegal]
+//   die_lives  only the first so many lives of a seat die so [1]      sink     it writes nothing [false]
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "stages/stage.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::test {
+namespace {
+
+__global__ void make_number(u64* out, const u64* in, u64 sequence) { *out = in != nullptr ? *in * 3 + 1 : sequence * 1000; }
+
+__device__ u64 device_ns() {
+    u64 now = 0;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+// Nobody may see the frame before this is over: its event is recorded behind it.
+__global__ void hold(u64 ns) {
+    const u64 until = device_ns() + ns;
+    while (device_ns() < until) __nanosleep(100'000);
+}
+
+__global__ void write_to(u64* where) { *reinterpret_cast<volatile u64*>(where) = 1; }
+__global__ void trap_now() { asm volatile("trap;"); }
+__global__ void never_end(volatile u64* word) {
+    while (*word != ~u64{0}) __nanosleep(1000);
+}
+
+}  // namespace
+
+class device_stage : public stages::stage {
+public:
+    stages::description configure(const stages::configuration& with) override {
+        name_ = with.stage;
+        source_ = with.inputs.empty();
+        const stages::settings& s = *with.settings;
+        hold_at_ = s.integer("hold_at", -1, -1, 1'000'000);
+        hold_ms_ = s.integer("hold_ms", 0, 0, 60'000);
+        die_at_ = s.integer("die_at", -1, -1, 1'000'000);
+        die_lives_ = s.integer("die_lives", 1, 0, 1'000'000);
+        die_how_ = s.choice("die_how", "illegal", {"illegal", "trap", "misaligned", "memory", "endless"});
+        sink_ = s.flag("sink", false);
+        stages::description d;
+        if (!sink_) d.output = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
+        return d;
+    }
+
+    void prepare(stages::environment& env) override {
+        if (env.context().kind() != device::device_kind::cuda)
+            throw config_error("this stage knows how to die on a GPU alone: give it device = \"cuda:0\"");
+        epoch_ = env.epoch();
+        if (sink_) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
+        seen_ = env.context().allocate_host(sizeof(u64) * env.in_flight());
+        word_ = env.context().allocate(sizeof(u64) * 2);
+    }
+
+    void process(stages::frame& f) override {
+        auto* stream = static_cast<cudaStream_t>(f.queue().native_stream());
+        const auto n = static_cast<i64>(f.sequence());
+        if (n == hold_at_ || n == hold_at_ + 1) log::info("frame {} taken at {} ns", n, now_ns());
+        if (n == hold_at_ && hold_ms_ > 0) hold<<<1, 1, 0, stream>>>(static_cast<u64>(hold_ms_) * 1'000'000);
+        if (n == die_at_ && static_cast<i64>(epoch_) <= die_lives_) die(stream);
+        const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
+        u64* out = sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>(0);
+        make_number<<<1, 1, 0, stream>>>(out, in, f.sequence());
+    }
+
+    [[nodiscard]] bool commits_on_host() const override { return sink_; }
+    void finish(stages::frame& f) override {
+        if (!ledger_) return;
+        const u64 value = f.void_reason().empty() ? reinterpret_cast<const u64*>(seen_->host_data())[f.lane()] : 0;
+        ledger_->record(f.sequence(), telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))), !f.void_reason().empty(), epoch_);
+    }
+    void committed(u64 sequence) override {
+        if (ledger_) ledger_->mark_committed(sequence);
+    }
+
+private:
+    void die(cudaStream_t stream) const {
+        log::warning("dying as told: {}", die_how_);
+        auto* word = reinterpret_cast<u64*>(word_->data());
+        if (die_how_ == "illegal") write_to<<<1, 1, 0, stream>>>(reinterpret_cast<u64*>(0x1000));
+        if (die_how_ == "trap") trap_now<<<1, 1, 0, stream>>>();
+        if (die_how_ == "misaligned") write_to<<<1, 1, 0, stream>>>(reinterpret_cast<u64*>(word_->data() + 1));
+        if (die_how_ == "endless") never_end<<<1, 1, 0, stream>>>(word);
+        if (die_how_ == "memory") {
+            void* much = nullptr;
+            const cudaError_t got = cudaMalloc(&much, u64{1} << 46U);
+            throw std::runtime_error(std::string("64 TiB of GPU memory: ") + cudaGetErrorString(got));
+        }
+    }
+
+    std::string name_, die_how_;
+    bool source_ = false, sink_ = false;
+    i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0;
+    u64 epoch_ = 0;
+    std::unique_ptr<device::mapping> seen_, word_;
+    std::unique_ptr<telemetry::ledger_writer> ledger_;
+};
+
+}  // namespace carousel::test
+
+int main(int argc, char** argv) { return carousel::stages::stage_main<carousel::test::device_stage>(argc, argv); }

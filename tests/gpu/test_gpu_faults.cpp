@@ -1,0 +1,90 @@
+// Faults of the device in one stage: contained to it, replaced, and the pictures are those of an undisturbed run.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "tests/gpu/gpu_run.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+void check_whole(run_fixture& run, const std::string& hash) {
+    const json r = run.report();
+    REQUIRE(r.contains("image_hash"));
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["image_hash"] == hash);
+    for (const json& s : r["stages"])
+        if (s["name"] != "middle") CHECK(s["restarts"] == 0);
+    CHECK(run.left_behind() == "");
+}
+
+}  // namespace
+
+TEST_CASE("a fault of the device in one stage is contained to it") {
+    const std::string hash = undisturbed_device_hash(400);
+    for (const char* how : {"illegal", "trap", "misaligned", "memory"}) {
+        CAPTURE(how);
+        run_fixture run;
+        device_keys keys;
+        keys.pipeline = "fps = 200\n";
+        keys.middle = fmt::format("die_at = 100\ndie_how = \"{}\"\n", how);
+        run.start(run.pipeline("faults", device_pipeline("faults", keys)), {"--frames", "400"});
+        CHECK(run.wait() == 0);
+        INFO(run.log());
+        check_whole(run, hash);
+        CHECK(run.report()["restarts"] == 1);
+        CHECK(run.report()["dead_letters"].empty());
+    }
+}
+
+TEST_CASE("a kernel that never ends is found at its deadline") {
+    const std::string hash = undisturbed_device_hash(400);
+    run_fixture run;
+    device_keys keys;
+    keys.pipeline = "fps = 200\nframe_timeout_ms = 500\n";
+    keys.middle = "die_at = 100\ndie_how = \"endless\"\n";
+    run.start(run.pipeline("endless", device_pipeline("endless", keys)), {"--frames", "400"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, hash);
+    CHECK(run.report()["restarts"] == 1);
+}
+
+TEST_CASE("a frame that faults the device each time is given up and reaches the sink void") {
+    run_fixture run;
+    device_keys keys;
+    keys.middle = "die_at = 100\ndie_how = \"illegal\"\ndie_lives = 1000\nmax_attempts = 2\n";
+    run.start(run.pipeline("poison", device_pipeline("poison", keys)), {"--frames", "300"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("dead_letters"));
+    CHECK(r["frames"] == 300);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    REQUIRE(r["dead_letters"].size() == 1);
+    CHECK(r["dead_letters"][0]["sequence"] == 100);
+}
+
+TEST_CASE("a stage that is stopped with work on the device is replaced, and none of that work shows") {
+    const std::string hash = undisturbed_device_hash(600);
+    run_fixture run;
+    device_keys keys;
+    keys.pipeline = "fps = 200\nframe_timeout_ms = 500\n";
+    keys.middle = "hold_at = 150\nhold_ms = 400\n";  // the device is busy for it when it is stopped
+    run.start(run.pipeline("stopped", device_pipeline("stopped", keys)), {"--frames", "600"});
+    REQUIRE(run.wait_running());
+    REQUIRE(run.wait_until([&] { return taken_at(run.log(), "middle", 150) != 0; }));
+    run.hit("middle", SIGSTOP);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, hash);
+    CHECK(run.report()["restarts"] == 1);
+}
