@@ -9,6 +9,7 @@
 #include "core/log.hpp"
 #include "ring/latest.hpp"
 #include "shm/doorbell.hpp"
+#include "stages/harm.hpp"
 #include "stages/last_words.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/trace_writer.hpp"
@@ -36,6 +37,7 @@ void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32*
     device::status_word* status = r.input(0).status(f.job.input[0].index);
     const device::status_word expected{f.job.sequence, producer_epoch, static_cast<u32>(device::status_state::ready)};
     q.check_status(status, expected, torn);
+    do_harm_if_asked(r);
     s.process(f);
     q.check_status(status, expected, torn);
     f.event = &r.event_of(shm::none, f.lane());

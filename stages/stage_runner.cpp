@@ -12,6 +12,7 @@
 #include "core/log.hpp"
 #include "ring/latest.hpp"
 #include "shm/doorbell.hpp"
+#include "stages/harm.hpp"
 #include "stages/last_words.hpp"
 #include "telemetry/histogram.hpp"
 
@@ -155,6 +156,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     const u32 own_epoch = worker_.epoch();
     if (out != nullptr)
         q.write_status(out->status(f.job.output.index), {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::writing)});
+    do_harm_if_asked(*runtime_);
     const bool is_void = f.job.void_stage != shm::none;
     f.set_void_text(is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
                                           runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name, f.job.void_reason)

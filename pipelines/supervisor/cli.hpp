@@ -40,6 +40,7 @@ struct cli_arguments {
     std::string pipeline;  ///< -p of those that talk to a running one
     std::vector<std::string> stages;
     std::string signal = "KILL";
+    std::string fault = "hang";  ///< inject
     std::vector<std::string> words;  ///< the command line, for the report
 };
 
@@ -56,7 +57,7 @@ int cli_logs(const cli_arguments& a, const cli_environment& env);
 int cli_graph(const cli_arguments& a, const cli_environment& env);
 int cli_top(const cli_arguments& a, const cli_environment& env);
 int cli_completion(const cli_arguments& a, const cli_environment& env);
-/// kill, stop, cont, restart, down, up
+/// kill, inject, stop, cont, restart, down, up
 int cli_tell(const cli_arguments& a, const cli_environment& env);
 int cli_trace(const cli_arguments& a, const cli_environment& env);
 int cli_doctor(const cli_arguments& a, const cli_environment& env);

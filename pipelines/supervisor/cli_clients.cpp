@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/did_you_mean.hpp"
 #include "supervisor/cli.hpp"
 #include "supervisor/client.hpp"
 #include "supervisor/subprocess.hpp"
@@ -51,6 +53,12 @@ int cli_tell(const cli_arguments& a, const cli_environment& env) {
             throw config_error(
                 fmt::format("--signal {}: no signal of this system; expected e.g. KILL, TERM, ABRT or a number", a.signal));
         request["signal"] = number;
+    }
+    if (a.command == "inject") {
+        const std::vector<std::string> known{"hang", "gpu-fault", "exit", "abort"};
+        if (std::find(known.begin(), known.end(), a.fault) == known.end())
+            throw config_error(fmt::format("--fault {}: no such fault; expected {}{}", a.fault, fmt::join(known, ", "), did_you_mean_clause(a.fault, known)));
+        request["fault"] = a.fault;
     }
     const run_record run = choose_pipeline(a.pipeline, a.wait_s);
     if (a.stages.empty()) {  // `down` alone

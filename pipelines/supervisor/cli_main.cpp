@@ -114,6 +114,7 @@ void add_clients(CLI::App& app, cli_arguments& a, timing_texts& t) {
     trace->footer("\nExample:\n  carousel trace demo.json --seconds 3");
     const std::pair<const char*, const char*> told[] = {
         {"kill", "Send stages a signal [KILL]; they come back by their restart policy"},
+        {"inject", "Make stages fail by themselves, with their next frame: hang, gpu-fault, exit or abort"},
         {"stop", "Hold stages (SIGSTOP, no deadline): the pipeline waits until `cont`"},
         {"cont", "Let held stages go on"},
         {"restart", "End stages and start them anew (a rebuilt program takes over); no frame is lost"},
@@ -127,8 +128,12 @@ void add_clients(CLI::App& app, cli_arguments& a, timing_texts& t) {
         if (may_be_none) sub->add_option("--timeout", t.timeout, "Wait S seconds for the pipeline's end [30]")->type_name("S");
         if (std::string(name) == "kill")
             sub->add_option("-s,--signal", a.signal, "Signal by name or number [KILL]")->type_name("SIGNAL");
-        sub->footer(
-            fmt::format("\nExample:\n  carousel {} fragment{}", name, std::string(name) == "kill" ? " --signal ABRT" : ""));
+        if (std::string(name) == "inject")
+            sub->add_option("-f,--fault", a.fault, "hang (found at frame_timeout_ms) | gpu-fault | exit | abort [hang]")->type_name("FAULT");
+        sub->footer(fmt::format("\nExample:\n  carousel {} fragment{}", name,
+                                std::string(name) == "kill"     ? " --signal ABRT"
+                                : std::string(name) == "inject" ? " --fault gpu-fault"
+                                                                : ""));
     }
 }
 

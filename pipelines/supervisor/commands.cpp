@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "shm/injected_fault.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/engine.hpp"
 #include "supervisor/graph.hpp"
@@ -111,16 +112,22 @@ json engine::obey(const json& request) {
         if (command == "restart") act = &seat_keeper::restart;
         if (command == "down") act = &seat_keeper::take_down;
         if (command == "up") act = &seat_keeper::bring_up;
-        if (act == nullptr && command != "kill")
+        const shm::injected_fault fault = shm::fault_named(request.value("fault", ""));
+        if (command == "inject" && fault == shm::injected_fault::nothing)
+            return refusal(exit_code::usage, fmt::format("inject: no such fault \"{}\": hang, gpu-fault, exit and abort are known",
+                                                         request.value("fault", "")));
+        if (act == nullptr && command != "kill" && command != "inject")
             return refusal(
                 exit_code::usage,
-                fmt::format("unknown command \"{}\": ps, trace, kill, stop, cont, restart, down, up and shutdown are known", command));
+                fmt::format("unknown command \"{}\": ps, trace, kill, inject, stop, cont, restart, down, up and shutdown are known", command));
         if (phase_ != phase::running && phase_ != phase::draining)
             return refusal(exit_code::stage_failed, fmt::format("{} is {}", setup_->name, state_name()));
         const int signal = request.value("signal", 9);
         std::string message;
         for (seat* s : seats_->find(name)) {
-            const std::string done = act != nullptr ? (seats_.get()->*act)(*s) : seats_->kill(*s, signal);
+            const std::string done = act != nullptr                          ? (seats_.get()->*act)(*s)
+                                     : fault != shm::injected_fault::nothing ? seats_->inject(*s, fault)
+                                                                          : seats_->kill(*s, signal);
             message += (message.empty() ? "" : "\n") + done;
         }
         return {{"ok", true}, {"message", message}};

@@ -8,6 +8,7 @@
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "shm/injected_fault.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/seats.hpp"
 
@@ -81,6 +82,25 @@ std::string seat_keeper::restart(seat& s) {
     bury(s);
     if (!s.now) return fmt::format("{} (pid {}) is being replaced", s.label, old);
     return fmt::format("{} (pid {}) is being replaced by pid {}", s.label, old, s.now->pid);
+}
+
+// A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in hand.
+std::string seat_keeper::inject(seat& s, shm::injected_fault kind) {
+    using shm::injected_fault;
+    if (!s.now || s.machine.state() != seat_state::running) refuse_command(s, "inject", "only one that runs can take a fault");
+    life& l = *s.now;
+    const std::string name(shm::injected_fault_names[static_cast<std::size_t>(kind)]);
+    const bool on_gpu = setup_->stages[s.stage].device.kind == device::device_kind::cuda;
+    if (kind == injected_fault::gpu_fault && !on_gpu)
+        throw config_error(fmt::format("{} computes on the CPU and can have no GPU fault: `carousel kill {} --signal SEGV` is the nearest to it",
+                                       s.label, s.label));
+    if (kind == injected_fault::hang && (l.tool || (c_->stage[s.stage].flags & shm::stage_flag::latest) != 0))
+        throw config_error(fmt::format("{} {}: nothing would ever find the hang", s.label,
+                                       l.tool ? "runs under a tool and has no deadline" : "reads its input as `latest` and holds nobody up"));
+    l.how.injected = true;
+    c_->seat[s.index].fault.store(shm::fault_word(kind, l.who.epoch), std::memory_order_release);
+    return fmt::format("{} (pid {}) takes a fault ({}) with its next frame{}", s.label, l.pid, name,
+                       kind == injected_fault::hang ? fmt::format(" and is replaced {} ms later", setup_->frame_timeout_ns / ns_per_ms) : "");
 }
 
 std::string seat_keeper::take_down(seat& s) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ring/recovery.hpp"
+#include "shm/injected_fault.hpp"
 #include "supervisor/event_loop.hpp"
 #include "supervisor/log_pipe.hpp"
 #include "supervisor/memory_keeper.hpp"
@@ -107,6 +108,7 @@ public:
     std::string cont(seat& s);
     std::string kill(seat& s, int signal);
     std::string restart(seat& s);
+    std::string inject(seat& s, shm::injected_fault kind);
     std::string take_down(seat& s);
     std::string bring_up(seat& s);
     /// Seats of "stage" or "stage.N". Throws config_error naming those there are.

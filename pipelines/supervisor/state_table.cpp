@@ -89,6 +89,7 @@ const char* name_of(seat_state s) noexcept {
 }
 
 bool own_hand(const death& d) noexcept {
+    if (d.injected) return false;
     if (d.deadline) return true;
     if (d.outside || !d.known) return false;
     return d.signal != 0 ? is_fault(d.signal) : true;  // an exit before the end is an own act whatever its code
@@ -109,11 +110,12 @@ seat_event classify(const death& d, restart_policy policy) noexcept {
 }
 
 std::string describe(const death& d) {
-    if (d.deadline) return d.was_ready ? "deadline missed" : "not ready in time";
+    const char* injected = d.injected ? ", injected" : "";
+    if (d.deadline) return fmt::format("{}{}", d.was_ready ? "deadline missed" : "not ready in time", injected);
     if (!d.known) return "unknown";
-    if (d.signal == 0) return fmt::format("exit code {}", d.exit_code);
+    if (d.signal == 0) return fmt::format("exit code {}{}{}", d.exit_code, d.exit_code == exit_code::gpu_fault ? " (GPU fault)" : "", injected);
     const char* name = sigabbrev_np(d.signal);
-    return fmt::format("signal {} (SIG{})", d.signal, name != nullptr ? name : "?");
+    return fmt::format("signal {} (SIG{}){}", d.signal, name != nullptr ? name : "?", injected);
 }
 
 seat_action seat_machine::on(seat_event e, u64 now) noexcept {

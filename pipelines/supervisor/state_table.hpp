@@ -64,6 +64,7 @@ struct death {
     bool deadline = false;   ///< killed by the supervisor for a missed deadline
     bool was_ready = false;  ///< it had said that it was ready
     u64 commits = 0;         ///< frames this life committed
+    bool injected = false;   ///< `carousel inject`: whatever it looks like, it came from outside
     bool through = false;    ///< every frame of the run is through its stage
 };
 /// The event that a death is for the table.

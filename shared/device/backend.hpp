@@ -119,6 +119,8 @@ public:
     virtual void check_status(const status_word* at, status_word expected, u32* torn) = 0;
     /// Blocks until everything enqueued so far is complete. Set-up and tests only.
     virtual void drain() = 0;
+    /// CUDA queues only, for tests of crashes: enqueues a kernel that writes to an illegal address. All later work of this process fails.
+    virtual void fault() = 0;
     /// CPU queues only: runs `task` in order on the queue's worker, with the pool for parallel loops.
     virtual void submit(std::function<void(cpu::pool&)> task) = 0;
     /// CUDA queues only: the cudaStream_t.

@@ -135,6 +135,7 @@ struct seat_block {
     u32 first_job, jobs;        ///< job words of this seat
     alignas(64) word current;   ///< ring/words.hpp: seat_word {epoch, entry}
     word held;                  ///< 1: stopped by the user, no deadline runs
+    word fault;                 ///< injected_fault.hpp: asked for by the user; 0 none
 };
 
 struct job_block {

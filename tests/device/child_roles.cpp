@@ -114,7 +114,7 @@ void fault() {
             return {{"error", "other"}, {"what", e.what()}};
         }
     };
-    test::launch_illegal_write(static_cast<cudaStream_t>(queue->native_stream()));
+    queue->fault();
     json all;
     try {
         event->record(*queue, 1);

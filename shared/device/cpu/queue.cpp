@@ -118,6 +118,8 @@ void queue::drain() {
     here->wait();
 }
 
+void queue::fault() { throw error(exit_code::stage_exception, "a GPU fault was asked for on a CPU queue, which has none"); }
+
 void queue::copy(void* to, const void* from, u64 bytes) {
     if (bytes == 0) return;
     submit([to, from, bytes](pool& threads) {

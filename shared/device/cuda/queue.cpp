@@ -43,6 +43,11 @@ void queue::drain() {
     CAROUSEL_CUDA_RUN(label_, cudaStreamSynchronize(stream_));
 }
 
+void queue::fault() {
+    on_.bind();
+    CAROUSEL_CUDA_RUN(label_, launch_fault(stream_));
+}
+
 void queue::submit(std::function<void(cpu::pool&)>) {
     throw error(exit_code::stage_exception,
                 label_ + ": queue::submit runs tasks on CPU queues; launch kernels on native_stream() here");

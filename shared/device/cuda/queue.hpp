@@ -20,6 +20,7 @@ public:
     void write_status(status_word* at, status_word value) override;
     void check_status(const status_word* at, status_word expected, u32* torn) override;
     void drain() override;
+    void fault() override;
     void submit(std::function<void(cpu::pool&)> task) override;
     [[nodiscard]] void* native_stream() const noexcept override { return stream_; }
 

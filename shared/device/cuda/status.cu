@@ -18,6 +18,9 @@ __global__ void check_status_kernel(const uint4* at, uint4 expected, u32* torn) 
     __threadfence_system();
 }
 
+// The address is an argument: a constant one the compiler may take for unreachable.
+__global__ void fault_kernel(u64 address) { *reinterpret_cast<volatile u32*>(address) = 1U; }
+
 uint4 as_vector(status_word word) noexcept {
     return {static_cast<u32>(word.sequence), static_cast<u32>(word.sequence >> 32U), word.epoch, word.state};
 }
@@ -31,6 +34,11 @@ cudaError_t launch_write_status(cudaStream_t stream, status_word* at, status_wor
 
 cudaError_t launch_check_status(cudaStream_t stream, const status_word* at, status_word expected, u32* torn) noexcept {
     check_status_kernel<<<1, 1, 0, stream>>>(reinterpret_cast<const uint4*>(at), as_vector(expected), torn);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_fault(cudaStream_t stream) noexcept {
+    fault_kernel<<<1, 1, 0, stream>>>(0x40);
     return cudaGetLastError();
 }
 

@@ -12,4 +12,7 @@ namespace carousel::device::cuda {
 [[nodiscard]] cudaError_t launch_check_status(cudaStream_t stream, const status_word* at, status_word expected,
                                               u32* torn) noexcept;
 
+/// A store to an address that no allocation has: the context is lost with cudaErrorIllegalAddress.
+[[nodiscard]] cudaError_t launch_fault(cudaStream_t stream) noexcept;
+
 }  // namespace carousel::device::cuda

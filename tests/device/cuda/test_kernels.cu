@@ -19,12 +19,9 @@ __global__ void append(u32* diary, u32 value) {
     diary[diary[0]] = value;
 }
 
-__global__ void illegal_write(volatile u32* nowhere) { *nowhere = 1; }
-
 }  // namespace
 
 void launch_hold(cudaStream_t stream, const u32* flag, u64 limit_ns) { hold<<<1, 1, 0, stream>>>(flag, limit_ns); }
 void launch_append(cudaStream_t stream, u32* diary, u32 value) { append<<<1, 1, 0, stream>>>(diary, value); }
-void launch_illegal_write(cudaStream_t stream) { illegal_write<<<1, 1, 0, stream>>>(reinterpret_cast<u32*>(0x40)); }
 
 }  // namespace carousel::test

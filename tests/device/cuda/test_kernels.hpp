@@ -1,5 +1,5 @@
 #pragma once
-// Kernels that the conformance suite needs: one that waits for the host, one that keeps a diary, one that faults.
+// Kernels that the conformance suite needs: one that waits for the host, one that keeps a diary.
 
 #include <cuda_runtime_api.h>
 
@@ -11,7 +11,5 @@ namespace carousel::test {
 void launch_hold(cudaStream_t stream, const u32* flag, u64 limit_ns);
 /// diary[++diary[0]] = value.
 void launch_append(cudaStream_t stream, u32* diary, u32 value);
-/// Writes to an address that nobody owns.
-void launch_illegal_write(cudaStream_t stream);
 
 }  // namespace carousel::test

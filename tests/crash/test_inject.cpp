@@ -1,0 +1,98 @@
+// `carousel inject`: a stage fails by itself on demand, the rest doesn't notice, and nobody else is hit.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+void check_whole(run_fixture& run, u64 restarts) {
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("lost"));
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["dead_letters"].empty());  // the frames were innocent
+    CHECK(r["restarts"] == restarts);
+    CHECK(run.left_behind() == "");
+}
+
+int inject(run_fixture& run, const std::string& name, const std::string& stage, const std::string& fault, std::string& out) {
+    return run.command({"inject", stage, "--fault", fault, "-p", name}, out);
+}
+
+bool replaced(run_fixture& run, const std::string& stage, i32 before) {
+    return run.wait_until([&] { return run.pid_of(stage) != before && run.pid_of(stage) != 0 && run.stage(stage)["state"] == "running"; }, 10);
+}
+
+}  // namespace
+
+TEST_CASE("an injected hang is found at frame_timeout_ms, the stage is replaced, and its successor is well") {
+    run_fixture run;
+    run.start(run.pipeline("ihang", number_pipeline("ihang", "frame_timeout_ms = 400\nfps = 200\n")), {"--frames", "900"});
+    REQUIRE(run.wait_running());
+    for (const char* stage : {"middle", "numbers", "sink"}) {
+        const i32 before = run.pid_of(stage);
+        std::string out;
+        REQUIRE(inject(run, "ihang", stage, "hang", out) == 0);
+        CHECK_THAT(out, contains("with its next frame and is replaced 400 ms later"));
+        const f64 since = seconds_now();
+        CHECK(replaced(run, stage, before));
+        CHECK(seconds_now() - since > 0.3);
+        CHECK(seconds_now() - since < 3.0);
+        CHECK(run.stage(stage)["last_exit"] == "deadline missed, injected");
+    }
+    check_whole(run, 3);
+}
+
+TEST_CASE("an injected exit and an injected abort are replaced at once, however often") {
+    run_fixture run;
+    run.start(run.pipeline("iexit", number_pipeline("iexit", "fps = 200\n")), {"--frames", "800"});
+    REQUIRE(run.wait_running());
+    for (int k = 0; k < 6; ++k) {  // more than a stage may die by its own hand without a frame
+        const i32 before = run.pid_of("middle");
+        std::string out;
+        REQUIRE(inject(run, "iexit", "middle", k % 2 == 0 ? "exit" : "abort", out) == 0);
+        CHECK(replaced(run, "middle", before));
+        CHECK_THAT(run.stage("middle")["last_exit"].get<std::string>(), contains(k % 2 == 0 ? "exit code 3, injected" : "SIGABRT), injected"));
+    }
+    check_whole(run, 6);
+}
+
+TEST_CASE("a fault that its process didn't live to take hits no other") {
+    run_fixture run;
+    run.start(run.pipeline("iheir", number_pipeline("iheir", "frame_timeout_ms = 400\nfps = 200\n")), {"--frames", "500"});
+    REQUIRE(run.wait_running());
+    std::string out;
+    REQUIRE(run.command({"stop", "numbers", "-p", "iheir"}, out) == 0);
+    sleep_s(0.3);  // what was on its way has arrived: the middle has no frame
+    const i32 before = run.pid_of("middle");
+    REQUIRE(inject(run, "iheir", "middle", "hang", out) == 0);
+    REQUIRE(run.command({"kill", "middle", "-p", "iheir"}, out) == 0);
+    REQUIRE(replaced(run, "middle", before));
+    REQUIRE(run.command({"cont", "numbers", "-p", "iheir"}, out) == 0);
+    check_whole(run, 1);
+}
+
+TEST_CASE("faults that make no sense are refused with what does") {
+    run_fixture run;
+    run.start(run.pipeline("ino", number_pipeline("ino", "fps = 200\n", "prefix = \"env CAROUSEL_SOMETHING=1\"\n")), {"--frames", "300"});
+    REQUIRE(run.wait_running());
+    std::string out;
+    CHECK(inject(run, "ino", "sink", "gpu-fault", out) == 2);
+    CHECK_THAT(out, contains("sink computes on the CPU and can have no GPU fault: `carousel kill sink --signal SEGV`"));
+    CHECK(inject(run, "ino", "sink", "hagn", out) == 2);
+    CHECK_THAT(out, contains("--fault hagn: no such fault") && contains("did you mean \"hang\"?"));
+    CHECK(inject(run, "ino", "middle", "hang", out) == 2);
+    CHECK_THAT(out, contains("runs under a tool and has no deadline"));
+    CHECK_THAT(run.ask({{"command", "inject"}, {"stage", "sink"}, {"fault", "earthquake"}}).dump(), contains("no such fault"));
+    check_whole(run, 0);
+}
