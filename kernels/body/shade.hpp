@@ -12,13 +12,14 @@ struct shading {
     vec3 light;  ///< towards the light, unit length
     f32 ambient, exposure;
     u32 mode;              ///< scene_state::shading
+    u32 wireframe;         ///< scene_state::wireframe
     f32 scale_x, scale_y;  ///< 2 / width, 2 / height
     u32 texture_width, texture_height;
 };
 
 [[nodiscard]] inline shading make_shading(const shm::scene_state& s, u32 width, u32 height, const mesh_counts& mesh) {
     return {
-        {s.light[0], s.light[1], s.light[2]}, s.ambient,          s.exposure,         s.shading, 2.0F / static_cast<f32>(width),
+        {s.light[0], s.light[1], s.light[2]}, s.ambient,          s.exposure,         s.shading, s.wireframe, 2.0F / static_cast<f32>(width),
         2.0F / static_cast<f32>(height),      mesh.texture_width, mesh.texture_height};
 }
 
@@ -45,6 +46,18 @@ struct barycentrics {
     const f32 rescale = 1.0F / (usable ? sum : 1.0F);
     return {usable ? la * rescale : 1.0F, lb * rescale, lc * rescale};
 }
+
+/// Is the edge between corners p and q within 0.6 pixels of the position? The edge's function is linear over the picture: its
+/// value over the length of its gradient, in steps of one pixel, is the distance. Squared, so that nothing is divided.
+[[nodiscard]] CAROUSEL_HD_INLINE bool near_edge(f32 x, f32 y, f32 step_x, f32 step_y, const clip_vertex& p, const clip_vertex& q) {
+    const f32 px = fma_(-x, p.w, p.x), py = fma_(-y, p.w, p.y);
+    const f32 qx = fma_(-x, q.w, q.x), qy = fma_(-y, q.w, q.y);
+    const f32 value = fma_(px, qy, -(qx * py));
+    const f32 along_x = fma_(q.w, p.y, -(p.w * q.y)) * step_x, along_y = fma_(p.w, q.x, -(q.w * p.x)) * step_y;
+    return value * value < 0.36F * fma_(along_x, along_x, along_y * along_y);
+}
+/// Wireframe: a pale line along each edge, what lies between at a quarter of its brightness.
+[[nodiscard]] CAROUSEL_HD_INLINE u32 shade_wire(bool edge, u32 color) { return edge ? 0xfff0dcc8U : (color >> 2 & 0x3f3f3fU) | 0xff000000U; }
 
 [[nodiscard]] CAROUSEL_HD_INLINE f32 blend(const barycentrics& l, f32 a, f32 b, f32 c) {
     return fma_(l.a, a, fma_(l.b, b, l.c * c));

@@ -10,6 +10,7 @@ struct alignas(64) shaded_row {
     u32 found[3][row * 4];  ///< attributes of the three corners, four words a pixel
     f32 bary[3][row];
     f32 n[3][row];
+    u32 edge[row];          ///< wireframe: 1 on an edge of its triangle
     u32 color[row];
     u32 texel[4][row], fraction_x[row], fraction_y[row];
 };
@@ -49,6 +50,19 @@ CAROUSEL_FORCE void row_barycentrics(shaded_row& r, const fragment_job& job, con
             c[k] = to_clip(record.clip, {attribute(r, k, l, 0), attribute(r, k, l, 1), attribute(r, k, l, 2)});
         const barycentrics b = barycentrics_at(centre_x(job.shading, x0 + l), py, c[0], c[1], c[2]);
         r.bary[0][l] = b.a, r.bary[1][l] = b.b, r.bary[2][l] = b.c;
+    }
+}
+
+/// After row_barycentrics, whose corners it uses.
+CAROUSEL_FORCE void row_edges(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y) {
+    const f32 py = centre_y(job.shading, y), step_x = job.shading.scale_x, step_y = job.shading.scale_y;
+    for (u32 l = 0; l < row; ++l) {
+        clip_vertex c[3];
+        for (u32 k = 0; k < 3; ++k)
+            c[k] = to_clip(record.clip, {attribute(r, k, l, 0), attribute(r, k, l, 1), attribute(r, k, l, 2)});
+        const f32 px = centre_x(job.shading, x0 + l);
+        r.edge[l] = u32{near_edge(px, py, step_x, step_y, c[0], c[1])} | u32{near_edge(px, py, step_x, step_y, c[1], c[2])} |
+                    u32{near_edge(px, py, step_x, step_y, c[2], c[0])};
     }
 }
 
@@ -102,6 +116,7 @@ CAROUSEL_FORCE void row_lit(shaded_row& r, const fragment_job& job) {
 CAROUSEL_FORCE void row_instance(shaded_row& r, const fragment_job& job, u32 instance, u32 x0, u32 y) {
     const instance_record record = job.in.instances[instance];
     row_barycentrics(r, job, record, x0, y);
+    if (job.shading.wireframe != 0) row_edges(r, job, record, x0, y);
     row_normals(r, job, record);
     if (job.shading.mode == 1) {
         for (u32 l = 0; l < row; ++l) r.color[l] = shade_normal({r.n[0][l], r.n[1][l], r.n[2][l]});
@@ -109,6 +124,8 @@ CAROUSEL_FORCE void row_instance(shaded_row& r, const fragment_job& job, u32 ins
         row_texture(r, job);
         row_lit(r, job);
     }
+    if (job.shading.wireframe != 0)
+        for (u32 l = 0; l < row; ++l) r.color[l] = shade_wire(r.edge[l] != 0, r.color[l]);
 }
 
 void resolve_tile(const fragment_job& job, u32 tile_index) {

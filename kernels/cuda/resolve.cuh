@@ -40,7 +40,14 @@ __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x,
     const f32* const n2 = a.mesh.normals + u64{index[2]} * 3;
     const vec3 n = normalised(
         turn(record.model, {blend(b, n0[0], n1[0], n2[0]), blend(b, n0[1], n1[1], n2[1]), blend(b, n0[2], n1[2], n2[2])}));
-    if (a.shade.mode == 1) return shade_normal(n);
+    const bool wire = a.shade.wireframe != 0;
+    bool edge = false;
+    if (wire) {
+        const f32 px = centre_x(a.shade, x), py = centre_y(a.shade, y);
+#pragma unroll
+        for (u32 k = 0; k < 3; ++k) edge |= near_edge(px, py, a.shade.scale_x, a.shade.scale_y, c[k], c[(k + 1) % 3]);
+    }
+    if (a.shade.mode == 1) return wire ? shade_wire(edge, shade_normal(n)) : shade_normal(n);
     const f32* const t0 = a.mesh.texcoords + u64{index[0]} * 2;
     const f32* const t1 = a.mesh.texcoords + u64{index[1]} * 2;
     const f32* const t2 = a.mesh.texcoords + u64{index[2]} * 2;
@@ -57,7 +64,7 @@ __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x,
         const u32 at = filtered(t00, t10, t01, t11, shift, f.fraction_x, f.fraction_y);
         color |= static_cast<u32>(tables.encode[encode_index(tables.decode[at] * light)]) << shift;
     }
-    return color;
+    return wire ? shade_wire(edge, color) : color;
 }
 
 __global__ void __launch_bounds__(256) resolve(resolve_args a) {

@@ -23,7 +23,7 @@ struct scene_state {
     f32 spin = 0.01F;        ///< rotation about y, radians a frame
     f32 exposure = 1.0F;
     u32 shading = 0;         ///< 0 lit, 1 normals, 2 triangle ids, 3 depth
-    u32 wireframe = 0;
+    u32 wireframe = 0;       ///< 1: the triangles' edges, over lit and over normals
     f32 reserved[8] = {};
 };
 static_assert(sizeof(scene_state) == 28 * 4);

@@ -73,6 +73,42 @@ TEST_CASE("Every instruction set gives the same pictures, also with the least me
     }
 }
 
+TEST_CASE("Wireframe is lines over a darker picture, in every tier alike, and the background stays") {
+    const u32 width = 333, height = 201;
+    backend on = open_backend(device::device_kind::cpu, 2);
+    chain c(*on.context, *on.queue, {mesh_shape::bumpy_sphere, 900, width, height, 1});
+    const std::vector<std::byte> bytes = c.mesh_bytes();
+    const auto mesh = on.context->allocate(bytes.size());
+    std::memcpy(mesh->data(), bytes.data(), bytes.size());
+    std::vector<std::byte> scratch(cpu::fragment_scratch_bytes(width, height));
+    for (const u32 mode : {0U, 1U}) {
+        c.scene.shading = mode;
+        c.scene.wireframe = 0;
+        const std::vector<u32> plain = c.render(5);
+        c.scene.wireframe = 1;
+        const std::vector<u32> wired = c.render(5);
+        u64 lines = 0, faces = 0;
+        for (u32 i = 0; i < width * height; ++i) {
+            if (plain[i] == body::background(i % width, i / width, height)) {
+                REQUIRE(wired[i] == plain[i]);
+                continue;
+            }
+            const bool line = wired[i] == body::shade_wire(true, plain[i]);
+            REQUIRE((line || wired[i] == body::shade_wire(false, plain[i])));
+            ++(line ? lines : faces);
+        }
+        CAPTURE(mode, lines, faces);
+        REQUIRE(lines > 2'000);
+        REQUIRE(faces > lines);
+        for (const char* name : {"baseline", "avx2", "avx512"}) {
+            const cpu::entries* use = cpu::find_entries(name);
+            if (use == nullptr) continue;
+            CAPTURE(name);
+            REQUIRE(differences(render_with(c, *use, width, height, 2, scratch, *mesh), wired) == 0);
+        }
+    }
+}
+
 TEST_CASE("Odd sizes: every pixel of 1x1, 7x5, 64x32, 65x33 and 3840x2160 is written, by every tier alike") {
     backend on = open_backend(device::device_kind::cpu, 2);
     for (const auto& [w, h] : {std::array{1U, 1U}, {7U, 5U}, {64U, 32U}, {65U, 33U}, {3840U, 2160U}}) {

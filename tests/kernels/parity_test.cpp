@@ -26,8 +26,9 @@ void require_equal_pictures(const chain_options& options, const shm::scene_state
     chain gpu(*on.context, *on.queue, options), cpu(*host.context, *host.queue, options);
     gpu.scene = cpu.scene = scene;
     REQUIRE(gpu.mesh_bytes() == cpu.mesh_bytes());
-    for (const u32 mode : {0U, 1U, 2U, 3U}) {
-        gpu.scene.shading = cpu.scene.shading = mode;
+    for (const u32 mode : {0U, 1U, 2U, 3U, 4U, 5U}) {  // 4 and 5: the first two as wireframes
+        gpu.scene.shading = cpu.scene.shading = mode % 4;
+        gpu.scene.wireframe = cpu.scene.wireframe = mode / 4;
         CAPTURE(mode, static_cast<int>(options.shape), options.width, options.height, options.triangles);
         const std::vector<u32> expected = cpu.render(sequence);
         REQUIRE(differences(gpu.render(sequence), expected) == 0);
