@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -18,11 +16,14 @@
 #include "viewer/png.hpp"
 #include "viewer/screen.hpp"
 #include "viewer/session.hpp"
+#include "viewer/stats.hpp"
 #include "viewer/theme.hpp"
 #include "viewer/ui.hpp"
 
 namespace carousel::viewer {
 namespace {
+
+constexpr u64 idle_ns = 100 * ns_per_ms;
 
 volatile std::sig_atomic_t asked_to_end = 0;
 void on_signal(int) { asked_to_end = 1; }
@@ -60,7 +61,7 @@ public:
         scale_ = std::clamp(kept > 0 ? kept : window_->scale(), 0.5F, 4.0F);
         theme::load_fonts(scale_);
         store_ = window_->has_gl() ? make_gl_store() : make_null_store();
-        session_ = std::make_unique<session>(session_options{o.name, o.stage, window_->has_gl()});
+        session_ = std::make_unique<session>(session_options{o.name, o.stage, window_->has_gl(), o.way, o.supervisor});
     }
     // The session's tap holds GL and CUDA objects: it goes before the window.
     ~app() {
@@ -84,8 +85,9 @@ public:
                 return exit_code::usage;
             }
             const bool last = (options_.frames > 0 && frame >= options_.frames) || (options_.for_s > 0 && now >= began + static_cast<u64>(options_.for_s * 1e9));
-            if (!open || last || model_.quit || asked_to_end != 0) break;
-            if (!window_->has_gl()) std::this_thread::sleep_for(std::chrono::milliseconds(16));
+            closed_ = !open || model_.quit;
+            if (closed_ || last || asked_to_end != 0 || session_->is_over()) break;
+            window_->pace(pace(now));
         }
         return finish();
     }
@@ -96,17 +98,32 @@ private:
         if (options_.deterministic) model_.now_ns = model_.snap.taken_ns;
         theme::apply(model_.kept.dark, scale_);
         const bool open = window_->begin_frame();
-        for (const key_press& k : window_->take_keys())
+        const std::vector<key_press> keys = window_->take_keys();
+        keys_seen_ = !keys.empty();
+        for (const key_press& k : keys)
             if (!ImGui::GetIO().WantTextInput) screen_.on_key(model_, k);
         screen_.draw(model_, *store_, options_.deterministic ? "" : window_->description());
         ImGui::Render();
         window_->end_frame(ImGui::GetDrawData());
         session_->obey(model_);
+        stats_.feed(model_);
         if (std::exchange(model_.screenshot, false)) shot_wanted_ = next_name("carousel", now_ns() / ns_per_s);
         if (std::exchange(model_.picture.save_frame, false)) save_frame();
         if (!shot_wanted_.empty() && save_window(shot_wanted_)) shot_wanted_.clear();
         window_->set_title(model_.run.name.empty() ? "Carousel" : fmt::format("Carousel - {}", model_.run.name));
         return open;
+    }
+
+    // Nothing moves and nobody touches anything: then a few frames a second show as much as sixty.
+    [[nodiscard]] u64 pace(u64 now) {
+        const ImGuiIO& io = ImGui::GetIO();
+        u64 moved = model_.picture.shown_frames + model_.events.events().size() + static_cast<u64>(model_.phase) + model_.choices.size();
+        for (const telemetry::stage_view& s : model_.snap.stages) moved += s.frames;
+        const bool touched = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 || ImGui::IsAnyMouseDown() || keys_seen_;
+        if (moved != moved_ || touched) active_ns_ = now;
+        moved_ = moved;
+        const u64 shortest = static_cast<u64>(1e9 / std::clamp(options_.max_fps, 1.0, 1000.0));
+        return now > active_ns_ + ns_per_s ? std::max(shortest, idle_ns) : shortest;
     }
 
     [[nodiscard]] std::string next_name(const char* what, u64 number) const {
@@ -151,6 +168,7 @@ private:
         const nlohmann::json out{{"widgets", all},
                                  {"run", model_.run.run_id},
                                  {"sequence", model_.picture.sequence},
+                                 {"problem", model_.picture.problem},
                                  {"chosen", model_.snap.seat_label(model_.selected_seat)},
                                  {"drawn", ++drawn_}};
         const std::string temporary = options_.dump_widgets + ".tmp";
@@ -173,7 +191,9 @@ private:
             if (options_.kind == window_kind::glfw) window_->size(model_.kept.width, model_.kept.height);
             if (const std::string why = save_settings(path_, model_.kept); !why.empty()) log::warning("{}", why);
         }
-        if (options_.end_run && model_.phase == run_phase::watching) session_->end_run();
+        if (!options_.stats.empty()) stats_.write(options_.stats, model_, window_->description());
+        // By the window's own close alone: a viewer that is killed or told to end leaves the pipeline be.
+        if (options_.end_run && closed_) session_->end_run(model_);
         return exit_code::ok;
     }
 
@@ -188,6 +208,9 @@ private:
     f32 scale_ = 1;
     std::string shot_wanted_;
     u64 drawn_ = 0;
+    stats stats_;
+    bool closed_ = false, keys_seen_ = false;
+    u64 moved_ = 0, active_ns_ = 0;
 };
 
 }  // namespace

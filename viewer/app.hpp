@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/types.hpp"
+#include "viewer/tap.hpp"
 
 namespace carousel::viewer {
 
@@ -22,6 +23,10 @@ struct options {
     i32 width = 0, height = 0;   ///< 0: as kept
     bool deterministic = false;  ///< pictures that depend on the run's state alone
     bool end_run = false;        ///< closing the window ends the pipeline
+    i32 supervisor = 0;          ///< watch the run of this process alone, and end with it; 0: any run
+    picture_way way = picture_way::best;
+    std::string stats;           ///< what was drawn and what it cost, as JSON, written at the end
+    f64 max_fps = 60;            ///< drawn frames a second at most
     bool light = false;
     f32 scale = 0;
 };

@@ -92,6 +92,7 @@ reply control_client::ask(const std::string& path, const command& c) {
     json request{{"command", c.verb}};
     if (!c.stage.empty()) request["stage"] = c.stage;
     if (c.signal != 0) request["signal"] = c.signal;
+    if (!c.fault.empty()) request["fault"] = c.fault;
     reply r{c, false, ""};
     const std::optional<json> answer = talk(path, request, r.message);
     if (!answer) return r;
@@ -100,10 +101,11 @@ reply control_client::ask(const std::string& path, const command& c) {
     return r;
 }
 
-void control_client::ask_ps(const std::string& path) {
+void control_client::ask_ps(const std::string& path, const gpu_memory& gpus) {
     std::string why;
     const std::optional<json> answer = talk(path, {{"command", "ps"}}, why);
     std::vector<seat_report> seats;
+    const std::map<u32, u64> on_gpu = gpus.by_pid();
     try {
         if (answer && answer->contains("stages"))
             for (const json& j : answer->at("stages")) {
@@ -115,6 +117,8 @@ void control_client::ask_ps(const std::string& path) {
                 s.cpu_percent = j.value("cpu_percent", 0.0);
                 if (j.contains("last_exit") && j["last_exit"].is_string()) s.last_exit = j["last_exit"];
                 if (j.contains("memory_bytes") && j["memory_bytes"].is_number()) s.memory_bytes = j["memory_bytes"];
+                if (j.contains("pid") && j["pid"].is_number())
+                    if (const auto at = on_gpu.find(j["pid"].get<u32>()); at != on_gpu.end()) s.gpu_bytes = at->second;
                 seats.push_back(std::move(s));
             }
     } catch (const json::exception&) {
@@ -125,6 +129,7 @@ void control_client::ask_ps(const std::string& path) {
 }
 
 void control_client::loop() {
+    const gpu_memory gpus;
     std::unique_lock lock(mutex_);
     while (!stop_) {
         const bool asked = wake_.wait_for(lock, std::chrono::milliseconds(500), [this] { return stop_ || !waiting_.empty(); });
@@ -140,7 +145,7 @@ void control_client::loop() {
         lock.unlock();
         std::optional<reply> r;
         if (c) r = ask(path, *c);
-        ask_ps(path);
+        ask_ps(path, gpus);
         lock.lock();
         busy_ = false;
         if (r) replies_.push_back(std::move(*r));

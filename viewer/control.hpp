@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "viewer/gpu_memory.hpp"
 
 namespace carousel::viewer {
 
 struct command {
-    std::string verb;    ///< kill, stop, cont, restart, down, up, shutdown
+    std::string verb;    ///< kill, inject, stop, cont, restart, down, up, shutdown
     std::string stage;   ///< "fragment" or "fragment.1"
     int signal = 0;      ///< kill
+    std::string fault = {};   ///< inject: shm/injected_fault.hpp
 };
 
 struct reply {
@@ -30,7 +32,8 @@ struct seat_report {
     std::string stage, state, last_exit;
     u32 instance = 0, restarts = 0;
     f64 cpu_percent = 0;
-    u64 memory_bytes = 0;
+    u64 memory_bytes = 0;        ///< resident
+    u64 gpu_bytes = 0;           ///< on all GPUs; 0: none, or not known
 };
 
 class control_client {
@@ -52,7 +55,7 @@ public:
 private:
     void loop();
     [[nodiscard]] static reply ask(const std::string& path, const command& c);
-    void ask_ps(const std::string& path);
+    void ask_ps(const std::string& path, const gpu_memory& gpus);
 
     std::mutex mutex_;
     std::condition_variable wake_, idle_;

@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
                  "It reads the newest frame only and never holds the pipeline up."};
     app.name("carousel-viewer");
     std::string size;
+    std::string way = "best";
     bool offscreen = false, null = false;
     app.add_option("-p,--name", o.name, "name of the pipeline to watch (default: the only one that runs)");
     app.add_option("--stage", o.stage, "whose output to show (default: what the last sink reads)");
@@ -38,6 +39,10 @@ int main(int argc, char** argv) {
     app.add_option("--scale", o.scale, "size of letters and widgets (default: what the display says)")->check(CLI::Range(0.5, 4.0));
     app.add_option("--settings", o.settings_file, "file that keeps the layout (default: ~/.config/carousel/viewer.ini)");
     app.add_option("--dump-widgets", o.dump_widgets, "write the widgets' rectangles as JSON (for tests)");
+    app.add_option("--path", way, "way of the picture: best (interop, else a copy), interop or copy [best]")->check(CLI::IsMember({"best", "interop", "copy"}));
+    app.add_option("--max-fps", o.max_fps, "draw at most so often a second [60]; a window in which nothing moves takes 10")->check(CLI::Range(1.0, 1000.0));
+    app.add_option("--stats", o.stats, "at the end write frames/s, ms a frame and CPU share as JSON");
+    app.add_option("--run-pid", o.supervisor, "watch the run of this `carousel run` process, and end with it")->check(CLI::PositiveNumber);
     app.add_flag("--offscreen", offscreen, "draw without a display (for --screenshot)");
     app.add_flag("--null", null, "draw nothing at all (for tests)");
     app.add_flag("--deterministic", o.deterministic, "pictures that depend on the run's state alone");
@@ -49,11 +54,12 @@ int main(int argc, char** argv) {
         const int code = app.exit(e);
         return code == 0 ? 0 : carousel::exit_code::usage;
     }
+    o.way = way == "copy" ? carousel::viewer::picture_way::copy : way == "interop" ? carousel::viewer::picture_way::interop : carousel::viewer::picture_way::best;
     o.kind = null ? carousel::viewer::window_kind::null : offscreen ? carousel::viewer::window_kind::offscreen : carousel::viewer::window_kind::glfw;
     try {
         return carousel::viewer::run_viewer(o);
     } catch (const carousel::error& e) {
-        std::fprintf(stderr, "carousel-viewer: %s\n", e.what());
+        std::fprintf(stderr, "carousel-viewer: %s%s\n", e.what(), o.supervisor > 0 ? ". The pipeline runs on without it." : "");
         return e.code();
     } catch (const std::exception& e) {
         std::fprintf(stderr, "carousel-viewer: %s\n", e.what());

@@ -27,7 +27,8 @@ struct picture_model {
     u32 width = 0, height = 0;            ///< 0: none yet
     u64 sequence = 0, shown_ns = 0;       ///< of the last whole frame
     std::string stage, path, problem;     ///< problem: why there is no picture
-    f64 copy_ms = 0;
+    f64 copy_ms = 0, show_ms = 0;         ///< of the shown frame: out of the ring; into the texture (the window thread's own time)
+    u64 shown_frames = 0;
     u64 revoked = 0, torn = 0, voids = 0; ///< discarded
     const std::byte* pixels = nullptr;    ///< RGBA8; null on the interop path: ask the store
     bool paused = false, step = false;
@@ -60,6 +61,8 @@ struct model {
     bool help = false, screenshot = false, quit = false;
 
     void ask(std::string verb, u32 seat, int signal = 0) { commands.push_back({std::move(verb), snap.seat_label(seat), signal}); }
+    /// Makes the seat's process fail by itself: "hang", "gpu-fault", "exit" or "abort".
+    void inject(std::string fault, u32 seat) { commands.push_back({"inject", snap.seat_label(seat), 0, std::move(fault)}); }
     /// The supervisor's report on a seat, or null.
     [[nodiscard]] const seat_report* report_of(u32 seat) const {
         if (seat >= snap.seats.size()) return nullptr;

@@ -27,7 +27,7 @@ constexpr shortcut shortcuts[] = {
     {"K", "kill -9 the chosen stage"},
     {"S  C", "stop it, and let it continue"},
     {"R", "replace it by a new process"},
-    {"H", "make it hang (SIGSTOP from outside: found at its deadline)"},
+    {"H  G  X  A", "fault in its next frame: hang, GPU fault, exit, abort"},
     {"", ""},
     {"space  .", "pause the picture; step to the newest frame"},
     {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},
@@ -131,8 +131,12 @@ void screen::draw_choice(model& m, ImVec2 low, ImVec2 high) {
     ImGui::PopFont();
     if (m.choices.size() > 1) {
         ui::text("Choose one, or name it on the command line with -p NAME.", theme::colors().muted);
-        for (const run_info& r : m.choices)
-            if (ui::button("choice." + r.name, fmt::format("{}   pid {}   {}", r.name, r.supervisor.pid, r.file).c_str(), "", "watch this one")) m.chosen = r.name;
+        for (std::size_t k = 0; k < m.choices.size(); ++k) {
+            const run_info& r = m.choices[k];
+            const std::string number = k < 9 ? fmt::format("{}", k + 1) : "";
+            const std::string label = fmt::format("{}   {}   pid {}   {}", number, r.name, r.supervisor.pid, r.file);
+            if (ui::button("choice." + r.name, label.c_str(), number.c_str(), "watch this one")) m.chosen = r.name;
+        }
     } else {
         ui::text("This window finds it as soon as it is there. In a terminal:", theme::colors().muted);
         ImGui::Dummy(ImVec2(1, px(4)));
@@ -196,6 +200,11 @@ void screen::on_key(model& m, const key_press& k) {
     }
     if (!k.ctrl && !k.shift && k.key == 'P') {
         m.screenshot = true;
+        return;
+    }
+    const bool asks = m.phase == run_phase::waiting && m.choices.size() > 1;
+    if (asks && k.key >= '1' && k.key <= '9' && static_cast<std::size_t>(k.key - '1') < m.choices.size()) {
+        m.chosen = m.choices[static_cast<std::size_t>(k.key - '1')].name;
         return;
     }
     for (placed_panel& p : panels_)

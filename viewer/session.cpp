@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -20,6 +21,7 @@ constexpr u64 first_tap_delay_ns = 250 * ns_per_ms, longest_tap_delay_ns = 2 * n
 
 session::session(session_options options) : options_(std::move(options)) {
     scene_writer_ = 1 + static_cast<u32>(::getpid()) % 3;
+    if (options_.supervisor > 0) supervisor_ = {options_.supervisor, shm::start_time_of(options_.supervisor)};
 }
 
 session::~session() {
@@ -30,7 +32,7 @@ session::~session() {
 void session::update(model& m, picture_store& store) {
     const u64 now = now_ns();
     m.now_ns = now;
-    m.notice.clear();
+    m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
     if (!m.chosen.empty()) {
         detach(m, run_phase::waiting, "");
         options_.name = std::exchange(m.chosen, "");
@@ -45,7 +47,7 @@ void session::update(model& m, picture_store& store) {
     if (tap_) poll_picture(m, store, now);
     for (const reply& r : control_.take_replies())
         m.events.add({now, r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning, shm::none,
-                      fmt::format("{} {}: {}", r.asked.verb, r.asked.stage, r.message)});
+                      fmt::format("{} {}: {}", r.asked.fault.empty() ? r.asked.verb : r.asked.fault, r.asked.stage, r.message)});
     m.report = control_.report();
     if (const auto& c = m.events.last_crash(); c && c->how.empty())
         if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts >= c->epoch - 1) m.events.explain(c->seat, r->last_exit);
@@ -57,12 +59,14 @@ void session::look_for_run(model& m, u64 now) {
     std::vector<run_info> runs;
     if (options_.name.empty()) {
         runs = living_runs();
+        if (options_.supervisor > 0) std::erase_if(runs, [this](const run_info& r) { return r.supervisor.pid != options_.supervisor; });
     } else if (std::optional<run_info> r = read_run(runs_folder() + "/" + options_.name); r && lives(*r)) {
         runs.push_back(std::move(*r));
     }
     m.choices = runs;
-    // A run that has ended may be shown until another one takes its place.
-    if (runs.size() == 1 && !(m.phase == run_phase::ended && runs[0].run_id == m.run.run_id)) attach(m, runs[0]);
+    if (runs.empty()) attach_problem_.clear();
+    // A run that has ended is shown until another one takes its place, or another supervisor takes it over.
+    if (runs.size() == 1) attach(m, runs[0]);
 }
 
 void session::attach(model& m, const run_info& r) {
@@ -72,9 +76,11 @@ void session::attach(model& m, const run_info& r) {
     } catch (const error& e) {
         observed_.reset();
         attached_.reset();
-        m.notice = e.what();
+        attach_problem_ = m.notice = e.what();
         return;
     }
+    attach_problem_.clear();
+    m.notice.clear();
     sampler_ = std::make_unique<sampler>(observed_->block());
     tracker_ = telemetry::rate_tracker();
     m.past.clear();
@@ -104,6 +110,10 @@ void session::check_alive(model& m, u64 now) {
     next_check_ns_ = now + check_every_ns;
     const std::optional<run_info> r = read_run(m.run.folder);
     const bool replaced = r && r->run_id != m.run.run_id;
+    if (r && !replaced && lives(*r)) {  // perhaps under another supervisor
+        m.run = *r;
+        return;
+    }
     if (!replaced && lives(m.run)) return;
     read(m);  // the last words
     detach(m, run_phase::ended, replaced ? fmt::format("{} was replaced by a new run", m.run.name) : fmt::format("{} has ended", m.run.name));
@@ -129,7 +139,7 @@ void session::read(model& m) {
 void session::open_tap(model& m, u64 now) {
     if (tap_ || now < next_tap_ns_ || m.snap.links.empty()) return;
     try {
-        tap_ = std::make_unique<tap>(attached_->block(), m.run.socket(), options_.stage, options_.use_gl);
+        tap_ = std::make_unique<tap>(attached_->block(), m.run.socket(), options_.stage, options_.use_gl, options_.way);
         m.picture.problem.clear();
         m.picture.stage = tap_->stage();
         m.picture.path = tap_->path();
@@ -158,6 +168,7 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
         p.torn = lost.torn;
         p.voids = lost.voids;
         if (!tap_->poll()) return;
+        const u64 began = now_ns();
         if (tap_->on_gpu())
             tap_->show(store.raw_texture());
         else
@@ -167,6 +178,8 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
         p.pixels = tap_->pixels();
         p.sequence = tap_->sequence();
         p.copy_ms = tap_->copy_ms();
+        p.show_ms = static_cast<f64>(now_ns() - began) / 1e6;
+        ++p.shown_frames;
         p.shown_ns = now;
         p.step = false;
     } catch (const std::exception& e) {
@@ -193,9 +206,15 @@ void session::obey(model& m) {
     scene_seen_ = ring::load(attached_->block().scene.current);
 }
 
-void session::end_run() {
-    control_.send({"shutdown", "", 0});
-    control_.flush(2.0);
+bool session::is_over() const { return options_.supervisor > 0 && !shm::is_alive(supervisor_); }
+
+void session::end_run(const model& m) {
+    if (m.phase == run_phase::watching) {
+        control_.send({"shutdown", "", 0});
+        control_.flush(2.0);
+    } else if (const shm::unique_fd pidfd(options_.supervisor > 0 ? shm::open_pidfd(supervisor_) : -1); pidfd) {
+        (void)shm::signal_pidfd(pidfd.get(), SIGINT);
+    }
 }
 
 }  // namespace carousel::viewer

@@ -17,6 +17,8 @@ struct session_options {
     std::string name;       ///< "": the only one that runs
     std::string stage;      ///< whose picture; "": what the last sink reads
     bool use_gl = false;
+    picture_way way = picture_way::best;
+    i32 supervisor = 0;     ///< watch the run of this `carousel run` process, and none other; 0: any
 };
 
 /// Where pictures go; has no GL in it, so that everything above can run without.
@@ -33,8 +35,10 @@ public:
     void update(model& m, picture_store& store);
     /// Sends what the panels asked for.
     void obey(model& m);
-    /// Sends `shutdown` and waits for the answer, at most 2 s.
-    void end_run();
+    /// Sends `shutdown` and waits for the answer, at most 2 s. Before there is a run: Ctrl-C to the process that will be it.
+    void end_run(const model& m);
+    /// The process that was asked for is gone, and its run with it.
+    [[nodiscard]] bool is_over() const;
 
 private:
     void look_for_run(model& m, u64 now);
@@ -47,6 +51,7 @@ private:
     void drop_tap(model& m, const std::string& why) noexcept;
 
     session_options options_;
+    shm::process_id supervisor_;   ///< options_.supervisor by its full name
     control_client control_;
     std::optional<shm::segment> observed_;   ///< read-only: all that is shown
     std::optional<shm::segment> attached_;   ///< writable: lease words of the tap, scene settings
@@ -56,6 +61,7 @@ private:
     telemetry::rate_tracker tracker_;
     u64 next_look_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0, scene_seen_ = 0;
     u32 scene_writer_ = 1;
+    std::string attach_problem_;   ///< why the run that is there can't be watched
     bool held_ = false;      ///< the picture was held in the last frame
 };
 

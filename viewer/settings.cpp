@@ -65,6 +65,24 @@ settings load_settings(const std::string& path) {
     return s;
 }
 
+namespace {
+
+// Temporary files of viewers that were killed in the middle of a write: PATH.PID with no such process.
+void sweep(const std::string& path) {
+    const std::string begin = fs::path(path).filename().string() + ".";
+    std::error_code failed;
+    for (fs::directory_iterator at(fs::path(path).parent_path(), failed), end; !failed && at != end; at.increment(failed)) {
+        const std::string name = at->path().filename().string();
+        if (name.rfind(begin, 0) != 0) continue;
+        const std::string pid = name.substr(begin.size());
+        if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos || fs::exists("/proc/" + pid)) continue;
+        std::error_code gone;
+        fs::remove(at->path(), gone);
+    }
+}
+
+}  // namespace
+
 std::string save_settings(const std::string& path, const settings& s) {
     std::string text = "# Carousel's viewer; written when it ends\n";
     text += fmt::format("dark={}\nscale={}\nwidth={}\nheight={}\n", s.dark ? 1 : 0, s.scale, s.width, s.height);
@@ -73,6 +91,7 @@ std::string save_settings(const std::string& path, const settings& s) {
     text += fmt::format("plot_span_s={}\ntimeline_ms={}\n", s.plot_span_s, s.timeline_ms);
     std::error_code failed;
     fs::create_directories(fs::path(path).parent_path(), failed);
+    sweep(path);
     const std::string temporary = fmt::format("{}.{}", path, ::getpid());
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) return fmt::format("keeping the layout in {}: {}", path, errno_text(errno));

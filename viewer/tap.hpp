@@ -27,11 +27,18 @@ struct discarded {
     u64 revoked = 0, torn = 0, voids = 0;
 };
 
+/// How a frame may get from the ring to the screen.
+enum class picture_way : u8 {
+    best,     ///< interop where it can be had, else a copy
+    interop,  ///< CUDA-GL interop or no picture
+    copy,     ///< through host memory, also where interop could be had: to compare
+};
+
 class tap {
 public:
     /// `stage`: whose output; "": what the last sink reads. `c` is a writable mapping of the run that outlives the tap.
     /// `use_gl`: a GL context is current, interop may be tried.
-    tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, bool use_gl);
+    tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, bool use_gl, picture_way way = picture_way::best);
     ~tap();
     tap(const tap&) = delete;
     tap& operator=(const tap&) = delete;
@@ -59,7 +66,7 @@ public:
 private:
     void ask(const std::string& socket_path, const std::string& stage);
     void read_answer(const std::string& text);
-    void open_device(bool use_gl);
+    void open_device(bool use_gl, picture_way way);
     void loop();
     [[nodiscard]] bool take_one();
 

@@ -43,10 +43,15 @@ public:
     [[nodiscard]] virtual std::vector<u8> read_pixels(u32& width, u32& height) = 0;
     [[nodiscard]] virtual std::string description() const = 0;
     virtual void set_title(const std::string&) {}
+    /// Waits until `every_ns` after the last frame began to be waited for; input may cut a long wait short.
+    virtual void pace(u64 every_ns);
     /// Screen units, to be kept between runs.
     virtual void size(i32& width, i32& height) const = 0;
     /// Shown to nobody at the moment (minimised): there is no need to draw at full rate.
     [[nodiscard]] virtual bool hidden() const noexcept { return false; }
+
+protected:
+    u64 next_ns_ = 0;   ///< when the next frame is due
 };
 
 /// Each throws device_error: no display, no GL 3.3, and what to do instead.

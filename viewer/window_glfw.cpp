@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -93,7 +92,6 @@ public:
         glfwTerminate();
     }
     bool begin_frame() override {
-        pace();
         glfwPollEvents();
         ImGui_ImplOpenGL3_NewFrame();
         ImGui_ImplGlfw_NewFrame();
@@ -147,21 +145,21 @@ public:
     void size(i32& width, i32& height) const override { glfwGetWindowSize(window_, &width, &height); }
     [[nodiscard]] bool hidden() const noexcept override { return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0; }
 
-private:
     // A software GL doesn't wait for a screen: without this the viewer would take a core that the pipeline needs.
-    void pace() {
-        const u64 every = hidden() ? 6 * frame_ns : frame_ns;
-        const u64 now = now_ns();
-        if (now < next_ns_) std::this_thread::sleep_for(std::chrono::nanoseconds(next_ns_ - now));
-        next_ns_ = std::max(next_ns_ + every, now);
+    void pace(u64 every_ns) override {
+        if (hidden()) every_ns = std::max(every_ns, 6 * frame_ns);
+        if (every_ns <= 2 * frame_ns) return window::pace(every_ns);
+        const u64 now = now_ns();  // nothing happens here: sleeps until somebody touches the window
+        if (now < next_ns_) glfwWaitEventsTimeout(static_cast<f64>(next_ns_ - now) / 1e9);
+        next_ns_ = std::max(now_ns(), std::min(next_ns_, now + every_ns)) + every_ns;
     }
 
+private:
     GLFWwindow* window_ = nullptr;
     std::vector<key_press> keys_;
     std::vector<u8> pixels_;
     u32 pixels_w_ = 0, pixels_h_ = 0;
     bool read_wanted_ = false;
-    u64 next_ns_ = 0;
     std::string title_;
 };
 

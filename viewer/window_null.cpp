@@ -1,5 +1,10 @@
 #include <imgui.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "core/clock.hpp"
 #include "viewer/window.hpp"
 
 namespace carousel::viewer {
@@ -37,6 +42,12 @@ private:
 };
 
 }  // namespace
+
+void window::pace(u64 every_ns) {
+    const u64 now = now_ns();
+    if (now < next_ns_) std::this_thread::sleep_for(std::chrono::nanoseconds(next_ns_ - now));
+    next_ns_ = std::max(next_ns_ + every_ns, now);
+}
 
 std::unique_ptr<window> make_null_window(const window_options& options) { return std::make_unique<null_window>(options); }
 

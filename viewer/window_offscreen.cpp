@@ -1,8 +1,12 @@
-// GL without a display: EGL's surfaceless platform (Mesa), else EGL's first device, and a framebuffer object to draw on.
+// GL without a display: EGL on an NVIDIA GPU, else its surfaceless platform (Mesa), else its first device, and a framebuffer object
+// to draw on.
 #include <epoxy/egl.h>
 #include <epoxy/gl.h>
 #include <fmt/format.h>
 #include <imgui.h>
+
+#include <cstdlib>
+#include <cstring>
 
 #if __has_include(<backends/imgui_impl_opengl3.h>)
 #include <backends/imgui_impl_opengl3.h>
@@ -17,7 +21,26 @@
 namespace carousel::viewer {
 namespace {
 
+// An NVIDIA GPU, where CUDA-GL interop can be had, unless the user wants the CPU to draw.
+EGLDisplay open_gpu() {
+    const char* software = std::getenv("LIBGL_ALWAYS_SOFTWARE");
+    if (software != nullptr && *software != '\0' && *software != '0') return EGL_NO_DISPLAY;
+    if (!epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_platform_device") || !epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_device_query"))
+        return EGL_NO_DISPLAY;
+    EGLDeviceEXT devices[16];
+    EGLint count = 0;
+    if (eglQueryDevicesEXT(16, devices, &count) != EGL_TRUE) return EGL_NO_DISPLAY;
+    for (EGLint k = 0; k < count; ++k) {
+        const char* can = eglQueryDeviceStringEXT(devices[k], EGL_EXTENSIONS);
+        if (can == nullptr || std::strstr(can, "EGL_NV_device_cuda") == nullptr) continue;
+        const EGLDisplay d = eglGetPlatformDisplayEXT(EGL_PLATFORM_DEVICE_EXT, devices[k], nullptr);
+        if (d != EGL_NO_DISPLAY && eglInitialize(d, nullptr, nullptr) == EGL_TRUE) return d;
+    }
+    return EGL_NO_DISPLAY;
+}
+
 EGLDisplay open_display() {
+    if (const EGLDisplay d = open_gpu(); d != EGL_NO_DISPLAY) return d;
     const bool surfaceless = epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_MESA_platform_surfaceless");
     if (epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_platform_base") && surfaceless) {
         const EGLDisplay d = eglGetPlatformDisplayEXT(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);

@@ -52,6 +52,12 @@ TEST_CASE("with no run there is a question and no panel") {
     m.choices[0].name = "one";
     m.choices[1].name = "two";
     CHECK(shows(m, "choice.two"));
+    {
+        stage s(false);
+        s.screen.on_key(m, {'2', false, false});
+        CHECK(m.chosen == "two");
+        m.chosen.clear();
+    }
     draw_everywhere(m);
 }
 
@@ -157,7 +163,16 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     press('R');
     press('H');
     CHECK(w.m.commands.size() == 5);
-    CHECK(w.m.commands[4].signal == 19);
+    CHECK(w.m.commands[4].verb == "inject");
+    CHECK(w.m.commands[4].fault == "hang");
+    press('G');
+    press('X');
+    press('A');
+    REQUIRE(w.m.commands.size() == 8);
+    CHECK(w.m.commands[5].fault == "gpu-fault");
+    CHECK(w.m.commands[6].fault == "exit");
+    CHECK(w.m.commands[7].fault == "abort");
+    CHECK(w.m.commands[7].stage == "fragment");
     press(' ');
     CHECK(w.m.picture.paused);
     press('.');

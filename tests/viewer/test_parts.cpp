@@ -1,8 +1,11 @@
 // The viewer's plain parts: camera, settings, numbers, axes.
 
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -102,6 +105,36 @@ TEST_CASE("settings that can't be written are a sentence, and the old ones stay"
     const folder f;
     std::ofstream(f.path / "file") << "x";
     CHECK_THAT(save_settings((f.path / "file" / "viewer.ini").string(), {}), test::contains("keeping the layout"));
+}
+
+TEST_CASE("a viewer that is killed while it keeps its settings leaves whole ones, and no litter for long") {
+    const folder f;
+    const std::string path = (f.path / "viewer.ini").string();
+    settings dark, light;
+    light.dark = false;
+    light.plot_span_s = 30;
+    light.main_split = 0.25F;
+    REQUIRE(save_settings(path, dark).empty());
+    int dark_ones = 0, light_ones = 0;
+    for (int round = 0; round < 40; ++round) {
+        const pid_t child = ::fork();
+        if (child == 0)
+            for (;;) {
+                (void)save_settings(path, light);
+                (void)save_settings(path, dark);
+            }
+        ::usleep(static_cast<useconds_t>(500 + round * 137));
+        ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+        const settings found = load_settings(path);
+        ++(found == dark ? dark_ones : light_ones);
+        REQUIRE((found == dark || found == light));
+    }
+    CHECK(dark_ones + light_ones == 40);
+    REQUIRE(save_settings(path, dark).empty());
+    std::size_t files = 0;
+    for (const auto& e : std::filesystem::directory_iterator(f.path)) files += e.exists() ? 1 : 0;
+    CHECK(files == 1);
 }
 
 TEST_CASE("ticks are round and few") {

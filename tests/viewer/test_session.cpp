@@ -1,8 +1,10 @@
 // The viewer's tie to a run, with a pretended supervisor: finding it, pictures, deaths, commands, ends.
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -36,6 +38,7 @@ struct watcher {
     std::unique_ptr<picture_store> store = make_null_store();
     session s;
     explicit watcher(const std::string& name = "") : s({name, "", false}) {}
+    explicit watcher(const session_options& o) : s(o) {}
     void step() {
         s.update(m, *store);
         s.obey(m);
@@ -180,6 +183,60 @@ TEST_CASE("eight viewers fit, the ninth is told why it sees nothing, and a place
     CHECK_THAT(late.m.picture.problem, test::contains("are taken"));
     all.pop_back();
     CHECK(late.until([&] { return late.m.picture.pixels != nullptr; }));
+}
+
+TEST_CASE("a run whose control block is gone is a sentence, and one whose block goes while it is watched is watched on") {
+    const place_of_runs place;
+    fake_run run;
+    watcher w;
+    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    shm::segment::remove(run.run_id());  // the name alone: who has mapped it keeps it
+    const u64 before = w.m.picture.sequence;
+    CHECK(w.until([&] { return w.m.picture.sequence > before + 10; }));
+    watcher late;
+    REQUIRE(late.until([&] { return !late.m.notice.empty(); }));
+    CHECK_THAT(late.m.notice, test::contains(run.run_id()));
+    CHECK(late.m.phase == run_phase::waiting);
+}
+
+TEST_CASE("a viewer that was told whose run to watch takes no other, and knows when that process is gone") {
+    const place_of_runs place;
+    fake_run run;
+    const pid_t other = ::fork();
+    if (other == 0) {
+        ::pause();
+        ::_exit(0);
+    }
+    session_options o;
+    o.supervisor = other;
+    watcher w(o);
+    for (int k = 0; k < 3; ++k) {
+        w.step();
+        std::this_thread::sleep_for(std::chrono::milliseconds(260));
+    }
+    CHECK(w.m.phase == run_phase::waiting);
+    CHECK_FALSE(w.s.is_over());
+    ::kill(other, SIGKILL);
+    ::waitpid(other, nullptr, 0);
+    CHECK(w.s.is_over());
+    session_options mine;
+    mine.supervisor = ::getpid();  // this process pretends to be the supervisor
+    watcher right(mine);
+    CHECK(right.until([&] { return right.m.phase == run_phase::watching; }));
+    CHECK_FALSE(right.s.is_over());
+}
+
+TEST_CASE("a forced way of the picture is taken or refused with the reason") {
+    const place_of_runs place;
+    fake_run run;
+    session_options o;
+    o.way = picture_way::interop;
+    watcher w(o);
+    REQUIRE(w.until([&] { return !w.m.picture.problem.empty(); }));
+    CHECK_THAT(w.m.picture.problem, test::contains("no CUDA-GL interop (--path interop): the ring lies in host memory"));
+    o.way = picture_way::copy;
+    watcher copy(o);
+    CHECK(copy.until([&] { return copy.m.picture.sequence > 3; }));
 }
 
 TEST_CASE("no supervisor at the socket: the picture says why, the rest is shown") {

@@ -2,121 +2,19 @@
 Usage: test_window.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [folder for pictures]"""
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-PICTURES = sys.argv[3] if len(sys.argv) > 3 else None
-NEEDED = ("Xvfb", "xdotool")
+from window_case import WindowCase, missing_tools, wait_for
+
+PROGRAMS = WindowCase.programs = os.path.abspath(sys.argv[1])
+WindowCase.pipelines = os.path.abspath(sys.argv[2])
+WindowCase.pictures = sys.argv[3] if len(sys.argv) > 3 else None
 
 
-def wait_for(what, condition, seconds=30.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"{what}: not within {seconds:g} s")
-
-
-class Window(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="carousel-window-")
-        self.addCleanup(shutil.rmtree, self.folder, True)
-        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder, "XDG_CONFIG_HOME": os.path.join(self.folder, "config"),
-                            "LIBGL_ALWAYS_SOFTWARE": "1", "CAROUSEL_LOG": "warning"}
-        self.environment.pop("WAYLAND_DISPLAY", None)
-        self.widgets_file = os.path.join(self.folder, "widgets.json")
-
-    def start(self, *command, **options):
-        log = open(os.path.join(self.folder, os.path.basename(command[0]) + ".log"), "ab")
-        self.addCleanup(log.close)
-        process = subprocess.Popen(command, env=self.environment, cwd=self.folder, stdout=log, stderr=log, **options)
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-    def start_display(self):
-        read, write = os.pipe()
-        self.start("Xvfb", "-displayfd", str(write), "-screen", "0", "1920x1080x24", "-nolisten", "tcp", pass_fds=(write,))
-        os.close(write)
-        number = b""
-        while not number.endswith(b"\n"):
-            part = os.read(read, 16)
-            self.assertTrue(part, "Xvfb ended before it had a display")
-            number += part
-        os.close(read)
-        self.environment["DISPLAY"] = ":" + number.decode().strip()
-
-    def start_run(self):
-        run = self.start(os.path.join(PROGRAMS, "carousel"), "run", os.path.join(PIPELINES, "demo.toml"), "--device", "cpu",
-                         "--size", "320x180", "--set", "geometry.triangles=2000", "--fps", "30", "--out", "", "--no-color",
-                         "--report", os.path.join(self.folder, "report.json"))
-        wait_for("the pipeline runs", lambda: all(s["state"] == "running" and s["frames"] > 5 for s in self.stages()) and self.stages())
-        return run
-
-    def start_viewer(self, *options):
-        return self.start(os.path.join(PROGRAMS, "carousel-viewer"), "--dump-widgets", self.widgets_file, "--size", "1920x1080", *options)
-
-    def stages(self):
-        out = subprocess.run([os.path.join(PROGRAMS, "carousel"), "ps", "--json"], env=self.environment, capture_output=True, timeout=20)
-        try:
-            return json.loads(out.stdout)["stages"]
-        except (ValueError, KeyError):
-            return []
-
-    def pid_of(self, stage):
-        return next((s["pid"] for s in self.stages() if s["name"] == stage and s["state"] == "running"), None)
-
-    def seen(self):
-        try:
-            with open(self.widgets_file, encoding="utf-8") as f:
-                return json.load(f)
-        except (OSError, ValueError):
-            return {"widgets": {}, "sequence": 0, "drawn": 0}
-
-    def frames_go_on(self, count=10):
-        begin = self.seen()["sequence"]
-        wait_for("new frames in the window", lambda: self.seen()["sequence"] > begin + count)
-
-    def xdotool(self, *arguments):
-        subprocess.run(["xdotool", *map(str, arguments)], env=self.environment, check=True, timeout=20)
-
-    def click(self, widget):
-        x, y, width, height = wait_for(f"a widget {widget}", lambda: self.seen()["widgets"].get(widget))
-        self.xdotool("mousemove", int(x + width / 2), int(y + height / 2))
-        self.frames_drawn()
-        self.xdotool("mousedown", 1)  # held for some drawn frames: an older ImGui has no queue of its input
-        self.frames_drawn()
-        self.xdotool("mouseup", 1)
-        self.frames_drawn()
-
-    def frames_drawn(self, count=4):
-        begin = self.seen()["drawn"]
-        wait_for("drawn frames", lambda: self.seen()["drawn"] > begin + count)
-
-    def press(self, keys):
-        self.xdotool("key", keys)
-
-    def picture(self, name):
-        if PICTURES and shutil.which("import"):
-            subprocess.run(["import", "-window", "root", os.path.join(PICTURES, name)], env=self.environment, check=True, timeout=30)
-
+class Window(WindowCase):
     def test_click_kill_watch_photograph_close(self):
         self.start_display()
         run, viewer = self.start_run(), self.start_viewer()
@@ -139,6 +37,13 @@ class Window(unittest.TestCase):
         wait_for("another pid of vertex", lambda: self.pid_of("vertex") not in (None, before))
         self.frames_go_on()
 
+        before = wait_for("vertex runs again", lambda: self.pid_of("vertex"))
+        self.press("x")  # a fault that it brings upon itself
+        wait_for("a third pid of vertex", lambda: self.pid_of("vertex") not in (None, before))
+        self.assertEqual(self.stage("vertex")["last_exit"], "exit code 3, injected")
+        self.press("g")  # refused on the CPU, with a sentence among the events
+        self.frames_go_on()
+
         self.press("F1")
         wait_for("the help", lambda: "help" in self.seen()["widgets"])
         self.press("Escape")
@@ -146,8 +51,7 @@ class Window(unittest.TestCase):
         self.press("p")
         wait_for("a picture of the window", lambda: [n for n in os.listdir(self.folder) if n.startswith("carousel-demo-") and n.endswith(".png")])
 
-        window = subprocess.run(["xdotool", "search", "--name", "^Carousel - demo"], env=self.environment, capture_output=True, text=True,
-                                timeout=20).stdout.split()[-1]
+        window = self.window("^Carousel - demo")
         for size in ((1, 1), (300, 900), (1920, 1080)):
             self.xdotool("windowsize", window, *size)
             self.frames_drawn()
@@ -166,11 +70,7 @@ class Window(unittest.TestCase):
         self.press("ctrl+q")
         self.assertEqual(viewer.wait(20), 0)
         self.assertEqual(run.wait(60), 0)
-        with open(os.path.join(self.folder, "report.json"), encoding="utf-8") as f:
-            report = json.load(f)
-        text = json.dumps(report)
-        for word in ("lost", "repeated", "torn"):
-            self.assertIn(f'"{word}": 0', text)
+        self.check_report()
 
     def test_a_viewer_that_is_killed_or_stopped_harms_nobody(self):
         run = self.start_run()
@@ -204,9 +104,40 @@ class Window(unittest.TestCase):
             self.assertEqual(out.returncode, 2, options)
 
 
+    def test_a_gl_that_is_too_old_is_a_sentence(self):
+        self.start_display()
+        self.environment["MESA_GL_VERSION_OVERRIDE"] = "2.1"
+        out = subprocess.run([os.path.join(PROGRAMS, "carousel-viewer")], env=self.environment, capture_output=True, timeout=30, text=True)
+        self.assertEqual(out.returncode, 3)
+        self.assertIn("no window with OpenGL 3.3", out.stderr)
+        self.assertIn("LIBGL_ALWAYS_SOFTWARE=1", out.stderr)
+
+    def test_what_a_viewer_cost_is_written_down(self):
+        self.start_run()
+        stats = os.path.join(self.folder, "stats.json")
+        viewer = self.start_viewer("--offscreen", "--stats", stats, "--max-fps", "20", "--seconds", "3")
+        self.assertEqual(viewer.wait(60), 0)
+        with open(stats, encoding="utf-8") as f:
+            s = json.load(f)
+        self.assertGreater(s["shown"], 5)
+        self.assertLess(s["drawn_per_second"], 23)
+        self.assertEqual(s["way"], "plain upload (host memory)")
+        self.assertEqual(s["picture"], [320, 180])
+        self.assertGreater(s["take_ms"]["p99"], 0)
+        self.assertGreater(s["cpu_share"], 0)
+
+    def test_interop_that_cannot_be_had_is_said_and_the_rest_is_shown(self):
+        self.start_run()
+        viewer = self.start_viewer("--offscreen", "--path", "interop")
+        wait_for("the stages without a picture", lambda: "stages.row.vertex" in self.seen()["widgets"])
+        self.frames_drawn(20)
+        self.assertEqual(self.seen()["sequence"], 0)
+        self.assertIn("the ring lies in host memory", self.seen()["problem"])
+        self.assertIsNone(viewer.poll())
+
+
 if __name__ == "__main__":
-    missing = [tool for tool in NEEDED if shutil.which(tool) is None]
-    if missing:
-        print("[SKIP] not installed: " + ", ".join(missing))
+    if missing_tools():
+        print("[SKIP] not installed: " + ", ".join(missing_tools()))
         sys.exit(0)
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -42,11 +42,11 @@ public:
         const picture_model& p = m.picture;
         if (p.width == 0) return;
         std::string text = fmt::format("{} · frame {} · {} x {}", p.stage, p.sequence, p.width, p.height);
-        if (width > px(520)) text += fmt::format(" · {} · {} ms a frame", p.path, ui::number(p.copy_ms));
+        if (width > px(520)) text += fmt::format(" · {} · {} ms a frame", p.path, ui::number(p.copy_ms + p.show_ms));
         ImGui::PushFont(theme::small_font());
         ui::text(ui::fitted(text, width), theme::colors().muted);
-        ui::tip(fmt::format("way of the picture: {}\ntaking it costs {} ms a frame\ndiscarded: {} revoked, {} torn; {} void", p.path, ui::number(p.copy_ms),
-                            p.revoked, p.torn, p.voids));
+        ui::tip(fmt::format("way of the picture: {}\nout of the ring {} ms, into the texture {} ms\ndiscarded: {} revoked, {} torn; {} void", p.path,
+                            ui::number(p.copy_ms), ui::number(p.show_ms), p.revoked, p.torn, p.voids));
         ImGui::PopFont();
     }
 

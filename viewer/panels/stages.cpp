@@ -70,13 +70,31 @@ constexpr column columns[] = {
     {"epoch", 42, true, "number of the process on this seat, counted from 1"},
     {"restarts", 55, true, "processes that were here before"},
     {"frames/s", 58, true, "frames committed a second, over the last 2 s"},
-    {"busy", 88, false, "share of time with a frame in work (green); waiting for input (blue), for a free slot (orange)"},
+    {"busy", 74, false, "share of time with a frame in work (green); waiting for input (blue), for a free slot (orange)"},
     {"p50 ms", 50, true, "latency from claim to commit, median of the last 2 s, milliseconds"},
     {"p99 ms", 50, true, "99th percentile of the same"},
     {"beat ms", 52, true, "age of the heartbeat, milliseconds"},
     {"CPU %", 44, true, "of one core"},
-    {"memory", 68, true, "resident memory of the process"},
+    {"memory", 62, true, "resident memory of the process"},
+    {"GPU mem", 62, true, "memory of the process on all GPUs, as the driver counts it"},
     {"", 158, false, ""},
+};
+
+constexpr int gpu_column = 12;
+static_assert(columns[gpu_column].title[0] == 'G');
+
+struct harm {
+    const char* name;
+    const char* label;
+    const char* key;
+    const char* fault;
+    const char* help;
+};
+constexpr harm harms[] = {
+    {"stages.hang", "H hang", "H", "hang", "the chosen stage never ends its next frame: found at frame_timeout_ms, and replaced"},
+    {"stages.gpu-fault", "G GPU fault", "G", "gpu-fault", "an illegal address in a kernel of the chosen stage; stages on a GPU only"},
+    {"stages.exit", "X exit", "X", "exit", "the chosen stage ends itself in the middle of its next frame"},
+    {"stages.abort", "A abort", "A", "abort", "the chosen stage calls abort() in the middle of its next frame"},
 };
 
 class stages_panel final : public panel {
@@ -92,12 +110,14 @@ public:
         m.selected_seat = std::min(m.selected_seat, static_cast<u32>(m.snap.seats.size()) - 1);
         ImGui::PushFont(theme::small_font());
         const int flags = ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit |
-                          ImGuiTableFlags_NoSavedSettings;
+                          ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_Hideable;
+        const bool on_gpu = std::any_of(m.report.begin(), m.report.end(), [](const seat_report& r) { return r.gpu_bytes > 0; });
         if (ImGui::BeginTable("stages", static_cast<int>(std::size(columns)), flags, ImGui::GetContentRegionAvail())) {
             ImGui::TableSetupScrollFreeze(0, 1);
             for (const column& c : columns)
                 ImGui::TableSetupColumn(c.title, c.width == 0 ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
                                         c.width == 0 ? 1.0F : px(c.width));
+            ImGui::TableSetColumnEnabled(gpu_column, on_gpu);
             draw_titles();
             for (u32 k = 0; k < m.snap.seats.size(); ++k) draw_row(m, k);
             ImGui::EndTable();
@@ -111,20 +131,40 @@ public:
             m.selected_seat = static_cast<u32>(k.key - '1');
             return true;
         }
-        if (k.shift || m.phase != run_phase::watching) return false;
+        if (k.shift || m.phase != run_phase::watching || m.selected_seat >= m.snap.seats.size()) return false;
         switch (k.key) {
             case 'K': m.ask("kill", m.selected_seat, SIGKILL); return true;
             case 'S': m.ask("stop", m.selected_seat); return true;
             case 'C': m.ask("cont", m.selected_seat); return true;
             case 'R': m.ask("restart", m.selected_seat); return true;
-            case 'H': m.ask("kill", m.selected_seat, SIGSTOP); return true;  // from outside: a hang, found at its deadline
-            default: return false;
+            default: break;
         }
+        for (const harm& h : harms)
+            if (k.key == h.key[0]) {
+                m.inject(h.fault, m.selected_seat);
+                return true;
+            }
+        return false;
     }
 
+    // Faults for the chosen stage; what every row has as a button is named by its key alone.
     void menu(model& m, f32 width) override {
-        if (width < px(430) || m.snap.seats.empty()) return;
-        ui::small_text(fmt::format("keys on {}: K kill -9 · S stop · C continue · R restart · H hang", m.snap.seat_label(m.selected_seat).substr(0, 16)));
+        if (width < px(330) || m.snap.seats.empty()) return;
+        m.selected_seat = std::min(m.selected_seat, static_cast<u32>(m.snap.seats.size()) - 1);
+        ImGui::PushFont(theme::small_font());
+        ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
+        ui::text(fmt::format("{}:", ui::fitted(m.snap.seat_label(m.selected_seat), px(90))), theme::colors().text);
+        if (width > px(690)) {
+            ImGui::SameLine(0, px(6));
+            ui::text("K kill -9 · S stop · C continue · R restart · fault:", theme::colors().muted);
+        }
+        const bool can = m.phase == run_phase::watching && m.snap.seats[m.selected_seat].pid != 0;
+        for (const harm& h : harms) {
+            ImGui::SameLine(0, px(5));
+            if (ui::button(h.name, h.label, h.key, h.help, true, can)) m.inject(h.fault, m.selected_seat);
+        }
+        ImGui::PopStyleVar();
+        ImGui::PopFont();
     }
 
 private:
@@ -175,6 +215,7 @@ private:
         cell(s.heartbeat_ns == 0 ? "-" : fmt::format("{:.0f}", beat_ms), beat_ms > 1000 ? c.bad : c.text);
         cell(seat < m.rates.cpu.size() && m.rates.span_s > 0 ? fmt::format("{:.0f}", m.rates.cpu[seat] * 100) : "-");
         cell(said != nullptr && said->memory_bytes > 0 ? ui::bytes(static_cast<f64>(said->memory_bytes)) : "-");
+        cell(said != nullptr && said->gpu_bytes > 0 ? ui::bytes(static_cast<f64>(said->gpu_bytes)) : "-");
         ImGui::TableNextColumn();
         draw_buttons(m, seat, label, s.held || (said != nullptr && said->state == "stopped"));
         ImGui::PopID();

@@ -1,0 +1,26 @@
+#pragma once
+// What a viewer did and what it cost, as one JSON object: for --stats FILE, so that scripts can compare ways of the picture.
+
+#include <string>
+#include <vector>
+
+#include "viewer/model.hpp"
+
+namespace carousel::viewer {
+
+class stats {
+public:
+    stats();
+    /// Once a drawn frame.
+    void feed(const model& m);
+    /// {seconds, drawn_per_second, shown_per_second, way, take_ms, show_ms, cpu_share, ...}; times as {mean, p50, p99}.
+    /// Throws output_error.
+    void write(const std::string& path, const model& m, const std::string& window) const;
+
+private:
+    u64 began_ns_, began_cpu_ns_, drawn_ = 0, shown_ = 0, shown_before_ = 0;
+    std::vector<f32> take_ms_, show_ms_;
+    std::string way_;
+};
+
+}  // namespace carousel::viewer
