@@ -14,8 +14,8 @@ namespace {
 // Out of line: the frame's path is the load alone.
 [[gnu::noinline]] void do_harm(runtime& r, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.who().epoch);
-    if (kind == shm::injected_fault::nothing) return;  // meant for a predecessor that died before it looked
-    if (!at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel)) return;
+    const bool taken = at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
+    if (!taken || kind == shm::injected_fault::nothing) return;  // nothing: meant for a predecessor that died before it looked
     log::warning("`carousel inject`: {}", shm::injected_fault_names[static_cast<std::size_t>(kind)]);
     switch (kind) {
         case shm::injected_fault::hang:

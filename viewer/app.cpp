@@ -80,6 +80,12 @@ public:
             dump_widgets();
             if (options_.wait_s >= 0 && model_.phase == run_phase::waiting && model_.snap.stages.empty() &&
                 now > began + static_cast<u64>(options_.wait_s * 1e9)) {
+                if (model_.choices.size() > 1) {
+                    std::string names;
+                    for (const run_info& r : model_.choices) names += (names.empty() ? "" : ", ") + r.name;
+                    log::error("several pipelines are running: {}: choose one with -p NAME", names);
+                    return exit_code::usage;
+                }
                 log::error("no pipeline{} was running within {} s (looked in {}): start one with ./pipelines/launch",
                            options_.name.empty() ? "" : " named " + options_.name, options_.wait_s, runs_folder());
                 return exit_code::usage;

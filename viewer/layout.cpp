@@ -49,10 +49,8 @@ void draw_panel(panel& p, model& m, picture_store& store, ImVec2 low, ImVec2 hig
         ImGui::BeginGroup();
         if (right - left > px(60)) p.menu(m, right - left);
         ImGui::EndGroup();
-        ImGui::PushStyleColor(ImGuiCol_ChildBg, IM_COL32(0, 0, 0, 0));
         if (ImGui::BeginChild("content", ImVec2(0, 0), false)) p.draw(m, store);
         ImGui::EndChild();
-        ImGui::PopStyleColor();
     }
     ImGui::EndChild();
     ui::mark(fmt::format("panel.{}", p.name()), low, ImVec2(low.x + size.x, low.y + size.y));
@@ -77,6 +75,13 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     show(place::image, low.x, low.y, middle - gap / 2, below - gap / 2);
     show(place::scene, low.x, below + gap / 2, foot - gap / 2, high.y);
     show(place::timeline, foot + gap / 2, below + gap / 2, middle - gap / 2, high.y);
+    // The window is cleared to the panels' colour; what lies between them is drawn.
+    ImDrawList* d = ImGui::GetWindowDrawList();
+    const auto strip = [&](f32 x0, f32 y0, f32 x1, f32 y1) { d->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), theme::colors().background); };
+    strip(middle - gap / 2, low.y, middle + gap / 2, high.y);
+    strip(low.x, below - gap / 2, middle - gap / 2, below + gap / 2);
+    strip(foot - gap / 2, below + gap / 2, foot + gap / 2, high.y);
+    for (const f32 s_k : s.right_splits) strip(middle + gap / 2, low.y + height * s_k - gap / 2, high.x, low.y + height * s_k + gap / 2);
     constexpr place right[] = {place::stages, place::rings, place::plots, place::events};
     f32 y = low.y;
     for (std::size_t k = 0; k < 4; ++k) {

@@ -107,7 +107,7 @@ public:
         if (width > static_cast<u32>(limit) || height > static_cast<u32>(limit))
             return fmt::format("the picture has {} x {} pixels, this GL takes {} at most", width, height, limit);
         raw_ = make_texture(width, height, GL_NEAREST, GL_NEAREST);
-        shown_ = make_texture(width, height, GL_LINEAR_MIPMAP_LINEAR, GL_NEAREST);
+        shown_ = make_texture(width, height, GL_LINEAR, GL_NEAREST);
         width_ = width;
         height_ = height;
         fresh_ = false;
@@ -125,12 +125,22 @@ public:
         changed_ = fresh_ = raw_ != 0;
         return raw_;
     }
+    // The frame as it is needs no pass, and one that is hardly made smaller no mipmaps: on a software GL both cost more than the rest.
     void* shown(const picture_view& view) override {
         if (!fresh_) return nullptr;
-        if (changed_ || !(view == view_)) render(view);
+        const bool as_it_is = view.is_plain();
+        const GLuint texture = as_it_is ? raw_ : shown_;
+        if (changed_ || !(view == view_)) {
+            if (!as_it_is) render(view);
+            glBindTexture(GL_TEXTURE_2D, texture);
+            if (as_it_is) glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_SWIZZLE_A, GL_ONE);
+            glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, view.small ? GL_LINEAR_MIPMAP_LINEAR : GL_LINEAR);
+            if (view.small) glGenerateMipmap(GL_TEXTURE_2D);
+            glBindTexture(GL_TEXTURE_2D, 0);
+        }
         view_ = view;
         changed_ = false;
-        return reinterpret_cast<void*>(static_cast<std::uintptr_t>(shown_));
+        return reinterpret_cast<void*>(static_cast<std::uintptr_t>(texture));
     }
     bool read_pixel(u32 x, u32 y, u8 (&rgba)[4]) override {
         if (!fresh_ || x >= width_ || y >= height_) return false;
@@ -172,6 +182,8 @@ private:
         glUseProgram(program_);
         glActiveTexture(GL_TEXTURE0);
         glBindTexture(GL_TEXTURE_2D, raw_);
+        glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_SWIZZLE_A, GL_ALPHA);
+        glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
         const int on = (view.red ? 1 : 0) + (view.green ? 1 : 0) + (view.blue ? 1 : 0);
         glUniform1i(glGetUniformLocation(program_, "picture"), 0);
         glUniform3f(glGetUniformLocation(program_, "channels"), view.red ? 1.0F : 0.0F, view.green ? 1.0F : 0.0F, view.blue ? 1.0F : 0.0F);
@@ -184,9 +196,6 @@ private:
         glUseProgram(0);
         glBindFramebuffer(GL_FRAMEBUFFER, static_cast<GLuint>(before));
         glViewport(box[0], box[1], box[2], box[3]);
-        glBindTexture(GL_TEXTURE_2D, shown_);
-        glGenerateMipmap(GL_TEXTURE_2D);
-        glBindTexture(GL_TEXTURE_2D, 0);
     }
 
     GLuint program_ = 0, nothing_ = 0, target_ = 0, raw_ = 0, shown_ = 0;

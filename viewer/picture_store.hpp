@@ -13,6 +13,9 @@ namespace carousel::viewer {
 struct picture_view {
     bool red = true, green = true, blue = true, alpha = false;
     f32 exposure_stops = 0;      ///< doublings of linear light
+    bool small = false;          ///< drawn at less than half its size
+    /// The frame's own colours.
+    [[nodiscard]] bool is_plain() const noexcept { return red && green && blue && !alpha && exposure_stops == 0; }
     bool operator==(const picture_view&) const = default;
 };
 

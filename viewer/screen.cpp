@@ -63,12 +63,22 @@ void screen::draw(model& m, picture_store& store, const std::string& window_text
     ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
     const int flags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
                       ImGuiWindowFlags_NoScrollWithMouse;
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::with_alpha(theme::colors().background, 0));
     ImGui::Begin("Carousel", nullptr, flags);
+    ImGui::PopStyleColor();
     ImGui::PopStyleVar(2);
     const f32 edge = px(8), head = px(40);
+    const bool asks = m.phase == run_phase::waiting && m.snap.stages.empty();
+    ImDrawList* d = ImGui::GetWindowDrawList();
+    d->AddRectFilled(ImVec2(0, 0), ImVec2(size.x, asks ? size.y : head), theme::colors().background);
+    if (!asks) {
+        d->AddRectFilled(ImVec2(0, head), ImVec2(edge, size.y), theme::colors().background);
+        d->AddRectFilled(ImVec2(size.x - edge, head), size, theme::colors().background);
+        d->AddRectFilled(ImVec2(edge, size.y - edge), ImVec2(size.x - edge, size.y), theme::colors().background);
+    }
     draw_head(m, window_text, ImVec2(edge, 0), ImVec2(size.x - edge, head));
     const ImVec2 low(edge, head), high(std::max(edge + 1, size.x - edge), std::max(head + 1, size.y - edge));
-    if (m.phase == run_phase::waiting && m.snap.stages.empty())
+    if (asks)
         draw_choice(m, low, high);
     else
         layout_.draw(panels_, m, store, low, high);

@@ -52,7 +52,8 @@ void apply(bool dark, f32 scale) {
     s.ItemSpacing = ImVec2(8, 5);
     s.CellPadding = ImVec2(5, 3);
     s.ScrollbarSize = 11;
-    s.WindowRounding = s.ChildRounding = s.PopupRounding = 5;
+    s.WindowRounding = s.PopupRounding = 5;
+    s.ChildRounding = 0;  // panels are what the window was cleared to: they have no corners to round
     s.FrameRounding = s.GrabRounding = 4;
     s.WindowBorderSize = 0;
     s.ChildBorderSize = 1;
@@ -61,7 +62,7 @@ void apply(bool dark, f32 scale) {
     c[ImGuiCol_Text] = vec(now.text);
     c[ImGuiCol_TextDisabled] = vec(now.muted);
     c[ImGuiCol_WindowBg] = vec(now.background);
-    c[ImGuiCol_ChildBg] = vec(now.panel);
+    c[ImGuiCol_ChildBg] = vec(with_alpha(now.panel, 0));
     c[ImGuiCol_PopupBg] = vec(now.panel);
     c[ImGuiCol_Border] = vec(now.border);
     c[ImGuiCol_FrameBg] = vec(now.raised);
@@ -74,7 +75,7 @@ void apply(bool dark, f32 scale) {
     c[ImGuiCol_HeaderHovered] = vec(with_alpha(now.accent, 0.24F));
     c[ImGuiCol_HeaderActive] = vec(with_alpha(now.accent, 0.32F));
     c[ImGuiCol_CheckMark] = vec(now.accent);
-    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.45F));  // the value is written over it
+    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.33F));  // the value is written over it
     c[ImGuiCol_SliderGrabActive] = vec(with_alpha(now.accent, 0.7F));
     c[ImGuiCol_TableHeaderBg] = vec(now.panel);
     c[ImGuiCol_TableBorderLight] = c[ImGuiCol_TableBorderStrong] = vec(now.grid);

@@ -20,6 +20,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "viewer/gl_pixels.hpp"
+#include "viewer/theme.hpp"
 #include "viewer/window.hpp"
 
 namespace carousel::viewer {
@@ -107,7 +108,8 @@ public:
         glfwGetFramebufferSize(window_, &w, &h);
         glBindFramebuffer(GL_FRAMEBUFFER, 0);
         glViewport(0, 0, w, h);
-        glClearColor(0, 0, 0, 1);
+        const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(theme::colors().panel);  // what panels would fill, for nothing
+        glClearColor(ground.x, ground.y, ground.z, 1);
         glClear(GL_COLOR_BUFFER_BIT);
         if (w > 0 && h > 0) ImGui_ImplOpenGL3_RenderDrawData(data);
         if (read_wanted_) {  // before the swap: afterwards the back buffer is undefined

@@ -16,6 +16,7 @@
 
 #include "core/errors.hpp"
 #include "viewer/gl_pixels.hpp"
+#include "viewer/theme.hpp"
 #include "viewer/window.hpp"
 
 namespace carousel::viewer {
@@ -96,7 +97,8 @@ public:
     void end_frame(ImDrawData* data) override {
         glBindFramebuffer(GL_FRAMEBUFFER, target_);
         glViewport(0, 0, width_, height_);
-        glClearColor(0, 0, 0, 1);
+        const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(theme::colors().panel);  // what panels would fill, for nothing
+        glClearColor(ground.x, ground.y, ground.z, 1);
         glClear(GL_COLOR_BUFFER_BIT);
         ImGui_ImplOpenGL3_RenderDrawData(data);
         glFinish();

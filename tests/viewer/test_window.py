@@ -98,6 +98,23 @@ class Window(WindowCase):
         self.assertEqual(out.returncode, 2)
         self.assertIn("no pipeline was running within 0.5 s", out.stderr)
 
+    def test_several_pipelines_are_named_and_one_can_be_chosen(self):
+        for name in ("one", "two"):
+            self.start(os.path.join(PROGRAMS, "viewer_fake_run"), "60", "64x64", name)
+        wait_for("two runs", lambda: all(os.path.exists(os.path.join(self.folder, "carousel", n, "run.json")) for n in ("one", "two")))
+        out = subprocess.run([os.path.join(PROGRAMS, "carousel-viewer"), "--null", "--wait", "0.5"], env=self.environment, capture_output=True,
+                             timeout=30, text=True)
+        self.assertEqual(out.returncode, 2)
+        self.assertIn("several pipelines are running: one, two: choose one with -p NAME", out.stderr)
+        viewer = self.start_viewer("--null", "-p", "two")
+        wait_for("frames of the chosen one", lambda: self.seen()["sequence"] > 5)
+        self.end(viewer)
+        self.start_display()
+        os.remove(self.widgets_file)
+        self.start_viewer()
+        self.click("choice.one")
+        wait_for("its picture", lambda: "panel.rings" in self.seen()["widgets"] and self.seen()["sequence"] > 5)
+
     def test_bad_options_are_refused(self):
         for options in (["--size", "12"], ["--size", "0x0"], ["--scale", "9"], ["--sise", "1x1"]):
             out = subprocess.run([os.path.join(PROGRAMS, "carousel-viewer"), "--null", *options], env=self.environment, capture_output=True, timeout=30)

@@ -29,8 +29,8 @@ public:
         ImDrawList* d = ImGui::GetWindowDrawList();
         const ImVec2 end(at.x + size.x, at.y + size.y);
         d->PushClipRect(at, end, true);
-        d->AddRectFilled(at, end, IM_COL32(8, 9, 11, 255), px(3));
         const bool shown = draw_picture(m, store, d, at, size);
+        draw_surround(d, at, end, shown);
         if (!shown) draw_reason(m, d, at, size);
         draw_banner(m, d, at, size);
         d->PopClipRect();
@@ -92,15 +92,26 @@ private:
     bool draw_picture(model& m, picture_store& store, ImDrawList* d, ImVec2 at, ImVec2 size) {
         picture_model& p = m.picture;
         if (p.width == 0 || p.height == 0) return false;
-        void* texture = store.shown({p.red, p.green, p.blue, p.alpha, p.exposure_stops});
-        if (texture == nullptr && store.has_gl()) return false;
         fit_zoom_ = std::min(size.x / static_cast<f32>(p.width), size.y / static_cast<f32>(p.height));
         const f32 zoom = p.zoom > 0 ? p.zoom : fit_zoom_;
+        void* texture = store.shown({p.red, p.green, p.blue, p.alpha, p.exposure_stops, zoom < 0.5F});
+        if (texture == nullptr && store.has_gl()) return false;
         low_ = ImVec2(std::round(at.x + size.x / 2 + p.pan_x - zoom * static_cast<f32>(p.width) / 2),
                       std::round(at.y + size.y / 2 + p.pan_y - zoom * static_cast<f32>(p.height) / 2));
         high_ = ImVec2(low_.x + zoom * static_cast<f32>(p.width), low_.y + zoom * static_cast<f32>(p.height));
         if (texture != nullptr) d->AddImage((ImTextureID)(intptr_t)texture, low_, high_);
         return true;
+    }
+
+    // Around the picture only: every pixel that is filled twice costs a software GL as much again.
+    void draw_surround(ImDrawList* d, ImVec2 at, ImVec2 end, bool shown) const {
+        constexpr ImU32 color = IM_COL32(8, 9, 11, 255);
+        if (!shown) return d->AddRectFilled(at, end, color);
+        const ImVec2 low(std::clamp(low_.x, at.x, end.x), std::clamp(low_.y, at.y, end.y)), high(std::clamp(high_.x, at.x, end.x), std::clamp(high_.y, at.y, end.y));
+        d->AddRectFilled(at, ImVec2(end.x, low.y), color);
+        d->AddRectFilled(ImVec2(at.x, high.y), end, color);
+        d->AddRectFilled(ImVec2(at.x, low.y), ImVec2(low.x, high.y), color);
+        d->AddRectFilled(ImVec2(high.x, low.y), ImVec2(end.x, high.y), color);
     }
 
     static void draw_reason(const model& m, ImDrawList* d, ImVec2 at, ImVec2 size) {

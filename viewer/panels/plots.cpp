@@ -90,7 +90,8 @@ plot_spec histogram(const model& m) {
     s.log_x = s.bars = true;
     s.y_least = 4;
     s.x_low = -2;
-    s.x_high = 3;
+    const f64 slowest_ms = telemetry::percentile_ms(sum, 0.99);
+    s.x_high = slowest_ms > 8000 ? 5 : slowest_ms > 800 ? 4 : 3;
     plot_line l{"frames", theme::colors().accent, {}};
     for (u32 k = 0; k < shm::latency_buckets; ++k) {
         const f64 middle = std::log10(static_cast<f64>(telemetry::upper_ns(k)) / 1e6) - 0.02;
