@@ -89,6 +89,7 @@ words_t values_of(const std::string& option, const std::string& partial) {
     if (option == "--name") return running_pipelines();
     if (option == "--device") return {"auto", "cpu", "cuda:0"};
     if (option == "--format") return {"dot", "mermaid"};
+    if (option == "--fault") return {"hang", "gpu-fault", "exit", "abort"};
     if (option == "--signal") return {"KILL", "TERM", "INT", "ABRT", "SEGV", "STOP", "CONT", "HUP", "QUIT"};
     if (option == "--size") return {"640x480", "1280x720", "1920x1080", "3840x2160"};
     if (option == "--mesh") return files(partial, ".obj");
@@ -99,7 +100,7 @@ words_t values_of(const std::string& option, const std::string& partial) {
 words_t positionals_of(const std::string& command, const words_t& words, const std::string& partial) {
     if (command == "run" || command == "validate" || command == "graph") return files(partial, ".toml");
     if (command == "completion") return {"bash", "zsh", "fish"};
-    const words_t told = {"kill", "stop", "cont", "restart", "down", "up", "logs"};
+    const words_t told = {"kill", "inject", "stop", "cont", "restart", "down", "up", "logs"};
     if (std::find(told.begin(), told.end(), command) == told.end()) return {};
     words_t names = running_stages(words);
     names.erase(std::remove_if(names.begin(), names.end(),
