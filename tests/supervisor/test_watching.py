@@ -70,7 +70,7 @@ class Top(Live):
         self.assertFalse(t.restored())
         before = self.stage("fragment")["pid"]
         os.kill(before, signal.SIGKILL)
-        wait_for("the death on the screen", lambda: any("ago  fragment (pid %d) died: signal 9 (SIGKILL)" % before in line for line in t.screen()))
+        wait_for("the death on the screen", lambda: any(re.search(r"ago  fragment \(pid %d\) died: (signal 9 \(SIGKILL\)|killed)" % before, line) for line in t.screen()))
         wait_for("the successor on the screen",
                  lambda: any(re.match(r"fragment +(?!%d )\d+ +running +\S+ +1 " % before, line) for line in t.screen()))
         os.write(t.fd, b"q")
