@@ -103,6 +103,33 @@ class Top(Live):
         self.assertTrue(t.restored())
         self.assertIn(b"has ended", t.out)
 
+    def test_the_picture_is_drawn_in_half_blocks_and_its_process_ends_with_top(self):
+        self.up("--size", "640x360")  # a sink that takes its time: a frame that is gone at once no other reader can catch
+        once = self.carousel("top", "--once", "--image").stdout.splitlines()
+        rows = [line for line in once if "\u2580" in line]
+        self.assertEqual({line.count("\u2580") for line in rows}, {80})  # on paper of 80 columns: 80 x 45 pixels
+        self.assertEqual(len(rows), 23)
+        colours = set(re.findall(r"\x1b\[38;2;(\d+;\d+;\d+)m", "".join(rows)))
+        self.assertGreater(len(colours), 10)  # a lit sphere, no plain ground
+        t = self.start("--image")
+        wait_for("a picture", lambda: any("\u2580" in line for line in t.screen()))
+        peek = [p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)]
+        self.assertEqual(len(peek), 1)
+        os.kill(int(peek[0]), signal.SIGKILL)  # costs the picture, nothing else
+        wait_for("the loss", lambda: any("no picture: carousel-peek has ended" in line for line in t.screen()))
+        self.assertTrue(any(re.match(r"fragment +\d+ +running", line) for line in t.screen()))
+        os.write(t.fd, b"q")
+        self.assertEqual(t.exit_code(), 0)
+        self.assertEqual([p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)], [])
+
+    def is_peek(self, pid):
+        """A living carousel-peek of this test's world."""
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                return b"carousel-peek" in (words := f.read()) and self.folder.encode() in words
+        except OSError:
+            return False
+
     def test_once_and_a_pipe_print_one_look_without_escapes(self):
         self.up()
         for words in (["top", "--once"], ["top"]):
