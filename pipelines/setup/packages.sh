@@ -6,7 +6,8 @@
 # header below one of the include folders). Names that differ between Debian 12 and Ubuntu 24.04 are chosen in
 # carousel_distribution().
 
-# Reads the os-release file given; sets distribution_name (as the system calls itself), distribution_known (yes | no), boost_package and viewer_packages.
+# Reads the os-release file given; sets distribution_name (as the system calls itself), distribution_known (yes | no),
+# boost_package, viewer_packages and fuzz_packages.
 carousel_distribution() {
     local PRETTY_NAME="this system" VERSION_CODENAME="" UBUNTU_CODENAME=""
     # shellcheck disable=SC1090,SC1091
@@ -14,19 +15,27 @@ carousel_distribution() {
     distribution_name=$PRETTY_NAME
     distribution_known=yes
     viewer_packages=""
+    fuzz_packages=""
     case "${UBUNTU_CODENAME:-$VERSION_CODENAME}" in   # derived systems name what they are derived from
         bookworm)   # Debian 12; its libboost-dev is 1.74
             boost_package=libboost1.81-dev
             # The viewer, with the Dear ImGui that it was tried with. Elsewhere it is built where these are installed already.
             viewer_packages=$'libimgui-dev imgui.h:imgui/imgui.h\nlibglfw3-dev GLFW/glfw3.h\nlibepoxy-dev epoxy/gl.h\nlibegl-dev EGL/egl.h\n'
+            fuzz_packages=$'clang clang++\nlibclang-rt-14-dev clang++\n'
             ;;
-        noble) boost_package=libboost1.83-dev ;;      # Ubuntu 24.04
+        noble)   # Ubuntu 24.04
+            boost_package=libboost1.83-dev
+            fuzz_packages=$'clang clang++\nlibclang-rt-18-dev clang++\n'
+            ;;
         *)
             distribution_known=no
             boost_package=libboost-dev
             ;;
     esac
 }
+
+# What ./tests/run --all takes on top of the tests: libFuzzer.
+carousel_fuzz_packages() { printf '%s' "$fuzz_packages"; }
 
 # Packages that building the programs takes.
 carousel_program_packages() {

@@ -3,7 +3,7 @@
 # What ./pipelines/launch and ./tests/run share: find and install missing packages, configure, build. Sourced; bash.
 #
 # The caller sets `root` (the repository), may set `no_install=yes`, and calls in this order:
-#   carousel_packages programs|tests      ends the script with exit code 2 when something is missing and can't be installed
+#   carousel_packages programs|tests|all-tests      ends the script with exit code 2 when something is missing and can't be installed
 #   carousel_configure PRESET [--kept] [-Dkey=value ...]
 #   carousel_build PRESET TARGET...
 # A second start costs one dpkg-query, one comparison of a stamp file and a ninja run that finds nothing to do.
@@ -75,7 +75,8 @@ carousel_packages() {
     carousel_distribution /etc/os-release
     mapfile -t missing < <({
         carousel_program_packages
-        if [ "$1" = tests ]; then carousel_test_packages; fi
+        if [ "$1" != programs ]; then carousel_test_packages; fi
+        if [ "$1" = all-tests ]; then carousel_fuzz_packages; fi
     } | carousel_missing)
     [ ${#missing[@]} = 0 ] && return 0
 

@@ -33,6 +33,8 @@ public:
 
     /// To the end of the run. All processes are gone when it returns.
     [[nodiscard]] run_outcome run();
+    /// One round of the loop, without having started anybody: for tests of what comes over the socket.
+    void turn(int timeout_ms) { loop_.run_once(timeout_ms); }
     [[nodiscard]] const shm::control_block& control() const noexcept { return segment_->block(); }
     [[nodiscard]] seat_keeper& seats() noexcept { return *seats_; }
 

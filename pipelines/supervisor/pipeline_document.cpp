@@ -1,7 +1,17 @@
 #include "supervisor/pipeline_document.hpp"
 
 #include <fmt/format.h>
+// The library asserts things of its input that no file need keep ("[[[stage]]]"): in every build that is a refusal, neither an
+// abort nor an assumption of the optimiser's.
+namespace carousel::supervisor {
+struct toml_assertion {};
+[[noreturn]] static void refuse_assertion() { throw toml_assertion(); }
+}  // namespace carousel::supervisor
+#define TOML_ASSERT(expression) (static_cast<bool>(expression) ? static_cast<void>(0) : ::carousel::supervisor::refuse_assertion())
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 #include <algorithm>
 #include <cmath>
@@ -156,8 +166,25 @@ std::string stage_title(const document_section& s, std::size_t index) {
     return name.empty() ? fmt::format("stage number {}", index + 1) : fmt::format("stage \"{}\"", name);
 }
 
+namespace {
+
+// TOML forbids them, and the library takes it for granted at places that none is there (an assertion or worse).
+void refuse_control_characters(const std::string& text, const std::string& file) {
+    u32 line = 1, column = 1;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if ((byte < 0x20 && c != '\n' && c != '\r' && c != '\t') || byte == 0x7F)
+            refuse({file, line, column, ""}, fmt::format("not TOML: the control character 0x{:02x} stands here", byte));
+        column = c == '\n' ? 1 : column + 1;
+        line += c == '\n' ? 1U : 0U;
+    }
+}
+
+}  // namespace
+
 document read_document(const std::string& text, const std::string& file) {
     document d;
+    refuse_control_characters(text, file);
     d.file = file;
     d.pipeline.title = "[pipeline]";
     d.scene.title = "[scene]";
@@ -167,6 +194,8 @@ document read_document(const std::string& text, const std::string& file) {
         root = toml::parse(text);
     } catch (const toml::parse_error& e) {
         refuse(place(file, e.source()), fmt::format("not TOML: {}", e.description()));
+    } catch (const toml_assertion&) {
+        refuse({file, 0, 0, ""}, "not TOML: a header or a key is malformed; expected e.g. [pipeline], [[stage]], key = value");
     }
     for (const auto& [name, node] : root) {
         const std::string key(name.str());

@@ -8,6 +8,8 @@
 namespace carousel::ring {
 namespace {
 
+constexpr u32 most_moves = 1000;  ///< an owner moves a word a few times at most; one that goes on for ever is broken
+
 struct job_range {
     u32 first, last;
 };
@@ -91,8 +93,9 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
     const u32 heir = seat_word::of(load(c.seat[seat].current)).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
+    if (heir == dead_epoch) return false;  // somebody has written over the seat: nothing could ever come to an end
     for (u32 j = r.first; j < r.last; ++j) {
-        for (;;) {  // until the word bears another epoch or is ABORTED: its owner may still be moving it
+        for (u32 tries = 0; tries < most_moves; ++tries) {  // until the word bears another epoch or is ABORTED: its owner may still be moving it
             const u64 raw = load(c.job[j]);
             const job_word w = job_word::of(raw);
             if (w.epoch != dead_epoch || w.state == job_state::aborted) break;

@@ -120,6 +120,11 @@ unique_fd connect_to(const std::string& path) {
         s.reset();
         errno = why;
     }
+    // Folders under /tmp can be made by anyone before we do: what another user has put there is no supervisor of ours.
+    if (s && peer_of(s.get()).uid != ::getuid()) {
+        s.reset();
+        errno = EPERM;
+    }
     return s;
 }
 

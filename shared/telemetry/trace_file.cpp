@@ -132,7 +132,9 @@ void writer::summarise() {
         if (source == shm::none && shape_.stages[k].source) source = k;
         if (!skips(k)) wanted.push_back(k);
     }
-    for (const auto& [sequence, all] : frames_) {
+    for (const auto& frame : frames_) {  // no structured binding: clang 14 can't capture one
+        const u64 sequence = frame.first;
+        const std::vector<bar>& all = frame.second;
         const auto here = [&](u32 stage) {
             return std::any_of(all.begin(), all.end(), [&](const bar& b) { return b.stage == stage && (b.f == fate::done || b.f == fate::inferred); });
         };

@@ -190,6 +190,16 @@ mesh_data load_obj(const std::filesystem::path& path) {
     if (corners.empty()) {
         refuse(path, "none of its faces has an area: there is nothing to see");
     }
+    // Nothing in a file may lead to a read beyond what it defines, whatever the library makes of a line.
+    const auto inside = [](int index, std::size_t count, bool optional) {
+        return (optional && index == -1) || (index >= 0 && static_cast<std::size_t>(index) < count);
+    };
+    for (const auto& c : corners) {
+        if (!inside(c.vertex_index, attributes.vertices.size() / 3, false) || !inside(c.normal_index, attributes.normals.size() / 3, true) ||
+            !inside(c.texcoord_index, attributes.texcoords.size() / 2, true)) {
+            refuse(path, "a face names a point, normal or texture coordinate that the file does not have");
+        }
+    }
     const bool complete = std::all_of(corners.begin(), corners.end(), [](const auto& c) { return c.normal_index >= 0; });
     const std::vector<vector3> computed = complete ? std::vector<vector3>{} : point_normals(attributes, corners);
 

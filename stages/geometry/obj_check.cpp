@@ -13,7 +13,7 @@
 namespace carousel::stages {
 namespace {
 
-constexpr std::string_view blanks = " \t\r";
+constexpr std::string_view blanks = " \t";
 
 /// Cuts the next word off `line`; "" at its end.
 std::string_view next_word(std::string_view& line) {
@@ -43,6 +43,9 @@ public:
 
     void line(std::string_view text) {
         ++line_;
+        if (text.find('\0') != std::string_view::npos) {
+            refuse("a byte 0: this is no text; is it a Wavefront OBJ file?");
+        }
         std::string_view rest = text;
         const std::string_view keyword = next_word(rest);
         if (keyword == "v") {
@@ -156,9 +159,10 @@ void check_obj(const std::string& text, const std::string& name) {
     obj_checker checker(name);
     std::string_view rest = text;
     while (!rest.empty()) {
-        const auto end = std::min(rest.find('\n'), rest.size());
+        // As the library does: a line ends with \n, \r\n or \r alone.
+        const auto end = std::min(rest.find_first_of("\r\n"), rest.size());
         checker.line(rest.substr(0, end));
-        rest.remove_prefix(std::min(end + 1, rest.size()));
+        rest.remove_prefix(std::min(end + (rest.substr(end).starts_with("\r\n") ? 2 : 1), rest.size()));
     }
     checker.end();
 }

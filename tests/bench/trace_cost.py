@@ -47,7 +47,7 @@ class bench:
                 time.sleep(0.05)
             if traced:
                 trace = subprocess.Popen([os.path.join(programs, "carousel"), "trace", os.path.join(self.folder.name, "trace.json"), "--seconds",
-                                          str(a.seconds + 2 * a.warm + 5)], env=self.environment, stdout=subprocess.PIPE, text=True)
+                                          str(a.seconds + 2 * a.warm + 5)], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             time.sleep(a.warm)
             t0, n0 = self.frames(programs)
             time.sleep(a.seconds)

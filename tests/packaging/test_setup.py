@@ -121,12 +121,20 @@ class Setup(unittest.TestCase):
                  "VERSION_CODENAME=noble\nUBUNTU_CODENAME=noble": "libboost1.83-dev yes",
                  "VERSION_CODENAME=wilma\nUBUNTU_CODENAME=noble": "libboost1.83-dev yes",
                  "ID=other": "libboost-dev no"}
+        fuzz = {"bookworm": "clang libclang-rt-14-dev", "noble": "clang libclang-rt-18-dev", "other": ""}
         for release, expected in cases.items():
             path = os.path.join(self.folder.name, "os-release")
             with open(path, "w", encoding="utf-8") as f:
                 f.write(release + "\n")
             script = f'. {self.root}/pipelines/setup/packages.sh; carousel_distribution {path}; echo $boost_package $distribution_known'
             self.assertEqual(subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.strip(), expected)
+        for codename, expected in fuzz.items():
+            path = os.path.join(self.folder.name, "os-release")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(f"VERSION_CODENAME={codename}\n")
+            script = f". {self.root}/pipelines/setup/packages.sh; carousel_distribution {path}; carousel_fuzz_packages"
+            lines = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
+            self.assertEqual(" ".join(line.split()[0] for line in lines), expected)
 
     def test_a_second_start_neither_configures_nor_builds_and_is_quick(self):
         code, text, calls = self.start("pipelines/launch")
@@ -177,8 +185,16 @@ class Setup(unittest.TestCase):
         self.assertEqual(code, 0, text)
         self.assertIn("GPU tests: skipped, no NVIDIA GPU found", text)
         self.assertIn("-LE ^long$|^gpu$", calls)
-        calls = self.start("tests/run", "--all")[2]
+        self.put("clang++", "exit 1")
+        code, text, calls = self.start("tests/run", "--all")
         self.assertEqual([line.split()[2] for line in calls.splitlines() if line.startswith("cmake")], ["asan", "tsan"])
+        self.assertIn("fuzz targets skipped: no clang++ with libFuzzer", text.splitlines()[-1])
+        self.put("clang++", "exit 0")
+        calls = self.start("tests/run", "--all")[2]
+        self.assertIn("-LE ^gpu$", calls.splitlines()[-1])
+        self.assertIn("-L ^fuzz$", calls)
+        self.assertIn("cmake --preset fuzz", calls)
+        self.assertNotIn("fuzz", self.start("tests/run")[2])
         self.assertIn("-LE ^gpu$", calls.splitlines()[-1])
         self.put("nvidia-smi", "echo 'GPU 0: some GPU (UUID: GPU-1)'")
         self.assertIn("-LE ^long$", self.start("tests/run")[2].splitlines()[-1])

@@ -1,9 +1,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <string>
 
 #include "core/errors.hpp"
@@ -58,6 +60,32 @@ TEST_CASE("a listening socket is its user's alone and tells who connects") {
     REQUIRE(client);
     CHECK(shm::peer_of(client.get()).uid == getuid());
     unlink(path.c_str());
+}
+
+TEST_CASE("a supervisor of another user is not talked to") {
+    if (getuid() != 0) CAROUSEL_SKIP("only root can become another user");
+    char folder[] = "/tmp/carousel-test-XXXXXX";
+    REQUIRE(mkdtemp(folder) != nullptr);
+    REQUIRE(chmod(folder, 0777) == 0);
+    const std::string path = std::string(folder) + "/control.sock";
+    auto [ours, theirs] = shm::socket_pair();
+    const pid_t stranger = fork();
+    if (stranger == 0) {
+        const bool became = setgid(65534) == 0 && setuid(65534) == 0;
+        const shm::unique_fd listener = became ? shm::listen_at(path) : shm::unique_fd();
+        (void)shm::send_message(theirs.get(), listener ? "listening" : "failed");
+        for (;;) pause();
+    }
+    shm::message m;
+    REQUIRE(shm::receive_message(ours.get(), m, 5'000'000'000) == shm::receive_status::ok);
+    REQUIRE(m.text == "listening");
+    const shm::unique_fd connection = shm::connect_to(path);
+    CHECK_FALSE(connection);
+    CHECK(errno == EPERM);
+    kill(stranger, SIGKILL);
+    waitpid(stranger, nullptr, 0);
+    unlink(path.c_str());
+    rmdir(folder);
 }
 
 TEST_CASE("a socket path that is too long is refused with the remedy") {

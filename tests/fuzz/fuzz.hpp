@@ -1,0 +1,85 @@
+#pragma once
+// What the fuzz targets share: taking numbers off the input, files that the code under test reads, and the check that makes a
+// wrong result a crash.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "core/types.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace carousel::test {
+
+inline void require(bool holds, const char* what) {
+    if (holds) return;
+    std::fprintf(stderr, "does not hold: %s\n", what);
+    std::abort();
+}
+
+/// Takes values from the front; zeroes behind the end.
+class bytes {
+public:
+    bytes(const std::uint8_t* data, std::size_t size) : at_(data), left_(size) {}
+    template <typename T>
+    T number() {
+        T value{};
+        const std::size_t n = left_ < sizeof value ? left_ : sizeof value;
+        if (n > 0) std::memcpy(&value, at_, n);
+        at_ += n;
+        left_ -= n;
+        return value;
+    }
+    u8 u8_or(u8 otherwise) { return left_ > 0 ? number<u8>() : otherwise; }
+    /// Up to the next byte 0xFF, which no text has, or the end.
+    std::string part() {
+        const std::string_view all(reinterpret_cast<const char*>(at_), left_);
+        const std::size_t n = std::min(all.find('\xFF'), left_);
+        std::string text(all.substr(0, n));
+        const std::size_t taken = n < left_ ? n + 1 : n;
+        at_ += taken;
+        left_ -= taken;
+        return text;
+    }
+    [[nodiscard]] std::size_t left() const { return left_; }
+
+private:
+    const std::uint8_t* at_;
+    std::size_t left_;
+};
+
+/// A folder in memory for the files of this process; removed when it ends in peace.
+class scratch {
+public:
+    scratch() {
+        char name[] = "/dev/shm/carousel_fuzz_XXXXXX";
+        require(::mkdtemp(name) != nullptr, "/dev/shm takes a folder");
+        folder_ = name;
+    }
+    ~scratch() {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+    }
+    scratch(const scratch&) = delete;
+    scratch& operator=(const scratch&) = delete;
+    std::string write(const std::string& name, std::string_view text) const {
+        const std::string path = folder_ + "/" + name;
+        std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+        return path;
+    }
+    [[nodiscard]] const std::string& folder() const { return folder_; }
+
+private:
+    std::string folder_;
+};
+
+}  // namespace carousel::test

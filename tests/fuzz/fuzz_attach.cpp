@@ -1,0 +1,44 @@
+// What a stage, and a client, make of a supervisor's answer that is damaged or of another version: an attachment whose numbers
+// fit, or an error of our own. Input: the answer; it comes with two file descriptors.
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/errors.hpp"
+#include "stages/attach.hpp"
+#include "supervisor/client.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace carousel;
+    static const test::scratch files;
+    static const shm::unique_fd listener = shm::listen_at(files.folder() + "/control.sock");
+    static const shm::unique_fd memory(::memfd_create("fuzz", MFD_CLOEXEC));
+    const std::string text(reinterpret_cast<const char*>(data), std::min<std::size_t>(size, shm::max_message));
+    std::thread keeper([&] {
+        shm::unique_fd fd;
+        for (int k = 0; k < 2000 && !fd; ++k) {
+            fd.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            if (!fd) std::this_thread::yield();
+        }
+        shm::message hello;
+        test::require(fd && shm::receive_message(fd.get(), hello, 5'000'000'000) == shm::receive_status::ok, "the stage says hello");
+        test::require(nlohmann::json::accept(hello.text), "hello is JSON");
+        (void)shm::send_message(fd.get(), text, {memory.get(), memory.get()});
+    });
+    try {
+        const stages::attachment a = stages::attach({files.folder(), "fuzzed", {}, 0});
+        test::require(a.who.seat < shm::max_seats && a.who.entry < shm::max_incarnations, "the seat is in range");
+        for (const stages::attached_block& b : a.links) test::require(b.memory.fd == -1 || b.memory.fd > 2, "a block's fd came with the answer");
+        for (const stages::input_description& i : a.inputs)
+            for (const ring::plane& p : i.format.planes) test::require(p.bytes() <= u64{1} << 40U, "a plane is possible");
+        (void)stages::settings::from_json(a.settings_json).has("x");
+    } catch (const error&) {
+    }
+    keeper.join();
+    const nlohmann::json reply = nlohmann::json::parse(text, nullptr, false);
+    if (reply.is_object()) test::require(!supervisor::ps_table(reply).empty(), "a table is printed");
+    return 0;
+}
