@@ -104,6 +104,8 @@ attachment attach(const attach_request& request) {
         read_attachment(answer.at("attach"), a);
     } catch (const json::exception& e) {
         throw shm_error(fmt::format("stage {} can't read the supervisor's answer: {}: are both of one version?", request.stage, e.what()));
+    } catch (const std::logic_error& e) {  // of std::stoul: a memory handle that is no hexadecimal number
+        throw shm_error(fmt::format("stage {} can't read the supervisor's answer: {}: are both of one version?", request.stage, e.what()));
     }
     return a;
 }
