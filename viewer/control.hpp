@@ -51,10 +51,11 @@ public:
     [[nodiscard]] std::vector<seat_report> report();
     /// Blocks until what was sent has been answered or `seconds` have passed.
     void flush(f64 seconds);
+    /// Asks at once, in the caller's thread: blocks until the answer, at most 5 s. Never throws.
+    [[nodiscard]] static reply ask(const std::string& path, const command& c);
 
 private:
     void loop();
-    [[nodiscard]] static reply ask(const std::string& path, const command& c);
     void ask_ps(const std::string& path, const gpu_memory& gpus);
 
     std::mutex mutex_;

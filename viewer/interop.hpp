@@ -19,6 +19,9 @@ public:
     virtual void show(unsigned texture, u32 width, u32 height) = 0;
 };
 
+/// A way to an interop, or null where there is no GL: what the tap is given, so that it needs no GL itself.
+using interop_maker = std::unique_ptr<interop> (*)(const device::device_id& device, u64 bytes, std::string& why_not);
+
 /// Null when it can't be had: `why_not` says why ("GL runs on llvmpipe, not on the GPU of the ring").
 [[nodiscard]] std::unique_ptr<interop> make_interop(const device::device_id& device, u64 bytes, std::string& why_not);
 

@@ -139,7 +139,7 @@ void session::read(model& m) {
 void session::open_tap(model& m, u64 now) {
     if (tap_ || now < next_tap_ns_ || m.snap.links.empty()) return;
     try {
-        tap_ = std::make_unique<tap>(attached_->block(), m.run.socket(), options_.stage, options_.use_gl, options_.way);
+        tap_ = std::make_unique<tap>(attached_->block(), m.run.socket(), options_.stage, options_.use_gl ? make_interop : nullptr, options_.way);
         m.picture.problem.clear();
         m.picture.stage = tap_->stage();
         m.picture.path = tap_->path();

@@ -38,7 +38,7 @@ device::memory_handle memory_of(const json& j, const std::vector<shm::unique_fd>
 
 }  // namespace
 
-tap::tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, bool use_gl, picture_way way) : control_(&c) {
+tap::tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, interop_maker make, picture_way way) : control_(&c) {
     ask(socket_path, stage);
     if (link_ >= std::min(c.links, shm::max_links)) throw shm_error("the supervisor's answer names a link that the run doesn't have");
     slot_bytes_ = c.link[link_].slot_bytes;
@@ -54,7 +54,7 @@ tap::tap(shm::control_block& c, const std::string& socket_path, const std::strin
     if (width_ == 0 || height_ == 0 || width_ > 16384 || height_ > 16384 || offset_ + bytes > slot_bytes_ || slot_bytes_ * slots > memory_.bytes)
         throw shm_error(fmt::format("a {} x {} picture doesn't fit the ring's memory ({} slots of {} bytes in {})", width_, height_, slots,
                                     slot_bytes_, memory_.bytes));
-    open_device(use_gl, way);
+    open_device(make, way);
     reader_ = std::make_unique<ring::latest_reader>(c, link_, entry_);
     if (!reader_->joined())
         throw config_error(fmt::format("all {} places for viewers and displays at the ring of {} are taken: close one", shm::max_latest, stage_));
@@ -103,7 +103,7 @@ void tap::read_answer(const std::string& text) {
 }
 
 // The ring's memory decides: host memory is read by the CPU also where a GPU fills it.
-void tap::open_device(bool use_gl, picture_way way) {
+void tap::open_device(interop_maker make, picture_way way) {
     const bool gpu = memory_.kind != device::memory_kind::memfd;
     device::device_id id;
     if (gpu) {
@@ -121,7 +121,7 @@ void tap::open_device(bool use_gl, picture_way way) {
     std::string why_not = "there is no GL";
     if (way == picture_way::copy) why_not = "asked for with --path copy";
     if (!gpu) why_not = "the ring lies in host memory";
-    if (gpu && use_gl && way != picture_way::copy) interop_ = make_interop(id, bytes, why_not);
+    if (gpu && make != nullptr && way != picture_way::copy) interop_ = make(id, bytes, why_not);
     if (way == picture_way::interop && !interop_) throw config_error(fmt::format("no CUDA-GL interop (--path interop): {}", why_not));
     for (auto* to : {&front_, &ready_, &back_}) *to = interop_ ? context_->allocate(bytes) : context_->allocate_host(bytes);
     if (interop_) window_queue_ = context_->make_queue();

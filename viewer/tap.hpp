@@ -37,8 +37,8 @@ enum class picture_way : u8 {
 class tap {
 public:
     /// `stage`: whose output; "": what the last sink reads. `c` is a writable mapping of the run that outlives the tap.
-    /// `use_gl`: a GL context is current, interop may be tried.
-    tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, bool use_gl, picture_way way = picture_way::best);
+    /// `make`: tried where the ring lies on a GPU, with a GL context current; null: there is no GL.
+    tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, interop_maker make, picture_way way = picture_way::best);
     ~tap();
     tap(const tap&) = delete;
     tap& operator=(const tap&) = delete;
@@ -66,7 +66,7 @@ public:
 private:
     void ask(const std::string& socket_path, const std::string& stage);
     void read_answer(const std::string& text);
-    void open_device(bool use_gl, picture_way way);
+    void open_device(interop_maker make, picture_way way);
     void loop();
     [[nodiscard]] bool take_one();
 

@@ -52,6 +52,7 @@ libtomlplusplus-dev toml++/toml.h
 libspng-dev spng.h
 libtinyobjloader-dev tiny_obj_loader.h
 libxxhash-dev xxhash.h
+libturbojpeg0-dev turbojpeg.h
 EOF
     printf '%s' "$viewer_packages"
 }

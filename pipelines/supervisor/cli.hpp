@@ -41,6 +41,7 @@ struct cli_arguments {
     std::vector<std::string> stages;
     std::string signal = "KILL";
     std::string fault = "hang";  ///< inject
+    std::string http;  ///< run: "" no page; view
     std::vector<std::string> words;  ///< the command line, for the report
 };
 
@@ -60,6 +61,7 @@ int cli_completion(const cli_arguments& a, const cli_environment& env);
 /// kill, inject, stop, cont, restart, down, up
 int cli_tell(const cli_arguments& a, const cli_environment& env);
 int cli_trace(const cli_arguments& a, const cli_environment& env);
+int cli_view(const cli_arguments& a, const cli_environment& env);
 int cli_doctor(const cli_arguments& a, const cli_environment& env);
 int cli_clean(const cli_arguments& a, const cli_environment& env);
 

@@ -9,6 +9,7 @@
 
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/http_address.hpp"
 #include "supervisor/cli.hpp"
 #include "supervisor/cli_complete.hpp"
 #include "supervisor/cli_parse.hpp"
@@ -86,6 +87,7 @@ void add_start(CLI::App* run, cli_arguments& a, timing_texts& t) {
     run->add_flag("--no-color", a.no_color, "No ANSI colours (also: NO_COLOR, or no terminal)");
     run->add_flag("--dry-run", a.dry_run, "Check everything, say what would run and what memory it takes; start nothing");
     run->add_option("--seconds", t.seconds, "End, as by Ctrl-C, after S seconds [0: never]")->type_name("S");
+    run->add_option("--http", a.http, "Serve the run as a web page, e.g. 127.0.0.1:8080 or 8080")->type_name("ADDR:PORT")->take_last();
 }
 
 void add_run(CLI::App& app, cli_arguments& a, timing_texts& t) {
@@ -146,6 +148,13 @@ void add_up(CLI::App& app, cli_arguments& a, timing_texts& t) {
     up->footer(up_footer);
 }
 
+void add_view(CLI::App& app, cli_arguments& a) {
+    CLI::App* view = app.add_subcommand("view", "Serve a running pipeline as a web page until Ctrl-C; waits for one where none runs");
+    view->add_option("-p,--name", a.pipeline, "The running pipeline, where there are several")->type_name("NAME");
+    view->add_option("--http", a.http, "Where to serve, e.g. 8081 or 0.0.0.0:8080 [127.0.0.1:8080]")->type_name("ADDR:PORT")->take_last();
+    view->footer("\nExample:\n  carousel view -p demo --http 8081      then open the address that it prints");
+}
+
 void add_tools(CLI::App& app, cli_arguments& a) {
     CLI::App* doctor = app.add_subcommand("doctor", "Examine this machine: what Carousel needs, what was found, what to do");
     doctor->add_flag("--json", a.json, "Print JSON");
@@ -194,6 +203,7 @@ void build(CLI::App& app, cli_arguments& a, timing_texts& t) {
     add_clients(app, a, t);
     add_up(app, a, t);
     add_watching(app, a, t);
+    add_view(app, a);
     add_tools(app, a);
 }
 
@@ -211,6 +221,7 @@ void parse(CLI::App& app, cli_arguments& a, timing_texts& t, const std::vector<s
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     app.parse(reversed);
     a.command = app.get_subcommands().front()->get_name();
+    if (a.command == "view" && a.http.empty()) a.http = http_address().text();
     if (!t.wait.empty()) a.wait_s = seconds_from("--wait", t.wait);
     if (!t.seconds.empty()) a.seconds = seconds_from("--seconds", t.seconds);
     if (!t.interval.empty()) a.interval_s = seconds_from("--interval", t.interval);
@@ -227,6 +238,7 @@ int dispatch(const cli_arguments& a, const cli_environment& env) {
     if (a.command == "completion") return cli_completion(a, env);
     if (a.command == "ps") return cli_ps(a, env);
     if (a.command == "trace") return cli_trace(a, env);
+    if (a.command == "view") return cli_view(a, env);
     if (a.command == "doctor") return cli_doctor(a, env);
     if (a.command == "clean") return cli_clean(a, env);
     return cli_tell(a, env);

@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/http_address.hpp"
 #include "supervisor/cli.hpp"
 #include "supervisor/detach.hpp"
 #include "supervisor/own_command.hpp"
 #include "supervisor/plan_text.hpp"
 #include "supervisor/setup_from.hpp"
+#include "supervisor/web_page.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -64,6 +66,11 @@ int cli_run(const cli_arguments& a, const cli_environment& env) {
     o.background = a.in_background;
     o.wait_s = a.wait_s;
     o.command_line = a.words;
+    o.http = a.http;
+    if (!a.http.empty()) {  // refused now, not in the middle of the run's log
+        (void)parse_http_address(a.http);
+        (void)page_program();
+    }
     if (!a.dry_run) return env.run(p, o);
     env.out << plan_text(p, o.stages) << placement_text(setup_from(p, o, probe_for(p)));
     return exit_code::ok;

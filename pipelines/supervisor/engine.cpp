@@ -71,6 +71,8 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
         while (::read(signals_.get(), &info, sizeof info) == sizeof info) interrupt(static_cast<int>(info.ssi_signo));
     });
     watch_owner();
+    if (!setup.http.empty())
+        page_ = std::make_unique<web_page>(loop_, out, setup.http, setup.name, setup.directory, seats_->label_width());
 }
 
 // The processes are gone (run() has seen to that) unless an exception came through: then they are ended here.
@@ -127,6 +129,7 @@ void engine::make_block(u64 first_sequence, u64 end) {
 
 run_outcome engine::run() {
     seats_->start_all();
+    if (page_) page_->start();
     while (!over_) loop_.run_once(1000);
     for (u32 k = 0; k < segment_->block().links; ++k) ring::link_ref(segment_->block(), k).sweep();
     console_->clear_status();
@@ -137,6 +140,7 @@ void engine::tick() {
     const u64 now = now_ns();
     segment_->block().supervisor_heartbeat_ns.store(now, std::memory_order_relaxed);
     seats_->tick(now);
+    if (page_) page_->tick(now);
     if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) begin_drain("the time is over");
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a second).
     if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) begun_ns_ = now;

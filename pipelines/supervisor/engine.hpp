@@ -19,6 +19,7 @@
 #include "supervisor/progress.hpp"
 #include "supervisor/report.hpp"
 #include "supervisor/seats.hpp"
+#include "supervisor/web_page.hpp"
 
 namespace carousel::supervisor {
 
@@ -80,6 +81,7 @@ private:
     shm::unique_fd signals_, timer_, listener_;
     std::map<int, connection> connections_;
     std::unique_ptr<seat_keeper> seats_;
+    std::unique_ptr<web_page> page_;
     progress progress_;
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, asked_to_end_ = false;

@@ -18,6 +18,7 @@ struct run_options {
     bool keep_logs = false;                 ///< DIR/logs outlives the run, until the next of that name or `carousel clean`
     bool background = false;                ///< nobody looks at stderr once all stages are ready: no progress line
     f64 wait_s = 0;                         ///< waits so long for a running pipeline of the same name to end
+    std::string http;                       ///< where the run's page is served, as given; "": nowhere
     std::vector<std::string> command_line;  ///< for the report
 };
 

@@ -51,6 +51,7 @@ struct run_setup {
     std::vector<asset_setup> assets;
     std::string pictures;     ///< folder of the pictures, for the closing lines; "": none
     std::string report_path;  ///< --report FILE; "": none
+    std::string http;         ///< --http ADDR:PORT; "": no page
     bool color = false, terminal = false, quiet = false;
 };
 

@@ -98,6 +98,8 @@ public:
     void start_all();
     void tick(u64 now);
 
+    /// Of what stands before the bar of a log line.
+    [[nodiscard]] std::size_t label_width() const noexcept { return label_width_; }
     /// A stage's hello on a connection. Empty: it is in, its answer sent. Else why it is refused.
     [[nodiscard]] std::string let_in(int connection, const shm::peer& peer, const nlohmann::json& hello);
     void is_ready(int connection);

@@ -88,6 +88,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.latest_lease_ns = p.latest_lease_ms * ns_per_ms;
     if (p.frames > 0) s.end = p.frames;
     s.report_path = o.report_file;
+    s.http = o.http;
     s.color = o.color;
     s.terminal = ::isatty(STDERR_FILENO) != 0;
     for (u32 k = 0; k < p.stages.size(); ++k) s.stages.push_back(stage_from(p, p.stages[k], o.stages[k], machine));

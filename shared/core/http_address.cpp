@@ -1,0 +1,50 @@
+#include "core/http_address.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/errors.hpp"
+
+namespace carousel {
+namespace {
+
+bool is_ipv4(const std::string& host) noexcept {
+    in_addr a{};
+    return ::inet_pton(AF_INET, host.c_str(), &a) == 1;
+}
+
+bool is_ipv6(const std::string& host) noexcept {
+    in6_addr a{};
+    return ::inet_pton(AF_INET6, host.c_str(), &a) == 1;
+}
+
+}  // namespace
+
+bool http_address::is_loopback() const noexcept { return host == "localhost" || host == "::1" || (is_ipv4(host) && host.starts_with("127.")); }
+
+std::string http_address::text() const { return is_ipv6(host) ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port); }
+
+http_address parse_http_address(const std::string& text) {
+    const auto refuse = [&](const std::string& why) {
+        throw config_error(fmt::format("--http {}: {}; expected ADDRESS:PORT or a port, e.g. 127.0.0.1:8080, 0.0.0.0:8080 or 8080", text, why));
+    };
+    http_address a;
+    const auto colon = text.rfind(':');
+    const bool has_host = colon != std::string::npos;
+    const std::string port = has_host ? text.substr(colon + 1) : text;
+    if (has_host && colon > 0) {
+        a.host = text.substr(0, colon);
+        const bool brackets = a.host.size() > 2 && a.host.front() == '[' && a.host.back() == ']';
+        if (brackets) a.host = a.host.substr(1, a.host.size() - 2);
+        // No names: what they stand for may change, and a page for this machine must stay on it.
+        if (a.host != "localhost" && (brackets ? !is_ipv6(a.host) : !is_ipv4(a.host)))
+            refuse(fmt::format("\"{}\" is no IP address{}", a.host, is_ipv6(a.host) ? " without brackets: write [" + a.host + "]" : ""));
+    }
+    const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), a.port);
+    if (port.empty() || failed != std::errc() || end != port.data() + port.size()) refuse(fmt::format("\"{}\" is no port (1 to 65535)", port));
+    return a;
+}
+
+}  // namespace carousel

@@ -1,0 +1,46 @@
+#include "core/errors.hpp"
+#include "core/http_address.hpp"
+#include "core/token.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+
+TEST_CASE("an address to serve a page at is read in all its forms") {
+    const auto read = [](const char* text) { return parse_http_address(text).text(); };
+    CHECK(read("127.0.0.1:8080") == "127.0.0.1:8080");
+    CHECK(read("8081") == "127.0.0.1:8081");
+    CHECK(read(":8081") == "127.0.0.1:8081");
+    CHECK(read("0") == "127.0.0.1:0");
+    CHECK(read("localhost:65535") == "localhost:65535");
+    CHECK(read("[::1]:8080") == "[::1]:8080");
+    CHECK(read("0.0.0.0:80") == "0.0.0.0:80");
+}
+
+TEST_CASE("an address that can't be served at is refused with what was expected") {
+    for (const char* text : {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:80x", "256.0.0.1:80", "::1:8080",
+                             "[::1]", "[127.0.0.1]:80", "example.org:80", "http://127.0.0.1:80", " 80"}) {
+        INFO(text);
+        CHECK_THROWS_AS(parse_http_address(text), config_error);
+    }
+    CHECK_THROWS_WITH(parse_http_address("::1:8080"), test::contains("write [::1]") && test::contains("ADDRESS:PORT"));
+}
+
+TEST_CASE("only this machine reaches a loopback address") {
+    CHECK(parse_http_address("127.3.2.1:80").is_loopback());
+    CHECK(parse_http_address("localhost:80").is_loopback());
+    CHECK(parse_http_address("[::1]:80").is_loopback());
+    CHECK_FALSE(parse_http_address("0.0.0.0:80").is_loopback());
+    CHECK_FALSE(parse_http_address("[::]:80").is_loopback());
+    CHECK_FALSE(parse_http_address("192.168.0.1:80").is_loopback());
+}
+
+TEST_CASE("a token fits itself alone and no two are equal") {
+    const std::string a = new_token(), b = new_token();
+    CHECK(a.size() == 32);
+    CHECK(a != b);
+    CHECK(same_token(a, a));
+    CHECK_FALSE(same_token(b, a));
+    CHECK_FALSE(same_token(a.substr(1), a));
+    CHECK_FALSE(same_token("", a));
+    CHECK_FALSE(same_token("", ""));
+}

@@ -1,0 +1,298 @@
+"""A run as a web page: a real pipeline on the CPU, real requests, real kills.
+Usage: test_web.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [file for a screenshot]"""
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import unittest
+import zlib
+
+import browser
+from web_rig import Rig, free_port, wait_for
+
+Rig.programs, Rig.pipelines = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+PICTURE = sys.argv[3] if len(sys.argv) > 3 else None
+STAGES = ["geometry", "vertex", "fragment", "display"]
+
+
+def png_size(data):
+    """Width and height of a PNG whose every chunk and every byte of pixels is as it ought to be."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, pixels, size = 8, b"", None
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        body, crc = data[at + 8:at + 8 + length], struct.unpack(">I", data[at + 8 + length:at + 12 + length])[0]
+        assert zlib.crc32(kind + body) == crc, kind
+        if kind == b"IHDR":
+            size = struct.unpack(">II", body[:8])
+        if kind == b"IDAT":
+            pixels += body
+        at += 12 + length
+    assert kind == b"IEND" and len(zlib.decompress(pixels)) == (size[0] * 4 + 1) * size[1]
+    return size
+
+
+def metrics(text):
+    """{name with labels: value}; every line is a comment, or a sample of a family that was announced."""
+    families, values = {}, {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            name, kind = line[7:].split()
+            assert name not in families and kind in ("counter", "gauge", "summary"), line
+            families[name] = kind
+        elif not line.startswith("# HELP "):
+            m = re.fullmatch(r'([a-z_:]+)\{((?:[a-z_]+="[^"\\]*",?)*)\} (NaN|[-+0-9.e]+)', line)
+            assert m, line
+            assert m[1] in families or (m[1].removesuffix("_count") in families), line
+            assert families.get(m[1]) != "counter" or m[1].endswith("_total"), line
+            values[m[1] + "{" + m[2] + "}"] = float(m[3])
+    return values
+
+
+class Served(Rig):
+    """One pipeline with its page, asked in many ways."""
+
+    def test_what_the_page_serves(self):
+        run, page = self.running_page()
+        wait_for("rates", lambda: page.json()["pipeline"]["frames_per_second"])
+        s = page.json()
+        self.assertEqual((s["version"], s["phase"], s["notice"], s["may_act"], s["crash"]), (1, "running", "", False, None))
+        self.assertEqual((s["pipeline"]["name"], s["pipeline"]["width"], s["pipeline"]["height"]), ("demo", 320, 180))
+        self.assertEqual(s["pipeline"]["supervisor_pid"], run.pid)
+        self.assertEqual([x["name"] for x in s["stages"]], STAGES)
+        for stage in s["stages"]:
+            one, = stage["processes"]
+            self.assertEqual((one["state"], one["restarts"], one["held"]), ("running", 0, False))
+            os.kill(one["pid"], 0)
+            self.assertGreater(stage["frames"], 0)
+            self.assertGreater(stage["latency_p99_ms"], 0)
+        self.assertEqual([r["stage"] for r in s["rings"]], STAGES[:-1])
+        for ring in s["rings"]:
+            self.assertGreater(len(ring["slots"]), 3)
+            self.assertLessEqual({x["state"] for x in ring["slots"]}, {"free", "fill", "ready", "leased", "done", "quarantined"})
+            self.assertEqual(ring["readers"][0]["kind"], "blocking")
+            self.assertGreater(ring["bytes_per_second"], 0)
+        self.assertTrue(any("watching demo" in e["text"] for e in s["events"]))
+        self.assertEqual(page.ask("/status.json", headers={"X-Carousel-Token": page.token})[1].count(b'"may_act":true'), 1)
+
+        h = wait_for("history", lambda: len(page.json("/history.json")["age_s"]) > 3 and page.json("/history.json"))
+        self.assertEqual(h["age_s"], sorted(h["age_s"], reverse=True))
+        self.assertEqual({len(x["frames_per_second"]) for x in h["stages"]}, {len(h["age_s"])})
+
+        status, body, headers = page.ask("/metrics")
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
+        before = metrics(body.decode())
+        frames = 'carousel_frames_total{pipeline="demo",stage="display"}'
+        wait_for("a growing counter", lambda: metrics(page.ask("/metrics")[1].decode())[frames] > before[frames])
+        self.assertEqual(before['carousel_up{pipeline="demo"}'], 1)
+        self.assertEqual(before['carousel_stage_restarts_total{pipeline="demo",stage="fragment",instance="0"}'], 0)
+        self.assertGreater(before['carousel_stage_latency_seconds{pipeline="demo",stage="fragment",quantile="0.99"}'], 0)
+        self.assertGreater(before['carousel_ring_bytes_total{pipeline="demo",ring="fragment"}'], 0)
+
+        status, body, headers = page.ask("/snapshot.png")
+        self.assertEqual((status, headers["Content-Type"]), (200, "image/png"))
+        self.assertEqual(png_size(body), (320, 180))
+        later = int(page.ask("/snapshot.png")[2]["X-Carousel-Frame"])
+        self.assertGreater(later, int(headers["X-Carousel-Frame"]))
+
+        status, body, headers = page.ask("/")
+        self.assertEqual(status, 200)
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertNotIn(page.token.encode(), body)
+        for foreign in re.findall(rb'(?:src|href)\s*=\s*"([^"]*)"', body):
+            self.assertRegex(foreign.decode(), r"^(/|data:,)")
+        self.assertEqual(page.ask("/", "HEAD")[:2], (200, b""))
+        self.assertEqual(page.ask("/nothing")[0], 404)
+        self.assertEqual(page.ask("/status.json", "POST")[0], 405)
+        self.assertEqual(page.ask("/status.json", headers={"Host": "evil.example:80"})[0], 403)
+        self.assertEqual(page.ask("/status.json", headers={"X-Long": "x" * 20000})[0], 431)
+        with socket.create_connection(("127.0.0.1", page.port)) as s:
+            s.sendall(b"\x16\x03\x01 this is no request\r\n\r\n")
+            self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 400"))
+
+    def parts(self, page, count):
+        """So many pictures of the stream: [(frame, bytes)]."""
+        with socket.create_connection(("127.0.0.1", page.port), timeout=20) as s:
+            s.sendall(b"GET /stream.mjpg HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            f = s.makefile("rb")
+            heading = iter(f.readline, b"\r\n")
+            boundary = re.search(rb"boundary=(\S+)", b"".join(heading))[1]
+            found = []
+            while len(found) < count:
+                self.assertEqual(f.readline(), b"--" + boundary + b"\r\n")
+                lines = dict(line.strip().split(b": ") for line in iter(f.readline, b"\r\n"))
+                self.assertEqual(lines[b"Content-Type"], b"image/jpeg")
+                found.append((int(lines[b"X-Carousel-Frame"]), f.read(int(lines[b"Content-Length"]))))
+                self.assertEqual(f.readline(), b"\r\n")
+            return found
+
+    def test_the_stream_and_clients_that_read_nothing(self):
+        run, page = self.running_page(size="640x360")
+        found = self.parts(page, 5)
+        frames = [n for n, _ in found]
+        self.assertEqual(frames, sorted(set(frames)))
+        for _, jpeg in found:
+            self.assertEqual((jpeg[:3], jpeg[-2:]), (b"\xff\xd8\xff", b"\xff\xd9"))
+
+        wait_for("nobody looks", lambda: page.json()["picture"]["watchers"] == 0)
+        lazy = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(16)]
+        for s in lazy:
+            self.addCleanup(s.close)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.sendall(b"GET /stream.mjpg HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_for("all look", lambda: page.json()["picture"]["watchers"] == 16)
+        self.assertEqual(page.ask("/stream.mjpg")[0], 503)
+        before, began = page.frames(), time.monotonic()
+        wait_for("frames go on", lambda: page.frames() > before + 60, 20)
+        self.assertLess(time.monotonic() - began, 15)
+        self.assertEqual(png_size(page.ask("/snapshot.png")[1]), (640, 360))
+        # More connections than there are places: the rest is turned away in a sentence, and there is room again afterwards.
+        idle = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(64)]
+        idle[-1].settimeout(10)
+        self.assertTrue(idle[-1].recv(100).startswith(b"HTTP/1.1 503"))
+        for s in idle + lazy:
+            s.close()
+        wait_for("room again", lambda: self.asked(page) == 200)
+        self.assertIsNone(run.poll())
+
+    @staticmethod
+    def asked(page):
+        try:
+            return page.ask("/status.json")[0]
+        except OSError:
+            return 0
+
+    def test_actions_take_the_token(self):
+        run, page = self.running_page()
+        old = page.process("fragment")["pid"]
+        for token in ("", "0" * 32, page.token[:-1]):
+            status, text = page.act("fragment", "kill", token)
+            self.assertEqual(status, 403)
+            self.assertIn("token", text)
+        self.assertEqual(page.ask("/stages/fragment/kill", headers={"X-Carousel-Token": page.token})[0], 405)
+        self.assertEqual(page.act("fragment", "explode")[0], 404)
+        self.assertEqual(page.act("nobody", "kill")[0], 409)
+        self.assertEqual(page.process("fragment")["pid"], old)
+
+        others = [page.process(s)["pid"] for s in STAGES if s != "fragment"]
+        self.assertEqual(page.act("fragment", "kill")[0], 200)
+        crash = wait_for("the crash and the return", lambda: (page.json()["crash"] or {}).get("new_pid") and page.json()["crash"])
+        self.assertEqual((crash["stage"], crash["old_pid"]), ("fragment", old))
+        self.assertEqual(wait_for("its successor", lambda: page.process("fragment")["pid"] not in (None, old) and page.process("fragment"))["restarts"], 1)
+        wait_for("how it died", lambda: "SIGKILL" in (page.json()["crash"]["how"] or ""))
+        before = page.frames()
+        wait_for("frames go on", lambda: page.frames() > before + 10)
+        self.assertEqual([page.process(s)["pid"] for s in STAGES if s != "fragment"], others)
+
+        self.assertEqual(page.act("vertex", "stop")[0], 200)
+        wait_for("held", lambda: page.process("vertex")["state"] == "stopped")
+        self.assertEqual(page.act("vertex", "cont")[0], 200)
+        before = page.frames()
+        wait_for("frames go on", lambda: page.frames() > before + 10)
+        self.assertIsNone(run.poll())
+
+
+class Lives(Rig):
+    """The page's program and the run's lives."""
+
+    def page_pid(self, run):
+        children = subprocess.run(["ps", "--ppid", str(run.pid), "-o", "pid=,comm="], capture_output=True, text=True, check=False).stdout
+        return next((int(line.split()[0]) for line in children.splitlines() if "carousel-web" in line), None)
+
+    def test_a_page_that_is_killed_comes_back_with_its_token_and_goes_with_the_run(self):
+        port = free_port()
+        run = self.start_run("--http", f"127.0.0.1:{port}", "--report", os.path.join(self.folder, "report.json"))
+        page = self.page_of(run)
+        wait_for("frames", lambda: page.frames() > 5)
+        first = self.page_pid(run)
+        os.kill(first, signal.SIGKILL)
+        again = self.page_of(run, 1)
+        self.assertEqual((again.port, again.token), (port, page.token))
+        wait_for("the page again", lambda: Served.asked(page) == 200)
+        self.assertEqual(page.json()["pipeline"]["restarts"], 0)
+        os.kill(self.page_pid(run), signal.SIGSTOP)   # nor does one that hangs keep the run from its end
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(30), 0, self.log(run))
+        with self.assertRaises(OSError):
+            page.ask("/")
+
+    def test_a_taken_port_is_a_sentence_and_the_pipeline_goes_on(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            run = self.start_run("--http", str(port), "--frames", "40")
+            self.assertEqual(run.wait(60), 0, self.log(run))
+            self.assertRegex(self.log(run), rf"can't be served at 127.0.0.1:{port}: .*in use.*choose another port")
+            self.assertIn("there is no page; the pipeline goes on", self.log(run))
+            view = self.start("carousel", "view", "--http", str(port))
+            self.assertEqual(view.wait(20), 2)
+            self.assertIn("choose another port", self.log(view))
+        for bad in ("nonsense", "1.2.3.4", "127.0.0.1:99999"):
+            for words in (["run", os.path.join(self.pipelines, "demo.toml")], ["view"]):
+                done = self.start("carousel", *words, "--http", bad)
+                self.assertEqual(done.wait(20), 2)
+                self.assertIn("expected ADDRESS:PORT", self.log(done))
+
+    def test_a_view_waits_for_a_run_shows_its_end_and_takes_the_next(self):
+        view = self.start("carousel", "view", "-p", "second", "--http", "0")
+        page = self.page_of(view)
+        wait_for("it says that it waits", lambda: 'no pipeline "second" is running' in page.json()["notice"])
+        self.assertEqual((page.json()["phase"], page.json()["pipeline"]), ("waiting", None))
+        self.assertEqual(page.ask("/snapshot.png")[0], 503)
+        self.assertEqual(page.act("fragment", "kill")[0], 503)
+        run = self.start_run("--frames", "60", name="second")
+        wait_for("a picture", lambda: page.ask("/snapshot.png")[0] == 200)
+        self.assertEqual(run.wait(60), 0)
+        wait_for("the end", lambda: page.json()["phase"] == "ended")
+        self.assertIn("has ended", page.json()["notice"])
+        self.assertEqual(png_size(page.ask("/snapshot.png")[1]), (320, 180))   # the last one is kept
+        self.assertEqual(metrics(page.ask("/metrics")[1].decode()), {'carousel_up{pipeline="second"}': 0})
+        run = self.start_run(name="second")
+        wait_for("the next run", lambda: page.json()["phase"] == "running" and page.json()["pipeline"]["supervisor_pid"] == run.pid)
+        run.kill()   # not even a supervisor that is killed takes the view along
+        wait_for("its end", lambda: page.json()["phase"] == "ended")
+        view.send_signal(signal.SIGINT)
+        self.assertEqual(view.wait(20), 0)
+        self.assertIn("watching second", self.log(view))
+
+
+@unittest.skipIf(browser.find() is None, "no Chromium here")
+class Seen(Rig):
+    def test_a_person_looks_kills_and_sees_it_come_back(self):
+        run, page = self.running_page(size="1280x720")
+        address = f"http://127.0.0.1:{page.port}/"
+        b = browser.Browser(browser.find(), 1440, 1180)
+        self.addCleanup(b.close)
+        b.open(address)
+        wait_for("the table", lambda: b.value("document.querySelectorAll('#rows tr').length") == 4)
+        self.assertEqual(b.value("document.querySelectorAll('#rows button:enabled').length"), 0)
+        self.assertIn("?token=", b.value("document.getElementById('may-act').textContent"))
+        b.open(address + "?token=" + page.token)
+        wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12)
+        self.assertEqual(b.value("location.search"), "")
+        wait_for("the picture", lambda: b.value("document.getElementById('live').naturalWidth") == 1280)
+        old = page.process("fragment")["pid"]
+        time.sleep(12 if PICTURE else 1)   # a picture for people has something in its plots
+        b.value("document.querySelector('[data-verb=kill][data-stage=fragment]').click()")
+        text = wait_for("the banner", lambda: "Back as pid" in b.value("document.getElementById('banner').textContent")
+                        and b.value("document.getElementById('banner').textContent"))
+        self.assertIn(f"fragment (pid {old}) died", text)
+        time.sleep(4 if PICTURE else 0)
+        if PICTURE:
+            b.screenshot(PICTURE)
+        self.assertEqual(b.value("document.documentElement.scrollWidth <= innerWidth"), True)
+        self.end(run)
+        wait_for("the page says that its program is gone", lambda: not b.value("document.getElementById('notice').hidden"))
+
+
+if __name__ == "__main__":
+    if shutil.which("ps") is None:
+        print("[SKIP] not installed: ps")
+        sys.exit(0)
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,111 @@
+"""What the tests of the web page share: a pipeline on the CPU with its page, and questions to it."""
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+
+def wait_for(what, condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"{what}: not within {seconds:g} s")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Page:
+    """An address with a token, as it was printed."""
+
+    def __init__(self, port, token):
+        self.port, self.token = int(port), token
+
+    def ask(self, path, method="GET", headers=None, timeout=20):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, path, headers=headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read(), answer.headers
+        finally:
+            connection.close()
+
+    def json(self, path="/status.json"):
+        status, body, _ = self.ask(path)
+        assert status == 200, body
+        return json.loads(body)
+
+    def act(self, stage, verb, token=None):
+        headers = {"X-Carousel-Token": self.token if token is None else token}
+        status, body, _ = self.ask(f"/stages/{stage}/{verb}", "POST", headers)
+        return status, body.decode()
+
+    def process(self, stage):
+        return next((s["processes"][0] for s in self.json()["stages"] if s["name"] == stage), {})
+
+    def frames(self):
+        return self.json()["pipeline"]["frames"]
+
+
+class Rig(unittest.TestCase):
+    programs = pipelines = None   # set by the test that is run
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="carousel-web-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder, "CAROUSEL_LOG": "warning"}
+        self.logs = {}
+
+    def start(self, *words):
+        path = os.path.join(self.folder, f"log-{len(self.logs)}.txt")
+        with open(path, "wb") as log:
+            process = subprocess.Popen([os.path.join(self.programs, words[0]), *words[1:]], env=self.environment, cwd=self.folder,
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.logs[process.pid] = path
+        self.addCleanup(self.end, process)
+        return process
+
+    def log(self, process):
+        with open(self.logs[process.pid], encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def start_run(self, *more, size="320x180", fps="30", name="demo"):
+        return self.start("carousel", "run", os.path.join(self.pipelines, "demo.toml"), "--device", "cpu", "--size", size, "--name", name,
+                          "--set", "geometry.triangles=2000", "--fps", fps, "--out", "", "--no-color", *more)
+
+    def page_of(self, process, nth=0):
+        """The page whose address that process has printed."""
+        def printed():
+            found = re.findall(r"http://[\d.]+:(\d+)/\?token=([0-9a-f]{32})", self.log(process))
+            if process.poll() is not None:
+                raise AssertionError("it has ended:\n" + self.log(process))
+            return Page(*found[nth]) if len(found) > nth else None
+        return wait_for("a printed address", printed)
+
+    def running_page(self, *more, **options):
+        run = self.start_run("--http", "0", *more, **options)
+        page = self.page_of(run)
+        wait_for("frames", lambda: page.json()["phase"] == "running" and page.frames() > 5)
+        return run, page

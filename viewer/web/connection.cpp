@@ -1,0 +1,187 @@
+#include "viewer/web/connection.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/token.hpp"
+#include "viewer/web/guard.hpp"
+#include "viewer/web/metrics.hpp"
+#include "viewer/web/page.hpp"
+#include "viewer/web/status.hpp"
+
+namespace carousel::viewer::web {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::beast::error_code;
+constexpr auto patience = std::chrono::seconds(15);
+constexpr u32 max_header_bytes = 8 * 1024, max_body_bytes = 4 * 1024;
+
+std::string_view view_of(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+site::site(const server_options& o, watcher& w)
+    : options(o), run(w), shots(w, o.stage, o.fps, o.quality, [this](const pictures::jpeg_ptr& p) {
+          boost::asio::post(io, [this, p] {
+              const std::set<connection*> now = streams;  // one may leave at the offer
+              for (connection* c : now) c->offer(p);
+          });
+      }) {}
+
+site::~site() {
+    asking.join();
+    closing = true;
+}
+
+connection::connection(site& s, boost::asio::ip::tcp::socket socket) : site_(s), stream_(std::move(socket)) { ++site_.connections; }
+
+connection::~connection() {
+    end_stream();
+    --site_.connections;
+}
+
+void connection::read() {
+    parser_.emplace();
+    parser_->header_limit(max_header_bytes);
+    parser_->body_limit(max_body_bytes);
+    stream_.expires_after(patience);
+    http::async_read(stream_, buffer_, *parser_, [self = shared_from_this()](error_code failed, std::size_t) {
+        if (!failed) {
+            self->on_request();
+        } else if (failed == http::error::header_limit || failed == http::error::body_limit) {
+            self->keep_ = false;
+            self->refuse(failed == http::error::header_limit ? status::request_header_fields_too_large : status::payload_too_large,
+                         "the request is too long");
+        } else if (failed.category() == http::make_error_code(http::error::bad_version).category() && failed != http::error::end_of_stream &&
+                   failed != http::error::partial_message) {
+            self->keep_ = false;
+            self->refuse(status::bad_request, "this is no HTTP/1.1 request");
+        }
+    });
+}
+
+void connection::on_request() {
+    request_ = parser_->release();
+    keep_ = request_.keep_alive();
+    if (!is_own_host(view_of(request_[http::field::host]))) {
+        refuse(status::forbidden, fmt::format("the name \"{}\" is not this machine's: ask for an IP address or localhost",
+                                              view_of(request_[http::field::host]).substr(0, 100)));
+        return;
+    }
+    const std::string_view target = view_of(request_.target());
+    const auto mark = target.find('?');
+    route(target.substr(0, mark), mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
+}
+
+void connection::route(std::string_view path, std::string_view query) {
+    const bool reads = request_.method() == http::verb::get || request_.method() == http::verb::head;
+    if (path.starts_with("/stages/")) return act(path.substr(8), query);
+    if (!reads) return refuse(status::method_not_allowed, "only GET is known here; actions are POST /stages/STAGE/ACTION");
+    const u64 now = now_ns();
+    if (path == "/") {
+        // The page loads nothing from elsewhere, and nobody may frame it to steal a click.
+        respond({status::ok,
+                 "text/html; charset=utf-8",
+                 page(),
+                 {{"Content-Security-Policy",
+                   "default-src 'none'; img-src 'self' data:; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+                   "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"},
+                  {"Referrer-Policy", "no-referrer"},
+                  {"X-Frame-Options", "DENY"}}});
+    } else if (path == "/status.json") {
+        const picture_status p = site_.shots.status();
+        const bool may_act = same_token(view_of(request_["X-Carousel-Token"]), site_.options.token);
+        respond({status::ok, "application/json", site_.run.look([&](const view& v) { return status_json(v, p, may_act, now); }), {}});
+    } else if (path == "/history.json") {
+        respond({status::ok, "application/json", site_.run.look([&](const view& v) { return history_json(v, now); }), {}});
+    } else if (path == "/metrics") {
+        respond({status::ok, "text/plain; version=0.0.4; charset=utf-8", site_.run.look([&](const view& v) { return metrics_text(v, now); }), {}});
+    } else if (path == "/snapshot.png") {
+        snapshot();
+    } else if (path == "/stream.mjpg") {
+        begin_stream();
+    } else {
+        refuse(status::not_found, "there is nothing here: /, /stream.mjpg, /snapshot.png, /status.json, /history.json and /metrics are known");
+    }
+}
+
+// STAGE/ACTION
+void connection::act(std::string_view path, std::string_view query) {
+    if (request_.method() != http::verb::post) return refuse(status::method_not_allowed, "actions are POST requests");
+    std::string_view given = view_of(request_["X-Carousel-Token"]);
+    if (const std::string_view bearer = view_of(request_[http::field::authorization]); given.empty() && bearer.starts_with("Bearer "))
+        given = bearer.substr(7);
+    if (given.empty()) given = query_value(query, "token");
+    if (!same_token(given, site_.options.token))
+        return refuse(status::forbidden, "an action takes the token that was printed when this page was started (X-Carousel-Token)");
+    const auto slash = path.find('/');
+    const std::string stage(path.substr(0, slash)), verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
+    if (verb != "kill" && verb != "stop" && verb != "cont" && verb != "restart")
+        return refuse(status::not_found, "POST /stages/STAGE/ACTION: kill, stop, cont and restart are known");
+    ask_supervisor(verb, stage);
+}
+
+void connection::ask_supervisor(const std::string& verb, const std::string& stage) {
+    const std::string socket = site_.run.look([](const view& v) { return v.phase == run_phase::running ? v.run.socket() : std::string(); });
+    if (socket.empty()) return refuse(status::service_unavailable, "no pipeline is running");
+    if (site_.actions >= site::max_actions) return refuse(status::too_many_requests, "too many actions wait for the supervisor's answer");
+    ++site_.actions;
+    stream_.expires_never();
+    boost::asio::post(site_.asking, [self = shared_from_this(), socket, verb, stage] {
+        const reply r = control_client::ask(socket, {verb, stage, verb == "kill" ? 9 : 0});
+        boost::asio::post(self->site_.io, [self, r, verb, stage] {
+            --self->site_.actions;
+            self->site_.run.tell(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
+                                 fmt::format("page: {} {}: {}", verb, stage, r.message));
+            const nlohmann::json text{{"ok", r.ok}, {"message", r.message}};
+            self->respond({r.ok ? status::ok : status::conflict, "application/json",
+                           text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", {}});
+        });
+    });
+}
+
+void connection::snapshot() {
+    stream_.expires_never();
+    const bool asked = site_.shots.ask_png([self = shared_from_this()](png_answer a) {
+        boost::asio::post(self->site_.io, [self, a = std::move(a)]() mutable {
+            if (a.bytes.empty()) return self->refuse(status::service_unavailable, a.problem);
+            self->respond({status::ok, "image/png", std::string(a.bytes.begin(), a.bytes.end()),
+                           {{"X-Carousel-Frame", std::to_string(a.sequence)},
+                            {"X-Carousel-Age-Seconds", fmt::format("{:.3f}", static_cast<f64>(a.age_ns) / 1e9)}}});
+        });
+    });
+    if (!asked) refuse(status::too_many_requests, "too many wait for a picture");
+}
+
+void connection::refuse(status code, const std::string& why) { respond({code, "text/plain; charset=utf-8", why + "\n", {}}); }
+
+void connection::turn_away(const std::string& why) {
+    keep_ = false;
+    refuse(status::service_unavailable, why);
+}
+
+void connection::respond(answer a) {
+    auto r = std::make_shared<http::response<http::string_body>>(a.code, 11);
+    r->set(http::field::content_type, a.type);
+    r->set(http::field::cache_control, "no-store");
+    r->set("X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : a.headers) r->set(name, value);
+    r->keep_alive(keep_);
+    const bool head = request_.method() == http::verb::head;
+    const std::size_t bytes = a.body.size();
+    if (!head) r->body() = std::move(a.body);
+    r->content_length(bytes);
+    stream_.expires_after(patience);
+    http::async_write(stream_, *r, [self = shared_from_this(), r](error_code failed, std::size_t) {
+        if (failed) return;
+        if (self->keep_) return self->read();
+        self->stream_.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send, failed);
+    });
+}
+
+}  // namespace carousel::viewer::web

@@ -1,0 +1,62 @@
+#pragma once
+// One client of the server: reads a request, answers it, reads the next; or takes the stream until it goes.
+// It lives as long as something is under way for it. The server's thread.
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <memory>
+#include <optional>
+
+#include "viewer/web/site.hpp"
+
+namespace carousel::viewer::web {
+
+class connection : public std::enable_shared_from_this<connection> {
+public:
+    connection(site& s, boost::asio::ip::tcp::socket socket);
+    ~connection();
+    connection(const connection&) = delete;
+    connection& operator=(const connection&) = delete;
+
+    void read();
+    /// Says in one sentence why nobody listens to this client, and closes.
+    void turn_away(const std::string& why);
+    /// A new picture for the stream: sent now, or missed when the last is still under way and a newer one comes first.
+    void offer(const pictures::jpeg_ptr& picture);
+
+private:
+    using request = boost::beast::http::request<boost::beast::http::string_body>;
+    using status = boost::beast::http::status;
+    struct answer {
+        status code = status::ok;
+        std::string type = "text/plain; charset=utf-8", body;
+        std::vector<std::pair<std::string, std::string>> headers;
+    };
+    void on_request();
+    void route(std::string_view path, std::string_view query);
+    void act(std::string_view path, std::string_view query);
+    void ask_supervisor(const std::string& verb, const std::string& stage);
+    void snapshot();
+    void begin_stream();
+    void watch_for_end();
+    void send_picture();
+    void end_stream();
+    void refuse(status code, const std::string& why);
+    void respond(answer a);
+
+    site& site_;
+    boost::beast::tcp_stream stream_;
+    boost::beast::flat_buffer buffer_{16 * 1024};
+    std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
+    request request_;
+    bool keep_ = false;
+    // The stream.
+    bool streaming_ = false, sending_ = false;
+    pictures::jpeg_ptr next_, under_way_;   ///< the one to send; the one that is being sent
+    std::string part_;                      ///< its heading
+    char sink_[256] = {};                   ///< what a client of the stream says is of no interest
+};
+
+}  // namespace carousel::viewer::web

@@ -1,0 +1,111 @@
+// carousel-web: a running pipeline as a web page. Started by `carousel view`, or by `carousel run --http`, with which it then
+// lives. It reads the newest frame only, holds nobody up, and may be killed at any time.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/errors.hpp"
+#include "core/token.hpp"
+#include "viewer/web/server.hpp"
+
+namespace {
+
+using namespace carousel;
+namespace web = carousel::viewer::web;
+
+struct options {
+    std::string name, http = "127.0.0.1:8080";
+    bool with_run = false;
+    web::server_options served;
+};
+
+void say(const std::string& text) {
+    std::fprintf(stdout, "%s\n", text.c_str());
+    std::fflush(stdout);
+}
+
+void say_address(const http_address& a, const std::string& token) {
+    http_address reached = a;
+    if (a.host == "0.0.0.0") reached.host = "127.0.0.1";
+    if (a.host == "::") reached.host = "::1";
+    say(fmt::format("page: http://{}/?token={}", reached.text(), token));
+    if (!a.is_loopback())
+        say(fmt::format("page: {} can be reached from other machines: whoever does sees pictures and figures; only those with the token can act",
+                        a.text()));
+}
+
+/// What the run has come to, said once each time it changes.
+class teller {
+public:
+    explicit teller(web::watcher& w) : watcher_(w) {}
+    void tell() {
+        const auto [phase, run, notice] = watcher_.look([](const web::view& v) { return std::tuple(v.phase, v.run, v.notice); });
+        std::string text;
+        if (phase == web::run_phase::running && (phase != phase_ || run.run_id != run_id_)) text = fmt::format("watching {} (pid {})", run.name, run.supervisor.pid);
+        if (phase == web::run_phase::ended && phase != phase_) text = fmt::format("{} has ended; waiting for the next run of that name (Ctrl-C ends this page)", run.name);
+        if (phase == web::run_phase::waiting && !notice.empty() && notice != notice_) text = notice;
+        phase_ = phase;
+        run_id_ = run.run_id;
+        notice_ = notice;
+        if (!text.empty()) say(text);
+    }
+
+private:
+    web::watcher& watcher_;
+    web::run_phase phase_ = web::run_phase::waiting;
+    std::string run_id_, notice_;
+};
+
+void serve(options& o) {
+    o.served.address = parse_http_address(o.http);
+    // A supervisor that starts this page anew hands the same token on, so that open pages stay good.
+    const char* given = std::getenv("CAROUSEL_WEB_TOKEN");
+    o.served.token = given != nullptr && *given != '\0' ? given : new_token();
+    if (o.with_run) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    web::watcher watcher(o.name);
+    web::server server(o.served, watcher);
+    say_address(server.address(), o.served.token);
+    teller words(watcher);
+    const pid_t parent = ::getppid();
+    server.run([&] {
+        if (!o.with_run) words.tell();
+        return !o.with_run || ::getppid() == parent;
+    });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    options o;
+    CLI::App app{"A running Carousel pipeline as a web page: the picture live, stages, rings, plots, events, and buttons that kill.\n"
+                 "Also /snapshot.png, /stream.mjpg, /status.json and /metrics. It reads the newest frame only and never holds the pipeline up."};
+    app.name("carousel-web");
+    app.add_option("-p,--name", o.name, "name of the pipeline (default: the only one that runs)");
+    app.add_option("--http", o.http, "where to serve: ADDRESS:PORT or a port; port 0: any (default: 127.0.0.1:8080)");
+    app.add_option("--stage", o.served.stage, "whose pictures (default: what the last sink reads)");
+    app.add_option("--fps", o.served.fps, "pictures a second in the stream, at most (default: 25)")->check(CLI::Range(0.1, 240.0));
+    app.add_option("--quality", o.served.quality, "of its JPEG pictures (default: 80)")->check(CLI::Range(1, 100));
+    app.add_flag("--with-run", o.with_run, "end with the supervisor that started this")->group("");
+    std::signal(SIGPIPE, SIG_IGN);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        const int code = app.exit(e);
+        return code == 0 ? 0 : exit_code::usage;
+    }
+    try {
+        serve(o);
+        return exit_code::ok;
+    } catch (const error& e) {
+        std::fprintf(stderr, "error: %s\n", e.what());
+        return e.code();
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "error: %s: this is a bug in Carousel\n", e.what());
+        return exit_code::stage_failed;
+    }
+}

@@ -1,0 +1,214 @@
+'use strict';
+const $ = id => document.getElementById(id);
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const palette = () => dark.matches ? ['#56b4e9', '#e69f00', '#3dbb8f', '#cc79a7', '#f0e442', '#f07240', '#8c9eff', '#b8bec7']
+  : ['#0072b2', '#b97a00', '#007f5c', '#a84c81', '#857b00', '#c04a00', '#3f51b5', '#59626e'];
+const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const slotStates = [['free', 'free'], ['fill', 'being filled'], ['ready', 'ready'], ['leased', 'leased by a reader'], ['done', 'read by all'],
+  ['quarantined', 'quarantined: its writer died']];
+
+// The token leaves the address at once: addresses are copied, photographed and kept in histories.
+let token = sessionStorage.getItem('carousel-token') || '';
+const given = new URLSearchParams(location.search).get('token');
+if (given) {
+  token = given;
+  sessionStorage.setItem('carousel-token', token);
+  history.replaceState(null, '', '/');
+}
+
+function el(tag, attributes, ...children) {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(attributes || {})) k === 'class' ? e.className = v : e.setAttribute(k, v);
+  e.append(...children);
+  return e;
+}
+const number = v => v === null || v === undefined ? '–' : v >= 1000 ? Math.round(v).toLocaleString('en-US') : v >= 100 ? v.toFixed(0)
+  : v >= 10 ? v.toFixed(1) : v >= 0.1 || v === 0 ? v.toFixed(2) : v.toPrecision(2);
+const percent = v => v === null ? '–' : (v * 100).toFixed(0);
+const span = s => s === null ? '–' : s < 1 ? (s * 1000).toFixed(0) + ' ms' : s < 60 ? s.toFixed(s < 10 ? 1 : 0) + ' s'
+  : s < 3600 ? Math.floor(s / 60) + ' min ' + Math.floor(s % 60) + ' s' : Math.floor(s / 3600) + ' h ' + Math.floor(s % 3600 / 60) + ' min';
+const bytes = v => v === null ? '–' : v >= 1e9 ? number(v / 1e9) + ' GB' : v >= 1e6 ? number(v / 1e6) + ' MB' : v >= 1e3 ? number(v / 1e3) + ' kB' : number(v) + ' B';
+
+function figures(p) {
+  const list = [[number(p.frames_per_second), 'frames/s'], [number(p.end_to_end_p50_ms), 'ms end to end, p50'], [number(p.end_to_end_p99_ms), 'ms, p99'],
+    [p.frames.toLocaleString('en-US'), 'frames delivered'], [p.restarts, p.restarts === 1 ? 'restart' : 'restarts'], [span(p.age_s), 'since start']];
+  $('figures').replaceChildren(...list.map(([v, unit]) => el('div', {}, el('dt', {}, unit), el('dd', {}, String(v)))));
+}
+
+function banner(c) {
+  const show = c !== null && (c.back_after_s === null || c.age_s < 20);
+  $('banner').hidden = !show;
+  if (!show) return;
+  $('banner').classList.toggle('back', c.back_after_s !== null);
+  $('banner').textContent = `${c.stage} (pid ${c.old_pid}) died${c.how ? ': ' + c.how : ''}. ` + (c.back_after_s === null
+    ? 'The others go on; its successor is being started.' : `Back as pid ${c.new_pid} after ${c.back_after_s < 0.01 ? 'less than 10 ms' : 'about ' + span(c.back_after_s)}.`);
+}
+
+async function act(label, verb) {
+  try {
+    const reply = await fetch(`/stages/${encodeURIComponent(label)}/${verb}`, {method: 'POST', headers: {'X-Carousel-Token': token}});
+    if (!reply.ok) $('may-act').textContent = await reply.text();
+  } catch (e) { $('may-act').textContent = 'the page\'s program does not answer'; }
+}
+
+function buttons(process, mayAct) {
+  const held = process.held;
+  return [['kill', 'SIGKILL: it comes back, no frame is lost'], held ? ['cont', 'lets it go on'] : ['stop', 'holds it: the pipeline waits'],
+    ['restart', 'ends it and starts the program that is on disk now']].map(([verb, what]) => {
+    const b = el('button', {type: 'button', title: mayAct ? what : 'open the address with the token, which was printed when this page was started',
+      'data-verb': verb, 'data-stage': process.label}, verb);
+    b.disabled = !mayAct;
+    return b;
+  });
+}
+document.addEventListener('click', e => { if (e.target.dataset && e.target.dataset.verb) act(e.target.dataset.stage, e.target.dataset.verb); });
+
+let rowsShown = '';
+function stages(s) {
+  const colors = palette(), rows = [];
+  s.stages.forEach((stage, k) => stage.processes.forEach(p => {
+    const cell = (text, c) => el('td', {class: c || 'n'}, text);
+    const exit = p.last_exit || '–';
+    rows.push(el('tr', {}, el('td', {}, el('span', {class: 'dot', style: `background:${colors[k % colors.length]}`}), p.label), cell(p.state, 's-' + p.state),
+      cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)), cell(String(p.restarts)), el('td', {class: 'exit', title: exit}, exit),
+      cell(number(stage.frames_per_second)), cell(percent(stage.busy)), cell(percent(stage.wait_input)), cell(percent(stage.wait_output)),
+      cell(number(stage.latency_p50_ms)), cell(number(stage.latency_p99_ms)), cell(p.cpu_percent === null ? '–' : p.cpu_percent.toFixed(0)),
+      cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)), el('td', {class: 'n'})));
+  }));
+  // Buttons stay the same elements while their processes do: a click must not fall between two of them.
+  const key = JSON.stringify([s.may_act, s.stages.map(x => x.processes.map(p => [p.label, p.held]))]);
+  const old = [...$('rows').children].map(r => r.lastChild);
+  const flat = s.stages.flatMap(x => x.processes);
+  rows.forEach((r, k) => {
+    if (key === rowsShown && old[k]) r.replaceChild(old[k], r.lastChild);
+    else buttons(flat[k], s.may_act).forEach(b => r.lastChild.append(b, ' '));
+  });
+  rowsShown = key;
+  $('rows').replaceChildren(...rows);
+  $('may-act').textContent = s.may_act ? '' : 'buttons are off: open the address with ?token=… that was printed when this page was started';
+}
+
+function rings(s) {
+  const colors = palette();
+  $('ring-list').replaceChildren(...s.rings.map(r => {
+    const k = s.stages.findIndex(x => x.name === r.stage);
+    const readers = r.readers.map(g => `${g.stage} (${g.kind})${g.kind === 'blocking' ? ', ' + g.behind + ' behind' : ''}${g.skipped ? ', ' + g.skipped.toLocaleString('en-US') + ' skipped' : ''}`);
+    const name = el('b', {style: `color:${colors[Math.max(0, k) % colors.length]}`}, `behind ${r.stage}`);
+    return el('div', {class: 'ring'}, el('p', {}, name, ` · ${r.slots.length} slots of ${bytes(r.slot_bytes)} (${r.memory}) · ${number(r.sent_per_second)} frames/s in, `
+      + `${number(r.received_per_second)} out · ${bytes(r.bytes_per_second)}/s`),
+      el('div', {class: 'slots'}, ...r.slots.map((x, i) => el('div', {class: 'slot ' + x.state, title: `slot ${i}: ${x.state}${x.frame === null ? '' : ', frame ' + x.frame}`},
+        x.frame === null ? '' : String(x.frame % 100000)))),
+      el('p', {}, readers.length ? 'read by ' + readers.join(' · ') : 'no readers'));
+  }));
+}
+$('legend').append(...slotStates.map(([state, text]) => el('span', {}, el('span', {class: 'slot ' + state}), text)));
+
+function events(list) {
+  $('event-list').replaceChildren(...list.slice().reverse().map(e => el('li', {}, el('time', {}, span(e.age_s)), el('span', {class: 'k-' + e.kind}, e.text))));
+}
+
+function picture(s) {
+  const p = s.picture;
+  $('picture-about').textContent = p.frame === null ? '' : `frame ${p.frame.toLocaleString('en-US')} of ${p.stage} · ${p.width} × ${p.height} pixels`
+    + (p.age_s > 1 ? ` · ${span(p.age_s)} old` : '');
+  const why = s.phase === 'running' && p.problem ? p.problem : p.frame === null ? 'no picture yet' : '';
+  $('no-picture').hidden = why === '';
+  $('no-picture').textContent = why;
+}
+
+function lost() {
+  $('phase').className = 'pill lost';
+  $('phase').textContent = 'no answer';
+  $('notice').hidden = false;
+  $('notice').textContent = 'The program that serves this page does not answer: it has ended with its pipeline, or was stopped. Trying again.';
+}
+
+const live = $('live');
+function stream() { live.src = document.hidden ? 'data:,' : '/stream.mjpg?' + Date.now(); }
+live.addEventListener('error', () => { if (!document.hidden) setTimeout(stream, 1000); });
+document.addEventListener('visibilitychange', stream);
+
+async function poll() {
+  try {
+    const s = await (await fetch('/status.json', {headers: {'X-Carousel-Token': token}})).json();
+    $('phase').className = 'pill ' + s.phase;
+    $('phase').textContent = s.phase;
+    $('notice').hidden = s.notice === '';
+    $('notice').textContent = s.notice;
+    if (s.pipeline) {
+      $('name').textContent = s.pipeline.name;
+      document.title = `${s.pipeline.name} – Carousel`;
+      figures(s.pipeline);
+    }
+    banner(s.crash);
+    picture(s);
+    stages(s);
+    rings(s);
+    events(s.events);
+  } catch (e) { lost(); }
+  setTimeout(poll, 500);
+}
+
+async function plots() {
+  try {
+    const h = await (await fetch('/history.json')).json();
+    const c = palette(), line = (name, k, values) => ({name, color: c[k % c.length], values});
+    plot('fps', h, h.stages.map((s, k) => line(s.name, k, s.frames_per_second)));
+    plot('latency', h, [...h.stages.map((s, k) => line(s.name, k, s.latency_p99_ms)), {name: 'end to end', color: css('--text'), values: h.end_to_end_p99_ms}]);
+    plot('bytes', h, h.rings.map(r => ({...line(r.stage, h.stages.findIndex(s => s.name === r.stage), r.bytes_per_second.map(v => v / 1e9)), says: v => bytes(v * 1e9) + '/s'})));
+  } catch (e) { /* poll() says so */ }
+  setTimeout(plots, 1000);
+}
+
+/// 1, 2 or 5 times a power of ten: about n steps up to `top`.
+function step(top, n) {
+  const raw = top / n, power = 10 ** Math.floor(Math.log10(raw));
+  return [1, 2, 5, 10].map(m => m * power).find(v => v >= raw);
+}
+
+function plot(id, h, lines) {
+  const canvas = $(id), ratio = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
+  canvas.width = width * ratio;
+  canvas.height = height * ratio;
+  const g = canvas.getContext('2d'), left = 46, right = 8, top = 6, bottom = 17;
+  g.scale(ratio, ratio);
+  g.font = '11px system-ui, "DejaVu Sans", sans-serif';
+  const most = Math.max(1e-6, ...lines.flatMap(l => l.values)), each = step(most * 1.05, 4), high = Math.ceil(most * 1.05 / each) * each;
+  const oldest = h.age_s.length ? h.age_s[0] : 0, reach = [30, 60].find(s => oldest <= s) || 120;
+  const x = age => width - right - age / reach * (width - left - right), y = v => top + (1 - v / high) * (height - top - bottom);
+  g.textBaseline = 'middle';
+  g.textAlign = 'right';
+  g.lineWidth = 1;
+  const digits = Math.max(0, -Math.floor(Math.log10(each) + 1e-9));
+  for (let v = 0; v <= high + each / 2; v += each) {
+    g.strokeStyle = css('--grid');
+    g.beginPath(); g.moveTo(left, y(v)); g.lineTo(width - right, y(v)); g.stroke();
+    g.fillStyle = css('--muted');
+    g.fillText(v >= 1000 ? Math.round(v).toLocaleString('en-US') : v.toFixed(digits), left - 5, y(v));
+  }
+  g.textBaseline = 'bottom';
+  for (let age = reach; age >= 0; age -= reach / 4) {
+    g.textAlign = age === reach ? 'left' : age === 0 ? 'right' : 'center';
+    g.fillText(age === 0 ? "now" : `−${age} s`, x(age), height);
+  }
+  g.save();
+  g.beginPath(); g.rect(left, 0, width - left - right, height - bottom + 1); g.clip();
+  g.setLineDash([3, 3]);
+  g.strokeStyle = css('--bad');
+  for (const d of h.deaths) { g.beginPath(); g.moveTo(x(d.age_s), 0); g.lineTo(x(d.age_s), height - bottom); g.stroke(); }
+  g.setLineDash([]);
+  g.lineWidth = 1.5;
+  for (const l of lines) {
+    g.strokeStyle = l.color;
+    g.beginPath();
+    l.values.forEach((v, k) => k === 0 ? g.moveTo(x(h.age_s[k]), y(v)) : g.lineTo(x(h.age_s[k]), y(v)));
+    g.stroke();
+  }
+  g.restore();
+  $(id + '-key').replaceChildren(...lines.map(l => el('span', {}, el('span', {class: 'dot', style: `background:${l.color};margin:0 4px 0 0`}),
+    `${l.name} ${l.values.length ? (l.says || number)(l.values[l.values.length - 1]) : '–'}`)));
+}
+
+addEventListener('load', stream);   // an endless picture would keep the page from ever having loaded
+poll();
+plots();

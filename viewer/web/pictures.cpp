@@ -1,0 +1,190 @@
+#include "viewer/web/pictures.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "viewer/png.hpp"
+
+namespace carousel::viewer::web {
+namespace {
+constexpr u64 first_open_delay_ns = 250 * ns_per_ms, longest_open_delay_ns = 2 * ns_per_s;
+constexpr u64 png_patience_ns = ns_per_s, idle_ns = 30 * ns_per_s;
+constexpr auto poll_every = std::chrono::milliseconds(4);
+constexpr auto idle_look_every = std::chrono::seconds(1);
+}  // namespace
+
+pictures::pictures(watcher& w, std::string stage, f64 fps, int quality, on_jpeg fresh)
+    : watcher_(w), stage_(std::move(stage)), every_ns_(static_cast<u64>(1e9 / std::clamp(fps, 0.1, 240.0))), quality_(quality),
+      fresh_(std::move(fresh)), encoder_(std::make_unique<jpeg_encoder>()), thread_([this] { loop(); }) {}
+
+pictures::~pictures() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+}
+
+void pictures::look(int more) {
+    {
+        const std::lock_guard lock(mutex_);
+        status_.streams = static_cast<u32>(std::max(0, static_cast<int>(status_.streams) + more));
+    }
+    wake_.notify_all();
+}
+
+pictures::jpeg_ptr pictures::newest() {
+    const std::lock_guard lock(mutex_);
+    return newest_;
+}
+
+bool pictures::ask_png(on_png fn) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (asks_.size() >= max_png_asks) return false;
+        asks_.push_back({std::move(fn), now_ns()});
+    }
+    wake_.notify_all();
+    return true;
+}
+
+picture_status pictures::status() {
+    const std::lock_guard lock(mutex_);
+    return status_;
+}
+
+void pictures::loop() {
+    bool idle = true;
+    u64 next_ns = 0;
+    for (;;) {
+        {
+            std::unique_lock lock(mutex_);
+            const auto wanted = [this] { return stop_ || status_.streams > 0 || !asks_.empty(); };
+            if (!wanted()) {
+                idle = true;
+                wake_.wait_for(lock, idle_look_every, wanted);
+            }
+            if (stop_) return;
+            if (!wanted()) {
+                lock.unlock();
+                if (tap_ && now_ns() > looked_ns_ + idle_ns) drop_tap();
+                continue;
+            }
+        }
+        const u64 now = looked_ns_ = now_ns();
+        // What the tap has taken while nobody looked is old.
+        if (std::exchange(idle, false) && tap_) tap_->refresh();
+        bool fresh = false;
+        if (now >= next_ns) fresh = take(now);
+        if (fresh) {
+            publish();
+            next_ns = now + every_ns_;
+        }
+        answer_asks(fresh, now);
+        std::unique_lock lock(mutex_);
+        const auto pause = fresh ? std::chrono::nanoseconds(every_ns_) : std::chrono::nanoseconds(poll_every);
+        const std::size_t asked = asks_.size();
+        wake_.wait_for(lock, pause, [&] { return stop_ || asks_.size() > asked; });
+        if (stop_) return;
+    }
+}
+
+/// True: last_ is a new frame.
+bool pictures::take(u64 now) {
+    try {
+        std::shared_ptr<attachment> run = watcher_.attached();
+        if (run != run_) {
+            drop_tap();
+            run_ = std::move(run);
+            next_open_ns_ = 0;
+            open_delay_ns_ = first_open_delay_ns;
+        }
+        if (!tap_) open_tap(now);
+        if (!tap_ || !tap_->poll()) return false;
+        const auto* pixels = reinterpret_cast<const u8*>(tap_->pixels());
+        last_.assign(pixels, pixels + std::size_t{tap_->width()} * tap_->height() * 4);
+        const discarded lost = tap_->losses();
+        const std::lock_guard lock(mutex_);
+        status_.width = tap_->width();
+        status_.height = tap_->height();
+        status_.sequence = tap_->sequence();
+        status_.taken_ns = now;
+        status_.losses = lost;
+        status_.problem.clear();
+        return true;
+    } catch (const std::exception& e) {
+        drop_tap();
+        next_open_ns_ = now + longest_open_delay_ns;
+        const std::lock_guard lock(mutex_);
+        status_.problem = std::string("the picture stopped: ") + e.what();
+        return false;
+    }
+}
+
+void pictures::open_tap(u64 now) {
+    if (!run_ || now < next_open_ns_) return;
+    try {
+        tap_ = std::make_unique<tap>(run_->attached.block(), run_->run.socket(), stage_, nullptr);
+        open_delay_ns_ = first_open_delay_ns;
+        const std::lock_guard lock(mutex_);
+        status_.stage = tap_->stage();
+        status_.path = tap_->path();
+        status_.problem.clear();
+    } catch (const std::exception& e) {
+        next_open_ns_ = now + open_delay_ns_;
+        open_delay_ns_ = std::min(open_delay_ns_ * 2, longest_open_delay_ns);
+        const std::lock_guard lock(mutex_);
+        status_.problem = e.what();
+    }
+}
+
+void pictures::drop_tap() { tap_.reset(); }
+
+void pictures::publish() {
+    picture_status s = status();
+    if (s.streams == 0) return;
+    try {
+        auto made = std::make_shared<jpeg_picture>(jpeg_picture{s.sequence, encoder_->encode(last_, s.width, s.height, quality_)});
+        {
+            const std::lock_guard lock(mutex_);
+            newest_ = made;
+        }
+        fresh_(made);
+    } catch (const std::exception& e) {
+        const std::lock_guard lock(mutex_);
+        status_.problem = e.what();
+    }
+}
+
+void pictures::answer_asks(bool fresh, u64 now) {
+    std::vector<on_png> due;
+    picture_status s;
+    {
+        const std::lock_guard lock(mutex_);
+        s = status_;
+        for (auto at = asks_.begin(); at != asks_.end();) {
+            const bool ready = (fresh && s.taken_ns >= at->asked_ns) || now >= at->asked_ns + png_patience_ns;
+            if (ready) due.push_back(std::move(at->fn));
+            at = ready ? asks_.erase(at) : at + 1;
+        }
+    }
+    if (due.empty()) return;
+    png_answer a;
+    try {
+        if (last_.empty())
+            a.problem = s.problem.empty() ? "there is no picture yet" : s.problem;
+        else
+            a.bytes = encode_png(last_, s.width, s.height);
+        a.sequence = s.sequence;
+        a.age_ns = now - std::min(now, s.taken_ns);
+    } catch (const std::exception& e) {
+        a.problem = e.what();
+    }
+    for (const on_png& fn : due) fn(a);
+}
+
+}  // namespace carousel::viewer::web

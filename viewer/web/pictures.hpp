@@ -1,0 +1,93 @@
+#pragma once
+// Pictures for the page, taken by a thread of its own while somebody looks and only then: nobody looking, nothing is leased,
+// copied or encoded, and after half a minute the tap (on a GPU: its context) is gone too. All are made from the tap's newest whole
+// frame; the last one is kept through crashes and the run's end.
+// Functions may be called from any thread; what they are given to call is called from the picture thread and must not block.
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "viewer/tap.hpp"
+#include "viewer/web/jpeg.hpp"
+#include "viewer/web/watcher.hpp"
+
+namespace carousel::viewer::web {
+
+struct jpeg_picture {
+    u64 sequence = 0;
+    std::string bytes;
+};
+struct png_answer {
+    std::vector<u8> bytes;   ///< empty: `problem` says why
+    std::string problem;
+    u64 sequence = 0;
+    u64 age_ns = 0;          ///< since it was taken
+};
+struct picture_status {
+    u32 width = 0, height = 0;             ///< 0: none yet
+    u64 sequence = 0, taken_ns = 0;
+    u32 streams = 0;
+    std::string stage, path, problem;      ///< problem: why there is no newer picture
+    discarded losses;
+};
+
+class pictures {
+public:
+    using jpeg_ptr = std::shared_ptr<const jpeg_picture>;
+    using on_jpeg = std::function<void(jpeg_ptr)>;
+    using on_png = std::function<void(png_answer)>;
+    static constexpr std::size_t max_png_asks = 16;
+
+    /// `stage`: whose output; "": what the last sink reads.
+    pictures(watcher& w, std::string stage, f64 fps, int quality, on_jpeg fresh);
+    ~pictures();
+    pictures(const pictures&) = delete;
+    pictures& operator=(const pictures&) = delete;
+
+    /// One more or one fewer looks at the stream.
+    void look(int more);
+    /// The newest there is, for one who begins to look; may be null.
+    [[nodiscard]] jpeg_ptr newest();
+    /// Answers with a frame newer than the question; where none comes within a second, with the last one. False: too many ask.
+    [[nodiscard]] bool ask_png(on_png fn);
+    [[nodiscard]] picture_status status();
+
+private:
+    struct png_ask {
+        on_png fn;
+        u64 asked_ns;
+    };
+    void loop();
+    bool take(u64 now);
+    void open_tap(u64 now);
+    void drop_tap();
+    void answer_asks(bool fresh, u64 now);
+    void publish();
+
+    watcher& watcher_;
+    std::string stage_;
+    u64 every_ns_;
+    int quality_;
+    on_jpeg fresh_;
+    // The picture thread's own.
+    std::shared_ptr<attachment> run_;
+    std::unique_ptr<tap> tap_;
+    std::unique_ptr<jpeg_encoder> encoder_;
+    std::vector<u8> last_;      ///< RGBA8 of the last whole frame
+    u64 next_open_ns_ = 0, open_delay_ns_ = 0, looked_ns_ = 0;
+    // Under the mutex.
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    bool stop_ = false;
+    std::deque<png_ask> asks_;
+    jpeg_ptr newest_;
+    picture_status status_;
+    std::thread thread_;
+};
+
+}  // namespace carousel::viewer::web

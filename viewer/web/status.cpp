@@ -1,0 +1,222 @@
+#include "viewer/web/status.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "device/backend.hpp"
+
+namespace carousel::viewer::web {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t most_events = 100;
+
+/// Four digits are what anybody reads.
+f64 rounded(f64 v) {
+    if (!std::isfinite(v) || v == 0) return 0;
+    const f64 scale = std::pow(10.0, 3 - std::floor(std::log10(std::abs(v))));
+    return std::abs(v) >= 1000 ? std::round(v) : std::round(v * scale) / scale;
+}
+
+f64 age_s(u64 then, u64 now) { return rounded(now > then ? static_cast<f64>(now - then) / 1e9 : 0.0); }
+json age_or_null(u64 then, u64 now) { return then == 0 ? json() : json(age_s(then, now)); }
+json text_or_null(const std::string& text) { return text.empty() ? json() : json(text); }
+json number_or_null(bool known, f64 v) { return known ? json(rounded(v)) : json(); }
+const char* device_name(u32 kind) { return kind == 1 ? "cuda" : "cpu"; }
+
+json process_json(const view& v, u32 seat, u64 now) {
+    const telemetry::seat_view& s = v.snap.seats[seat];
+    const seat_report* r = v.report_of(seat);
+    const bool alive = s.pid != 0 && s.state != ring::entry_state::fenced;
+    // The supervisor knows more states than the control block does (backoff, failed, down); where it is silent, the block speaks.
+    const std::string state = s.held ? "stopped" : r != nullptr && !r->state.empty() ? r->state : telemetry::name_of(s.state);
+    return {{"label", v.snap.seat_label(seat)},
+            {"instance", s.instance},
+            {"pid", alive ? json(s.pid) : json()},
+            {"state", state},
+            {"held", s.held},
+            {"restarts", s.restarts()},
+            {"last_exit", r != nullptr ? text_or_null(r->last_exit) : json()},
+            {"cpu_percent", number_or_null(r != nullptr, r != nullptr ? r->cpu_percent : 0)},
+            {"memory_bytes", r != nullptr && r->memory_bytes > 0 ? json(r->memory_bytes) : json()},
+            {"age_s", age_or_null(s.live_since_ns, now)},
+            {"jobs_in_flight", s.jobs_in_flight}};
+}
+
+json stage_json(const view& v, std::size_t k, u64 now) {
+    const telemetry::stage_view& s = v.snap.stages[k];
+    const bool rated = k < v.rates.stages.size() && v.rates.span_s > 0;
+    const telemetry::stage_rates r = rated ? v.rates.stages[k] : telemetry::stage_rates{};
+    const bool sink = s.output == shm::none;
+    json processes = json::array();
+    for (u32 seat = s.first_seat; seat < s.first_seat + s.seats; ++seat) processes.push_back(process_json(v, seat, now));
+    return {{"name", s.name},
+            {"device", s.seats > 0 ? json(device_name(v.snap.seats[s.first_seat].device)) : json()},
+            {"frames", s.frames},
+            {"frames_per_second", number_or_null(rated, r.frames_per_second)},
+            {"busy", number_or_null(rated, r.busy)},
+            {"wait_input", number_or_null(rated, r.wait_input)},
+            {"wait_output", number_or_null(rated, r.wait_output)},
+            {"latency_p50_ms", number_or_null(r.latency_p50_ms > 0, r.latency_p50_ms)},
+            {"latency_p99_ms", number_or_null(r.latency_p99_ms > 0, r.latency_p99_ms)},
+            {"end_to_end_p50_ms", number_or_null(sink && r.end_to_end_p50_ms > 0, r.end_to_end_p50_ms)},
+            {"end_to_end_p99_ms", number_or_null(sink && r.end_to_end_p99_ms > 0, r.end_to_end_p99_ms)},
+            {"void_frames", s.voids},
+            {"torn_frames", s.torn},
+            {"in_flight", s.in_flight},
+            {"processes", processes}};
+}
+
+json readers_json(const view& v, const telemetry::link_view& l) {
+    json out = json::array();
+    for (const telemetry::group_view& g : l.groups) {
+        const bool blocking = g.state == ring::group_state::blocking;
+        out.push_back({{"stage", g.stage != shm::none ? v.snap.stage_name(g.stage) : "viewer"},
+                       {"kind", g.state == ring::group_state::latest ? "latest" : blocking ? "blocking" : "closed"},
+                       {"behind", g.lag},
+                       {"leased", g.leases},
+                       {"skipped", g.skipped}});
+    }
+    return out;
+}
+
+json ring_json(const view& v, std::size_t k) {
+    using telemetry::slot_phase;
+    const telemetry::link_view& l = v.snap.links[k];
+    const bool rated = k < v.rates.links.size() && v.rates.span_s > 0;
+    const telemetry::link_rates r = rated ? v.rates.links[k] : telemetry::link_rates{};
+    json slots = json::array();
+    for (const telemetry::slot_view& s : l.slots) {
+        const bool has_frame = s.phase == slot_phase::ready || s.phase == slot_phase::leased || s.phase == slot_phase::done;
+        slots.push_back({{"state", telemetry::name_of(s.phase)}, {"frame", has_frame ? json(s.sequence) : json()}});
+    }
+    return {{"stage", v.snap.stage_name(l.stage)},
+            {"slot_bytes", l.slot_bytes},
+            {"memory", l.memory <= 2 ? json(device::name_of(static_cast<device::memory_kind>(l.memory))) : json()},
+            {"window", l.window},
+            {"newest_frame", l.newest > l.tail ? json(l.newest - 1) : json()},
+            {"sent_per_second", number_or_null(rated, r.sent_per_second)},
+            {"received_per_second", number_or_null(rated, r.received_per_second)},
+            {"bytes_per_second", number_or_null(rated, r.bytes_per_second)},
+            {"slots", slots},
+            {"readers", readers_json(v, l)}};
+}
+
+/// Of the slowest sink.
+struct delivery {
+    u64 frames = 0;
+    f64 per_second = 0, p50_ms = 0, p99_ms = 0;
+    bool known = false;
+};
+delivery delivered(const view& v) {
+    delivery d;
+    for (std::size_t k = 0; k < v.snap.stages.size(); ++k) {
+        if (v.snap.stages[k].output != shm::none) continue;
+        const telemetry::stage_rates r = k < v.rates.stages.size() ? v.rates.stages[k] : telemetry::stage_rates{};
+        d.frames = d.known ? std::min(d.frames, v.snap.stages[k].frames) : v.snap.stages[k].frames;
+        d.per_second = d.known ? std::min(d.per_second, r.frames_per_second) : r.frames_per_second;
+        d.p50_ms = std::max(d.p50_ms, r.end_to_end_p50_ms);
+        d.p99_ms = std::max(d.p99_ms, r.end_to_end_p99_ms);
+        d.known = true;
+    }
+    return d;
+}
+
+json pipeline_json(const view& v, u64 now) {
+    const telemetry::snapshot& s = v.snap;
+    const delivery d = delivered(v);
+    u64 restarts = 0;
+    for (const telemetry::seat_view& seat : s.seats) restarts += seat.restarts();
+    const bool counted = s.end != ring::end_unknown && s.end != ring::end_stopping;
+    return {{"name", v.run.name},
+            {"file", text_or_null(v.run.file)},
+            {"run_id", s.run_id},
+            {"width", s.width},
+            {"height", s.height},
+            {"frames_per_second_wanted", s.fps},
+            {"frames_wanted", counted ? json(s.end) : json()},
+            {"supervisor_pid", v.run.supervisor.pid},
+            {"age_s", age_s(s.created_ns, now)},
+            {"frames", d.frames},
+            {"frames_per_second", number_or_null(d.known && v.rates.span_s > 0, d.per_second)},
+            {"end_to_end_p50_ms", number_or_null(d.p50_ms > 0, d.p50_ms)},
+            {"end_to_end_p99_ms", number_or_null(d.p99_ms > 0, d.p99_ms)},
+            {"restarts", restarts}};
+}
+
+json crash_json(const view& v, u64 now) {
+    const auto& c = v.events.last_crash();
+    if (!c) return {};
+    const bool back = c->back_ns != 0;
+    return {{"stage", c->label},
+            {"how", text_or_null(c->how)},
+            {"old_pid", c->old_pid},
+            {"new_pid", back ? json(c->new_pid) : json()},
+            {"age_s", age_s(c->died_ns, now)},
+            {"back_after_s", back ? json(age_s(c->died_ns, c->back_ns)) : json()}};
+}
+
+const char* name_of_kind(telemetry::event_kind k) {
+    switch (k) {
+        case telemetry::event_kind::info: return "info";
+        case telemetry::event_kind::good: return "good";
+        case telemetry::event_kind::warning: return "warning";
+        case telemetry::event_kind::bad: return "bad";
+    }
+    return "info";
+}
+
+std::string text_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+template <typename F>
+json column(const view& v, F value) {
+    json out = json::array();
+    for (const telemetry::history_sample& h : v.past.samples()) out.push_back(rounded(value(h)));
+    return out;
+}
+
+}  // namespace
+
+std::string status_json(const view& v, const picture_status& p, bool may_act, u64 now) {
+    json out{{"version", 1}, {"phase", name_of(v.phase)}, {"notice", v.notice}, {"may_act", may_act}, {"pipeline", nullptr}, {"crash", nullptr}};
+    out["stages"] = out["rings"] = out["events"] = json::array();
+    if (v.phase != run_phase::waiting) {
+        out["pipeline"] = pipeline_json(v, now);
+        out["crash"] = crash_json(v, now);
+        for (std::size_t k = 0; k < v.snap.stages.size(); ++k) out["stages"].push_back(stage_json(v, k, now));
+        for (std::size_t k = 0; k < v.snap.links.size(); ++k) out["rings"].push_back(ring_json(v, k));
+    }
+    const auto& events = v.events.events();
+    for (std::size_t k = events.size() - std::min(events.size(), most_events); k < events.size(); ++k)
+        out["events"].push_back({{"age_s", age_s(events[k].time_ns, now)}, {"kind", name_of_kind(events[k].kind)}, {"text", events[k].text}});
+    out["picture"] = {{"width", p.width},
+                      {"height", p.height},
+                      {"stage", text_or_null(p.stage)},
+                      {"frame", p.taken_ns != 0 ? json(p.sequence) : json()},
+                      {"age_s", age_or_null(p.taken_ns, now)},
+                      {"way", text_or_null(p.path)},
+                      {"problem", text_or_null(p.problem)},
+                      {"watchers", p.streams},
+                      {"discarded", p.losses.revoked + p.losses.torn + p.losses.voids}};
+    return text_of(out);
+}
+
+std::string history_json(const view& v, u64 now) {
+    json out;
+    out["age_s"] = json::array();
+    for (const telemetry::history_sample& h : v.past.samples()) out["age_s"].push_back(std::round(static_cast<f64>(now - h.time_ns) / 1e7) / 100);
+    out["end_to_end_p99_ms"] = column(v, [](const auto& h) { return h.end_to_end_p99_ms; });
+    out["stages"] = out["rings"] = out["deaths"] = json::array();
+    for (std::size_t k = 0; k < v.snap.stages.size(); ++k)
+        out["stages"].push_back({{"name", v.snap.stages[k].name},
+                                 {"frames_per_second", column(v, [k](const auto& h) { return k < h.stage_fps.size() ? h.stage_fps[k] : 0.0F; })},
+                                 {"latency_p99_ms", column(v, [k](const auto& h) { return k < h.stage_p99_ms.size() ? h.stage_p99_ms[k] : 0.0F; })}});
+    for (std::size_t k = 0; k < v.snap.links.size(); ++k)
+        out["rings"].push_back({{"stage", v.snap.stage_name(v.snap.links[k].stage)},
+                                {"bytes_per_second", column(v, [k](const auto& h) { return k < h.link_bytes_per_second.size() ? h.link_bytes_per_second[k] : 0.0F; })}});
+    for (const telemetry::restart_mark& m : v.past.marks()) out["deaths"].push_back({{"age_s", age_s(m.time_ns, now)}, {"stage", v.snap.stage_name(m.stage)}});
+    return text_of(out);
+}
+
+}  // namespace carousel::viewer::web

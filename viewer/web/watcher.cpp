@@ -1,0 +1,171 @@
+#include "viewer/web/watcher.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+
+namespace carousel::viewer::web {
+namespace {
+
+constexpr u64 look_every_ns = 250 * ns_per_ms, check_every_ns = 250 * ns_per_ms, sample_every_ns = 8 * ns_per_ms;
+constexpr auto tick_every = std::chrono::milliseconds(100);
+
+std::string waiting_notice(const std::string& name, const std::vector<run_info>& others) {
+    if (name.empty() && others.empty()) return "no pipeline is running; this page waits for one (start it with: carousel run FILE)";
+    std::string names;
+    for (const run_info& r : others) names += (names.empty() ? "" : ", ") + r.name;
+    if (name.empty()) return fmt::format("several pipelines are running ({}); choose one: carousel view -p NAME", names);
+    return fmt::format("no pipeline \"{}\" is running{}; this page waits for it", name, names.empty() ? "" : " (these are: " + names + ")");
+}
+
+}  // namespace
+
+const char* name_of(run_phase p) noexcept {
+    switch (p) {
+        case run_phase::waiting: return "waiting";
+        case run_phase::running: return "running";
+        case run_phase::ended: return "ended";
+    }
+    return "?";
+}
+
+const seat_report* view::report_of(u32 seat) const {
+    if (seat >= snap.seats.size()) return nullptr;
+    for (const seat_report& r : report)
+        if (r.stage == snap.stage_name(snap.seats[seat].stage) && r.instance == snap.seats[seat].instance) return &r;
+    return nullptr;
+}
+
+watcher::watcher(std::string name) : name_(std::move(name)), thread_([this] { loop(); }) {}
+
+watcher::~watcher() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+}
+
+std::shared_ptr<attachment> watcher::attached() {
+    const std::lock_guard lock(mutex_);
+    return attachment_;
+}
+
+void watcher::tell(telemetry::event_kind kind, const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    view_.events.add({now_ns(), kind, shm::none, text});
+}
+
+void watcher::loop() {
+    std::unique_lock lock(mutex_);
+    while (!stop_) {
+        tick(now_ns());
+        wake_.wait_for(lock, tick_every, [this] { return stop_; });
+    }
+    sampler_.reset();
+}
+
+void watcher::tick(u64 now) {
+    try {
+        if (view_.phase == run_phase::running && now >= next_check_ns_) {
+            next_check_ns_ = now + check_every_ns;
+            check_alive();
+        }
+        if (view_.phase != run_phase::running && now >= next_look_ns_) {
+            next_look_ns_ = now + look_every_ns;
+            look_for_run();
+        }
+        if (view_.phase == run_phase::running) read();
+    } catch (const std::exception& e) {
+        view_.notice = e.what();
+    }
+}
+
+void watcher::look_for_run() {
+    const std::vector<run_info> runs = living_runs();
+    const run_info* found = nullptr;
+    for (const run_info& r : runs)
+        if (name_.empty() ? runs.size() == 1 : r.name == name_) found = &r;
+    // A supervisor that is on its way out is still alive for a moment: its run isn't watched twice.
+    if (found != nullptr && !(view_.phase == run_phase::ended && found->run_id == view_.run.run_id)) {
+        attach(*found);
+    } else if (view_.phase == run_phase::ended) {
+        view_.notice = fmt::format("{} has ended; this page shows its last state and waits for the next run of that name", view_.run.name);
+    } else {
+        view_.notice = waiting_notice(name_, runs);
+    }
+}
+
+void watcher::attach(const run_info& r) {
+    try {
+        attachment_ = std::make_shared<attachment>(attachment{r, shm::segment::observe(r.run_id), shm::segment::attach(r.run_id)});
+    } catch (const error& e) {  // starting, or ending
+        view_.notice = e.what();
+        return;
+    }
+    sampler_ = std::make_unique<sampler>(attachment_->observed.block(), sample_every_ns);
+    tracker_ = telemetry::rate_tracker();
+    view_.past.clear();
+    view_.run = r;
+    view_.phase = run_phase::running;
+    view_.notice.clear();
+    view_.report.clear();
+    name_ = r.name;
+    control_.aim(r.socket());
+}
+
+void watcher::detach(const std::string& why) {
+    view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, why});
+    view_.notice = why;
+    view_.phase = run_phase::ended;
+    sampler_.reset();
+    attachment_.reset();
+    control_.aim("");
+    next_look_ns_ = 0;
+}
+
+void watcher::check_alive() {
+    const std::optional<run_info> r = read_run(view_.run.folder);
+    const bool replaced = r && r->run_id != view_.run.run_id;
+    if (replaced || !lives(r ? *r : view_.run)) {  // its record may name another supervisor by now, one that has taken it over
+        read();                                    // the last words
+        detach(replaced ? fmt::format("{} was replaced by a new run", view_.run.name) : fmt::format("{} has ended", view_.run.name));
+        return;
+    }
+    // A run that begins again keeps its name and its id, but has a new control block.
+    try {
+        if (shm::segment::observe(view_.run.run_id).block().created_ns != attachment_->observed.block().created_ns) {
+            view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, fmt::format("{} begins again with new memory", view_.run.name)});
+            attach(*r);
+        }
+    } catch (const error& e) {
+        view_.notice = fmt::format("the control block of {} has disappeared ({})", view_.run.name, e.what());
+    }
+}
+
+void watcher::read() {
+    telemetry::read_snapshot(attachment_->observed.block(), view_.snap);
+    sampler_->collect(view_.events, bars_, busy_ns_);
+    for (std::size_t k = 0; k < view_.snap.stages.size() && k < busy_ns_.size(); ++k) view_.snap.stages[k].sampled_busy_ns = busy_ns_[k];
+    view_.rates = tracker_.feed(view_.snap);
+    view_.past.feed(view_.snap, view_.rates);
+    for (const telemetry::crash& c : view_.events.take_deaths()) view_.past.mark(c.died_ns, c.stage);
+    view_.report = control_.report();
+    explain_crash();
+    const u64 now = now_ns(), beat = view_.snap.supervisor_heartbeat_ns;
+    const bool silent = beat != 0 && now > beat + 3 * ns_per_s;
+    view_.notice = silent ? fmt::format("the supervisor has given no sign of life for {:.0f} s", static_cast<f64>(now - beat) / 1e9) : "";
+}
+
+void watcher::explain_crash() {
+    const auto& c = view_.events.last_crash();
+    if (!c || !c->how.empty()) return;
+    if (const seat_report* r = view_.report_of(c->seat); r != nullptr && r->restarts >= c->epoch - 1) view_.events.explain(c->seat, r->last_exit);
+}
+
+}  // namespace carousel::viewer::web

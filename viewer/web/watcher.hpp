@@ -1,0 +1,91 @@
+#pragma once
+// The page's tie to a run: a thread that finds it, reads it ten times a second and notices when it ends, is replaced or begins
+// again. What the page shows is read from here under a lock that is held for fractions of a millisecond. Never throws: what goes
+// wrong becomes a sentence in view::notice.
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shm/segment.hpp"
+#include "telemetry/snapshot_events.hpp"
+#include "telemetry/snapshot_history.hpp"
+#include "viewer/control.hpp"
+#include "viewer/runs.hpp"
+#include "viewer/sampler.hpp"
+
+namespace carousel::viewer::web {
+
+enum class run_phase : u8 { waiting, running, ended };
+[[nodiscard]] const char* name_of(run_phase p) noexcept;
+
+/// The run as it was last read.
+struct view {
+    run_phase phase = run_phase::waiting;
+    run_info run;
+    std::string notice;                   ///< one sentence on the connection; "" all is well
+    telemetry::snapshot snap;
+    telemetry::rates rates;
+    telemetry::history past{0.25, 480};   ///< two minutes
+    telemetry::event_tracker events;
+    std::vector<seat_report> report;      ///< the supervisor's own words, may be empty
+    /// The supervisor's report on a seat, or null.
+    [[nodiscard]] const seat_report* report_of(u32 seat) const;
+};
+
+/// Both mappings of one run's control block; lives as long as anybody uses it.
+struct attachment {
+    run_info run;
+    shm::segment observed;   ///< read-only: all that is shown
+    shm::segment attached;   ///< writable: lease words of the tap
+};
+
+class watcher {
+public:
+    /// `name`: of the run; "": the only one that runs, then always the one of its name.
+    explicit watcher(std::string name);
+    ~watcher();
+    watcher(const watcher&) = delete;
+    watcher& operator=(const watcher&) = delete;
+
+    /// Calls fn(const view&) while nothing changes; fn is quick.
+    template <typename F>
+    auto look(F&& fn) {
+        const std::lock_guard lock(mutex_);
+        return fn(static_cast<const view&>(view_));
+    }
+    /// Null while no run is watched.
+    [[nodiscard]] std::shared_ptr<attachment> attached();
+    /// A line into the event log.
+    void tell(telemetry::event_kind kind, const std::string& text);
+
+private:
+    void loop();
+    void tick(u64 now);
+    void look_for_run();
+    void attach(const run_info& r);
+    void detach(const std::string& why);
+    void check_alive();
+    void read();
+    void explain_crash();
+
+    std::string name_;
+    control_client control_;
+    std::unique_ptr<sampler> sampler_;
+    std::vector<u64> busy_ns_;
+    telemetry::rate_tracker tracker_;
+    telemetry::timeline bars_;
+    u64 next_look_ns_ = 0, next_check_ns_ = 0;
+    std::mutex mutex_;   ///< all below
+    std::condition_variable wake_;
+    bool stop_ = false;
+    view view_;
+    std::shared_ptr<attachment> attachment_;
+    std::thread thread_;
+};
+
+}  // namespace carousel::viewer::web
