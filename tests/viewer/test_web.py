@@ -255,8 +255,13 @@ class Lives(Rig):
         self.assertEqual(metrics(page.ask("/metrics")[1].decode()), {'carousel_up{pipeline="second"}': 0})
         run = self.start_run(name="second")
         wait_for("the next run", lambda: page.json()["phase"] == "running" and page.json()["pipeline"]["supervisor_pid"] == run.pid)
+        pids = [s["processes"][0]["pid"] for s in page.json()["stages"]]
         run.kill()   # not even a supervisor that is killed takes the view along
         wait_for("its end", lambda: page.json()["phase"] == "ended")
+        for pid in filter(None, pids):
+            os.kill(pid, signal.SIGKILL)
+        run.wait()
+        subprocess.run([os.path.join(self.programs, "carousel"), "clean"], env=self.environment, capture_output=True, timeout=30, check=True)
         view.send_signal(signal.SIGINT)
         self.assertEqual(view.wait(20), 0)
         self.assertIn("watching second", self.log(view))
@@ -265,7 +270,7 @@ class Lives(Rig):
 @unittest.skipIf(browser.find() is None, "no Chromium here")
 class Seen(Rig):
     def test_a_person_looks_kills_and_sees_it_come_back(self):
-        run, page = self.running_page(size="1280x720")
+        run, page = self.running_page(size="1280x720", fps="0" if PICTURE else "30")
         address = f"http://127.0.0.1:{page.port}/"
         b = browser.Browser(browser.find(), 1440, 1180)
         self.addCleanup(b.close)

@@ -187,7 +187,7 @@ function plot(id, h, lines) {
     g.fillText(v >= 1000 ? Math.round(v).toLocaleString('en-US') : v.toFixed(digits), left - 5, y(v));
   }
   g.textBaseline = 'bottom';
-  for (let age = reach; age >= 0; age -= reach / 4) {
+  for (let age = reach; age >= 0; age -= reach / 3) {
     g.textAlign = age === reach ? 'left' : age === 0 ? 'right' : 'center';
     g.fillText(age === 0 ? "now" : `−${age} s`, x(age), height);
   }
