@@ -56,6 +56,9 @@ void prepare_pictures(run_setup& s, const std::string& stamp) {
         const fs::path folder = whole.parent_path();
         if (folder.string().find('%') == std::string::npos) make_writable(folder, "pictures");
         st.settings["out"] = whole.string();
+        const bool film = whole.extension() == ".mp4";
+        if (film && s.fps > 0 && !st.settings.contains("film_fps")) st.settings["film_fps"] = s.fps;
+        if (film && s.pictures.empty()) s.pictures = whole.string();
         if (s.pictures.empty())
             s.pictures = displays > 1 && fs::path(pattern).is_relative() ? folder.parent_path().string() : folder.string();
     }

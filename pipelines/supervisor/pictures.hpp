@@ -1,6 +1,7 @@
 #pragma once
 // Where pictures go. A pattern that is absolute (also --out PATTERN, taken from the current folder) stays; a relative one of the
-// pipeline file goes into a fresh folder ./runs/NAME-TIME/, so that no run writes over another's pictures.
+// pipeline file goes into a fresh folder ./runs/NAME-TIME/, so that no run writes over another's pictures. A film (.mp4) takes the
+// pipeline's rate.
 
 #include <string>
 

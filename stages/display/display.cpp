@@ -1,8 +1,12 @@
 #include "stages/display/display.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
+#include "core/errors.hpp"
 #include "stages/display/png.hpp"
 
 namespace carousel::stages {
@@ -12,7 +16,14 @@ description display::configure(const configuration& with) {
     size_ = require_image(with);
     const std::string out = with.settings->text("out", "frame_%05d.png");
     pictures_.reset();
-    if (!out.empty() && out != "none") {
+    film_name_.clear();
+    film_fps_ = with.settings->number("film_fps", 30.0, 0.01, 1000.0);
+    if (out.ends_with(".mp4") && out.find('%') == std::string::npos) {
+        if (const std::string why = why_no_films(); !why.empty()) {
+            throw settings_error("out", fmt::format("out = \"{}\": {}", out, why));
+        }
+        film_name_ = out;
+    } else if (!out.empty() && out != "none") {
         pictures_.emplace("out", out);
     }
     delay_ms_ = with.settings->integer("delay_ms", 0, 0, 3'600'000);
@@ -24,6 +35,14 @@ void display::prepare(environment& env) {
     folder_ = env.run_directory() + "/pictures";
     if (pictures_) {
         prepare_folder(pictures_->parent(folder_));
+    }
+    if (!film_name_.empty()) {
+        if (env.instance() > 0) {
+            throw config_error("a film is written by one process: give this display one instance");
+        }
+        const std::filesystem::path path = std::filesystem::path(folder_) / film_name_;
+        prepare_folder(path.parent_path());
+        film_ = std::make_unique<film>(path.string(), env.run_directory() + "/film-" + name_, size_, film_fps_);
     }
     ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
     lanes_.clear();
@@ -45,6 +64,9 @@ void display::finish(frame& f) {
     const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
     if (pictures_) {
         write_file_atomically(pictures_->of(f.sequence(), folder_), encode_png(picture, size_.width, size_.height));
+    }
+    if (film_) {
+        film_->write(f.sequence(), picture);
     }
     ledger_->record(f.sequence(), telemetry::hash_bytes(picture), false, epoch_);
 }

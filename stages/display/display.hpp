@@ -4,6 +4,9 @@
 // Settings:
 //   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or "none": no pictures
 //             ["frame_%05d.png"]
+//             A name that ends in .mp4 makes one film of all pictures instead (film_file.hpp says what becomes of it when this
+//             display is killed); a void frame's place in it shows the picture before.
+//   film_fps  frames a second of the film [the pipeline's fps, or 30]
 //   delay_ms  sleeps this long for each frame: a slow sink, for tests [0]
 // What a crash leaves: each picture whole or absent, and the ledger as described in telemetry/ledger.hpp. Delivering a frame
 // again replaces its picture and its record by the same.
@@ -13,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "stages/display/film.hpp"
 #include "stages/display/picture_name.hpp"
 #include "stages/formats.hpp"
 #include "stages/stage.hpp"
@@ -32,7 +36,10 @@ public:
 private:
     std::string name_;
     image_size size_;
-    std::optional<picture_name> pictures_;  ///< none: hashes only
+    std::optional<picture_name> pictures_;  ///< none: hashes only, or a film
+    std::string film_name_;                 ///< "": no film
+    f64 film_fps_ = 30;
+    std::unique_ptr<film> film_;
     std::string folder_;                    ///< for relative patterns
     i64 delay_ms_ = 0;
     u64 epoch_ = 0;

@@ -1,0 +1,26 @@
+#pragma once
+// A film of the pictures that a display delivers: its encoder and its file.
+
+#include "stages/display/film_encoder.hpp"
+#include "stages/display/film_file.hpp"
+#include "stages/formats.hpp"
+
+namespace carousel::stages {
+
+class film {
+public:
+    /// `note`: see film_file. Throws config_error, output_error.
+    film(const std::string& path, const std::string& note, image_size size, f64 fps)
+        : encoder_(make_film_encoder(size.width, size.height, fps)), file_(path, note, encoder_->heading()) {}
+
+    /// Before the frame's commit. A frame that the film holds already is not written again. Throws output_error.
+    void write(u64 sequence, std::span<const std::byte> rgba) {
+        if (!file_.holds(sequence)) file_.append(sequence, encoder_->encode(sequence, rgba));
+    }
+
+private:
+    std::unique_ptr<film_encoder> encoder_;
+    film_file file_;
+};
+
+}  // namespace carousel::stages

@@ -1,0 +1,110 @@
+#include "stages/display/film_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "stages/display/film_boxes.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr u64 lock_patience_ns = 10 * ns_per_s;
+constexpr u32 lock_look_us = 2000, most_parts = 1000;
+
+std::string name_of_part(const std::string& path, u32 part) {
+    if (part == 1) return path;
+    const std::filesystem::path whole(path);
+    return (whole.parent_path() / fmt::format("{}.part{}{}", whole.stem().string(), part, whole.extension().string())).string();
+}
+
+}  // namespace
+
+film_file::film_file(std::string path, std::string note, std::span<const u8> heading) : path_(std::move(path)), note_(std::move(note)) {
+    const u32 part = noted_part();
+    if (part == 0)
+        begin_part(1, heading);
+    else if (!continue_part(part, heading))
+        begin_part(part + 1, heading);
+}
+
+void film_file::fail(const char* what, int error_number) const {
+    const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
+    throw output_error(fmt::format("{} the film {}: {}; {}", what, part_, errno_text(error_number),
+                                   full ? "make room on that disk, or run without a film (--out '')"
+                                        : "choose a file that this user may write (--out), or run without a film (--out '')"));
+}
+
+u32 film_file::noted_part() const {
+    std::ifstream in(note_);
+    u32 part = 0;
+    return in >> part && part <= most_parts ? part : 0;
+}
+
+// Whole or not there: a death in between leaves the older note, and the part is begun once more.
+void film_file::note_part(u32 part) const {
+    const std::string temporary = note_ + ".tmp";
+    std::ofstream(temporary, std::ios::trunc) << part << "\n";
+    if (std::rename(temporary.c_str(), note_.c_str()) != 0)
+        throw output_error(fmt::format("writing {}: {}", note_, errno_text(errno)));
+}
+
+void film_file::open_locked(u32 part, int flags) {
+    part_ = name_of_part(path_, part);
+    file_.reset(::open(part_.c_str(), flags | O_RDWR | O_CLOEXEC, 0644));
+    if (!file_) fail("opening", errno);
+    for (const u64 until = now_ns() + lock_patience_ns; ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0;) {
+        if (errno != EWOULDBLOCK && errno != EINTR) fail("locking", errno);
+        if (now_ns() > until) throw output_error(fmt::format("another process writes the film {}: choose another file (--out)", part_));
+        ::usleep(lock_look_us);
+    }
+}
+
+void film_file::begin_part(u32 part, std::span<const u8> heading) {
+    if (part > most_parts) throw output_error(fmt::format("the film {} has more than {} parts", path_, most_parts));
+    open_locked(part, O_CREAT);
+    if (::ftruncate(file_.get(), 0) != 0) fail("emptying", errno);
+    bytes_ = 0;
+    write_at_end(heading);
+    note_part(part);
+}
+
+bool film_file::continue_part(u32 part, std::span<const u8> heading) {
+    open_locked(part, 0);
+    std::vector<u8> theirs(heading.size());
+    const ssize_t got = ::pread(file_.get(), theirs.data(), theirs.size(), 0);
+    if (got < 0) fail("reading", errno);
+    const bool same = static_cast<std::size_t>(got) == heading.size() && std::equal(theirs.begin(), theirs.end(), heading.begin());
+    // Another heading has another length, maybe: what it holds is found behind its own boxes.
+    const film_contents found = read_film(file_.get(), same ? heading.size() : heading_bytes_of(file_.get()));
+    last_ = found.last;
+    bytes_ = found.bytes;
+    if (::ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0) fail("cutting", errno);
+    return same;
+}
+
+void film_file::append(u64 sequence, std::span<const u8> fragment) {
+    write_at_end(fragment);
+    last_ = sequence;
+}
+
+void film_file::write_at_end(std::span<const u8> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t n = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(bytes_));
+        if (n < 0 && errno != EINTR) fail("writing", errno);
+        const std::size_t written = n > 0 ? static_cast<std::size_t>(n) : 0;
+        bytes = bytes.subspan(written);
+        bytes_ += written;
+    }
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,186 @@
+// The film of a display: its file through deaths at every byte, and the encoder where there is one.
+#include <fcntl.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "core/errors.hpp"
+#include "shm/fd_socket.hpp"
+#include "stages/display/film_boxes.hpp"
+#include "stages/display/film_encoder.hpp"
+#include "stages/display/film_file.hpp"
+#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::stages;
+
+namespace {
+
+using bytes = std::vector<u8>;
+
+void append(bytes& to, const bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+bytes box(const char* kind, const bytes& body) {
+    const std::size_t size = body.size() + 8;
+    bytes out{static_cast<u8>(size >> 24U), static_cast<u8>(size >> 16U), static_cast<u8>(size >> 8U), static_cast<u8>(size)};
+    for (const char* c = kind; *c != '\0'; ++c) out.push_back(static_cast<u8>(*c));
+    append(out, body);
+    return out;
+}
+
+bytes heading(u8 taste = 0) {
+    bytes out = box("ftyp", {1, 2, 3, 4});
+    append(out, box("moov", bytes(20, taste)));
+    return out;
+}
+
+bytes fragment(u64 sequence, std::size_t payload = 40) {
+    bytes traf = box("tfhd", bytes(8, 0));
+    append(traf, box("tfdt", {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+    append(traf, box("trun", bytes(12, 7)));
+    bytes moof = box("mfhd", bytes(8, 0));
+    append(moof, box("traf", traf));
+    bytes out = box("moof", moof);
+    append(out, box("mdat", bytes(payload, static_cast<u8>(sequence))));
+    REQUIRE(stamp_fragment(out, sequence));
+    return out;
+}
+
+bytes content(const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write(const std::filesystem::path& path, const bytes& all) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc).write(reinterpret_cast<const char*>(all.data()), static_cast<std::streamsize>(all.size()));
+}
+
+film_contents read(const std::filesystem::path& path, u64 heading_bytes) {
+    const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(fd);
+    return read_film(fd.get(), heading_bytes);
+}
+
+struct place {
+    scratch_folder folder;
+    std::string film = (folder.path / "x.mp4").string(), note = (folder.path / "film-display").string();
+};
+
+}  // namespace
+
+TEST_CASE("a successor goes on behind the last whole fragment, at whatever byte its predecessor died") {
+    place p;
+    bytes whole = heading();
+    for (u64 n = 0; n < 3; ++n) append(whole, fragment(n));
+    const bytes cut_from = fragment(3, 1000);
+    for (std::size_t written = 0; written <= cut_from.size(); written += written < 160 ? 1 : 53) {
+        write(p.note, {'1', '\n'});
+        bytes left = whole;
+        left.insert(left.end(), cut_from.begin(), cut_from.begin() + static_cast<std::ptrdiff_t>(written));
+        write(p.film, left);
+        film_file f(p.film, p.note, heading());
+        const bool complete = written == cut_from.size();
+        INFO(written);
+        CHECK(f.holds(2));
+        CHECK(f.holds(3) == complete);
+        if (!f.holds(3)) f.append(3, fragment(3, 1000));
+        f.append(4, fragment(4));
+        bytes expected = whole;
+        append(expected, cut_from);
+        append(expected, fragment(4));
+        CHECK(content(p.film) == expected);
+    }
+}
+
+TEST_CASE("the first life of a run makes its film anew, also over an older one") {
+    place p;
+    write(p.film, bytes(5000, 9));
+    film_file f(p.film, p.note, heading());
+    CHECK_FALSE(f.holds(0));
+    f.append(0, fragment(0));
+    CHECK(f.holds(0));
+    CHECK_FALSE(f.holds(1));
+    bytes expected = heading();
+    append(expected, fragment(0));
+    CHECK(content(p.film) == expected);
+}
+
+TEST_CASE("a death before anything was written leaves a film that is begun again") {
+    place p;
+    write(p.film, {1, 2, 3});   // opened, half a heading, no note yet
+    film_file f(p.film, p.note, heading());
+    CHECK(content(p.film) == heading());
+}
+
+TEST_CASE("frames of a successor with another heading go to a part of their own, each frame once") {
+    place p;
+    {
+        film_file f(p.film, p.note, heading());
+        f.append(0, fragment(0));
+        f.append(1, fragment(1));
+    }
+    for (int life = 0; life < 2; ++life) {   // the second goes on in the part of the first
+        film_file f(p.film, p.note, heading(5));
+        CHECK(f.path() == (p.folder.path / "x.part2.mp4").string());
+        CHECK(f.holds(life == 0 ? 1 : 2));
+        CHECK_FALSE(f.holds(life == 0 ? 2 : 3));
+        f.append(static_cast<u64>(life) + 2, fragment(static_cast<u64>(life) + 2));
+    }
+    CHECK(read(p.film, heading().size()).frames == 2);
+    CHECK(read(p.folder.path / "x.part2.mp4", heading().size()).frames == 2);
+}
+
+TEST_CASE("a predecessor that still writes is waited for") {
+    place p;
+    auto first = std::make_unique<film_file>(p.film, p.note, heading());
+    std::atomic<bool> released{false};
+    std::thread later([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        first->append(0, fragment(0));
+        released = true;
+        first.reset();
+    });
+    film_file second(p.film, p.note, heading());
+    CHECK(released);
+    CHECK(second.holds(0));
+    later.join();
+}
+
+TEST_CASE("a film that can't be written is an output error that names it") {
+    place p;
+    CHECK_THROWS_WITH(film_file("/proc/nowhere/x.mp4", p.note, heading()), test::contains("/proc/nowhere/x.mp4"));
+    CHECK_THROWS_AS(film_file("/proc/nowhere/x.mp4", p.note, heading()), output_error);
+}
+
+TEST_CASE("nothing but a whole fragment of one frame is stamped") {
+    bytes good = fragment(7);
+    for (std::size_t size = 0; size < good.size(); ++size) {
+        bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
+        CHECK_FALSE(stamp_fragment(cut, 1));
+    }
+    bytes garbage(200, 0xFF);
+    CHECK_FALSE(stamp_fragment(garbage, 1));
+    CHECK(stamp_fragment(good, u64{1} << 40U));
+}
+
+TEST_CASE("the encoder's heading is always the same, and each picture is a fragment with its frame's number") {
+    if (!why_no_films().empty()) CAROUSEL_SKIP(why_no_films().c_str());
+    for (const u32 width : {64U, 65U}) {
+        const u32 height = 48;
+        const auto e = make_film_encoder(width, height, 24), again = make_film_encoder(width, height, 24);
+        CHECK(e->heading() == again->heading());
+        place p;
+        film_file f(p.film, p.note, e->heading());
+        std::vector<std::byte> picture(std::size_t{width} * height * 4, std::byte{90});
+        for (const u64 n : {0, 1, 2, 5, 6}) f.append(n, e->encode(n, picture));
+        const film_contents all = read(p.film, e->heading().size());
+        CHECK(all.frames == 5);
+        CHECK(all.last.value_or(0) == 6);
+        CHECK(all.bytes == std::filesystem::file_size(p.film));
+    }
+}
