@@ -60,6 +60,7 @@ void read_attachment(const json& j, attachment& a) {
     a.stage = j.at("stage");
     a.who = {j.at("seat"), j.at("entry"), j.at("epoch")};
     if (a.who.seat >= shm::max_seats || a.who.entry >= shm::max_incarnations) throw shm_error("the supervisor's answer names a seat out of range");
+    a.standby = j.value("standby", false);
     a.width = j.at("width");
     a.height = j.at("height");
     a.cpu_threads = j.value("cpu_threads", 0U);

@@ -32,7 +32,8 @@ struct attached_block {
 
 struct attachment {
     std::string run_id, run_directory, stage;
-    ring::incarnation_id who;
+    ring::incarnation_id who;           ///< of a standby: epoch 0 until it takes over
+    bool standby = false;
     u32 width = 0, height = 0;
     unsigned cpu_threads = 0;
     std::string settings_json;

@@ -11,6 +11,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "shm/doorbell.hpp"
 #include "stages/last_words.hpp"
 
 namespace carousel::stages {
@@ -27,7 +28,7 @@ constexpr shm::asset_state asset_state_of(u64 w) { return static_cast<shm::asset
 
 runtime::runtime(attachment a, stage& s) : attachment_(std::move(a)), segment_(*new shm::segment(shm::segment::attach(attachment_.run_id))) {
     crash_here(crash_point::segment_mapped);
-    if (ring::claim(control(), who()) != ring::claim_result::ok) {
+    if ((attachment_.standby ? ring::claim_standby(control(), who()) : ring::claim(control(), who())) != ring::claim_result::ok) {
         log::info("the seat has a successor already: leaving");
         die(exit_code::revoked);
     }
@@ -167,6 +168,22 @@ void runtime::load_assets(stage& s) {
             if (now_ns() > until) throw shm_error(fmt::format("asset {} is being loaded by another process and does not become ready", a.name));
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
+    }
+}
+
+// All is prepared; what follows is the sleep of a standby. Its supervisor may have died, then its pulse ends it. A death here loses
+// nothing, since an entry with epoch 0 owns no word.
+void runtime::stand_by() {
+    shm::send_message(socket(), R"({"ready":true})");
+    shm::doorbell_word& bell = control().seat[who().seat].bell;
+    for (;;) {
+        const u32 seen = shm::ticket(bell);
+        if (const u32 epoch = ring::promoted_epoch(control(), who()); epoch != 0) {
+            attachment_.who.epoch = epoch;
+            log::info("took over");
+            return;
+        }
+        shm::wait(bell, seen, shm::max_sleep_ns);
     }
 }
 

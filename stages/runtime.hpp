@@ -41,6 +41,9 @@ public:
     /// Loads the assets that this stage makes, unless they are there already.
     void load_assets(stage& s);
     void go_live();
+    [[nodiscard]] bool is_standby() const noexcept { return attachment_.standby; }
+    /// Tells the supervisor that this standby is ready, and returns when it has become its seat's LIVE holder.
+    void stand_by();
 
     [[nodiscard]] shm::control_block& control() const noexcept { return segment_.block(); }
     [[nodiscard]] shm::incarnation& entry() const noexcept { return control().entry[attachment_.who.entry]; }

@@ -55,7 +55,7 @@ struct description {
     std::vector<std::string> uses;           ///< assets of other stages that it maps
 };
 
-/// What prepare() gets.
+/// What prepare() gets. It outlives the stage object's last call, so a stage may keep a pointer to it.
 class environment {
 public:
     virtual ~environment() = default;
@@ -66,7 +66,8 @@ public:
     [[nodiscard]] virtual std::span<std::byte> asset(std::string_view name) = 0;
     [[nodiscard]] virtual std::string run_directory() const = 0;   ///< for files of this run (ledger, pictures)
     [[nodiscard]] virtual u32 instance() const = 0;
-    [[nodiscard]] virtual u32 epoch() const = 0;                   ///< incarnation of this seat, from 1
+    /// Incarnation of this seat, from 1. 0 in the prepare() of a warm standby, which gets its own when it takes over.
+    [[nodiscard]] virtual u32 epoch() const = 0;
     [[nodiscard]] virtual u32 in_flight() const = 0;               ///< frames that may be between process() and commit
 };
 

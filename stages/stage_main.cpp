@@ -88,7 +88,7 @@ std::string stage_name(const arguments& a) {
 void run(stage& s, const arguments& a) {
     runtime r(attach(request_from(a)), s);
     const pulse heart(r);  // before the slow parts: a stage that loads a mesh is alive
-    r.load_assets(s);
+    if (!r.is_standby()) r.load_assets(s);  // behind a holder that works they are loaded
     s.prepare(r);
     r.queue().drain();
     if ((r.stage_block().flags & shm::stage_flag::latest) != 0) {
@@ -96,7 +96,8 @@ void run(stage& s, const arguments& a) {
         run_latest(r, s);
     } else {
         stage_runner runner(r, s);
-        r.go_live();
+        if (r.is_standby()) runner.stand_by();
+        else r.go_live();
         runner.run();
     }
     crash_here(crash_point::run_over);

@@ -57,6 +57,12 @@ stage_runner::stage_runner(runtime& r, stage& s)
     }
 }
 
+void stage_runner::stand_by() {
+    runtime_->stand_by();
+    worker_.bear(runtime_->who().epoch);
+    trace_.bear(runtime_->who().epoch);
+}
+
 u32 stage_runner::in_flight() {
     const std::lock_guard lock(mutex_);
     return static_cast<u32>(frames_.size() - idle_.size());
@@ -258,7 +264,8 @@ void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
     shm::stage_counters& n = worker_.stage().counters;
     n.frames.fetch_add(1, std::memory_order_relaxed);
     // A void frame is no delivery: a life that commits nothing else (a full disk, say) counts as one without frames.
-    if (f.job.void_stage == shm::none) runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed);
+    if (f.job.void_stage == shm::none && runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
+        runtime_->entry().first_commit_ns.store(committed_ns, std::memory_order_relaxed);
     const u64 latency = committed_ns - f.job.claimed_ns;
     telemetry::add_sample(n.latency, latency);
     telemetry::raise_to(n.latency_max_ns, latency);

@@ -26,6 +26,8 @@ namespace carousel::stages {
 class stage_runner {
 public:
     stage_runner(runtime& r, stage& s);
+    /// Sleeps, prepared to the last, until this standby has become the holder of its seat.
+    void stand_by();
     /// Runs until every frame of the run is through this stage. Returns normally only then.
     void run();
 

@@ -69,13 +69,16 @@ void seat_keeper::first_steps(seat& s, life& l) {
 
 void seat_keeper::advance(seat& s, life& l, u64 now) {
     if (!l.doomed) {
-        if (!s.heir) s.heir = ring::appoint(*c_, s.index);
-        if (!s.heir) return;  // no entry is free: the next tick tries again
+        const bool followed = promote_spare(s);
+        if (!followed && !s.heir) s.heir = ring::appoint(*c_, s.index);
+        if (!followed && !s.heir) return;  // no entry is free: the next tick tries again
         first_steps(s, l);
         ring::doom(*c_, l.who.entry);
         l.doomed = true;
         ring::dismiss_latest(*c_, l.who.entry);
+        if (s.vacant_since_ns == 0 && !l.how.through) s.vacant_since_ns = l.signalled_ns != 0 ? l.signalled_ns : l.seen_dead_ns;
         s.gone.push_back(std::move(s.now));
+        if (followed) s.now = std::move(s.spare);
     }
     if (!l.revoked) l.revoked = ring::revoke(*c_, s.index, l.who.epoch);
     // One that leaves behind the last frame of the run may do so in peace (tools write their results then), and one that leaves
@@ -91,6 +94,7 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
         if (l.why == ring::blame::own && !l.blamed) note_given_up(s, l);
         if (!l.blamed && (l.quarantined = count_quarantined(s)) > 0)
             note("quarantined", now_ns(), s, l, fmt::format("left {} half-written buffers: in quarantine until pid {} is gone", l.quarantined, l.pid));
+        if (!l.blamed) ring::wake(*c_, s.index);  // a promoted standby sleeps: the words are its own now
         l.blamed = true;
     }
     judge(s, l);
@@ -124,6 +128,7 @@ void seat_keeper::kill_life(life& l) noexcept {
 
 void seat_keeper::on_process_end(seat& s, life& l) {
     if (l.ended) return;
+    if (&l == s.spare.get()) return spare_ended(s, now_ns());
     if (l.pidfd) loop_->forget(l.pidfd.get());
     l.ended = true;
     l.ended_ns = now_ns();

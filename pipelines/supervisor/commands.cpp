@@ -171,6 +171,8 @@ json engine::ps() const {
                           {"instance", s->instance},
                           {"pid", alive ? json(s->now->pid) : json()},
                           {"state", name_of(s->machine.state())},
+                          {"standby", !st.standby ? json() : json(s->spare && s->spare->standing_by ? "ready" : "starting")},
+                          {"standby_pid", s->spare ? json(s->spare->pid) : json()},
                           {"age_s", alive ? json(static_cast<f64>(now - s->now->spawned_ns) / 1e9) : json()},
                           {"restarts", s->restarts},
                           {"last_exit", s->last_exit.empty() ? json() : json(s->last_exit)},

@@ -112,6 +112,9 @@ void check_groups(const pipeline& p) {
                              "stage \"{}\" neither reads a stage nor is read by one; a sink names its inputs, a source is named "
                              "in another stage's inputs",
                              s.name));
+        if (s.standby && (s.restart != restart_mode::always || !s.prefix.empty() || s.group == group_kind::latest))
+            refuse(s.position_of("standby"),
+                   fmt::format("stage \"{}\": standby = true needs restart = \"always\", no prefix and a blocking group", s.name));
         if (s.optional && s.has_output)
             refuse(s.position_of("optional"),
                    fmt::format("stage \"{}\" is read by others; optional = true is for stages without outputs", s.name));

@@ -47,6 +47,7 @@ struct stage_spec {
     std::string device = "auto";      ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own
     u32 in_flight = 3;                ///< frames under way in one instance
     u32 instances = 1;
+    bool standby = false;  ///< a warm spare behind each instance
     restart_mode restart = restart_mode::always;
     u32 max_attempts = 3;  ///< deaths over one frame before it is passed on void
     bool optional = false;

@@ -183,8 +183,7 @@ stage_spec read_stage_keys(const document_section& s, const pipeline& p) {
     out.device = read_device(r, p.device);
     out.in_flight = static_cast<u32>(r.integer("in_flight", out.in_flight, 1, max_in_flight));
     out.instances = static_cast<u32>(r.integer("instances", out.instances, 1, max_instances));
-    if (r.flag("standby", false))
-        section_reader::wrong("standby", *r.take("standby"), "false: warm standbys are not supported yet, a dead stage is started anew");
+    out.standby = r.flag("standby", out.standby);
     out.restart = static_cast<restart_mode>(r.choice("restart", 0, {"always", "on-failure", "no"}));
     out.max_attempts = static_cast<u32>(r.integer("max_attempts", out.max_attempts, 1, ring::max_failures));
     out.optional = r.flag("optional", out.optional);

@@ -150,6 +150,8 @@ json make_report(const report_input& in) {
     for (u32 k = 0; k < 5; ++k) r["kills_at"][states[k]] = in.deaths->kills_at[k];
     r["detection_ms"] = samples_json(in.deaths->detection_ms);
     r["fence_ms"] = samples_json(in.deaths->fence_ms);
+    r["takeover_ms"] = samples_json(in.deaths->takeover_ms);
+    r["standby_takeovers"] = in.deaths->promoted;
     r["sinks"] = json::array();
     for (const sink_account& a : *in.sinks) {
         json j{{"stage", a.stage}, {"ledger", nullptr}};

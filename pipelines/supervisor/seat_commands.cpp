@@ -78,6 +78,7 @@ std::string seat_keeper::restart(seat& s) {
         return bring_up(s);
     if (!s.now || before == seat_state::done || before == seat_state::stopping) refuse_command(s, "restart", "it has no process");
     const i32 old = s.now->pid;
+    end_spare(s);  // it is of the old program too
     s.now->how.asked = s.now->how.outside = s.now->by_us = true;
     bury(s);
     if (!s.now) return fmt::format("{} (pid {}) is being replaced", s.label, old);
@@ -106,6 +107,7 @@ std::string seat_keeper::inject(seat& s, shm::injected_fault kind) {
 std::string seat_keeper::take_down(seat& s) {
     const seat_state before = s.machine.state();
     s.start_wanted = false;
+    end_spare(s);
     const i32 pid = s.now ? s.now->pid : 0;
     const seat_action a = s.machine.on(seat_event::take_down, now_ns());
     if (a == seat_action::refuse) refuse_command(s, "down", "it has ended already");
@@ -135,6 +137,7 @@ void seat_keeper::pause() {
     paused_ = true;
     release_held();
     for (auto& s : seats_) {
+        end_spare(*s);
         if (!s->now) continue;
         s->now->how.asked = s->now->how.outside = s->now->by_us = true;
         bury(*s);
@@ -165,13 +168,14 @@ void seat_keeper::signal_all(int signal) {
             if (l.tool_pidfd && signal == SIGKILL) shm::signal_pidfd(l.tool_pidfd.get(), signal);
         };
         if (s->now) send(*s->now);
+        if (s->spare) send(*s->spare);
         for (const auto& l : s->gone) send(*l);
     }
 }
 
 bool seat_keeper::all_gone() const noexcept {
     return std::all_of(seats_.begin(), seats_.end(), [](const auto& s) {
-        return !s->now && std::all_of(s->gone.begin(), s->gone.end(), [](const auto& l) { return l->ended && !l->tool_pidfd; });
+        return !s->now && !s->spare && std::all_of(s->gone.begin(), s->gone.end(), [](const auto& l) { return l->ended && !l->tool_pidfd; });
     });
 }
 
@@ -179,6 +183,7 @@ std::vector<std::string> seat_keeper::still_there() const {
     std::vector<std::string> out;
     for (const auto& s : seats_) {
         if (s->now) out.push_back(fmt::format("{} (pid {})", s->label, s->now->pid));
+        if (s->spare) out.push_back(fmt::format("{}'s standby (pid {})", s->label, s->spare->pid));
         for (const auto& l : s->gone)
             if (!l->ended) out.push_back(fmt::format("{} (pid {})", s->label, l->pid));
     }

@@ -40,6 +40,7 @@ seat_keeper::seat_keeper(const run_setup& setup, event_loop& loop, console& out)
 seat_keeper::~seat_keeper() {
     for (auto& s : seats_) {
         if (s->now) s->gone.push_back(std::move(s->now));
+        if (s->spare) s->gone.push_back(std::move(s->spare));
         for (auto& l : s->gone) {
             if (l->pidfd) loop_->forget(l->pidfd.get());
             if (l->tool_pidfd) loop_->forget(l->tool_pidfd.get());
@@ -75,7 +76,30 @@ void seat_keeper::start_all() {
     }
 }
 
+// Starts the stage's program for the entry that l.who names. Throws carousel::error.
+void seat_keeper::spawn_life(const seat& s, life& l) const {
+    const stage_setup& st = setup_->stages[s.stage];
+    spawn_request r;
+    r.argv = st.prefix;
+    r.argv.push_back(st.program);
+    r.environment = {"CAROUSEL_STAGE=" + setup_->stages[s.stage].name,
+                     fmt::format("CAROUSEL_ATTACH={} {} {} {}", setup_->directory, l.who.seat, l.who.entry, l.who.epoch),
+                     "CUDA_MODULE_LOADING=EAGER"};
+    l.tool = !st.prefix.empty();
+    r.interactive = l.tool && isatty(STDIN_FILENO) != 0;
+    shm::unique_fd output;
+    if (!r.interactive) {
+        l.log = log_pipe::make(output);
+        r.output = output.get();
+    }
+    spawned p = spawn(r);
+    l.pid = p.pid;
+    l.group = r.interactive ? 0 : p.pid;
+    l.pidfd = std::move(p.pidfd);
+}
+
 void seat_keeper::start(seat& s) {
+    if (s.now && s.now->how.was_ready) s.machine.on(seat_event::ready, now_ns());  // a standby sits already
     if (ending_ || paused_ || s.now) return;
     const bool first = s.pids.empty() || !s.heir;
     if (!s.heir) s.heir = ring::appoint(*c_, s.index);
@@ -86,24 +110,8 @@ void seat_keeper::start(seat& s) {
     auto l = std::make_unique<life>();
     l->who = s.heir;
     l->spawned_ns = now_ns();
-    spawn_request r;
-    r.argv = st.prefix;
-    r.argv.push_back(st.program);
-    r.environment = {"CAROUSEL_STAGE=" + setup_->stages[s.stage].name,
-                     fmt::format("CAROUSEL_ATTACH={} {} {} {}", setup_->directory, l->who.seat, l->who.entry, l->who.epoch),
-                     "CUDA_MODULE_LOADING=EAGER"};
-    l->tool = !st.prefix.empty();
-    r.interactive = l->tool && isatty(STDIN_FILENO) != 0;
     try {
-        shm::unique_fd output;
-        if (!r.interactive) {
-            l->log = log_pipe::make(output);
-            r.output = output.get();
-        }
-        spawned p = spawn(r);
-        l->pid = p.pid;
-        l->group = r.interactive ? 0 : p.pid;
-        l->pidfd = std::move(p.pidfd);
+        spawn_life(s, *l);
     } catch (const error& e) {
         say(fmt::format("{}: {}", s.label, e.what()));
         s.last_exit = "not started";
@@ -214,10 +222,11 @@ std::string seat_keeper::let_in(int connection, const shm::peer& peer, const jso
     if (index != shm::none) {
         const ring::incarnation_id who{index, hello.value("entry", shm::none), hello.value("epoch", 0U)};
         if (index < seats_.size()) s = seats_[index].get();
-        if (s == nullptr || !s->now || s->now->who.entry != who.entry || s->now->who.epoch != who.epoch ||
-            s->now->connection >= 0)
-            return "the seat has a successor already";
-        if (std::string why = adopt_process(*s, *s->now, peer.pid); !why.empty()) return why;
+        const auto waits_for = [&](const std::unique_ptr<life>& l) {
+            return l && l->who.entry == who.entry && l->who.epoch == who.epoch && l->connection < 0;
+        };
+        if (s != nullptr && waits_for(s->spare)) return let_in_as(*s, *s->spare, connection, peer.pid);
+        if (s == nullptr || !waits_for(s->now)) return "the seat has a successor already";
     } else {
         std::string why;
         s = free_seat_for(hello.value("stage", ""), why);
@@ -229,17 +238,22 @@ std::string seat_keeper::let_in(int connection, const shm::peer& peer, const jso
         l->who = s->heir;
         l->by_hand = l->tool = true;  // somebody looks at it: no deadline
         l->spawned_ns = now_ns();
-        if (why = adopt_process(*s, *l, peer.pid); !why.empty()) return why;
+        if (why = adopt_process(*s, *l, peer.pid); !why.empty()) return why;  // before the seat is taken
         s->heir = {};
         s->now = std::move(l);
         s->machine.on(seat_event::spawned, now_ns());
     }
-    s->now->connection = connection;
+    return let_in_as(*s, *s->now, connection, peer.pid);
+}
+
+std::string seat_keeper::let_in_as(seat& s, life& l, int connection, i32 pid) {
+    if (std::string why = adopt_process(s, l, pid); !why.empty()) return why;
+    l.connection = connection;
     std::vector<int> fds;
-    const std::string text = answer(*s, *s->now, fds);
+    const std::string text = answer(s, l, fds);
     // A failed send closes the connection on the other side's way out; the death is then seen like any other.
     if (!shm::send_message(connection, text, fds))
-        say(fmt::format("{}: the answer to its hello can't be sent: {}", s->label, errno_text(errno)));
+        say(fmt::format("{}: the answer to its hello can't be sent: {}", s.label, errno_text(errno)));
     return "";
 }
 
@@ -252,6 +266,7 @@ std::string seat_keeper::answer(const seat& s, const life& l, std::vector<int>& 
            {"seat", l.who.seat},
            {"entry", l.who.entry},
            {"epoch", l.who.epoch},
+           {"standby", &l == s.spare.get()},
            {"width", setup_->width},
            {"height", setup_->height},
            {"cpu_threads", cpu_threads_},
@@ -285,6 +300,10 @@ std::string seat_keeper::answer(const seat& s, const life& l, std::vector<int>& 
 
 void seat_keeper::is_ready(int connection) {
     for (auto& s : seats_) {
+        if (s->spare && s->spare->connection == connection) {
+            s->spare->standing_by = s->spare->how.was_ready = true;
+            s->spare_delay_ns = 0;
+        }
         if (!s->now || s->now->connection != connection) continue;
         s->now->how.was_ready = true;
         s->clock_base_ns = now_ns();
@@ -297,6 +316,11 @@ void seat_keeper::connection_closed(int connection) {
     for (auto& s : seats_) {
         for (auto& l : s->gone)
             if (l->connection == connection) l->connection = -1;
+        if (s->spare && s->spare->connection == connection) {
+            s->spare->connection = -1;
+            s->spare->standing_by = false;
+            end_spare(*s);
+        }
         if (!s->now || s->now->connection != connection) continue;
         s->now->connection = -1;
         s->now->seen_dead_ns = now_ns();

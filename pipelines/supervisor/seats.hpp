@@ -44,6 +44,7 @@ struct life {
     std::vector<u64> sequences;  ///< frames that were in flight then
     ring::blame why = ring::blame::none;
     u32 quarantined = 0;         ///< buffers that wait for its end
+    bool standing_by = false;    ///< a spare that has said that it is ready to take over
     bool doomed = false, revoked = false, kill_sent = false, ended = false, fenced = false, reclaimed = false, judged = false, blamed = false;
 };
 
@@ -54,6 +55,9 @@ struct seat {
     std::unique_ptr<life> now;
     std::vector<std::unique_ptr<life>> gone;
     ring::incarnation_id heir;  ///< appointed, not spawned yet
+    std::unique_ptr<life> spare;  ///< a warm standby behind `now`; see standby.cpp
+    u64 spare_due_ns = 0, spare_delay_ns = 0;
+    u64 vacant_since_ns = 0;    ///< death of the last holder, until its successor commits: the takeover that the report tells
     bool start_wanted = false;  ///< to be spawned at due_ns
     u64 due_ns = 0;
     std::unique_ptr<log_sink> log;
@@ -83,6 +87,8 @@ struct death_account {
     u64 deaths = 0, restarts = 0;
     std::vector<f64> detection_ms;  ///< from a signal that was sent from here to EOF or pidfd
     std::vector<f64> fence_ms;      ///< from the death being seen to the pidfd
+    std::vector<f64> takeover_ms;   ///< from the signal, or the death being seen, to the successor's first committed frame
+    u64 promoted = 0;               ///< successors that were warm standbys
     std::vector<void_frame> given_up;
 };
 
@@ -117,7 +123,7 @@ public:
     [[nodiscard]] std::vector<seat*> find(const std::string& name);
 
     /// The run ends: nothing is restarted any more.
-    void no_more_starts() noexcept { ending_ = true; }
+    void no_more_starts() noexcept;
     /// Ends every process and starts none until resume(): memory and words are made anew meanwhile.
     void pause();
     void resume();
@@ -141,12 +147,20 @@ public:
 private:
     // seats.cpp
     void start(seat& s);
+    void spawn_life(const seat& s, life& l) const;
     void watch_life(seat& s, life& l);
     [[nodiscard]] std::string answer(const seat& s, const life& l, std::vector<int>& fds) const;
+    [[nodiscard]] std::string let_in_as(seat& s, life& l, int connection, i32 pid);
     [[nodiscard]] seat* free_seat_for(const std::string& stage, std::string& why);
     [[nodiscard]] std::string adopt_process(seat& s, life& l, i32 pid);
     void act(seat& s, seat_action a, const life* l);
     void note(const char* kind, u64 time_ns, const seat& s, const life& l, std::string text);
+    // standby.cpp
+    void keep_spare(seat& s, u64 now);
+    void start_spare(seat& s, u64 now);
+    [[nodiscard]] bool promote_spare(seat& s);
+    void end_spare(const seat& s) noexcept;
+    void spare_ended(seat& s, u64 now);
     // bury.cpp
     void bury(seat& s);
     void advance(seat& s, life& l, u64 now);

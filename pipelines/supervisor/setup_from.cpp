@@ -26,6 +26,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.in_flight = spec.in_flight;
     s.max_attempts = spec.max_attempts;
     s.optional = spec.optional;
+    s.standby = spec.standby;
     s.latest = spec.group == group_kind::latest;
     s.owner_commits = d.commits_on_host;
     try {

@@ -48,6 +48,7 @@ void seat_keeper::tick(u64 now) {
             if (s->machine.state() == seat_state::backoff) s->machine.on(seat_event::due, now);
             start(*s);
         }
+        keep_spare(*s, now);
         sample(*s, now);
     }
     for (u32 k = 0; k < std::min(c_->links, shm::max_links); ++k) ring::revoke_stale_leases(*c_, k, now);

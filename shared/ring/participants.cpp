@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "shm/doorbell.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::ring {
@@ -21,6 +22,23 @@ bool reusable(const shm::control_block& c, u32 entry) noexcept {
     return true;
 }
 
+namespace {
+// Nobody looks at an entry until its word names it, so its other fields may be written before.
+void clean(shm::control_block& c, u32 entry) noexcept {
+    shm::incarnation& e = c.entry[entry];
+    e.start_time.store(0, std::memory_order_relaxed);
+    e.heartbeat_ns.store(0, std::memory_order_relaxed);
+    e.commits.store(0, std::memory_order_relaxed);
+    e.end_acknowledged.store(0, std::memory_order_relaxed);
+    e.exit_note.store(0, std::memory_order_relaxed);
+    e.events_published.store(0, std::memory_order_relaxed);
+    e.live_since_ns.store(0, std::memory_order_relaxed);
+    e.cpu_ns.store(0, std::memory_order_relaxed);
+    e.first_commit_ns.store(0, std::memory_order_relaxed);
+    std::memset(c.event_handle[entry], 0, sizeof c.event_handle[entry]);
+}
+}  // namespace
+
 incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
     CAROUSEL_ASSERT(seat < c.seats);
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
@@ -29,16 +47,7 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         if (!reusable(c, k)) continue;
         const u64 raw = load(c.seat[seat].current);
         const u32 epoch = static_cast<u32>((seat_word::of(raw).epoch + 1) & epoch_mask);
-        // Nobody looks at the entry until its word names it, so its other fields may be written before.
-        e.start_time.store(0, std::memory_order_relaxed);
-        e.heartbeat_ns.store(0, std::memory_order_relaxed);
-        e.commits.store(0, std::memory_order_relaxed);
-        e.end_acknowledged.store(0, std::memory_order_relaxed);
-        e.exit_note.store(0, std::memory_order_relaxed);
-        e.events_published.store(0, std::memory_order_relaxed);
-        e.live_since_ns.store(0, std::memory_order_relaxed);
-        e.cpu_ns.store(0, std::memory_order_relaxed);
-        std::memset(c.event_handle[k], 0, sizeof c.event_handle[k]);
+        clean(c, k);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
         if (!cas(c.seat[seat].current, raw, seat_word{epoch, k}.pack())) {  // two supervisors can't be; a lock forbids it
             mark_fenced(c, k);
@@ -47,6 +56,37 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         return {seat, k, epoch};
     }
     return {};
+}
+
+incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept {
+    CAROUSEL_ASSERT(seat < c.seats);
+    for (u32 k = 0; k < shm::max_incarnations; ++k) {
+        const u64 before = load(c.entry[k].identity);
+        if (!reusable(c, k)) continue;
+        clean(c, k);
+        if (cas(c.entry[k].identity, before, entry_word{0, 0, seat, entry_state::standby}.pack())) return {seat, k, 0};
+    }
+    return {};
+}
+
+// Two CASes, as in appoint(). A supervisor that dies between them leaves an entry that is LIVE with an epoch that the seat does not
+// bear: its process goes on waiting, owns no word, and whoever takes the run over ends it like any stranger.
+incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
+    CAROUSEL_ASSERT(seat < c.seats && entry < shm::max_incarnations);
+    shm::incarnation& e = c.entry[entry];
+    const u64 raw_entry = load(e.identity), raw_seat = load(c.seat[seat].current);
+    const entry_word w = entry_word::of(raw_entry);
+    if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat) return {};
+    const u32 epoch = static_cast<u32>((seat_word::of(raw_seat).epoch + 1) & epoch_mask);
+    e.live_since_ns.store(now_ns(), std::memory_order_relaxed);
+    if (!cas(e.identity, raw_entry, entry_word{w.pid, epoch, seat, entry_state::live}.pack())) return {};
+    if (!cas(c.seat[seat].current, raw_seat, seat_word{epoch, entry}.pack())) return {};  // a lock forbids a second supervisor
+    return {seat, entry, epoch};
+}
+
+void wake(shm::control_block& c, u32 seat) noexcept {
+    shm::ring(c.seat[seat].bell);
+    shm::ring(c.stage[std::min(c.seat[seat].stage, shm::max_stages - 1)].doorbell);
 }
 
 bool withdraw(shm::control_block& c, u32 entry) noexcept {
@@ -73,15 +113,30 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept {
     }
 }
 
-claim_result claim(shm::control_block& c, const incarnation_id& who) noexcept {
+namespace {
+claim_result claim_as(shm::control_block& c, const incarnation_id& who, entry_state state) noexcept {
     CAROUSEL_ASSERT(who.entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[who.entry];
-    const entry_word expected{0, who.epoch, who.seat, entry_state::starting};
-    const entry_word mine{static_cast<u32>(getpid()), who.epoch, who.seat, entry_state::starting};
+    const entry_word expected{0, who.epoch, who.seat, state};
+    const entry_word mine{static_cast<u32>(getpid()), who.epoch, who.seat, state};
     if (!cas(e.identity, expected.pack(), mine.pack())) return claim_result::withdrawn;
     e.start_time.store(shm::this_process().start_time, std::memory_order_release);
     e.heartbeat_ns.store(now_ns(), std::memory_order_release);
     return claim_result::ok;
+}
+}  // namespace
+
+claim_result claim(shm::control_block& c, const incarnation_id& who) noexcept { return claim_as(c, who, entry_state::starting); }
+claim_result claim_standby(shm::control_block& c, const incarnation_id& who) noexcept {
+    return claim_as(c, who, entry_state::standby);
+}
+
+u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexcept {
+    const seat_word holder = seat_word::of(load(c.seat[who.seat].current));
+    if (holder.entry != who.entry) return 0;  // maybe an earlier use of this entry: its own word must say so too
+    const entry_word w = entry_word::of(load(c.entry[who.entry].identity));
+    const bool mine = w.state == entry_state::live && w.epoch == holder.epoch && w.pid == static_cast<u32>(getpid());
+    return mine ? w.epoch : 0;
 }
 
 bool go_live(shm::control_block& c, const incarnation_id& who) noexcept {

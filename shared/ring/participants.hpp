@@ -24,11 +24,24 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept;
 /// FENCED and no job word bears its epoch: may be used again.
 [[nodiscard]] bool reusable(const shm::control_block& c, u32 entry) noexcept;
 
+// ---- standbys: an entry that is prepared, claimed and mapped in peace, and gets its epoch when it is needed
+/// Reserves an entry for a standby of this seat. It bears epoch 0, which owns no word. Empty when no entry is free.
+[[nodiscard]] incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept;
+/// Raises the seat's epoch and makes the standby behind `entry` its LIVE holder, in the order of appoint(). Call recovery::revoke
+/// for the dead one next, then wake(). Empty when the entry is no claimed standby of this seat.
+[[nodiscard]] incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept;
+/// Rings for the seat's new holder, and for what it may have begun to wait for.
+void wake(shm::control_block& c, u32 seat) noexcept;
+
 // ---- the incarnation itself
 enum class claim_result : u8 { ok, withdrawn };
 [[nodiscard]] claim_result claim(shm::control_block& c, const incarnation_id& who) noexcept;
 /// STARTING -> LIVE, once the event handles are published.
 bool go_live(shm::control_block& c, const incarnation_id& who) noexcept;
+/// The same for a standby's entry.
+[[nodiscard]] claim_result claim_standby(shm::control_block& c, const incarnation_id& who) noexcept;
+/// The epoch with which this standby's entry has become its seat's LIVE holder; 0: not yet.
+[[nodiscard]] u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexcept;
 
 /// Exit notes: what a dying process could still say. 0: nothing. Bit 32: it is a note; bit 33: somebody else sent the signal.
 [[nodiscard]] constexpr u64 note_exit(int code) { return u64{1} << 32U | static_cast<u64>(static_cast<u32>(code) & 0xFFU); }

@@ -69,6 +69,8 @@ public:
     [[nodiscard]] shm::stage_block& stage() const noexcept { return *stage_; }
     [[nodiscard]] u32 stage_index() const noexcept { return stage_index_; }
     [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
+    /// A standby takes its seat: this is the epoch whose words it may move. Before the first begin() only.
+    void bear(u32 epoch) noexcept { epoch_ = epoch; }
     [[nodiscard]] std::optional<link_ref>& output() noexcept { return output_; }
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;

@@ -136,6 +136,7 @@ struct seat_block {
     alignas(64) word current;   ///< ring/words.hpp: seat_word {epoch, entry}
     word held;                  ///< 1: stopped by the user, no deadline runs
     word fault;                 ///< injected_fault.hpp: asked for by the user; 0 none
+    doorbell_word bell;         ///< rung when `current` changes: a standby sleeps on it
 };
 
 struct job_block {
@@ -157,7 +158,7 @@ struct alignas(64) incarnation {
     word events_published;      ///< 1: event handles are complete
     word live_since_ns;
     word cpu_ns;
-    word lease_closed;          ///< reserved for standbys
+    word first_commit_ns;       ///< when this life committed its first frame; 0: not yet
     u32 device;                 ///< device::device_kind
     u32 reserved;
 };

@@ -31,7 +31,7 @@ description display::configure(const configuration& with) {
 }
 
 void display::prepare(environment& env) {
-    epoch_ = env.epoch();
+    env_ = &env;
     folder_ = env.run_directory() + "/pictures";
     if (pictures_) {
         prepare_folder(pictures_->parent(folder_));
@@ -58,7 +58,7 @@ void display::finish(frame& f) {
         std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms_));
     }
     if (!f.void_reason().empty()) {
-        ledger_->record(f.sequence(), 0, true, epoch_);
+        ledger_->record(f.sequence(), 0, true, env_->epoch());
         return;
     }
     const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
@@ -68,7 +68,7 @@ void display::finish(frame& f) {
     if (film_) {
         film_->write(f.sequence(), picture);
     }
-    ledger_->record(f.sequence(), telemetry::hash_bytes(picture), false, epoch_);
+    ledger_->record(f.sequence(), telemetry::hash_bytes(picture), false, env_->epoch());
 }
 
 void display::committed(u64 sequence) { ledger_->mark_committed(sequence); }

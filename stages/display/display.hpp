@@ -42,7 +42,7 @@ private:
     std::unique_ptr<film> film_;
     std::string folder_;                    ///< for relative patterns
     i64 delay_ms_ = 0;
-    u64 epoch_ = 0;
+    const environment* env_ = nullptr;
     std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< one picture each, in memory that the CPU can read
     std::unique_ptr<telemetry::ledger_writer> ledger_;
 };

@@ -44,7 +44,7 @@ public:
     }
 
     void prepare(stages::environment& env) override {
-        epoch_ = env.epoch();
+        env_ = &env;
         log::info("number stage of build {}", NUMBER_STAGE_BUILD);
         if (late_start_) throw std::runtime_error("this stage can't be prepared");
         if (sink_) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
@@ -54,7 +54,7 @@ public:
     void process(stages::frame& f) override {
         if (say_) log::info("frame {}", f.sequence());
         sleep_ms(enqueue_ms_);
-        if (static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(epoch_) <= die_lives_) die();
+        if (static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_) die();
         const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
         u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>(0);
         const u64 sequence = f.sequence();
@@ -70,7 +70,7 @@ public:
         if (!ledger_) return;
         const u64 value = f.void_reason().empty() ? *seen_[f.lane()] : 0;
         ledger_->record(f.sequence(), telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))), !f.void_reason().empty(),
-                        epoch_);
+                        env_->epoch());
     }
     void committed(u64 sequence) override {
         if (ledger_) ledger_->mark_committed(sequence);
@@ -91,7 +91,7 @@ private:
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false;
     i64 enqueue_ms_ = 0, work_ms_ = 0, die_at_ = -1, die_lives_ = 0;
-    u64 epoch_ = 0;
+    const stages::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
     std::unique_ptr<telemetry::ledger_writer> ledger_;
 };

@@ -61,7 +61,7 @@ public:
     void prepare(stages::environment& env) override {
         if (env.context().kind() != device::device_kind::cuda)
             throw config_error("this stage knows how to die on a GPU alone: give it device = \"cuda:0\"");
-        epoch_ = env.epoch();
+        env_ = &env;
         if (sink_) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
         seen_ = env.context().allocate_host(sizeof(u64) * env.in_flight());
         word_ = env.context().allocate(sizeof(u64) * 2);
@@ -72,7 +72,7 @@ public:
         const auto n = static_cast<i64>(f.sequence());
         if (n == hold_at_ || n == hold_at_ + 1) log::info("frame {} taken at {} ns", n, now_ns());
         if (n == hold_at_ && hold_ms_ > 0) hold<<<1, 1, 0, stream>>>(static_cast<u64>(hold_ms_) * 1'000'000);
-        if (n == die_at_ && static_cast<i64>(epoch_) <= die_lives_) die(stream);
+        if (n == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_) die(stream);
         const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
         u64* out = sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>(0);
         make_number<<<1, 1, 0, stream>>>(out, in, f.sequence());
@@ -82,7 +82,7 @@ public:
     void finish(stages::frame& f) override {
         if (!ledger_) return;
         const u64 value = f.void_reason().empty() ? reinterpret_cast<const u64*>(seen_->host_data())[f.lane()] : 0;
-        ledger_->record(f.sequence(), telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))), !f.void_reason().empty(), epoch_);
+        ledger_->record(f.sequence(), telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))), !f.void_reason().empty(), env_->epoch());
     }
     void committed(u64 sequence) override {
         if (ledger_) ledger_->mark_committed(sequence);
@@ -106,7 +106,7 @@ private:
     std::string name_, die_how_;
     bool source_ = false, sink_ = false;
     i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0;
-    u64 epoch_ = 0;
+    const stages::environment* env_ = nullptr;
     std::unique_ptr<device::mapping> seen_, word_;
     std::unique_ptr<telemetry::ledger_writer> ledger_;
 };
