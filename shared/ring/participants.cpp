@@ -69,8 +69,9 @@ incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept {
     return {};
 }
 
-// Two CASes, as in appoint(). A supervisor that dies between them leaves an entry that is LIVE with an epoch that the seat does not
-// bear: its process goes on waiting, owns no word, and whoever takes the run over ends it like any stranger.
+// Two CASes, the seat's first: else a supervisor that dies between them leaves an entry with an epoch that its successor will give
+// to somebody else, and two entries of one epoch would mix up their events. This way round the seat bears an epoch that no process
+// does: the standby goes on waiting, owns no word, and whoever takes the run over raises the epoch once more and ends it.
 incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     CAROUSEL_ASSERT(seat < c.seats && entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[entry];
@@ -79,8 +80,8 @@ incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat) return {};
     const u32 epoch = static_cast<u32>((seat_word::of(raw_seat).epoch + 1) & epoch_mask);
     e.live_since_ns.store(now_ns(), std::memory_order_relaxed);
-    if (!cas(e.identity, raw_entry, entry_word{w.pid, epoch, seat, entry_state::live}.pack())) return {};
     if (!cas(c.seat[seat].current, raw_seat, seat_word{epoch, entry}.pack())) return {};  // a lock forbids a second supervisor
+    if (!cas(e.identity, raw_entry, entry_word{w.pid, epoch, seat, entry_state::live}.pack())) return {};
     return {seat, entry, epoch};
 }
 

@@ -27,8 +27,8 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept;
 // ---- standbys: an entry that is prepared, claimed and mapped in peace, and gets its epoch when it is needed
 /// Reserves an entry for a standby of this seat. It bears epoch 0, which owns no word. Empty when no entry is free.
 [[nodiscard]] incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept;
-/// Raises the seat's epoch and makes the standby behind `entry` its LIVE holder, in the order of appoint(). Call recovery::revoke
-/// for the dead one next, then wake(). Empty when the entry is no claimed standby of this seat.
+/// Raises the seat's epoch for the standby behind `entry` and makes it the LIVE holder. Call recovery::revoke for the dead one
+/// next, then wake(). Empty when the entry is no claimed standby of this seat.
 [[nodiscard]] incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept;
 /// Rings for the seat's new holder, and for what it may have begun to wait for.
 void wake(shm::control_block& c, u32 seat) noexcept;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int processes = 4;
 constexpr i8 nobody = -1;
-enum class phase : i8 { not_born, started, working, gone };
+enum class phase : i8 { not_born, started, working, gone, spare };
 
 struct process {
     i8 epoch = nobody;
@@ -20,7 +20,7 @@ struct process {
     auto operator<=>(const process&) const = default;
 };
 struct supervisor {
-    i8 at = 0, epoch_seen = 0, holder_seen = nobody, child = nobody;
+    i8 at = 0, epoch_seen = 0, holder_seen = nobody, child = nobody;  // at 3: a promotion, between its two CASes
     auto operator<=>(const supervisor&) const = default;
 };
 struct seat_state {
@@ -47,6 +47,18 @@ void supervisor_steps(const seat_setup& c, const seat_state& s, std::vector<step
                                                  [&](const process& p) { return p.is == phase::working && p.epoch == s.epoch; });
         }
         const bool waits = b.child >= 0 && s.all[b.child].is == phase::started;
+        for (i8 k = 0; k < processes && !served && !waits; ++k) {
+            if (s.all[k].is != phase::spare || s.all[k].epoch != nobody) continue;
+            add(fmt::format("promote({})", k), [&](seat_state& t) {
+                if (c.seat_first) {
+                    ++t.epoch;
+                    t.holder = k;
+                } else {
+                    t.all[k].epoch = static_cast<i8>(s.epoch + 1);
+                }
+                t.boss = {3, static_cast<i8>(s.epoch + 1), nobody, k};
+            });
+        }
         if (!served && !waits)
             add("look", [&](seat_state& t) { t.boss = {static_cast<i8>(c.raise_epoch ? 1 : 2), s.epoch, s.holder, nobody}; });
     } else if (b.at == 1) {
@@ -59,6 +71,16 @@ void supervisor_steps(const seat_setup& c, const seat_state& s, std::vector<step
         } else {
             add("raise-failed", [&](seat_state& t) { t.boss = {0, 0, nobody, b.child}; });
         }
+    } else if (b.at == 3) {
+        add("promoted", [&](seat_state& t) {
+            if (c.seat_first) {
+                if (t.all[b.child].is == phase::spare) t.all[b.child].epoch = b.epoch_seen;
+            } else {
+                t.epoch = b.epoch_seen;
+                t.holder = b.child;
+            }
+            t.boss = {};
+        });
     } else {
         for (i8 k = 0; k < processes; ++k) {
             if (s.all[k].is != phase::not_born) continue;
@@ -91,7 +113,12 @@ void process_steps(const seat_setup& c, const seat_state& s, std::vector<step>& 
                 out.emplace_back(fmt::format("lost({})", k), t);
             }
         }
-        if ((p.is == phase::started || p.is == phase::working) && s.deaths < c.deaths) {
+        if (p.is == phase::spare && p.epoch != nobody && s.holder == k && s.epoch == p.epoch) {
+            seat_state t = s;
+            t.all[k].is = phase::working;
+            out.emplace_back(fmt::format("wakes({})", k), t);
+        }
+        if ((p.is == phase::started || p.is == phase::working || p.is == phase::spare) && s.deaths < c.deaths) {
             seat_state t = s;
             t.all[k].is = phase::gone;
             ++t.deaths;
@@ -107,6 +134,15 @@ bool two_work(const seat_state& s) {
     return false;
 }
 
+// A process that is gone keeps its entry until it is fenced: it counts as well.
+bool one_epoch_twice(const seat_state& s) {
+    for (int a = 0; a < processes; ++a)
+        for (int b = a + 1; b < processes; ++b)
+            if (s.all[a].epoch != nobody && s.all[a].epoch == s.all[b].epoch && (s.all[a].is == phase::spare || s.all[b].is == phase::spare))
+                return true;
+    return false;
+}
+
 bool nobody_ever(const seat_state& s, const std::vector<step>& next) {
     const auto is = [&](phase what) {
         return std::any_of(s.all.begin(), s.all.end(), [&](const process& p) { return p.is == what; });
@@ -118,10 +154,12 @@ bool nobody_ever(const seat_state& s, const std::vector<step>& next) {
 
 seat_result explore_seat(const seat_setup& c) {
     std::map<seat_state, std::pair<seat_state, std::string>> seen;
-    std::deque<seat_state> open{seat_state{}};
+    seat_state first;
+    if (c.standby) first.all[processes - 1].is = phase::spare;
+    std::deque<seat_state> open{first};
     seen.emplace(open.front(), std::pair{open.front(), std::string()});
     seat_result r;
-    while (!open.empty() && !r.two_workers && !r.nobody) {
+    while (!open.empty() && !r.two_workers && !r.nobody && !r.shared_epoch) {
         const seat_state s = open.front();
         open.pop_front();
         std::vector<step> next;
@@ -129,7 +167,8 @@ seat_result explore_seat(const seat_setup& c) {
         process_steps(c, s, next);
         r.two_workers = two_work(s);
         r.nobody = nobody_ever(s, next);
-        if (r.two_workers || r.nobody) {
+        r.shared_epoch = one_epoch_twice(s);
+        if (r.two_workers || r.nobody || r.shared_epoch) {
             for (const seat_state* at = &s; !seen.at(*at).second.empty(); at = &seen.at(*at).first)
                 r.trace.push_back(seen.at(*at).second);
             std::reverse(r.trace.begin(), r.trace.end());

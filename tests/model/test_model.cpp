@@ -91,3 +91,17 @@ TEST_CASE("a seat whose successors neither claim it nor bear a new epoch gets tw
     CHECK(r.two_workers);
     CHECK(r.trace == std::vector<std::string>{"look", "spawn(0)", "supervisor-dies", "look", "spawn(1)"});
 }
+
+TEST_CASE("a standby is promoted without a moment in which two entries bear one epoch") {
+    const seat_result r = explore_seat({.standby = true});
+    INFO(r.states << " states");
+    CHECK_FALSE(r.two_workers);
+    CHECK_FALSE(r.nobody);
+    CHECK_FALSE(r.shared_epoch);
+    CHECK(r.states > 646);
+}
+
+TEST_CASE("a promotion that begins with the entry leaves two entries with one epoch when its supervisor dies") {
+    const seat_result r = explore_seat({.standby = true, .seat_first = false});
+    CHECK(r.shared_epoch);
+}

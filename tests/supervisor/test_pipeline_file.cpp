@@ -139,7 +139,6 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
          "p.toml:8:13: instances = -9223372036854775808: expected a whole number"},
         {"triangles = 100", "max_attempts = 8", "p.toml:8:16: max_attempts = 8: expected a whole number from 1 to 7"},
         {"triangles = 100", "standby = 1", "p.toml:8:11: standby = 1: expected true or false"},
-        {"triangles = 100", "standby = true", "p.toml:8:11: standby = true: expected false: warm standbys are not supported yet"},
         {"triangles = 100", "restart = \"allways\"",
          "p.toml:8:11: restart = \"allways\": expected \"always\" or \"on-failure\" or \"no\"; did you mean \"always\"?"},
         {"triangles = 100", "group = true", "p.toml:8:9: group = true: expected \"blocking\" or \"latest\""},
@@ -167,6 +166,11 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         INFO(r.line);
         CHECK_THAT(refusal(with_line(r.after, r.line)), Catch::Matchers::StartsWith(r.message));
     }
+}
+
+TEST_CASE("a standby makes sense only behind a stage that is always restarted") {
+    CHECK_THAT(refusal(with_line("triangles = 100", "standby = true\nrestart = \"no\"")), contains("standby = true needs restart"));
+    CHECK_THAT(refusal(with_line("triangles = 100", "standby = true\nprefix = \"gdb --args\"")), contains("no prefix"));
 }
 
 TEST_CASE("a text that is no TOML, or of another shape, is refused where it goes wrong") {
