@@ -16,6 +16,9 @@ namespace {
 using ring::lease_word;
 using ring::load;
 
+/// A death by a signal from outside, before the process is reaped: behind a GPU context that takes about 90 ms.
+constexpr const char* killed_text = "killed";
+
 /// Calls fn(word, what it means) for each lease word of the frame `sequence` on the input side of a stage.
 template <typename F>
 void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
@@ -141,6 +144,7 @@ void seat_keeper::on_process_end(seat& s, life& l) {
         l.how.signal = status.signal;
         if (l.user_signal != 0 && l.how.signal == l.user_signal) l.how.outside = true;
     }
+    if (l.judged && l.how.known && s.last_exit == killed_text) s.last_exit = describe(l.how);  // now the kernel has said it
     if (!l.doomed) bury(s);
     advance(s, l, now_ns());
 }
@@ -186,7 +190,7 @@ void seat_keeper::judge(seat& s, life& l) {
     s.last_exit = s.machine.state() == seat_state::stopping ? "down"
                   : l.how.asked                             ? "restarted"
                   : l.how.known || l.how.deadline           ? describe(l.how)
-                                                            : "killed";
+                                                            : killed_text;
     if (!l.how.through)
         note("died", l.seen_dead_ns, s, l, fmt::format("(pid {}) died: {}; {} frames in flight", l.pid, s.last_exit, l.sequences.size()));
     c_->seat[s.index].held.store(0, std::memory_order_release);
