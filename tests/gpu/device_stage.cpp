@@ -4,46 +4,19 @@
 //   hold_at    frame whose work the device holds back [-1: none]      hold_ms  for so long [0]
 //   die_at     frame at which it dies [-1: none]                      die_how  illegal | trap | misaligned | memory | endless [illegal]
 //   die_lives  only the first so many lives of a seat die so [1]      sink     it writes nothing [false]
-#include <cuda_runtime.h>
-
+#include <map>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "stages/stage.hpp"
 #include "telemetry/ledger.hpp"
+#include "tests/gpu/device_kernels.hpp"
 
 namespace carousel::test {
-namespace {
-
-__global__ void make_number(u64* out, const u64* in, u64 sequence) { *out = in != nullptr ? *in * 3 + 1 : sequence * 1000; }
-
-__device__ u64 device_ns() {
-    u64 now = 0;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
-
-// Nobody may see the frame before this is over: its event is recorded behind it.
-__global__ void hold(u64 ns) {
-    const u64 until = device_ns() + ns;
-    while (device_ns() < until) __nanosleep(100'000);
-}
-
-__global__ void write_to(u64* where) { *reinterpret_cast<volatile u64*>(where) = 1; }
-__global__ void trap_now() { asm volatile("trap;"); }
-__global__ void never_end(volatile u64* word) {
-    while (*word != ~u64{0}) __nanosleep(1000);
-}
-
-// Not log::info: nvcc does not take fmt's compile-time check of formats.
-void say(const std::string& text) { log::write_line(log::level::info, text); }
-
-}  // namespace
 
 class device_stage : public stages::stage {
 public:
@@ -72,14 +45,14 @@ public:
     }
 
     void process(stages::frame& f) override {
-        auto* stream = static_cast<cudaStream_t>(f.queue().native_stream());
+        void* stream = f.queue().native_stream();
         const auto n = static_cast<i64>(f.sequence());
-        if (n == hold_at_ || n == hold_at_ + 1) say("frame " + std::to_string(n) + " taken at " + std::to_string(now_ns()) + " ns");
-        if (n == hold_at_ && hold_ms_ > 0) hold<<<1, 1, 0, stream>>>(static_cast<u64>(hold_ms_) * 1'000'000);
+        if (n == hold_at_ || n == hold_at_ + 1) log::info("frame {} taken at {} ns", n, now_ns());
+        if (n == hold_at_ && hold_ms_ > 0) enqueue_hold(stream, static_cast<u64>(hold_ms_) * 1'000'000);
         if (n == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_) die(stream);
         const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
         u64* out = sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>(0);
-        make_number<<<1, 1, 0, stream>>>(out, in, f.sequence());
+        enqueue_number(stream, out, in, f.sequence());
     }
 
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
@@ -93,18 +66,14 @@ public:
     }
 
 private:
-    void die(cudaStream_t stream) const {
-        say("dying as told: " + die_how_);
-        auto* word = reinterpret_cast<u64*>(word_->data());
-        if (die_how_ == "illegal") write_to<<<1, 1, 0, stream>>>(reinterpret_cast<u64*>(0x1000));
-        if (die_how_ == "trap") trap_now<<<1, 1, 0, stream>>>();
-        if (die_how_ == "misaligned") write_to<<<1, 1, 0, stream>>>(reinterpret_cast<u64*>(word_->data() + 1));
-        if (die_how_ == "endless") never_end<<<1, 1, 0, stream>>>(word);
-        if (die_how_ == "memory") {
-            void* much = nullptr;
-            const cudaError_t got = cudaMalloc(&much, u64{1} << 46U);
-            throw std::runtime_error(std::string("64 TiB of GPU memory: ") + cudaGetErrorString(got));
-        }
+    void die(void* stream) const {
+        log::warning("dying as told: {}", die_how_);
+        if (die_how_ == "memory") throw std::runtime_error(std::string("64 TiB of GPU memory: ") + take_too_much_memory());
+        const std::map<std::string, device_fault> faults = {{"illegal", device_fault::illegal},
+                                                            {"trap", device_fault::trap},
+                                                            {"misaligned", device_fault::misaligned},
+                                                            {"endless", device_fault::endless}};
+        enqueue_fault(stream, faults.at(die_how_), reinterpret_cast<u64*>(word_->data()));
     }
 
     std::string name_, die_how_;

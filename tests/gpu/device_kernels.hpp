@@ -1,0 +1,19 @@
+#pragma once
+// What only a device can do to a stage. Streams are device::queue::native_stream().
+
+#include "core/types.hpp"
+
+namespace carousel::test {
+
+enum class device_fault : u8 { illegal, trap, misaligned, endless };
+
+/// *out = *in * 3 + 1, or sequence * 1000 where there is no input.
+void enqueue_number(void* stream, u64* out, const u64* in, u64 sequence);
+/// Keeps the stream busy for so long.
+void enqueue_hold(void* stream, u64 ns);
+/// `word`: 16 bytes of device memory of one's own.
+void enqueue_fault(void* stream, device_fault what, u64* word);
+/// Asks for 64 TiB of device memory; what CUDA says.
+const char* take_too_much_memory();
+
+}  // namespace carousel::test
