@@ -151,6 +151,7 @@ json make_report(const report_input& in) {
     r["detection_ms"] = samples_json(in.deaths->detection_ms);
     r["fence_ms"] = samples_json(in.deaths->fence_ms);
     r["takeover_ms"] = samples_json(in.deaths->takeover_ms);
+    r["standby_takeover_ms"] = samples_json(in.deaths->standby_takeover_ms);
     r["standby_takeovers"] = in.deaths->promoted;
     r["sinks"] = json::array();
     for (const sink_account& a : *in.sinks) {

@@ -129,6 +129,7 @@ void seat_keeper::start(seat& s) {
     }
     s.pids.push_back(l->pid);
     s.now = std::move(l);
+    s.by_standby = false;
     note("started", s.now->spawned_ns, s, *s.now, fmt::format("starts as pid {}", s.now->pid));
     watch_life(s, *s.now);
 }

@@ -57,6 +57,7 @@ struct seat {
     ring::incarnation_id heir;  ///< appointed, not spawned yet
     std::unique_ptr<life> spare;  ///< a warm standby behind `now`; see standby.cpp
     u64 spare_due_ns = 0, spare_delay_ns = 0;
+    bool by_standby = false;    ///< the present holder was its predecessor's standby
     u64 vacant_since_ns = 0;    ///< death of the last holder, until its successor commits: the takeover that the report tells
     bool start_wanted = false;  ///< to be spawned at due_ns
     u64 due_ns = 0;
@@ -88,6 +89,7 @@ struct death_account {
     std::vector<f64> detection_ms;  ///< from a signal that was sent from here to EOF or pidfd
     std::vector<f64> fence_ms;      ///< from the death being seen to the pidfd
     std::vector<f64> takeover_ms;   ///< from the signal, or the death being seen, to the successor's first committed frame
+    std::vector<f64> standby_takeover_ms;  ///< those of them in which a warm standby took over
     u64 promoted = 0;               ///< successors that were warm standbys
     std::vector<void_frame> given_up;
 };

@@ -27,7 +27,9 @@ void seat_keeper::keep_spare(seat& s, u64 now) {
     if (s.vacant_since_ns != 0 && s.now) {
         const u64 first = ring::load(c_->entry[s.now->who.entry].first_commit_ns);
         if (first > s.vacant_since_ns) {
-            account_.takeover_ms.push_back(static_cast<f64>(first - s.vacant_since_ns) / 1e6);
+            const f64 ms = static_cast<f64>(first - s.vacant_since_ns) / 1e6;
+            account_.takeover_ms.push_back(ms);
+            if (s.by_standby) account_.standby_takeover_ms.push_back(ms);
             s.vacant_since_ns = 0;
         }
     }
@@ -63,6 +65,7 @@ bool seat_keeper::promote_spare(seat& s) {
     const ring::incarnation_id who = ring::promote(*c_, s.index, s.spare->who.entry);
     if (!who) return false;
     s.spare->who = who;
+    s.by_standby = true;
     s.clock_base_ns = now_ns();
     s.pids.push_back(s.spare->pid);
     ++s.restarts;

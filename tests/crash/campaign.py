@@ -118,7 +118,7 @@ class campaign:
         print(f"kills {total} ({', '.join(f'{k} {v}' for k, v in sorted(self.kills.items()))}), at job states {got.get('kills_at')}")
         print(f"frames {got['frames']}, lost {got['lost']}, repeated {got['repeated']}, torn {got['torn']}, dead letters "
               f"{got.get('dead_letter_count', 0)}, pids of others changed {self.innocent}")
-        for k in ("detection_ms", "fence_ms", "takeover_ms", "standby_takeovers"):
+        for k in ("detection_ms", "fence_ms", "takeover_ms", "standby_takeover_ms", "standby_takeovers"):
             if k in got: print(f"{k}: {got[k]}")
         print(f"image_hash {got['image_hash']}, undisturbed {calm['image_hash']}; {got['frames_per_second']:.1f} frames/s, undisturbed "
               f"{calm['frames_per_second']:.1f}")

@@ -46,7 +46,7 @@ TEST_CASE("a warm standby takes a killed stage's seat and a new one starts behin
     check_whole(run, 3000, hash, kills);
     const json r = run.report();
     CHECK(r["standby_takeovers"] == kills);
-    fmt::print("standby, from the death being seen to the next committed frame: {}\n", r["takeover_ms"].dump());
+    fmt::print("standby, from the death being seen to the next committed frame: {}\n", r["standby_takeover_ms"].dump());
 }
 
 TEST_CASE("a standby that is killed harms nothing and is replaced") {

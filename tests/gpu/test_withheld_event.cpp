@@ -14,7 +14,8 @@ using nlohmann::json;
 f64 handed_over_after(const std::string& memory, int hold_ms, const std::string& hash) {
     run_fixture run;
     device_keys keys;
-    keys.pipeline = fmt::format("memory = \"{}\"\nfps = 200\n", memory);
+    keys.pipeline = "fps = 200\n";
+    keys.memory = memory;
     keys.source = fmt::format("hold_at = 40\nhold_ms = {}\n", hold_ms);
     keys.middle = "hold_at = 40\n";
     run.start(run.pipeline("withheld", device_pipeline("withheld", keys)), {"--frames", "200"});
