@@ -49,6 +49,7 @@ void seat_keeper::bury(seat& s) {
 }
 
 void seat_keeper::first_steps(seat& s, life& l) {
+    if (l.pid == 0) return;  // an entry that nobody has claimed
     l.census = ring::census(*c_, s.index, l.who.epoch);
     const shm::seat_block& sb = c_->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
@@ -59,7 +60,8 @@ void seat_keeper::first_steps(seat& s, life& l) {
     l.how.through = through(s.stage);
     l.how.commits = load(c_->entry[l.who.entry].commits);
     if (l.how.commits > 0) s.machine.note_commit();
-    if (!l.how.through && !l.by_us) count_death(s.index);
+    if (!l.how.through && !l.by_us && !l.counted) count_death(s.index);
+    l.counted = true;
     l.log.drain(*s.log, l.pid);
     read_note(l);
     l.why = own_hand(l.how) ? ring::blame::own : ring::blame::none;
@@ -104,9 +106,9 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
 // The process is gone and its device work with it: nothing of it writes any more.
 void seat_keeper::fence(seat& s, life& l) {
     l.fenced = true;
-    if (!l.how.through) account_.fence_ms.push_back(static_cast<f64>(l.ended_ns - l.seen_dead_ns) / 1e6);
+    if (!l.how.through && l.pidfd) account_.fence_ms.push_back(static_cast<f64>(l.ended_ns - l.seen_dead_ns) / 1e6);
     ring::mark_fenced(*c_, l.who.entry);
-    remove_driver_leftovers(l.pid);
+    if (l.pid > 0) remove_driver_leftovers(l.pid);
     blame_late(s, l);
     if (l.log.fd() >= 0) {
         loop_->forget(l.log.fd());

@@ -63,6 +63,7 @@ int cli_run(const cli_arguments& a, const cli_environment& env) {
     o.keep_logs = a.keep_logs || a.in_background;
     o.background = a.in_background;
     o.wait_s = a.wait_s;
+    o.fresh = a.fresh;
     o.command_line = a.words;
     if (!a.dry_run) return env.run(p, o);
     env.out << plan_text(p, o.stages) << placement_text(setup_from(p, o, probe_for(p)));

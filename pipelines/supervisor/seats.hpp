@@ -44,6 +44,7 @@ struct life {
     std::vector<u64> sequences;  ///< frames that were in flight then
     ring::blame why = ring::blame::none;
     u32 quarantined = 0;         ///< buffers that wait for its end
+    bool counted = false;        ///< its death is in the account
     bool doomed = false, revoked = false, kill_sent = false, ended = false, fenced = false, reclaimed = false, judged = false, blamed = false;
 };
 
@@ -98,6 +99,24 @@ public:
     void start_all();
     void tick(u64 now);
 
+    // ---- a second supervisor (seat_adoption.cpp, seat_state.cpp)
+    struct found {
+        u32 alive = 0, dead = 0;
+    };
+    /// Continues from what a dead supervisor has left: the control block's entries say which processes there are, `state` (what
+    /// state_json() gave last; may be null) what was counted and wanted. Buries the dead; starts nobody before memory_is_there().
+    found take_over(const nlohmann::json& state, const std::string& run_id);
+    /// A stage of the dead supervisor presents itself again. Empty: it is welcome, and told so. Else why it has no place.
+    [[nodiscard]] std::string let_return(int connection, const shm::peer& peer, const nlohmann::json& who);
+    /// From now on processes may be started and let in.
+    void memory_is_there();
+    /// Seats whose process lives and has not presented itself yet.
+    [[nodiscard]] std::vector<const seat*> not_returned() const;
+    /// What lives in this process only and must outlive it.
+    [[nodiscard]] nlohmann::json state_json() const;
+    /// Differs when state_json() does.
+    [[nodiscard]] u64 fingerprint() const noexcept;
+
     /// A stage's hello on a connection. Empty: it is in, its answer sent. Else why it is refused.
     [[nodiscard]] std::string let_in(int connection, const shm::peer& peer, const nlohmann::json& hello);
     void is_ready(int connection);
@@ -140,11 +159,19 @@ private:
     // seats.cpp
     void start(seat& s);
     void watch_life(seat& s, life& l);
+    void watch_log(seat& s, life& l);
     [[nodiscard]] std::string answer(const seat& s, const life& l, std::vector<int>& fds) const;
     [[nodiscard]] seat* free_seat_for(const std::string& stage, std::string& why);
     [[nodiscard]] std::string adopt_process(seat& s, life& l, i32 pid);
     void act(seat& s, seat_action a, const life* l);
     void note(const char* kind, u64 time_ns, const seat& s, const life& l, std::string text);
+    // seat_adoption.cpp
+    void find_lives(seat& s, const std::string& run_id, found& n);
+    [[nodiscard]] std::unique_ptr<life> life_from(seat& s, u32 entry, const std::string& run_id);
+    void resume_seat(seat& s);
+    void read_alone(seat& s, i32 pid);
+    // seat_state.cpp
+    void restore(const nlohmann::json& state);
     // bury.cpp
     void bury(seat& s);
     void advance(seat& s, life& l, u64 now);
@@ -178,7 +205,8 @@ private:
     std::optional<root_cause> failure_;
     death_account account_;
     run_notes notes_;
-    bool ending_ = false, paused_ = false;
+    bool ending_ = false, paused_ = false, memory_there_ = true;
+    nlohmann::json remembered_;  ///< lives of the dead supervisor, until they are matched with entries
     u64 last_tick_ns_ = 0;
     unsigned cpu_threads_ = 1;
     std::size_t label_width_ = 8;
