@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -52,6 +53,7 @@ void keeper_link::say_ready() {
 void keeper_link::watch(int ms) {
     if (!socket_) {  // only this thread changes it
         std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+        write_alone();
         try_return();
         return;
     }
@@ -80,11 +82,19 @@ void keeper_link::lost() {
     log::warning("the supervisor is gone: this stage goes on; without another one within {} s it ends", a_->keeper_grace_s);
 }
 
+// Looked at again and again: a dying supervisor's files are closed one after another, this stage's socket maybe before its log pipe.
+bool keeper_link::find_broken() {
+    bool more = false;
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+        if (std::find(broken_.begin(), broken_.end(), fd) != broken_.end() || !is_broken_pipe(fd)) continue;
+        broken_.push_back(fd);
+        more = true;
+    }
+    return more;
+}
+
 void keeper_link::write_alone() {
-    broken_.clear();
-    for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
-        if (is_broken_pipe(fd)) broken_.push_back(fd);
-    if (broken_.empty()) return;
+    if (!find_broken()) return;
     const std::string path = fmt::format("{}/logs/{}.{}.alone", a_->run_directory, a_->stage, a_->who.seat);
     const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (file) write_to(file.get());  // else its lines are lost, as the reader is
@@ -118,6 +128,7 @@ void keeper_link::on_message(const shm::message& m) {
         die(exit_code::revoked);
     }
     if (!j.contains("welcome")) return;
+    (void)find_broken();
     const int at = j["welcome"].value("log", -1);
     if (at >= 0 && static_cast<std::size_t>(at) < m.fds.size()) write_to(m.fds[static_cast<std::size_t>(at)].get());
     broken_.clear();

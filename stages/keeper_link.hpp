@@ -35,6 +35,7 @@ private:
     void lost();
     void try_return();
     void on_message(const shm::message& m);
+    bool find_broken();
     void write_alone();
     void write_to(int fd);
 

@@ -13,6 +13,7 @@
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
+#include "shm/trace_segment.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -43,6 +44,11 @@ bool is_of_run(const std::string& folder, const std::string& run_id) {
     return record.is_object() && record.value("run_id", "") == run_id;
 }
 
+void remove_shared_memory(const std::string& run_id) {
+    shm::trace_segment::remove(run_id);
+    shm::segment::remove(run_id);
+}
+
 void empty_folder(const std::string& folder) {
     std::error_code ignored;
     for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
@@ -59,7 +65,7 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_dire
     const std::string path = run_directory + "/lock";
     const shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!lock) {  // the folder is gone: of this run nothing but shared memory can be left
-        if (!others_live(c, own_entry)) shm::segment::remove(run_id);
+        if (!others_live(c, own_entry)) remove_shared_memory(run_id);
         return true;
     }
     struct stat held {
@@ -69,7 +75,7 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_dire
     ring::doom(c, own_entry);  // under the lock: of several that leave, each sees who has left before it
     if (others_live(c, own_entry)) return true;
     if (is_of_run(run_directory, run_id)) empty_folder(run_directory);
-    shm::segment::remove(run_id);
+    remove_shared_memory(run_id);
     return true;
 } catch (const std::exception&) {
     return true;  // out of memory: what stays is for `carousel clean`

@@ -93,7 +93,7 @@ engine::~engine() {
         }
     }
     if (segment_) shm::segment::remove(run_id_);
-    if (trace_) shm::trace_segment::remove(run_id_);
+    shm::trace_segment::remove(run_id_);  // also one that a supervisor before us has made
     ::unlink((setup_->directory + "/control.sock").c_str());
 }
 

@@ -12,10 +12,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <fstream>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "shm/process_id.hpp"
 #include "supervisor/left_run.hpp"
 #include "supervisor/seats.hpp"
 
@@ -179,6 +181,8 @@ std::string seat_keeper::let_return(int connection, const shm::peer& peer, const
         l.how.was_ready = true;
         if (s.machine.state() == seat_state::starting) s.machine.on(seat_event::ready, now_ns());
     }
+    // The kernel has sent a held stage on its way when it lost its parent (SIGHUP, SIGCONT to an orphaned group): held again.
+    if (s.machine.state() == seat_state::stopped) shm::signal_pidfd(l.pidfd.get(), SIGSTOP);
     return "";
 }
 

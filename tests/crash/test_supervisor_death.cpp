@@ -16,7 +16,7 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-constexpr u64 frames = 1500;
+constexpr u64 frames = 800;  // 2 s at the pace of the disturbed runs
 const std::vector<std::string> to_end{"--frames", std::to_string(frames)};
 
 /// Slow enough to be disturbed; the hash of a number pipeline doesn't depend on its pace.
@@ -79,8 +79,8 @@ TEST_CASE("stages stream on without their supervisor, and a second one takes the
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
     run.start(file, to_end);
     REQUIRE(run.wait_running());
-    CHECK(says(run, "adopted widowed: 3 stages alive"));
-    CHECK(run.ask({{"command", "ps"}})["pipeline"]["frames"].get<u64>() > delivered + 100);  // 0.5 s at 400 frames/s
+    CHECK(run.wait_until([&] { return says(run, "adopted widowed: 3 stages alive"); }));
+    CHECK(run.ask({{"command", "ps"}})["pipeline"]["frames"].get<u64>() > delivered + 50);  // 0.5 s at 400 frames/s
     CHECK(pids_of(run) == before);
     CHECK(run.wait() == 0);
     check_whole(run);
@@ -91,8 +91,7 @@ TEST_CASE("stages stream on without their supervisor, and a second one takes the
 }
 
 TEST_CASE("a stage that dies before, with or after its supervisor is replaced by the second one, the others keep their pids") {
-    const std::string when = GENERATE("before", "with", "after");
-    const std::string victim = GENERATE("numbers", "middle", "sink");
+    const auto [when, victim] = GENERATE(table<std::string, std::string>({{"before", "numbers"}, {"with", "middle"}, {"after", "sink"}}));
     CAPTURE(when, victim);
     run_fixture run;
     const std::string file = run.pipeline("both", paced("both"));
@@ -110,7 +109,7 @@ TEST_CASE("a stage that dies before, with or after its supervisor is replaced by
     }
     run.start(file, to_end);
     REQUIRE(run.wait_running());
-    CHECK(says(run, "adopted both: "));
+    CHECK(run.wait_until([&] { return says(run, "adopted both: "); }));
     const std::vector<i32> after = pids_of(run);
     for (std::size_t k = 0; k < before.size(); ++k) {
         CAPTURE(stage_names[k]);
@@ -175,10 +174,10 @@ TEST_CASE("another pipeline does not take a living run over: refused with the di
     const std::vector<i32> before = pids_of(run);
     kill_supervisor(run);
     std::string out;
-    CHECK(run.command({"run", file, "--frames", "1500", "--set", "middle.work_ms=3"}, out) == 2);
+    CHECK(run.command({"run", file, "--frames", "800", "--set", "middle.work_ms=3"}, out) == 2);
     CHECK_THAT(out, contains("stage middle: settings.work_ms is 2 there and 3 here"));
     CHECK(run.command({"run", file, "--frames", "17"}, out) == 2);
-    CHECK_THAT(out, contains("frames is 1500 there and 17 here"));
+    CHECK_THAT(out, contains("frames is 800 there and 17 here"));
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
     run.start(file, to_end);  // the right one
     REQUIRE(run.wait_running());
@@ -195,7 +194,7 @@ TEST_CASE("of two supervisors that take a run over at once one does, the other i
     kill_supervisor(run);
     run.start(file, to_end);
     std::string out;
-    const int code = run.command({"run", file, "--frames", "1500"}, out);
+    const int code = run.command({"run", file, "--frames", "800"}, out);
     CAPTURE(out, run.log());
     if (code == 0) {  // it was the quicker one, and has run to the end
         CHECK_THAT(out, contains("adopted heirs"));
@@ -235,9 +234,9 @@ TEST_CASE("a run that is through when its supervisor dies is kept for the next o
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
-    REQUIRE(run.wait_until([&] { return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > frames - 400; }));
+    REQUIRE(run.wait_until([&] { return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > frames - 300; }));
     kill_supervisor(run);
-    sleep_s(1.5);  // 400 frames/s: it is through by now
+    sleep_s(1.2);  // 400 frames/s: it is through by now
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
     run.start(file, to_end);
     CHECK(run.wait() == 0);
@@ -270,7 +269,7 @@ TEST_CASE("a stopped supervisor keeps its run: nobody else takes it, and it goes
     run.signal(SIGSTOP);
     ::kill(before[1], SIGKILL);
     std::string out;
-    CHECK(run.command({"run", file, "--frames", "1500"}, out) == 2);
+    CHECK(run.command({"run", file, "--frames", "800"}, out) == 2);
     CHECK_THAT(out, contains("running already"));
     sleep_s(1.5);  // past the grace time and every deadline
     run.signal(SIGCONT);
@@ -308,9 +307,9 @@ TEST_CASE("a held stage stays held through its supervisor's death") {
     run.start(file, to_end);
     REQUIRE(run.wait_until([&] { return says(run, "adopted held: 3 stages alive"); }));
     CHECK(run.stage("sink")["state"] == "stopped");
+    REQUIRE(run.wait_until([&] { return shm::is_stopped(before[2]); }));  // the kernel sends an orphaned group on its way
     CHECK(run.command({"cont", "sink", "-p", "held"}, out) == 0);
     CHECK(run.wait() == 0);
-    CHECK(pids_of(run) != before);  // the run is over
     check_whole(run);
     CHECK(run.report()["restarts"] == 0);
 }
