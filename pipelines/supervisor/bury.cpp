@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/driver_leftovers.hpp"
@@ -75,11 +76,15 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
         if (!s.heir) return;  // no entry is free: the next tick tries again
         first_steps(s, l);
         ring::doom(*c_, l.who.entry);
+        crash_here(crash_point::entry_doomed);
         l.doomed = true;
         ring::dismiss_latest(*c_, l.who.entry);
         s.gone.push_back(std::move(s.now));
     }
-    if (!l.revoked) l.revoked = ring::revoke(*c_, s.index, l.who.epoch);
+    if (!l.revoked) {
+        l.revoked = ring::revoke(*c_, s.index, l.who.epoch);
+        crash_here(crash_point::words_revoked);
+    }
     // One that leaves behind the last frame of the run may do so in peace (tools write their results then), and one that leaves
     // by itself may say why.
     const u64 patience = l.how.through ? setup_->stop_timeout_ns : l.leaving ? ns_per_s : 100 * ns_per_ms;
@@ -95,10 +100,13 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
             note("quarantined", now_ns(), s, l, fmt::format("left {} half-written buffers: in quarantine until pid {} is gone", l.quarantined, l.pid));
         l.blamed = true;
     }
+    crash_here(crash_point::words_requeued);
     judge(s, l);
+    crash_here(crash_point::death_judged);
     if (l.ended && !l.fenced) fence(s, l);
     if (!l.ended || l.reclaimed || !l.revoked) return;
     l.reclaimed = ring::reclaim(*c_, s.index, l.who.epoch);
+    crash_here(crash_point::words_reclaimed);
     if (l.reclaimed && l.quarantined > 0) note("freed", now_ns(), s, l, fmt::format("pid {} is gone: its buffers are free again", l.pid));
     reset_assets(l);
 }
@@ -108,6 +116,7 @@ void seat_keeper::fence(seat& s, life& l) {
     l.fenced = true;
     if (!l.how.through && l.pidfd) account_.fence_ms.push_back(static_cast<f64>(l.ended_ns - l.seen_dead_ns) / 1e6);
     ring::mark_fenced(*c_, l.who.entry);
+    crash_here(crash_point::entry_fenced);
     if (l.pid > 0) remove_driver_leftovers(l.pid);
     blame_late(s, l);
     if (l.log.fd() >= 0) {

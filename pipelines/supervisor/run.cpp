@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "supervisor/engine.hpp"
 #include "supervisor/left_run.hpp"
@@ -141,6 +142,7 @@ void say_fresh(const run_lock& lock, console& out) {
 
 int run_pipeline(const pipeline& p, const run_options& o) {
     const signals_kept signals;
+    arm_crash_points("supervisor");
     raise_file_limit();
     run_lock lock(p.name, o.wait_s);
     console out(STDERR_FILENO, o.color, ::isatty(STDERR_FILENO) != 0);

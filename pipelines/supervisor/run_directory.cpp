@@ -123,16 +123,22 @@ bool is_alive(const run_record& r) {
     return shm::is_alive(r.supervisor);
 }
 
-std::vector<run_record> living_runs() {
+std::vector<run_record> recorded_runs() {
     std::vector<run_record> runs;
     std::error_code failed;
     for (fs::directory_iterator at(runs_folder(), failed), end; !failed && at != end; at.increment(failed)) {
         std::optional<run_record> r = read_record(at->path().string());
-        if (!r || !is_alive(*r)) continue;
+        if (!r) continue;
         r->name = at->path().filename().string();  // the folder decides where its socket is
         runs.push_back(std::move(*r));
     }
     std::sort(runs.begin(), runs.end(), [](const run_record& a, const run_record& b) { return a.name < b.name; });
+    return runs;
+}
+
+std::vector<run_record> living_runs() {
+    std::vector<run_record> runs = recorded_runs();
+    std::erase_if(runs, [](const run_record& r) { return !is_alive(r); });
     return runs;
 }
 

@@ -44,6 +44,8 @@ void write_record(const std::string& folder, run_record record);
 /// False only when the record's process is known to be gone.
 [[nodiscard]] bool is_alive(const run_record& r);
 
+/// All runs that have a record, living or not, sorted by name.
+[[nodiscard]] std::vector<run_record> recorded_runs();
 /// The runs that live, sorted by name.
 [[nodiscard]] std::vector<run_record> living_runs();
 

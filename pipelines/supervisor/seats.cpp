@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 
@@ -101,6 +102,7 @@ void seat_keeper::start(seat& s) {
             r.output = output.get();
         }
         spawned p = spawn(r);
+        crash_here(crash_point::stage_spawned);
         l->pid = p.pid;
         l->group = r.interactive ? 0 : p.pid;
         l->pidfd = std::move(p.pidfd);

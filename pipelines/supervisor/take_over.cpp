@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "ring/link.hpp"
 #include "shm/process_id.hpp"
@@ -83,6 +84,7 @@ void engine::take_over() {
     moved_ns_ = now;
     taking_over_since_ns_ = now;
     found_ = seats_->take_over(state, run_id_);
+    crash_here(crash_point::run_taken_over);
     save_state();
 }
 
@@ -114,6 +116,7 @@ std::string engine::take_return(connection& c, const json& who, shm::message& m)
     memory_.take_back(who.value("memory", json::array()), m.fds);
     std::string why = seats_->let_return(c.fd.get(), shm::peer_of(c.fd.get()), who);
     c.stage = why.empty();
+    crash_here(crash_point::stage_returned);
     return why;
 }
 

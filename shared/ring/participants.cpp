@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 
@@ -40,10 +41,12 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         e.cpu_ns.store(0, std::memory_order_relaxed);
         std::memset(c.event_handle[k], 0, sizeof c.event_handle[k]);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
+        crash_here(crash_point::entry_prepared);
         if (!cas(c.seat[seat].current, raw, seat_word{epoch, k}.pack())) {  // two supervisors can't be; a lock forbids it
             mark_fenced(c, k);
             return {};
         }
+        crash_here(crash_point::entry_appointed);
         return {seat, k, epoch};
     }
     return {};

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "shm/process_id.hpp"
+#include "tests/crash/crash_plan.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -166,6 +167,53 @@ TEST_CASE("supervisors and stages killed at random moments lose, repeat and tear
     CHECK(run.left_behind() == "");
 }
 
+TEST_CASE("a supervisor killed at each of its named steps is followed by one that finishes what was begun") {
+    using enum crash_point;
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    for (const crash_point point : {entry_prepared, entry_appointed, entry_doomed, words_revoked, words_requeued, death_judged, stage_spawned,
+                                    entry_fenced, words_reclaimed, run_taken_over, stage_returned})
+        plan.add("supervisor", point, "kill", plan.lines() == 0 ? 4 : 1);  // the first three appointments are the start
+    plan.write();
+    const std::string file = run.pipeline("steps", paced("steps"));
+    const std::vector<std::string> endless{"--frames", "100000000"};
+    std::mt19937_64 random(test_seed());
+    int starts = 0;
+    const f64 until = seconds_now() + 60;
+    const auto start = [&] {
+        run.start(file, endless, {plan.environment()});
+        ++starts;
+    };
+    for (start(); plan.still_to_come() != "" && seconds_now() < until;) {
+        if (!run.running()) {
+            REQUIRE(run.wait() == -SIGKILL);
+            start();
+        } else if (run.wait_until([&] { return !run.running() || run.pid_of("sink") > 0; }) && run.running() && run.wait_running(1)) {
+            run.hit(stage_names[random() % 3], SIGKILL);
+            sleep_s(0.03);
+        }
+    }
+    CHECK(plan.still_to_come() == "");
+    if (!run.running()) start();
+    REQUIRE(run.wait_running());
+    std::string out;
+    CHECK(run.command({"down", "-p", "steps"}, out) == 0);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    fmt::print("{} frames, {} supervisors\n", r["frames"].get<u64>(), starts);
+    CHECK(starts >= static_cast<int>(plan.lines()));
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    run_fixture quiet;
+    quiet.start(quiet.pipeline("calm", number_pipeline("calm")), {"--frames", std::to_string(r["frames"].get<u64>())});
+    REQUIRE(quiet.wait() == 0);
+    CHECK(r["image_hash"] == quiet.report()["image_hash"]);
+    CHECK(run.left_behind() == "");
+}
+
 TEST_CASE("another pipeline does not take a living run over: refused with the difference, and the run goes on") {
     run_fixture run;
     const std::string file = run.pipeline("mine", paced("mine"));
@@ -174,6 +222,8 @@ TEST_CASE("another pipeline does not take a living run over: refused with the di
     const std::vector<i32> before = pids_of(run);
     kill_supervisor(run);
     std::string out;
+    CHECK(run.command({"ps"}, out) == 2);
+    CHECK_THAT(out, contains("3 of its stages go on"));
     CHECK(run.command({"run", file, "--frames", "800", "--set", "middle.work_ms=3"}, out) == 2);
     CHECK_THAT(out, contains("stage middle: settings.work_ms is 2 there and 3 here"));
     CHECK(run.command({"run", file, "--frames", "17"}, out) == 2);
