@@ -194,7 +194,10 @@ TEST_CASE("a supervisor killed at each of its named steps is followed by one tha
         }
     }
     CHECK(plan.still_to_come() == "");
-    if (!run.running()) start();
+    if (!run.running()) {
+        REQUIRE(run.wait() == -SIGKILL);
+        start();
+    }
     REQUIRE(run.wait_running());
     std::string out;
     CHECK(run.command({"down", "-p", "steps"}, out) == 0);
