@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -64,6 +65,9 @@ void read_attachment(const json& j, attachment& a) {
     a.width = j.at("width");
     a.height = j.at("height");
     a.cpu_threads = j.value("cpu_threads", 0U);
+    const char* grace = std::getenv("CAROUSEL_KEEPER_GRACE_S");
+    a.keeper_grace_s = grace != nullptr ? std::strtod(grace, nullptr) : j.value("keeper_grace_s", a.keeper_grace_s);
+    a.kept_json = j.value("kept", json::array()).dump();
     a.settings_json = j.value("settings", json::object()).dump();
     const json& d = j.at("device");
     a.device.kind = d.at("kind") == "cuda" ? device::device_kind::cuda : device::device_kind::cpu;

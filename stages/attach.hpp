@@ -9,7 +9,9 @@
 //
 // The attach message: run_id, run_directory, stage, seat, entry, epoch, width, height, cpu_threads, settings {...}, device {kind, uuid, ordinal},
 // inputs [{stage, format}], format (own output, or null), links [{link, kind, bytes, uuid, fd, ipc}], assets [{index, name, bytes,
-// kind, uuid, fd, ipc}]. "fd" is an index into the message's fds or -1, "ipc" is hex. The supervisor starts a stage with
+// kind, uuid, fd, ipc}], keeper_grace_s, and kept [{asset, index, kind, bytes, uuid, fd, ipc}]: all memory of the run, also what this
+// stage never maps. It holds those fds open for life, so that any one living stage can give a second supervisor everything back
+// (keeper_link.hpp). "fd" is an index into the message's fds or -1, "ipc" is hex. The supervisor starts a stage with
 // CAROUSEL_ATTACH="DIR S K E" in its environment; a stage started by hand takes -p NAME --stage NAME and waits --wait seconds.
 
 #include <map>
@@ -41,7 +43,9 @@ struct attachment {
     std::vector<input_description> inputs;
     ring::frame_format output;          ///< empty type: none
     std::vector<attached_block> links, assets;
-    std::vector<shm::unique_fd> fds;    ///< keeps the memory handles' fds open until they are mapped
+    std::vector<shm::unique_fd> fds;    ///< of all memory of the run, open for life: a second supervisor gets them from here
+    std::string kept_json;              ///< what they are, as the supervisor put it
+    double keeper_grace_s = 5;          ///< so long the stage goes on without a supervisor (CAROUSEL_KEEPER_GRACE_S goes before it)
     shm::unique_fd socket;
 };
 

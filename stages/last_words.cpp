@@ -41,6 +41,9 @@ void install_last_words(shm::incarnation& entry) noexcept {
         ::sigaction(s, &action, nullptr);
     }
     std::signal(SIGPIPE, SIG_IGN);
+    // The kernel hangs up on a process group that loses its parent while a member of it is stopped: `carousel stop`, then a killed
+    // supervisor. A terminal's hang-up is the supervisor's business.
+    std::signal(SIGHUP, SIG_IGN);
     std::atexit(on_exit);
 }
 

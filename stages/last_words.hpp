@@ -7,7 +7,7 @@
 namespace carousel::stages {
 
 /// Installs handlers for the signals that a process brings upon itself (SEGV, BUS, FPE, ILL, ABRT, TRAP, SYS): they store the note
-/// and let the signal take its course. Also notes exit(n) of a stage's own code. SIGPIPE is ignored.
+/// and let the signal take its course. Also notes exit(n) of a stage's own code. SIGPIPE and SIGHUP are ignored.
 void install_last_words(shm::incarnation& entry) noexcept;
 /// Stores the note and ends the process at once, with no destructors: an ordinary exit can hang behind a stuck stream.
 [[noreturn]] void die(int code) noexcept;

@@ -1,26 +1,18 @@
 #include "stages/pulse.hpp"
 
-#include <poll.h>
-
-#include <cstdlib>
-
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "stages/last_one_out.hpp"
 #include "stages/last_words.hpp"
 
 namespace carousel::stages {
 namespace {
 constexpr int beat_ms = 50;
-constexpr u64 default_grace_s = 5;
-
-u64 grace_ns() {
-    const char* text = std::getenv("CAROUSEL_KEEPER_GRACE_S");
-    return (text != nullptr ? std::strtoull(text, nullptr, 10) : default_grace_s) * ns_per_s;
-}
+constexpr u64 lock_patience_ns = 3 * ns_per_s;  ///< whoever holds the run's lock is leaving, or about to take the run over
 }  // namespace
 
-pulse::pulse(runtime& r) : runtime_(&r), thread_([this] { beat(); }) {}
+pulse::pulse(runtime& r) : runtime_(&r), grace_ns_(static_cast<u64>(r.attached().keeper_grace_s * 1e9)), thread_([this] { beat(); }) {}
 
 pulse::~pulse() {
     stop_.store(true, std::memory_order_release);
@@ -28,25 +20,26 @@ pulse::~pulse() {
 }
 
 void pulse::beat() {
-    u64 gone_since = 0;
     while (!stop_.load(std::memory_order_acquire)) {
         runtime_->entry().heartbeat_ns.store(now_ns(), std::memory_order_release);
         runtime_->entry().cpu_ns.store(process_cpu_ns(), std::memory_order_relaxed);
-        pollfd p{runtime_->socket(), POLLIN | POLLRDHUP, 0};
-        const int ready = gone_since == 0 ? ::poll(&p, 1, beat_ms) : ::poll(nullptr, 0, beat_ms);
-        if (ready <= 0) {
-            if (gone_since != 0 && now_ns() - gone_since > grace_ns()) {
-                log::error("the supervisor has been gone for {} s and nobody took the run over: leaving", grace_ns() / ns_per_s);
-                die(exit_code::supervisor_gone);
-            }
-            continue;
-        }
-        shm::message m;
-        if ((p.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0 || shm::receive_message(runtime_->socket(), m) == shm::receive_status::closed) {
-            gone_since = now_ns();
-            log::warning("the supervisor is gone: this stage goes on for {} s", grace_ns() / ns_per_s);
-        }
+        runtime_->keeper().watch(beat_ms);
+        leave_after_grace();
     }
+}
+
+void pulse::leave_after_grace() {
+    const u64 gone = runtime_->keeper().gone_for_ns();
+    if (gone <= grace_ns_) return;
+    const attachment& a = runtime_->attached();
+    const bool may_go = leave_run(runtime_->control(), runtime_->who().entry, a.run_directory, a.run_id);
+    if (!may_go && gone < grace_ns_ + lock_patience_ns) return;
+    log::error("the supervisor has been gone for {:.1f} s and nobody took the run over: leaving", static_cast<double>(gone) / 1e9);
+    die(exit_code::supervisor_gone);
+}
+
+void pulse::wait_for_keeper() {
+    while (!runtime_->keeper().there()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 }  // namespace carousel::stages

@@ -1,7 +1,8 @@
 #pragma once
-// A stage's pulse: a thread that stamps the heartbeat, accounts CPU time and watches the supervisor's end of the socket.
-// A late heartbeat makes a stage suspect (stopped, or starved), never dead. When the supervisor is gone the stage goes on for
-// `grace_s` (frames flow without it), then ends with exit_code::supervisor_gone.
+// A stage's pulse: a thread that stamps the heartbeat, accounts CPU time and watches the line to the supervisor (keeper_link.hpp). A
+// late heartbeat makes a stage suspect (stopped, or starved), never dead. When no second supervisor takes the run over within
+// `keeper_grace_s` (pipeline file; CAROUSEL_KEEPER_GRACE_S in a stage's environment goes before it) the stage ends with
+// exit_code::supervisor_gone, the last one of the run behind a clean-up (last_one_out.hpp).
 
 #include <atomic>
 #include <thread>
@@ -17,9 +18,15 @@ public:
     pulse(const pulse&) = delete;
     pulse& operator=(const pulse&) = delete;
 
+    /// Before an orderly exit: a run without a supervisor is kept for its next one, which makes the report. Returns once there is one;
+    /// bounded by the grace time, which ends the process.
+    void wait_for_keeper();
+
 private:
     void beat();
+    void leave_after_grace();
     runtime* runtime_;
+    u64 grace_ns_;
     std::atomic<bool> stop_{false};
     std::thread thread_;
 };

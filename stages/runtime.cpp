@@ -26,7 +26,8 @@ constexpr shm::asset_state asset_state_of(u64 w) { return static_cast<shm::asset
 
 }  // namespace
 
-runtime::runtime(attachment a, stage& s) : attachment_(std::move(a)), segment_(*new shm::segment(shm::segment::attach(attachment_.run_id))) {
+runtime::runtime(attachment a, stage& s)
+    : attachment_(std::move(a)), keeper_(attachment_), segment_(*new shm::segment(shm::segment::attach(attachment_.run_id))) {
     crash_here(crash_point::segment_mapped);
     if ((attachment_.standby ? ring::claim_standby(control(), who()) : ring::claim(control(), who())) != ring::claim_result::ok) {
         log::info("the seat has a successor already: leaving");
@@ -174,7 +175,7 @@ void runtime::load_assets(stage& s) {
 // All is prepared; what follows is the sleep of a standby. Its supervisor may have died, then its pulse ends it. A death here loses
 // nothing, since an entry with epoch 0 owns no word.
 void runtime::stand_by() {
-    shm::send_message(socket(), R"({"ready":true})");
+    keeper_.say_ready();
     shm::doorbell_word& bell = control().seat[who().seat].bell;
     for (;;) {
         const u32 seen = shm::ticket(bell);
@@ -191,7 +192,7 @@ void runtime::go_live() {
     crash_here(crash_point::prepared);
     if (!ring::go_live(control(), who())) die(exit_code::revoked);
     crash_here(crash_point::live);
-    shm::send_message(socket(), R"({"ready":true})");
+    keeper_.say_ready();
     crash_here(crash_point::ready_told);
 }
 

@@ -9,6 +9,7 @@
 
 #include "shm/segment.hpp"
 #include "stages/attach.hpp"
+#include "stages/keeper_link.hpp"
 #include "stages/stage.hpp"
 
 namespace carousel::stages {
@@ -56,7 +57,7 @@ public:
     [[nodiscard]] const ring::frame_format& output_format() const { return attachment_.output; }
     /// The event behind a job: of its output slot, or of its lane for a sink.
     [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);
-    [[nodiscard]] int socket() const noexcept { return attachment_.socket.get(); }
+    [[nodiscard]] keeper_link& keeper() noexcept { return keeper_; }
 
 private:
     void check_output(const description& d) const;
@@ -67,6 +68,7 @@ private:
     [[nodiscard]] std::span<std::byte> map_asset(const attached_block& block, bool local_copy);
 
     attachment attachment_;
+    keeper_link keeper_;
     shm::segment& segment_;  ///< mapped until the process ends: last words are written when this object may be gone already
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;

@@ -87,7 +87,7 @@ std::string stage_name(const arguments& a) {
 
 void run(stage& s, const arguments& a) {
     runtime r(attach(request_from(a)), s);
-    const pulse heart(r);  // before the slow parts: a stage that loads a mesh is alive
+    pulse heart(r);  // before the slow parts: a stage that loads a mesh is alive
     if (!r.is_standby()) r.load_assets(s);  // behind a holder that works they are loaded
     s.prepare(r);
     r.queue().drain();
@@ -101,6 +101,7 @@ void run(stage& s, const arguments& a) {
         runner.run();
     }
     crash_here(crash_point::run_over);
+    heart.wait_for_keeper();
     expect_exit();
     crash_here(crash_point::leaving);
 }

@@ -1,10 +1,11 @@
 // carousel-alloc: makes the GPU memory that the keeper holds, so that the keeper itself never touches CUDA.
 //
-//   carousel-alloc --fd N [--requests JSON]        (without --requests they are read from stdin)
+//   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]    (without --requests they are read from stdin)
 //
 // N is one end of a SOCK_SEQPACKET pair; see requests.hpp for what goes over it. Blocks of kind vmm live by their fds: once the
 // other end has acknowledged (any message), this process ends with 0. Blocks of kind ipc live in this process, which then stays,
-// asleep, until its socket reads EOF.
+// asleep, until its socket reads EOF. Then its supervisor is dead: for S seconds it looks for another one of the run ID at
+// DIR/control.sock, says {"owner": {"run_id": ID}} there, and stays when it hears {"welcome": ...}.
 // Exit codes: 0, 2 (usage), 3 (device), 74 (the other end is gone before it had everything).
 
 #include <fcntl.h>
@@ -15,10 +16,13 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -38,7 +42,8 @@ constexpr std::string_view usage = "usage: carousel-alloc --fd N [--requests JSO
 
 struct arguments {
     int fd = -1;
-    std::string requests;
+    std::string requests, directory, run_id;
+    double grace_s = 0;
 };
 
 std::string read_stdin() {
@@ -68,6 +73,12 @@ arguments parse(int argc, char** argv) {
         } else if (name == "--requests") {
             a.requests = value;
             given = true;
+        } else if (name == "--directory") {
+            a.directory = value;
+        } else if (name == "--run-id") {
+            a.run_id = value;
+        } else if (name == "--grace") {
+            a.grace_s = std::strtod(argv[i], nullptr);
         } else {
             throw config_error(fmt::format("unknown option '{}'; {}", name, usage));
         }
@@ -122,6 +133,23 @@ bool wait_for_peer(int socket) {
     }
 }
 
+/// Looks for the run's next supervisor. Empty: none came within the grace time, or it has no use for this process.
+shm::unique_fd find_successor(const arguments& a) {
+    const u64 until = now_ns() + static_cast<u64>(a.grace_s * 1e9);
+    while (!a.directory.empty() && now_ns() < until) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        shm::unique_fd s = shm::connect_to(a.directory + "/control.sock", 50 * ns_per_ms);
+        if (!s || !shm::send_message(s.get(), nlohmann::json{{"owner", {{"run_id", a.run_id}}}}.dump())) continue;
+        shm::message answer;
+        shm::receive_status got = shm::receive_status::would_block;
+        while (got == shm::receive_status::would_block) got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // it may be stopped
+        if (got != shm::receive_status::ok) continue;  // it has died in its turn
+        if (answer.text.find("\"welcome\"") == std::string::npos) return {};
+        return s;
+    }
+    return {};
+}
+
 int run(const arguments& a) {
     bool owner = false;
     std::map<std::string, std::unique_ptr<maker>> makers;
@@ -137,8 +165,13 @@ int run(const arguments& a) {
     }
     const bool acknowledged = wait_for_peer(a.fd);
     if (!acknowledged && !owner) throw shm_error("the supervisor went away before it acknowledged its GPU memory");
-    if (!acknowledged) return exit_code::ok;
-    while (owner && wait_for_peer(a.fd)) {
+    if (!acknowledged || !owner) return exit_code::ok;
+    while (wait_for_peer(a.fd)) {
+    }
+    for (shm::unique_fd s = find_successor(a); s; s = find_successor(a)) {
+        log::info("another supervisor has taken the run over");
+        while (wait_for_peer(s.get())) {
+        }
     }
     return exit_code::ok;
 }

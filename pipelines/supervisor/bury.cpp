@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/driver_leftovers.hpp"
@@ -52,6 +53,7 @@ void seat_keeper::bury(seat& s) {
 }
 
 void seat_keeper::first_steps(seat& s, life& l) {
+    if (l.pid == 0) return;  // an entry that nobody has claimed
     l.census = ring::census(*c_, s.index, l.who.epoch);
     const shm::seat_block& sb = c_->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
@@ -62,7 +64,8 @@ void seat_keeper::first_steps(seat& s, life& l) {
     l.how.through = through(s.stage);
     l.how.commits = load(c_->entry[l.who.entry].commits);
     if (l.how.commits > 0) s.machine.note_commit();
-    if (!l.how.through && !l.by_us) count_death(s.index);
+    if (!l.how.through && !l.by_us && !l.counted) count_death(s.index);
+    l.counted = true;
     l.log.drain(*s.log, l.pid);
     read_note(l);
     l.why = own_hand(l.how) ? ring::blame::own : ring::blame::none;
@@ -77,13 +80,17 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
         if (!followed && !s.heir) return;  // no entry is free: the next tick tries again
         first_steps(s, l);
         ring::doom(*c_, l.who.entry);
+        crash_here(crash_point::entry_doomed);
         l.doomed = true;
         ring::dismiss_latest(*c_, l.who.entry);
         if (s.vacant_since_ns == 0 && !l.how.through) s.vacant_since_ns = l.signalled_ns != 0 ? l.signalled_ns : l.seen_dead_ns;
         s.gone.push_back(std::move(s.now));
         if (followed) s.now = std::move(s.spare);
     }
-    if (!l.revoked) l.revoked = ring::revoke(*c_, s.index, l.who.epoch);
+    if (!l.revoked) {
+        l.revoked = ring::revoke(*c_, s.index, l.who.epoch);
+        crash_here(crash_point::words_revoked);
+    }
     // One that leaves behind the last frame of the run may do so in peace (tools write their results then), and one that leaves
     // by itself may say why.
     const u64 patience = l.how.through ? setup_->stop_timeout_ns : l.leaving ? ns_per_s : 100 * ns_per_ms;
@@ -100,10 +107,13 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
         if (!l.blamed) ring::wake(*c_, s.index);  // a promoted standby sleeps: the words are its own now
         l.blamed = true;
     }
+    crash_here(crash_point::words_requeued);
     judge(s, l);
+    crash_here(crash_point::death_judged);
     if (l.ended && !l.fenced) fence(s, l);
     if (!l.ended || l.reclaimed || !l.revoked) return;
     l.reclaimed = ring::reclaim(*c_, s.index, l.who.epoch);
+    crash_here(crash_point::words_reclaimed);
     if (l.reclaimed && l.quarantined > 0) note("freed", now_ns(), s, l, fmt::format("pid {} is gone: its buffers are free again", l.pid));
     reset_assets(l);
 }
@@ -111,9 +121,10 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
 // The process is gone and its device work with it: nothing of it writes any more.
 void seat_keeper::fence(seat& s, life& l) {
     l.fenced = true;
-    if (!l.how.through) account_.fence_ms.push_back(static_cast<f64>(l.ended_ns - l.seen_dead_ns) / 1e6);
+    if (!l.how.through && l.pidfd) account_.fence_ms.push_back(static_cast<f64>(l.ended_ns - l.seen_dead_ns) / 1e6);
     ring::mark_fenced(*c_, l.who.entry);
-    remove_driver_leftovers(l.pid);
+    crash_here(crash_point::entry_fenced);
+    if (l.pid > 0) remove_driver_leftovers(l.pid);
     blame_late(s, l);
     if (l.log.fd() >= 0) {
         loop_->forget(l.log.fd());

@@ -28,7 +28,7 @@ struct cli_arguments {
     std::string file;  ///< run, validate, graph
     pipeline_options keys;
     std::string report;
-    bool no_color = false, dry_run = false, json = false;
+    bool no_color = false, dry_run = false, json = false, fresh = false;
     bool detach = false, in_background = false, keep_logs = false;  ///< run, up
     bool follow = false, timestamps = false;                        ///< logs
     std::string lines, since;

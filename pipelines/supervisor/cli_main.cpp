@@ -86,6 +86,7 @@ void add_start(CLI::App* run, cli_arguments& a, timing_texts& t) {
     run->add_flag("--keep-logs", a.keep_logs, "`carousel logs` can read the lines after the end, too [with -d]");
     run->add_flag("--no-color", a.no_color, "No ANSI colours (also: NO_COLOR, or no terminal)");
     run->add_flag("--dry-run", a.dry_run, "Check everything, say what would run and what memory it takes; start nothing");
+    run->add_flag("--fresh", a.fresh, "End a run of this name that has lost its supervisor, instead of taking it over");
     run->add_option("--seconds", t.seconds, "End, as by Ctrl-C, after S seconds [0: never]")->type_name("S");
     run->add_option("--http", a.http, "Serve the run as a web page, e.g. 127.0.0.1:8080 or 8080")->type_name("ADDR:PORT")->take_last();
 }

@@ -65,6 +65,7 @@ int cli_run(const cli_arguments& a, const cli_environment& env) {
     o.keep_logs = a.keep_logs || a.in_background;
     o.background = a.in_background;
     o.wait_s = a.wait_s;
+    o.fresh = a.fresh;
     o.command_line = a.words;
     o.http = a.http;
     if (!a.http.empty()) {  // refused now, not in the middle of the run's log

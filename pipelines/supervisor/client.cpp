@@ -12,6 +12,7 @@
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
+#include "supervisor/left_run.hpp"
 #include "supervisor/table.hpp"
 
 namespace carousel::supervisor {
@@ -33,11 +34,24 @@ std::string list_of(const std::vector<run_record>& runs) {
 
 std::string waited(f64 wait_s) { return wait_s > 0 ? fmt::format(" after {:.3g} s", wait_s) : ""; }
 
+/// Runs that go on without a supervisor; "": none.
+std::string orphans_text() {
+    std::string text;
+    for (const run_record& r : recorded_runs()) {
+        const u32 alive = is_alive(r) ? 0 : living_stages(r.run_id);
+        if (alive > 0)
+            text += fmt::format("\n  {}: its supervisor (pid {}) was killed, {} of its stages go on: `carousel run {}` with the same settings takes "
+                                "it over",
+                                r.name, r.supervisor.pid, alive, r.file);
+    }
+    return text;
+}
+
 [[noreturn]] void refuse_choice(const std::string& name, const std::vector<run_record>& runs, f64 wait_s) {
     if (runs.empty())
-        throw config_error(fmt::format("{} is running{}; start one with `carousel run FILE` (looked in {})",
+        throw config_error(fmt::format("{} is running{}; start one with `carousel run FILE` (looked in {}){}",
                                        name.empty() ? "no pipeline" : fmt::format("no pipeline \"{}\"", name), waited(wait_s),
-                                       runs_folder()));
+                                       runs_folder(), orphans_text()));
     if (name.empty()) throw config_error("several pipelines are running; choose one with -p NAME:" + list_of(runs));
     std::vector<std::string> names;
     for (const run_record& r : runs) names.push_back(r.name);

@@ -50,7 +50,7 @@ void engine::read_connection(int fd) {
             drop(fd);
             return;
         }
-        on_message(at->second, m.text);
+        on_message(at->second, m);
     }
 }
 
@@ -64,24 +64,31 @@ void engine::drop(int fd) {
     if (gone.tap != shm::none) ring::dismiss_latest(segment_->block(), gone.tap);
 }
 
-void engine::on_message(connection& c, const std::string& text) {
+std::string engine::let_in(connection& c, const json& request, shm::message& m) {
+    try {
+        if (request.contains("return")) return take_return(c, request["return"], m);
+        const bool open = phase_ == phase::running || phase_ == phase::draining;
+        std::string why = open ? seats_->let_in(c.fd.get(), shm::peer_of(c.fd.get()), request["hello"]) : "the run is ending";
+        c.stage = why.empty();
+        return why;
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+}
+
+void engine::on_message(connection& c, shm::message& m) {
     const int fd = c.fd.get();
-    const json request = json::parse(text, nullptr, false);
+    const json request = json::parse(m.text, nullptr, false);
+    const auto asks = [&](const char* what) { return request.contains(what) && request[what].is_object(); };
     if (!request.is_object()) {
         answer(fd, refusal(exit_code::usage, "a message is one JSON object"));
     } else if (request.contains("command")) {
         answer(fd, obey(request));
-    } else if (request.contains("hello") && request["hello"].is_object()) {
-        std::string why;
-        try {
-            const bool open = phase_ == phase::running || phase_ == phase::draining;
-            why = open ? seats_->let_in(fd, shm::peer_of(fd), request["hello"]) : "the run is ending";
-        } catch (const std::exception& e) {
-            why = e.what();
-        }
-        c.stage = why.empty();
-        if (!why.empty()) answer(fd, {{"refused", why}});
-    } else if (request.contains("tap") && request["tap"].is_object()) {
+    } else if (asks("hello") || asks("return")) {
+        if (const std::string why = let_in(c, request, m); !why.empty()) answer(fd, {{"refused", why}});
+    } else if (asks("owner")) {
+        take_owner(c, request["owner"]);
+    } else if (asks("tap")) {
         try {
             lend(c, request["tap"]);
         } catch (const std::exception& e) {

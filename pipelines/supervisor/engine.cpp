@@ -50,16 +50,23 @@ u64 committed_frames(const shm::control_block& c) noexcept {
 
 }  // namespace
 
-engine::engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out)
+engine::engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out, beginning how)
     : setup_(&setup), console_(&out), run_id_(std::move(run_id)), helpers_(std::move(helpers)), progress_(setup, out) {
-    memory_.make(plan_memory(setup), helpers_);
-    make_block(0, setup.end);
+    memory_.belongs_to({setup.directory, run_id_, setup.keeper_grace_s});
+    if (how == beginning::adopt) {
+        segment_ = std::make_unique<shm::segment>(shm::segment::attach(run_id_));
+        memory_.expect(plan_memory(setup));
+    } else {
+        memory_.make(plan_memory(setup), helpers_);
+        make_block(0, setup.end);
+    }
     listener_ = shm::listen_at(setup.directory + "/control.sock");
     signals_ = watch_signals();
     timer_ = make_timer();
     seats_ = std::make_unique<seat_keeper>(setup, loop_, out);
     seats_->attach_to(segment_->block(), memory_);
     started_ns_ = moved_ns_ = now_ns();
+    if (how == beginning::adopt) take_over();
     if (seconds > 0) stop_at_ns_ = started_ns_ + static_cast<u64>(seconds * 1e9);
     loop_.watch(listener_.get(), EPOLLIN, [this](u32) { accept_all(); });
     loop_.watch(timer_.get(), EPOLLIN, [this](u32) {
@@ -88,7 +95,7 @@ engine::~engine() {
         }
     }
     if (segment_) shm::segment::remove(run_id_);
-    if (trace_) shm::trace_segment::remove(run_id_);
+    shm::trace_segment::remove(run_id_);  // also one that a supervisor before us has made
     ::unlink((setup_->directory + "/control.sock").c_str());
 }
 
@@ -128,9 +135,12 @@ void engine::make_block(u64 first_sequence, u64 end) {
 }
 
 run_outcome engine::run() {
-    seats_->start_all();
+    if (taken_over_ == 0) seats_->start_all();
     if (page_) page_->start();
-    while (!over_) loop_.run_once(1000);
+    while (!over_) {
+        save_state();  // before anything else is waited for
+        loop_.run_once(1000);
+    }
     for (u32 k = 0; k < segment_->block().links; ++k) ring::link_ref(segment_->block(), k).sweep();
     console_->clear_status();
     return outcome();
@@ -144,6 +154,7 @@ void engine::tick() {
     if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) begin_drain("the time is over");
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a second).
     if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) begun_ns_ = now;
+    watch_take_over(now);
     check_end(now);
     progress_.tick(segment_->block(), seats_->account().restarts, state_name(), now);
     console_->flush();
@@ -236,6 +247,7 @@ run_outcome engine::outcome() {
     o.seconds =
         static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) - (begun_ns_ != 0 ? begun_ns_ : started_ns_)) / 1e9;
     o.begun_again = begun_again_;
+    o.taken_over = taken_over_;
     if (const auto& f = seats_->failure()) {
         o.exit_code = f->exit_code;
         o.ending = fmt::format("failed: {}: {}", f->label, f->what);

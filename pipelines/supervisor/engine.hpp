@@ -25,9 +25,13 @@ namespace carousel::supervisor {
 
 class engine {
 public:
+    enum class beginning { fresh, adopt };
     /// `run_id` names the control block; `helpers`: folder of carousel-alloc; `seconds`: ends as by Ctrl-C after so long (0:
     /// never). Makes memory and control block and listens; throws carousel::error, with nothing left behind.
-    engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out);
+    /// `adopt`: takes the living run of that id over from a dead supervisor (take_over.cpp). Throws before anything of it is
+    /// changed.
+    engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
+           beginning how = beginning::fresh);
     ~engine();
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
@@ -58,11 +62,18 @@ private:
     void begin_again(const std::string& why);
     void finish_begin_again();
     [[nodiscard]] run_outcome outcome();
+    // take_over.cpp
+    void take_over();
+    void watch_take_over(u64 now);
+    [[nodiscard]] std::string take_return(connection& c, const nlohmann::json& who, shm::message& m);
+    void take_owner(connection& c, const nlohmann::json& who);
+    void save_state();
     // commands.cpp
     void accept_all();
     void read_connection(int fd);
     void drop(int fd);
-    void on_message(connection& c, const std::string& text);
+    void on_message(connection& c, shm::message& m);
+    [[nodiscard]] std::string let_in(connection& c, const nlohmann::json& request, shm::message& m);
     [[nodiscard]] nlohmann::json obey(const nlohmann::json& request);
     [[nodiscard]] nlohmann::json ps() const;
     // taps.cpp
@@ -86,7 +97,11 @@ private:
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, asked_to_end_ = false;
     int interrupts_ = 0, ended_by_ = 0;
-    u32 taps_ = 0;
+    u32 taps_ = 0, taken_over_ = 0;
+    seat_keeper::found found_;
+    u64 taking_over_since_ns_ = 0;  ///< 0: not, or done
+    u64 saved_print_ = 0;
+    bool state_failed_ = false;
     u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0, stop_at_ns_ = 0,
         begun_again_ = 0;
 };

@@ -28,6 +28,12 @@ void memory_keeper::release_owner() noexcept {
     owner_ = {};
 }
 
+void memory_keeper::make_here(block& b) {
+    const device::memory_handle h = device::create_memfd("carousel " + b.item.name, b.item.bytes);
+    b.fd.reset(h.fd);
+    b.bytes = h.bytes;
+}
+
 void memory_keeper::make(const std::vector<memory_item>& items, const std::string& folder, u64 timeout_ns) {
     blocks_.clear();
     blocks_.resize(items.size());
@@ -39,9 +45,7 @@ void memory_keeper::make(const std::vector<memory_item>& items, const std::strin
             on_device.push_back(&b);
             continue;
         }
-        const device::memory_handle h = device::create_memfd("carousel " + items[k].name, items[k].bytes);
-        b.fd.reset(h.fd);
-        b.bytes = h.bytes;
+        make_here(b);
     }
     if (!on_device.empty()) make_on_device(on_device, folder, timeout_ns);
 }
@@ -49,8 +53,14 @@ void memory_keeper::make(const std::vector<memory_item>& items, const std::strin
 void memory_keeper::make_again(const std::string& folder) {
     release_owner();
     std::vector<block*> wanted;
-    for (block& b : blocks_)
-        if (b.item.choice.kind == memory_kind::ipc) wanted.push_back(&b);
+    for (block& b : blocks_) {
+        if (is_there(b) && b.item.choice.kind != memory_kind::ipc) continue;
+        if (b.item.choice.kind == memory_kind::memfd) {
+            make_here(b);
+        } else {
+            wanted.push_back(&b);
+        }
+    }
     if (!wanted.empty()) make_on_device(wanted, folder, 60 * ns_per_s);
 }
 
@@ -67,6 +77,8 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
     auto [ours, theirs] = shm::socket_pair();
     spawn_request r;
     r.argv = {folder + "/carousel-alloc", "--fd", "3", "--requests", asked.dump()};
+    if (!home_.directory.empty())
+        r.argv.insert(r.argv.end(), {"--directory", home_.directory, "--run-id", home_.run_id, "--grace", fmt::format("{}", home_.grace_s)});
     r.extra_fd = theirs.get();
     spawned maker = spawn(r);
     theirs.reset();
@@ -135,17 +147,65 @@ void memory_keeper::enter(shm::control_block& c) const {
     }
 }
 
+json memory_keeper::describe(const block& b, std::vector<int>& fds) {
+    json j{{"kind", kind_name(b.item.choice.kind)}, {"bytes", b.bytes}, {"uuid", b.uuid}, {"ipc", b.ipc}, {"fd", -1}};
+    if (!b.fd) return j;
+    j["fd"] = fds.size();
+    fds.push_back(b.fd.get());
+    return j;
+}
+
 json memory_keeper::describe(bool asset, u32 index, std::vector<int>& fds) const {
-    for (const block& b : blocks_) {
-        if (b.item.asset != asset || b.item.index != index) continue;
-        json j{{"kind", kind_name(b.item.choice.kind)}, {"bytes", b.bytes}, {"uuid", b.uuid}, {"ipc", b.ipc}, {"fd", -1}};
-        if (b.fd) {
-            j["fd"] = fds.size();
-            fds.push_back(b.fd.get());
-        }
-        return j;
-    }
+    for (const block& b : blocks_)
+        if (b.item.asset == asset && b.item.index == index) return describe(b, fds);
     throw shm_error(fmt::format("there is no memory for {} {}", asset ? "asset" : "link", index));
+}
+
+json memory_keeper::describe_all(std::vector<int>& fds) const {
+    json all = json::array();
+    for (const block& b : blocks_) {
+        json j = describe(b, fds);
+        j["asset"] = b.item.asset;
+        j["index"] = b.item.index;
+        all.push_back(std::move(j));
+    }
+    return all;
+}
+
+// ---- taking over
+
+void memory_keeper::expect(const std::vector<memory_item>& items) {
+    blocks_.clear();
+    for (const memory_item& i : items) blocks_.emplace_back().item = i;
+}
+
+bool memory_keeper::is_there(const block& b) noexcept {
+    return b.bytes >= b.item.bytes && (b.item.choice.kind == memory_kind::ipc ? !b.ipc.empty() : static_cast<bool>(b.fd));
+}
+
+bool memory_keeper::complete() const noexcept { return std::all_of(blocks_.begin(), blocks_.end(), is_there); }
+
+bool memory_keeper::has_ipc() const noexcept {
+    return std::any_of(blocks_.begin(), blocks_.end(), [](const block& b) { return b.item.choice.kind == memory_kind::ipc; });
+}
+
+void memory_keeper::take_owner(spawned owner, shm::unique_fd socket) noexcept {
+    owner_ = std::move(owner);
+    owner_socket_ = std::move(socket);
+}
+
+void memory_keeper::take_back(const json& list, std::vector<shm::unique_fd>& fds) {
+    for (const json& j : list) {
+        for (block& b : blocks_) {
+            if (is_there(b) || j.value("asset", false) != b.item.asset || j.value("index", shm::none) != b.item.index) continue;
+            const int at = j.value("fd", -1);
+            if (j.value("kind", "") != kind_name(b.item.choice.kind) || j.value("bytes", u64{0}) < b.item.bytes) continue;
+            b.bytes = j.value("bytes", u64{0});
+            b.uuid = j.value("uuid", "");
+            b.ipc = j.value("ipc", "");
+            if (at >= 0 && static_cast<std::size_t>(at) < fds.size()) b.fd = std::move(fds[static_cast<std::size_t>(at)]);
+        }
+    }
 }
 
 u64 memory_keeper::device_bytes() const noexcept {

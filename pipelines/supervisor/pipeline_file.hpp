@@ -75,6 +75,7 @@ struct pipeline {
     u32 width = 1280, height = 720;
     u32 frame_timeout_ms = 2000;  ///< while a stage computes
     u32 latest_lease_ms = 250;    ///< a latest reader's lease may be revoked after so long
+    f64 keeper_grace_s = 5;       ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
     std::string isolation = "process";
     f64 fps = 0;                                    ///< frames a second of time and pace; 0: as fast as it goes
     u64 frames = 0;                                 ///< ends after so many; 0: until it is told to

@@ -20,6 +20,7 @@ struct run_outcome {
     int exit_code = 0;
     std::string ending;   ///< "complete", "interrupted", "failed: ..."
     u64 begun_again = 0;  ///< times the run began again because memory of kind ipc had lost its owner
+    u32 taken_over = 0;   ///< times that a second supervisor took the run over from a killed one
     std::vector<std::string> command_line;
 };
 

@@ -10,11 +10,14 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "supervisor/engine.hpp"
+#include "supervisor/left_run.hpp"
 #include "supervisor/own_command.hpp"
 #include "supervisor/pictures.hpp"
 #include "supervisor/run_directory.hpp"
+#include "supervisor/run_identity.hpp"
 #include "supervisor/run_lock.hpp"
 #include "supervisor/setup_from.hpp"
 
@@ -108,25 +111,65 @@ int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::
     return o.exit_code;
 }
 
+/// The run of this name that a dead supervisor has left, if any of its stages lives.
+std::optional<run_record> left_alive(const run_lock& lock) {
+    auto record = read_record(lock.folder());
+    if (record && (is_alive(*record) || living_stages(record->run_id) == 0)) record.reset();
+    return record;
+}
+
+/// The stages stay as they are when this throws: they wait for a supervisor that fits, and end by themselves without one.
+void take_identity(const run_lock& lock, const run_record& left, const nlohmann::json& wanted, run_setup& s) {
+    const auto kept = read_identity(lock.folder());
+    const std::string what = kept ? difference(kept->identity, wanted) : "what it runs can't be read any more";
+    if (!what.empty())
+        throw config_error(fmt::format("a pipeline \"{}\" is alive without a supervisor (pid {} was killed; {} stages go on), but it is not the "
+                                       "same: {}. Start it with the same file and settings to take it over, or with --fresh to end it and "
+                                       "begin anew; left alone it ends by itself",
+                                       s.name, left.supervisor.pid, living_stages(left.run_id), what));
+    keep_pictures(*kept, s);
+}
+
+void say_fresh(const run_lock& lock, console& out) {
+    const auto record = read_record(lock.folder());
+    if (record && !is_alive(*record) && shm::segment::exists(record->run_id))
+        out.line(fmt::format("the supervisor of the last run of {} (pid {}) was killed, and none of its stages is alive: its ring memory is gone "
+                             "with them, a fresh run begins",
+                             record->name, record->supervisor.pid));
+}
+
 }  // namespace
 
 int run_pipeline(const pipeline& p, const run_options& o) {
     const signals_kept signals;
+    arm_crash_points("supervisor");
     raise_file_limit();
     run_lock lock(p.name, o.wait_s);
-    lock.clear_leftovers();
+    console out(STDERR_FILENO, o.color, ::isatty(STDERR_FILENO) != 0);
+    const std::optional<run_record> left = o.fresh ? std::nullopt : left_alive(lock);
+    lock.leave_folder(left.has_value());
+    if (!left) {
+        say_fresh(lock, out);
+        lock.clear_leftovers();
+    }
     if (o.keep_logs) lock.keep_logs();
     check_report_path(o.report_file);
     run_setup s = setup_from(p, o, probe_for(p));
     s.directory = lock.folder();
-    prepare_pictures(s, now_stamp());
+    const nlohmann::json identity = identity_of(s);
+    if (left) {
+        take_identity(lock, *left, identity, s);
+    } else {
+        prepare_pictures(s, now_stamp());
+    }
     make_log_folder(s.directory);
-    console out(STDERR_FILENO, s.color, s.terminal);
-    const std::string run_id = new_run_id();
+    const std::string run_id = left ? left->run_id : new_run_id();
     write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", ""});
     s.quiet = o.background;
-    engine e(s, run_id, executable_folder(), o.seconds, out);
-    e.seats().journal().note(::getpid(), fmt::format("{}: begins, {} stages of {}", s.name, s.stages.size(), s.file));
+    if (!left) write_identity(lock.folder(), identity, s);
+    engine e(s, run_id, executable_folder(), o.seconds, out, left ? engine::beginning::adopt : engine::beginning::fresh);
+    lock.leave_folder(false);
+    e.seats().journal().note(::getpid(), fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins", s.stages.size(), s.file));
     try {
         const int code = finish(e, s, e.run(), o.command_line, out);
         out.flush();

@@ -19,10 +19,12 @@ struct run_options {
     bool background = false;                ///< nobody looks at stderr once all stages are ready: no progress line
     f64 wait_s = 0;                         ///< waits so long for a running pipeline of the same name to end
     std::string http;                       ///< where the run's page is served, as given; "": nowhere
+    bool fresh = false;                     ///< a living run of the name whose supervisor is dead is ended, not taken over
     std::vector<std::string> command_line;  ///< for the report
 };
 
-/// Returns the exit code; throws carousel::error for what stands in the way of a start.
+/// Starts the pipeline, or takes over a living run of that name whose supervisor was killed, if it is the same pipeline
+/// (run_identity.hpp). Returns the exit code; throws carousel::error for what stands in the way of a start.
 int run_pipeline(const pipeline& p, const run_options& o);
 
 }  // namespace carousel::supervisor

@@ -81,17 +81,21 @@ std::string make_run_folder(const std::string& name) {
     return folder;
 }
 
+void write_whole_file(const std::string& path, const std::string& text) {
+    const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+    write_all(temporary, text);
+    if (::rename(temporary.c_str(), path.c_str()) == 0) return;
+    const int code = errno;
+    ::unlink(temporary.c_str());
+    throw shm_error(fmt::format("writing {}: {}", path, errno_text(code)));
+}
+
 void write_record(const std::string& folder, run_record record) {
     const nlohmann::json text = {{"pid", record.supervisor.pid}, {"start_time", record.supervisor.start_time},
                                  {"run_id", record.run_id},      {"name", record.name},
                                  {"file", record.file},          {"pid_namespace", pid_namespace()},
                                  {"boot_id", boot_id()}};
-    const std::string temporary = fmt::format("{}/run.json.{}.tmp", folder, ::getpid());
-    write_all(temporary, text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-    if (::rename(temporary.c_str(), (folder + "/run.json").c_str()) == 0) return;
-    const int code = errno;
-    ::unlink(temporary.c_str());
-    throw shm_error(fmt::format("writing {}/run.json: {}", folder, errno_text(code)));
+    write_whole_file(folder + "/run.json", text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 std::optional<run_record> read_record(const std::string& folder) {
@@ -119,16 +123,22 @@ bool is_alive(const run_record& r) {
     return shm::is_alive(r.supervisor);
 }
 
-std::vector<run_record> living_runs() {
+std::vector<run_record> recorded_runs() {
     std::vector<run_record> runs;
     std::error_code failed;
     for (fs::directory_iterator at(runs_folder(), failed), end; !failed && at != end; at.increment(failed)) {
         std::optional<run_record> r = read_record(at->path().string());
-        if (!r || !is_alive(*r)) continue;
+        if (!r) continue;
         r->name = at->path().filename().string();  // the folder decides where its socket is
         runs.push_back(std::move(*r));
     }
     std::sort(runs.begin(), runs.end(), [](const run_record& a, const run_record& b) { return a.name < b.name; });
+    return runs;
+}
+
+std::vector<run_record> living_runs() {
+    std::vector<run_record> runs = recorded_runs();
+    std::erase_if(runs, [](const run_record& r) { return !is_alive(r); });
     return runs;
 }
 

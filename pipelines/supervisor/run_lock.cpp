@@ -19,13 +19,14 @@
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 #include "supervisor/clean.hpp"
+#include "supervisor/left_run.hpp"
 #include "supervisor/run_directory.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr u64 orphan_patience_ns = 3 * ns_per_s;
+constexpr u64 orphan_patience_ns = 3 * ns_per_s, passing_patience_ns = 2 * ns_per_s;
 
 [[noreturn]] void refuse_second(const std::string& name, const std::string& folder) {
     const auto record = read_record(folder);
@@ -40,10 +41,8 @@ void end_orphans(const std::string& run_id) {
     try {
         const shm::segment s = shm::segment::observe(run_id);
         for (const shm::incarnation& e : s.block().entry) {
-            const ring::entry_word w = ring::entry_word::of(ring::load(e.identity));
-            const shm::process_id id{static_cast<i32>(w.pid), ring::load(e.start_time)};
-            if (w.pid == 0 || id.start_time == 0 || id.pid == ::getpid() || w.state == ring::entry_state::fenced) continue;
-            if (shm::unique_fd fd(shm::open_pidfd(id)); fd && shm::signal_pidfd(fd.get(), SIGKILL) == 0)
+            if (ring::entry_word::of(ring::load(e.identity)).state == ring::entry_state::fenced) continue;
+            if (shm::unique_fd fd = open_claimer(e, run_id); fd && shm::signal_pidfd(fd.get(), SIGKILL) == 0)
                 orphans.push_back(std::move(fd));
         }
     } catch (const error&) {  // of another version, or never finished: nobody had attached to it
@@ -57,10 +56,17 @@ void end_orphans(const std::string& run_id) {
     if (!orphans.empty()) log::info("ended {} stages that a dead supervisor had left", orphans.size());
 }
 
+/// Somebody holds the lock who is no living supervisor: a stage that cleans up behind a dead one, or a start that has not written its
+/// record yet. Neither takes long.
+bool is_passing(const std::string& folder) {
+    const auto record = read_record(folder);
+    return !record || !is_alive(*record);
+}
+
 }  // namespace
 
 run_lock::run_lock(const std::string& name, f64 wait_s) {
-    const u64 until = now_ns() + static_cast<u64>(std::max(0.0, wait_s) * 1e9);
+    const u64 began = now_ns(), until = began + static_cast<u64>(std::max(0.0, wait_s) * 1e9);
     for (;;) {
         folder_ = make_run_folder(name);
         const std::string path = folder_ + "/lock";
@@ -75,13 +81,14 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
         }
         if (!lock_ && why != ENOENT)
             throw shm_error(fmt::format("opening {}: {}; is there room, and is the folder writable?", path, errno_text(why)));
-        if (now_ns() >= until && lock_) refuse_second(name, folder_);
+        if (now_ns() >= until && lock_ && (now_ns() - began > passing_patience_ns || !is_passing(folder_))) refuse_second(name, folder_);
         ::usleep(20'000);
     }
 }
 
 // The run is over: only pictures that lie in the folder are kept, for they are the user's, and logs that were asked for.
 run_lock::~run_lock() {
+    if (leave_) return;
     std::error_code ignored;
     for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
         std::error_code failed;

@@ -1,5 +1,6 @@
 #pragma once
-// One supervisor a name: an exclusive file lock on FOLDER/lock, which the kernel gives up with the process, however it dies.
+// One supervisor a name: an exclusive file lock on FOLDER/lock, which the kernel gives up with the process, however it dies. No stage
+// inherits it (CLOEXEC), so it is free the moment the supervisor is gone, whoever of the run lives on.
 
 #include <string>
 
@@ -17,6 +18,8 @@ public:
     run_lock(const run_lock&) = delete;
     run_lock& operator=(const run_lock&) = delete;
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+    /// The run in the folder belongs to others (true: its stages wait for a second supervisor): at the end it stays as it is.
+    void leave_folder(bool as_it_is) noexcept { leave_ = as_it_is; }
     /// Ends what a dead supervisor of this name left alive and removes what it left lying: processes (named by pid and start time
     /// in its control block), shared memory, files.
     void clear_leftovers() const;
@@ -26,7 +29,7 @@ public:
 private:
     std::string folder_;
     shm::unique_fd lock_;
-    bool keep_logs_ = false;
+    bool keep_logs_ = false, leave_ = false;
 };
 
 }  // namespace carousel::supervisor

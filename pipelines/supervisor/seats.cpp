@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 
@@ -93,6 +94,7 @@ void seat_keeper::spawn_life(const seat& s, life& l) const {
         r.output = output.get();
     }
     spawned p = spawn(r);
+    crash_here(crash_point::stage_spawned);
     l.pid = p.pid;
     l.group = r.interactive ? 0 : p.pid;
     l.pidfd = std::move(p.pidfd);
@@ -100,7 +102,7 @@ void seat_keeper::spawn_life(const seat& s, life& l) const {
 
 void seat_keeper::start(seat& s) {
     if (s.now && s.now->how.was_ready) s.machine.on(seat_event::ready, now_ns());  // a standby sits already
-    if (ending_ || paused_ || s.now) return;
+    if (ending_ || paused_ || !memory_there_ || s.now) return;
     const bool first = s.pids.empty() || !s.heir;
     if (!s.heir) s.heir = ring::appoint(*c_, s.index);
     if (!s.heir) return;                       // every entry belongs to an unfenced process: the next tick tries again
@@ -137,12 +139,15 @@ void seat_keeper::start(seat& s) {
 void seat_keeper::watch_life(seat& s, life& l) {
     // Lives move from seat::now to seat::gone but stay where they are in memory, until tick() erases them (and forgets the fds).
     loop_->watch(l.pidfd.get(), EPOLLIN, [this, &s, &l](u32) { on_process_end(s, l); });
-    if (l.log.fd() >= 0)
-        loop_->watch(l.log.fd(), EPOLLIN, [this, &s, &l](u32) {
-            if (l.log.drain(*s.log, l.pid)) return;
-            loop_->forget(l.log.fd());
-            l.log.close(*s.log, l.pid);
-        });
+    if (l.log.fd() >= 0) watch_log(s, l);
+}
+
+void seat_keeper::watch_log(seat& s, life& l) {
+    loop_->watch(l.log.fd(), EPOLLIN, [this, &s, &l](u32) {
+        if (l.log.drain(*s.log, l.pid)) return;
+        loop_->forget(l.log.fd());
+        l.log.close(*s.log, l.pid);
+    });
 }
 
 void seat_keeper::act(seat& s, seat_action a, const life* l) {
@@ -220,6 +225,7 @@ std::string seat_keeper::let_in(int connection, const shm::peer& peer, const jso
     seat* s = nullptr;
     const u32 index = hello.value("seat", shm::none);
     if (ending_ || paused_) return "the run is ending";
+    if (!memory_there_) return "the run is being taken over by a second supervisor: try again";
     if (index != shm::none) {
         const ring::incarnation_id who{index, hello.value("entry", shm::none), hello.value("epoch", 0U)};
         if (index < seats_.size()) s = seats_[index].get();
@@ -271,6 +277,8 @@ std::string seat_keeper::answer(const seat& s, const life& l, std::vector<int>& 
            {"width", setup_->width},
            {"height", setup_->height},
            {"cpu_threads", cpu_threads_},
+           {"keeper_grace_s", setup_->keeper_grace_s},
+           {"kept", memory_->describe_all(fds)},
            {"settings", st.settings},
            {"inputs", json::array()},
            {"format", st.format},
@@ -281,8 +289,13 @@ std::string seat_keeper::answer(const seat& s, const life& l, std::vector<int>& 
                    {"ordinal", st.device.ordinal}};
     for (const u32 i : st.inputs)
         a["inputs"].push_back({{"stage", setup_->stages[i].name}, {"format", setup_->stages[i].format}});
+    const auto block = [&](bool asset, u32 index) -> json {
+        for (const json& j : a["kept"])
+            if (j["asset"] == asset && j["index"] == index) return j;
+        throw shm_error(fmt::format("there is no memory for {} {}", asset ? "asset" : "link", index));
+    };
     const auto add_link = [&](u32 link) {
-        json j = memory_->describe(false, link, fds);
+        json j = block(false, link);
         j["link"] = link;
         a["links"].push_back(std::move(j));
     };
@@ -291,7 +304,7 @@ std::string seat_keeper::answer(const seat& s, const life& l, std::vector<int>& 
     for (u32 k = 0; k < setup_->assets.size(); ++k) {
         const asset_setup& asset = setup_->assets[k];
         if (std::find(asset.users.begin(), asset.users.end(), s.stage) == asset.users.end()) continue;
-        json j = memory_->describe(true, k, fds);
+        json j = block(true, k);
         j["index"] = k;
         j["name"] = asset.name;
         a["assets"].push_back(std::move(j));

@@ -45,6 +45,7 @@ struct life {
     ring::blame why = ring::blame::none;
     u32 quarantined = 0;         ///< buffers that wait for its end
     bool standing_by = false;    ///< a spare that has said that it is ready to take over
+    bool counted = false;        ///< its death is in the account
     bool doomed = false, revoked = false, kill_sent = false, ended = false, fenced = false, reclaimed = false, judged = false, blamed = false;
 };
 
@@ -108,6 +109,24 @@ public:
 
     /// Of what stands before the bar of a log line.
     [[nodiscard]] std::size_t label_width() const noexcept { return label_width_; }
+    // ---- a second supervisor (seat_adoption.cpp, seat_state.cpp)
+    struct found {
+        u32 alive = 0, dead = 0;
+    };
+    /// Continues from what a dead supervisor has left: the control block's entries say which processes there are, `state` (what
+    /// state_json() gave last; may be null) what was counted and wanted. Buries the dead; starts nobody before memory_is_there().
+    found take_over(const nlohmann::json& state, const std::string& run_id);
+    /// A stage of the dead supervisor presents itself again. Empty: it is welcome, and told so. Else why it has no place.
+    [[nodiscard]] std::string let_return(int connection, const shm::peer& peer, const nlohmann::json& who);
+    /// From now on processes may be started and let in.
+    void memory_is_there();
+    /// Seats whose process lives and has not presented itself yet.
+    [[nodiscard]] std::vector<const seat*> not_returned() const;
+    /// What lives in this process only and must outlive it.
+    [[nodiscard]] nlohmann::json state_json() const;
+    /// Differs when state_json() does.
+    [[nodiscard]] u64 fingerprint() const noexcept;
+
     /// A stage's hello on a connection. Empty: it is in, its answer sent. Else why it is refused.
     [[nodiscard]] std::string let_in(int connection, const shm::peer& peer, const nlohmann::json& hello);
     void is_ready(int connection);
@@ -151,6 +170,7 @@ private:
     void start(seat& s);
     void spawn_life(const seat& s, life& l) const;
     void watch_life(seat& s, life& l);
+    void watch_log(seat& s, life& l);
     [[nodiscard]] std::string answer(const seat& s, const life& l, std::vector<int>& fds) const;
     [[nodiscard]] std::string let_in_as(seat& s, life& l, int connection, i32 pid);
     [[nodiscard]] seat* free_seat_for(const std::string& stage, std::string& why);
@@ -163,6 +183,13 @@ private:
     [[nodiscard]] bool promote_spare(seat& s);
     void end_spare(const seat& s) noexcept;
     void spare_ended(seat& s, u64 now);
+    // seat_adoption.cpp
+    void find_lives(seat& s, const std::string& run_id, found& n);
+    [[nodiscard]] std::unique_ptr<life> life_from(seat& s, u32 entry, const std::string& run_id);
+    void resume_seat(seat& s);
+    void read_alone(seat& s, i32 pid);
+    // seat_state.cpp
+    void restore(const nlohmann::json& state);
     // bury.cpp
     void bury(seat& s);
     void advance(seat& s, life& l, u64 now);
@@ -196,7 +223,8 @@ private:
     std::optional<root_cause> failure_;
     death_account account_;
     run_notes notes_;
-    bool ending_ = false, paused_ = false;
+    bool ending_ = false, paused_ = false, memory_there_ = true;
+    nlohmann::json remembered_;  ///< lives of the dead supervisor, until they are matched with entries
     u64 last_tick_ns_ = 0;
     unsigned cpu_threads_ = 1;
     std::size_t label_width_ = 8;

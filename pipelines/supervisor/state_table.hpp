@@ -82,6 +82,12 @@ public:
     [[nodiscard]] u32 fresh_deaths() const noexcept { return fresh_deaths_; }
     /// Changes state by the table; `now` is the state's new since_ns.
     seat_action on(seat_event e, u64 now) noexcept;
+    /// What another supervisor knew of the seat.
+    void resume(seat_state s, u64 since_ns, u32 fresh_deaths) noexcept {
+        state_ = s;
+        since_ns_ = since_ns;
+        fresh_deaths_ = fresh_deaths;
+    }
     /// The present life has committed a frame: the row of lives without one is broken.
     void note_commit() noexcept { fresh_deaths_ = 0; }
 

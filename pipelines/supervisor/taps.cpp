@@ -37,6 +37,7 @@ void engine::lend(connection& c, const json& wish) {
         c.tap = shm::max_incarnations + taps_++ % (0xFFFFU - shm::max_incarnations);
     }
     std::vector<int> fds;
+    if (!memory_.complete()) throw shm_error("the run is being taken over by a second supervisor: try again");
     const json memory = memory_.describe(false, link, fds);
     const json reply{{"tap",
                       {{"run_id", run_id_},

@@ -64,6 +64,18 @@ enum class crash_point : u8 {
     work_ended,
     run_over,          ///< the stage object's work is over, an exit would still be a fault
     leaving,           ///< exit is expected
+    // the supervisor: a start, a burial, taking a run over
+    entry_prepared,    ///< an entry is STARTING, its seat still names the one before
+    entry_appointed,   ///< the seat names an entry that nobody has been told of
+    stage_spawned,     ///< a process runs that nobody has noted
+    entry_doomed,      ///< the dead one is DOOMED, its words are its own
+    words_revoked,     ///< nothing of it can commit, its frames are still leased
+    words_requeued,    ///< its frames wait again, no successor is wanted yet
+    death_judged,      ///< the successor has been started, or will be
+    entry_fenced,      ///< it is known to be gone, its buffers are in quarantine
+    words_reclaimed,
+    run_taken_over,    ///< the dead are buried, no stage has come back
+    stage_returned,    ///< one has
     count_
 };
 [[nodiscard]] std::string_view name_of(crash_point point) noexcept;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/process_id.hpp"
@@ -49,10 +50,12 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         const u32 epoch = static_cast<u32>((seat_word::of(raw).epoch + 1) & epoch_mask);
         clean(c, k);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
+        crash_here(crash_point::entry_prepared);
         if (!cas(c.seat[seat].current, raw, seat_word{epoch, k}.pack())) {  // two supervisors can't be; a lock forbids it
             mark_fenced(c, k);
             return {};
         }
+        crash_here(crash_point::entry_appointed);
         return {seat, k, epoch};
     }
     return {};

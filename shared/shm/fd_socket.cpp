@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -112,9 +113,13 @@ unique_fd listen_at(const std::string& path) {
     return s;
 }
 
-unique_fd connect_to(const std::string& path) {
+unique_fd connect_to(const std::string& path, u64 timeout_ns) {
     const sockaddr_un a = address_of(path);
     unique_fd s(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (s && timeout_ns > 0) {
+        const timeval limit{static_cast<time_t>(timeout_ns / 1'000'000'000U), static_cast<suseconds_t>(timeout_ns / 1000U % 1'000'000U)};
+        ::setsockopt(s.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    }
     if (s && ::connect(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0) {
         const int why = errno;
         s.reset();

@@ -49,8 +49,9 @@ receive_status receive_message(int socket, message& out, u64 timeout_ns = 0);
 
 /// A listening socket at `path` (mode 0600), nonblocking. Throws shm_error.
 [[nodiscard]] unique_fd listen_at(const std::string& path);
-/// Connects; -1 inside when nobody listens, or another user does (EPERM). Throws shm_error on a path that is too long.
-[[nodiscard]] unique_fd connect_to(const std::string& path);
+/// Connects; -1 inside when nobody listens (errno), another user does (EPERM), or when a listener that takes nobody in has kept us waiting for `timeout_ns`
+/// (0: for ever). Throws shm_error on a path that is too long.
+[[nodiscard]] unique_fd connect_to(const std::string& path, u64 timeout_ns = 0);
 /// A connected pair.
 [[nodiscard]] std::pair<unique_fd, unique_fd> socket_pair();
 

@@ -96,6 +96,15 @@ segment segment::open(const std::string& run_id, bool writable) {
 
 void segment::publish() noexcept { block_->magic.store(control_magic, std::memory_order_release); }
 
+bool segment::exists(const std::string& run_id) noexcept {
+    try {
+        const bi::shared_memory_object object(bi::open_only, object_name(run_id).c_str(), bi::read_only);
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
 bool segment::remove(const std::string& run_id) noexcept { return bi::shared_memory_object::remove(object_name(run_id).c_str()); }
 
 }  // namespace carousel::shm

@@ -18,6 +18,7 @@ public:
     [[nodiscard]] static segment attach(const std::string& run_id);
     /// The same, read-only: an observer can't disturb a run.
     [[nodiscard]] static segment observe(const std::string& run_id);
+    [[nodiscard]] static bool exists(const std::string& run_id) noexcept;
     static bool remove(const std::string& run_id) noexcept;
     [[nodiscard]] static std::string object_name(const std::string& run_id) { return "carousel-" + run_id; }
 

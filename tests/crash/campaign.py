@@ -3,12 +3,14 @@
 
   tests/crash/campaign.py --build build/release --pipeline pipelines/demo.toml --device cpu --kills 300 --seed 1
 
-Every kill goes to a pid read from `carousel ps`, at a random moment; the seed and each kill are in the log (--log FILE). The run
+With --supervisor-kills N the supervisor itself is killed N times in between (SIGKILL); the same command is started again a moment
+later and must take the run over. Every kill goes to a pid read from `carousel ps`, at a random moment; the seed and each kill are in the log (--log FILE). The run
 ends when all kills were made. Exit code 0: lost = repeated = torn = 0, the same image_hash as the undisturbed run, and the pids of
 stages that were not killed never changed. Last comes a table with the kills by stage and by job state, detection and fence.
 """
 import argparse, json, os, random, signal, subprocess, sys, tempfile, time
 
+SUPERVISOR = "(supervisor)"
 SIGNALS = {"kill": signal.SIGKILL, "abort": signal.SIGABRT, "segv": signal.SIGSEGV, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
 
 
@@ -21,6 +23,7 @@ class campaign:
         self.log = open(a.log, "w") if a.log else None
         self.kills = {}
         self.hit_pids = set()
+        self.not_adopted = 0
 
     def program(self, *args):
         return [os.path.join(self.a.build, "carousel"), *args]
@@ -48,18 +51,40 @@ class campaign:
         """The stages to hit, in random order, each equally often."""
         names = self.a.stages.split(",") if self.a.stages else sorted({s["name"] for s in stages})
         hits = [names[k % len(names)] for k in range(self.a.kills)]
+        hits += [SUPERVISOR] * self.a.supervisor_kills
         self.random.shuffle(hits)
         return hits
 
-    def disturb(self, run):
+    def start(self):
+        command = self.run_command(self.a.frames, self.report, self.name, [f"display.delay_ms={self.a.delay_ms}"] if self.a.delay_ms else ())
+        self.run = subprocess.Popen(command, stdout=self.run_log, stderr=self.run_log, start_new_session=True)
+
+    def kill_supervisor(self):
+        """Stages live on meanwhile; the successor is there once it answers."""
+        self.run.kill()
+        self.run.wait()
+        self.note(supervisor=self.run.pid, signal="kill")
+        time.sleep(self.random.uniform(0, 0.4))
+        self.start()
+        until = time.time() + 20
+        while not self.stages() and self.run.poll() is None and time.time() < until: time.sleep(0.02)
+        adopted = open(self.run_log.name).read().count(f"adopted {self.name}")
+        self.supervisors += 1
+        self.not_adopted = self.supervisors - adopted
+
+    def disturb(self):
         while not (stages := self.stages()) or any(s["state"] != "running" for s in stages):
-            if run.poll() is not None: return
+            if self.run.poll() is not None: return
             time.sleep(0.05)
         last = {}  # (stage, instance) -> pid of those that nobody has hit since
         hits = self.plan(stages)
-        while hits and run.poll() is None:
+        while hits and self.run.poll() is None:
             name = hits[-1]
             time.sleep(self.random.uniform(self.a.pause_ms * 0.2, self.a.pause_ms * 1.8) / 1000)
+            if name == SUPERVISOR:
+                self.kill_supervisor()
+                hits.pop()
+                continue
             now = self.stages()
             for s in now:
                 key = (s["name"], s.get("instance", 0))
@@ -89,40 +114,42 @@ class campaign:
 
     def main(self):
         a = self.a
-        self.innocent = 0
+        self.innocent = self.supervisors = 0
         reports = os.path.join(self.dir, "disturbed.json"), os.path.join(self.dir, "calm.json")
         print(f"seed {a.seed}: {a.kills} x {a.signals} at {a.pipeline} on {a.device or 'its own device'}", flush=True)
-        log = open(os.path.join(self.dir, "run.log"), "w")
-        run = subprocess.Popen(self.run_command(a.frames, reports[0], self.name, [f"display.delay_ms={a.delay_ms}"] if a.delay_ms else ()),
-                               stdout=log, stderr=log, start_new_session=True)
+        self.run_log = open(os.path.join(self.dir, "run.log"), "a")
+        self.report = reports[0]
+        self.start()
         try:
-            self.disturb(run)
+            self.disturb()
             subprocess.run(self.program("down", "-p", self.name), capture_output=True)
-            run.wait(timeout=a.timeout)
+            self.run.wait(timeout=a.timeout)
         except subprocess.TimeoutExpired:
             print(f"the run did not end within {a.timeout} s:", self.stages())
-            os.killpg(run.pid, signal.SIGTERM)
-            run.wait(timeout=30)
+            os.killpg(self.run.pid, signal.SIGTERM)
+            self.run.wait(timeout=30)
         if not os.path.exists(reports[0]):
-            print(f"no report (exit code {run.returncode}); the log:", open(log.name).read()[-3000:])
+            print(f"no report (exit code {self.run.returncode}); the log:", open(self.run_log.name).read()[-3000:])
             return 1
         got = json.load(open(reports[0]))
         calm = subprocess.run(self.run_command(got["frames"], reports[1], self.name + "-calm"), capture_output=True, text=True, timeout=a.timeout)
         if calm.returncode != 0:
             print("the undisturbed run failed:", calm.stderr[-2000:])
             return 1
-        return self.judge(got, json.load(open(reports[1])), run.returncode)
+        return self.judge(got, json.load(open(reports[1])), self.run.returncode)
 
     def judge(self, got, calm, code):
         total = sum(self.kills.values())
         print(f"kills {total} ({', '.join(f'{k} {v}' for k, v in sorted(self.kills.items()))}), at job states {got.get('kills_at')}")
         print(f"frames {got['frames']}, lost {got['lost']}, repeated {got['repeated']}, torn {got['torn']}, dead letters "
               f"{got.get('dead_letter_count', 0)}, pids of others changed {self.innocent}")
+        if self.supervisors: print(f"supervisors killed {self.supervisors}, their runs not taken over {self.not_adopted}, by the report {got.get('taken_over')}")
         for k in ("detection_ms", "fence_ms", "takeover_ms", "standby_takeover_ms", "standby_takeovers"):
             if k in got: print(f"{k}: {got[k]}")
         print(f"image_hash {got['image_hash']}, undisturbed {calm['image_hash']}; {got['frames_per_second']:.1f} frames/s, undisturbed "
               f"{calm['frames_per_second']:.1f}")
-        bad = code != 0 or got["lost"] or got["repeated"] or got["torn"] or got["image_hash"] != calm["image_hash"] or self.innocent
+        bad = code != 0 or got["lost"] or got["repeated"] or got["torn"] or got["image_hash"] != calm["image_hash"] or self.innocent or self.not_adopted
+        bad = bad or got.get("taken_over", 0) != self.supervisors
         few = total < self.a.kills
         if few: print(f"only {total} of {self.a.kills} kills were made before the run ended: give more --frames")
         print("FAILED" if bad or few else "OK", f"(exit code of the run {code}; {self.dir})")
@@ -138,6 +165,7 @@ if __name__ == "__main__":
     p.add_argument("--signals", default="kill"), p.add_argument("--pause-ms", type=float, default=60)
     p.add_argument("--delay-ms", type=int, default=0), p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--set", action="append", default=[]), p.add_argument("--log", default="")
+    p.add_argument("--supervisor-kills", type=int, default=0, help="so many SIGKILLs of the supervisor, in between")
     p.add_argument("--at-once", action="store_true", help="now and then all stages at the same moment")
     p.add_argument("--through-carousel", action="store_true", help="by `carousel kill` (SIGKILL) instead of kill(2)")
     sys.exit(campaign(p.parse_args()).main())

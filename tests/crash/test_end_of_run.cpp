@@ -89,7 +89,7 @@ TEST_CASE("a second run of a name whose supervisor lives is refused, and waits w
     CHECK(run.left_behind() == "");
 }
 
-TEST_CASE("what a killed supervisor leaves is ended and cleaned by the next run of the name") {
+TEST_CASE("what a killed supervisor leaves is ended and cleaned by the next run of the name that is told to begin anew") {
     run_fixture run;
     const std::string file = run.pipeline("killed", number_pipeline("killed", "fps = 200\n"));
     run.start(file, {}, {"CAROUSEL_KEEPER_GRACE_S=60"});
@@ -99,7 +99,7 @@ TEST_CASE("what a killed supervisor leaves is ended and cleaned by the next run 
     CHECK(run.wait() == -SIGKILL);
     CHECK(::kill(orphan, 0) == 0);
     CHECK_FALSE(run.left_behind().empty());
-    run.start(file, {"--frames", "50"});
+    run.start(file, {"--frames", "50", "--fresh"});
     CHECK(run.wait() == 0);
     CHECK(run.report()["frames"] == 50);
     CHECK(run.left_behind() == "");

@@ -1,0 +1,368 @@
+// The supervisor itself is killed: stages stream on, a second `carousel run` of the same file takes the run over, and the sinks' ledgers
+// tell of nothing. Here every supervisor is a process of the fixture, so that its death and its exit code are seen as a shell sees them.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include "shm/process_id.hpp"
+#include "tests/crash/crash_plan.hpp"
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+constexpr u64 frames = 800;  // 2 s at the pace of the disturbed runs
+const std::vector<std::string> to_end{"--frames", std::to_string(frames)};
+
+/// Slow enough to be disturbed; the hash of a number pipeline doesn't depend on its pace.
+std::string paced(const std::string& name, const char* grace = "keeper_grace_s = 20\n") {
+    return number_pipeline(name, fmt::format("fps = 400\n{}", grace), "work_ms = 2\n");
+}
+
+const std::string& undisturbed_hash() {
+    static const std::string hash = [] {
+        run_fixture quiet;
+        quiet.start(quiet.pipeline("calm", number_pipeline("calm")), to_end);
+        REQUIRE(quiet.wait() == 0);
+        return quiet.report()["image_hash"].get<std::string>();
+    }();
+    return hash;
+}
+
+const std::vector<std::string> stage_names{"numbers", "middle", "sink"};
+
+std::vector<i32> pids_of(run_fixture& run) {
+    std::vector<i32> pids;
+    for (const std::string& s : stage_names) pids.push_back(run.pid_of(s));
+    return pids;
+}
+
+void kill_supervisor(run_fixture& run) {
+    REQUIRE(run.running());
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+}
+
+bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
+
+bool says(const run_fixture& run, const std::string& text) { return run.log().find(text) != std::string::npos; }
+
+void check_whole(run_fixture& run) {
+    const json r = run.report();
+    INFO(run.log());
+    REQUIRE(r.contains("frames"));
+    CHECK(r["frames"] == frames);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["ending"] == "complete");
+    CHECK(r["image_hash"] == undisturbed_hash());
+    CHECK(run.left_behind() == "");
+}
+
+}  // namespace
+
+TEST_CASE("stages stream on without their supervisor, and a second one takes the run over with their pids") {
+    run_fixture run;
+    const std::string file = run.pipeline("widowed", paced("widowed"));
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    const u64 delivered = run.ask({{"command", "ps"}})["pipeline"]["frames"];
+    kill_supervisor(run);
+    sleep_s(0.5);
+    for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    CHECK(run.wait_until([&] { return says(run, "adopted widowed: 3 stages alive"); }));
+    CHECK(run.ask({{"command", "ps"}})["pipeline"]["frames"].get<u64>() > delivered + 50);  // 0.5 s at 400 frames/s
+    CHECK(pids_of(run) == before);
+    CHECK(run.wait() == 0);
+    check_whole(run);
+    const json r = run.report();
+    CHECK(r["taken_over"] == 1);
+    CHECK(r["restarts"] == 0);
+    for (std::size_t k = 0; k < before.size(); ++k) CHECK(r["stages"][k]["pids"] == json{before[k]});
+}
+
+TEST_CASE("a stage that dies before, with or after its supervisor is replaced by the second one, the others keep their pids") {
+    const auto [when, victim] = GENERATE(table<std::string, std::string>({{"before", "numbers"}, {"with", "middle"}, {"after", "sink"}}));
+    CAPTURE(when, victim);
+    run_fixture run;
+    const std::string file = run.pipeline("both", paced("both"));
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    const i32 target = run.pid_of(victim);
+    if (when == "before") ::kill(target, SIGKILL);
+    run.signal(SIGKILL);
+    if (when == "with") ::kill(target, SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    if (when == "after") {
+        sleep_s(0.1);
+        ::kill(target, SIGKILL);
+    }
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    CHECK(run.wait_until([&] { return says(run, "adopted both: "); }));
+    const std::vector<i32> after = pids_of(run);
+    for (std::size_t k = 0; k < before.size(); ++k) {
+        CAPTURE(stage_names[k]);
+        CHECK((after[k] == before[k]) == (stage_names[k] != victim));
+    }
+    CHECK(run.wait() == 0);
+    check_whole(run);
+    CHECK(run.report()["restarts"] == 1);
+    CHECK(run.report()["deaths"] == 1);
+}
+
+TEST_CASE("supervisors and stages killed at random moments lose, repeat and tear nothing, and the counts go on") {
+    constexpr int supervisor_kills = 10, stage_kills = 20;
+    run_fixture run;
+    const std::string file = run.pipeline("regents", paced("regents"));
+    const std::vector<std::string> endless{"--frames", "100000000"};
+    std::mt19937_64 random(test_seed());
+    std::set<i32> hit;
+    int kills = 0;
+    run.start(file, endless);
+    for (int round = 0; round < supervisor_kills; ++round) {
+        REQUIRE(run.wait_running());
+        for (int k = 0; k < stage_kills / supervisor_kills; ++k) {  // each before, with or behind the supervisor's end
+            const i32 pid = run.pid_of(stage_names[random() % 3]);
+            if (pid > 0 && ::kill(pid, SIGKILL) == 0) kills += hit.insert(pid).second ? 1 : 0;
+            if (random() % 2 == 0) sleep_s(static_cast<f64>(random() % 40) / 1000);
+        }
+        sleep_s(static_cast<f64>(random() % 30) / 1000);
+        kill_supervisor(run);
+        sleep_s(static_cast<f64>(random() % 100) / 1000);
+        run.start(file, endless);
+    }
+    REQUIRE(run.wait_running());
+    INFO(run.log());
+    std::string out;
+    CHECK(run.command({"down", "-p", "regents"}, out) == 0);
+    CHECK(run.wait() == 0);
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    fmt::print("{} frames, {} stage kills at {}, {} supervisors\n", r["frames"].get<u64>(), kills, r["kills_at"].dump(), r["taken_over"].dump());
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["taken_over"] == supervisor_kills);
+    CHECK(r["restarts"].get<int>() >= kills);
+    std::set<i32> pids;
+    for (const json& s : r["stages"])
+        for (const json& pid : s["pids"]) pids.insert(pid.get<i32>());
+    for (const i32 pid : hit) CHECK(pids.count(pid) == 1);
+    run_fixture quiet;
+    quiet.start(quiet.pipeline("calm", number_pipeline("calm")), {"--frames", std::to_string(r["frames"].get<u64>())});
+    REQUIRE(quiet.wait() == 0);
+    CHECK(r["image_hash"] == quiet.report()["image_hash"]);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("a supervisor killed at each of its named steps is followed by one that finishes what was begun") {
+    using enum crash_point;
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    for (const crash_point point : {entry_prepared, entry_appointed, entry_doomed, words_revoked, words_requeued, death_judged, stage_spawned,
+                                    entry_fenced, words_reclaimed, run_taken_over, stage_returned})
+        plan.add("supervisor", point, "kill", plan.lines() == 0 ? 4 : 1);  // the first three appointments are the start
+    plan.write();
+    const std::string file = run.pipeline("steps", paced("steps"));
+    const std::vector<std::string> endless{"--frames", "100000000"};
+    std::mt19937_64 random(test_seed());
+    int starts = 0;
+    const f64 until = seconds_now() + 60;
+    const auto start = [&] {
+        run.start(file, endless, {plan.environment()});
+        ++starts;
+    };
+    for (start(); plan.still_to_come() != "" && seconds_now() < until;) {
+        if (!run.running()) {
+            REQUIRE(run.wait() == -SIGKILL);
+            start();
+        } else if (run.wait_until([&] { return !run.running() || run.pid_of("sink") > 0; }) && run.running() && run.wait_running(1)) {
+            run.hit(stage_names[random() % 3], SIGKILL);
+            sleep_s(0.03);
+        }
+    }
+    CHECK(plan.still_to_come() == "");
+    if (!run.running()) {
+        REQUIRE(run.wait() == -SIGKILL);
+        start();
+    }
+    REQUIRE(run.wait_running());
+    std::string out;
+    CHECK(run.command({"down", "-p", "steps"}, out) == 0);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    fmt::print("{} frames, {} supervisors\n", r["frames"].get<u64>(), starts);
+    CHECK(starts >= static_cast<int>(plan.lines()));
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    run_fixture quiet;
+    quiet.start(quiet.pipeline("calm", number_pipeline("calm")), {"--frames", std::to_string(r["frames"].get<u64>())});
+    REQUIRE(quiet.wait() == 0);
+    CHECK(r["image_hash"] == quiet.report()["image_hash"]);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("another pipeline does not take a living run over: refused with the difference, and the run goes on") {
+    run_fixture run;
+    const std::string file = run.pipeline("mine", paced("mine"));
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    kill_supervisor(run);
+    std::string out;
+    CHECK(run.command({"ps"}, out) == 2);
+    CHECK_THAT(out, contains("3 of its stages go on"));
+    CHECK(run.command({"run", file, "--frames", "800", "--set", "middle.work_ms=3"}, out) == 2);
+    CHECK_THAT(out, contains("stage middle: settings.work_ms is 2 there and 3 here"));
+    CHECK(run.command({"run", file, "--frames", "17"}, out) == 2);
+    CHECK_THAT(out, contains("frames is 800 there and 17 here"));
+    for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
+    run.start(file, to_end);  // the right one
+    REQUIRE(run.wait_running());
+    CHECK(pids_of(run) == before);
+    CHECK(run.wait() == 0);
+    check_whole(run);
+}
+
+TEST_CASE("of two supervisors that take a run over at once one does, the other is refused") {
+    run_fixture run;
+    const std::string file = run.pipeline("heirs", paced("heirs"));
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    kill_supervisor(run);
+    run.start(file, to_end);
+    std::string out;
+    const int code = run.command({"run", file, "--frames", "800"}, out);
+    CAPTURE(out, run.log());
+    if (code == 0) {  // it was the quicker one, and has run to the end
+        CHECK_THAT(out, contains("adopted heirs"));
+        CHECK(run.wait() == 2);
+        CHECK(says(run, "running already"));
+    } else {
+        CHECK(code == 2);
+        CHECK_THAT(out, contains("running already"));
+        CHECK(run.wait() == 0);
+        check_whole(run);
+    }
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("without a second supervisor the stages end after keeper_grace_s, and the last one leaves nothing behind") {
+    run_fixture run;
+    run.start(run.pipeline("alone", paced("alone", "keeper_grace_s = 0.7\n")), {});
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    const bool one_is_stopped = GENERATE(false, true);
+    kill_supervisor(run);
+    if (one_is_stopped) ::kill(before[1], SIGSTOP);
+    sleep_s(0.3);
+    for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
+    if (one_is_stopped) {
+        CHECK(run.wait_until([&] { return is_gone(before[0]) && is_gone(before[2]); }, 5));
+        CHECK_FALSE(run.left_behind().empty());  // what it still uses stays until it goes on
+        ::kill(before[1], SIGCONT);
+    }
+    CHECK(run.wait_until([&] { return run.left_behind().empty(); }, 5));
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("a run that is through when its supervisor dies is kept for the next one, which reports it") {
+    run_fixture run;
+    const std::string file = run.pipeline("late", paced("late"));
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    REQUIRE(run.wait_until([&] { return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > frames - 300; }));
+    kill_supervisor(run);
+    sleep_s(1.2);  // 400 frames/s: it is through by now
+    for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
+    run.start(file, to_end);
+    CHECK(run.wait() == 0);
+    CHECK(says(run, "adopted late: 3 stages alive"));
+    check_whole(run);
+}
+
+TEST_CASE("with no stage left alive a fresh run begins, and says so") {
+    run_fixture run;
+    const std::string file = run.pipeline("empty", paced("empty"));
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    kill_supervisor(run);
+    for (const i32 pid : before) ::kill(pid, SIGKILL);
+    REQUIRE(run.wait_until([&] { return std::all_of(before.begin(), before.end(), is_gone); }));
+    run.start(file, to_end);
+    CHECK(run.wait() == 0);
+    CHECK(says(run, "a fresh run begins"));
+    check_whole(run);
+    CHECK(run.report()["taken_over"] == 0);
+}
+
+TEST_CASE("a stopped supervisor keeps its run: nobody else takes it, and it goes on where it was") {
+    run_fixture run;
+    const std::string file = run.pipeline("asleep", paced("asleep", "keeper_grace_s = 0.5\nframe_timeout_ms = 500\n"));
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    run.signal(SIGSTOP);
+    ::kill(before[1], SIGKILL);
+    std::string out;
+    CHECK(run.command({"run", file, "--frames", "800"}, out) == 2);
+    CHECK_THAT(out, contains("running already"));
+    sleep_s(1.5);  // past the grace time and every deadline
+    run.signal(SIGCONT);
+    REQUIRE(run.wait_until([&] { return run.pid_of("middle") > 0 && run.pid_of("middle") != before[1]; }));
+    CHECK(run.pid_of("numbers") == before[0]);
+    CHECK(run.pid_of("sink") == before[2]);
+    CHECK(run.wait() == 0);
+    check_whole(run);
+}
+
+TEST_CASE("what a stage says while it has no supervisor is in the log of the next one, and its new pipe works") {
+    run_fixture run;
+    const std::string file = run.pipeline("voices", paced("voices") + "say = true\n");
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    kill_supervisor(run);
+    sleep_s(0.3);
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    CHECK(run.wait() == 0);
+    CHECK(says(run, "the supervisor is gone"));
+    CHECK(says(run, fmt::format("frame {}", frames - 1)));
+    check_whole(run);
+}
+
+TEST_CASE("a held stage stays held through its supervisor's death") {
+    run_fixture run;
+    const std::string file = run.pipeline("held", paced("held"));
+    run.start(file, to_end);
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    std::string out;
+    REQUIRE(run.command({"stop", "sink", "-p", "held"}, out) == 0);
+    kill_supervisor(run);
+    run.start(file, to_end);
+    REQUIRE(run.wait_until([&] { return says(run, "adopted held: 3 stages alive"); }));
+    CHECK(run.stage("sink")["state"] == "stopped");
+    REQUIRE(run.wait_until([&] { return shm::is_stopped(before[2]); }));  // the kernel sends an orphaned group on its way
+    CHECK(run.command({"cont", "sink", "-p", "held"}, out) == 0);
+    CHECK(run.wait() == 0);
+    check_whole(run);
+    CHECK(run.report()["restarts"] == 0);
+}

@@ -1,0 +1,217 @@
+// What a second supervisor makes of a control block that the first one has left between two of its steps. The words and entries are
+// written here as they would stand then; no stage runs, so nobody is started.
+#include <poll.h>
+
+#include <csignal>
+#include <memory>
+
+#include "ring/recovery.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/seats.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using ring::entry_state;
+using ring::entry_word;
+using ring::job_state;
+using ring::job_word;
+
+run_setup two_stages() {
+    run_setup s;
+    s.name = "left";
+    s.directory = "/nonexistent";
+    for (const char* name : {"source", "sink"}) {
+        stage_setup st;
+        st.name = name;
+        st.in_flight = 2;
+        s.stages.push_back(st);
+    }
+    s.stages[0].format = {{"type", "t"}};
+    s.stages[0].slot_bytes = 512;
+    s.stages[1].inputs = {0};
+    return s;
+}
+
+/// A block, and as many supervisors in a row as a test wants.
+struct left_block {
+    run_setup setup = two_stages();
+    std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
+    event_loop loop;
+    console out{-1, false, false};
+    memory_keeper memory;
+    std::unique_ptr<seat_keeper> keeper;
+
+    left_block() { ring::initialise(*block, plan_of(setup)); }
+    shm::control_block& c() const { return *block; }
+    seat_keeper::found adopt(const nlohmann::json& state = nullptr) {
+        keeper = std::make_unique<seat_keeper>(setup, loop, out);
+        keeper->attach_to(c(), memory);
+        return keeper->take_over(state, "no-such-run");
+    }
+    const seat& first() const { return *keeper->seats()[0]; }
+    void enter(u32 entry, entry_word w, u64 start_time) const {
+        c().entry[entry].identity.store(w.pack());
+        c().entry[entry].start_time.store(start_time);
+        c().entry[entry].live_since_ns.store(1);
+    }
+    void set_job(u32 job, u64 version, u32 epoch, job_state state) const { c().job[job].store(job_word{version, epoch, state}.pack()); }
+    job_word job(u32 k) const { return job_word::of(ring::load(c().job[k])); }
+    entry_word entry(u32 k) const { return entry_word::of(ring::load(c().entry[k].identity)); }
+    ring::seat_word current() const { return ring::seat_word::of(ring::load(c().seat[0].current)); }
+    /// The words of the seat are all free for its next incarnation, and nothing bears an older epoch.
+    void check_words_free() const {
+        for (u32 k = 0; k < c().seat[0].jobs; ++k) {
+            CAPTURE(k);
+            CHECK(job(k).state == job_state::idle);
+            CHECK(job(k).epoch == current().epoch);
+        }
+    }
+};
+
+i32 dead_pid() {
+    const spawned p = spawn({.argv = {"/bin/true"}, .environment = {}});
+    pollfd ready{p.pidfd.get(), POLLIN, 0};
+    ::poll(&ready, 1, 10'000);
+    (void)reap(p.pidfd.get());
+    return p.pid;
+}
+
+struct sleeper {
+    spawned process = spawn({.argv = {"/bin/sleep", "60"}, .environment = {}});
+    ~sleeper() {
+        shm::signal_pidfd(process.pidfd.get(), SIGKILL);
+        pollfd ready{process.pidfd.get(), POLLIN, 0};
+        ::poll(&ready, 1, 10'000);
+        (void)reap(process.pidfd.get());
+    }
+    bool lives() const { return !has_ended(process.pidfd.get()); }
+};
+
+}  // namespace
+
+TEST_CASE("a supervisor that died before its first appointment leaves seats that are started from scratch") {
+    left_block b;
+    const auto n = b.adopt();
+    CHECK(n.alive == 0);
+    CHECK(n.dead == 0);
+    CHECK(b.first().start_wanted);
+}
+
+TEST_CASE("an entry that was prepared but never became the seat's is taken back whole") {
+    left_block b;
+    b.enter(7, {0, 1, 0, entry_state::starting}, 0);
+    b.adopt();
+    CHECK(b.entry(7).state == entry_state::unused);
+    CHECK(b.first().start_wanted);
+}
+
+TEST_CASE("an appointed entry that nobody has claimed is withdrawn: who was spawned for it finds no place") {
+    left_block b;
+    const ring::incarnation_id told = ring::appoint(b.c(), 0);
+    const bool handed_over = GENERATE(false, true);
+    if (handed_over) ring::revoke(b.c(), 0, 0);
+    b.adopt();
+    CHECK(ring::claim(b.c(), told) == ring::claim_result::withdrawn);
+    CHECK(b.current().epoch == told.epoch + 1);
+    CHECK(b.first().start_wanted);
+    CHECK(b.keeper->account().deaths == 0);
+    b.check_words_free();
+}
+
+TEST_CASE("a dead process whose burial had not begun is buried: its frames go back, its words are free") {
+    left_block b;
+    b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    b.set_job(0, 5, 1, job_state::open);
+    b.set_job(1, 6, 1, job_state::idle);
+    b.set_job(2, 7, 1, job_state::submitted);
+    b.set_job(3, 8, 1, job_state::committed);
+    b.c().source[0].number[0].store(ring::lease_word{0, 0, 5, 0, ring::lease_state::leased}.pack());
+    b.c().link[0].slot[0].store(ring::slot_word{1, 0, 5, ring::slot_state::fill}.pack());
+    const auto n = b.adopt();
+    CHECK(n.dead == 1);
+    CHECK(b.keeper->account().deaths == 1);
+    CHECK(b.entry(3).state == entry_state::fenced);
+    CHECK(ring::lease_word::of(ring::load(b.c().source[0].number[0])).state == ring::lease_state::wait);
+    CHECK(ring::slot_word::of(ring::load(b.c().link[0].slot[0])) == ring::slot_word{2, 0, 0, ring::slot_state::free});
+    CHECK(b.first().start_wanted);
+    b.check_words_free();
+    SECTION("a third supervisor finds nothing left to bury") {
+        CHECK(b.adopt(b.keeper->state_json()).dead == 0);
+        CHECK(b.keeper->account().deaths == 1);
+        CHECK(b.first().start_wanted);
+        b.check_words_free();
+    }
+}
+
+TEST_CASE("half a burial is gone through again, at whatever step it stopped, beside a living successor") {
+    left_block b;
+    const sleeper successor;
+    const auto old = static_cast<u32>(dead_pid());
+    const auto state = GENERATE(entry_state::live, entry_state::doomed, entry_state::fenced);
+    const auto words = GENERATE(job_state::open, job_state::submitted, job_state::aborted, job_state::committed);
+    b.enter(3, {old, 1, 0, state}, 1);
+    b.enter(4, {static_cast<u32>(successor.process.pid), 2, 0, entry_state::live}, successor.process.start_time);
+    b.c().seat[0].current.store(ring::seat_word{2, 4}.pack());
+    for (u32 k = 0; k < 4; ++k) b.set_job(k, 5, k < 2 ? 1 : 2, k < 2 ? words : job_state::idle);
+    const auto n = b.adopt();
+    b.keeper->tick(1);
+    CHECK(n.alive == 1);
+    CHECK(n.dead == 0);
+    CHECK(successor.lives());
+    CHECK(b.entry(3).state == entry_state::fenced);
+    CHECK(b.first().now->pid == successor.process.pid);
+    CHECK(b.first().machine.state() == seat_state::running);
+    b.check_words_free();
+}
+
+TEST_CASE("a pid that is another process by now is never taken for a stage") {
+    left_block b;
+    const sleeper stranger;
+    b.enter(3, {static_cast<u32>(stranger.process.pid), 1, 0, entry_state::live}, stranger.process.start_time - 1);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    CHECK(b.adopt().alive == 0);
+    b.keeper->tick(1);
+    CHECK(stranger.lives());
+}
+
+TEST_CASE("a life that was being replaced is ended by the next supervisor") {
+    left_block b;
+    const sleeper old;
+    b.enter(3, {static_cast<u32>(old.process.pid), 1, 0, entry_state::live}, old.process.start_time);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    const ring::incarnation_id heir = ring::appoint(b.c(), 0);  // and there the first supervisor died
+    b.adopt();
+    b.keeper->tick(1);
+    pollfd ready{old.process.pidfd.get(), POLLIN, 0};
+    CHECK(::poll(&ready, 1, 5000) == 1);
+    CHECK(ring::claim(b.c(), heir) == ring::claim_result::withdrawn);
+}
+
+TEST_CASE("counts, rests and what was given up outlive their supervisor") {
+    left_block b;
+    b.adopt();
+    nlohmann::json state = b.keeper->state_json();
+    state["seats"][0]["state"] = static_cast<int>(seat_state::down);
+    state["seats"][0]["start_wanted"] = false;
+    state["seats"][0]["pids"] = {11, 12};
+    state["seats"][0]["restarts"] = 1;
+    state["account"]["deaths"] = 9;
+    state["account"]["kills_at"] = {1, 2, 3, 4, 5};
+    state["account"]["given_up"] = {{{"sequence", 70}, {"stage", "source"}, {"reason", "exit code 3"}}};
+    b.adopt(state);
+    CHECK(b.first().machine.state() == seat_state::down);
+    CHECK_FALSE(b.first().start_wanted);
+    CHECK(b.first().pids == std::vector<i32>{11, 12});
+    CHECK(b.first().restarts == 1);
+    CHECK(b.keeper->account().deaths == 9);
+    CHECK(b.keeper->account().kills_at[4] == 5);
+    REQUIRE(b.keeper->account().given_up.size() == 1);
+    CHECK(b.keeper->account().given_up[0].sequence == 70);
+    b.adopt(nlohmann::json{{"seats", 3}});  // a damaged file: said, and counted from 0
+    CHECK(b.keeper->account().deaths == 0);
+    CHECK(b.first().start_wanted);
+}
