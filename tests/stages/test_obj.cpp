@@ -83,7 +83,7 @@ TEST_CASE("files that are none are refused by name") {
     CHECK_THROWS_WITH(load_obj("/tmp"), contains("not a file"));
     CHECK_THAT(refusal(""), contains("m.obj") && contains("empty"));
     CHECK_THAT(refusal("hello, world\n"), contains("no faces") && contains("OBJ"));
-    CHECK_THAT(refusal(std::string("\0\1\2\377\n\0", 6)), contains("no faces"));
+    CHECK_THAT(refusal(std::string("\0\1\2\377\n\0", 6)), contains("a byte 0: this is no text"));
     CHECK_THAT(refusal(square), contains("no faces (4 points in 4 lines)"));
 }
 

@@ -82,7 +82,7 @@ TEST_CASE("log files are bounded, however much a stage says") {
     CHECK(std::filesystem::file_size(w.path("a.jsonl")) + std::filesystem::file_size(w.path("a.jsonl.1")) < (9U << 20U));
 }
 
-TEST_CASE("--since takes spans and times, and names what it can't read") {
+TEST_CASE("logs --since takes spans and times, and names what it can't read") {
     CHECK(since_from("10s", 1000) == 990);
     CHECK(since_from("1.5m", 1000) == 910);
     CHECK(since_from("2h", 10000) == 2800);
