@@ -55,6 +55,11 @@ std::unique_ptr<life> seat_keeper::life_from(seat& s, u32 entry, const std::stri
             return nullptr;
         }
     }
+    // The burial of a current entry begins with the successor's appointment, which takes any FENCED entry that no word names: not
+    // this one, or the two would be one and the successor be doomed in the predecessor's place.
+    if (const u64 raw = ring::load(e.identity); entry_word::of(raw).state == entry_state::fenced &&
+                                                ring::seat_word::of(ring::load(c_->seat[s.index].current)).entry == entry)
+        ring::cas(e.identity, raw, entry_word::of(raw).with(entry_state::doomed).pack());
     const entry_word w = entry_word::of(ring::load(e.identity));
     l->who = {s.index, entry, w.epoch};
     l->pid = static_cast<i32>(w.pid);
