@@ -68,9 +68,7 @@ class campaign:
         self.start()
         until = time.time() + 20
         while not self.stages() and self.run.poll() is None and time.time() < until: time.sleep(0.02)
-        adopted = open(self.run_log.name).read().count(f"adopted {self.name}")
         self.supervisors += 1
-        self.not_adopted = self.supervisors - adopted
 
     def disturb(self):
         while not (stages := self.stages()) or any(s["state"] != "running" for s in stages):
@@ -140,6 +138,8 @@ class campaign:
 
     def judge(self, got, calm, code):
         total = sum(self.kills.values())
+        # Now, as a supervisor answers before its run's memory is back and it says so.
+        self.not_adopted = self.supervisors - open(self.run_log.name).read().count(f"adopted {self.name}")
         print(f"kills {total} ({', '.join(f'{k} {v}' for k, v in sorted(self.kills.items()))}), at job states {got.get('kills_at')}")
         print(f"frames {got['frames']}, lost {got['lost']}, repeated {got['repeated']}, torn {got['torn']}, dead letters "
               f"{got.get('dead_letter_count', 0)}, pids of others changed {self.innocent}")
