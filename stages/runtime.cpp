@@ -176,12 +176,14 @@ void runtime::load_assets(stage& s) {
 // nothing, since an entry with epoch 0 owns no word.
 void runtime::stand_by() {
     keeper_.say_ready();
+    crash_here(crash_point::standing_by);
     shm::doorbell_word& bell = control().seat[who().seat].bell;
     for (;;) {
         const u32 seen = shm::ticket(bell);
         if (const u32 epoch = ring::promoted_epoch(control(), who()); epoch != 0) {
             attachment_.who.epoch = epoch;
             log::info("took over");
+            crash_here(crash_point::took_over);
             return;
         }
         shm::wait(bell, seen, shm::max_sleep_ns);

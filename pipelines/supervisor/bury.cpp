@@ -155,7 +155,7 @@ void seat_keeper::on_process_end(seat& s, life& l) {
         l.how.signal = status.signal;
         if (l.user_signal != 0 && l.how.signal == l.user_signal) l.how.outside = true;
     }
-    if (l.judged && l.how.known && s.last_exit == killed_text) s.last_exit = describe(l.how);  // now the kernel has said it
+    if (l.judged && l.how.known && s.last_exit_pid == l.pid && s.last_exit == killed_text) s.last_exit = describe(l.how);  // now the kernel has said it
     if (!l.doomed) bury(s);
     advance(s, l, now_ns());
 }
@@ -198,6 +198,7 @@ void seat_keeper::judge(seat& s, life& l) {
     const bool last = setup_->stages[s.stage].restart == restart_policy::no;  // then nobody waits, and its cause is wanted
     if (!known && (l.how.commits == 0 || l.how.through || last || (l.leaving && !l.kill_sent))) return;
     l.judged = true;
+    s.last_exit_pid = l.pid;
     s.last_exit = s.machine.state() == seat_state::stopping ? "down"
                   : l.how.asked                             ? "restarted"
                   : l.how.known || l.how.deadline           ? describe(l.how)

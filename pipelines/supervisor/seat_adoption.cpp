@@ -119,6 +119,9 @@ void seat_keeper::find_lives(seat& s, const std::string& run_id, found& n) {
         else
             s.gone.push_back(std::move(l));
     }
+    // A promotion that was cut between its two steps: the seat names an epoch that no process bears. A fresh one now, before any
+    // burial hands the dead holder's words on to that epoch, where nobody would ever open them.
+    if (!s.now && sits.epoch != 0) s.heir = ring::appoint(*c_, s.index);
 }
 
 void seat_keeper::resume_seat(seat& s) {

@@ -66,6 +66,7 @@ struct seat {
     std::vector<i32> pids;
     u32 restarts = 0;
     std::string last_exit;
+    i32 last_exit_pid = 0;  ///< whose
     u64 clock_base_ns = 0;  ///< no deadline counts time before this
     u64 sampled_cpu_ns = 0, sampled_at_ns = 0;
     f64 cpu_percent = 0;

@@ -32,6 +32,8 @@ enum class crash_point : u8 {
     prepared,          ///< all done but the entry is not LIVE
     live,              ///< LIVE, the supervisor has not been told
     ready_told,
+    standing_by,       ///< a standby has told that it is ready, and sleeps
+    took_over,         ///< a standby has become the holder of its seat, and has leased nothing
     // a frame: lease
     job_chosen,        ///< a frame is chosen, the job word is IDLE
     job_opened,        ///< OPEN, nothing leased
@@ -76,6 +78,7 @@ enum class crash_point : u8 {
     words_reclaimed,
     run_taken_over,    ///< the dead are buried, no stage has come back
     stage_returned,    ///< one has
+    seat_named,        ///< (promotion) the seat names a standby whose entry bears no epoch yet
     count_
 };
 [[nodiscard]] std::string_view name_of(crash_point point) noexcept;

@@ -84,6 +84,7 @@ incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     const u32 epoch = static_cast<u32>((seat_word::of(raw_seat).epoch + 1) & epoch_mask);
     e.live_since_ns.store(now_ns(), std::memory_order_relaxed);
     if (!cas(c.seat[seat].current, raw_seat, seat_word{epoch, entry}.pack())) return {};  // a lock forbids a second supervisor
+    crash_here(crash_point::seat_named);
     if (!cas(e.identity, raw_entry, entry_word{w.pid, epoch, seat, entry_state::live}.pack())) return {};
     return {seat, entry, epoch};
 }

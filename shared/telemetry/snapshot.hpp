@@ -31,7 +31,11 @@ struct seat_view {
     u64 exit_note = 0;                   ///< of the newest predecessor that left one: ring::note_exit, note_signal
     u32 device = 0;                      ///< device::device_kind
     u32 jobs_in_flight = 0;              ///< job words that are OPEN or SUBMITTED
-    [[nodiscard]] u32 restarts() const noexcept { return epoch > 0 ? epoch - 1 : 0; }
+    /// Processes that were here before. An epoch that nobody has claimed (at the end of a run nobody will) is none.
+    [[nodiscard]] u32 restarts() const noexcept {
+        const u32 before = pid != 0 ? 1 : 2;
+        return epoch > before ? epoch - before : 0;
+    }
 };
 
 /// A frame in work: OPEN or SUBMITTED.

@@ -29,12 +29,13 @@ void check_whole(run_fixture& run, u64 frames, const std::string& hash, std::siz
 
 void drive(const std::string& how, bool set_up, u64 frames, u64 seed) {
     CAPTURE(how, seed);
+    const std::vector<crash_point> starts = set_up ? set_up_points() : std::vector<crash_point>{};
     const std::string hash = undisturbed_hash(frames);
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add_life_story("numbers", role::source, how, set_up, seed);
-    plan.add_life_story("middle", role::middle, how, set_up, seed + 1);
-    plan.add_life_story("sink", role::sink, how, set_up, seed + 2);
+    plan.add_life_story("numbers", role::source, how, starts, seed);
+    plan.add_life_story("middle", role::middle, how, starts, seed + 1);
+    plan.add_life_story("sink", role::sink, how, starts, seed + 2);
     plan.write();
     run.start(run.pipeline("points", number_pipeline("points", crash_keys)), {"--frames", std::to_string(frames)}, {plan.environment()});
     CHECK(run.wait(180) == 0);

@@ -15,6 +15,11 @@ std::vector<crash_point> set_up_points() {
             links_mapped,    events_published, prepared, live,            ready_told};
 }
 
+std::vector<crash_point> standby_points() {
+    return {process_started, connected,    introduced,       memory_received, segment_mapped, entry_claimed, configured, device_open,
+            links_mapped,    events_published, standing_by};
+}
+
 std::vector<crash_point> frame_points(role of) {
     std::vector<crash_point> out = {job_chosen, job_opened};
     out.push_back(of == role::source ? number_leased : input_leased);
@@ -34,9 +39,9 @@ void crash_plan::add(const std::string& stage, crash_point point, const std::str
     text_.push_back(fmt::format("{} {} {} {}", stage, name_of(point), how, nth));
 }
 
-void crash_plan::add_life_story(const std::string& stage, role of, const std::string& how, bool set_up, u64 seed) {
+void crash_plan::add_life_story(const std::string& stage, role of, const std::string& how, const std::vector<crash_point>& set_up, u64 seed) {
     std::mt19937_64 random(seed);
-    std::vector<crash_point> running = frame_points(of), starting = set_up ? set_up_points() : std::vector<crash_point>{};
+    std::vector<crash_point> running = frame_points(of), starting = set_up;
     std::shuffle(running.begin(), running.end(), random);
     std::shuffle(starting.begin(), starting.end(), random);
     for (std::size_t k = 0; k < std::max(running.size(), starting.size()); ++k) {

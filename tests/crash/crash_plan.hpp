@@ -14,6 +14,8 @@ enum class role { source, middle, sink };
 
 /// Points between start and readiness. Every stage passes them once a life.
 [[nodiscard]] std::vector<crash_point> set_up_points();
+/// The same for a stage with standbys, nearly all of whose lives have been one. (took_over is passed only behind another's death.)
+[[nodiscard]] std::vector<crash_point> standby_points();
 /// Points that a stage of this role passes for every frame.
 [[nodiscard]] std::vector<crash_point> frame_points(role of);
 /// Points behind the last frame.
@@ -25,7 +27,7 @@ public:
     void add(const std::string& stage, crash_point point, const std::string& how, u64 nth);
     /// All frame points of the role, at random passages, with set-up points in between: a life that delivers frames comes before
     /// each one that dies early, as five fruitless lives in a row would end the run.
-    void add_life_story(const std::string& stage, role of, const std::string& how, bool set_up, u64 seed);
+    void add_life_story(const std::string& stage, role of, const std::string& how, const std::vector<crash_point>& set_up, u64 seed);
     void write() const;
     [[nodiscard]] std::string environment() const { return "CAROUSEL_CRASH_PLAN=" + path_; }
     [[nodiscard]] std::size_t lines() const noexcept { return text_.size(); }

@@ -68,10 +68,12 @@ sink = true
     check_whole(run, 600, hash, 3);
 }
 
-TEST_CASE("a plan with an unknown crash point is refused: a test that kills nobody must not pass") {
+TEST_CASE("a plan with an unknown crash point or way to die is refused: a test that kills nobody must not pass") {
+    const auto [line, complaint] = GENERATE(table<std::string, std::string>(
+        {{"middle job_comitted kill 1", "no crash point is called \"job_comitted\""}, {"middle job_committed kil 1", "\"kil\" is no way to die"}}));
     run_fixture run;
-    std::ofstream(run.path("plan")) << "middle job_comitted kill 1\n";
+    std::ofstream(run.path("plan")) << line << "\n";
     run.start(run.pipeline("unknown", number_pipeline("unknown")), {"--frames", "10"}, {"CAROUSEL_CRASH_PLAN=" + run.path("plan")});
     CHECK(run.wait() != 0);
-    CHECK_THAT(run.log(), contains("no crash point is called \"job_comitted\""));
+    CHECK_THAT(run.log(), contains(complaint));
 }

@@ -87,19 +87,35 @@ TEST_CASE("the holder and its standby die together and the seat is filled anew")
 TEST_CASE("every step at which a stage can die is survived with standbys, too") {
     const u64 seed = test_seed();
     CAPTURE(seed);
-    const std::string hash = undisturbed_hash(4000);
+    const std::string hash = undisturbed_hash(6000);
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add_life_story("numbers", role::source, "kill", true, seed);
-    plan.add_life_story("middle", role::middle, "kill", true, seed + 1);
-    plan.add_life_story("sink", role::sink, "kill", true, seed + 2);
+    plan.add_life_story("numbers", role::source, "kill", standby_points(), seed);
+    plan.add_life_story("middle", role::middle, "kill", standby_points(), seed + 1);
+    plan.add_life_story("sink", role::sink, "kill", standby_points(), seed + 2);
     plan.write();
     run.start(run.pipeline("points", number_pipeline("points", crash_keys, "standby = true\n", "standby = true\n", "standby = true\n")),
-              {"--frames", "4000"}, {plan.environment()});
+              {"--frames", "6000"}, {plan.environment()});
     CHECK(run.wait(180) == 0);
     INFO(run.log());
-    check_whole(run, 4000, hash, 0);
+    CHECK(plan.still_to_come() == "");
+    check_whole(run, 6000, hash, plan.lines() / 2);
     CHECK(run.report()["standby_takeovers"] > 0);
+}
+
+TEST_CASE("a standby that dies in the moment of taking over leaves the seat to the next one") {
+    const std::string hash = undisturbed_hash(1500);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("middle", crash_point::took_over, "kill", 1);
+    plan.write();
+    run.start(run.pipeline("moment", number_pipeline("moment", crash_keys, "standby = true\n")), {"--frames", "1500"}, {plan.environment()});
+    REQUIRE(next_spare(run, "middle") != 0);
+    run.hit("middle", SIGKILL);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(plan.still_to_come() == "");
+    check_whole(run, 1500, hash, 2);
 }
 
 TEST_CASE("a restarted stage takes the new program, not the old one's standby") {
@@ -115,4 +131,48 @@ TEST_CASE("a restarted stage takes the new program, not the old one's standby") 
     CHECK(run.report()["standby_takeovers"] == 0);
     CHECK(run.report()["lost"] == 0);
     CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("a second supervisor ends the first one's standbys and starts its own") {
+    const std::string hash = undisturbed_hash(2000);
+    run_fixture run;
+    const std::string file = run.pipeline("heir", number_pipeline("heir", crash_keys, "standby = true\n"));
+    run.start(file, {"--frames", "2000"});
+    const i32 old = next_spare(run, "middle"), holder = run.pid_of("middle");
+    REQUIRE(old != 0);
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    run.start(file, {"--frames", "2000"});
+    const i32 spare = next_spare(run, "middle", old);
+    REQUIRE(spare != 0);
+    CHECK(run.pid_of("middle") == holder);
+    CHECK(run.wait_until([&] { return ::kill(old, 0) != 0; }, 5));
+    run.hit("middle", SIGKILL);
+    CHECK(run.wait_until([&] { return run.pid_of("middle") == spare; }, 5));
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, 2000, hash, 1);
+    CHECK(run.report()["taken_over"] == 1);
+}
+
+TEST_CASE("a supervisor that dies between the two steps of a promotion is followed by one that fills the seat") {
+    const std::string hash = undisturbed_hash(1500);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("supervisor", crash_point::seat_named, "kill", 1);
+    plan.write();
+    const std::string file = run.pipeline("half", number_pipeline("half", crash_keys, "standby = true\n"));
+    run.start(file, {"--frames", "1500"}, {plan.environment()});
+    const i32 spare = next_spare(run, "middle");
+    REQUIRE(spare != 0);
+    run.hit("middle", SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    CHECK(plan.still_to_come() == "");
+    run.start(file, {"--frames", "1500"}, {plan.environment()});
+    REQUIRE(run.wait_running());
+    CHECK(run.pid_of("middle") != spare);  // it has no place: it was named, but never bore its epoch
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, 1500, hash, 1);
+    CHECK(run.report()["taken_over"] == 1);
 }
