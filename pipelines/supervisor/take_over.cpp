@@ -4,6 +4,7 @@
 // What this process counts and wants lies in DIR/state.json, written behind each event that changes it, for the one after it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 

@@ -2,6 +2,7 @@
 // tell of nothing. Here every supervisor is a process of the fixture, so that its death and its exit code are seen as a shell sees them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <set>

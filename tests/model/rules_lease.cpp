@@ -1,5 +1,6 @@
 // How a stage comes to a frame: a source by the words of its numbers, a reader by the group words of its inputs.
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "moves.hpp"

@@ -1,4 +1,5 @@
 // The render stages together, on the CPU: what the pictures depend on, and what they don't.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
