@@ -2,7 +2,8 @@
 // The source: makes the mesh once, into the asset block, and for each frame the matrices of its instances, from the frame's
 // number and scene alone.
 // Input: none. Output: carousel.scene. Makes the asset mesh. Settings:
-//   mesh       bumpy-sphere, fractal-terrain, torus-knots, quad-stack, triangle-soup, or the path of an .obj file ["bumpy-sphere"]
+//   mesh       bumpy-sphere, fractal-terrain, torus-knots, quad-stack, quad-stack-front-first,
+//              triangle-soup, or the path of an .obj file ["bumpy-sphere"]
 //   triangles  of a procedural mesh, about [100000]
 //   texture    auto (the mesh's own, or white for a file that names none), checker, white, or the path of a PNG ["auto"]
 //   instances  copies on a square grid [1]

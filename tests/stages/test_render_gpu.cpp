@@ -49,7 +49,7 @@ void require_equal_pictures(const std::string& settings, u32 width, u32 height, 
 
 TEST_CASE("every shape has the same pictures on the CPU and on the GPU") {
     NEEDS_GPU();
-    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup"}) {
+    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", "quad-stack-front-first"}) {
         for (const char* triangles : {"300", "20000"}) {
             require_equal_pictures(R"({"mesh": ")" + std::string(mesh) + R"(", "triangles": )" + triangles + "}", 640, 360, {0, 1, 77});
         }
