@@ -13,7 +13,10 @@ struct alignas(64) shaded_row {
     u32 edge[row];          ///< wireframe: 1 on an edge of its triangle
     u32 color[row];
     u32 texel[4][row], fraction_x[row], fraction_y[row];
+    u32 value[3][row];      ///< filtered texture, a channel: 0..1020
 };
+
+void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y);  // resolve_mapped.hpp
 
 /// Attribute `component` of corner k at pixel l, as take_attribute() left it.
 CAROUSEL_FORCE f32 attribute(const shaded_row& r, u32 k, u32 l, u32 component) { return float_of(r.found[k][4 * l + component]); }
@@ -91,6 +94,12 @@ CAROUSEL_FORCE void row_texture(shaded_row& r, const fragment_job& job) {
         r.fraction_x[l] = f.fraction_x, r.fraction_y[l] = f.fraction_y;
     }
     for (u32 k = 0; k < 4; ++k) take_words(r.texel[k], texels, r.texel[k]);
+    for (u32 k = 0; k < 3; ++k) {
+        for (u32 l = 0; l < row; ++l) {
+            r.value[k][l] =
+                filtered(r.texel[0][l], r.texel[1][l], r.texel[2][l], r.texel[3][l], 8 * k, r.fraction_x[l], r.fraction_y[l]);
+        }
+    }
 }
 
 CAROUSEL_FORCE void row_lit(shaded_row& r, const fragment_job& job) {
@@ -98,13 +107,7 @@ CAROUSEL_FORCE void row_lit(shaded_row& r, const fragment_job& job) {
     alignas(64) u32 at[3][row];
     alignas(64) f32 light[row];
     for (u32 l = 0; l < row; ++l) light[l] = lambert(s, {r.n[0][l], r.n[1][l], r.n[2][l]});
-    for (u32 k = 0; k < 3; ++k) {
-        for (u32 l = 0; l < row; ++l) {
-            at[k][l] =
-                filtered(r.texel[0][l], r.texel[1][l], r.texel[2][l], r.texel[3][l], 8 * k, r.fraction_x[l], r.fraction_y[l]);
-        }
-    }
-    for (u32 k = 0; k < 3; ++k) take_words(at[k], job.tables->decode, at[k]);
+    for (u32 k = 0; k < 3; ++k) take_words(at[k], job.tables->decode, r.value[k]);
     for (u32 k = 0; k < 3; ++k) {
         for (u32 l = 0; l < row; ++l) at[k][l] = encode_index(float_of(at[k][l]) * light[l]);
     }
@@ -121,7 +124,10 @@ CAROUSEL_FORCE void row_instance(shaded_row& r, const fragment_job& job, u32 ins
     if (job.shading.mode == 1) {
         for (u32 l = 0; l < row; ++l) r.color[l] = shade_normal({r.n[0][l], r.n[1][l], r.n[2][l]});
     } else {
-        row_texture(r, job);
+        if (job.shading.mapped != 0)
+            row_mapped(r, job, record, x0, y);
+        else
+            row_texture(r, job);
         row_lit(r, job);
     }
     if (job.shading.wireframe != 0)
