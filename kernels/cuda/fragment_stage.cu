@@ -180,6 +180,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
         raster_large<<<blocks_striding(u64{a.id_limit} * 32, 256, 8), 256, 0, stream>>>(a);
         raster_items<<<multiprocessors() * 8, 256, 0, stream>>>(a);
     }
+    if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const resolve_args r{a.mesh,
                          args.in.instances,
                          a.keys,
