@@ -70,7 +70,7 @@ private:
         ours(into);
         if (gpu()) split(into);
         if (peer_ == nullptr) return;
-        const std::vector<f32> models = chain_.models();
+        const std::vector<f32> models = models_of(sequence);
         if (gpu()) (void)peer_->draw(chain_.scene, models);
         const peer_time time = peer_->draw(chain_.scene, models);
         if (into != nullptr) into->peer.push_back(time.ms), into->peer_cpu.push_back(time.cpu_ms);
@@ -88,6 +88,14 @@ private:
         into->fragment.push_back(laps[1].ms);
         into->frame.push_back(laps[0].ms + laps[1].ms);
         into->cpu.push_back(laps[0].cpu_ms + laps[1].cpu_ms);
+    }
+
+    /// The same bits as animate() makes on the device.
+    [[nodiscard]] std::vector<f32> models_of(u64 sequence) const {
+        std::vector<f32> models(u64{options_.instances} * 16);
+        for (u32 i = 0; i < options_.instances; ++i)
+            kernels::body::model_matrix(sequence, chain_.scene.spin, i, options_.instances, 2.4F, models.data() + u64{i} * 16);
+        return models;
     }
 
     /// The fragment stage once more with an event inside, which the sums above must not pay for.
