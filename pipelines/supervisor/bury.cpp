@@ -69,8 +69,8 @@ void seat_keeper::first_steps(seat& s, life& l) {
     l.log.drain(*s.log, l.pid);
     read_note(l);
     l.why = own_hand(l.how) ? ring::blame::own : ring::blame::none;
-    if (l.signalled_ns != 0 && l.seen_dead_ns > l.signalled_ns)
-        account_.detection_ms.push_back(static_cast<f64>(l.seen_dead_ns - l.signalled_ns) / 1e6);
+    if (!l.how.through || l.signalled_ns != 0)
+        recoveries_.tell({s.label, l.pid, l.who.epoch, "", l.signalled_ns, l.seen_dead_ns, 0, 0, false});
 }
 
 void seat_keeper::advance(seat& s, life& l, u64 now) {
@@ -83,7 +83,11 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
         crash_here(crash_point::entry_doomed);
         l.doomed = true;
         ring::dismiss_latest(*c_, l.who.entry);
-        if (s.vacant_since_ns == 0 && !l.how.through) s.vacant_since_ns = l.signalled_ns != 0 ? l.signalled_ns : l.seen_dead_ns;
+        if (s.vacant_since_ns == 0 && !l.how.through) {
+            s.vacant_since_ns = l.signalled_ns != 0 ? l.signalled_ns : l.seen_dead_ns;
+            s.vacant_pid = l.pid;
+            s.vacant_epoch = l.who.epoch;
+        }
         s.gone.push_back(std::move(s.now));
         if (followed) s.now = std::move(s.spare);
     }
@@ -121,7 +125,7 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
 // The process is gone and its device work with it: nothing of it writes any more.
 void seat_keeper::fence(seat& s, life& l) {
     l.fenced = true;
-    if (!l.how.through && l.pidfd) account_.fence_ms.push_back(static_cast<f64>(l.ended_ns - l.seen_dead_ns) / 1e6);
+    if (!l.how.through && l.pidfd) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, l.ended_ns, 0, false});
     ring::mark_fenced(*c_, l.who.entry);
     crash_here(crash_point::entry_fenced);
     if (l.pid > 0) remove_driver_leftovers(l.pid);
@@ -155,7 +159,10 @@ void seat_keeper::on_process_end(seat& s, life& l) {
         l.how.signal = status.signal;
         if (l.user_signal != 0 && l.how.signal == l.user_signal) l.how.outside = true;
     }
-    if (l.judged && l.how.known && s.last_exit_pid == l.pid && s.last_exit == killed_text) s.last_exit = describe(l.how);  // now the kernel has said it
+    if (l.judged && l.how.known && s.last_exit_pid == l.pid && s.last_exit == killed_text) {
+        s.last_exit = describe(l.how);  // now the kernel has said it
+        recoveries_.tell({s.label, l.pid, l.who.epoch, s.last_exit, 0, 0, 0, 0, false});
+    }
     if (!l.doomed) bury(s);
     advance(s, l, now_ns());
 }
@@ -203,6 +210,7 @@ void seat_keeper::judge(seat& s, life& l) {
                   : l.how.asked                             ? "restarted"
                   : l.how.known || l.how.deadline           ? describe(l.how)
                                                             : killed_text;
+    if (!l.how.through) recoveries_.tell({s.label, l.pid, l.who.epoch, s.last_exit, 0, 0, 0, 0, false});
     if (!l.how.through)
         note("died", l.seen_dead_ns, s, l, fmt::format("(pid {}) died: {}; {} frames in flight", l.pid, s.last_exit, l.sequences.size()));
     c_->seat[s.index].held.store(0, std::memory_order_release);

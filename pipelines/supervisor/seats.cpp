@@ -34,6 +34,7 @@ seat_keeper::seat_keeper(const run_setup& setup, event_loop& loop, console& out)
     for (auto& s : seats_)
         s->log = std::make_unique<log_sink>(out, s->label, label_width_, s->stage,
                                             fmt::format("{}/logs/{}.jsonl", setup.directory, s->label));
+    recoveries_ = recovery_log(setup.directory + "/recoveries.jsonl");
     journal_ = std::make_unique<log_sink>(out, "carousel", label_width_, 6, setup.directory + "/logs/@carousel.jsonl");
     cpu_threads_ = std::max(1U, std::thread::hardware_concurrency() / std::max(1U, on_cpu));  // the pools share the cores
 }
