@@ -20,6 +20,10 @@ using ring::load;
 /// A death by a signal from outside, before the process is reaped: behind a GPU context that takes about 90 ms.
 constexpr const char* killed_text = "killed";
 
+std::string describe_end(const exit_status& e) {
+    return e.signal != 0 ? fmt::format("signal {}", e.signal) : fmt::format("exit code {}", e.exit_code);
+}
+
 /// Calls fn(word, what it means) for each lease word of the frame `sequence` on the input side of a stage.
 template <typename F>
 void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
@@ -98,7 +102,8 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
     // One that leaves behind the last frame of the run may do so in peace (tools write their results then), and one that leaves
     // by itself may say why.
     const u64 patience = l.how.through ? setup_->stop_timeout_ns : l.leaving ? ns_per_s : 100 * ns_per_ms;
-    if (!l.kill_sent && ((l.revoked && !l.how.through && !l.leaving) || now - l.seen_dead_ns > patience)) {
+    const bool due = (l.revoked && !l.how.through && !l.leaving) || now - l.seen_dead_ns > patience;
+    if (!l.kill_sent && due && now - l.seen_dead_ns >= kill_delay_ns_) {
         if (l.by_us && !l.how.through) count_death(s.index);  // this kill falls behind the abort
         if (l.leaving && !l.ended) l.how.deadline = true;
         kill_life(l);
@@ -152,6 +157,7 @@ void seat_keeper::on_process_end(seat& s, life& l) {
     l.ended_ns = now_ns();
     const exit_status status = l.pidfd ? reap(l.pidfd.get()) : exit_status{};
     if (l.seen_dead_ns == 0) l.seen_dead_ns = l.ended_ns;
+    if (status.known && l.doomed) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, 0, 0, false, describe_end(status)});
     if (!l.how.deadline && !l.how.outside && !l.how.asked && status.known &&
         !(l.kill_sent && status.exit_code == exit_code::revoked)) {
         l.how.known = true;

@@ -26,6 +26,7 @@ json line_of(const recovery& r) {
     if (r.fenced_ns != 0) j["fenced_ns"] = r.fenced_ns;
     if (r.followed_ns != 0) j["followed_ns"] = r.followed_ns;
     if (r.standby) j["standby"] = true;
+    if (!r.ended.empty()) j["ended"] = r.ended;
     return j;
 }
 
@@ -65,6 +66,7 @@ void recovery_log::merge(const recovery& r) {
     keep(at->fenced_ns, r.fenced_ns);
     keep(at->followed_ns, r.followed_ns);
     at->standby = at->standby || r.standby;
+    keep(at->ended, r.ended);
 }
 
 void recovery_log::tell(const recovery& r) {
@@ -78,7 +80,7 @@ void recovery_log::tell(const recovery& r) {
 recovery recovery_from(const json& j) {
     const auto ns = [&](const char* key) { return j.value(key, u64{0}); };
     return {j.value("seat", ""), j.value("pid", 0),  j.value("epoch", 0U),  j.value("how", ""),       ns("signalled_ns"),
-            ns("seen_ns"),       ns("fenced_ns"), ns("followed_ns"), j.value("standby", false)};
+            ns("seen_ns"),       ns("fenced_ns"), ns("followed_ns"), j.value("standby", false), j.value("ended", "")};
 }
 
 json recoveries_json(const std::vector<recovery>& all) {

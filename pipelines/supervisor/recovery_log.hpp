@@ -26,6 +26,7 @@ struct recovery {
     u64 fenced_ns = 0;       ///< the process and its device work are gone
     u64 followed_ns = 0;     ///< first committed frame of a successor; deaths until then are told by the first of them
     bool standby = false;    ///< a warm standby was that successor
+    std::string ended = {};  ///< how a process that was replaced while it lived ended at last: "signal 9", "exit code 71"
 };
 
 class recovery_log {

@@ -228,6 +228,7 @@ private:
     bool ending_ = false, paused_ = false, memory_there_ = true;
     nlohmann::json remembered_;  ///< lives of the dead supervisor, until they are matched with entries
     u64 last_tick_ns_ = 0;
+    u64 kill_delay_ns_ = 0;  ///< test hook CAROUSEL_TEST_KILL_DELAY_MS: the unwanted live on so long, as one in state D would
     unsigned cpu_threads_ = 1;
     std::size_t label_width_ = 8;
     std::unique_ptr<log_sink> journal_;
