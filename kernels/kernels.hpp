@@ -34,13 +34,21 @@ enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_st
 /// smallest form has more), and the texture that suits it. Throws config_error above 2^30 triangles.
 [[nodiscard]] mesh_counts procedural_counts(mesh_shape shape, u32 triangles);
 
-/// Fills header, vertices, indices and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
+/// Fills header, vertices, indices, cluster bounds and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
 struct generate_mesh_args {
     mesh_shape shape = mesh_shape::bumpy_sphere;
     u32 triangles = 100'000;     ///< as given to procedural_counts
     std::byte* block = nullptr;
 };
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
+
+/// Fills the cluster bounds of a block from its vertices and indices (for meshes that didn't come from generate_mesh). Without it
+/// they must be zero: the vertex stage then looks at every triangle.
+struct bound_clusters_args {
+    mesh_layout layout;
+    std::byte* block = nullptr;
+};
+void bound_clusters(device::queue& q, const bound_clusters_args& args);
 
 /// Fills only the texture of a block with a neutral checker (for mesh files without one).
 struct generate_texture_args {

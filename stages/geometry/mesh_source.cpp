@@ -133,6 +133,7 @@ void mesh_source::fill_from_file(std::byte* block, device::context& context, dev
     }
     std::memcpy(host + layout_.indices, file_->indices.data(), file_->indices.size() * sizeof(u32));
     queue.copy(block, staging->data(), layout_.texture);
+    kernels::bound_clusters(queue, {layout_, block});
     queue.drain();
 }
 
