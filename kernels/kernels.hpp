@@ -94,6 +94,12 @@ enum class raster_path : u8 { automatic, small, medium, large };
 /// a queue runs in order.
 [[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height);
 
+/// For measuring: `call(with)` runs in the enqueuing thread at a point between two launches.
+struct mark {
+    void (*call)(void*) = nullptr;
+    void* with = nullptr;
+};
+
 /// Clears, rasterises and shades one picture: every pixel of `color` is written.
 struct fragment_stage_args {
     mesh_layout mesh;
@@ -105,6 +111,7 @@ struct fragment_stage_args {
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;       ///< at least fragment_scratch_bytes()
     raster_path path = raster_path::automatic;
+    mark before_resolve = {};    ///< CUDA only, behind the last raster kernel; the CPU resolves each tile while it is hot
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 

@@ -100,6 +100,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
         raster_lists<<<blocks_striding(u64{a.id_limit} * 32, 256, lists_blocks), 256, 0, stream>>>(a);
         if (a.path != raster_path::medium) raster_tiles<<<tiles, tile_threads, 0, stream>>>(a);
     }
+    if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const resolve_args r{a.mesh,
                          args.in.instances,
                          a.keys,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/options.hpp"
 #include "supervisor/clean.hpp"
 #include "supervisor/options.hpp"
 #include "supervisor/run.hpp"
@@ -46,6 +47,7 @@ struct cli_arguments {
     std::string signal = "KILL";
     std::string fault = "hang";  ///< inject
     std::string http;  ///< run: "" no page; view
+    bench::bench_texts bench;
     std::vector<std::string> words;  ///< the command line, for the report
 };
 
@@ -69,6 +71,8 @@ int cli_trace(const cli_arguments& a, const cli_environment& env);
 int cli_view(const cli_arguments& a, const cli_environment& env);
 int cli_doctor(const cli_arguments& a, const cli_environment& env);
 int cli_clean(const cli_arguments& a, const cli_environment& env);
+/// Returns only when it fails: the process becomes carousel-bench.
+int cli_bench(const cli_arguments& a, const cli_environment& env);
 
 /// Colours are wanted on a stream: a terminal, no --no-color, no NO_COLOR.
 [[nodiscard]] bool wants_color(bool terminal, bool no_color) noexcept;

@@ -30,6 +30,7 @@ Examples:
   source <(carousel completion bash)                Tab completes commands, stages, names
   carousel chaos pipelines/demo.toml                random faults, and what became of the frames
   carousel doctor                                   what this machine can do
+  carousel bench raster --peer opengl               how fast it renders here, beside OpenGL
 
 `carousel COMMAND --help` tells more.
 Exit codes: 0 well; 1 a required stage failed; 2 usage or pipeline file; 3 no device; 70-75 see README.md; 128+N signal N.)";
@@ -196,6 +197,8 @@ void add_tools(CLI::App& app, cli_arguments& a) {
         app.add_subcommand("clean", "Remove what dead runs left (shared memory, sockets); living ones are never touched");
     clean->add_flag("--dry-run", a.dry_run, "Only say what would be removed");
     clean->add_flag("--json", a.json, "Print JSON");
+    CLI::App* bench = app.add_subcommand("bench", "Time the renderer's kernels on a device, alone or beside OpenGL");
+    bench::add_bench_options(*bench, a.bench);
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -275,6 +278,7 @@ int dispatch(const cli_arguments& a, const cli_environment& env) {
     if (a.command == "view") return cli_view(a, env);
     if (a.command == "doctor") return cli_doctor(a, env);
     if (a.command == "clean") return cli_clean(a, env);
+    if (a.command == "bench") return cli_bench(a, env);
     return cli_tell(a, env);
 }
 
