@@ -108,7 +108,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
                          args.width,
                          args.height,
                          reinterpret_cast<u32*>(args.color)};
-    resolve<<<dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), 0, stream>>>(r);
+    const auto shade = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
+    shade<<<dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), 0, stream>>>(r);
     check_launch("fragment_stage");
 }
 
