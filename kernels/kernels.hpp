@@ -23,9 +23,10 @@ inline constexpr u32 max_extent = 16384;
 
 // ---- meshes -------------------------------------------------------------------------------------------------------------
 
-enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_stack, triangle_soup };
+enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_stack, triangle_soup, quad_stack_front_first };
 
-/// "bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", in the order of mesh_shape.
+/// "bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack" (full-screen quads, back to front: the worst overdraw),
+/// "triangle-soup" (random sizes), "quad-stack-front-first" (the same quads, front to back), in the order of mesh_shape.
 [[nodiscard]] const std::vector<std::string>& mesh_shape_names();
 /// Throws config_error naming the known ones.
 [[nodiscard]] mesh_shape mesh_shape_from(std::string_view name);
@@ -59,8 +60,12 @@ void generate_texture(device::queue& q, const generate_texture_args& args);
 
 // ---- geometry -----------------------------------------------------------------------------------------------------------
 
-/// Model matrices as a function of the frame's number and the scene alone: instance 0 turns about y by scene.spin radians a
-/// frame; more instances stand on a square grid (side `spacing`) around it, each turned by a phase of its own.
+/// How instances stand and move. grid: on a square grid of side `spacing`, instance 0 turning about y by scene.spin radians a frame, the
+/// others with a phase of their own. field: about `spacing` apart in the seeds of a sunflower, on a slow wave, each of a size of its own and
+/// tumbling about an axis of its own by half to three halves of scene.spin a frame.
+enum class arrangement : u8 { grid, field };
+
+/// Model matrices as a function of the frame's number and the scene alone.
 struct animate_args {
     u64 sequence = 0;
     shm::scene_state scene;
@@ -68,6 +73,7 @@ struct animate_args {
     f32 spacing = 2.4F;
     draw_record* draw = nullptr;
     f32* models = nullptr;       ///< f32[instance_count][16]
+    arrangement stand = arrangement::grid;
 };
 void animate_instances(device::queue& q, const animate_args& args);
 
@@ -94,6 +100,12 @@ enum class raster_path : u8 { automatic, small, medium, large };
 /// a queue runs in order.
 [[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height);
 
+/// For measuring: `call(with)` runs in the enqueuing thread at a point between two launches.
+struct mark {
+    void (*call)(void*) = nullptr;
+    void* with = nullptr;
+};
+
 /// Clears, rasterises and shades one picture: every pixel of `color` is written.
 struct fragment_stage_args {
     mesh_layout mesh;
@@ -105,6 +117,7 @@ struct fragment_stage_args {
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;       ///< at least fragment_scratch_bytes()
     raster_path path = raster_path::automatic;
+    mark before_resolve = {};    ///< CUDA only, behind the last raster kernel; the CPU resolves each tile while it is hot
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 

@@ -89,6 +89,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
         raster_large<<<blocks_striding(u64{a.id_limit} * 32, 256, 3), 256, 0, stream>>>(a);
         if (a.path != raster_path::medium) raster_tiles<<<tiles, tile_threads, 0, stream>>>(a);
     }
+    if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const resolve_args r{a.mesh,
                          args.in.instances,
                          a.keys,
@@ -96,7 +97,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
                          args.width,
                          args.height,
                          reinterpret_cast<u32*>(args.color)};
-    resolve<<<dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), 0, stream>>>(r);
+    const auto shade = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
+    shade<<<dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), 0, stream>>>(r);
     check_launch("fragment_stage");
 }
 

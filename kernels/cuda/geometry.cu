@@ -36,10 +36,14 @@ __global__ void fill_texture(mesh_shape shape, bool checker, u32 width, u32 heig
 
 __global__ void fill_header(mesh_counts counts, mesh_header* header) { *header = mesh_header{mesh_magic, 1, counts}; }
 
-__global__ void fill_models(u64 sequence, f32 spin, u32 count, f32 spacing, draw_record* draw, f32* models) {
+__global__ void fill_models(u64 sequence, f32 spin, u32 count, f32 spacing, arrangement stand, draw_record* draw, f32* models) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i == 0) *draw = draw_record{count, {}};
-    if (i < count) body::model_matrix(sequence, spin, i, count, spacing, models + u64{i} * 16);
+    if (i >= count) return;
+    if (stand == arrangement::field)
+        body::field_matrix(sequence, spin, i, spacing, models + u64{i} * 16);
+    else
+        body::model_matrix(sequence, spin, i, count, spacing, models + u64{i} * 16);
 }
 
 __global__ void sharpen_pixels(const u32* in, u32* out, i32 width, i32 height, i32 strength) {
@@ -89,7 +93,7 @@ void generate_texture(device::queue& q, const generate_texture_args& args) {
 
 void animate_instances(device::queue& q, const animate_args& args) {
     fill_models<<<blocks_for(args.instance_count, 64), 64, 0, stream_of(q)>>>(args.sequence, args.scene.spin, args.instance_count,
-                                                                              args.spacing, args.draw, args.models);
+                                                                              args.spacing, args.stand, args.draw, args.models);
     check_launch("animate_instances");
 }
 

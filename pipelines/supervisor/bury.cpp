@@ -20,6 +20,10 @@ using ring::load;
 /// A death by a signal from outside, before the process is reaped: behind a GPU context that takes about 90 ms.
 constexpr const char* killed_text = "killed";
 
+std::string describe_end(const exit_status& e) {
+    return e.signal != 0 ? fmt::format("signal {}", e.signal) : fmt::format("exit code {}", e.exit_code);
+}
+
 /// Calls fn(word, what it means) for each lease word of the frame `sequence` on the input side of a stage.
 template <typename F>
 void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
@@ -69,8 +73,8 @@ void seat_keeper::first_steps(seat& s, life& l) {
     l.log.drain(*s.log, l.pid);
     read_note(l);
     l.why = own_hand(l.how) ? ring::blame::own : ring::blame::none;
-    if (l.signalled_ns != 0 && l.seen_dead_ns > l.signalled_ns)
-        account_.detection_ms.push_back(static_cast<f64>(l.seen_dead_ns - l.signalled_ns) / 1e6);
+    if (!l.how.through || l.signalled_ns != 0)
+        recoveries_.tell({s.label, l.pid, l.who.epoch, "", l.signalled_ns, l.seen_dead_ns, 0, 0, false});
 }
 
 void seat_keeper::advance(seat& s, life& l, u64 now) {
@@ -83,7 +87,11 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
         crash_here(crash_point::entry_doomed);
         l.doomed = true;
         ring::dismiss_latest(*c_, l.who.entry);
-        if (s.vacant_since_ns == 0 && !l.how.through) s.vacant_since_ns = l.signalled_ns != 0 ? l.signalled_ns : l.seen_dead_ns;
+        if (s.vacant_since_ns == 0 && !l.how.through) {
+            s.vacant_since_ns = l.signalled_ns != 0 ? l.signalled_ns : l.seen_dead_ns;
+            s.vacant_pid = l.pid;
+            s.vacant_epoch = l.who.epoch;
+        }
         s.gone.push_back(std::move(s.now));
         if (followed) s.now = std::move(s.spare);
     }
@@ -94,7 +102,8 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
     // One that leaves behind the last frame of the run may do so in peace (tools write their results then), and one that leaves
     // by itself may say why.
     const u64 patience = l.how.through ? setup_->stop_timeout_ns : l.leaving ? ns_per_s : 100 * ns_per_ms;
-    if (!l.kill_sent && ((l.revoked && !l.how.through && !l.leaving) || now - l.seen_dead_ns > patience)) {
+    const bool due = (l.revoked && !l.how.through && !l.leaving) || now - l.seen_dead_ns > patience;
+    if (!l.kill_sent && due && now - l.seen_dead_ns >= kill_delay_ns_) {
         if (l.by_us && !l.how.through) count_death(s.index);  // this kill falls behind the abort
         if (l.leaving && !l.ended) l.how.deadline = true;
         kill_life(l);
@@ -121,7 +130,7 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
 // The process is gone and its device work with it: nothing of it writes any more.
 void seat_keeper::fence(seat& s, life& l) {
     l.fenced = true;
-    if (!l.how.through && l.pidfd) account_.fence_ms.push_back(static_cast<f64>(l.ended_ns - l.seen_dead_ns) / 1e6);
+    if (!l.how.through && l.pidfd) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, l.ended_ns, 0, false});
     ring::mark_fenced(*c_, l.who.entry);
     crash_here(crash_point::entry_fenced);
     if (l.pid > 0) remove_driver_leftovers(l.pid);
@@ -148,6 +157,7 @@ void seat_keeper::on_process_end(seat& s, life& l) {
     l.ended_ns = now_ns();
     const exit_status status = l.pidfd ? reap(l.pidfd.get()) : exit_status{};
     if (l.seen_dead_ns == 0) l.seen_dead_ns = l.ended_ns;
+    if (status.known && l.doomed) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, 0, 0, false, describe_end(status)});
     if (!l.how.deadline && !l.how.outside && !l.how.asked && status.known &&
         !(l.kill_sent && status.exit_code == exit_code::revoked)) {
         l.how.known = true;
@@ -155,7 +165,10 @@ void seat_keeper::on_process_end(seat& s, life& l) {
         l.how.signal = status.signal;
         if (l.user_signal != 0 && l.how.signal == l.user_signal) l.how.outside = true;
     }
-    if (l.judged && l.how.known && s.last_exit_pid == l.pid && s.last_exit == killed_text) s.last_exit = describe(l.how);  // now the kernel has said it
+    if (l.judged && l.how.known && s.last_exit_pid == l.pid && s.last_exit == killed_text) {
+        s.last_exit = describe(l.how);  // now the kernel has said it
+        recoveries_.tell({s.label, l.pid, l.who.epoch, s.last_exit, 0, 0, 0, 0, false});
+    }
     if (!l.doomed) bury(s);
     advance(s, l, now_ns());
 }
@@ -203,6 +216,7 @@ void seat_keeper::judge(seat& s, life& l) {
                   : l.how.asked                             ? "restarted"
                   : l.how.known || l.how.deadline           ? describe(l.how)
                                                             : killed_text;
+    if (!l.how.through) recoveries_.tell({s.label, l.pid, l.who.epoch, s.last_exit, 0, 0, 0, 0, false});
     if (!l.how.through)
         note("died", l.seen_dead_ns, s, l, fmt::format("(pid {}) died: {}; {} frames in flight", l.pid, s.last_exit, l.sequences.size()));
     c_->seat[s.index].held.store(0, std::memory_order_release);

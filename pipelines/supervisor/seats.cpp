@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "core/clock.hpp"
@@ -34,6 +35,8 @@ seat_keeper::seat_keeper(const run_setup& setup, event_loop& loop, console& out)
     for (auto& s : seats_)
         s->log = std::make_unique<log_sink>(out, s->label, label_width_, s->stage,
                                             fmt::format("{}/logs/{}.jsonl", setup.directory, s->label));
+    if (const char* delay = std::getenv("CAROUSEL_TEST_KILL_DELAY_MS")) kill_delay_ns_ = std::strtoull(delay, nullptr, 10) * ns_per_ms;
+    recoveries_ = recovery_log(setup.directory + "/recoveries.jsonl");
     journal_ = std::make_unique<log_sink>(out, "carousel", label_width_, 6, setup.directory + "/logs/@carousel.jsonl");
     cpu_threads_ = std::max(1U, std::thread::hardware_concurrency() / std::max(1U, on_cpu));  // the pools share the cores
 }

@@ -19,6 +19,7 @@
 #include "supervisor/event_loop.hpp"
 #include "supervisor/log_pipe.hpp"
 #include "supervisor/memory_keeper.hpp"
+#include "supervisor/recovery_log.hpp"
 #include "supervisor/run_notes.hpp"
 #include "supervisor/run_setup.hpp"
 #include "supervisor/spawn.hpp"
@@ -60,6 +61,8 @@ struct seat {
     u64 spare_due_ns = 0, spare_delay_ns = 0;
     bool by_standby = false;    ///< the present holder was its predecessor's standby
     u64 vacant_since_ns = 0;    ///< death of the last holder, until its successor commits: the takeover that the report tells
+    i32 vacant_pid = 0;         ///< that holder
+    u32 vacant_epoch = 0;
     bool start_wanted = false;  ///< to be spawned at due_ns
     u64 due_ns = 0;
     std::unique_ptr<log_sink> log;
@@ -88,11 +91,7 @@ struct void_frame {
 struct death_account {
     u64 kills_at[5] = {};  ///< by ring::job_state
     u64 deaths = 0, restarts = 0;
-    std::vector<f64> detection_ms;  ///< from a signal that was sent from here to EOF or pidfd
-    std::vector<f64> fence_ms;      ///< from the death being seen to the pidfd
-    std::vector<f64> takeover_ms;   ///< from the signal, or the death being seen, to the successor's first committed frame
-    std::vector<f64> standby_takeover_ms;  ///< those of them in which a warm standby took over
-    u64 promoted = 0;               ///< successors that were warm standbys
+    u64 promoted = 0;  ///< successors that were warm standbys
     std::vector<void_frame> given_up;
 };
 
@@ -162,6 +161,7 @@ public:
     [[nodiscard]] const death_account& account() const noexcept { return account_; }
     [[nodiscard]] bool through(u32 stage) const noexcept;  ///< every frame of the run is through it
     [[nodiscard]] const run_notes& notes() const noexcept { return notes_; }
+    [[nodiscard]] const std::vector<recovery>& recoveries() const noexcept { return recoveries_.all(); }
     void say(const std::string& text);
     /// What the supervisor itself says, for DIR/logs.
     [[nodiscard]] log_sink& journal() noexcept { return *journal_; }
@@ -224,9 +224,11 @@ private:
     std::optional<root_cause> failure_;
     death_account account_;
     run_notes notes_;
+    recovery_log recoveries_;
     bool ending_ = false, paused_ = false, memory_there_ = true;
     nlohmann::json remembered_;  ///< lives of the dead supervisor, until they are matched with entries
     u64 last_tick_ns_ = 0;
+    u64 kill_delay_ns_ = 0;  ///< test hook CAROUSEL_TEST_KILL_DELAY_MS: the unwanted live on so long, as one in state D would
     unsigned cpu_threads_ = 1;
     std::size_t label_width_ = 8;
     std::unique_ptr<log_sink> journal_;

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "tests/kernels/backend.hpp"
+#include "tests/kernels/mapped_mesh.hpp"
 #include "tests/kernels/reference.hpp"
 
 using namespace carousel;
@@ -114,6 +115,35 @@ TEST_CASE("CPU and GPU: slivers and one triangle over the whole picture, each si
             }
         }
     }
+}
+
+TEST_CASE("CPU and GPU: several textures with mip levels, and each level of one") {
+    CAROUSEL_NEEDS_DEVICE();
+    auto& host = cpu_backend();
+    for (const u32 side : {0U, 64U, 1000U, 4096U}) {
+        const mapped_mesh m = side == 0 ? soup_with_textures(3000) : square_with_levels(side);
+        const chain_options options{mesh_shape::bumpy_sphere, m.layout.counts.triangle_count, 333, 201, 1};
+        chain gpu(*on.context, *on.queue, options, m.layout), cpu(*host.context, *host.queue, options, m.layout);
+        gpu.set_mesh(m.block);
+        cpu.set_mesh(m.block);
+        for (const u64 frame : {0U, 40U, 150U}) REQUIRE(differences(gpu.render(frame), cpu.render(frame)) == 0);
+    }
+}
+
+TEST_CASE("CPU and GPU: a field of instances") {
+    CAROUSEL_NEEDS_DEVICE();
+    auto& host = cpu_backend();
+    const u32 count = 500;
+    const auto models_on = [&](backend& b, u64 frame) {
+        const auto draw = b.context->allocate(sizeof(draw_record)), models = b.context->allocate(count * 64);
+        animate_instances(*b.queue, {frame, {}, count, 2.4F, reinterpret_cast<draw_record*>(draw->data()), reinterpret_cast<f32*>(models->data()),
+                                     arrangement::field});
+        const auto staging = b.context->allocate_host(count * 64);
+        b.queue->copy(staging->data(), models->data(), count * 64);
+        b.queue->drain();
+        return std::vector<std::byte>(staging->data(), staging->data() + count * 64);
+    };
+    for (const u64 frame : {0U, 1U, 1234567U}) REQUIRE(models_on(on, frame) == models_on(host, frame));
 }
 
 TEST_CASE("CPU and GPU: sharpening") {
