@@ -11,7 +11,7 @@ namespace {
 
 using namespace body;  // NOLINT: the file is built from these functions
 
-constexpr u32 large_capacity = 1U << 17;
+constexpr u32 large_capacity = 1U << 18;
 constexpr i32 tile_side = 64;
 constexpr i64 medium_area = 4096;
 
