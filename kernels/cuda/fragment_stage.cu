@@ -4,7 +4,7 @@
 //   large   a block a tile of 64x64 pixels, which looks through all large and all clipped triangles; what finds no room among
 //           them is drawn by its warp
 // Each tier computes the same integer edges and the same depth, so the picture doesn't depend on which one ran.
-// Grids fill the device once: blocks that wait for others to end and then find nothing cost microseconds.
+// Grids that may find nothing to do fill the device once: blocks that wait for others to end and then find nothing cost microseconds.
 // Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. One fill with ones clears keys and counter alike: the counter's
 // value is its stored word plus one.
 #include "kernels/cuda/entries.hpp"
@@ -16,12 +16,10 @@
 namespace carousel::kernels::cuda {
 namespace {
 
-constexpr u32 lists_blocks = 4;  ///< of raster_lists, a multiprocessor
-
 /// Small triangles, a thread each. A triangle's reads depend on each other (list, indices, vertices), so the list is read two
 /// triangles ahead and the indices one.
-__device__ __forceinline__ void raster_small(const raster_args& a, u32 small) {
-    const u32 stride = gridDim.x * blockDim.x;
+__global__ void __launch_bounds__(256, 5) raster_small(raster_args a) {
+    const u32 small = small_count(a), stride = gridDim.x * blockDim.x;
     const auto listed = [&](u64 at) { return at < small ? a.in.list[at] : ~0U; };
     u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x;
     u32 id = listed(at), next = listed(at + stride);
@@ -38,16 +36,6 @@ __device__ __forceinline__ void raster_small(const raster_args& a, u32 small) {
         const i32 area = double_area<i32>(t);
         if (area > 0) raster_by_thread<i32>(a, t, box, area, now);
     }
-}
-
-/// The first two tiers in one launch, so that neither waits for the other's last triangle. With path medium or large every
-/// triangle goes the larger ones' way.
-__global__ void __launch_bounds__(256, lists_blocks) raster_lists(raster_args a) {
-    const u32 small = from_first(small_count(a));
-    const u64 end = u64{small} + from_first(large_count(a));
-    const bool automatic = a.path == raster_path::automatic;
-    raster_large(a, automatic ? small : 0U, end, small);
-    if (automatic) raster_small(a, small);
 }
 
 /// Path "small": every triangle of the list by a thread, whatever its size.
@@ -97,7 +85,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     if (a.path == raster_path::small) {
         raster_all_by_thread<<<blocks_striding(a.id_limit, 256, 8), 256, 0, stream>>>(a);
     } else {
-        raster_lists<<<blocks_striding(u64{a.id_limit} * 32, 256, lists_blocks), 256, 0, stream>>>(a);
+        if (a.path == raster_path::automatic) raster_small<<<blocks_striding(a.id_limit, 256, 20), 256, 0, stream>>>(a);
+        raster_large<<<blocks_striding(u64{a.id_limit} * 32, 256, 3), 256, 0, stream>>>(a);
         if (a.path != raster_path::medium) raster_tiles<<<tiles, tile_threads, 0, stream>>>(a);
     }
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);

@@ -11,7 +11,7 @@ namespace {
 
 using namespace body;  // NOLINT: the file is built from these functions
 
-constexpr u32 large_capacity = 1U << 17;
+constexpr u32 large_capacity = 1U << 18;
 constexpr i32 tile_side = 64;
 constexpr i64 medium_area = 4096;
 
@@ -112,13 +112,9 @@ __device__ __forceinline__ void raster_by_thread(const raster_args& a, const scr
     const depth_plane depth = make_depth(t, area);
     for (i32 y = box.y0; y <= box.y1; ++y) {
         Int e0 = e.e[0], e1 = e.e[1], e2 = e.e[2];
-        bool inside = false;
         for (i32 x = box.x0; x <= box.x1; ++x) {
             if (((e0 + e.bias[0]) | (e1 + e.bias[1]) | (e2 + e.bias[2])) >= 0) {
                 put(a, x, y, depth_bits(depth, static_cast<f32>(e1), static_cast<f32>(e2)), id);
-                inside = true;
-            } else if (inside) {
-                break;  // a triangle is convex: the row holds no more of it
             }
             e0 += e.step_x[0], e1 += e.step_x[1], e2 += e.step_x[2];
         }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
-#include "tests/kernels/scene.hpp"
+#include "kernels/chain.hpp"
 
 namespace {
 
@@ -129,8 +129,8 @@ private:
     std::size_t used_ = 0;
 };
 
-testing::chain_options cell_from(const std::string& text) {
-    testing::chain_options o;
+chain_options cell_from(const std::string& text) {
+    chain_options o;
     const std::size_t a = text.find(':'), b = text.find(':', a + 1);
     if (a == std::string::npos || b == std::string::npos ||
         std::sscanf(text.c_str() + b + 1, "%ux%u", &o.width, &o.height) != 2) {
@@ -142,7 +142,7 @@ testing::chain_options cell_from(const std::string& text) {
 }
 
 void measure(device::context& context, device::queue& queue, timeline& line, const std::string& text, u32 frames) {
-    testing::chain chain(context, queue, cell_from(text));
+    kernels::chain chain(context, queue, cell_from(text));
     const auto stream = static_cast<cudaStream_t>(queue.native_stream());
     (void)chain.render(0);
     const recorded_work vertex(stream, [&] { chain.vertex(); }), fragment(stream, [&] { chain.fragment(); });
