@@ -7,7 +7,7 @@
 // its fence the keeper reads the counters, and again 300 ms later: they must be the same. Ways of ending it:
 //   kill       SIGKILL; the sign is the pidfd
 //   terminate  (mps) terminate_client, SIGKILL; the sign is the command's return and the pidfd
-// "mps": start it with CUDA_MPS_PIPE_DIRECTORY of a running daemon. This process never touches CUDA. Exit code 0: no write behind the sign
+// "mps" starts a daemon of its own in a fresh folder and ends it. This process never touches CUDA. Exit code 0: no write behind the sign
 // of `terminate` and, without MPS, of `kill`; the writes behind a kill under MPS are told, not judged.
 #include <cuda_runtime.h>
 #include <fcntl.h>
@@ -156,6 +156,19 @@ void round(bool terminate, tally& t) {
     for (const int fd : {k.out, v.in, v.out}) ::close(fd);
 }
 
+// Asked of a child, outside every domain: this process must not touch CUDA.
+bool has_gpu() {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ::setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent-outside-mps", 1);
+        int count = 0;
+        ::_exit(cudaGetDeviceCount(&count) == cudaSuccess && count > 0 ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return status == 0;
+}
+
 void tell(const char* way, tally& t) {
     std::sort(t.fence_ms.begin(), t.fence_ms.end());
     const auto at = [&](double q) { return t.fence_ms.empty() ? 0.0 : t.fence_ms[static_cast<size_t>(q * static_cast<double>(t.fence_ms.size() - 1))]; };
@@ -171,6 +184,13 @@ int main(int argc, char** argv) {
     if (what == "victim" && argc > 2) return victim(argv[2]);
     if (what == "keeper") return keeper();
     if (what != "process" && what != "mps") return std::fprintf(stderr, "mps_fence process|mps ROUNDS\n"), 2;
+    if (what == "mps" && std::system("command -v nvidia-cuda-mps-control > /dev/null") != 0) return std::puts("[SKIP] there is no nvidia-cuda-mps-control in PATH"), 0;
+    char folder[] = "/tmp/mps-fence-XXXXXX";
+    if (what == "mps" && ::mkdtemp(folder) == nullptr) return std::perror("making a folder below /tmp"), 1;
+    ::setenv("CUDA_MPS_PIPE_DIRECTORY", what == "mps" ? folder : "/nonexistent-outside-mps", 1);
+    ::setenv("CUDA_MPS_LOG_DIRECTORY", folder, 1);
+    if (!has_gpu()) return std::puts("[SKIP] CUDA finds no GPU here"), ::rmdir(folder), 0;
+    if (what == "mps" && std::system("nvidia-cuda-mps-control -d") != 0) return std::fputs("the MPS daemon does not start\n", stderr), 1;
     const int rounds = argc > 2 ? std::atoi(argv[2]) : 20;
     std::signal(SIGPIPE, SIG_IGN);
     tally kill, terminate;
@@ -178,6 +198,10 @@ int main(int argc, char** argv) {
     if (what == "mps") tell("terminate", terminate);
     for (int k = 0; k < rounds; ++k) round(false, kill);
     tell("kill", kill);
+    if (what == "mps") {
+        (void)command("quit -t 2");
+        (void)std::system((std::string("rm -rf ") + folder).c_str());
+    }
     const bool good = what == "mps" ? terminate.written + terminate.failed == 0 : kill.written + kill.failed == 0;
     return good ? 0 : 1;
 }
