@@ -34,6 +34,13 @@ void check_mesh(const mesh_layout& mesh, u32 max_instances) {
         throw config_error(fmt::format("a texture of {}x{} pixels can't be used; each side may have 1 to {}", c.texture_width,
                                        c.texture_height, max_texture_extent));
     }
+    if (c.texture_levels == 0 || c.texture_levels > mip_levels(c.texture_width, c.texture_height) || c.texture_count == 0 ||
+        c.texture_count > max_textures || texture_texels(c) == 0 || texture_texels(c) > max_texels) {
+        throw config_error(fmt::format("{} textures with {} texels in all (the first of {}x{} pixels in {} levels) can't be used; there may be 1 to {}, "
+                                       "with at most {} texels in whole chains",
+                                       c.texture_count, texture_texels(c), c.texture_width, c.texture_height, c.texture_levels, max_textures,
+                                       max_texels));
+    }
 }
 
 #if CAROUSEL_WITH_CUDA
@@ -53,6 +60,11 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
 void generate_texture(device::queue& q, const generate_texture_args& args) {
     check_mesh(args.layout, 1);
     CAROUSEL_DISPATCH(generate_texture, q, args);
+}
+
+void bound_clusters(device::queue& q, const bound_clusters_args& args) {
+    check_mesh(args.layout, 1);
+    CAROUSEL_DISPATCH(bound_clusters, q, args);
 }
 
 void animate_instances(device::queue& q, const animate_args& args) {

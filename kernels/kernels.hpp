@@ -23,9 +23,10 @@ inline constexpr u32 max_extent = 16384;
 
 // ---- meshes -------------------------------------------------------------------------------------------------------------
 
-enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_stack, triangle_soup };
+enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_stack, triangle_soup, quad_stack_front_first };
 
-/// "bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", in the order of mesh_shape.
+/// "bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack" (full-screen quads, back to front: the worst overdraw),
+/// "triangle-soup" (random sizes), "quad-stack-front-first" (the same quads, front to back), in the order of mesh_shape.
 [[nodiscard]] const std::vector<std::string>& mesh_shape_names();
 /// Throws config_error naming the known ones.
 [[nodiscard]] mesh_shape mesh_shape_from(std::string_view name);
@@ -34,13 +35,21 @@ enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_st
 /// smallest form has more), and the texture that suits it. Throws config_error above 2^30 triangles.
 [[nodiscard]] mesh_counts procedural_counts(mesh_shape shape, u32 triangles);
 
-/// Fills header, vertices, indices and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
+/// Fills header, vertices, indices, cluster bounds and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
 struct generate_mesh_args {
     mesh_shape shape = mesh_shape::bumpy_sphere;
     u32 triangles = 100'000;     ///< as given to procedural_counts
     std::byte* block = nullptr;
 };
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
+
+/// Fills the cluster bounds of a block from its vertices and indices (for meshes that didn't come from generate_mesh). Without it
+/// they must be zero: the vertex stage then looks at every triangle.
+struct bound_clusters_args {
+    mesh_layout layout;
+    std::byte* block = nullptr;
+};
+void bound_clusters(device::queue& q, const bound_clusters_args& args);
 
 /// Fills only the texture of a block with a neutral checker (for mesh files without one).
 struct generate_texture_args {
@@ -51,8 +60,12 @@ void generate_texture(device::queue& q, const generate_texture_args& args);
 
 // ---- geometry -----------------------------------------------------------------------------------------------------------
 
-/// Model matrices as a function of the frame's number and the scene alone: instance 0 turns about y by scene.spin radians a
-/// frame; more instances stand on a square grid (side `spacing`) around it, each turned by a phase of its own.
+/// How instances stand and move. grid: on a square grid of side `spacing`, instance 0 turning about y by scene.spin radians a frame, the
+/// others with a phase of their own. field: about `spacing` apart in the seeds of a sunflower, on a slow wave, each of a size of its own and
+/// tumbling about an axis of its own by half to three halves of scene.spin a frame.
+enum class arrangement : u8 { grid, field };
+
+/// Model matrices as a function of the frame's number and the scene alone.
 struct animate_args {
     u64 sequence = 0;
     shm::scene_state scene;
@@ -60,6 +73,7 @@ struct animate_args {
     f32 spacing = 2.4F;
     draw_record* draw = nullptr;
     f32* models = nullptr;       ///< f32[instance_count][16]
+    arrangement stand = arrangement::grid;
 };
 void animate_instances(device::queue& q, const animate_args& args);
 

@@ -1,8 +1,9 @@
 #pragma once
 // Memory of a mesh: the asset block that all frames share. Plain offsets from counts, so that every stage computes the same
 // layout from the numbers in the frame format and nobody has to read the block on the host.
-// Layout: mesh_header at 0, then positions f32[V][3], normals f32[V][3], texture coordinates f32[V][2], indices u32[T][3],
-// base colour u8[h][w][4] (RGBA, sRGB), each 256-byte aligned. Front faces are counter-clockwise seen from outside.
+// Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, positions f32[V][3], normals f32[V][3], texture coordinates
+// f32[V][2], indices u32[T][3], with several textures the number of each vertex's u32[V] and a texture_record for each, base colours
+// u8[h][w][4] (RGBA, sRGB; behind each picture its mip levels), each 256-byte aligned. Front faces are counter-clockwise seen from outside.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -15,11 +16,18 @@ inline constexpr u32 mesh_magic = 0x4d455348;  // "MESH"
 /// Largest numbers that the kernels take: triangle ids of all instances must stay below 2^32 - 1.
 inline constexpr u32 max_texture_extent = 16384;
 
+inline constexpr u32 max_texture_levels = 15;  ///< of max_texture_extent
+inline constexpr u32 max_textures = 65536;
+inline constexpr u64 max_texels = 0xf0000000ULL;  ///< of all textures of a mesh: their numbers are 32-bit
+
 struct mesh_counts {
     u32 vertex_count = 0;
     u32 triangle_count = 0;
     u32 texture_width = 1;   ///< pixels, 1 .. max_texture_extent
     u32 texture_height = 1;
+    u32 texture_levels = 1;  ///< 1: bilinear; more: that many mip levels, trilinear
+    u32 texture_count = 1;   ///< more: each vertex has a texture's number (the same at all corners of a triangle), each texture a record
+    u32 texel_count = 0;     ///< with several textures the texels of all of them; with one it follows from its size
     bool operator==(const mesh_counts&) const = default;
 };
 
@@ -31,10 +39,27 @@ struct mesh_header {
 };
 static_assert(sizeof(mesh_header) <= block_alignment);
 
+/// Triangles of a cluster: they follow each other in the mesh.
+inline constexpr u32 cluster_triangles = 128;
+
+/// What body/cluster.hpp tells of a cluster, in the mesh's own space. All zero: unknown, so that it is never hidden.
+struct cluster_bounds {
+    f32 centre[3], radius;  ///< sphere around all corners
+    f32 axis[3], spread;    ///< every triangle's normal has at least the cosine `spread` with the axis
+    f32 edge, smallest;     ///< longest side, and twice the smallest area, of all triangles
+    f32 reserved[2];
+};
+static_assert(sizeof(cluster_bounds) == 48);
+
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 cluster_count(const mesh_counts& c) {
+    return c.triangle_count / cluster_triangles + (c.triangle_count % cluster_triangles != 0 ? 1U : 0U);
+}
+
 /// Byte offsets from the start of the block.
 struct mesh_layout {
     mesh_counts counts;
-    u64 positions = 0, normals = 0, texcoords = 0, indices = 0, texture = 0;
+    u64 clusters = 0, positions = 0, normals = 0, texcoords = 0, indices = 0, texture = 0;
+    u64 texture_numbers = 0, texture_records = 0;  ///< both empty with one texture
     u64 bytes = 0;  ///< size of the whole block
 };
 
@@ -42,16 +67,59 @@ struct mesh_layout {
     return (bytes + block_alignment - 1) / block_alignment * block_alignment;
 }
 
+/// Side of a mip level: half the last one's, rounded down, at least 1.
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 level_side(u32 side, u32 level) { return side >> level > 1 ? side >> level : 1U; }
+
+/// Levels of a whole chain, down to 1 x 1.
+[[nodiscard]] inline constexpr u32 mip_levels(u32 width, u32 height) {
+    u32 levels = 1;
+    for (u32 side = width > height ? width : height; side > 1; side >>= 1) ++levels;
+    return levels;
+}
+
+/// One texture: sizes, and where each level begins, in texels from the first texture's first.
+struct texture_record {
+    u32 width = 1, height = 1, levels = 1;
+    u32 begin[max_texture_levels] = {};
+    u32 reserved[2] = {};
+};
+static_assert(sizeof(texture_record) == 80);
+
+/// Of a texture whose texels begin at `first`. 64-bit sizes must be checked by texture_texels() first.
+[[nodiscard]] inline constexpr texture_record describe_texture(u32 width, u32 height, u32 levels, u32 first) {
+    texture_record r;
+    r.width = width, r.height = height, r.levels = levels;
+    for (u32 l = 0; l < levels && l < max_texture_levels; ++l) {
+        r.begin[l] = first;
+        first += level_side(width, l) * level_side(height, l);
+    }
+    return r;
+}
+
+/// Texels of a texture with its mip levels.
+[[nodiscard]] inline constexpr u64 texture_texels(u32 width, u32 height, u32 levels) {
+    u64 texels = 0;
+    for (u32 l = 0; l < levels && l < max_texture_levels; ++l) texels += static_cast<u64>(level_side(width, l)) * level_side(height, l);
+    return texels;
+}
+[[nodiscard]] inline constexpr u64 texture_texels(const mesh_counts& c) {
+    return c.texture_count > 1 ? c.texel_count : texture_texels(c.texture_width, c.texture_height, c.texture_levels);
+}
+
 [[nodiscard]] inline constexpr mesh_layout lay_out_mesh(const mesh_counts& counts) {
     mesh_layout l;
     l.counts = counts;
     const u64 v = counts.vertex_count, t = counts.triangle_count;
-    l.positions = block_alignment;
+    l.clusters = block_alignment;
+    l.positions = l.clusters + align_block(cluster_count(counts) * sizeof(cluster_bounds));
     l.normals = l.positions + align_block(v * 12);
     l.texcoords = l.normals + align_block(v * 12);
     l.indices = l.texcoords + align_block(v * 8);
-    l.texture = l.indices + align_block(t * 12);
-    l.bytes = l.texture + align_block(static_cast<u64>(counts.texture_width) * counts.texture_height * 4);
+    const u64 textures = counts.texture_count > 1 ? counts.texture_count : 0;
+    l.texture_numbers = l.indices + align_block(t * 12);
+    l.texture_records = l.texture_numbers + (textures > 0 ? align_block(v * 4) : 0);
+    l.texture = l.texture_records + align_block(textures * sizeof(texture_record));
+    l.bytes = l.texture + align_block(texture_texels(counts) * 4);
     return l;
 }
 
@@ -63,6 +131,9 @@ struct mesh_view {
     const f32* texcoords = nullptr;
     const u32* indices = nullptr;
     const u8* texture = nullptr;
+    const u32* texture_numbers = nullptr;
+    const texture_record* texture_records = nullptr;
+    const cluster_bounds* clusters = nullptr;
 };
 
 [[nodiscard]] inline mesh_view view_mesh(const mesh_layout& l, const std::byte* block) {
@@ -71,7 +142,10 @@ struct mesh_view {
             reinterpret_cast<const f32*>(block + l.normals),
             reinterpret_cast<const f32*>(block + l.texcoords),
             reinterpret_cast<const u32*>(block + l.indices),
-            reinterpret_cast<const u8*>(block + l.texture)};
+            reinterpret_cast<const u8*>(block + l.texture),
+            reinterpret_cast<const u32*>(block + l.texture_numbers),
+            reinterpret_cast<const texture_record*>(block + l.texture_records),
+            reinterpret_cast<const cluster_bounds*>(block + l.clusters)};
 }
 
 }  // namespace carousel::kernels

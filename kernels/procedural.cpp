@@ -19,7 +19,8 @@ u32 root(u64 x) {
 }  // namespace
 
 const std::vector<std::string>& mesh_shape_names() {
-    static const std::vector<std::string> names{"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup"};
+    static const std::vector<std::string> names{"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup",
+                                                "quad-stack-front-first"};
     return names;
 }
 
@@ -51,6 +52,7 @@ procedural_mesh describe_procedural(mesh_shape shape, u32 triangles) {
             g.parts = 2;
             return {{2 * (g.nu + 1) * (g.nv + 1), 4 * g.nu * g.nv, 256, 16}, g};
         case mesh_shape::quad_stack:
+        case mesh_shape::quad_stack_front_first:
             g.parts = at_least(triangles / 2, 1);
             return {{4 * g.parts, 2 * g.parts, 256, 256}, g};
         default:

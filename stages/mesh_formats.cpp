@@ -26,7 +26,10 @@ ring::frame_format make_format(const char* type, const std::vector<kernels::plan
     format.constants = {{"vertices", mesh.vertex_count},
                         {"triangles", mesh.triangle_count},
                         {"texture_width", mesh.texture_width},
-                        {"texture_height", mesh.texture_height}};
+                        {"texture_height", mesh.texture_height},
+                        {"texture_levels", mesh.texture_levels},
+                        {"textures", mesh.texture_count},
+                        {"texels", static_cast<f64>(kernels::texture_texels(mesh))}};
     return format;
 }
 
@@ -56,6 +59,10 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
     counts.triangle_count = constant_of(with, "triangles", UINT32_MAX);
     counts.texture_width = constant_of(with, "texture_width", kernels::max_texture_extent);
     counts.texture_height = constant_of(with, "texture_height", kernels::max_texture_extent);
+    counts.texture_levels = constant_of(with, "texture_levels", kernels::mip_levels(counts.texture_width, counts.texture_height));
+    counts.texture_count = constant_of(with, "textures", kernels::max_textures);
+    const u32 texels = constant_of(with, "texels", static_cast<f64>(kernels::max_texels));
+    counts.texel_count = counts.texture_count > 1 ? texels : 0;
     const ring::plane* instances = input.format.find(instance_plane);
     const u64 max_instances = instances != nullptr && !instances->shape.empty() ? instances->shape[0] : 1;
     const auto wanted = expected(counts, static_cast<u32>(max_instances));

@@ -62,4 +62,29 @@ CAROUSEL_HD_INLINE void model_matrix(u64 sequence, f32 spin, u32 index, u32 coun
     for (int i = 0; i < 16; ++i) out[i] = m[i];
 }
 
+/// Instance `index` of a field (arrangement::field). Vogel's spiral: the golden angle from one to the next, radius by the square root.
+CAROUSEL_HD_INLINE void field_matrix(u64 sequence, f32 spin, u32 index, f32 spacing, f32* out) {
+    const auto random = [index](u32 what) { return hash_u32(hash_u32(index + 1U) ^ (what * 0x9e3779b9U)) * (1.0 / 4294967296.0); };
+    const f64 radius = 0.62 * spacing * sqrt_(static_cast<f64>(index));
+    const f64 turn = static_cast<f64>(sequence) * spin;
+    const sine_cosine at = sincos_(2.39996322972865332 * index), wave = sincos_(0.8 * radius - 1.5 * turn);
+    // the axis, even on the sphere
+    const f64 up = 2.0 * random(0) - 1.0, flat = sqrt_(1.0 - up * up);
+    const sine_cosine around = sincos_(6.28318530717958648 * random(1));
+    const f64 a[3] = {flat * around.cosine, up, flat * around.sine};
+    const sine_cosine t = sincos_(turn * (0.5 + random(2)) + 6.28318530717958648 * random(3));
+    const f64 rest = 1.0 - t.cosine, scale = 0.7 + 0.5 * random(4);
+    // Rodrigues' formula, scaled
+    const f64 r[9] = {t.cosine + a[0] * a[0] * rest,        a[0] * a[1] * rest - a[2] * t.sine, a[0] * a[2] * rest + a[1] * t.sine,
+                      a[1] * a[0] * rest + a[2] * t.sine, t.cosine + a[1] * a[1] * rest,        a[1] * a[2] * rest - a[0] * t.sine,
+                      a[2] * a[0] * rest - a[1] * t.sine, a[2] * a[1] * rest + a[0] * t.sine, t.cosine + a[2] * a[2] * rest};
+    const f64 place[3] = {radius * at.cosine, 0.25 * spacing * wave.sine, radius * at.sine};
+    for (u32 i = 0; i < 3; ++i) {
+        for (u32 k = 0; k < 3; ++k) out[4 * i + k] = static_cast<f32>(scale * r[3 * i + k]);
+        out[4 * i + 3] = static_cast<f32>(place[i]);
+    }
+    out[12] = out[13] = out[14] = 0.0F;
+    out[15] = 1.0F;
+}
+
 }  // namespace carousel::kernels::body

@@ -96,7 +96,7 @@ struct mesh_vertex {
             static_cast<f32>(random_unit(triangle, 20)), static_cast<f32>(random_unit(triangle, 21))};
 }
 
-/// Quads larger than the view, back to front: every pixel is covered by all of them.
+/// Quads larger than the view, quad 0 the farthest: every pixel is covered by all of them.
 [[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex stack_vertex(const shape_grid& g, u32 quad, u32 corner) {
     const f64 x = (corner & 1U) ? 3.0 : -3.0, y = (corner & 2U) ? -3.0 : 3.0;
     const f64 z = -1.0 + 1.8 * (quad + 0.5) / g.parts;
@@ -115,6 +115,8 @@ struct mesh_vertex {
             return knot_vertex(g, i / patch, i % patch % row, i % patch / row);
         case mesh_shape::quad_stack:
             return stack_vertex(g, i / 4, i % 4);
+        case mesh_shape::quad_stack_front_first:
+            return stack_vertex(g, g.parts - 1 - i / 4, i % 4);
         default:
             return soup_vertex(i / 3, i % 3);
     }
@@ -128,7 +130,7 @@ struct index_triple {
     if (g.shape == mesh_shape::triangle_soup) return {3 * i, 3 * i + 1, 3 * i + 2};
     const u32 quad = i / 2;
     u32 a, below;
-    if (g.shape == mesh_shape::quad_stack) {
+    if (g.shape == mesh_shape::quad_stack || g.shape == mesh_shape::quad_stack_front_first) {
         a = quad * 4, below = a + 2;
         return (i & 1U) ? index_triple{a + 1, below, below + 1} : index_triple{a, below, a + 1};
     }

@@ -61,6 +61,7 @@ struct color {
         case mesh_shape::torus_knots:
             return pack(knot_color(u, v));
         case mesh_shape::quad_stack:
+        case mesh_shape::quad_stack_front_first:
             return pack(mix(checker_color(x, y), {90 + 150 * u, 120, 220 - 130 * v}, 0.6));
         default:
             return pack({60 + 180 * u, 70 + 150 * v, 200 - 120 * u});

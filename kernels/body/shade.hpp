@@ -15,12 +15,18 @@ struct shading {
     u32 wireframe;         ///< scene_state::wireframe
     f32 scale_x, scale_y;  ///< 2 / width, 2 / height
     u32 texture_width, texture_height;
+    u32 mapped;              ///< 1: mip levels or several textures, mip.hpp says how they are read
+    u32 texel_count;         ///< of all textures
+    texture_record texture;  ///< the only one, if there is one
 };
 
 [[nodiscard]] inline shading make_shading(const shm::scene_state& s, u32 width, u32 height, const mesh_counts& mesh) {
     return {
         {s.light[0], s.light[1], s.light[2]}, s.ambient,          s.exposure,         s.shading, s.wireframe, 2.0F / static_cast<f32>(width),
-        2.0F / static_cast<f32>(height),      mesh.texture_width, mesh.texture_height};
+        2.0F / static_cast<f32>(height),      mesh.texture_width, mesh.texture_height,
+        u32{mesh.texture_levels > 1 || mesh.texture_count > 1},
+        static_cast<u32>(texture_texels(mesh)),
+        describe_texture(mesh.texture_width, mesh.texture_height, mesh.texture_levels, 0)};
 }
 
 struct barycentrics {

@@ -38,6 +38,7 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
             }
         });
     });
+    bound_clusters(q, {lay_out_mesh(procedural_counts(args.shape, args.triangles)), args.block});
 }
 
 void generate_texture(device::queue& q, const generate_texture_args& args) {
@@ -56,8 +57,11 @@ void animate_instances(device::queue& q, const animate_args& args) {
     q.submit([args](device::cpu::pool&) {
         *args.draw = draw_record{args.instance_count, {}};
         for (u32 i = 0; i < args.instance_count; ++i) {
-            body::model_matrix(args.sequence, args.scene.spin, i, args.instance_count, args.spacing,
-                               args.models + static_cast<u64>(i) * 16);
+            f32* const model = args.models + static_cast<u64>(i) * 16;
+            if (args.stand == arrangement::field)
+                body::field_matrix(args.sequence, args.scene.spin, i, args.spacing, model);
+            else
+                body::model_matrix(args.sequence, args.scene.spin, i, args.instance_count, args.spacing, model);
         }
     });
 }

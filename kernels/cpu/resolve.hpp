@@ -20,7 +20,10 @@ struct alignas(64) shaded_row {
     u32 edge[row];           ///< wireframe: 1 on an edge of its triangle
     u32 color[row];
     u32 texel[4][row], fraction_x[row], fraction_y[row];
+    u32 value[3][row];      ///< filtered texture, a channel: 0..1020
 };
+
+void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y);  // resolve_mapped.hpp
 
 CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
     r.run[0] = 0;
@@ -104,7 +107,8 @@ CAROUSEL_FORCE void take_pairs(u32* left, u32* right, const u32* texels, const u
 
 CAROUSEL_FORCE clip_vertex corner_at(const shaded_row& r, u32 k, u32 l) { return {r.at[3 * k][l], r.at[3 * k + 1][l], r.at[3 * k + 2][l]}; }
 
-CAROUSEL_FORCE void row_barycentrics(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y) {
+/// The corners' clip positions, a pixel: what corner_at() gives.
+CAROUSEL_FORCE void spread_corners(shaded_row& r, const fragment_job& job, const instance_record& record) {
     take_attribute(r, job.mesh.positions, 3);
     for (u32 k = 0; k < 3; ++k) {
         for (u32 l = 0; l < r.runs; ++l) {
@@ -113,6 +117,10 @@ CAROUSEL_FORCE void row_barycentrics(shaded_row& r, const fragment_job& job, con
         }
     }
     spread(r, 9);
+}
+
+CAROUSEL_FORCE void row_barycentrics(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y) {
+    spread_corners(r, job, record);
     const f32 py = centre_y(job.shading, y);
     for (u32 l = 0; l < row; ++l) {
         const barycentrics b = barycentrics_at(centre_x(job.shading, x0 + l), py, corner_at(r, 0, l), corner_at(r, 1, l), corner_at(r, 2, l));
@@ -145,6 +153,20 @@ CAROUSEL_FORCE void row_normals(shaded_row& r, const fragment_job& job, const in
     }
 }
 
+/// filtered() of the three channels, red and blue at once as long as they fit into 16 bits.
+CAROUSEL_FORCE void filter_row(const shaded_row& r, u32 (&to)[3][row]) {
+    constexpr u32 pair = 0xff00ffU;
+    for (u32 l = 0; l < row; ++l) {
+        const u32 t00 = r.texel[0][l], t10 = r.texel[1][l], t01 = r.texel[2][l], t11 = r.texel[3][l];
+        const u32 fx = r.fraction_x[l], fy = r.fraction_y[l], gx = 256U - fx, gy = 256U - fy;
+        const u32 top = (t00 & pair) * gx + (t10 & pair) * fx, bottom = (t01 & pair) * gx + (t11 & pair) * fx;
+        const u32 top_green = (t00 >> 8 & 255U) * gx + (t10 >> 8 & 255U) * fx, bottom_green = (t01 >> 8 & 255U) * gx + (t11 >> 8 & 255U) * fx;
+        to[0][l] = ((top & 0xffffU) * gy + (bottom & 0xffffU) * fy + 8192U) >> 14;
+        to[1][l] = (top_green * gy + bottom_green * fy + 8192U) >> 14;
+        to[2][l] = ((top >> 16) * gy + (bottom >> 16) * fy + 8192U) >> 14;
+    }
+}
+
 CAROUSEL_FORCE void row_texture(shaded_row& r, const fragment_job& job) {
     const u32* const texels = reinterpret_cast<const u32*>(job.mesh.texture);
     const u32 width = job.shading.texture_width, height = job.shading.texture_height;
@@ -164,6 +186,7 @@ CAROUSEL_FORCE void row_texture(shaded_row& r, const fragment_job& job) {
         take_pairs(r.texel[0], r.texel[1], texels, r.texel[0]);
         take_pairs(r.texel[2], r.texel[3], texels, r.texel[2]);
     }
+    filter_row(r, r.value);
 }
 
 CAROUSEL_FORCE void row_lit(shaded_row& r, const fragment_job& job) {
@@ -171,18 +194,7 @@ CAROUSEL_FORCE void row_lit(shaded_row& r, const fragment_job& job) {
     alignas(64) u32 at[3][row];
     alignas(64) f32 light[row];
     for (u32 l = 0; l < row; ++l) light[l] = lambert(s, {r.n[0][l], r.n[1][l], r.n[2][l]});
-    // filtered() of the three channels, red and blue at once as long as they fit into 16 bits
-    constexpr u32 pair = 0xff00ffU;
-    for (u32 l = 0; l < row; ++l) {
-        const u32 t00 = r.texel[0][l], t10 = r.texel[1][l], t01 = r.texel[2][l], t11 = r.texel[3][l];
-        const u32 fx = r.fraction_x[l], fy = r.fraction_y[l], gx = 256U - fx, gy = 256U - fy;
-        const u32 top = (t00 & pair) * gx + (t10 & pair) * fx, bottom = (t01 & pair) * gx + (t11 & pair) * fx;
-        const u32 top_green = (t00 >> 8 & 255U) * gx + (t10 >> 8 & 255U) * fx, bottom_green = (t01 >> 8 & 255U) * gx + (t11 >> 8 & 255U) * fx;
-        at[0][l] = ((top & 0xffffU) * gy + (bottom & 0xffffU) * fy + 8192U) >> 14;
-        at[1][l] = (top_green * gy + bottom_green * fy + 8192U) >> 14;
-        at[2][l] = ((top >> 16) * gy + (bottom >> 16) * fy + 8192U) >> 14;
-    }
-    for (u32 k = 0; k < 3; ++k) take_words(at[k], job.tables->decode, at[k]);
+    for (u32 k = 0; k < 3; ++k) take_words(at[k], job.tables->decode, r.value[k]);
     for (u32 k = 0; k < 3; ++k) {
         for (u32 l = 0; l < row; ++l) at[k][l] = encode_index(float_of(at[k][l]) * light[l]);
     }
@@ -199,7 +211,10 @@ CAROUSEL_FORCE void row_instance(shaded_row& r, const fragment_job& job, u32 ins
     if (job.shading.mode == 1) {
         for (u32 l = 0; l < row; ++l) r.color[l] = shade_normal({r.n[0][l], r.n[1][l], r.n[2][l]});
     } else {
-        row_texture(r, job);
+        if (job.shading.mapped != 0)
+            row_mapped(r, job, record, x0, y);
+        else
+            row_texture(r, job);
         row_lit(r, job);
     }
     if (job.shading.wireframe != 0)

@@ -3,6 +3,7 @@
 // the linker could keep this file's copy of it for the whole program.
 
 #include "kernels/body/clip.hpp"
+#include "kernels/body/mip.hpp"
 #include "kernels/body/sharpen.hpp"
 #include "kernels/cpu/entries.hpp"
 
@@ -38,6 +39,7 @@ namespace {
 #include "kernels/cpu/bins.hpp"
 #include "kernels/cpu/tiles.hpp"
 #include "kernels/cpu/resolve.hpp"
+#include "kernels/cpu/resolve_mapped.hpp"
 
 void sharpen_rows(const sharpen_args& args, u32 begin, u32 end) {
     const u32* const in = reinterpret_cast<const u32*>(args.in);

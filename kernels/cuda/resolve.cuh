@@ -1,6 +1,7 @@
 #pragma once
 // Shades each pixel once, from its key. Included by fragment_stage.cu alone.
 
+#include "kernels/body/mip.hpp"
 #include "kernels/body/setup.hpp"
 #include "kernels/body/shade.hpp"
 #include "kernels/kernels.hpp"
@@ -21,7 +22,51 @@ struct resolve_args {
     u32* color;
 };
 
+struct texture_values {
+    u32 channel[3];  ///< 0..1020
+};
+
+/// The four texels of a footprint in a texture or level that begins at `begin`.
+__device__ __forceinline__ texture_values take_texels(const resolve_args& a, const texel_footprint& f, u32 begin, u32 width, u32 last) {
+    const u32* const texels = reinterpret_cast<const u32*>(a.mesh.texture);
+    const u32 t00 = texels[min_(begin + f.y0 * width + f.x0, last)], t10 = texels[min_(begin + f.y0 * width + f.x1, last)];
+    const u32 t01 = texels[min_(begin + f.y1 * width + f.x0, last)], t11 = texels[min_(begin + f.y1 * width + f.x1, last)];
+    texture_values out;
+#pragma unroll
+    for (u32 k = 0; k < 3; ++k) out.channel[k] = filtered(t00, t10, t01, t11, 8 * k, f.fraction_x, f.fraction_y);
+    return out;
+}
+
+/// One texture without mip levels.
+__device__ __forceinline__ texture_values plain_texture(const resolve_args& a, const barycentrics& b, const f32* t0, const f32* t1, const f32* t2) {
+    const u32 width = a.shade.texture_width;
+    const texel_footprint f =
+        footprint(blend(b, t0[0], t1[0], t2[0]), blend(b, t0[1], t1[1], t2[1]), width, a.shade.texture_height);
+    return take_texels(a, f, 0, width, ~0U);
+}
+
+/// Mip levels or several textures: body/mip.hpp's steps. `record` is the texture of the pixel's triangle.
+__device__ __forceinline__ texture_values mapped_texture(const resolve_args& a, const texture_record& record, const barycentrics& b,
+                                                         const weight_slopes& s, const f32* t0, const f32* t1, const f32* t2) {
+    const u32 width = bounded_side(record.width), height = bounded_side(record.height), levels = bounded_levels(record.levels);
+    const moving u = move(b, s, t0[0], t1[0], t2[0]), v = move(b, s, t0[1], t1[1], t2[1]);
+    const u32 level = mip_level(u, v, width, height, levels);
+    texture_values out;
+#pragma unroll
+    for (u32 coarser = 0; coarser < 2; ++coarser) {
+        const u32 at = min_((level >> 8) + coarser, levels - 1U);
+        const u32 columns = level_side(width, at);
+        const texel_footprint f = footprint(u.value, v.value, columns, level_side(height, at));
+        const texture_values found = take_texels(a, f, record.begin[at], columns, a.shade.texel_count - 1U);
+#pragma unroll
+        for (u32 k = 0; k < 3; ++k)
+            out.channel[k] = coarser == 0 ? found.channel[k] : between(out.channel[k], found.channel[k], level & 255U);
+    }
+    return out;
+}
+
 /// Lit colour or normal of what a pixel shows; the same steps as the CPU's rows.
+template <bool mapped>
 __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x, u32 y) {
     const u32 instance = id / a.mesh.counts.triangle_count, triangle = id - instance * a.mesh.counts.triangle_count;
     const instance_record& record = a.instances[instance];
@@ -51,23 +96,26 @@ __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x,
     const f32* const t0 = a.mesh.texcoords + u64{index[0]} * 2;
     const f32* const t1 = a.mesh.texcoords + u64{index[1]} * 2;
     const f32* const t2 = a.mesh.texcoords + u64{index[2]} * 2;
-    const u32 width = a.shade.texture_width;
-    const texel_footprint f =
-        footprint(blend(b, t0[0], t1[0], t2[0]), blend(b, t0[1], t1[1], t2[1]), width, a.shade.texture_height);
-    const u32* const texels = reinterpret_cast<const u32*>(a.mesh.texture);
-    const u32 t00 = texels[f.y0 * width + f.x0], t10 = texels[f.y0 * width + f.x1];
-    const u32 t01 = texels[f.y1 * width + f.x0], t11 = texels[f.y1 * width + f.x1];
+    texture_values values;
+    if constexpr (mapped) {
+        const weight_slopes s = slopes_at(centre_x(a.shade, x), centre_y(a.shade, y), a.shade.scale_x, a.shade.scale_y, c[0], c[1], c[2]);
+        const u32 textures = a.mesh.counts.texture_count;
+        const texture_record& record =
+            textures > 1 ? a.mesh.texture_records[min_(a.mesh.texture_numbers[index[0]], textures - 1U)] : a.shade.texture;
+        values = mapped_texture(a, record, b, s, t0, t1, t2);
+    } else {
+        values = plain_texture(a, b, t0, t1, t2);
+    }
     const f32 light = lambert(a.shade, n);
     u32 color = 0xff000000U;
 #pragma unroll
-    for (u32 shift = 0; shift < 24; shift += 8) {
-        const u32 at = filtered(t00, t10, t01, t11, shift, f.fraction_x, f.fraction_y);
-        color |= static_cast<u32>(tables.encode[encode_index(tables.decode[at] * light)]) << shift;
-    }
+    for (u32 k = 0; k < 3; ++k)
+        color |= static_cast<u32>(tables.encode[encode_index(tables.decode[values.channel[k]] * light)]) << (8 * k);
     return wire ? shade_wire(edge, color) : color;
 }
 
-__global__ void __launch_bounds__(256) resolve(resolve_args a) {
+template <bool mapped>
+__global__ void __launch_bounds__(256) resolve(const __grid_constant__ resolve_args a) {
     const u32 x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
     if (x >= a.width || y >= a.height) return;
     const u64 at = u64{y} * a.width + x;
@@ -81,7 +129,7 @@ __global__ void __launch_bounds__(256) resolve(resolve_args a) {
     } else if (a.shade.mode == 3) {
         color = shade_depth(float_of(~static_cast<u32>(key >> 32)));
     } else {
-        color = shade_pixel(a, id, x, y);
+        color = shade_pixel<mapped>(a, id, x, y);
     }
     a.color[at] = color;
 }

@@ -38,6 +38,10 @@ struct cli_arguments {
     f64 interval_s = 1;
     f64 wait_s = 0, seconds = 0, timeout_s = 30;
     u64 trace_frames = 0;  ///< trace: ends after so many; 0: by time
+    u64 chaos_seed = 0, chaos_count = 0;                            ///< chaos; seed 0: of the clock
+    f64 chaos_rate = 2;
+    std::string chaos_faults, chaos_log;
+    bool no_compare = false;
     std::string pipeline;  ///< -p of those that talk to a running one
     std::vector<std::string> stages;
     std::string signal = "KILL";
@@ -62,6 +66,7 @@ int cli_top(const cli_arguments& a, const cli_environment& env);
 int cli_completion(const cli_arguments& a, const cli_environment& env);
 /// kill, inject, stop, cont, restart, down, up
 int cli_tell(const cli_arguments& a, const cli_environment& env);
+int cli_chaos(const cli_arguments& a, const cli_environment& env);
 int cli_trace(const cli_arguments& a, const cli_environment& env);
 int cli_view(const cli_arguments& a, const cli_environment& env);
 int cli_doctor(const cli_arguments& a, const cli_environment& env);

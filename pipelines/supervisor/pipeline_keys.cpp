@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/did_you_mean.hpp"
+#include "core/sine_cosine.hpp"
 #include "ring/words.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/run_directory.hpp"
@@ -116,11 +117,31 @@ void normalise(f32* v) {
     v[2] = static_cast<f32>(z / length);
 }
 
+/// camera = "orbit": the eye begins in front of the target and goes round it.
+void read_camera_path(section_reader& r, const document_section& s, shm::scene_state& scene) {
+    const bool orbits = r.choice("camera", 0, {"fixed", "orbit"}) == 1;
+    const f64 speed = r.number("orbit_speed", 0.01, -10, 10), elevation = r.number("elevation", 0.4, -1.5, 1.5),
+              distance = r.number("distance", 3.2, 1e-3, 1e6);
+    if (!orbits) {
+        for (const char* key : {"orbit_speed", "elevation", "distance"})
+            if (const document_entry* e = s.find(key); e != nullptr) section_reader::wrong(key, *e, "camera = \"orbit\" beside it");
+        return;
+    }
+    if (const document_entry* e = s.find("eye"); e != nullptr)
+        section_reader::wrong("eye", *e, "no eye beside camera = \"orbit\", which places it by distance and elevation");
+    const sine_cosine up = sincos_(elevation);
+    scene.camera.eye[0] = scene.camera.target[0];
+    scene.camera.eye[1] = static_cast<f32>(scene.camera.target[1] + distance * up.sine);
+    scene.camera.eye[2] = static_cast<f32>(scene.camera.target[2] + distance * up.cosine);
+    scene.orbit = static_cast<f32>(speed);
+}
+
 }  // namespace
 
 const std::vector<std::string>& stage_keys() {
     static const std::vector<std::string> keys = {"name",    "run",     "inputs",       "device",   "in_flight", "instances",
-                                                  "standby", "restart", "max_attempts", "optional", "group",     "prefix"};
+                                                  "standby", "restart", "max_attempts", "optional", "group",     "prefix",
+                                                  "isolation"};
     return keys;
 }
 
@@ -140,9 +161,7 @@ void read_pipeline_keys(const document_section& s, pipeline& p) {
     p.keeper_grace_s = r.number("keeper_grace_s", p.keeper_grace_s, 0, hour_ms / 1000.0);
     p.fps = r.number("fps", p.fps, 0, 100'000);
     p.frames = r.integer("frames", p.frames, 0, no_limit);
-    if (r.choice("isolation", 0, {"process", "mps"}) == 1)
-        section_reader::wrong("isolation", *r.take("isolation"),
-                              "\"process\": isolation by MPS is not supported yet, every stage has a GPU context of its own");
+    p.isolation = static_cast<isolation_kind>(r.choice("isolation", 0, {"process", "mps"}));
     r.refuse_unknown();
     for (const auto& [key, entry] : s.keys) p.key_at[key] = entry.key_at;
 }
@@ -154,6 +173,7 @@ void read_scene_keys(const document_section& s, pipeline& p) {
     r.numbers("eye", c.eye, 3, three);
     r.numbers("target", c.target, 3, three);
     r.numbers("up", c.up, 3, three);
+    read_camera_path(r, s, p.scene);
     c.fov_y = static_cast<f32>(r.number("fov_y", c.fov_y, 0.01, 3.1));
     c.near = static_cast<f32>(r.number("near", c.near, 1e-4, 1e6));
     c.far = static_cast<f32>(r.number("far", c.far, 1e-4, 1e6));
@@ -189,6 +209,7 @@ stage_spec read_stage_keys(const document_section& s, const pipeline& p) {
     out.max_attempts = static_cast<u32>(r.integer("max_attempts", out.max_attempts, 1, ring::max_failures));
     out.optional = r.flag("optional", out.optional);
     out.group = static_cast<group_kind>(r.choice("group", 0, {"blocking", "latest"}));
+    out.isolation = static_cast<isolation_kind>(r.choice("isolation", static_cast<u32>(p.isolation), {"process", "mps"}));
     out.prefix = read_prefix(r);
     for (const auto& [key, entry] : s.keys) {
         out.key_at[key] = entry.key_at;

@@ -21,7 +21,8 @@ json scene_json(const shm::scene_state& s) {
     const auto three = [](const f32* v) { return json{v[0], v[1], v[2]}; };
     return {{"eye", three(c.eye)}, {"target", three(c.target)}, {"up", three(c.up)},       {"fov_y", c.fov_y},
             {"near", c.near},      {"far", c.far},              {"light", three(s.light)}, {"ambient", s.ambient},
-            {"spin", s.spin},      {"exposure", s.exposure},    {"shading", s.shading},    {"wireframe", s.wireframe}};
+            {"spin", s.spin},      {"exposure", s.exposure},    {"shading", s.shading},    {"wireframe", s.wireframe},
+            {"orbit", s.orbit}};
 }
 
 json stage_json(const run_setup& all, const stage_setup& s) {
@@ -44,6 +45,7 @@ json stage_json(const run_setup& all, const stage_setup& s) {
             {"window", s.window},
             {"optional", s.optional},
             {"latest", s.latest},
+            {"isolation", s.mps ? "mps" : "process"},
             {"commits_on_host", s.owner_commits}};
 }
 

@@ -5,6 +5,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "ring/camera_path.hpp"
 #include "ring/scene.hpp"
 #include "shm/doorbell.hpp"
 
@@ -207,7 +208,7 @@ void worker::write_header(job& j) noexcept {
             }
         }
     } else {
-        j.scene = read_scene(control_->scene);
+        j.scene = scene_at(read_scene(control_->scene), j.sequence);
         j.time_s = static_cast<f64>(j.sequence) / (control_->fps > 0 ? control_->fps : 60.0);
         j.born_ns = j.claimed_ns;
     }

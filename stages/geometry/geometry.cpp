@@ -6,6 +6,7 @@ description geometry::configure(const configuration& with) {
     require_no_inputs(with);
     mesh_ = mesh_source::from(*with.settings);
     instances_ = static_cast<u32>(with.settings->integer("copies", 1, 1, 1'000'000));
+    stand_ = with.settings->choice("arrangement", "grid", {"grid", "field"}) == "field" ? kernels::arrangement::field : kernels::arrangement::grid;
     spacing_ = static_cast<f32>(with.settings->number("spacing", 2.4, 0.0, 1000.0));
     require_limits(with, {mesh_.layout(), instances_});
     return {scene_format(mesh_.layout().counts, instances_), {{mesh_asset, mesh_.layout().bytes}}, {}};
@@ -23,6 +24,7 @@ void geometry::process(frame& f) {
     args.spacing = spacing_;
     args.draw = f.output().plane<kernels::draw_record>(0);
     args.models = f.output().plane<f32>(1);
+    args.stand = stand_;
     kernels::animate_instances(f.queue(), args);
 }
 

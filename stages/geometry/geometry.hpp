@@ -2,11 +2,14 @@
 // The source: makes the mesh once, into the asset block, and for each frame the matrices of its instances, from the frame's
 // number and scene alone.
 // Input: none. Output: carousel.scene. Makes the asset mesh. Settings:
-//   mesh       bumpy-sphere, fractal-terrain, torus-knots, quad-stack, triangle-soup, or the path of an .obj file ["bumpy-sphere"]
+//   mesh       bumpy-sphere, fractal-terrain, torus-knots, quad-stack, quad-stack-front-first,
+//              triangle-soup, or the path of an .obj, .gltf or .glb file ["bumpy-sphere"]
 //   triangles  of a procedural mesh, about [100000]
-//   texture    auto (the mesh's own, or white for a file that names none), checker, white, or the path of a PNG ["auto"]
-//   instances  copies on a square grid [1]
-//   spacing    side of the grid's squares; the mesh has radius 1 [2.4]
+//   texture    auto (the mesh's own, or white for a file that names none), checker, white, or the path of a PNG or JPEG ["auto"]
+//   filter     auto (trilinear for pictures, bilinear for what the shapes have of their own), bilinear, or trilinear: mip-mapped ["auto"]
+//   copies     instances of the mesh [1]
+//   arrangement  of the copies: grid, or field (a sunflower's seeds, each tumbling in its own way) ["grid"]
+//   spacing    of the copies; the mesh has radius 1 [2.4]
 
 #include "stages/geometry/mesh_source.hpp"
 #include "stages/mesh_formats.hpp"
@@ -23,6 +26,7 @@ private:
     mesh_source mesh_;
     u32 instances_ = 1;
     f32 spacing_ = 0;
+    kernels::arrangement stand_ = kernels::arrangement::grid;
 };
 
 }  // namespace carousel::stages

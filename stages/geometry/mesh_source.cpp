@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "core/did_you_mean.hpp"
-#include "stages/geometry/texture.hpp"
+#include "kernels/mip_chain.hpp"
+#include "stages/geometry/gltf.hpp"
+#include "stages/geometry/obj.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -19,7 +21,7 @@ bool looks_like_file(const std::string& name) { return name.find_first_of("./") 
 kernels::mesh_shape shape_named(const std::string& name) {
     const auto& names = kernels::mesh_shape_names();
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-        throw settings_error("mesh", fmt::format("mesh = \"{}\": expected one of {}, or the path of an .obj file{}", name, fmt::join(names, ", "),
+        throw settings_error("mesh", fmt::format("mesh = \"{}\": expected one of {}, or the path of an .obj, .gltf or .glb file{}", name, fmt::join(names, ", "),
                                                  did_you_mean_clause(name, names)));
     }
     return kernels::mesh_shape_from(name);
@@ -28,8 +30,11 @@ kernels::mesh_shape shape_named(const std::string& name) {
 mesh_data file_named(const std::string& name) {
     std::string extension = std::filesystem::path(name).extension().string();
     std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (extension == ".gltf" || extension == ".glb") {
+        return load_gltf(name);
+    }
     if (extension != ".obj" && std::filesystem::exists(name)) {
-        throw settings_error("mesh", fmt::format("{}: meshes are read from Wavefront OBJ files (.obj) only; convert it", name));
+        throw settings_error("mesh", fmt::format("{}: meshes are read from Wavefront OBJ (.obj) and glTF 2.0 files (.gltf, .glb) only; convert it", name));
     }
     return load_obj(name);
 }
@@ -57,11 +62,10 @@ mesh_source mesh_source::from(const settings& s) {
 void mesh_source::choose_texture(const settings& s) {
     kernels::mesh_counts counts = layout_.counts;
     const std::string texture = s.text("texture", "auto");
-    texture_key_ = "texture";
-    if (texture == "auto" && file_ && !file_->texture.empty()) {
-        texture_ = texture_kind::file;
-        texture_file_ = file_->texture;
-        texture_key_ = "mesh";
+    const std::string filter = s.choice("filter", "auto", {"auto", "bilinear", "trilinear"});
+    if (texture == "auto" && file_ && !file_->surfaces.empty()) {
+        texture_ = texture_kind::pictures;
+        pictures_ = texture_set(std::move(file_->surfaces), "mesh", filter != "bilinear");
     } else if (texture == "auto") {
         texture_ = file_ ? texture_kind::white : texture_kind::own;
     } else if (texture == "checker") {
@@ -69,17 +73,24 @@ void mesh_source::choose_texture(const settings& s) {
     } else if (texture == "white") {
         texture_ = texture_kind::white;
     } else if (looks_like_file(texture)) {
-        texture_ = texture_kind::file;
-        texture_file_ = texture;
+        texture_ = texture_kind::pictures;
+        pictures_ = texture_set({surface{{texture, {}, {}}, {1, 1, 1}}}, "texture", filter != "bilinear");
     } else {
         (void)s.choice("texture", "auto", {"auto", "checker", "white", "FILE.png"});  // refuses
     }
-    if (texture_ == texture_kind::file) {
-        const texture_size size = png_size(texture_file_, texture_key_);
-        counts.texture_width = size.width;
-        counts.texture_height = size.height;
-    } else if (texture_ != texture_kind::own) {
-        counts.texture_width = counts.texture_height = texture_ == texture_kind::checker ? checker_side : 1;
+    if (texture_ == texture_kind::pictures) {
+        pictures_.describe(counts);
+    } else {
+        if (texture_ != texture_kind::own) {
+            counts.texture_width = counts.texture_height = texture_ == texture_kind::checker ? checker_side : 1;
+        }
+        if (filter == "trilinear") {
+            counts.texture_levels = kernels::mip_levels(counts.texture_width, counts.texture_height);
+            if (texture_ == texture_kind::own) {  // not smaller than two texels: the knots' two colours lie one above the other
+                const u32 shorter = std::min(counts.texture_width, counts.texture_height);
+                counts.texture_levels = std::min(counts.texture_levels, kernels::mip_levels(shorter, shorter) - 1);
+            }
+        }
     }
     layout_ = kernels::lay_out_mesh(counts);
 }
@@ -94,8 +105,15 @@ void mesh_source::fill(std::span<std::byte> block, device::context& context, dev
     } else {
         fill_procedural(block.data(), context, queue);
     }
+    if (texture_ == texture_kind::pictures) {
+        fill_pictures(block.data(), context, queue);
+        return;
+    }
     if (texture_ != texture_kind::own) {
-        fill_texture(block.data(), context, queue);
+        fill_texture(block.data(), queue);
+    }
+    if (layout_.counts.texture_levels > 1) {
+        fill_levels(block.data(), context, queue);
     }
 }
 
@@ -106,10 +124,13 @@ void mesh_source::fill_procedural(std::byte* block, device::context& context, de
         queue.drain();
         return;
     }
-    // Another texture than the shape's own has another size. It lies behind all else, so that the rest is taken over as it is.
+    // Another texture than the shape's own, or more levels of that, has another size. It lies behind all else, so that the rest is taken over as it is.
     const auto whole = context.allocate(own.bytes);
     kernels::generate_mesh(queue, {shape_, triangles_, whole->data()});
     queue.copy(block, whole->data(), own.texture);
+    if (texture_ == texture_kind::own) {
+        queue.copy(block + layout_.texture, whole->data() + own.texture, kernels::texture_texels(own.counts) * sizeof(u32));
+    }
     const auto header = context.allocate_host(sizeof(kernels::mesh_header));
     kernels::mesh_header h;
     h.counts = layout_.counts;
@@ -132,25 +153,44 @@ void mesh_source::fill_from_file(std::byte* block, device::context& context, dev
         std::memcpy(host + layout_.texcoords + i * sizeof v.texture, v.texture, sizeof v.texture);
     }
     std::memcpy(host + layout_.indices, file_->indices.data(), file_->indices.size() * sizeof(u32));
+    if (layout_.counts.texture_count > 1) {
+        auto* const numbers = reinterpret_cast<u32*>(host + layout_.texture_numbers);
+        for (std::size_t i = 0; i < file_->vertices.size(); ++i) {
+            numbers[i] = file_->vertices[i].surface;
+        }
+        std::memcpy(host + layout_.texture_records, pictures_.records().data(), pictures_.records().size_bytes());
+    }
     queue.copy(block, staging->data(), layout_.texture);
+    kernels::bound_clusters(queue, {layout_, block});
     queue.drain();
 }
 
-void mesh_source::fill_texture(std::byte* block, device::context& context, device::queue& queue) const {
+void mesh_source::fill_texture(std::byte* block, device::queue& queue) const {
     if (texture_ == texture_kind::checker) {
         kernels::generate_texture(queue, {layout_, block});
-    } else if (texture_ == texture_kind::white) {
-        queue.fill(block + layout_.texture, 255, 4);
     } else {
-        const texture_data picture = load_png_texture(texture_file_, texture_key_);
-        if (picture.width != layout_.counts.texture_width || picture.height != layout_.counts.texture_height) {
-            throw settings_error(texture_key_, fmt::format("the texture {} has changed since the run began", texture_file_.string()));
-        }
-        const auto staging = context.allocate_host(picture.rgba.size());
-        std::memcpy(staging->host_data(), picture.rgba.data(), picture.rgba.size());
-        queue.copy(block + layout_.texture, staging->data(), picture.rgba.size());
-        queue.drain();  // the staging memory ends here
+        queue.fill(block + layout_.texture, 255, 4);
     }
+    queue.drain();
+}
+
+void mesh_source::fill_pictures(std::byte* block, device::context& context, device::queue& queue) const {
+    const u64 bytes = kernels::texture_texels(layout_.counts) * sizeof(u32);
+    const auto staging = context.allocate_host(bytes);
+    pictures_.fill(reinterpret_cast<u32*>(staging->host_data()));
+    queue.copy(block + layout_.texture, staging->data(), bytes);
+    queue.drain();  // the staging memory ends here
+}
+
+/// The mip levels of a texture that a device has made: there and back once, so that they are made in one place for all.
+void mesh_source::fill_levels(std::byte* block, device::context& context, device::queue& queue) const {
+    const kernels::mesh_counts& c = layout_.counts;
+    const u64 bytes = kernels::texture_texels(c) * sizeof(u32);
+    const auto staging = context.allocate_host(bytes);
+    queue.copy(staging->data(), block + layout_.texture, u64{c.texture_width} * c.texture_height * sizeof(u32));
+    queue.drain();
+    kernels::build_mip_chain(reinterpret_cast<u32*>(staging->host_data()), c.texture_width, c.texture_height, c.texture_levels);
+    queue.copy(block + layout_.texture, staging->data(), bytes);
     queue.drain();
 }
 

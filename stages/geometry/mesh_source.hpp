@@ -1,21 +1,20 @@
 #pragma once
-// Where a mesh comes from: a procedural shape or a file, with a texture of its own, a checker, plain white or a picture.
+// Where a mesh comes from: a procedural shape or a file, with a texture of its own, a checker, plain white or pictures.
 
-#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "device/backend.hpp"
 #include "kernels/kernels.hpp"
-#include "stages/geometry/obj.hpp"
+#include "stages/geometry/texture_set.hpp"
 #include "stages/settings.hpp"
 
 namespace carousel::stages {
 
 class mesh_source {
 public:
-    /// Reads the keys mesh, triangles and texture; reads mesh files whole, since their counts decide the layout, and the headers
+    /// Reads the keys mesh, triangles, texture and filter; reads mesh files whole, since their counts decide the layout, and the headers
     /// of textures. Throws settings_error.
     [[nodiscard]] static mesh_source from(const settings& s);
 
@@ -26,19 +25,20 @@ public:
     void fill(std::span<std::byte> block, device::context& context, device::queue& queue) const;
 
 private:
-    enum class texture_kind { own, checker, white, file };
+    enum class texture_kind { own, checker, white, pictures };
 
     void choose_texture(const settings& s);
     void fill_procedural(std::byte* block, device::context& context, device::queue& queue) const;
     void fill_from_file(std::byte* block, device::context& context, device::queue& queue) const;
-    void fill_texture(std::byte* block, device::context& context, device::queue& queue) const;
+    void fill_pictures(std::byte* block, device::context& context, device::queue& queue) const;
+    void fill_texture(std::byte* block, device::queue& queue) const;
+    void fill_levels(std::byte* block, device::context& context, device::queue& queue) const;
 
     std::optional<mesh_data> file_;  ///< none: procedural
     kernels::mesh_shape shape_ = kernels::mesh_shape::bumpy_sphere;
     u32 triangles_ = 0;
     texture_kind texture_ = texture_kind::own;
-    std::filesystem::path texture_file_;
-    std::string texture_key_;        ///< the setting that named texture_file_
+    texture_set pictures_;
     kernels::mesh_layout layout_;
 };
 

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <fstream>
-#include <limits>
 #include <sstream>
 #include <unordered_map>
 
@@ -99,57 +97,24 @@ std::vector<vector3> point_normals(const tinyobj::attrib_t& a, const std::vector
     return sums;
 }
 
-void store_unit(const vector3& n, f32 (&to)[3]) {
-    const f64 length = std::sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
-    const bool usable = length > 0 && std::isfinite(length);
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-        to[axis] = usable ? static_cast<f32>(n[axis] / length) : (axis == 1 ? 1.0F : 0.0F);
-    }
-}
-
 mesh_vertex make_vertex(const tinyobj::attrib_t& a, const tinyobj::index_t& i, const std::vector<vector3>& computed) {
     mesh_vertex v{};
     const auto at = [](int index, std::size_t size) { return size * static_cast<std::size_t>(index); };
     std::copy_n(a.vertices.begin() + static_cast<std::ptrdiff_t>(at(i.vertex_index, 3)), 3, v.position);
     if (i.normal_index >= 0) {
         const auto* n = &a.normals[at(i.normal_index, 3)];
-        store_unit({n[0], n[1], n[2]}, v.normal);
+        const f64 given[3] = {n[0], n[1], n[2]};
+        store_unit(given, v.normal);
     } else {
-        store_unit(computed[static_cast<std::size_t>(i.vertex_index)], v.normal);
+        const vector3& n = computed[static_cast<std::size_t>(i.vertex_index)];
+        const f64 mean[3] = {n[0], n[1], n[2]};
+        store_unit(mean, v.normal);
     }
     if (i.texcoord_index >= 0) {
         v.texture[0] = a.texcoords[at(i.texcoord_index, 2)];
         v.texture[1] = 1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];  // OBJ counts v from the picture's bottom
     }
     return v;
-}
-
-/// Moves the middle of the bounding box to the origin and the farthest point to distance 1.
-void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::filesystem::path& path) {
-    vector3 low;
-    vector3 high;
-    low.fill(std::numeric_limits<f64>::infinity());
-    high.fill(-std::numeric_limits<f64>::infinity());
-    for (const mesh_vertex& v : vertices) {
-        for (std::size_t axis = 0; axis < 3; ++axis) {
-            low[axis] = std::min(low[axis], f64{v.position[axis]});
-            high[axis] = std::max(high[axis], f64{v.position[axis]});
-        }
-    }
-    f64 radius = 0;
-    const auto offset = [&](const mesh_vertex& v, std::size_t axis) { return v.position[axis] - (low[axis] + high[axis]) / 2; };
-    for (const mesh_vertex& v : vertices) {
-        radius = std::max(radius, std::sqrt(offset(v, 0) * offset(v, 0) + offset(v, 1) * offset(v, 1) + offset(v, 2) * offset(v, 2)));
-    }
-    if (!(radius > 0)) {
-        refuse(path, "all its points are one point: there is nothing to see");
-    }
-    for (mesh_vertex& v : vertices) {
-        const vector3 moved{offset(v, 0), offset(v, 1), offset(v, 2)};
-        for (std::size_t axis = 0; axis < 3; ++axis) {
-            v.position[axis] = static_cast<f32>(moved[axis] / radius);
-        }
-    }
 }
 
 std::filesystem::path texture_of(const std::vector<tinyobj::material_t>& materials, const std::filesystem::path& folder) {
@@ -214,8 +179,10 @@ mesh_data load_obj(const std::filesystem::path& path) {
         }
         mesh.indices.push_back(at->second);
     }
-    fit_unit_sphere(mesh.vertices, path);
-    mesh.texture = texture_of(materials, folder);
+    fit_unit_sphere(mesh.vertices, path.string());
+    if (const auto file = texture_of(materials, folder); !file.empty()) {
+        mesh.surfaces = {surface{{file, {}, {}}, {1, 1, 1}}};
+    }
     return mesh;
 }
 

@@ -1,74 +1,102 @@
 #include "stages/geometry/texture.hpp"
 
-#include <spng.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <memory>
+#include <fstream>
 
 #include <fmt/format.h>
 
+#include "stages/geometry/texture_decoder.hpp"
 #include "stages/settings.hpp"
 
 namespace carousel::stages {
 namespace {
 
-/// A PNG file whose header has been read and found usable.
-class png_file {
+constexpr u8 png_start[] = {0x89, 'P', 'N', 'G'};
+constexpr u8 jpeg_start[] = {0xFF, 0xD8, 0xFF};
+
+class texture_reader {
 public:
-    png_file(const std::filesystem::path& path, const std::string& key) : path_(path), key_(key) {
-        struct stat s {};
-        if (stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode)) {
-            refuse("it is not a file");
+    texture_reader(const picture& p, const std::string& key) : name_(p.file.empty() ? p.name : p.file.string()), key_(key) {
+        if (!p.bytes.empty()) {
+            bytes_ = p.bytes;
+        } else {
+            read(p.file);
         }
-        file_.reset(std::fopen(path.c_str(), "rbe"));
-        if (!file_) {
-            refuse(errno_text(errno));
+        try {
+            if (starts_with(png_start)) {
+                decoder_ = make_png_decoder(bytes_);
+            } else if (starts_with(jpeg_start)) {
+                decoder_ = make_jpeg_decoder(bytes_);
+            } else {
+                throw std::runtime_error("it begins like neither of the two");
+            }
+            size_ = decoder_->size();
+        } catch (const std::runtime_error& e) {
+            refuse_content(e.what());
         }
-        png_.reset(spng_ctx_new(0));
-        if (!png_) {
-            refuse("out of memory");
+        if (size_.width < 1 || size_.height < 1 || size_.width > largest_texture || size_.height > largest_texture) {
+            refuse_content(fmt::format("it has {} x {} pixels", size_.width, size_.height));
         }
-        expect_ok(spng_set_image_limits(png_.get(), largest_texture, largest_texture));
-        expect_ok(spng_set_png_file(png_.get(), file_.get()));
-        expect_ok(spng_get_ihdr(png_.get(), &header_));
     }
 
-    [[nodiscard]] texture_size size() const noexcept { return {header_.width, header_.height}; }
+    [[nodiscard]] texture_size size() const noexcept { return size_; }
 
     [[nodiscard]] texture_data decode() {
-        texture_data t{header_.width, header_.height, {}};
-        std::size_t bytes = 0;
-        expect_ok(spng_decoded_image_size(png_.get(), SPNG_FMT_RGBA8, &bytes));
-        t.rgba.resize(bytes);
-        expect_ok(spng_decode_image(png_.get(), t.rgba.data(), bytes, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS));
+        texture_data t{size_.width, size_.height, {}};
+        try {
+            decoder_->decode(size_, t.rgba);
+        } catch (const std::bad_alloc&) {
+            refuse(fmt::format("its {} x {} pixels need more memory than there is", size_.width, size_.height));
+        } catch (const std::runtime_error& e) {
+            refuse_content(e.what());
+        }
         return t;
     }
 
 private:
-    [[noreturn]] void refuse(std::string_view why) const {
-        throw settings_error(key_, fmt::format("can't read the texture {}: {}", path_.string(), why));
-    }
-
-    void expect_ok(int status) const {
-        if (status != 0) {
-            refuse(fmt::format("{} (a PNG of at most {} x {} pixels is needed; convert other pictures)", spng_strerror(status), largest_texture,
-                               largest_texture));
+    void read(const std::filesystem::path& file) {
+        struct stat s {};
+        if (stat(file.c_str(), &s) != 0) {
+            refuse(errno_text(errno));
         }
+        if (!S_ISREG(s.st_mode)) {
+            refuse("it is not a file");
+        }
+        std::ifstream in(file, std::ios::binary);
+        own_.resize(static_cast<std::size_t>(s.st_size));
+        if (!in || (s.st_size > 0 && !in.read(reinterpret_cast<char*>(own_.data()), s.st_size))) {
+            refuse(errno_text(errno));
+        }
+        bytes_ = own_;
     }
 
-    std::filesystem::path path_;
+    template <std::size_t Size>
+    [[nodiscard]] bool starts_with(const u8 (&start)[Size]) const {
+        return bytes_.size() >= Size && std::equal(start, start + Size, reinterpret_cast<const u8*>(bytes_.data()));
+    }
+
+    [[noreturn]] void refuse(std::string_view why) const {
+        throw settings_error(key_, fmt::format("can't read the texture {}: {}", name_, why));
+    }
+    [[noreturn]] void refuse_content(std::string_view why) const {
+        refuse(fmt::format("{} (a PNG or JPEG of at most {} x {} pixels is needed; convert other pictures)", why, largest_texture, largest_texture));
+    }
+
+    std::string name_;
     std::string key_;
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, std::fclose};
-    std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> png_{nullptr, spng_ctx_free};
-    spng_ihdr header_{};
+    std::vector<std::byte> own_;
+    std::span<const std::byte> bytes_;
+    std::unique_ptr<texture_decoder> decoder_;
+    texture_size size_;
 };
 
 }  // namespace
 
-texture_data load_png_texture(const std::filesystem::path& path, const std::string& key) { return png_file(path, key).decode(); }
+texture_data load_texture(const picture& p, const std::string& key) { return texture_reader(p, key).decode(); }
 
-texture_size png_size(const std::filesystem::path& path, const std::string& key) { return png_file(path, key).size(); }
+texture_size size_of_texture(const picture& p, const std::string& key) { return texture_reader(p, key).size(); }
 
 }  // namespace carousel::stages

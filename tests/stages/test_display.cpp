@@ -73,7 +73,7 @@ TEST_CASE("every frame becomes a picture bit for bit and a record with the hash 
         c->run(n);
     }
     for (u64 n = 0; n < 5; ++n) {
-        CHECK(stages::load_png_texture(folder.path / "pictures" / ("p_00" + std::to_string(n) + ".png"), "x").rgba == expected_picture(n));
+        CHECK(stages::load_texture({folder.path / "pictures" / ("p_00" + std::to_string(n) + ".png"), {}, {}}, "x").rgba == expected_picture(n));
     }
     const auto records = ledger_in(folder).read(0, 5);
     for (u64 n = 0; n < 5; ++n) {

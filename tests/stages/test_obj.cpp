@@ -121,7 +121,8 @@ TEST_CASE("the texture of the first material that names one is found beside the 
     scratch_folder folder;
     folder.write("m.mtl", "newmtl plain\nKd 1 0 0\nnewmtl painted\nmap_Kd maps\\wood.png\n");
     const auto mesh = load_obj(folder.write("m.obj", "mtllib m.mtl\n" + square + "usemtl plain\nf 1 2 3\n"));
-    CHECK(mesh.texture == folder.path / "maps/wood.png");
-    CHECK(load(square + "f 1 2 3\n").texture.empty());
+    REQUIRE(mesh.surfaces.size() == 1);
+    CHECK(mesh.surfaces[0].image.file == folder.path / "maps/wood.png");
+    CHECK(load(square + "f 1 2 3\n").surfaces.empty());
     CHECK(load("mtllib absent.mtl\n" + square + "f 1 2 3\n").indices.size() == 3);
 }

@@ -80,7 +80,7 @@ TEST_CASE("a picture comes back from its file bit for bit") {
         const auto rgba = some_picture(width, height, width);
         const auto file = folder.path / "p.png";
         write_file_atomically(file, encode_png(rgba, width, height));
-        const auto back = load_png_texture(file, "texture");
+        const auto back = load_texture({file, {}, {}}, "texture");
         CHECK(back.width == width);
         CHECK(back.height == height);
         CHECK(std::equal(rgba.begin(), rgba.end(), back.rgba.begin(), back.rgba.end(),
@@ -106,7 +106,7 @@ TEST_CASE("whenever its writer is killed a picture is whole or not there, and th
         waitpid(child, nullptr, 0);
         const auto size = std::filesystem::file_size(file);
         REQUIRE((size == old_picture.size() || size == new_picture.size()));
-        REQUIRE_NOTHROW(load_png_texture(file, "texture"));
+        REQUIRE_NOTHROW(load_texture({file, {}, {}}, "texture"));
     }
     prepare_folder(folder.path);
     CHECK(folder.names() == std::vector<std::string>{"p.png"});
@@ -148,7 +148,7 @@ TEST_CASE("textures that can't be read are refused with the file's name") {
     scratch_folder folder;
     const auto bad = [&](const std::string& name) {
         try {
-            (void)load_png_texture(folder.path / name, "texture");
+            (void)load_texture({folder.path / name, {}, {}}, "texture");
         } catch (const settings_error& e) {
             CHECK(e.key() == "texture");
             return std::string(e.what());

@@ -30,7 +30,7 @@ u64 pixels_drawn(test::chain& c, const std::string& stage = "fragment") {
 }  // namespace
 
 TEST_CASE("every shape gives a picture with something in it, another one for another frame, the same for the same") {
-    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup"}) {
+    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", "quad-stack-front-first"}) {
         INFO(mesh);
         auto c = render_chain({}, R"({"triangles": 3000, "mesh": ")" + std::string(mesh) + "\"}");
         const u64 first = picture_hash(*c, 0);
@@ -39,6 +39,15 @@ TEST_CASE("every shape gives a picture with something in it, another one for ano
         CHECK(first != later);
         CHECK(picture_hash(*c, 0) == first);
         CHECK(picture_hash(*c, 40) == later);
+    }
+}
+
+TEST_CASE("quads front to back give the picture of the same quads back to front: the nearer one wins, not the later one") {
+    auto back_first = render_chain({}, R"({"mesh": "quad-stack", "triangles": 60})");
+    auto front_first = render_chain({}, R"({"mesh": "quad-stack-front-first", "triangles": 60})");
+    CHECK(back_first->read_asset("mesh") != front_first->read_asset("mesh"));
+    for (const u64 n : {0, 9}) {
+        CHECK(picture_hash(*front_first, n) == picture_hash(*back_first, n));
     }
 }
 

@@ -3,6 +3,7 @@
 #include "stages/display/display.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/stages/chains.hpp"
+#include "tests/stages/painted_boxes.hpp"
 #include "tests/stages/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
@@ -49,7 +50,7 @@ void require_equal_pictures(const std::string& settings, u32 width, u32 height, 
 
 TEST_CASE("every shape has the same pictures on the CPU and on the GPU") {
     NEEDS_GPU();
-    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup"}) {
+    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", "quad-stack-front-first"}) {
         for (const char* triangles : {"300", "20000"}) {
             require_equal_pictures(R"({"mesh": ")" + std::string(mesh) + R"(", "triangles": )" + triangles + "}", 640, 360, {0, 1, 77});
         }
@@ -92,6 +93,18 @@ TEST_CASE("a mesh file with a texture has the same pictures on the CPU and on th
         obj += "f " + std::to_string(i) + " " + std::to_string(i + 3) + " " + std::to_string(i + 7) + "\n";
     }
     require_equal_pictures(R"({"texture": "checker", "mesh": ")" + folder.write("m.obj", obj) + "\"}", 320, 180, {0, 10, 200});
+}
+
+TEST_CASE("mip-mapped textures and a field of knots give the same pictures on the CPU and on the GPU") {
+    NEEDS_GPU();
+    require_equal_pictures(R"({"triangles": 2000, "texture": "checker", "filter": "trilinear"})", 333, 222, {3});
+    require_equal_pictures(R"({"triangles": 2000, "mesh": "torus-knots", "filter": "trilinear", "copies": 40, "arrangement": "field"})", 333, 222, {0, 9});
+}
+
+TEST_CASE("a glTF file with several materials has the same pictures on the CPU and on the GPU") {
+    NEEDS_GPU();
+    scratch_folder folder;
+    require_equal_pictures(R"({"mesh": ")" + test::painted_boxes(folder) + "\"}", 320, 180, {0, 60});
 }
 
 TEST_CASE("sharpen and the sink's ledger agree between the CPU and the GPU") {

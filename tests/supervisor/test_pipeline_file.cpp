@@ -1,5 +1,6 @@
 // One section at a time: keys, types, ranges, places.
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,17 @@ using namespace carousel;
 using namespace carousel::test;
 using supervisor::parse_pipeline;
 using supervisor::pipeline;
+
+TEST_CASE("an orbiting camera begins in front of its target, at its elevation and distance") {
+    const pipeline p = parse_pipeline("[scene]\ncamera = \"orbit\"\norbit_speed = 0.02\nelevation = 0.5\ndistance = 4.0\ntarget = [1, 2, 3]\n"
+                                      "[[stage]]\nname = \"source\"\nrun = \"a\"\n[[stage]]\nname = \"sink\"\nrun = \"b\"\ninputs = [\"source\"]\n",
+                                      "p.toml");
+    const auto& c = p.scene.camera;
+    CHECK(p.scene.orbit == 0.02F);
+    CHECK(c.eye[0] == 1.0F);
+    CHECK(c.eye[1] == carousel::test::near(2 + 4 * std::sin(0.5)));
+    CHECK(c.eye[2] == carousel::test::near(3 + 4 * std::cos(0.5)));
+}
 
 TEST_CASE("a pipeline file with every key is read as it was written") {
     const pipeline p = parse_pipeline(R"([pipeline]
@@ -126,8 +138,6 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"[pipeline]", "device = \"cuda:x\"",
          "p.toml:2:10: device = \"cuda:x\": expected \"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU; did you mean "
          "\"cuda:0\"?"},
-        {"[pipeline]", "isolation = \"mps\"",
-         "p.toml:2:13: isolation = \"mps\": expected \"process\": isolation by MPS is not supported yet"},
         {"[pipeline]", "isolation = \"proces\"",
          "p.toml:2:13: isolation = \"proces\": expected \"process\" or \"mps\"; did you mean \"process\"?"},
         {"[pipeline]", "sise = [1, 1]", "p.toml:2:1: unknown key \"sise\" in [pipeline]; its keys are"},
@@ -141,6 +151,8 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"triangles = 100", "standby = 1", "p.toml:8:11: standby = 1: expected true or false"},
         {"triangles = 100", "restart = \"allways\"",
          "p.toml:8:11: restart = \"allways\": expected \"always\" or \"on-failure\" or \"no\"; did you mean \"always\"?"},
+        {"triangles = 100", "isolation = \"msp\"",
+         "p.toml:8:13: isolation = \"msp\": expected \"process\" or \"mps\"; did you mean \"mps\"?"},
         {"triangles = 100", "group = true", "p.toml:8:9: group = true: expected \"blocking\" or \"latest\""},
         {"triangles = 100", "prefix = \"gdb 'x\"", "p.toml:8:10: prefix = \"gdb 'x\": expected a closing quote"},
         {"triangles = 100", "prefix = 3", "p.toml:8:10: prefix = 3: expected a command"},
@@ -158,6 +170,11 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"inputs = [\"geometry\"]", "[scene]\nlight = [0, 0, 0]",
          "p.toml:14:9: light = [0,0,0]: expected a direction other than [0, 0, 0]"},
         {"inputs = [\"geometry\"]", "[scene]\nnear = 200.0", "p.toml:14:8: near must be below far"},
+        {"inputs = [\"geometry\"]", "[scene]\ncamera = \"orbt\"",
+         "p.toml:14:10: camera = \"orbt\": expected \"fixed\" or \"orbit\"; did you mean \"orbit\"?"},
+        {"inputs = [\"geometry\"]", "[scene]\ndistance = 3.0", "p.toml:14:12: distance = 3.0: expected camera = \"orbit\" beside it"},
+        {"inputs = [\"geometry\"]", "[scene]\ncamera = \"orbit\"\neye = [1, 2, 3]",
+         "p.toml:15:7: eye = [1,2,3]: expected no eye beside camera = \"orbit\", which places it by distance and elevation"},
         {"inputs = [\"geometry\"]", "[[stages]]\nname = \"x\"",
          "p.toml:13:3: unknown section or key \"stages\"; expected [pipeline], [scene], [[stage]] or [link.STAGE]; did you mean "
          "\"stage\"?"},

@@ -102,6 +102,11 @@ TEST_CASE("every shipped pipeline runs on the CPU, loses nothing, and equal scen
     CHECK(hashes["demo"] == hashes["fused"]);
     CHECK(hashes["workers"] == hashes["ipc_memory"]);
     CHECK(hashes["demo"] != hashes["custom_stage"]);
+    // The camera's path comes from the frame's number: without it the pictures are others.
+    const std::string still = w.path("still.json");
+    REQUIRE(run(small(shipped + "/knots.toml", {"--report", still, "--set", "geometry.triangles=2000", "--set", "scene.orbit_speed=0"})).succeeded());
+    std::ifstream in(still);
+    CHECK(json::parse(in).at("image_hash").dump() != hashes["knots"]);
 }
 
 TEST_CASE("a living pipeline is shown, held, killed, replaced and ended from the command line") {

@@ -1,0 +1,88 @@
+#include "kernels/mip_chain.hpp"
+
+#include <algorithm>
+
+#include "kernels/body/srgb.hpp"
+#include "kernels/mesh_layout.hpp"
+
+namespace carousel::kernels {
+namespace {
+
+constexpr f64 full = 65535.0;
+
+struct linear_tables {
+    u32 linear[256];      ///< of a code: 0..65535
+    u32 code_below[255];  ///< the largest linear value whose nearest code is at most this one
+};
+
+constexpr linear_tables make_tables() {
+    linear_tables t{};
+    for (u32 c = 0; c < 256; ++c) t.linear[c] = static_cast<u32>(body::srgb_to_linear(c / 255.0) * full + 0.5);
+    for (u32 c = 0; c < 255; ++c) t.code_below[c] = static_cast<u32>(body::srgb_to_linear((c + 0.5) / 255.0) * full);
+    return t;
+}
+constexpr linear_tables tables = make_tables();
+
+u32 code_of(u64 linear) {
+    return static_cast<u32>(std::lower_bound(tables.code_below, tables.code_below + 255, linear) - tables.code_below);
+}
+
+/// What one texel of a level covers along one axis of the level before: texels first .. first + count - 1, in units of 1 / coarse.
+struct coverage {
+    u32 first, count;
+    u64 weight[3];
+};
+coverage covered(u32 fine, u32 coarse, u32 at) {
+    const u64 begin = static_cast<u64>(at) * fine, end = begin + fine;
+    coverage c{static_cast<u32>(begin / coarse), 0, {}};
+    for (u64 s = c.first; s * coarse < end; ++s)
+        c.weight[c.count++] = std::min((s + 1) * coarse, end) - std::max(s * coarse, begin);
+    return c;
+}
+
+u32 mean(const u32* fine, u32 fine_width, const coverage& across, const coverage& down) {
+    u64 sum[4] = {}, total = 0;
+    for (u32 y = 0; y < down.count; ++y) {
+        for (u32 x = 0; x < across.count; ++x) {
+            const u32 texel = fine[static_cast<u64>(down.first + y) * fine_width + across.first + x];
+            const u64 weight = across.weight[x] * down.weight[y];
+            total += weight;
+            for (u32 k = 0; k < 3; ++k) sum[k] += weight * tables.linear[texel >> (8 * k) & 255U];
+            sum[3] += weight * (texel >> 24);
+        }
+    }
+    u32 out = static_cast<u32>((sum[3] + total / 2) / total) << 24;
+    for (u32 k = 0; k < 3; ++k) out |= code_of((sum[k] + total / 2) / total) << (8 * k);
+    return out;
+}
+
+}  // namespace
+
+void build_mip_chain(u32* texels, u32 width, u32 height, u32 levels) {
+    const u32* fine = texels;
+    for (u32 level = 1; level < levels; ++level) {
+        const u32 fine_width = level_side(width, level - 1), fine_height = level_side(height, level - 1);
+        const u32 columns = level_side(width, level), rows = level_side(height, level);
+        u32* const coarse = texels + texture_texels(width, height, level);
+        for (u32 y = 0; y < rows; ++y) {
+            const coverage down = covered(fine_height, rows, y);
+            for (u32 x = 0; x < columns; ++x)
+                coarse[static_cast<u64>(y) * columns + x] = mean(fine, fine_width, covered(fine_width, columns, x), down);
+        }
+        fine = coarse;
+    }
+}
+
+void tint_texels(u32* texels, u64 count, const f32 (&factor)[3]) {
+    u8 to[3][256];
+    for (u32 k = 0; k < 3; ++k) {
+        const f64 f = factor[k] > 0.0F ? (factor[k] < 1.0F ? f64{factor[k]} : 1.0) : 0.0;  // NaN: 0
+        for (u32 c = 0; c < 256; ++c) to[k][c] = static_cast<u8>(code_of(static_cast<u64>(tables.linear[c] * f + 0.5)));
+    }
+    for (u64 i = 0; i < count; ++i) {
+        const u32 t = texels[i];
+        texels[i] = to[0][t & 255U] | static_cast<u32>(to[1][t >> 8 & 255U]) << 8 | static_cast<u32>(to[2][t >> 16 & 255U]) << 16 | (t & 0xff000000U);
+    }
+}
+
+}  // namespace carousel::kernels

@@ -1,0 +1,180 @@
+#include "stages/geometry/gltf.hpp"
+
+#include <map>
+#include <new>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "core/log.hpp"
+#include "stages/geometry/gltf_primitive.hpp"
+#include "stages/settings.hpp"
+
+namespace carousel::stages {
+namespace {
+
+class gltf_reader {
+public:
+    explicit gltf_reader(const std::filesystem::path& path) : document_(path), name_(path.string()) {}
+
+    mesh_data read() {
+        const gltf_value root = document_.root();
+        std::vector<bool> seen(root.count("nodes"));
+        struct visit {
+            u64 node;
+            affine from;
+        };
+        std::vector<visit> open;
+        for (const u64 i : roots()) {
+            open.push_back({i, {}});
+        }
+        while (!open.empty()) {
+            const visit v = open.back();
+            open.pop_back();
+            if (v.node >= seen.size()) {
+                root.refuse(fmt::format("something names node {}, but the file has {}", v.node, seen.size()));
+            }
+            const gltf_value node = root.at("nodes", v.node);
+            if (seen[v.node]) {
+                node.refuse("two nodes or scenes have it as a child, or it is its own; nodes must form a tree");
+            }
+            seen[v.node] = true;
+            const affine here = v.from.times(transform_of(node));
+            if (node.has("mesh")) {
+                show(document_.referred(node, "mesh", "meshes"), here, node);
+            }
+            for (u64 k = node.count("children"); k-- > 0;) {
+                open.push_back({node.integer_at("children", k, UINT32_MAX), here});
+            }
+        }
+        if (mesh_.indices.empty()) {
+            root.refuse(other_than_triangles_ ? "it has only points and lines: there is nothing to see" : "no node of its scene shows a mesh");
+        }
+        warn();
+        fit_unit_sphere(mesh_.vertices, name_);
+        return std::move(mesh_);
+    }
+
+private:
+    /// The scene's nodes, last one first; without scenes all nodes that are nobody's children.
+    std::vector<u64> roots() {
+        const gltf_value root = document_.root();
+        std::vector<u64> out;
+        if (root.count("scenes") > 0) {
+            const u64 chosen = root.integer_or("scene", 0, 0, root.count("scenes") - 1);
+            const gltf_value scene = root.at("scenes", chosen);
+            for (u64 k = scene.count("nodes"); k-- > 0;) {
+                out.push_back(scene.integer_at("nodes", k, UINT32_MAX));
+            }
+            return out;
+        }
+        std::set<u64> children;
+        for (u64 i = 0; i < root.count("nodes"); ++i) {
+            const gltf_value node = root.at("nodes", i);
+            for (u64 k = 0; k < node.count("children"); ++k) {
+                children.insert(node.integer_at("children", k, UINT32_MAX));
+            }
+        }
+        for (u64 i = root.count("nodes"); i-- > 0;) {
+            if (!children.contains(i)) {
+                out.push_back(i);
+            }
+        }
+        return out;
+    }
+
+    void show(const gltf_value& mesh, const affine& at, const gltf_value& node) {
+        if (mesh.count("primitives") == 0) {
+            mesh.refuse("it has no primitives");
+        }
+        skinned_ = skinned_ || node.has("skin");
+        for (u64 i = 0; i < mesh.count("primitives"); ++i) {
+            const gltf_value primitive = mesh.at("primitives", i);
+            u64 texture_set = 0;
+            const u32 surface = surface_of(primitive, texture_set);
+            const auto triangles = read_primitive(document_, primitive, texture_set);
+            if (!triangles) {
+                other_than_triangles_ = true;
+                continue;
+            }
+            coloured_ = coloured_ || primitive.member("attributes").has("COLOR_0");
+            append(mesh_, *triangles, at, surface, node);
+        }
+    }
+
+    /// The number of the primitive's surface, which is made when it is first met.
+    u32 surface_of(const gltf_value& primitive, u64& texture_set) {
+        const bool named = primitive.has("material");
+        const u64 number = named ? primitive.integer("material", 0, UINT32_MAX) : u64{UINT32_MAX} + 1;
+        if (const auto known = known_.find(number); known != known_.end()) {
+            texture_set = known->second.texture_set;
+            return known->second.surface;
+        }
+        surface made;
+        if (named) {
+            const gltf_value material = document_.referred(primitive, "material", "materials");
+            see_through_ = see_through_ || material.text_or("alphaMode", "OPAQUE") != "OPAQUE";
+            if (const auto look = material.find("pbrMetallicRoughness")) {
+                f64 factor[4] = {1, 1, 1, 1};
+                look->numbers("baseColorFactor", factor);
+                for (std::size_t k = 0; k < 3; ++k) {
+                    made.factor[k] = static_cast<f32>(factor[k]);
+                }
+                if (const auto texture = look->find("baseColorTexture")) {
+                    texture_set = texture->integer_or("texCoord", 0, 0, 31);
+                    made.image = image_of(*texture);
+                }
+            }
+        }
+        mesh_.surfaces.push_back(std::move(made));
+        const u32 surface = static_cast<u32>(mesh_.surfaces.size() - 1);
+        known_[number] = {surface, texture_set};
+        return surface;
+    }
+
+    picture image_of(const gltf_value& texture_info) {
+        const gltf_value texture = document_.referred(texture_info, "index", "textures");
+        if (texture.has("sampler")) {
+            const gltf_value sampler = document_.referred(texture, "sampler", "samplers");
+            constexpr u64 repeat = 10497;
+            clamped_ = clamped_ || sampler.integer_or("wrapS", repeat, 0, UINT32_MAX) != repeat || sampler.integer_or("wrapT", repeat, 0, UINT32_MAX) != repeat;
+        }
+        return document_.image(document_.referred(texture, "source", "images"));
+    }
+
+    void warn() const {
+        const auto say = [&](bool happened, const char* what) {
+            if (happened) {
+                log::warning("{}: {}", name_, what);
+            }
+        };
+        say(other_than_triangles_, "points and lines are not drawn");
+        say(see_through_, "see-through materials are drawn opaque");
+        say(coloured_, "vertex colours are not shown");
+        say(clamped_, "textures that should end at their edges repeat");
+        say(skinned_, "skinned meshes stand as they were made, unmoved");
+    }
+
+    struct known_surface {
+        u32 surface = 0;
+        u64 texture_set = 0;
+    };
+
+    gltf_document document_;
+    std::string name_;
+    mesh_data mesh_;
+    std::map<u64, known_surface> known_;  ///< by the material's number
+    bool other_than_triangles_ = false, see_through_ = false, coloured_ = false, clamped_ = false, skinned_ = false;
+};
+
+}  // namespace
+
+mesh_data load_gltf(const std::filesystem::path& path) {
+    try {
+        return gltf_reader(path).read();
+    } catch (const std::bad_alloc&) {
+        throw settings_error("mesh", fmt::format("{}: the mesh needs more memory than there is", path.string()));
+    }
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,173 @@
+#include "stages/geometry/gltf_document.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "core/errors.hpp"
+#include "stages/geometry/gltf_uri.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr u32 glb_magic = 0x46546C67, chunk_json = 0x4E4F534A, chunk_bin = 0x004E4942;
+
+std::vector<std::byte> read_bytes(const gltf_value& from, const std::filesystem::path& file) {
+    struct stat s {};
+    if (stat(file.c_str(), &s) != 0) {
+        from.refuse(fmt::format("can't read {}: {}", file.string(), errno_text(errno)));
+    }
+    if (!S_ISREG(s.st_mode)) {
+        from.refuse(fmt::format("can't read {}: not a file", file.string()));
+    }
+    std::vector<std::byte> bytes(static_cast<std::size_t>(s.st_size));
+    std::ifstream in(file, std::ios::binary);
+    if (!in || (s.st_size > 0 && !in.read(reinterpret_cast<char*>(bytes.data()), s.st_size))) {
+        from.refuse(fmt::format("can't read {}: {}", file.string(), errno_text(errno)));
+    }
+    return bytes;
+}
+
+}  // namespace
+
+gltf_document::gltf_document(const std::filesystem::path& path) : path_(path) {
+    read_container(read_bytes(root(), path));
+    check_head();
+    buffers_.resize(root().count("buffers"));
+}
+
+void gltf_document::read_container(std::vector<std::byte> bytes) {
+    const auto word = [&](u64 at) {
+        u32 w = 0;
+        std::memcpy(&w, bytes.data() + at, sizeof w);
+        return w;
+    };
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (bytes.size() >= 4 && word(0) == glb_magic) {
+        if (bytes.size() < 20 || word(4) != 2 || word(8) > bytes.size() || word(16) != chunk_json || u64{word(12)} + 20 > word(8)) {
+            root().refuse("not a whole glTF 2.0 binary file (.glb): its header names another version, a chunk that is none, or more bytes than it has");
+        }
+        const u64 length = word(8), after = 20 + u64{word(12)};
+        text = text.substr(20, word(12));
+        if (after + 8 <= length && word(after + 4) == chunk_bin) {
+            if (after + 8 + word(after) > length) {
+                root().refuse(fmt::format("its binary chunk should have {} bytes, but the file ends before", word(after)));
+            }
+            const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(after + 8);
+            chunk_.assign(first, first + static_cast<std::ptrdiff_t>(word(after)));
+        }
+    }
+    try {
+        json_ = nlohmann::json::parse(text);
+    } catch (const nlohmann::json::exception& e) {
+        root().refuse(fmt::format("not a readable glTF file: {}", std::string_view(e.what()).substr(0, 200)));
+    }
+    if (!json_.is_object()) {
+        root().refuse("not a glTF file: its JSON is no object");
+    }
+}
+
+void gltf_document::check_head() const {
+    const std::string version = root().member("asset").text_or("version", "");
+    if (!version.starts_with("2.")) {
+        root().refuse(fmt::format("asset.version = \"{}\": only glTF 2.x can be read; convert it", version));
+    }
+    for (u64 i = 0; i < root().count("extensionsRequired"); ++i) {
+        const std::string name = root().text_at("extensionsRequired", i);
+        if (name != "KHR_mesh_quantization") {
+            root().refuse(fmt::format("it requires the extension {}, which is not supported; export it without", name.substr(0, 80)));
+        }
+    }
+}
+
+gltf_value gltf_document::referred(const gltf_value& from, const char* key, const char* array) const {
+    const u64 there = root().count(array);
+    const u64 i = from.integer(key, 0, UINT32_MAX);
+    if (i >= there) {
+        from.refuse(fmt::format("\"{}\" names number {} of the {}, but the file has {}", key, i, array, there));
+    }
+    return root().at(array, i);
+}
+
+const std::vector<std::byte>& gltf_document::buffer(u64 i) {
+    if (buffers_[i]) {
+        return *buffers_[i];
+    }
+    const gltf_value b = root().at("buffers", i);
+    const u64 length = b.integer("byteLength", 1, u64{1} << 40U);
+    const std::string uri = b.text_or("uri", "");
+    std::vector<std::byte> bytes;
+    if (uri.empty()) {
+        if (i > 0 || chunk_.empty()) {
+            b.refuse("it has no uri, and the file has no binary chunk for it (compressed meshes are not supported)");
+        }
+        bytes = chunk_;
+    } else if (is_data_uri(uri)) {
+        auto decoded = decode_data_uri(uri);
+        if (!decoded) {
+            b.refuse("its data: uri is not whole base64");
+        }
+        bytes = std::move(*decoded);
+    } else {
+        bytes = read_bytes(b, beside(b, uri));
+    }
+    if (bytes.size() < length) {
+        b.refuse(fmt::format("it should have {} bytes, but there are {}", length, bytes.size()));
+    }
+    bytes.resize(length);
+    buffers_[i] = std::move(bytes);
+    return *buffers_[i];
+}
+
+std::span<const std::byte> gltf_document::view(const gltf_value& buffer_view) {
+    (void)referred(buffer_view, "buffer", "buffers");
+    const std::span<const std::byte> whole = buffer(buffer_view.integer("buffer", 0, UINT32_MAX));
+    const u64 offset = buffer_view.integer_or("byteOffset", 0, 0, u64{1} << 40U), length = buffer_view.integer("byteLength", 1, u64{1} << 40U);
+    if (offset + length > whole.size()) {
+        buffer_view.refuse(fmt::format("bytes {} to {} lie outside its buffer of {} bytes", offset, offset + length, whole.size()));
+    }
+    return whole.subspan(offset, length);
+}
+
+picture gltf_document::image(const gltf_value& image) {
+    picture p;
+    p.name = image.place();
+    const std::string uri = image.text_or("uri", "");
+    if (uri.empty()) {
+        const auto bytes = view(referred(image, "bufferView", "bufferViews"));
+        p.bytes.assign(bytes.begin(), bytes.end());
+    } else if (is_data_uri(uri)) {
+        auto decoded = decode_data_uri(uri);
+        if (!decoded || decoded->empty()) {
+            image.refuse("its data: uri is not whole base64");
+        }
+        p.bytes = std::move(*decoded);
+    } else {
+        p.file = beside(image, uri);
+    }
+    return p;
+}
+
+std::filesystem::path gltf_document::beside(const gltf_value& from, const std::string& uri) const {
+    const std::string shown = uri.substr(0, 120);
+    const std::string name = decode_percent(uri);
+    if (name.find('\0') != std::string::npos || name.substr(0, name.find('/')).find(':') != std::string::npos) {
+        from.refuse(fmt::format("\"{}\" is not the name of a file beside this one; nothing is fetched from elsewhere", shown));
+    }
+    const auto folder = std::filesystem::weakly_canonical(std::filesystem::absolute(path_).parent_path());
+    std::error_code failed;
+    const auto file = std::filesystem::weakly_canonical(folder / name, failed);
+    const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
+    if (failed || end != folder.end()) {
+        from.refuse(fmt::format("\"{}\" leads out of the folder {}; files must lie in it or below", shown, folder.string()));
+    }
+    return file;
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,79 @@
+#pragma once
+// A glTF file as JSON and buffers, every read of it checked. Internal to the reading of glTF files.
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/types.hpp"
+#include "stages/geometry/texture.hpp"
+
+namespace carousel::stages {
+
+/// An object or array of the file, with the way to it for messages: "m.gltf: accessors[3]".
+class gltf_value {
+public:
+    gltf_value(const nlohmann::json& json, std::string place) : json_(&json), place_(std::move(place)) {}
+
+    [[nodiscard]] const std::string& place() const noexcept { return place_; }
+    /// Throws settings_error: "PLACE: WHY".
+    [[noreturn]] void refuse(std::string_view why) const;
+
+    // Each refuses what is of another type or out of range.
+    [[nodiscard]] bool has(const char* key) const { return get(key) != nullptr; }
+    [[nodiscard]] std::optional<gltf_value> find(const char* key) const;
+    [[nodiscard]] gltf_value member(const char* key) const;  ///< refuses its absence
+    [[nodiscard]] u64 integer(const char* key, u64 low, u64 high) const;
+    [[nodiscard]] u64 integer_or(const char* key, u64 otherwise, u64 low, u64 high) const;
+    [[nodiscard]] std::string text_or(const char* key, const std::string& otherwise) const;
+    [[nodiscard]] bool flag_or(const char* key, bool otherwise) const;
+    /// Exactly out.size() finite numbers; false where the key is absent.
+    bool numbers(const char* key, std::span<f64> out) const;
+    /// Elements of an array of this object; 0 where the key is absent.
+    [[nodiscard]] u64 count(const char* key) const;
+    /// Element `i` < count(key) of it, an object.
+    [[nodiscard]] gltf_value at(const char* key, u64 i) const;
+    /// Element `i` < count(key) of an array of whole numbers.
+    [[nodiscard]] u64 integer_at(const char* key, u64 i, u64 high) const;
+    [[nodiscard]] std::string text_at(const char* key, u64 i) const;
+
+private:
+    [[nodiscard]] const nlohmann::json* get(const char* key) const;
+    [[nodiscard]] const nlohmann::json& array(const char* key) const;
+
+    const nlohmann::json* json_;
+    std::string place_;
+};
+
+class gltf_document {
+public:
+    /// Reads the file, checks its version and extensions. Throws settings_error for the key "mesh".
+    explicit gltf_document(const std::filesystem::path& path);
+
+    [[nodiscard]] gltf_value root() const { return {json_, path_.string()}; }
+    /// What `from`.`key` names by number in the file's array `array`: refuses its absence and numbers beyond the end.
+    [[nodiscard]] gltf_value referred(const gltf_value& from, const char* key, const char* array) const;
+    /// The bytes of a buffer view; they live as long as this object.
+    [[nodiscard]] std::span<const std::byte> view(const gltf_value& buffer_view);
+    /// What an image's uri or buffer view leads to.
+    [[nodiscard]] picture image(const gltf_value& image);
+
+private:
+    void read_container(std::vector<std::byte> bytes);
+    void check_head() const;
+    [[nodiscard]] const std::vector<std::byte>& buffer(u64 i);
+    /// The file that a uri names, which must lie in the folder of this one or below.
+    [[nodiscard]] std::filesystem::path beside(const gltf_value& from, const std::string& uri) const;
+
+    std::filesystem::path path_;
+    nlohmann::json json_;
+    std::vector<std::byte> chunk_;                               ///< BIN of a .glb
+    std::vector<std::optional<std::vector<std::byte>>> buffers_; ///< as read so far
+};
+
+}  // namespace carousel::stages

@@ -1,0 +1,39 @@
+#pragma once
+// A mesh that was read from a file, on its way into the asset block.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "stages/geometry/texture.hpp"
+
+namespace carousel::stages {
+
+struct mesh_vertex {
+    f32 position[3];
+    f32 normal[3];   ///< unit length
+    f32 texture[2];  ///< u to the right, v down (row 0 of the picture is v = 0); 0 where the file has none
+    u32 surface = 0; ///< number in mesh_data::surfaces, the same at all corners of a triangle; 0 where there are none
+};
+
+/// What a part of a mesh looks like.
+struct surface {
+    picture image;                   ///< base colour; none: white
+    f32 factor[3] = {1, 1, 1};       ///< multiplies it, linear light, 0..1
+};
+
+struct mesh_data {
+    std::vector<mesh_vertex> vertices;
+    std::vector<u32> indices;        ///< three a triangle, counter-clockwise seen from outside
+    std::vector<surface> surfaces;   ///< none: the file says nothing of colours
+};
+
+/// A vector's direction as floats; +y where it has none.
+void store_unit(const f64 (&n)[3], f32 (&to)[3]);
+
+/// Moves the middle of the bounding box to the origin and the farthest point to distance 1. Throws settings_error for the key "mesh"
+/// when all points are one.
+void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name);
+
+}  // namespace carousel::stages

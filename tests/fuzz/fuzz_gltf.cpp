@@ -1,0 +1,31 @@
+// A glTF file from anywhere, with its buffers inside: a mesh that can be drawn, or one sentence. Input: the file, .gltf or .glb.
+#include <cmath>
+
+#include "core/errors.hpp"
+#include "stages/geometry/gltf.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace carousel;
+    static const test::scratch files;
+    const std::string path = files.write("mesh.gltf", {reinterpret_cast<const char*>(data), size});
+    try {
+        const stages::mesh_data m = stages::load_gltf(path);
+        test::require(!m.indices.empty() && m.indices.size() % 3 == 0, "whole triangles");
+        for (const u32 i : m.indices) test::require(i < m.vertices.size(), "an index is in range");
+        test::require(!m.surfaces.empty(), "every triangle has a surface");
+        for (const stages::mesh_vertex& v : m.vertices) {
+            const f64 p = std::hypot(v.position[0], v.position[1], v.position[2]), n = std::hypot(v.normal[0], v.normal[1], v.normal[2]);
+            test::require(p <= 1.001, "a point is in the unit sphere");
+            test::require(std::abs(n - 1) < 1e-3, "a normal has length 1");
+            test::require(v.surface < m.surfaces.size(), "a surface is in range");
+        }
+        for (const stages::surface& s : m.surfaces) {
+            if (!s.image.none()) (void)stages::size_of_texture(s.image, "mesh");
+        }
+    } catch (const config_error& e) {
+        const std::string said = e.what();
+        test::require(said.size() > 10 && said.find('\n') == std::string::npos, "a refusal is one sentence");
+    }
+    return 0;
+}
