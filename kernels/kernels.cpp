@@ -62,6 +62,11 @@ void generate_texture(device::queue& q, const generate_texture_args& args) {
     CAROUSEL_DISPATCH(generate_texture, q, args);
 }
 
+void bound_clusters(device::queue& q, const bound_clusters_args& args) {
+    check_mesh(args.layout, 1);
+    CAROUSEL_DISPATCH(bound_clusters, q, args);
+}
+
 void animate_instances(device::queue& q, const animate_args& args) {
     if (args.instance_count == 0) throw config_error("no instance of the mesh was asked for; at least one is needed");
     CAROUSEL_DISPATCH(animate_instances, q, args);

@@ -35,13 +35,21 @@ enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_st
 /// smallest form has more), and the texture that suits it. Throws config_error above 2^30 triangles.
 [[nodiscard]] mesh_counts procedural_counts(mesh_shape shape, u32 triangles);
 
-/// Fills header, vertices, indices and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
+/// Fills header, vertices, indices, cluster bounds and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
 struct generate_mesh_args {
     mesh_shape shape = mesh_shape::bumpy_sphere;
     u32 triangles = 100'000;     ///< as given to procedural_counts
     std::byte* block = nullptr;
 };
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
+
+/// Fills the cluster bounds of a block from its vertices and indices (for meshes that didn't come from generate_mesh). Without it
+/// they must be zero: the vertex stage then looks at every triangle.
+struct bound_clusters_args {
+    mesh_layout layout;
+    std::byte* block = nullptr;
+};
+void bound_clusters(device::queue& q, const bound_clusters_args& args);
 
 /// Fills only the texture of a block with a neutral checker (for mesh files without one).
 struct generate_texture_args {
@@ -92,6 +100,12 @@ enum class raster_path : u8 { automatic, small, medium, large };
 /// a queue runs in order.
 [[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height);
 
+/// For measuring: `call(with)` runs in the enqueuing thread at a point between two launches.
+struct mark {
+    void (*call)(void*) = nullptr;
+    void* with = nullptr;
+};
+
 /// Clears, rasterises and shades one picture: every pixel of `color` is written.
 struct fragment_stage_args {
     mesh_layout mesh;
@@ -103,6 +117,7 @@ struct fragment_stage_args {
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;       ///< at least fragment_scratch_bytes()
     raster_path path = raster_path::automatic;
+    mark before_resolve = {};    ///< CUDA only, behind the last raster kernel; the CPU resolves each tile while it is hot
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 

@@ -1,9 +1,9 @@
 #pragma once
 // Memory of a mesh: the asset block that all frames share. Plain offsets from counts, so that every stage computes the same
 // layout from the numbers in the frame format and nobody has to read the block on the host.
-// Layout: mesh_header at 0, then positions f32[V][3], normals f32[V][3], texture coordinates f32[V][2], indices u32[T][3], with several
-// textures the number of each vertex's u32[V] and a texture_record for each, base colours u8[h][w][4] (RGBA, sRGB; behind each picture its
-// mip levels), each 256-byte aligned. Front faces are counter-clockwise seen from outside.
+// Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, positions f32[V][3], normals f32[V][3], texture coordinates
+// f32[V][2], indices u32[T][3], with several textures the number of each vertex's u32[V] and a texture_record for each, base colours
+// u8[h][w][4] (RGBA, sRGB; behind each picture its mip levels), each 256-byte aligned. Front faces are counter-clockwise seen from outside.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -39,10 +39,26 @@ struct mesh_header {
 };
 static_assert(sizeof(mesh_header) <= block_alignment);
 
+/// Triangles of a cluster: they follow each other in the mesh.
+inline constexpr u32 cluster_triangles = 128;
+
+/// What body/cluster.hpp tells of a cluster, in the mesh's own space. All zero: unknown, so that it is never hidden.
+struct cluster_bounds {
+    f32 centre[3], radius;  ///< sphere around all corners
+    f32 axis[3], spread;    ///< every triangle's normal has at least the cosine `spread` with the axis
+    f32 edge, smallest;     ///< longest side, and twice the smallest area, of all triangles
+    f32 reserved[2];
+};
+static_assert(sizeof(cluster_bounds) == 48);
+
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 cluster_count(const mesh_counts& c) {
+    return c.triangle_count / cluster_triangles + (c.triangle_count % cluster_triangles != 0 ? 1U : 0U);
+}
+
 /// Byte offsets from the start of the block.
 struct mesh_layout {
     mesh_counts counts;
-    u64 positions = 0, normals = 0, texcoords = 0, indices = 0, texture = 0;
+    u64 clusters = 0, positions = 0, normals = 0, texcoords = 0, indices = 0, texture = 0;
     u64 texture_numbers = 0, texture_records = 0;  ///< both empty with one texture
     u64 bytes = 0;  ///< size of the whole block
 };
@@ -94,7 +110,8 @@ static_assert(sizeof(texture_record) == 80);
     mesh_layout l;
     l.counts = counts;
     const u64 v = counts.vertex_count, t = counts.triangle_count;
-    l.positions = block_alignment;
+    l.clusters = block_alignment;
+    l.positions = l.clusters + align_block(cluster_count(counts) * sizeof(cluster_bounds));
     l.normals = l.positions + align_block(v * 12);
     l.texcoords = l.normals + align_block(v * 12);
     l.indices = l.texcoords + align_block(v * 8);
@@ -116,6 +133,7 @@ struct mesh_view {
     const u8* texture = nullptr;
     const u32* texture_numbers = nullptr;
     const texture_record* texture_records = nullptr;
+    const cluster_bounds* clusters = nullptr;
 };
 
 [[nodiscard]] inline mesh_view view_mesh(const mesh_layout& l, const std::byte* block) {
@@ -126,7 +144,8 @@ struct mesh_view {
             reinterpret_cast<const u32*>(block + l.indices),
             reinterpret_cast<const u8*>(block + l.texture),
             reinterpret_cast<const u32*>(block + l.texture_numbers),
-            reinterpret_cast<const texture_record*>(block + l.texture_records)};
+            reinterpret_cast<const texture_record*>(block + l.texture_records),
+            reinterpret_cast<const cluster_bounds*>(block + l.clusters)};
 }
 
 }  // namespace carousel::kernels

@@ -31,9 +31,10 @@ struct screen_triangle {
     return {p.x, p.y, r.x, r.y, q.x, q.y, p.inverse_w, r.inverse_w, q.inverse_w};
 }
 
-/// Twice the area in square subpixels; <= 0: back face or degenerate.
-[[nodiscard]] CAROUSEL_HD_INLINE i64 double_area(const screen_triangle& t) {
-    return static_cast<i64>(t.bx - t.ax) * (t.cy - t.ay) - static_cast<i64>(t.by - t.ay) * (t.cx - t.ax);
+/// Twice the area in square subpixels; <= 0: back face or degenerate. 32 bits hold it for narrow() triangles.
+template <typename Int = i64>
+[[nodiscard]] CAROUSEL_HD_INLINE Int double_area(const screen_triangle& t) {
+    return static_cast<Int>(t.bx - t.ax) * (t.cy - t.ay) - static_cast<Int>(t.by - t.ay) * (t.cx - t.ax);
 }
 
 /// Coordinates come from ring memory: anything beyond the limit is refused before arithmetic that could overflow.
@@ -111,7 +112,9 @@ template <typename Int>
 struct depth_plane {
     f32 inverse_area, wa, to_b, to_c;
 };
-[[nodiscard]] CAROUSEL_HD_INLINE depth_plane make_depth(const screen_triangle& t, i64 area) {
+/// Of a type that holds the double area: 32 bits for narrow() triangles.
+template <typename Int>
+[[nodiscard]] CAROUSEL_HD_INLINE depth_plane make_depth(const screen_triangle& t, Int area) {
     return {1.0F / static_cast<f32>(area), t.wa, t.wb - t.wa, t.wc - t.wa};
 }
 

@@ -53,10 +53,10 @@ struct worker_bins {
     u32 special_count = 0, page_count = 0;
 };
 
-/// The sRGB tables as whole words.
+/// The sRGB tables as the CPU reads them; small, to leave the first cache to the tile.
 struct word_tables {
     u32 decode[body::decode_entries];  ///< floats' bits
-    u32 encode[body::encode_entries];
+    u8 encode[body::encode_entries];
 };
 
 struct fragment_job {
@@ -83,8 +83,9 @@ struct entries {
     void (*triangles)(const vertex_job& job, u32 instance, u32 begin, u32 end, classified& out);
     /// Bins list positions from `begin` on; returns the first one that did not fit (or `end`).
     u32 (*bin)(const fragment_job& job, u32 begin, u32 end, worker_bins& bins);
-    void (*raster_tile)(const fragment_job& job, u32 tile, bool first_round);
-    void (*resolve_tile)(const fragment_job& job, u32 tile);
+    /// `keys`: tile_keys of them, 64-byte aligned; cleared first in the first round.
+    void (*raster_tile)(const fragment_job& job, u32 tile, u64* keys, bool first_round);
+    void (*resolve_tile)(const fragment_job& job, u32 tile, const u64* keys);
     void (*sharpen_rows)(const sharpen_args& args, u32 begin, u32 end);
 };
 
@@ -96,6 +97,7 @@ struct entries {
 // Asynchronous entries of kernels.hpp on a CPU queue. `use` null: best_entries().
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
 void generate_texture(device::queue& q, const generate_texture_args& args);
+void bound_clusters(device::queue& q, const bound_clusters_args& args);
 void animate_instances(device::queue& q, const animate_args& args);
 void vertex_stage(device::queue& q, const vertex_stage_args& args);
 void fragment_stage(device::queue& q, const fragment_stage_args& args);

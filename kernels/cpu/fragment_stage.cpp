@@ -129,9 +129,13 @@ void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args
     for (bool first = true, last = false; !last; first = false) {
         last = bin_round(pool, job, use, chunk, progress);
         pool.parallel_for(tiles, 4, [&](u64 begin, u64 end, unsigned) {
+            // Keys outlive a tile only when there are several rounds; else they never leave the first caches.
+            alignas(64) u64 own[tile_keys];
+            const bool only = first && last;
             for (u64 t = begin; t < end; ++t) {
-                use.raster_tile(job, static_cast<u32>(t), first);
-                if (last) use.resolve_tile(job, static_cast<u32>(t));
+                u64* const keys = only ? own : job.visibility + t * tile_keys;
+                use.raster_tile(job, static_cast<u32>(t), keys, first);
+                if (last) use.resolve_tile(job, static_cast<u32>(t), keys);
             }
         });
     }

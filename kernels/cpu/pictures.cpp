@@ -38,6 +38,7 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
             }
         });
     });
+    bound_clusters(q, {lay_out_mesh(procedural_counts(args.shape, args.triangles)), args.block});
 }
 
 void generate_texture(device::queue& q, const generate_texture_args& args) {

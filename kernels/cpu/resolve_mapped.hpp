@@ -3,13 +3,11 @@
 
 void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y) {
     alignas(64) f32 slope_x[3][row], slope_y[3][row], us[row], vs[row];
-    take_attribute(r, job.mesh.positions, 3);
+    spread_corners(r, job, record);  // the normals have taken their place
     const f32 py = centre_y(job.shading, y), step_x = job.shading.scale_x, step_y = job.shading.scale_y;
     for (u32 l = 0; l < row; ++l) {
-        clip_vertex c[3];
-        for (u32 k = 0; k < 3; ++k)
-            c[k] = to_clip(record.clip, {attribute(r, k, l, 0), attribute(r, k, l, 1), attribute(r, k, l, 2)});
-        const weight_slopes s = slopes_at(centre_x(job.shading, x0 + l), py, step_x, step_y, c[0], c[1], c[2]);
+        const weight_slopes s =
+            slopes_at(centre_x(job.shading, x0 + l), py, step_x, step_y, corner_at(r, 0, l), corner_at(r, 1, l), corner_at(r, 2, l));
         for (u32 k = 0; k < 3; ++k) slope_x[k][l] = s.x[k], slope_y[k][l] = s.y[k];
     }
 
@@ -17,16 +15,16 @@ void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& r
     alignas(64) u32 width[row], height[row], levels[row], level[row], begin[row];
     const u32 textures = job.mesh.counts.texture_count;
     for (u32 l = 0; l < row; ++l) {
-        records[l] = textures > 1 ? job.mesh.texture_records + min_(job.mesh.texture_numbers[r.index[4 * l]], textures - 1U) : &job.shading.texture;
+        records[l] = textures > 1 ? job.mesh.texture_records + min_(job.mesh.texture_numbers[r.index[4 * r.run[l]]], textures - 1U) : &job.shading.texture;
         width[l] = bounded_side(records[l]->width), height[l] = bounded_side(records[l]->height), levels[l] = bounded_levels(records[l]->levels);
     }
 
-    take_attribute(r, job.mesh.texcoords, 2);
+    spread_attribute(r, job.mesh.texcoords, 2);
     for (u32 l = 0; l < row; ++l) {
         const barycentrics b{r.bary[0][l], r.bary[1][l], r.bary[2][l]};
         const weight_slopes s{{slope_x[0][l], slope_x[1][l], slope_x[2][l]}, {slope_y[0][l], slope_y[1][l], slope_y[2][l]}};
-        const moving u = move(b, s, attribute(r, 0, l, 0), attribute(r, 1, l, 0), attribute(r, 2, l, 0));
-        const moving v = move(b, s, attribute(r, 0, l, 1), attribute(r, 1, l, 1), attribute(r, 2, l, 1));
+        const moving u = move(b, s, r.at[0][l], r.at[2][l], r.at[4][l]);
+        const moving v = move(b, s, r.at[1][l], r.at[3][l], r.at[5][l]);
         level[l] = mip_level(u, v, width[l], height[l], levels[l]);
         us[l] = u.value, vs[l] = v.value;
     }
@@ -44,12 +42,13 @@ void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& r
             r.fraction_x[l] = f.fraction_x, r.fraction_y[l] = f.fraction_y;
         }
         for (u32 k = 0; k < 4; ++k) take_words(r.texel[k], texels, r.texel[k]);
-        for (u32 k = 0; k < 3; ++k) {
-            for (u32 l = 0; l < row; ++l) {
-                const u32 value =
-                    filtered(r.texel[0][l], r.texel[1][l], r.texel[2][l], r.texel[3][l], 8 * k, r.fraction_x[l], r.fraction_y[l]);
-                r.value[k][l] = coarser == 0 ? value : between(r.value[k][l], value, level[l] & 255U);
-            }
+        if (coarser == 0) {
+            filter_row(r, r.value);
+            continue;
         }
+        alignas(64) u32 coarse[3][row];
+        filter_row(r, coarse);
+        for (u32 k = 0; k < 3; ++k)
+            for (u32 l = 0; l < row; ++l) r.value[k][l] = between(r.value[k][l], coarse[k][l], level[l] & 255U);
     }
 }

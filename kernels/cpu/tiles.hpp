@@ -6,9 +6,13 @@ struct tile_place {
     u64* keys;
 };
 
-CAROUSEL_FORCE tile_place place_of(const fragment_job& job, u32 tile) {
-    return {static_cast<i32>(tile % job.tiles_x * tile_width), static_cast<i32>(tile / job.tiles_x * tile_height),
-            job.visibility + static_cast<u64>(tile) * tile_keys};
+CAROUSEL_FORCE tile_place place_of(const fragment_job& job, u32 tile, u64* keys) {
+    return {static_cast<i32>(tile % job.tiles_x * tile_width), static_cast<i32>(tile / job.tiles_x * tile_height), keys};
+}
+
+CAROUSEL_FORCE pixel_box within(const tile_place& tile, const pixel_box& box) {
+    return {max_(box.x0, tile.x), max_(box.y0, tile.y), min_(box.x1, tile.x + static_cast<i32>(tile_width) - 1),
+            min_(box.y1, tile.y + static_cast<i32>(tile_height) - 1)};
 }
 
 inline constexpr i32 span = 16;  ///< pixels of one vector step
@@ -60,11 +64,10 @@ CAROUSEL_FORCE void raster_any(const tile_place& tile, const screen_triangle& t,
 struct alignas(64) stamps {
     i32 e[3][batch_size], step_x[3][batch_size], step_y[3][batch_size], bias[3][batch_size];
     f32 inverse_area[batch_size], wa[batch_size], to_b[batch_size], to_c[batch_size];
-    pixel_box box[batch_size];
     i32 at[batch_size], columns[batch_size], rows[batch_size];
     u32 kind[batch_size];
 };
-enum stamp_kind : u32 { stamp_none, stamp_small, stamp_rows };
+enum stamp_kind : u32 { stamp_none, stamp_small, stamp_rows };  // rows: perhaps with no area
 inline constexpr i32 stamp_side = 4;
 
 CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job& job, const tile_place& tile, i32 side) {
@@ -76,10 +79,15 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
         const i32 x0 = max_(whole.x0, tile.x), y0 = max_(whole.y0, tile.y);
         const i32 x1 = min_(whole.x1, right), y1 = min_(whole.y1, bottom);
         const i32 columns = x1 - x0 + 1, rows = y1 - y0 + 1;
-        const i64 area = double_area(t);
-        const u32 alive = b.valid[l] & u32{columns > 0} & u32{rows > 0} & u32{area > 0};
-        const u32 little = u32{columns <= side} & u32{rows <= side} & u32{narrow(t)};
-        s.kind[l] = alive ? (little ? u32{stamp_small} : u32{stamp_rows}) : u32{stamp_none};
+        // In 32 bits, where it is exact for narrow triangles: 64-bit products and their conversion to float have no vectors below
+        // AVX-512 and would turn the whole loop into scalar code. The others go to raster_any, which looks for itself.
+        const i32 area = static_cast<i32>(static_cast<u32>(t.bx - t.ax) * static_cast<u32>(t.cy - t.ay) -
+                                          static_cast<u32>(t.by - t.ay) * static_cast<u32>(t.cx - t.ax));
+        const u32 slim = u32{narrow(t)};
+        const u32 alive = b.valid[l] & u32{columns > 0} & u32{rows > 0} & (u32{area > 0} | (slim ^ 1U));
+        const u32 little = u32{columns <= side} & u32{rows <= side} & slim;
+        const u32 kind = alive * (u32{stamp_rows} - little);
+        s.kind[l] = kind;
         // lanes that are not small may wrap here and are not used
         const u32 ox = static_cast<u32>(x0 * subpixels + subpixels / 2), oy = static_cast<u32>(y0 * subpixels + subpixels / 2);
         const u32 px[3] = {static_cast<u32>(t.ax) - ox, static_cast<u32>(t.bx) - ox, static_cast<u32>(t.cx) - ox};
@@ -96,8 +104,7 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
         const depth_plane d = make_depth(t, area);
         s.inverse_area[l] = d.inverse_area, s.wa[l] = d.wa, s.to_b[l] = d.to_b, s.to_c[l] = d.to_c;
         s.at[l] = (y0 - tile.y) * static_cast<i32>(tile_stride) + (x0 - tile.x);
-        s.columns[l] = columns, s.rows[l] = rows;
-        s.box[l] = {x0, y0, x1, y1};
+        s.columns[l] = kind == stamp_small ? columns : 0, s.rows[l] = kind == stamp_small ? rows : 0;
     }
 }
 
@@ -105,9 +112,8 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
 CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_place& tile, u32 first) {
     i32 columns = 0, rows = 0;
     for (u32 l = first; l < first + 16; ++l) {
-        const bool mine = s.kind[l] == stamp_small;
-        columns = max_(columns, mine ? s.columns[l] : 0);
-        rows = max_(rows, mine ? s.rows[l] : 0);
+        columns = max_(columns, s.columns[l]);
+        rows = max_(rows, s.rows[l]);
     }
     alignas(64) u32 depth[16];
     alignas(64) i32 covered[16];
@@ -125,7 +131,7 @@ CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_pl
                 }
                 const depth_plane d{s.inverse_area[at], s.wa[at], s.to_b[at], s.to_c[at]};
                 depth[l] = depth_bits(d, static_cast<f32>(e[1]), static_cast<f32>(e[2]));
-                const u32 in = u32{sign >= 0} & u32{x < s.columns[at]} & u32{y < s.rows[at]} & u32{s.kind[at] == stamp_small};
+                const u32 in = u32{sign >= 0} & u32{x < s.columns[at]} & u32{y < s.rows[at]};
                 covered[l] = in ? -1 : 0;
             }
             for (u32 mask = mask_of(covered); mask != 0; mask &= mask - 1) {
@@ -146,12 +152,13 @@ CAROUSEL_FORCE void raster_batch(const fragment_job& job, const tile_place& tile
     for (u32 first = 0; first < count; first += 16) raster_stamps(s, b, tile, first);
     for (u32 l = 0; l < count; ++l) {
         if (s.kind[l] != stamp_rows) continue;
-        raster_any(tile, make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l)), s.box[l], b.id[l], false);
+        const screen_triangle t = make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l));
+        if (double_area(t) > 0) raster_any(tile, t, within(tile, box_of(t, job.view.width, job.view.height)), b.id[l], false);
     }
 }
 
-void raster_tile(const fragment_job& job, u32 tile_index, bool first_round) {
-    const tile_place tile = place_of(job, tile_index);
+void raster_tile(const fragment_job& job, u32 tile_index, u64* tile_keys_at, bool first_round) {
+    const tile_place tile = place_of(job, tile_index, tile_keys_at);
     if (first_round) {
         for (u64 i = 0; i < tile_keys; ++i) tile.keys[i] = empty_key;
     }
@@ -172,9 +179,7 @@ void raster_tile(const fragment_job& job, u32 tile_index, bool first_round) {
         if (count > 0) raster_batch(job, tile, b, s, count);
         for (u32 i = 0; i < bins.special_count; ++i) {
             const special_triangle& t = bins.specials[i];
-            const pixel_box box{max_(t.box.x0, tile.x), max_(t.box.y0, tile.y),
-                                min_(t.box.x1, tile.x + static_cast<i32>(tile_width) - 1),
-                                min_(t.box.y1, tile.y + static_cast<i32>(tile_height) - 1)};
+            const pixel_box box = within(tile, t.box);
             if (!box.empty()) raster_any(tile, t.triangle, box, t.id, job.path == raster_path::large);
         }
     }

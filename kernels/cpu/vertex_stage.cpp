@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "device/cpu/pool.hpp"
+#include "kernels/body/cluster.hpp"
 #include "kernels/cpu/entries.hpp"
 
 namespace carousel::kernels::cpu {
@@ -33,6 +34,23 @@ void each_instance(u64 begin, u64 end, u64 count, const Body& body) {
         body(static_cast<u32>(instance), static_cast<u32>(from), static_cast<u32>(from + n));
         begin += n;
     }
+}
+
+/// Classifies the triangles of [from, to) cluster by cluster; neighbours that may show something go together.
+void visible_triangles(const vertex_job& job, const entries& use, u32 instance, u32 from, u32 to, classified& found) {
+    const f32* const clip = job.out.instances[instance].clip;
+    u32 pending = from;
+    while (from < to) {
+        const u32 cluster = from / cluster_triangles;
+        const u32 end = body::min_((cluster + 1) * cluster_triangles, to);
+        if (body::cluster_hidden(job.mesh.clusters[cluster], clip, job.view)) {
+            if (pending < from) use.triangles(job, instance, pending, from, found);
+            found.culled += end - from;
+            pending = end;
+        }
+        from = end;
+    }
+    if (pending < to) use.triangles(job, instance, pending, to, found);
 }
 
 struct list_totals {
@@ -67,7 +85,7 @@ void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, co
         u32 small[triangle_chunk + 1];
         u32 large[triangle_chunk + 1];  // one more: the inner loop writes before it counts
         classified found{small, large};
-        each_instance(begin, end, triangle_count, [&](u32 i, u32 from, u32 to) { use.triangles(job, i, from, to, found); });
+        each_instance(begin, end, triangle_count, [&](u32 i, u32 from, u32 to) { visible_triangles(job, use, i, from, to, found); });
         append(job, found, totals);
     });
     *args.out.counters = {totals.small, totals.large, totals.culled, totals.not_finite, totals.bad_index, job.instance_count, {}};

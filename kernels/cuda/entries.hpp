@@ -7,6 +7,7 @@ namespace carousel::kernels::cuda {
 
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
 void generate_texture(device::queue& q, const generate_texture_args& args);
+void bound_clusters(device::queue& q, const bound_clusters_args& args);
 void animate_instances(device::queue& q, const animate_args& args);
 void vertex_stage(device::queue& q, const vertex_stage_args& args);
 void fragment_stage(device::queue& q, const fragment_stage_args& args);

@@ -1,6 +1,6 @@
 #pragma once
-// Building blocks of the three raster tiers: reading a triangle (with every bound checked), clipping it, and drawing a box of it
-// by one thread or by a group of threads. Included by fragment_stage.cu alone.
+// Building blocks of the raster tiers: reading a triangle (with every bound checked), clipping it, and drawing a box of it by
+// one thread or by a warp. Included by fragment_stage.cu alone.
 
 #include "kernels/body/clip.hpp"
 #include "kernels/body/setup.hpp"
@@ -11,18 +11,22 @@ namespace {
 
 using namespace body;  // NOLINT: the file is built from these functions
 
-constexpr u32 item_capacity = 1U << 18;
-constexpr i32 item_tile = 64;
+constexpr u32 large_capacity = 1U << 18;
+constexpr i32 tile_side = 64;
 constexpr i64 medium_area = 4096;
 
 struct scratch_header {
-    u32 items;  ///< counter, less one
+    u32 large;  ///< triangles handed to the tiles, less one; may exceed large_capacity
 };
 
-/// A tile of one triangle. place = tile index (16 bits) | part << 16; part 0 is a whole triangle, part k the k-th triangle of a
-/// clipped one's fan.
-struct item {
-    u32 id, place;
+/// A triangle for the tiles: whole, or one of a clipped one's fan.
+struct alignas(16) large_triangle {
+    screen_triangle t;
+    u32 id;
+};
+/// Its pixels' bounding box, both ends included; apart from it, because every tile reads all boxes.
+struct alignas(8) large_box {
+    u16 x0, y0, x1, y1;
 };
 
 struct raster_args {
@@ -31,15 +35,33 @@ struct raster_args {
     viewport view;
     scratch_header* header;
     unsigned long long* keys;
-    item* items;
+    large_box* boxes;
+    large_triangle* large;
     u32 id_limit;  ///< max_instances * triangles
-    i32 tiles_x;
     raster_path path;
 };
 
+__device__ __forceinline__ u32 from_first(u32 x) { return __shfl_sync(~0U, x, 0); }
 __device__ __forceinline__ u32 small_count(const raster_args& a) { return min_(a.in.counters->small, a.id_limit); }
 __device__ __forceinline__ u32 large_count(const raster_args& a) {
     return min_(a.in.counters->large, a.id_limit - small_count(a));
+}
+
+/// The corners of a triangle: places in the list of screen vertices. Every bound is checked here; `first` is ~0 for what is to be
+/// passed over.
+struct corner_places {
+    u32 first, second, third;
+    u32 base;  ///< vertices before its instance's
+};
+__device__ __forceinline__ corner_places corners_of(const raster_args& a, u32 id) {
+    if (id >= a.id_limit) return {~0U, 0, 0, 0};
+    u32 instance = 0, triangle = id;
+    if (a.in.max_instances > 1) {
+        instance = id / a.mesh.counts.triangle_count;
+        triangle = id - instance * a.mesh.counts.triangle_count;
+    }
+    const u32* const index = a.mesh.indices + u64{triangle} * 3;
+    return {index[0], index[1], index[2], instance * a.mesh.counts.vertex_count};
 }
 
 struct fetched {
@@ -48,36 +70,14 @@ struct fetched {
 };
 
 /// Everything that comes from ring memory is bounded here.
-__device__ __forceinline__ fetched fetch(const raster_args& a, u32 id) {
+__device__ __forceinline__ fetched fetch(const raster_args& a, const corner_places& c) {
     fetched f{};
-    if (id >= a.id_limit) return f;
-    u32 instance = 0, triangle = id;
-    if (a.in.max_instances > 1) {
-        instance = id / a.mesh.counts.triangle_count;
-        triangle = id - instance * a.mesh.counts.triangle_count;
-    }
-    const u32* const index = a.mesh.indices + u64{triangle} * 3;
     const u32 limit = a.mesh.counts.vertex_count;
-    const u32 i = index[0], j = index[1], k = index[2];
-    if (i >= limit || j >= limit || k >= limit) return f;
-    const screen_vertex* const v = a.in.vertices + u64{instance} * limit;
-    f.v[0] = v[i], f.v[1] = v[j], f.v[2] = v[k];
+    if (c.first >= limit || c.second >= limit || c.third >= limit) return f;
+    const screen_vertex* const v = a.in.vertices + c.base;
+    f.v[0] = v[c.first], f.v[1] = v[c.second], f.v[2] = v[c.third];
     const u32 any = f.v[0].outcode | f.v[1].outcode | f.v[2].outcode;
     f.valid = bounded(f.v[0]) && bounded(f.v[1]) && bounded(f.v[2]) && (any & out_not_finite) == 0;
-    return f;
-}
-/// The same by a warp: all lanes hold what lane 0 read, so that they stay together whatever happens to the memory meanwhile.
-__device__ __forceinline__ u32 from_first(u32 x) { return __shfl_sync(~0U, x, 0); }
-__device__ __forceinline__ fetched fetch_by_warp(const raster_args& a, u32 id) {
-    fetched f = fetch(a, id);
-#pragma unroll
-    for (int k = 0; k < 3; ++k) {
-        f.v[k].x = static_cast<i32>(from_first(static_cast<u32>(f.v[k].x)));
-        f.v[k].y = static_cast<i32>(from_first(static_cast<u32>(f.v[k].y)));
-        f.v[k].inverse_w = float_of(from_first(bits_of(f.v[k].inverse_w)));
-        f.v[k].outcode = from_first(f.v[k].outcode);
-    }
-    f.valid = from_first(f.valid ? 1U : 0U) != 0;
     return f;
 }
 __device__ __forceinline__ bool needs_clip(const fetched& f) {
@@ -99,17 +99,14 @@ __device__ __forceinline__ screen_triangle fan_triangle(const raster_args& a, co
     return make_triangle(project(polygon[0], a.view, 0), project(polygon[k], a.view, 0), project(polygon[k + 1], a.view, 0));
 }
 
-template <bool LookFirst>
 __device__ __forceinline__ void put(const raster_args& a, i32 x, i32 y, u32 depth, u32 id) {
-    unsigned long long* const at = a.keys + i64{y} * a.view.width + x;
-    const unsigned long long key = make_key(depth, id);
-    // a stale value is never smaller than the true one: looking first can only save the atomic, not lose it
-    if (!LookFirst || key < *reinterpret_cast<volatile unsigned long long*>(at)) atomicMin(at, key);
+    // no look at the key first: nobody waits for the minimum, but everybody would wait for what was looked at
+    atomicMin(a.keys + i64{y} * a.view.width + x, static_cast<unsigned long long>(make_key(depth, id)));
 }
 
 /// A box of one triangle by one thread.
 template <typename Int>
-__device__ __forceinline__ void raster_by_thread(const raster_args& a, const screen_triangle& t, const pixel_box& box, i64 area,
+__device__ __forceinline__ void raster_by_thread(const raster_args& a, const screen_triangle& t, const pixel_box& box, Int area,
                                                  u32 id) {
     edge_functions<Int> e = edges_at<Int>(t, box.x0, box.y0);
     const depth_plane depth = make_depth(t, area);
@@ -117,7 +114,7 @@ __device__ __forceinline__ void raster_by_thread(const raster_args& a, const scr
         Int e0 = e.e[0], e1 = e.e[1], e2 = e.e[2];
         for (i32 x = box.x0; x <= box.x1; ++x) {
             if (((e0 + e.bias[0]) | (e1 + e.bias[1]) | (e2 + e.bias[2])) >= 0) {
-                put<false>(a, x, y, depth_bits(depth, static_cast<f32>(e1), static_cast<f32>(e2)), id);
+                put(a, x, y, depth_bits(depth, static_cast<f32>(e1), static_cast<f32>(e2)), id);
             }
             e0 += e.step_x[0], e1 += e.step_x[1], e2 += e.step_x[2];
         }
@@ -125,29 +122,25 @@ __device__ __forceinline__ void raster_by_thread(const raster_args& a, const scr
     }
 }
 
-/// A box of one triangle by `columns` x `rows` threads that step over it; (tx, ty) is the thread's place among them.
+/// A box of one triangle by a warp, 8 x 4 pixels at a time.
 template <typename Int>
-__device__ __forceinline__ void raster_by_group(const raster_args& a, const screen_triangle& t, const pixel_box& box, i64 area,
-                                                u32 id, i32 tx, i32 ty, i32 columns, i32 rows) {
-    const edge_functions<Int> e = edges_at<Int>(t, box.x0, box.y0);
-    const depth_plane depth = make_depth(t, area);
-    for (i32 y = ty; y <= box.y1 - box.y0; y += rows) {
-        for (i32 x = tx; x <= box.x1 - box.x0; x += columns) {
-            Int value[3];
-#pragma unroll
-            for (int i = 0; i < 3; ++i) value[i] = e.e[i] + static_cast<Int>(x) * e.step_x[i] + static_cast<Int>(y) * e.step_y[i];
-            if (((value[0] + e.bias[0]) | (value[1] + e.bias[1]) | (value[2] + e.bias[2])) < 0) continue;
-            put<true>(a, box.x0 + x, box.y0 + y, depth_bits(depth, static_cast<f32>(value[1]), static_cast<f32>(value[2])), id);
-        }
-    }
-}
-__device__ __forceinline__ void raster_by_warp(const raster_args& a, const screen_triangle& t, const pixel_box& box, i64 area,
+__device__ __forceinline__ void raster_by_warp(const raster_args& a, const screen_triangle& t, const pixel_box& box, Int area,
                                                u32 id) {
     const i32 lane = static_cast<i32>(threadIdx.x & 31U);
-    if (narrow(t)) {
-        raster_by_group<i32>(a, t, box, area, id, lane & 7, lane >> 3, 8, 4);
-    } else {
-        raster_by_group<i64>(a, t, box, area, id, lane & 7, lane >> 3, 8, 4);
+    edge_functions<Int> e = edges_at<Int>(t, box.x0, box.y0);
+    const depth_plane depth = make_depth(t, area);
+#pragma unroll
+    for (int i = 0; i < 3; ++i) e.e[i] += static_cast<Int>(lane & 7) * e.step_x[i] + static_cast<Int>(lane >> 3) * e.step_y[i];
+    for (i32 y = box.y0 + (lane >> 3); y <= box.y1; y += 4) {
+        Int e0 = e.e[0], e1 = e.e[1], e2 = e.e[2];
+        for (i32 x = box.x0 + (lane & 7); x <= box.x1; x += 8) {
+            if (((e0 + e.bias[0]) | (e1 + e.bias[1]) | (e2 + e.bias[2])) >= 0) {
+                put(a, x, y, depth_bits(depth, static_cast<f32>(e1), static_cast<f32>(e2)), id);
+            }
+            e0 += 8 * e.step_x[0], e1 += 8 * e.step_x[1], e2 += 8 * e.step_x[2];
+        }
+#pragma unroll
+        for (int i = 0; i < 3; ++i) e.e[i] += 4 * e.step_y[i];
     }
 }
 

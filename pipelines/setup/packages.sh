@@ -20,7 +20,7 @@ carousel_distribution() {
         bookworm)   # Debian 12; its libboost-dev is 1.74
             boost_package=libboost1.81-dev
             # The viewer, with the Dear ImGui that it was tried with. Elsewhere it is built where these are installed already.
-            viewer_packages=$'libimgui-dev imgui.h:imgui/imgui.h\nlibglfw3-dev GLFW/glfw3.h\nlibepoxy-dev epoxy/gl.h\nlibegl-dev EGL/egl.h\n'
+            viewer_packages=$'libimgui-dev imgui.h:imgui/imgui.h\nlibglfw3-dev GLFW/glfw3.h\n'
             fuzz_packages=$'clang clang++\nlibclang-rt-14-dev clang++\n'
             ;;
         noble)   # Ubuntu 24.04
@@ -37,7 +37,8 @@ carousel_distribution() {
 # What ./tests/run --all takes on top of the tests: libFuzzer.
 carousel_fuzz_packages() { printf '%s' "$fuzz_packages"; }
 
-# Packages that building the programs takes.
+# Packages that building the programs takes. The last two are for `carousel bench --peer opengl` and the viewer; libegl-dev brings Mesa's
+# software renderer along.
 carousel_program_packages() {
     cat <<EOF
 g++ c++
@@ -53,6 +54,8 @@ libspng-dev spng.h
 libtinyobjloader-dev tiny_obj_loader.h
 libxxhash-dev xxhash.h
 libturbojpeg0-dev turbojpeg.h
+libepoxy-dev epoxy/gl.h
+libegl-dev EGL/egl.h
 EOF
     printf '%s' "$viewer_packages"
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/options.hpp"
 #include "supervisor/clean.hpp"
 #include "supervisor/options.hpp"
 #include "supervisor/run.hpp"
@@ -37,11 +38,16 @@ struct cli_arguments {
     f64 interval_s = 1;
     f64 wait_s = 0, seconds = 0, timeout_s = 30;
     u64 trace_frames = 0;  ///< trace: ends after so many; 0: by time
+    u64 chaos_seed = 0, chaos_count = 0;                            ///< chaos; seed 0: of the clock
+    f64 chaos_rate = 2;
+    std::string chaos_faults, chaos_log;
+    bool no_compare = false;
     std::string pipeline;  ///< -p of those that talk to a running one
     std::vector<std::string> stages;
     std::string signal = "KILL";
     std::string fault = "hang";  ///< inject
     std::string http;  ///< run: "" no page; view
+    bench::bench_texts bench;
     std::vector<std::string> words;  ///< the command line, for the report
 };
 
@@ -60,10 +66,13 @@ int cli_top(const cli_arguments& a, const cli_environment& env);
 int cli_completion(const cli_arguments& a, const cli_environment& env);
 /// kill, inject, stop, cont, restart, down, up
 int cli_tell(const cli_arguments& a, const cli_environment& env);
+int cli_chaos(const cli_arguments& a, const cli_environment& env);
 int cli_trace(const cli_arguments& a, const cli_environment& env);
 int cli_view(const cli_arguments& a, const cli_environment& env);
 int cli_doctor(const cli_arguments& a, const cli_environment& env);
 int cli_clean(const cli_arguments& a, const cli_environment& env);
+/// Returns only when it fails: the process becomes carousel-bench.
+int cli_bench(const cli_arguments& a, const cli_environment& env);
 
 /// Colours are wanted on a stream: a terminal, no --no-color, no NO_COLOR.
 [[nodiscard]] bool wants_color(bool terminal, bool no_color) noexcept;

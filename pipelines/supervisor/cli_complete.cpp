@@ -88,6 +88,11 @@ words_t running_stages(const words_t& words) {
 words_t values_of(const std::string& option, const std::string& partial) {
     if (option == "--name") return running_pipelines();
     if (option == "--device") return {"auto", "cpu", "cuda:0"};
+    if (option == "--scene") return {"bumpy-sphere", "fractal-terrain", "quad-stack", "torus-knots", "triangle-soup"};
+    if (option == "--peer") return {"opengl"};
+    if (option == "--simd") return {"avx2", "avx512", "baseline"};
+    if (option == "--plot") return files(partial, ".svg");
+    if (option == "--json" || option == "--picture") return files(partial, "");
     if (option == "--format") return {"dot", "mermaid"};
     if (option == "--fault") return {"hang", "gpu-fault", "exit", "abort"};
     if (option == "--signal") return {"KILL", "TERM", "INT", "ABRT", "SEGV", "STOP", "CONT", "HUP", "QUIT"};
@@ -100,6 +105,7 @@ words_t values_of(const std::string& option, const std::string& partial) {
 words_t positionals_of(const std::string& command, const words_t& words, const std::string& partial) {
     if (command == "run" || command == "validate" || command == "graph") return files(partial, {".toml"});
     if (command == "completion") return {"bash", "zsh", "fish"};
+    if (command == "bench") return {"raster"};
     const words_t told = {"kill", "inject", "stop", "cont", "restart", "down", "up", "logs"};
     if (std::find(told.begin(), told.end(), command) == told.end()) return {};
     words_t names = running_stages(words);

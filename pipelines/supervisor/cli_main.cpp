@@ -28,7 +28,9 @@ Examples:
   carousel top                                      stages, rings and rates, live
   carousel graph pipelines/demo.toml | dot -Tsvg    a drawing (Graphviz), or --format mermaid
   source <(carousel completion bash)                Tab completes commands, stages, names
+  carousel chaos pipelines/demo.toml                random faults, and what became of the frames
   carousel doctor                                   what this machine can do
+  carousel bench raster --peer opengl               how fast it renders here, beside OpenGL
 
 `carousel COMMAND --help` tells more.
 Exit codes: 0 well; 1 a required stage failed; 2 usage or pipeline file; 3 no device; 70-75 see README.md; 128+N signal N.)";
@@ -149,6 +151,36 @@ void add_up(CLI::App& app, cli_arguments& a, timing_texts& t) {
     up->footer(up_footer);
 }
 
+void add_chaos(CLI::App& app, cli_arguments& a, timing_texts& t) {
+    CLI::App* chaos = app.add_subcommand("chaos", "Run a pipeline under random faults, and prove that no frame was harmed");
+    add_file(chaos, a);
+    chaos->add_option("--device", a.keys.device, "auto | cpu | cuda:N, for stages without a device of their own")->take_last();
+    chaos->add_option("--size", a.keys.size, "Size of the pictures")->type_name("WxH")->take_last();
+    chaos->add_option("--mesh", a.keys.mesh, "Mesh of the sources")->type_name("FILE")->take_last();
+    chaos->add_option("--fps", a.keys.fps, "Frames a second [0: as fast as it goes]")->type_name("N")->take_last();
+    chaos->add_option("--set", a.keys.set, "Any key of the file; may be repeated")->type_name("KEY=VALUE")->expected(1)->take_all();
+    chaos->add_option("--seed", a.chaos_seed, "Of the plan: which fault, whom, when [the clock]")->type_name("N")->check(CLI::PositiveNumber);
+    chaos->add_option("--duration", t.seconds, "End after S seconds [30, without --count]")->type_name("S");
+    chaos->add_option("--count", a.chaos_count, "End after N faults")->type_name("N");
+    chaos->add_option("--rate", a.chaos_rate, "Faults a second; 0: the next as soon as all stages run again [2]")->type_name("R");
+    chaos->add_option("--faults", a.chaos_faults, "Some of kill,term,stop,all,abort,exit,hang,gpu-fault,supervisor [all that can be had]")
+        ->type_name("LIST");
+    chaos->add_option("--report", a.report, "Write the report (JSON) to FILE")->type_name("FILE")->take_last();
+    chaos->add_option("--log", a.chaos_log, "Write what was done when to FILE, a line of JSON each")->type_name("FILE")->take_last();
+    chaos->add_flag("--no-compare", a.no_compare, "No undisturbed run of as many frames afterwards, and no comparison of image_hash");
+    chaos->add_flag("--json", a.json, "Print the report as JSON");
+    chaos->footer(R"(
+Examples:
+  carousel chaos pipelines/demo.toml --duration 60
+  carousel chaos pipelines/demo.toml --device cuda:0 --count 500 --rate 5 --report chaos.json
+  carousel chaos pipelines/demo.toml --faults kill,supervisor --seed 7 --log faults.jsonl
+
+Faults: kill, term, stop: signals from outside; all: SIGKILL to every stage at once; abort, exit, hang, gpu-fault: a stage does it
+by itself in the middle of a frame; supervisor: SIGKILL, and the same command takes the run over. The same seed gives the same
+faults in the same order; when they fall depends on the machine. Exit code 0: lost = repeated = torn = dead letters = 0, the image_hash
+of an undisturbed run, no process died that was not hit, every run taken over, nothing left behind; 1: not so; 130: interrupted.)");
+}
+
 void add_view(CLI::App& app, cli_arguments& a) {
     CLI::App* view = app.add_subcommand("view", "Serve a running pipeline as a web page until Ctrl-C; waits for one where none runs");
     view->add_option("-p,--name", a.pipeline, "The running pipeline, where there are several")->type_name("NAME");
@@ -165,6 +197,8 @@ void add_tools(CLI::App& app, cli_arguments& a) {
         app.add_subcommand("clean", "Remove what dead runs left (shared memory, sockets); living ones are never touched");
     clean->add_flag("--dry-run", a.dry_run, "Only say what would be removed");
     clean->add_flag("--json", a.json, "Print JSON");
+    CLI::App* bench = app.add_subcommand("bench", "Time the renderer's kernels on a device, alone or beside OpenGL");
+    bench::add_bench_options(*bench, a.bench);
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -204,6 +238,7 @@ void build(CLI::App& app, cli_arguments& a, timing_texts& t) {
     add_clients(app, a, t);
     add_up(app, a, t);
     add_watching(app, a, t);
+    add_chaos(app, a, t);
     add_view(app, a);
     add_tools(app, a);
 }
@@ -233,6 +268,7 @@ int dispatch(const cli_arguments& a, const cli_environment& env) {
     if (a.command == "run") return cli_run(a, env);
     if (a.command == "validate") return cli_validate(a, env);
     if (a.command == "up") return cli_up(a, env);
+    if (a.command == "chaos") return cli_chaos(a, env);
     if (a.command == "logs") return cli_logs(a, env);
     if (a.command == "graph") return cli_graph(a, env);
     if (a.command == "top") return cli_top(a, env);
@@ -242,6 +278,7 @@ int dispatch(const cli_arguments& a, const cli_environment& env) {
     if (a.command == "view") return cli_view(a, env);
     if (a.command == "doctor") return cli_doctor(a, env);
     if (a.command == "clean") return cli_clean(a, env);
+    if (a.command == "bench") return cli_bench(a, env);
     return cli_tell(a, env);
 }
 

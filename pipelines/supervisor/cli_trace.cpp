@@ -2,12 +2,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
@@ -18,6 +16,7 @@
 #include "shm/trace_segment.hpp"
 #include "supervisor/cli.hpp"
 #include "supervisor/client.hpp"
+#include "supervisor/interrupts.hpp"
 #include "supervisor/table.hpp"
 #include "telemetry/trace_file.hpp"
 
@@ -53,33 +52,6 @@ public:
 
 private:
     std::string path_, part_;
-    shm::unique_fd fd_;
-};
-
-/// Ctrl-C ends the trace, not the program: what was traced is written.
-class interrupts {
-public:
-    interrupts() {
-        sigset_t wanted;
-        sigemptyset(&wanted);
-        for (const int s : {SIGINT, SIGTERM}) sigaddset(&wanted, s);
-        pthread_sigmask(SIG_BLOCK, &wanted, &before_);
-        fd_.reset(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
-    }
-    ~interrupts() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    interrupts(const interrupts&) = delete;
-    interrupts& operator=(const interrupts&) = delete;
-    /// Sleeps so long, or until a signal has come.
-    bool sleep(u64 ns) {
-        pollfd p{fd_.get(), POLLIN, 0};
-        const timespec t{static_cast<time_t>(ns / ns_per_s), static_cast<long>(ns % ns_per_s)};
-        if (::ppoll(&p, 1, &t, nullptr) <= 0) return false;
-        signalfd_siginfo info{};
-        return ::read(fd_.get(), &info, sizeof info) > 0;  // taken: it must not end the program later
-    }
-
-private:
-    sigset_t before_{};
     shm::unique_fd fd_;
 };
 

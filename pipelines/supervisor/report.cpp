@@ -142,6 +142,7 @@ json make_report(const report_input& in) {
            {"deaths", in.deaths->deaths},
            {"begun_again", in.outcome.begun_again},
            {"taken_over", in.outcome.taken_over},
+           {"mps", !s.has_mps() ? json() : json{{"domain_faults", in.deaths->domain_faults}, {"given_up", in.deaths->domain_given_up}}},
            {"seconds", in.outcome.seconds},
            {"frames_per_second", in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
            {"image_hash", first != in.sinks->end() ? json(fmt::format("{:016x}", first->image_hash)) : json()},
@@ -149,11 +150,12 @@ json make_report(const report_input& in) {
     r["kills_at"] = json::object();
     constexpr const char* states[] = {"idle", "open", "submitted", "committed", "aborted"};
     for (u32 k = 0; k < 5; ++k) r["kills_at"][states[k]] = in.deaths->kills_at[k];
-    r["detection_ms"] = samples_json(in.deaths->detection_ms);
-    r["fence_ms"] = samples_json(in.deaths->fence_ms);
-    r["takeover_ms"] = samples_json(in.deaths->takeover_ms);
-    r["standby_takeover_ms"] = samples_json(in.deaths->standby_takeover_ms);
+    r["detection_ms"] = samples_json(detections_ms(*in.recoveries));
+    r["fence_ms"] = samples_json(fences_ms(*in.recoveries));
+    r["takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, false));
+    r["standby_takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, true));
     r["standby_takeovers"] = in.deaths->promoted;
+    r["recoveries"] = recoveries_json(*in.recoveries);
     r["sinks"] = json::array();
     for (const sink_account& a : *in.sinks) {
         json j{{"stage", a.stage}, {"ledger", nullptr}};
@@ -181,7 +183,9 @@ namespace {
 [[noreturn]] void refuse_report(const std::string& path, int why) {
     throw output_error(fmt::format("the report can't be written to {}: {}; choose another --report FILE", path, errno_text(why)));
 }
-void write_whole(const std::string& path, const std::string& text) {
+}  // namespace
+
+void write_text_whole(const std::string& path, const std::string& text) {
     const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
     shm::unique_fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!fd) refuse_report(path, errno);
@@ -203,7 +207,6 @@ void write_whole(const std::string& path, const std::string& text) {
         refuse_report(path, why);
     }
 }
-}  // namespace
 
 void check_report_path(const std::string& path) {
     if (path.empty()) return;
@@ -227,7 +230,7 @@ void write_report(const std::string& path, const json& report, const run_setup& 
             throw output_error(fmt::format("the ledger of {} can't be kept as {}: {}; choose another --report FILE", a.stage, to,
                                            failed.message()));
     }
-    write_whole(path, report.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    write_text_whole(path, report.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace carousel::supervisor

@@ -39,6 +39,7 @@ struct report_input {
     const shm::control_block* control = nullptr;
     const std::vector<std::unique_ptr<seat>>* seats = nullptr;
     const death_account* deaths = nullptr;
+    const std::vector<recovery>* recoveries = nullptr;
     const std::vector<sink_account>* sinks = nullptr;
     run_outcome outcome;
 };
@@ -56,6 +57,8 @@ void check_report_path(const std::string& path);
 /// Writes the file whole (temporary file, rename) and puts the ledgers beside it as FILE-ledger-STAGE.bin. Throws output_error.
 void write_report(const std::string& path, const nlohmann::json& report, const run_setup& s,
                   const std::vector<sink_account>& sinks);
+/// A text to a file of the user's, whole (temporary file, rename). Throws output_error.
+void write_text_whole(const std::string& path, const std::string& text);
 /// Name under which a sink's ledger is kept beside a report.
 [[nodiscard]] std::string kept_ledger(const std::string& report_path, const std::string& stage);
 /// The p-quantile of some samples, 0 without any.

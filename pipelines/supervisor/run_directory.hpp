@@ -5,6 +5,7 @@
 //     run.json       who runs here: {pid, start_time, run_id, name, file, pid_namespace, boot_id}
 //     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted (run_state.hpp): for a second
 //                    supervisor, when the first one dies
+//     recoveries.jsonl  what each death cost (recovery_log.hpp)
 //     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/
 //
 // Who may call: any process of the user. A record is written whole (temporary file, rename) and removed with its folder.

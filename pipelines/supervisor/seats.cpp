@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/mps_domain.hpp"
 
 namespace carousel::supervisor {
 
@@ -34,6 +36,8 @@ seat_keeper::seat_keeper(const run_setup& setup, event_loop& loop, console& out)
     for (auto& s : seats_)
         s->log = std::make_unique<log_sink>(out, s->label, label_width_, s->stage,
                                             fmt::format("{}/logs/{}.jsonl", setup.directory, s->label));
+    if (const char* delay = std::getenv("CAROUSEL_TEST_KILL_DELAY_MS")) kill_delay_ns_ = std::strtoull(delay, nullptr, 10) * ns_per_ms;
+    recoveries_ = recovery_log(setup.directory + "/recoveries.jsonl");
     journal_ = std::make_unique<log_sink>(out, "carousel", label_width_, 6, setup.directory + "/logs/@carousel.jsonl");
     cpu_threads_ = std::max(1U, std::thread::hardware_concurrency() / std::max(1U, on_cpu));  // the pools share the cores
 }
@@ -86,6 +90,9 @@ void seat_keeper::spawn_life(const seat& s, life& l) const {
     r.environment = {"CAROUSEL_STAGE=" + setup_->stages[s.stage].name,
                      fmt::format("CAROUSEL_ATTACH={} {} {} {}", setup_->directory, l.who.seat, l.who.entry, l.who.epoch),
                      "CUDA_MODULE_LOADING=EAGER"};
+    l.domain = wants_domain(s) ? domain_->generation() : 0;
+    if (l.domain != 0)
+        for (std::string& word : domain_->client_environment()) r.environment.push_back(std::move(word));
     l.tool = !st.prefix.empty();
     r.interactive = l.tool && isatty(STDIN_FILENO) != 0;
     shm::unique_fd output;
@@ -102,7 +109,7 @@ void seat_keeper::spawn_life(const seat& s, life& l) const {
 
 void seat_keeper::start(seat& s) {
     if (s.now && s.now->how.was_ready) s.machine.on(seat_event::ready, now_ns());  // a standby sits already
-    if (ending_ || paused_ || !memory_there_ || s.now) return;
+    if (ending_ || paused_ || !memory_there_ || s.now || !may_start(s)) return;
     const bool first = s.pids.empty() || !s.heir;
     if (!s.heir) s.heir = ring::appoint(*c_, s.index);
     if (!s.heir) return;                       // every entry belongs to an unfenced process: the next tick tries again

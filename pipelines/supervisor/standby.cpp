@@ -27,15 +27,13 @@ void seat_keeper::keep_spare(seat& s, u64 now) {
     if (s.vacant_since_ns != 0 && s.now) {
         const u64 first = ring::load(c_->entry[s.now->who.entry].first_commit_ns);
         if (first > s.vacant_since_ns) {
-            const f64 ms = static_cast<f64>(first - s.vacant_since_ns) / 1e6;
-            account_.takeover_ms.push_back(ms);
-            if (s.by_standby) account_.standby_takeover_ms.push_back(ms);
+            recoveries_.tell({s.label, s.vacant_pid, s.vacant_epoch, "", 0, 0, 0, first, s.by_standby});
             s.vacant_since_ns = 0;
         }
     }
     if (s.spare && !s.spare->standing_by && now - s.spare->spawned_ns > setup_->start_timeout_ns) end_spare(s);
     const bool wanted = setup_->stages[s.stage].standby && !ending_ && !paused_ && memory_there_ && s.now && s.now->how.was_ready &&
-                        s.machine.state() == seat_state::running && !through(s.stage);
+                        s.machine.state() == seat_state::running && !through(s.stage) && may_start(s);
     if (wanted && !s.spare && now >= s.spare_due_ns) start_spare(s, now);
 }
 

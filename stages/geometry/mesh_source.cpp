@@ -161,6 +161,7 @@ void mesh_source::fill_from_file(std::byte* block, device::context& context, dev
         std::memcpy(host + layout_.texture_records, pictures_.records().data(), pictures_.records().size_bytes());
     }
     queue.copy(block, staging->data(), layout_.texture);
+    kernels::bound_clusters(queue, {layout_, block});
     queue.drain();
 }
 

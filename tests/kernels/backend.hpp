@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "core/errors.hpp"
-#include "tests/kernels/scene.hpp"
+#include "kernels/chain.hpp"
 #include "tests/support/catch.hpp"
 
 namespace carousel::kernels::testing {

@@ -77,12 +77,44 @@ TEST_CASE("CPU and GPU: the camera inside the mesh, clipping everywhere") {
     for (const mesh_shape shape : shapes) require_equal_pictures({shape, triangles_for(shape, 4'000), 320, 200, 1}, inside, 2);
 }
 
-TEST_CASE("CPU and GPU: more large triangles than the item queue holds") {
+TEST_CASE("CPU and GPU: more large triangles than the tiles' store holds") {
     CAROUSEL_NEEDS_DEVICE();
     auto& host = cpu_backend();
-    const chain_options options{mesh_shape::quad_stack, 40'000, 320, 320, 1};
+    const chain_options options{mesh_shape::quad_stack, 300'000, 24, 24, 1};
     chain gpu(*on.context, *on.queue, options), cpu(*host.context, *host.queue, options);
-    REQUIRE(differences(gpu.render(0), cpu.render(0)) == 0);
+    const std::vector<u32> expected = cpu.render(0);
+    REQUIRE(differences(gpu.render(0, raster_path::large), expected) == 0);
+    REQUIRE(differences(gpu.render(0), expected) == 0);
+}
+
+TEST_CASE("CPU and GPU: slivers and one triangle over the whole picture, each size class beside the others") {
+    CAROUSEL_NEEDS_DEVICE();
+    auto& host = cpu_backend();
+    for (const auto& [w, h] : {std::array{1U, 1U}, {130U, 70U}, {3840U, 2160U}}) {
+        triangle_set set;
+        const i32 right = static_cast<i32>(w) * 256, bottom = static_cast<i32>(h) * 256;
+        const u32 corner = set.vertex(-900, -700, 0.2F);
+        set.triangle(corner, set.vertex(-900, 2 * bottom + 2000, 0.3F), set.vertex(2 * right + 2000, -700, 0.4F));
+        std::mt19937 random(w);
+        for (u32 i = 0; i < 300; ++i) {  // from one side to the other, at most three pixels wide
+            const i32 y = random_in(random, 0, bottom), end = random_in(random, 0, bottom), x = random_in(random, 0, right);
+            const bool upright = (i & 1U) != 0;
+            const u32 a = upright ? set.vertex(x, 0, 0.5F) : set.vertex(0, y, 0.5F);
+            const u32 b = upright ? set.vertex(x + random_in(random, -9000, 9000), bottom, 0.9F) : set.vertex(right, end, 0.9F);
+            screen_vertex c = set.vertices[a];
+            (upright ? c.x : c.y) += random_in(random, -700, 700);
+            const u32 third = set.vertex(c.x, c.y, 0.7F);
+            set.triangle(a, b, third), set.triangle(a, third, b);
+        }
+        for (const u32 mode : {2U, 3U}) {
+            screen_chain gpu(*on.context, *on.queue, set, w, h, mode), cpu(*host.context, *host.queue, set, w, h, mode);
+            const std::vector<u32> expected = cpu.draw_all();
+            for (const raster_path path : all_paths) {
+                CAPTURE(w, h, mode, static_cast<int>(path));
+                REQUIRE(differences(gpu.draw_all(path), expected) == 0);
+            }
+        }
+    }
 }
 
 TEST_CASE("CPU and GPU: several textures with mip levels, and each level of one") {

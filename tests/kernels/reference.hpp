@@ -9,7 +9,7 @@
 
 #include "kernels/body/setup.hpp"
 #include "kernels/body/shade.hpp"
-#include "tests/kernels/scene.hpp"
+#include "kernels/chain.hpp"
 
 namespace carousel::kernels::testing {
 

@@ -10,28 +10,13 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from processes import is_alive, wait_for  # noqa: E402
+
 PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 CAROUSEL = os.path.join(PROGRAMS, "carousel")
 SMALL = ("--device", "cpu", "--size", "96x64", "--out", "", "--set", "geometry.triangles=500", "--fps", "30")
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-def wait_for(what, condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"{what}: not within {seconds:g} s")
-
-
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 class Live(unittest.TestCase):

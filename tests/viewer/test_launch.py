@@ -7,17 +7,10 @@ import sys
 import unittest
 
 from window_case import WindowCase, missing_tools, wait_for
+from processes import is_alive  # window_case has made it findable
 
 WindowCase.programs, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SMALL = ("--device", "cpu", "--size", "320x180", "--set", "geometry.triangles=2000", "--fps", "30", "--out", "", "--report", "report.json")
-
-
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class Launch(WindowCase):

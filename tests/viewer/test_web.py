@@ -13,7 +13,7 @@ import unittest
 import zlib
 
 import browser
-from web_rig import Rig, free_port, wait_for
+from web_rig import Rig, end_process, free_port, wait_for
 
 Rig.programs, Rig.pipelines = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 PICTURE = sys.argv[3] if len(sys.argv) > 3 else None
@@ -292,7 +292,7 @@ class Seen(Rig):
         if PICTURE:
             b.screenshot(PICTURE)
         self.assertEqual(b.value("document.documentElement.scrollWidth <= innerWidth"), True)
-        self.end(run)
+        end_process(run)
         wait_for("the page says that its program is gone", lambda: not b.value("document.getElementById('notice').hidden"))
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from window_case import WindowCase, missing_tools, wait_for
+from window_case import WindowCase, end_process, missing_tools, wait_for
 
 PROGRAMS = WindowCase.programs = os.path.abspath(sys.argv[1])
 WindowCase.pipelines = os.path.abspath(sys.argv[2])
@@ -108,7 +108,7 @@ class Window(WindowCase):
         self.assertIn("several pipelines are running: one, two: choose one with -p NAME", out.stderr)
         viewer = self.start_viewer("--null", "-p", "two")
         wait_for("frames of the chosen one", lambda: self.seen()["sequence"] > 5)
-        self.end(viewer)
+        end_process(viewer)
         self.start_display()
         os.remove(self.widgets_file)
         self.start_viewer()

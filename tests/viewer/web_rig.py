@@ -6,19 +6,13 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
-
-def wait_for(what, condition, seconds=30.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"{what}: not within {seconds:g} s")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from processes import end_process, wait_for  # noqa: E402
 
 
 def free_port():
@@ -74,22 +68,12 @@ class Rig(unittest.TestCase):
             process = subprocess.Popen([os.path.join(self.programs, words[0]), *words[1:]], env=self.environment, cwd=self.folder,
                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.logs[process.pid] = path
-        self.addCleanup(self.end, process)
+        self.addCleanup(end_process, process)
         return process
 
     def log(self, process):
         with open(self.logs[process.pid], encoding="utf-8", errors="replace") as f:
             return f.read()
-
-    @staticmethod
-    def end(process):
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
     def start_run(self, *more, size="320x180", fps="30", name="demo"):
         return self.start("carousel", "run", os.path.join(self.pipelines, "demo.toml"), "--device", "cpu", "--size", size, "--name", name,

@@ -3,25 +3,19 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from processes import end_process, wait_for  # noqa: E402
 
 NEEDED = ("Xvfb", "xdotool")
 
 
 def missing_tools():
     return [tool for tool in NEEDED if shutil.which(tool) is None]
-
-
-def wait_for(what, condition, seconds=30.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"{what}: not within {seconds:g} s")
 
 
 class WindowCase(unittest.TestCase):
@@ -39,21 +33,11 @@ class WindowCase(unittest.TestCase):
         log = open(self.log_of(command[0]), "ab")
         self.addCleanup(log.close)
         process = subprocess.Popen(command, env=self.environment, cwd=self.folder, stdout=log, stderr=log, **options)
-        self.addCleanup(self.end, process)
+        self.addCleanup(end_process, process)
         return process
 
     def log_of(self, program):
         return os.path.join(self.folder, os.path.basename(program) + ".log")
-
-    @staticmethod
-    def end(process):
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
     def start_display(self):
         read, write = os.pipe()

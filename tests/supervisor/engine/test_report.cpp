@@ -21,6 +21,7 @@ struct synthetic {
     std::unique_ptr<shm::control_block> control = std::make_unique<shm::control_block>();
     std::vector<std::unique_ptr<seat>> seats;
     death_account deaths;
+    std::vector<recovery> recoveries;
 
     synthetic() {
         setup.name = "made";
@@ -58,7 +59,7 @@ struct synthetic {
         o.seconds = 2;
         o.ending = "complete";
         const std::vector<sink_account> sinks = read_ledgers(setup, o.end);
-        return make_report({&setup, control.get(), &seats, &deaths, &sinks, o});
+        return make_report({&setup, control.get(), &seats, &deaths, &recoveries, &sinks, o});
     }
 };
 
@@ -132,7 +133,7 @@ TEST_CASE("deaths: where they fell, how soon they were seen and fenced") {
     s.record(0, 10);
     s.deaths.kills_at[2] = 4;
     s.deaths.restarts = s.deaths.deaths = 4;
-    s.deaths.fence_ms = {1, 2, 3, 100};
+    for (const u64 ms : {1, 2, 3, 100}) s.recoveries.push_back({"source", 7, 1, "signal 9", 0, 1'000'000'000, 1'000'000'000 + ms * 1'000'000, 0, false});
     const json r = s.report();
     CHECK(r["kills_at"]["submitted"] == 4);
     CHECK(r["restarts"] == 4);

@@ -1,5 +1,6 @@
 #pragma once
-// A whole render chain on one device, for tests and the bench: mesh, scene, triangles, picture, each in memory of its own.
+// A whole render chain on one device without any ring: mesh, scene, triangles, picture, each in memory of its own. For the
+// bench and the tests. Who may call: the thread that enqueues on the queue. Errors: those of kernels.hpp and device::context.
 
 #include <memory>
 #include <vector>
@@ -7,7 +8,7 @@
 #include "device/backend.hpp"
 #include "kernels/kernels.hpp"
 
-namespace carousel::kernels::testing {
+namespace carousel::kernels {
 
 struct chain_options {
     mesh_shape shape = mesh_shape::bumpy_sphere;
@@ -56,9 +57,9 @@ public:
         vertex_stage(queue_, {layout_, mesh_->data(), reinterpret_cast<const draw_record*>(draw_->data()),
                               reinterpret_cast<const f32*>(models_->data()), scene, options_.width, options_.height, buffers()});
     }
-    void fragment(raster_path path = raster_path::automatic) {
+    void fragment(raster_path path = raster_path::automatic, const mark& before_resolve = {}) {
         fragment_stage(queue_, {layout_, mesh_->data(), buffers(), scene, options_.width, options_.height,
-                                reinterpret_cast<u8*>(color_->data()), scratch_->data(), scratch_->bytes(), path});
+                                reinterpret_cast<u8*>(color_->data()), scratch_->data(), scratch_->bytes(), path, before_resolve});
     }
     /// One picture of frame `sequence`, RGBA words.
     std::vector<u32> render(u64 sequence = 0, raster_path path = raster_path::automatic) {
@@ -79,6 +80,10 @@ public:
                 reinterpret_cast<screen_vertex*>(vertices_->data()), reinterpret_cast<u32*>(list_->data()), options_.instances};
     }
     [[nodiscard]] const mesh_layout& layout() const { return layout_; }
+    /// As fragment_stage() left it: on the CPU the visibility buffer lies at its start (cpu/entries.hpp).
+    [[nodiscard]] const device::mapping& scratch() const { return *scratch_; }
+    /// f32[instances][16], as animate() left them; on the device.
+    [[nodiscard]] std::vector<f32> models() { return download<f32>(models_->data(), u64{options_.instances} * 16); }
     [[nodiscard]] device::queue& queue() { return queue_; }
 
     shm::scene_state scene;
@@ -107,4 +112,4 @@ private:
     std::unique_ptr<device::mapping> mesh_, draw_, models_, counters_, records_, vertices_, list_, color_, scratch_;
 };
 
-}  // namespace carousel::kernels::testing
+}  // namespace carousel::kernels

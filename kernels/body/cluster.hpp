@@ -1,0 +1,142 @@
+#pragma once
+// Clusters: 128 triangles that follow each other in the mesh. At set-up each gets bounds (a sphere, a cone of normals, its longest
+// edge and its smallest triangle); in a frame one test may show that the rasteriser would make no pixel of any of them. The test
+// is exact in this sense: what it hides, classify() calls culled, triangle by triangle, with all roundings of the transform and of
+// the snapping to 1/256 pixel. It may hide less than it could, never more: pictures and counters are those without it.
+
+#include "kernels/body/transform.hpp"
+#include "kernels/mesh_layout.hpp"
+
+namespace carousel::kernels::body {
+
+struct vec3d {
+    f64 x, y, z;
+};
+[[nodiscard]] CAROUSEL_HD_INLINE vec3d minus(const vec3d& a, const vec3d& b) { return {a.x - b.x, a.y - b.y, a.z - b.z}; }
+[[nodiscard]] CAROUSEL_HD_INLINE f64 dot3(const vec3d& a, const vec3d& b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+[[nodiscard]] CAROUSEL_HD_INLINE f64 length(const vec3d& a) { return sqrt_(dot3(a, a)); }
+[[nodiscard]] CAROUSEL_HD_INLINE vec3d cross3(const vec3d& a, const vec3d& b) {
+    return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+}
+
+struct corners3d {
+    vec3d p[3];
+    bool usable;    ///< indices in range, coordinates finite
+    bool has_area;  ///< no two corners at one place: if they were, they would be on the screen, too
+};
+[[nodiscard]] CAROUSEL_HD_INLINE corners3d triangle_corners(const mesh_view& m, u32 triangle) {
+    corners3d c{};
+    c.usable = true;
+    for (u32 k = 0; k < 3; ++k) {
+        const u32 i = m.indices[static_cast<u64>(triangle) * 3 + k];
+        if (i >= m.counts.vertex_count) return {{}, false, false};
+        const f32* const p = m.positions + static_cast<u64>(i) * 3;
+        c.usable = c.usable && is_finite(p[0]) && is_finite(p[1]) && is_finite(p[2]);
+        c.p[k] = {p[0], p[1], p[2]};
+    }
+    const auto apart = [&](const vec3d& a, const vec3d& b) { return a.x != b.x || a.y != b.y || a.z != b.z; };
+    c.has_area = apart(c.p[0], c.p[1]) && apart(c.p[1], c.p[2]) && apart(c.p[2], c.p[0]);
+    return c;
+}
+
+/// Bounds of one cluster; all zero (never hidden) when any of its triangles has an index out of range or a coordinate that is no
+/// number, or when the numbers are too large for the test. Sums run in the mesh's order: the same bytes on every device.
+[[nodiscard]] CAROUSEL_HD_INLINE cluster_bounds bound_cluster(const mesh_view& m, u32 cluster) {
+    const u32 begin = cluster * cluster_triangles, end = min_(begin + cluster_triangles, m.counts.triangle_count);
+    vec3d low{1e30, 1e30, 1e30}, high{-1e30, -1e30, -1e30}, sum{0, 0, 0};
+    f64 least = 1e60, longest = 0;
+    for (u32 t = begin; t < end; ++t) {
+        const corners3d c = triangle_corners(m, t);
+        if (!c.usable) return {};
+        for (const vec3d& p : c.p) {
+            low = {min_(low.x, p.x), min_(low.y, p.y), min_(low.z, p.z)};
+            high = {max_(high.x, p.x), max_(high.y, p.y), max_(high.z, p.z)};
+        }
+        if (!c.has_area) continue;
+        const vec3d u = minus(c.p[1], c.p[0]), v = minus(c.p[2], c.p[0]), n = cross3(u, v);
+        const f64 edge = max_(max_(length(u), length(v)), length(minus(u, v))), size = length(n);
+        longest = max_(longest, edge);
+        least = min_(least, size - 1e-14 * edge * edge);
+        if (size > 0) sum = {sum.x + n.x / size, sum.y + n.y / size, sum.z + n.z / size};
+    }
+    const vec3d centre{0.5 * (low.x + high.x), 0.5 * (low.y + high.y), 0.5 * (low.z + high.z)};
+    const f64 whole = length(sum);
+    const vec3d axis = whole > 0 ? vec3d{sum.x / whole, sum.y / whole, sum.z / whole} : vec3d{0, 0, 0};
+    f64 radius = 0, spread = 1;
+    for (u32 t = begin; t < end; ++t) {
+        const corners3d c = triangle_corners(m, t);
+        for (const vec3d& p : c.p) radius = max_(radius, length(minus(p, centre)));
+        if (!c.has_area) continue;
+        const vec3d n = cross3(minus(c.p[1], c.p[0]), minus(c.p[2], c.p[0]));
+        const f64 size = length(n);
+        spread = min_(spread, size > 0 ? dot3(n, axis) / size : -1.0);
+    }
+    if (!(radius < 1e9) || !(length(centre) < 1e9)) return {};
+    const f64 reach = length(centre) + radius;
+    // rounded so that the floats still bound: 2e-7 is more than a float's rounding
+    return {{static_cast<f32>(centre.x), static_cast<f32>(centre.y), static_cast<f32>(centre.z)},
+            static_cast<f32>(radius + 2e-7 * reach + 1e-30),
+            {static_cast<f32>(axis.x), static_cast<f32>(axis.y), static_cast<f32>(axis.z)},
+            static_cast<f32>(spread - 1e-6),
+            static_cast<f32>(longest * (1 + 2e-7)),
+            static_cast<f32>(max_(least, 0.0) * (1 - 2e-7)),
+            {}};
+}
+
+[[nodiscard]] CAROUSEL_HD_INLINE f32 length3(f32 x, f32 y, f32 z) { return sqrt_(x * x + y * y + z * z); }
+[[nodiscard]] CAROUSEL_HD_INLINE f32 row_sum(const f32* row, const cluster_bounds& b) {
+    return abs_(row[0] * b.centre[0]) + abs_(row[1] * b.centre[1]) + abs_(row[2] * b.centre[2]) + abs_(row[3]);
+}
+
+/// Could all triangles of the cluster be drawn without leaving a pixel? `clip` is the instance's matrix.
+/// By sides: the sphere lies beyond a plane of the view by more than the transform's rounding, so that all outcodes share its bit.
+/// By cone: with rows (x, y, w) of the matrix A and K = adj(A) (A c + t) = det(A) (c - eye), a triangle of normal n shows its front
+/// where n . K > 0, mirrored matrices included, and its double area on the screen is n . K / (w0 w1 w2) times half the picture's
+/// sides. Corners that move by d subpixels change that by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two
+/// sides: where the area is negative by more, no rounding can turn the triangle over.
+[[nodiscard]] CAROUSEL_HD_INLINE bool cluster_hidden(const cluster_bounds& b, const f32* clip, const viewport& view) {
+    if (!(b.radius > 0.0F)) return false;
+    const f32 *const rx = clip, *const ry = clip + 4, *const rw = clip + 8;
+    const f32 lx = length3(rx[0], rx[1], rx[2]), ly = length3(ry[0], ry[1], ry[2]), lw = length3(rw[0], rw[1], rw[2]);
+    const vec3 centre{b.centre[0], b.centre[1], b.centre[2]};
+    const clip_vertex c = to_clip(clip, centre);
+    // what rounding may add to a coordinate of any vertex: four roundings of sums no larger than these
+    constexpr f32 unit = 6e-7F;
+    const f32 error_x = unit * (row_sum(rx, b) + lx * b.radius), error_y = unit * (row_sum(ry, b) + ly * b.radius),
+              error_w = unit * (row_sum(rw, b) + lw * b.radius);
+    const f32 all = error_x + error_y + error_w;
+    if (!(all < 1e20F)) return false;
+    const f32 reach_x = lx * b.radius + error_x, reach_y = ly * b.radius + error_y, reach_w = lw * b.radius + error_w;
+    const f32 side_x = reach_x + reach_w + 4.0F * all, side_y = reach_y + reach_w + 4.0F * all;
+    if (c.x + c.w < -side_x || c.w - c.x < -side_x || c.y + c.w < -side_y || c.w - c.y < -side_y) return true;
+    const f32 least_w = c.w - reach_w - 4.0F * all, most_w = c.w + reach_w + 4.0F * all;
+    if (most_w < view.near) return true;
+
+    // the cone, for clusters whose vertices are all in front of the near plane and within the guard band
+    if (!(b.spread > 0.0F) || !(b.smallest > 1e-30F) || !(least_w > view.near * 1.001F)) return false;
+    const f32 inverse = 1.0F / least_w;
+    const f32 far_x = (abs_(c.x) + reach_x) * inverse, far_y = (abs_(c.y) + reach_y) * inverse;
+    if (!(far_x < 0.9F * view.guard_x) || !(far_y < 0.9F * view.guard_y)) return false;
+    const vec3 yw{ry[1] * rw[2] - ry[2] * rw[1], ry[2] * rw[0] - ry[0] * rw[2], ry[0] * rw[1] - ry[1] * rw[0]};
+    const vec3 wx{rw[1] * rx[2] - rw[2] * rx[1], rw[2] * rx[0] - rw[0] * rx[2], rw[0] * rx[1] - rw[1] * rx[0]};
+    const vec3 xy{rx[1] * ry[2] - rx[2] * ry[1], rx[2] * ry[0] - rx[0] * ry[2], rx[0] * ry[1] - rx[1] * ry[0]};
+    const f32 determinant = abs_(rx[0] * yw.x + rx[1] * yw.y + rx[2] * yw.z);
+    const vec3 k{c.x * yw.x + c.y * wx.x + c.w * xy.x, c.x * yw.y + c.y * wx.y + c.w * xy.y, c.x * yw.z + c.y * wx.z + c.w * xy.z};
+    const f32 squares = lx * ly + ly * lw + lw * lx;
+    const f32 k_error = 8.0F * (all * squares + unit * squares * (abs_(c.x) + abs_(c.y) + abs_(c.w)) + unit * lx * ly * lw * b.radius);
+    const f32 along = -(k.x * b.axis[0] + k.y * b.axis[1] + k.z * b.axis[2]);
+    const f32 square = k.x * k.x + k.y * k.y + k.z * k.z;
+    const f32 across = sqrt_(max_(square - along * along, 0.0F) + 4e-6F * square);
+    const f32 sine = sqrt_(max_(1.0F - b.spread * b.spread, 0.0F) + 1e-6F);
+    // -n . K is at least this for every unit normal n and every point of the cluster
+    const f32 behind = along * b.spread - across * sine - determinant * b.radius * 1.0001F - k_error;
+    if (!(behind > 0.0F)) return false;
+    const f32 area = behind * b.smallest * view.half_width * view.half_height / (most_w * most_w * most_w);
+    const f32 moved_x = 0.51F + view.half_width * (inverse * (error_x + far_x * error_w) + 6e-7F * (far_x + 1.0F));
+    const f32 moved_y = 0.51F + view.half_height * (inverse * (error_y + far_y * error_w) + 6e-7F * (far_y + 1.0F));
+    const f32 moved = max_(moved_x, moved_y);
+    const f32 wide = view.half_width * b.edge * (lx + far_x * lw) * inverse, high = view.half_height * b.edge * (ly + far_y * lw) * inverse;
+    return area > 1.01F * (4.0F * moved * (wide + high) + 8.0F * moved * moved);
+}
+
+}  // namespace carousel::kernels::body

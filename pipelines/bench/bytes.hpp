@@ -1,0 +1,40 @@
+#pragma once
+// Bytes that a frame moves. Pure functions of counts; no device.
+//
+// ring_bytes: what crosses the rings of the pipeline in one frame, each byte counted once: the planes of "carousel.triangles" as
+// far as they are filled (triangle_layout.hpp; of the list only the triangles that survived culling) and the picture.
+// floor_bytes: what any implementation over these formats must move through memory at least, each input read once, each output
+// written once, and everything in between (visibility buffer, second reads, attributes of the resolve) kept in caches:
+//   vertex stage    reads positions (12 V) and indices (12 T) of the mesh, writes the triangles' planes
+//   fragment stage  reads the triangles' planes and the indices of the listed triangles (12 a triangle), writes the picture (4 W H)
+// with V, T of the mesh (read once for all instances).
+// floor_ms = floor_bytes / bandwidth, where the bandwidth is that of a large copy on the device, (read + written bytes) / time.
+// A scene that fits in caches can be faster than this "floor".
+
+#include <algorithm>
+#include <string_view>
+
+#include "kernels/triangle_layout.hpp"
+
+namespace carousel::bench {
+
+struct frame_bytes {
+    u64 ring = 0, floor = 0;
+};
+
+[[nodiscard]] inline u64 bytes_of(const kernels::plane_spec& plane) {
+    u64 n = plane.type == kernels::scalar::u8_ ? 1 : 4;
+    for (const u64 side : plane.shape) n *= side;
+    return n;
+}
+
+[[nodiscard]] inline frame_bytes bytes_of_frame(const kernels::mesh_counts& mesh, u32 instances, u64 listed, u32 width, u32 height) {
+    u64 triangles = 0;
+    for (const kernels::plane_spec& plane : kernels::triangle_planes(mesh, instances))
+        triangles += std::string_view(plane.name) == "list" ? std::min(listed * 4, bytes_of(plane)) : bytes_of(plane);
+    const u64 picture = bytes_of(kernels::image_planes(width, height)[0]);
+    const u64 read = u64{mesh.vertex_count} * 12 + u64{mesh.triangle_count} * 12 + std::min<u64>(listed, mesh.triangle_count) * 12;
+    return {triangles + picture, read + 2 * triangles + picture};
+}
+
+}  // namespace carousel::bench

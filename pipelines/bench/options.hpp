@@ -1,0 +1,50 @@
+#pragma once
+// The command line of `carousel bench raster`, defined once for both programs: `carousel` shows its help, completes and checks
+// it; carousel-bench, which may load CUDA and GL, is started with the same words and does the work.
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace carousel::bench {
+
+struct picture_size {
+    u32 width = 0, height = 0;
+    bool operator==(const picture_size&) const = default;
+};
+
+/// As they are written on the command line; see `--help`.
+struct bench_texts {
+    std::string what;  ///< "raster"
+    std::string device = "cpu", scene = "bumpy-sphere", triangles = "1M", size = "1920x1080", shading = "lit", path = "automatic";
+    std::string peer, simd, plot, picture;
+    std::string json;             ///< file, or "-" for stdout
+    bool wants_json = false;
+    u32 frames = 50, instances = 1, threads = 0;
+    u64 first = 0;
+};
+
+/// The same, read and checked.
+struct bench_options {
+    bool cuda = false;
+    int ordinal = 0;
+    std::string scene;               ///< a name of kernels::mesh_shape_names(), checked by who knows them
+    std::vector<u32> triangles;      ///< ascending as given
+    std::vector<picture_size> sizes;
+    u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0;  ///< shading as in scene_state; path as in raster_path
+    u64 first = 0;
+    bool opengl = false;
+    std::string simd, json, plot, picture;  ///< "" where not wanted
+};
+
+void add_bench_options(CLI::App& app, bench_texts& texts);
+
+/// Throws config_error with a sentence for whatever can't be.
+[[nodiscard]] bench_options read_options(const bench_texts& texts);
+
+}  // namespace carousel::bench

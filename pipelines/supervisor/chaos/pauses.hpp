@@ -1,0 +1,60 @@
+#pragma once
+// How long stages stood still: a thread that looks at their frame counters in the control block (read-only, twice a millisecond).
+// A pause is a time without a finished frame that is longer than 3 times the stage's usual one, and than 2 ms.
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::supervisor::chaos {
+
+struct pause {
+    u32 stage = 0;
+    u64 begin_ns = 0;     ///< the frame before it
+    u64 due_ns = 0;       ///< when it became longer than usual
+    u64 end_ns = 0;
+};
+
+class pause_watch {
+public:
+    /// Throws shm_error: the run's control block can't be read.
+    explicit pause_watch(const std::string& run_id);
+    ~pause_watch();
+    pause_watch(const pause_watch&) = delete;
+    pause_watch& operator=(const pause_watch&) = delete;
+
+    /// The usual time between two frames is known from here on: called after some calm time, before the first fault.
+    void calm_is_over();
+    /// Those seen so far, in the order of their ends, and those that still last, up to now.
+    [[nodiscard]] std::vector<pause> pauses() const;
+    [[nodiscard]] u64 frames() const noexcept { return frames_.load(std::memory_order_relaxed); }  ///< of the slowest stage
+
+private:
+    void look();
+    struct watched {
+        u64 frames = 0, first = 0;  ///< counter now, and when the watch began
+        u64 changed_ns = 0;
+        u64 limit_ns = 0;           ///< longer is a pause
+    };
+    std::vector<watched> stages_;
+    mutable std::mutex mutex_;  // of pauses_ and stages_; this process's threads alone
+    std::vector<pause> pauses_;
+    u64 begun_ns_;
+    std::atomic<u64> frames_{0};
+    std::atomic<bool> over_{false};
+    bool calm_ = true;
+    struct observed;
+    std::unique_ptr<observed> run_;
+    std::thread thread_;
+};
+
+/// The longest pause of a stage other than `stage` (none: of any) in ms, of those that became one behind `begin` and began before
+/// `end`; 0: nobody paused.
+[[nodiscard]] f64 longest_pause_ms(const std::vector<pause>& all, u32 stage, u64 begin_ns, u64 end_ns);
+
+}  // namespace carousel::supervisor::chaos

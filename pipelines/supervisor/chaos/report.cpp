@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "supervisor/chaos/run.hpp"
+#include "supervisor/recovery_log.hpp"
+#include "supervisor/report.hpp"
+#include "supervisor/state_table.hpp"
+#include "supervisor/table.hpp"
+
+namespace carousel::supervisor::chaos {
+namespace {
+
+using nlohmann::json;
+
+/// What became of one kind.
+struct account {
+    u64 count = 0;
+    std::vector<f64> detection, fence, takeover, pause;
+};
+
+json samples(const std::vector<f64>& ms) {
+    return {{"count", ms.size()}, {"p50", quantile(ms, 0.5)}, {"p99", quantile(ms, 0.99)}, {"max", quantile(ms, 1)}};
+}
+
+f64 ms_between(u64 from, u64 to) { return to > from ? static_cast<f64>(to - from) / 1e6 : 0; }
+
+/// The death that a fault led to: of that process, seen behind the fault. Each is taken once.
+const recovery* death_of(const done& d, const std::vector<recovery>& all, std::vector<bool>& taken) {
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        if (taken[k] || all[k].pid != d.pid || all[k].seen_ns < d.time_ns) continue;
+        taken[k] = true;
+        return &all[k];
+    }
+    return nullptr;
+}
+
+struct joined {
+    std::map<fault, account> kinds;
+    u64 innocent = 0;  ///< deaths that nobody caused
+};
+
+joined join(const outcome& o) {
+    joined out;
+    std::vector<recovery> all;
+    for (const json& j : o.report.is_null() ? json::array() : o.report.value("recoveries", json::array())) all.push_back(recovery_from(j));
+    std::vector<bool> taken(all.size());
+    u64 last = ~u64{0};
+    for (const done& d : o.faults) {
+        account& a = out.kinds[d.kind];
+        a.count += d.number != last ? 1 : 0;
+        last = d.number;
+        u64 over = d.answered_ns;
+        if (d.kind == fault::supervisor) {
+            a.takeover.push_back(ms_between(d.time_ns, d.answered_ns));
+        } else if (const recovery* r = death_of(d, all, taken)) {
+            a.detection.push_back(ms_between(d.time_ns, r->seen_ns));
+            if (r->fenced_ns != 0) a.fence.push_back(ms_between(r->seen_ns, r->fenced_ns));
+            if (r->followed_ns != 0) a.takeover.push_back(ms_between(d.time_ns, r->followed_ns));
+            over = std::max(r->followed_ns, r->seen_ns);
+        }
+        a.pause.push_back(longest_pause_ms(o.pauses, d.stage, d.time_ns, std::max(over, d.time_ns)));
+    }
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        const bool ours = taken[k] || std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return d.pid == all[k].pid; });
+        // Stages of one MPS domain share its end, whoever brought it about.
+        const bool shared = o.report.value("mps", json()).is_object() && (all[k].how == with_domain_text || all[k].how.find("GPU fault") != std::string::npos);
+        out.innocent += !ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns ? 1 : 0;
+    }
+    return out;
+}
+
+std::vector<std::string> failures_of(const outcome& o, const joined& j) {
+    std::vector<std::string> out;
+    const json& r = o.report;
+    if (r.is_null()) return {fmt::format("the run wrote no report (its end: {})", o.exit_code < 0 ? "none within 90 s" : fmt::format("exit code {}", o.exit_code))};
+    if (o.exit_code != 0) out.push_back(fmt::format("the run ended with exit code {}", o.exit_code));
+    if (o.ended_early) out.push_back("the run ended before the torment did");
+    for (const char* key : {"lost", "repeated", "torn", "dead_letter_count"})
+        if (const u64 n = r.value(key, u64{0}); n != 0) out.push_back(fmt::format("{}: {}", key, n));
+    if (!o.calm.is_null() && o.calm["image_hash"] != r["image_hash"]) out.push_back("image_hash differs from the undisturbed run's");
+    if (j.innocent != 0) out.push_back(fmt::format("{} processes died that nobody had touched", j.innocent));
+    const auto killed = j.kinds.find(fault::supervisor);
+    const u64 supervisors = killed == j.kinds.end() ? 0 : killed->second.count, adopted = r.value("taken_over", u64{0});
+    if (adopted != supervisors) out.push_back(fmt::format("{} supervisors were killed, {} runs taken over", supervisors, adopted));
+    for (const std::string& l : o.leaked) out.push_back("left behind: " + l);
+    if (o.gpu_mib_after > o.gpu_mib_before)
+        out.push_back(fmt::format("GPU memory in use: {} MiB before, {} MiB after", o.gpu_mib_before, o.gpu_mib_after));
+    return out;
+}
+
+std::string three(const json& s) {
+    if (s.value("count", 0) == 0) return "-";
+    return fmt::format("{:.1f} / {:.1f} / {:.1f}", s["p50"].get<f64>(), s["p99"].get<f64>(), s["max"].get<f64>());
+}
+
+}  // namespace
+
+json make_report(const settings& s, const outcome& o) {
+    const joined j = join(o);
+    const std::vector<std::string> failures = failures_of(o, j);
+    json kinds = json::object();
+    u64 count = 0;
+    for (const auto& [kind, a] : j.kinds) {
+        count += a.count;
+        kinds[std::string(name_of(kind))] = {{"count", a.count},
+                                             {"detection_ms", samples(a.detection)},
+                                             {"fence_ms", samples(a.fence)},
+                                             {"takeover_ms", samples(a.takeover)},
+                                             {"others_longest_pause_ms", samples(a.pause)}};
+    }
+    const auto of_run = [&](const char* key) { return o.report.is_null() ? json() : o.report.value(key, json()); };
+    json out{{"passed", failures.empty()},
+             {"failures", failures},
+             {"interrupted", o.interrupted},
+             {"file", s.file},
+             {"device", of_run("device")},
+             {"size", of_run("size")},
+             {"seed", s.seed},
+             {"rate", s.rate},
+             {"seconds", static_cast<f64>(o.ended_ns - o.begun_ns) / 1e9},
+             {"faults", count},
+             {"kinds", kinds},
+             {"frames", of_run("frames")},
+             {"frames_per_second", of_run("frames_per_second")},
+             {"lost", of_run("lost")},
+             {"repeated", of_run("repeated")},
+             {"torn", of_run("torn")},
+             {"dead_letters", of_run("dead_letter_count")},
+             {"restarts", of_run("restarts")},
+             {"kills_at", of_run("kills_at")},
+             {"taken_over", of_run("taken_over")},
+             {"untouched_deaths", j.innocent},
+             {"image_hash", of_run("image_hash")},
+             {"leaked", o.leaked},
+             {"cpus", std::thread::hardware_concurrency()}};
+    out["calm"] = o.calm.is_null() ? json()
+                                   : json{{"image_hash", o.calm["image_hash"]}, {"frames", o.calm["frames"]}, {"frames_per_second", o.calm["frames_per_second"]}};
+    if (o.gpu_mib_before >= 0) out["gpu_memory_mib"] = {{"before", o.gpu_mib_before}, {"after", o.gpu_mib_after}};
+    return out;
+}
+
+std::string report_text(const json& r) {
+    table t({"fault", ">count", ">seen after, ms", ">gone after, ms", ">a successor's frame, ms", ">others' longest pause, ms"});
+    for (const auto& [kind, a] : r["kinds"].items())
+        t.add({kind, std::to_string(a["count"].get<u64>()), three(a["detection_ms"]), three(a["fence_ms"]), three(a["takeover_ms"]),
+               three(a["others_longest_pause_ms"])});
+    std::string text = t.text() + "(p50 / p99 / max)\n";
+    const auto shown = [&](const char* key) { return r[key].is_null() ? "?" : r[key].dump(); };
+    text += fmt::format("{} faults in {}, seed {}: {} frames, lost {}, repeated {}, torn {}, dead letters {}, untouched processes that died {}\n",
+                        r["faults"].get<u64>(), human_seconds(r["seconds"].get<f64>()), r["seed"].get<u64>(), shown("frames"), shown("lost"),
+                        shown("repeated"), shown("torn"), shown("dead_letters"), shown("untouched_deaths"));
+    if (r["calm"].is_object())
+        text += fmt::format("image_hash {}, undisturbed {}; {:.1f} frames/s, undisturbed {:.1f}\n", shown("image_hash"), r["calm"]["image_hash"].dump(),
+                            r.value("frames_per_second", 0.0), r["calm"]["frames_per_second"].get<f64>());
+    for (const json& f : r["failures"]) text += "FAILED: " + f.get<std::string>() + "\n";
+    return text;
+}
+
+}  // namespace carousel::supervisor::chaos

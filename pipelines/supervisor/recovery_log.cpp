@@ -1,0 +1,104 @@
+#include "supervisor/recovery_log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t most = 200'000;  // a restart storm of days must not fill the disk
+
+template <typename T>
+void keep(T& old, const T& fresh) {
+    if (fresh != T{}) old = fresh;
+}
+
+json line_of(const recovery& r) {
+    json j{{"seat", r.seat}, {"pid", r.pid}, {"epoch", r.epoch}};
+    if (!r.how.empty()) j["how"] = r.how;
+    if (r.signalled_ns != 0) j["signalled_ns"] = r.signalled_ns;
+    if (r.seen_ns != 0) j["seen_ns"] = r.seen_ns;
+    if (r.fenced_ns != 0) j["fenced_ns"] = r.fenced_ns;
+    if (r.followed_ns != 0) j["followed_ns"] = r.followed_ns;
+    if (r.standby) j["standby"] = true;
+    if (!r.ended.empty()) j["ended"] = r.ended;
+    return j;
+}
+
+template <typename From, typename To>
+std::vector<f64> spans(const std::vector<recovery>& all, From from, To to) {
+    std::vector<f64> out;
+    for (const recovery& r : all)
+        if (from(r) != 0 && to(r) > from(r)) out.push_back(static_cast<f64>(to(r) - from(r)) / 1e6);
+    return out;
+}
+
+}  // namespace
+
+recovery_log::recovery_log(const std::string& path) {
+    std::ifstream before(path);
+    for (std::string line; std::getline(before, line) && told_ < most; ++told_) {
+        const json j = json::parse(line, nullptr, false);
+        if (!j.is_object()) continue;
+        try {
+            merge(recovery_from(j));
+        } catch (const json::exception&) {  // another version's
+        }
+    }
+    file_.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+}
+
+void recovery_log::merge(const recovery& r) {
+    const auto is_it = [&](const recovery& o) { return o.pid == r.pid && o.epoch == r.epoch && o.seat == r.seat; };
+    const auto at = std::find_if(all_.rbegin(), all_.rend(), is_it);  // the newest are asked for
+    if (at == all_.rend()) {
+        all_.push_back(r);
+        return;
+    }
+    keep(at->how, r.how);
+    keep(at->signalled_ns, r.signalled_ns);
+    if (at->seen_ns == 0) at->seen_ns = r.seen_ns;  // the first supervisor to see it was the first to see it
+    keep(at->fenced_ns, r.fenced_ns);
+    keep(at->followed_ns, r.followed_ns);
+    at->standby = at->standby || r.standby;
+    keep(at->ended, r.ended);
+}
+
+void recovery_log::tell(const recovery& r) {
+    if (told_ >= most) return;
+    ++told_;
+    merge(r);
+    const std::string line = line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    if (file_ && ::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) file_.reset();
+}
+
+recovery recovery_from(const json& j) {
+    const auto ns = [&](const char* key) { return j.value(key, u64{0}); };
+    return {j.value("seat", ""), j.value("pid", 0),  j.value("epoch", 0U),  j.value("how", ""),       ns("signalled_ns"),
+            ns("seen_ns"),       ns("fenced_ns"), ns("followed_ns"), j.value("standby", false), j.value("ended", "")};
+}
+
+json recoveries_json(const std::vector<recovery>& all) {
+    json out = json::array();
+    for (std::size_t k = all.size() - std::min<std::size_t>(all.size(), 50'000); k < all.size(); ++k) out.push_back(line_of(all[k]));
+    return out;
+}
+
+std::vector<f64> detections_ms(const std::vector<recovery>& all) {
+    return spans(all, [](const recovery& r) { return r.signalled_ns; }, [](const recovery& r) { return r.seen_ns; });
+}
+std::vector<f64> fences_ms(const std::vector<recovery>& all) {
+    return spans(all, [](const recovery& r) { return r.seen_ns; }, [](const recovery& r) { return r.fenced_ns; });
+}
+std::vector<f64> takeovers_ms(const std::vector<recovery>& all, bool standbys_only) {
+    return spans(
+        all, [](const recovery& r) { return r.signalled_ns != 0 ? r.signalled_ns : r.seen_ns; },
+        [&](const recovery& r) { return standbys_only && !r.standby ? 0 : r.followed_ns; });
+}
+
+}  // namespace carousel::supervisor

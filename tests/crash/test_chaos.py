@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""`carousel chaos` on real pipelines. Usage: test_chaos.py PROGRAMS PIPELINES everyday|long"""
+import json, os, shutil, signal, subprocess, sys, tempfile, time
+
+PROGRAMS, PIPELINES, WHICH = sys.argv[1:4]
+SMALL = ["--device", "cpu", "--size", "160x90", "--set", "geometry.triangles=500"]
+folder = tempfile.mkdtemp(prefix="carousel-test-chaos-")
+environment = dict(os.environ, XDG_RUNTIME_DIR=folder + "/runtime", TMPDIR=folder)
+os.makedirs(folder + "/runtime", mode=0o700)
+seed = os.environ.get("CAROUSEL_TEST_SEED", str(int(time.time()) % 1_000_000 + 1))
+print(f"seed {seed} (CAROUSEL_TEST_SEED repeats the plan)", flush=True)
+
+
+def chaos(*options, program="carousel", timeout=400):
+    """(exit code, report, what it said)"""
+    p = subprocess.run([f"{PROGRAMS}/{program}", "chaos", f"{PIPELINES}/demo.toml", *SMALL, "--seed", seed, "--json", *options], env=environment,
+                       capture_output=True, text=True, timeout=timeout)
+    try: report = json.loads(p.stdout)
+    except ValueError: report = None
+    return p.returncode, report, p.stdout[-4000:] + p.stderr[-4000:]
+
+
+def left_behind():
+    mine = [n for n in os.listdir(folder + "/runtime/carousel") if n != "lock"] if os.path.isdir(folder + "/runtime/carousel") else []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if folder.encode() in open(f"/proc/{pid}/environ", "rb").read(): mine.append(f"process {pid}")
+        except OSError: pass
+    return mine
+
+
+def check_passed(code, report, said, count):
+    assert code == 0 and report and report["passed"], said
+    assert report["faults"] == count and report["frames"] > 0, said
+    assert report["lost"] == report["repeated"] == report["torn"] == report["dead_letters"] == report["untouched_deaths"] == 0, said
+    assert report["image_hash"] == report["calm"]["image_hash"], said
+    assert sum(k["count"] for k in report["kinds"].values()) == count, said
+    assert not left_behind(), left_behind()
+
+
+def faults_of_every_kind_harm_no_frame():
+    log = folder + "/faults.jsonl"
+    code, report, said = chaos("--count", "40", "--rate", "0", "--faults", "kill,term,all,abort,exit,supervisor", "--log", log,
+                               "--report", folder + "/report.json")
+    check_passed(code, report, said, 40)
+    assert json.load(open(folder + "/report.json")) == report
+    lines = [json.loads(line) for line in open(log)]
+    assert len({line["number"] for line in lines}) == 40
+    direct = [k for name, k in report["kinds"].items() if name in ("kill", "term")]
+    assert direct and all(k["takeover_ms"]["count"] > 0 and k["detection_ms"]["max"] > 0 for k in direct), said
+    code, report, said = chaos("--count", "4", "--rate", "0", "--faults", "hang,stop")
+    check_passed(code, report, said, 4)
+    assert all(k["detection_ms"]["max"] >= 1000 for k in report["kinds"].values()), said  # found by the deadline of 2 s, and by nothing else
+
+
+def the_same_seed_hits_the_same_stages():
+    plans = []
+    for attempt in "ab":
+        log = f"{folder}/{attempt}.jsonl"
+        code, _, said = chaos("--count", "15", "--rate", "0", "--faults", "kill,abort", "--no-compare", "--log", log)
+        assert code == 0, said
+        plans.append([(line["number"], line["fault"], line["seat"]) for line in map(json.loads, open(log))])
+    assert plans[0] == plans[1], plans
+
+
+def a_supervisor_that_drops_frames_is_caught():
+    code, report, said = chaos("--count", "15", "--rate", "0", "--faults", "kill", "--no-compare", "--set", "display.delay_ms=5",
+                               program="carousel-bug-lose-lease")
+    assert code == 1 and report and not report["passed"] and report["lost"] > 0, said
+    assert any("lost" in f for f in report["failures"]), said
+
+
+def ctrl_c_ends_it_and_leaves_nothing():
+    p = subprocess.Popen([f"{PROGRAMS}/carousel", "chaos", f"{PIPELINES}/demo.toml", *SMALL, "--seed", seed], env=environment,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(2.5)
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 130, (p.returncode, out, err)
+    assert not left_behind(), left_behind()
+
+
+def bad_input_is_one_sentence():
+    for options, words in [(["--faults", "kil"], "did you mean"), (["--faults", "gpu-fault"], "no stage of"), (["--rate", "-1"], "--rate"),
+                           (["--report", "/nonexistent/r.json"], "/nonexistent/r.json"), (["--log", "/nonexistent/l"], "--log"),
+                           (["--set", "vertex.no_such_key=1"], "no_such_key")]:
+        code, _, said = chaos(*options)
+        assert code != 0 and words in said, (options, code, said)
+    p = subprocess.run([f"{PROGRAMS}/carousel", "chaos", folder + "/none.toml"], env=environment, capture_output=True, text=True)
+    assert p.returncode == 2 and "none.toml" in p.stderr, p
+    assert not left_behind(), left_behind()
+
+
+def two_thousand_faults_harm_no_frame():
+    code, report, said = chaos("--count", "1850", "--rate", "0", "--faults", "kill,term,all,abort,exit,supervisor", timeout=1500)
+    check_passed(code, report, said, 1850)
+    print(json.dumps({k: report["kinds"][k]["takeover_ms"] for k in report["kinds"]}), f"{report['seconds']:.0f} s", flush=True)
+    code, report, said = chaos("--count", "150", "--rate", "0", timeout=900)
+    check_passed(code, report, said, 150)
+    print(json.dumps({k: v["count"] for k, v in report["kinds"].items()}), f"{report['seconds']:.0f} s")
+
+
+if WHICH == "long":
+    tests = [two_thousand_faults_harm_no_frame]
+else:
+    tests = [faults_of_every_kind_harm_no_frame, the_same_seed_hits_the_same_stages, a_supervisor_that_drops_frames_is_caught,
+             ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
+for test in tests:
+    began = time.time()
+    test()
+    print(f"{test.__name__}: {time.time() - began:.1f} s", flush=True)
+shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,100 @@
+// Culling by clusters changes nothing that can be seen: the same pictures and the same counters as without bounds.
+#include <array>
+
+#include "tests/kernels/backend.hpp"
+#include "tests/kernels/reference.hpp"
+
+using namespace carousel;
+using namespace carousel::kernels;
+using namespace carousel::kernels::testing;
+
+namespace {
+
+constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere, mesh_shape::fractal_terrain, mesh_shape::torus_knots,
+                                 mesh_shape::quad_stack, mesh_shape::triangle_soup};
+
+/// The chain's mesh without bounds.
+std::vector<std::byte> unbounded(chain& c) {
+    std::vector<std::byte> block = c.mesh_bytes();
+    std::memset(block.data() + c.layout().clusters, 0, cluster_count(c.layout().counts) * sizeof(cluster_bounds));
+    return block;
+}
+
+void require_no_difference(const chain_options& options, const std::vector<shm::scene_state>& scenes) {
+    auto& on = tested();
+    chain with(*on.context, *on.queue, options), without(*on.context, *on.queue, options);
+    without.set_mesh(unbounded(without));
+    for (u32 i = 0; i < scenes.size(); ++i) {
+        with.scene = without.scene = scenes[i];
+        CAPTURE(static_cast<int>(options.shape), options.triangles, options.width, i);
+        REQUIRE(differences(with.render(i), without.render(i)) == 0);
+        const triangle_counters a = with.counters(), b = without.counters();
+        REQUIRE(std::memcmp(&a, &b, sizeof a) == 0);
+    }
+}
+
+shm::scene_state seen_from(f32 x, f32 y, f32 z, f32 near = 0.1F) {
+    shm::scene_state s;
+    s.shading = 2;  // a colour a triangle: which one is seen matters
+    s.camera.eye[0] = x, s.camera.eye[1] = y, s.camera.eye[2] = z;
+    s.camera.near = near;
+    return s;
+}
+
+/// From near and far, from below the horizon, from within with a near plane that cuts, and with the mesh beside the picture.
+std::vector<shm::scene_state> views() {
+    std::vector<shm::scene_state> all{seen_from(0, 0, 2.6F),   seen_from(1.9F, 0.01F, 0.3F), seen_from(0.2F, 0, 0.95F, 0.2F),
+                                      seen_from(0, 0.1F, 40),  seen_from(0.7F, -2, 0.4F),    seen_from(0.01F, 0.02F, 0.03F),
+                                      seen_from(0.9F, 0.05F, 0.6F, 0.01F)};
+    shm::scene_state beside = seen_from(0, 0, 2.6F);
+    beside.camera.target[0] = 1.2F;
+    all.push_back(beside);
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("Every shape from every side gives the same picture and counters with clusters culled and without") {
+    CAROUSEL_NEEDS_DEVICE();
+    for (const mesh_shape shape : shapes) require_no_difference({shape, shape == mesh_shape::quad_stack ? 300U : 20'000U, 320, 200, 1}, views());
+}
+
+TEST_CASE("Triangles far smaller than a subpixel, odd sizes and instances: culling changes nothing") {
+    CAROUSEL_NEEDS_DEVICE();
+    require_no_difference({mesh_shape::bumpy_sphere, 200'000, 64, 40, 1}, {seen_from(0, 0, 2.6F), seen_from(0, 1, 90), seen_from(0, 0, 3000)});
+    require_no_difference({mesh_shape::bumpy_sphere, 7'777, 7, 5, 1}, views());
+    require_no_difference({mesh_shape::torus_knots, 5'001, 1, 1, 1}, views());
+    require_no_difference({mesh_shape::torus_knots, 3'000, 200, 150, 9}, {seen_from(0, 3, 8), seen_from(0.3F, 0.2F, -3)});
+}
+
+TEST_CASE("Clusters with an index out of range or a coordinate that is no number are never hidden, and are counted as before") {
+    CAROUSEL_NEEDS_DEVICE();
+    const chain_options options{mesh_shape::bumpy_sphere, 4'000, 160, 100, 1};
+    chain with(*on.context, *on.queue, options), without(*on.context, *on.queue, options);
+    std::vector<std::byte> block = unbounded(with);
+    u32* const indices = reinterpret_cast<u32*>(block.data() + with.layout().indices);
+    f32* const positions = reinterpret_cast<f32*>(block.data() + with.layout().positions);
+    const u32 triangles = with.layout().counts.triangle_count;
+    for (u32 t = 100; t < triangles; t += 700) indices[t * 3 + t % 3] = 0x7fffffffU;
+    for (u32 v = 50; v < with.layout().counts.vertex_count; v += 400) positions[v * 3 + v % 3] = body::float_of(v % 800 < 400 ? 0x7fc00000U : 0x7f800000U);
+    for (u32 t = 300; t < triangles; t += 500) std::swap(indices[t * 3], indices[t * 3 + 1]);          // the other way round
+    for (u32 t = 450; t < triangles; t += 600) indices[t * 3 + 2] = indices[t * 3];                    // a line
+    without.set_mesh(block);
+    const auto memory = on.context->allocate(block.size());
+    const auto staging = on.context->allocate_host(block.size());
+    std::memcpy(staging->data(), block.data(), block.size());
+    on.queue->copy(memory->data(), staging->data(), block.size());
+    bound_clusters(*on.queue, {with.layout(), memory->data()});
+    on.queue->copy(staging->data(), memory->data(), block.size());
+    on.queue->drain();
+    std::memcpy(block.data(), staging->data(), block.size());
+    with.set_mesh(block);
+    for (u32 i = 0; i < views().size(); ++i) {
+        with.scene = without.scene = views()[i];
+        REQUIRE(differences(with.render(i), without.render(i)) == 0);
+        const triangle_counters a = with.counters(), b = without.counters();
+        REQUIRE(std::memcmp(&a, &b, sizeof a) == 0);
+        if (i == 0) REQUIRE(a.bad_index > 0);
+        if (i == 0) REQUIRE(a.not_finite > 0);
+    }
+}

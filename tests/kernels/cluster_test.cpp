@@ -1,0 +1,79 @@
+// The bounds of clusters themselves, on the host: what is hidden is culled triangle by triangle, for any matrix; and some is hidden.
+#include <array>
+
+#include "kernels/body/cluster.hpp"
+#include "kernels/body/setup.hpp"
+#include "tests/kernels/backend.hpp"
+#include "tests/kernels/reference.hpp"
+
+using namespace carousel;
+using namespace carousel::kernels;
+using namespace carousel::kernels::testing;
+
+namespace {
+
+struct found {
+    u64 clusters = 0, hidden = 0, culled = 0, all = 0;
+};
+
+/// Every triangle of every hidden cluster must be one that classify() culls.
+found examine(const mesh_view& mesh, const f32* clip, const body::viewport& view) {
+    found f;
+    for (u32 c = 0; c < cluster_count(mesh.counts); ++c) {
+        const bool hidden = body::cluster_hidden(mesh.clusters[c], clip, view);
+        ++f.clusters, f.hidden += hidden;
+        for (u32 t = c * cluster_triangles; t < std::min((c + 1) * cluster_triangles, mesh.counts.triangle_count); ++t) {
+            screen_vertex v[3];
+            for (u32 k = 0; k < 3; ++k) {
+                const f32* const p = mesh.positions + u64{mesh.indices[t * 3 + k]} * 3;
+                v[k] = body::transform_vertex(clip, {p[0], p[1], p[2]}, view);
+            }
+            const bool culled = body::classify(v[0], v[1], v[2], view.width, view.height) == body::triangle_class::culled;
+            f.culled += culled, ++f.all;
+            if (hidden && !culled) {
+                CAPTURE(c, t);
+                REQUIRE(culled);
+            }
+        }
+    }
+    return f;
+}
+
+}  // namespace
+
+TEST_CASE("A hidden cluster holds culled triangles only, for turned, mirrored, sheared, tiny and huge matrices") {
+    backend on = open_backend(device::device_kind::cpu, 2);
+    std::mt19937 random(11);
+    const auto unit = [&] { return static_cast<f32>(random_in(random, -1000, 1000)) / 1000.0F; };
+    for (const mesh_shape shape : {mesh_shape::bumpy_sphere, mesh_shape::fractal_terrain, mesh_shape::torus_knots, mesh_shape::triangle_soup}) {
+        chain c(*on.context, *on.queue, {shape, 6000, 64, 64, 1});
+        const std::vector<std::byte> block = c.mesh_bytes();
+        const mesh_view mesh = view_mesh(c.layout(), block.data());
+        u64 hidden = 0;
+        for (u32 round = 0; round < 60; ++round) {
+            const u32 width = 1U << random_in(random, 0, 12), height = 1U << random_in(random, 0, 12);
+            const body::viewport view = body::make_viewport(width, height, round % 4 == 0 ? 0.5F : 0.05F);
+            const f32 scale = std::array{1.0F, 1.0F, 30.0F, 0.01F, 1e-4F, 1e6F}[round % 6], offset = round % 5 == 0 ? 1000.0F : 2.0F;
+            f32 clip[12];
+            for (u32 k = 0; k < 12; ++k) clip[k] = unit() * (k % 4 == 3 ? offset : scale);
+            if (round % 3 != 0) clip[11] = std::abs(clip[11]) + 1.7F * scale;  // mostly before the eye
+            hidden += examine(mesh, clip, view).hidden;
+        }
+        CAPTURE(static_cast<int>(shape));
+        REQUIRE(hidden > 100);
+    }
+}
+
+TEST_CASE("More than a fifth of a sphere's clusters are hidden from outside, and all of them when the camera looks away") {
+    backend on = open_backend(device::device_kind::cpu, 2);
+    chain c(*on.context, *on.queue, {mesh_shape::bumpy_sphere, 300'000, 1920, 1080, 1});
+    const std::vector<std::byte> block = c.mesh_bytes();
+    const body::matrix34 clip = body::view_projection(c.scene.camera, 1920, 1080);
+    const found f = examine(view_mesh(c.layout(), block.data()), clip.m, body::make_viewport(1920, 1080, 0.1F));
+    CAPTURE(f.hidden, f.clusters, f.culled, f.all);
+    REQUIRE(f.hidden * 5 > f.clusters);
+    shm::scene_state aside = c.scene;
+    aside.camera.target[0] = 50;
+    const body::matrix34 away = body::view_projection(aside.camera, 1920, 1080);
+    REQUIRE(examine(view_mesh(c.layout(), block.data()), away.m, body::make_viewport(1920, 1080, 0.1F)).hidden == f.clusters);
+}

@@ -1,0 +1,117 @@
+// `carousel chaos` without a pipeline: its plan, what it calls a pause, and its verdict.
+#include <map>
+
+#include "core/errors.hpp"
+#include "supervisor/chaos/run.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using namespace carousel::supervisor::chaos;
+using nlohmann::json;
+
+namespace {
+
+constexpr u64 ms = 1'000'000;
+
+std::vector<fault> all_kinds() {
+    std::vector<fault> out;
+    for (std::size_t k = 0; k < fault_names.size(); ++k) out.push_back(static_cast<fault>(k));
+    return out;
+}
+
+/// A run of 100 frames in which fragment (pid 10) was killed and the supervisor was replaced once.
+outcome made() {
+    outcome o;
+    o.begun_ns = 1'000 * ms;
+    o.ended_ns = 9'000 * ms;
+    o.faults.push_back({0, fault::kill, 2'000 * ms, "fragment", 10, 2, 0});
+    o.faults.push_back({1, fault::supervisor, 3'000 * ms, "", 5, ~0U, 3'200 * ms});
+    o.pauses.push_back({1, 1'990 * ms, 2'001 * ms, 2'040 * ms});
+    o.pauses.push_back({2, 1'990 * ms, 2'001 * ms, 2'900 * ms});
+    o.report = {{"frames", 100}, {"lost", 0}, {"repeated", 0}, {"torn", 0}, {"dead_letter_count", 0}, {"image_hash", "abc"},
+                {"taken_over", 1}, {"frames_per_second", 12.5}};
+    o.report["recoveries"] = {{{"seat", "fragment"}, {"pid", 10}, {"epoch", 1}, {"seen_ns", 2'001 * ms}, {"fenced_ns", 2'003 * ms}, {"followed_ns", 2'030 * ms}}};
+    o.calm = {{"image_hash", "abc"}, {"frames", 100}, {"frames_per_second", 25.0}};
+    return o;
+}
+
+}  // namespace
+
+TEST_CASE("chaos: the same seed plans the same faults, another seed others") {
+    plan a(7, all_kinds(), 0.5), b(7, all_kinds(), 0.5), c(8, all_kinds(), 0.5);
+    bool differs = false;
+    std::map<fault, int> seen;
+    f64 waited = 0;
+    for (u64 k = 0; k < 4000; ++k) {
+        const step x = a.next(), y = b.next(), z = c.next();
+        REQUIRE(x.number == k);
+        REQUIRE((x.kind == y.kind && x.who == y.who && x.wait_s == y.wait_s && x.supervisor_gap_s == y.supervisor_gap_s));
+        differs = differs || x.kind != z.kind;
+        REQUIRE((x.wait_s >= 0 && x.supervisor_gap_s >= 0 && x.supervisor_gap_s < 0.4));
+        waited += x.wait_s;
+        ++seen[x.kind];
+    }
+    CHECK(differs);
+    CHECK(seen.size() == fault_names.size());
+    CHECK(seen[fault::kill] > seen[fault::supervisor]);
+    CHECK((waited / 4000 > 0.45 && waited / 4000 < 0.55));
+    CHECK(plan(7, {fault::stop}, 0).next().wait_s == 0);
+}
+
+TEST_CASE("chaos: faults are named on the command line, and a misspelt one is told with its likeness") {
+    CHECK(faults_from("kill") == std::vector<fault>{fault::kill});
+    CHECK(faults_from("gpu-fault,kill,gpu-fault") == std::vector<fault>{fault::gpu_fault, fault::kill});
+    CHECK_THROWS_WITH(faults_from("kill,hnag"), test::contains("did you mean \"hang\""));
+    CHECK_THROWS_AS(faults_from(""), config_error);
+}
+
+TEST_CASE("chaos: a stage's pause counts for the fault behind which it became one, the victim's own does not") {
+    const std::vector<chaos::pause> all{{0, 10 * ms, 14 * ms, 30 * ms}, {1, 50 * ms, 54 * ms, 160 * ms}};
+    CHECK(longest_pause_ms(all, 2, 12 * ms, 20 * ms) == 20);
+    CHECK(longest_pause_ms(all, 0, 12 * ms, 20 * ms) == 0);
+    CHECK(longest_pause_ms(all, 2, 55 * ms, 90 * ms) == 0);  // it had begun before
+    CHECK(longest_pause_ms(all, ~0U, 0, 900 * ms) == 110);
+}
+
+TEST_CASE("chaos: each fault is joined with the death that it led to") {
+    const json r = make_report({}, made());
+    CHECK(r["passed"] == true);
+    CHECK(r["failures"].empty());
+    CHECK(r["faults"] == 2);
+    const json& kill = r["kinds"]["kill"];
+    CHECK(kill["count"] == 1);
+    CHECK(kill["detection_ms"]["max"] == 1);
+    CHECK(kill["fence_ms"]["max"] == 2);
+    CHECK(kill["takeover_ms"]["max"] == 30);
+    CHECK(kill["others_longest_pause_ms"]["max"] == 50);
+    CHECK(r["kinds"]["supervisor"]["takeover_ms"]["max"] == 200);
+    CHECK_THAT(report_text(r), test::contains("lost 0, repeated 0, torn 0"));
+}
+
+TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
+    const auto fails_with = [](auto change, const std::string& word) {
+        outcome o = made();
+        change(o);
+        const json r = make_report({}, o);
+        CAPTURE(word, r["failures"].dump());
+        CHECK(r["passed"] == false);
+        CHECK_THAT(r["failures"].dump(), test::contains(word));
+    };
+    fails_with([](outcome& o) { o.report["lost"] = 1; }, "lost: 1");
+    fails_with([](outcome& o) { o.report["repeated"] = 2; }, "repeated: 2");
+    fails_with([](outcome& o) { o.report["torn"] = 3; }, "torn: 3");
+    fails_with([](outcome& o) { o.report["dead_letter_count"] = 1; }, "dead_letter_count");
+    fails_with([](outcome& o) { o.calm["image_hash"] = "abd"; }, "image_hash");
+    fails_with([](outcome& o) { o.report["taken_over"] = 0; }, "taken over");
+    fails_with([](outcome& o) { o.exit_code = 1; }, "exit code 1");
+    fails_with([](outcome& o) { o.ended_early = true; }, "before the torment");
+    fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "left behind");
+    fails_with([](outcome& o) { o.gpu_mib_before = 5, o.gpu_mib_after = 6; }, "GPU memory");
+    fails_with([](outcome& o) { o.report = json(); }, "no report");
+    fails_with(
+        [](outcome& o) {
+            o.report["recoveries"].push_back({{"seat", "vertex"}, {"pid", 99}, {"epoch", 1}, {"seen_ns", 4'000 * ms}});
+        },
+        "nobody had touched");
+}

@@ -1,0 +1,64 @@
+// What deaths cost, over the deaths of supervisors.
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "supervisor/recovery_log.hpp"
+#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::supervisor;
+
+namespace {
+constexpr u64 ms = 1'000'000;
+}
+
+TEST_CASE("a death's steps come together in one account, in whatever order they are told") {
+    recovery_log log;
+    log.tell({"fragment", 12, 3, "", 100 * ms, 101 * ms, 0, 0, false});
+    log.tell({"vertex", 11, 2, "", 0, 50 * ms, 0, 0, false});
+    log.tell({"fragment", 12, 3, "", 0, 0, 0, 120 * ms, true});
+    log.tell({"fragment", 12, 3, "signal 9 (SIGKILL)", 0, 0, 0, 0, false});
+    log.tell({"fragment", 12, 3, "", 0, 0, 161 * ms, 0, false});
+    REQUIRE(log.all().size() == 2);
+    CHECK(log.all()[0].how == "signal 9 (SIGKILL)");
+    CHECK(log.all()[0].standby);
+    CHECK(detections_ms(log.all()) == std::vector<f64>{1});
+    CHECK(fences_ms(log.all()) == std::vector<f64>{60});
+    CHECK(takeovers_ms(log.all(), false) == std::vector<f64>{20});
+    CHECK(takeovers_ms(log.all(), true) == std::vector<f64>{20});
+}
+
+TEST_CASE("a second supervisor continues the account of the first, and its own look at a death does not replace the first look") {
+    const scratch_folder folder;
+    const std::string file = (folder.path / "recoveries.jsonl").string();
+    {
+        recovery_log first(file);
+        first.tell({"vertex", 11, 2, "", 0, 50 * ms, 0, 0, false});
+    }
+    {
+        std::ofstream half(file, std::ios::app);
+        half << "{\"seat\":\"fragm";  // a disk that was full
+    }
+    {
+        std::ofstream(file, std::ios::app) << "\n[1]\n{\"seat\":7}\n";
+        recovery_log second(file);
+        REQUIRE(second.all().size() == 1);
+        second.tell({"vertex", 11, 2, "", 0, 900 * ms, 0, 0, false});
+        second.tell({"vertex", 11, 2, "", 0, 0, 950 * ms, 0, false});
+    }
+    const recovery_log third(file);
+    REQUIRE(third.all().size() == 1);
+    CHECK(third.all()[0].seen_ns == 50 * ms);
+    CHECK(third.all()[0].fenced_ns == 950 * ms);
+    const recovery back = recovery_from(recoveries_json(third.all())[0]);
+    CHECK(back.seat == "vertex");
+    CHECK(back.fenced_ns == 950 * ms);
+}
+
+TEST_CASE("an account that can't be kept on disk is kept in memory") {
+    recovery_log log("/nonexistent/folder/recoveries.jsonl");
+    log.tell({"vertex", 11, 2, "", 0, 50 * ms, 60 * ms, 0, false});
+    CHECK(fences_ms(log.all()) == std::vector<f64>{10});
+}
