@@ -75,7 +75,9 @@ public:
             throw device_error(fmt::format("no window with OpenGL 3.3: {}; LIBGL_ALWAYS_SOFTWARE=1 draws on the CPU", why));
         }
         glfwMakeContextCurrent(window_);
-        glfwSwapInterval(1);
+        // Never in step with a display: a driver may make the GPU itself wait for one (seen on an H200 with a virtual display: a
+        // second a frame, in which no other process of that GPU came to its turn). app.cpp keeps the pace.
+        glfwSwapInterval(0);
         glfwSetWindowUserPointer(window_, this);
         glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int mods) {
             auto* self = static_cast<glfw_window*>(glfwGetWindowUserPointer(w));

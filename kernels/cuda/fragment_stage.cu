@@ -18,7 +18,7 @@ namespace {
 
 /// Small triangles, a thread each. A triangle's reads depend on each other (list, indices, vertices), so the list is read two
 /// triangles ahead and the indices one.
-__global__ void __launch_bounds__(256, 5) raster_small(raster_args a) {
+__global__ void __launch_bounds__(256, resident_blocks(5)) raster_small(raster_args a) {
     const u32 small = small_count(a), stride = gridDim.x * blockDim.x;
     const auto listed = [&](u64 at) { return at < small ? a.in.list[at] : ~0U; };
     u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x;

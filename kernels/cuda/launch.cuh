@@ -10,6 +10,16 @@
 
 namespace carousel::kernels::cuda {
 
+/// For __launch_bounds__(256, resident_blocks(n)): registers are to leave room for n blocks of 256 threads on a multiprocessor; Turing's
+/// has room for four in any case.
+constexpr int resident_blocks(int wanted) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    return wanted < 4 ? wanted : 4;
+#else
+    return wanted;
+#endif
+}
+
 inline cudaStream_t stream_of(device::queue& q) { return static_cast<cudaStream_t>(q.native_stream()); }
 
 /// Throws cuda_error for a status other than success. (No fmt here: nvcc can't compile it.)
