@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shm/fd_socket.hpp"
+#include "shm/marked_process.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
@@ -19,6 +20,7 @@ namespace carousel::stages {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr u64 daemon_patience_ns = 2'000'000'000;
 
 /// Another stage that has not decided to leave. What is DOOMED and still there (the supervisor died over its burial) is killed: with
 /// the control block goes the last list that it is on.
@@ -74,7 +76,11 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_dire
     if (::fstat(lock.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino) return false;
     ring::doom(c, own_entry);  // under the lock: of several that leave, each sees who has left before it
     if (others_live(c, own_entry)) return true;
-    if (is_of_run(run_directory, run_id)) empty_folder(run_directory);
+    if (is_of_run(run_directory, run_id)) {
+        // The supervisor's MPS daemon, when the stages were its clients; this process needs no GPU any more.
+        (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(run_directory)), daemon_patience_ns);
+        empty_folder(run_directory);
+    }
     remove_shared_memory(run_id);
     return true;
 } catch (const std::exception&) {

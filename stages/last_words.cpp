@@ -52,6 +52,9 @@ void expect_exit() noexcept { exit_expected.store(true, std::memory_order_releas
 void die(int code) noexcept {
     // A revoked process and one whose supervisor is gone have done nothing wrong: no note.
     if (code != exit_code::revoked && code != exit_code::supervisor_gone) note(ring::note_exit(code));
+    // A client of an MPS domain that exits with work on the device may take the others along. The supervisor ends a revoked one through
+    // the server (mps_control.hpp) and kills it then; it waits for that, as long as it can be on its way.
+    if (code == exit_code::revoked && std::getenv("CAROUSEL_MPS_CLIENT") != nullptr) ::sleep(5);
     ::_exit(code);
 }
 

@@ -46,28 +46,40 @@ CAROUSEL_FORCE void push(worker_bins& bins, u32 tile, u32 id) {
     page.ids[page.count++] = id;
 }
 
-/// False when the bins are full and the triangle has to wait for the next round.
-CAROUSEL_FORCE bool bin_one(const fragment_job& job, worker_bins& bins, const batch& b, u32 l) {
+/// Tiles that the boxes of a batch touch, first and last of each axis; plain: 1 where nothing else is to be known of a triangle.
+struct alignas(64) tile_ranges {
+    i32 x0[batch_size], y0[batch_size], x1[batch_size], y1[batch_size];
+    u32 plain[batch_size];
+};
+
+CAROUSEL_FORCE void find_tiles(tile_ranges& r, const batch& b, const fragment_job& job) {
+    const u32 sorted = u32{job.path != raster_path::large};
+    for (u32 l = 0; l < batch_size; ++l) {
+        const pixel_box box = box_of(make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l)), job.view.width, job.view.height);
+        const i32 x0 = box.x0 / static_cast<i32>(tile_width), x1 = box.x1 / static_cast<i32>(tile_width);
+        const i32 y0 = box.y0 / static_cast<i32>(tile_height), y1 = box.y1 / static_cast<i32>(tile_height);
+        const u32 special = (b.code[0][l] | b.code[1][l] | b.code[2][l]) & (out_not_finite | out_needs_clip);
+        // an empty box may have x1 < 0, and -1 / 64 is 0: such a one isn't plain
+        r.plain[l] = b.valid[l] & sorted & u32{special == 0} & u32{box.x1 >= box.x0} & u32{box.y1 >= box.y0} &
+                     u32{(x1 - x0 + 1) * (y1 - y0 + 1) <= many_tiles};
+        r.x0[l] = x0, r.x1[l] = x1, r.y0[l] = y0, r.y1[l] = y1;
+    }
+}
+
+/// A triangle that isn't plain. False when the bins are full and it has to wait for the next round.
+CAROUSEL_FORCE bool bin_special(const fragment_job& job, worker_bins& bins, const batch& b, u32 l) {
     if (!b.valid[l]) return true;
     const u32 any = b.code[0][l] | b.code[1][l] | b.code[2][l];
     if (any & out_not_finite) return true;
     if (any & out_needs_clip) return add_clipped(job, bins, b.id[l]);
     const screen_triangle t = make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l));
     const pixel_box box = box_of(t, job.view.width, job.view.height);
-    if (box.empty()) return true;
-    const i32 tx0 = box.x0 / static_cast<i32>(tile_width), tx1 = box.x1 / static_cast<i32>(tile_width);
-    const i32 ty0 = box.y0 / static_cast<i32>(tile_height), ty1 = box.y1 / static_cast<i32>(tile_height);
-    if ((tx1 - tx0 + 1) * (ty1 - ty0 + 1) > many_tiles || job.path == raster_path::large)
-        return add_special(job, bins, t, b.id[l]);
-    if (bins.page_count + many_tiles > bins.page_capacity) return false;
-    for (i32 ty = ty0; ty <= ty1; ++ty) {
-        for (i32 tx = tx0; tx <= tx1; ++tx) push(bins, static_cast<u32>(ty) * job.tiles_x + static_cast<u32>(tx), b.id[l]);
-    }
-    return true;
+    return box.empty() || add_special(job, bins, t, b.id[l]);
 }
 
 u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
     batch b;
+    tile_ranges tiles;
     const u64 back = job.id_limit - 1 + job.small_count;  // list[back - position] is entry `position` of the back part
     for (u32 start = begin; start < end; start += batch_size) {
         const u32 n = end - start < batch_size ? end - start : batch_size;
@@ -76,8 +88,15 @@ u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
             b.id[l] = job.in.list[at];
         }
         gather_ids(b, job, n);
+        find_tiles(tiles, b, job);
         for (u32 l = 0; l < n; ++l) {
-            if (!bin_one(job, bins, b, l)) return start + l;
+            if (tiles.plain[l] == 0) {
+                if (!bin_special(job, bins, b, l)) return start + l;
+                continue;
+            }
+            if (bins.page_count + many_tiles > bins.page_capacity) return start + l;
+            for (i32 ty = tiles.y0[l]; ty <= tiles.y1[l]; ++ty)
+                for (i32 tx = tiles.x0[l]; tx <= tiles.x1[l]; ++tx) push(bins, static_cast<u32>(ty) * job.tiles_x + static_cast<u32>(tx), b.id[l]);
         }
     }
     return end;

@@ -26,11 +26,11 @@ struct alignas(64) shaded_row {
 void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y);  // resolve_mapped.hpp
 
 CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
-    u32 run = 0;
     r.run[0] = 0;
-    r.run_triangle[0] = r.triangle[0];
-    for (u32 l = 1; l < row; ++l) {
-        run += u32{r.triangle[l] != r.triangle[l - 1]};
+    for (u32 l = 1; l < row; ++l) r.run[l] = u32{r.triangle[l] != r.triangle[l - 1]};  // on vectors; the sums one by one
+    u32 run = 0;
+    for (u32 l = 0; l < row; ++l) {
+        run += r.run[l];
         r.run[l] = run;
         r.run_triangle[run] = r.triangle[l];
     }

@@ -26,21 +26,6 @@ u64 hash_of(const std::vector<u32>& picture) {
     return h;
 }
 
-/// Share of the pixels on the mesh that differ visibly.
-f64 share_unlike(const std::vector<u32>& ours, const std::vector<u32>& theirs, u32 width, u32 height) {
-    constexpr int visible = 16;
-    u64 unlike = 0, on_mesh = 0;
-    for (u64 i = 0; i < ours.size(); ++i) {
-        if (ours[i] == kernels::body::background(static_cast<u32>(i % width), static_cast<u32>(i / width), height)) continue;
-        ++on_mesh;
-        bool off = false;
-        for (u32 shift = 0; shift < 24; shift += 8)
-            off |= std::abs(static_cast<int>(ours[i] >> shift & 255U) - static_cast<int>(theirs[i] >> shift & 255U)) > visible;
-        unlike += off;
-    }
-    return on_mesh == 0 ? 0 : static_cast<f64>(unlike) / static_cast<f64>(on_mesh);
-}
-
 struct samples {
     std::vector<f64> vertex, fragment, frame, raster, resolve, cpu, peer, peer_cpu;
 };
@@ -151,6 +136,20 @@ quantiles quantiles_of(std::vector<f64> samples) {
     std::sort(samples.begin(), samples.end());
     const auto at = [&](f64 q) { return samples[std::min(samples.size() - 1, static_cast<std::size_t>(q * static_cast<f64>(samples.size())))]; };
     return {at(0.5), at(0.95)};
+}
+
+f64 share_unlike(const std::vector<u32>& ours, const std::vector<u32>& theirs, u32 width, u32 height) {
+    constexpr int visible = 16;
+    u64 unlike = 0, on_mesh = 0;
+    for (u64 i = 0; i < ours.size(); ++i) {
+        if (ours[i] == kernels::body::background(static_cast<u32>(i % width), static_cast<u32>(i / width), height)) continue;
+        ++on_mesh;
+        bool off = false;
+        for (u32 shift = 0; shift < 24; shift += 8)
+            off |= std::abs(static_cast<int>(ours[i] >> shift & 255U) - static_cast<int>(theirs[i] >> shift & 255U)) > visible;
+        unlike += off;
+    }
+    return on_mesh == 0 ? 0 : static_cast<f64>(unlike) / static_cast<f64>(on_mesh);
 }
 
 bench_result run_raster(const bench_options& o, const progress& say) {

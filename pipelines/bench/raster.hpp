@@ -47,6 +47,10 @@ struct bench_result {
     std::vector<cell_result> cells;
 };
 
+/// Share of the pixels where `ours` shows the mesh and the two pictures (RGBA words, width x height) are more than 16/255 apart in
+/// a channel. The background is left out: the peer only clears. 0 without a mesh in the picture.
+[[nodiscard]] f64 share_unlike(const std::vector<u32>& ours, const std::vector<u32>& theirs, u32 width, u32 height);
+
 /// Told what is being done, for a terminal.
 using progress = std::function<void(const std::string&)>;
 

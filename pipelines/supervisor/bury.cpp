@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/driver_leftovers.hpp"
+#include "supervisor/mps_domain.hpp"
 #include "supervisor/seats.hpp"
 
 namespace carousel::supervisor {
@@ -72,6 +73,7 @@ void seat_keeper::first_steps(seat& s, life& l) {
     l.counted = true;
     l.log.drain(*s.log, l.pid);
     read_note(l);
+    excuse(l);
     l.why = own_hand(l.how) ? ring::blame::own : ring::blame::none;
     if (!l.how.through || l.signalled_ns != 0)
         recoveries_.tell({s.label, l.pid, l.who.epoch, "", l.signalled_ns, l.seen_dead_ns, 0, 0, false});
@@ -79,7 +81,8 @@ void seat_keeper::first_steps(seat& s, life& l) {
 
 void seat_keeper::advance(seat& s, life& l, u64 now) {
     if (!l.doomed) {
-        const bool followed = promote_spare(s);
+        l.breaks = breaks_domain(s, l);
+        const bool followed = !l.breaks && promote_spare(s);
         if (!followed && !s.heir) s.heir = ring::appoint(*c_, s.index);
         if (!followed && !s.heir) return;  // no entry is free: the next tick tries again
         first_steps(s, l);
@@ -98,6 +101,11 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
     if (!l.revoked) {
         l.revoked = ring::revoke(*c_, s.index, l.who.epoch);
         crash_here(crash_point::words_revoked);
+    }
+    if (l.breaks && l.revoked && !l.broke) {
+        l.broke = true;
+        if (l.excused && !l.how.injected) count_fault();
+        renew_domain(fmt::format("{} (pid {}) died in it", s.label, l.pid));
     }
     // One that leaves behind the last frame of the run may do so in peace (tools write their results then), and one that leaves
     // by itself may say why.
@@ -119,8 +127,8 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
     crash_here(crash_point::words_requeued);
     judge(s, l);
     crash_here(crash_point::death_judged);
-    if (l.ended && !l.fenced) fence(s, l);
-    if (!l.ended || l.reclaimed || !l.revoked) return;
+    if (l.ended && !l.fenced && fence_is_known(l)) fence(s, l);
+    if (!l.fenced || l.reclaimed || !l.revoked) return;
     l.reclaimed = ring::reclaim(*c_, s.index, l.who.epoch);
     crash_here(crash_point::words_reclaimed);
     if (l.reclaimed && l.quarantined > 0) note("freed", now_ns(), s, l, fmt::format("pid {} is gone: its buffers are free again", l.pid));
@@ -130,7 +138,7 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
 // The process is gone and its device work with it: nothing of it writes any more.
 void seat_keeper::fence(seat& s, life& l) {
     l.fenced = true;
-    if (!l.how.through && l.pidfd) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, l.ended_ns, 0, false});
+    if (!l.how.through && l.pidfd) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, l.domain != 0 ? now_ns() : l.ended_ns, 0, false});
     ring::mark_fenced(*c_, l.who.entry);
     crash_here(crash_point::entry_fenced);
     if (l.pid > 0) remove_driver_leftovers(l.pid);
@@ -142,9 +150,10 @@ void seat_keeper::fence(seat& s, life& l) {
     ring::requeue(*c_, s.index, l.who.epoch, l.why, static_cast<u32>(l.sequences.size()));  // once behind the fence
 }
 
-void seat_keeper::kill_life(life& l) noexcept {
+void seat_keeper::kill_life(life& l) {
     l.kill_sent = true;
     if (l.ended) return;
+    if (l.pidfd && is_client(l) && l.domain == domain_->generation() && domain_->is_up() && !l.with_domain && !l.how.through && l.by_us) return end_client(l);
     if (l.pidfd) shm::signal_pidfd(l.pidfd.get(), SIGKILL);
     if (l.tool_pidfd) shm::signal_pidfd(l.tool_pidfd.get(), SIGKILL);
 }
@@ -164,6 +173,7 @@ void seat_keeper::on_process_end(seat& s, life& l) {
         l.how.exit_code = status.exit_code;
         l.how.signal = status.signal;
         if (l.user_signal != 0 && l.how.signal == l.user_signal) l.how.outside = true;
+        excuse(l);
     }
     if (l.judged && l.how.known && s.last_exit_pid == l.pid && s.last_exit == killed_text) {
         s.last_exit = describe(l.how);  // now the kernel has said it
@@ -213,6 +223,7 @@ void seat_keeper::judge(seat& s, life& l) {
     l.judged = true;
     s.last_exit_pid = l.pid;
     s.last_exit = s.machine.state() == seat_state::stopping ? "down"
+                  : l.with_domain                           ? with_domain_text
                   : l.how.asked                             ? "restarted"
                   : l.how.known || l.how.deadline           ? describe(l.how)
                                                             : killed_text;

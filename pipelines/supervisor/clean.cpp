@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/marked_process.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 #include "supervisor/run_directory.hpp"
@@ -191,6 +192,7 @@ std::string remove_leftover(const leftover& l) {
     const auto record = read_record(l.path);  // a new run may have begun here since
     if (death_of(l.path).empty() || (record ? record->run_id : "") != l.run_id)
         return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
+    if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s)) return "its MPS daemon can't be ended";
     for (const fs::path& each : entries_of(l.path)) {
         if (each.filename() == "pictures" || each.filename() == "run.json") continue;
         fs::remove_all(each, failed);

@@ -41,8 +41,8 @@ words_t option_names(const CLI::App& sub) {
     return names;
 }
 
-/// Entries that begin with `partial`: folders with a slash, files whose name ends in `ending`.
-words_t files(const std::string& partial, const std::string& ending) {
+/// Entries that begin with `partial`: folders with a slash, files whose name ends in one of `endings`.
+words_t files(const std::string& partial, const words_t& endings) {
     const auto slash = partial.rfind('/');
     const std::string folder = slash == std::string::npos ? "" : partial.substr(0, slash + 1);
     words_t all;
@@ -53,7 +53,7 @@ words_t files(const std::string& partial, const std::string& ending) {
         if (name.starts_with('.') && !partial.substr(folder.size()).starts_with('.')) continue;
         if (at->is_directory(ignored))
             all.push_back(folder + name + "/");
-        else if (name.ends_with(ending))
+        else if (std::any_of(endings.begin(), endings.end(), [&](const std::string& ending) { return name.ends_with(ending); }))
             all.push_back(folder + name);
     }
     return all;
@@ -97,13 +97,13 @@ words_t values_of(const std::string& option, const std::string& partial) {
     if (option == "--fault") return {"hang", "gpu-fault", "exit", "abort"};
     if (option == "--signal") return {"KILL", "TERM", "INT", "ABRT", "SEGV", "STOP", "CONT", "HUP", "QUIT"};
     if (option == "--size") return {"640x480", "1280x720", "1920x1080", "3840x2160"};
-    if (option == "--mesh") return files(partial, ".obj");
-    if (option == "--report" || option == "--out") return files(partial, "");
+    if (option == "--mesh") return files(partial, {".obj", ".gltf", ".glb"});
+    if (option == "--report" || option == "--out") return files(partial, {""});
     return {};
 }
 
 words_t positionals_of(const std::string& command, const words_t& words, const std::string& partial) {
-    if (command == "run" || command == "validate" || command == "graph") return files(partial, ".toml");
+    if (command == "run" || command == "validate" || command == "graph") return files(partial, {".toml"});
     if (command == "completion") return {"bash", "zsh", "fish"};
     if (command == "bench") return {"raster"};
     const words_t told = {"kill", "inject", "stop", "cont", "restart", "down", "up", "logs"};
@@ -114,7 +114,7 @@ words_t positionals_of(const std::string& command, const words_t& words, const s
                 names.end());
     if (command == "logs") names.emplace_back("carousel");
     if (command == "up")
-        for (std::string& file : files(partial, ".toml")) names.push_back(std::move(file));
+        for (std::string& file : files(partial, {".toml"})) names.push_back(std::move(file));
     return names;
 }
 

@@ -60,7 +60,7 @@ void add_keys(CLI::App* app, cli_arguments& a, bool with_name = true) {
     app->add_option("--frames", a.keys.frames, "End after N frames [0: when told to]")->type_name("N")->take_last();
     app->add_option("--fps", a.keys.fps, "Frames a second [0: as fast as it goes]")->type_name("N")->take_last();
     app->add_option("--size", a.keys.size, "Size of the pictures")->type_name("WxH")->take_last();
-    app->add_option("--mesh", a.keys.mesh, "Mesh of the sources: an .obj file or a shape's name")->type_name("FILE")->take_last();
+    app->add_option("--mesh", a.keys.mesh, "Mesh of the sources: an .obj, .gltf or .glb file or a shape's name")->type_name("FILE")->take_last();
     app->add_option("--out", a.keys.out, "Pictures of the displays, e.g. 'frame_%05d.png'; '': none")
         ->type_name("PATTERN")
         ->take_last();

@@ -197,6 +197,12 @@ json engine::ps() const {
               {"pid", ::getpid()},
               {"run_id", run_id_},
               {"owner_pid", memory_.owner_pidfd() >= 0 ? json(memory_.owner_pid()) : json()},
+              {"mps", !domain_ ? json()
+                               : json{{"daemon_pid", domain_->daemon_pid()},
+                                      {"generation", domain_->generation()},
+                                      {"up", domain_->is_up()},
+                                      {"domain_faults", seats_->account().domain_faults},
+                                      {"given_up", seats_->account().domain_given_up}}},
               {"file", setup_->file},
               {"device", setup_->device_name},
               {"uptime_s", static_cast<f64>(now - started_ns_) / 1e9},

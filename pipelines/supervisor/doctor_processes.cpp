@@ -18,6 +18,7 @@
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/doctor.hpp"
+#include "supervisor/mps_control.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -79,10 +80,10 @@ void examine_mps(std::vector<finding>& all) {
         std::getline(in, name);
         if (name.starts_with("nvidia-cuda-mps")) daemon = true;  // the kernel cuts names at 15 characters
     }
-    all.push_back(
-        {"MPS", daemon ? verdict::warn : verdict::ok,
-         daemon ? "its daemon is running" : "not running: every stage has a GPU context of its own",
-         daemon ? "under MPS a fault of one stage ends all stages on that GPU; echo quit | nvidia-cuda-mps-control" : ""});
+    const std::string found = find_mps_control();
+    const std::string can = found.empty() ? "isolation = \"mps\" can't be had: there is no nvidia-cuda-mps-control in PATH"
+                                          : fmt::format("isolation = \"mps\" can be had ({})", found);
+    all.push_back({"MPS", verdict::ok, can + (daemon ? "; a daemon is running: a run's own, or the machine's, which stages stay out of" : ""), ""});
 }
 
 }  // namespace

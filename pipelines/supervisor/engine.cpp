@@ -53,10 +53,13 @@ u64 committed_frames(const shm::control_block& c) noexcept {
 engine::engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out, beginning how)
     : setup_(&setup), console_(&out), run_id_(std::move(run_id)), helpers_(std::move(helpers)), progress_(setup, out) {
     memory_.belongs_to({setup.directory, run_id_, setup.keeper_grace_s});
+    if (setup.has_mps()) domain_ = std::make_unique<mps_domain>(setup.directory, loop_);
     if (how == beginning::adopt) {
+        if (domain_) (void)domain_->adopt();
         segment_ = std::make_unique<shm::segment>(shm::segment::attach(run_id_));
         memory_.expect(plan_memory(setup));
     } else {
+        if (domain_) domain_->start();
         memory_.make(plan_memory(setup), helpers_);
         make_block(0, setup.end);
     }
@@ -65,6 +68,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
     timer_ = make_timer();
     seats_ = std::make_unique<seat_keeper>(setup, loop_, out);
     seats_->attach_to(segment_->block(), memory_);
+    seats_->use_domain(domain_.get());
     started_ns_ = moved_ns_ = now_ns();
     if (how == beginning::adopt) take_over();
     if (seconds > 0) stop_at_ns_ = started_ns_ + static_cast<u64>(seconds * 1e9);

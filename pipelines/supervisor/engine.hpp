@@ -16,6 +16,7 @@
 #include "shm/trace_segment.hpp"
 #include "supervisor/event_loop.hpp"
 #include "supervisor/memory_keeper.hpp"
+#include "supervisor/mps_domain.hpp"
 #include "supervisor/progress.hpp"
 #include "supervisor/report.hpp"
 #include "supervisor/seats.hpp"
@@ -86,6 +87,7 @@ private:
     console* console_;
     std::string run_id_, helpers_;
     event_loop loop_;
+    std::unique_ptr<mps_domain> domain_;  ///< null: no stage asks for it
     memory_keeper memory_;
     std::unique_ptr<shm::segment> segment_;
     std::unique_ptr<shm::trace_segment> trace_;  ///< once somebody has asked for a trace

@@ -67,6 +67,7 @@ const char* name_of(restart_mode m) noexcept {
 }
 const char* name_of(group_kind g) noexcept { return g == group_kind::latest ? "latest" : "blocking"; }
 const char* name_of(link_memory m) noexcept { return m == link_memory::ipc ? "ipc" : "vmm"; }
+const char* name_of(isolation_kind i) noexcept { return i == isolation_kind::mps ? "mps" : "process"; }
 
 const source_position& stage_spec::position_of(const std::string& key) const {
     const auto found = key_at.find(key);

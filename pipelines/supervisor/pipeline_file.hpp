@@ -33,10 +33,12 @@ struct source_position {
 enum class restart_mode : u8 { always, on_failure, no };
 enum class group_kind : u8 { blocking, latest };
 enum class link_memory : u8 { vmm, ipc };
+enum class isolation_kind : u8 { process, mps };
 
 [[nodiscard]] const char* name_of(restart_mode m) noexcept;
 [[nodiscard]] const char* name_of(group_kind g) noexcept;
 [[nodiscard]] const char* name_of(link_memory m) noexcept;
+[[nodiscard]] const char* name_of(isolation_kind i) noexcept;
 
 struct stage_spec {
     std::string name;                 ///< letters, digits, - and _; at most 47
@@ -52,6 +54,7 @@ struct stage_spec {
     u32 max_attempts = 3;  ///< deaths over one frame before it is passed on void
     bool optional = false;
     group_kind group = group_kind::blocking;
+    isolation_kind isolation = isolation_kind::process;  ///< the pipeline's unless the stage has its own; says nothing on the CPU
     std::vector<std::string> prefix;  ///< a tool's words, e.g. {"gdb", "--args"}; no deadline runs when there are any
     nlohmann::json settings = nlohmann::json::object();  ///< all other keys: the stage's own
     source_position at;                                  ///< of the [[stage]] header
@@ -76,7 +79,7 @@ struct pipeline {
     u32 frame_timeout_ms = 2000;  ///< while a stage computes
     u32 latest_lease_ms = 250;    ///< a latest reader's lease may be revoked after so long
     f64 keeper_grace_s = 5;       ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
-    std::string isolation = "process";
+    isolation_kind isolation = isolation_kind::process;  ///< process: a GPU context of its own a stage; mps: one MPS domain for all
     f64 fps = 0;                                    ///< frames a second of time and pace; 0: as fast as it goes
     u64 frames = 0;                                 ///< ends after so many; 0: until it is told to
     shm::scene_state scene;                         ///< of [scene]: camera, light and the like at the start

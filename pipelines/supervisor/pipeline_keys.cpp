@@ -140,7 +140,8 @@ void read_camera_path(section_reader& r, const document_section& s, shm::scene_s
 
 const std::vector<std::string>& stage_keys() {
     static const std::vector<std::string> keys = {"name",    "run",     "inputs",       "device",   "in_flight", "instances",
-                                                  "standby", "restart", "max_attempts", "optional", "group",     "prefix"};
+                                                  "standby", "restart", "max_attempts", "optional", "group",     "prefix",
+                                                  "isolation"};
     return keys;
 }
 
@@ -160,9 +161,7 @@ void read_pipeline_keys(const document_section& s, pipeline& p) {
     p.keeper_grace_s = r.number("keeper_grace_s", p.keeper_grace_s, 0, hour_ms / 1000.0);
     p.fps = r.number("fps", p.fps, 0, 100'000);
     p.frames = r.integer("frames", p.frames, 0, no_limit);
-    if (r.choice("isolation", 0, {"process", "mps"}) == 1)
-        section_reader::wrong("isolation", *r.take("isolation"),
-                              "\"process\": isolation by MPS is not supported yet, every stage has a GPU context of its own");
+    p.isolation = static_cast<isolation_kind>(r.choice("isolation", 0, {"process", "mps"}));
     r.refuse_unknown();
     for (const auto& [key, entry] : s.keys) p.key_at[key] = entry.key_at;
 }
@@ -210,6 +209,7 @@ stage_spec read_stage_keys(const document_section& s, const pipeline& p) {
     out.max_attempts = static_cast<u32>(r.integer("max_attempts", out.max_attempts, 1, ring::max_failures));
     out.optional = r.flag("optional", out.optional);
     out.group = static_cast<group_kind>(r.choice("group", 0, {"blocking", "latest"}));
+    out.isolation = static_cast<isolation_kind>(r.choice("isolation", static_cast<u32>(p.isolation), {"process", "mps"}));
     out.prefix = read_prefix(r);
     for (const auto& [key, entry] : s.keys) {
         out.key_at[key] = entry.key_at;

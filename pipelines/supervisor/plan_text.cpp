@@ -46,6 +46,7 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
               {"restart", name_of(s.restart)},
               {"group", name_of(s.group)},
               {"optional", s.optional},
+              {"isolation", name_of(s.isolation)},
               {"settings", s.settings},
               {"format", d.format},
               {"slot_bytes", d.slot_bytes},

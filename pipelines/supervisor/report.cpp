@@ -142,6 +142,7 @@ json make_report(const report_input& in) {
            {"deaths", in.deaths->deaths},
            {"begun_again", in.outcome.begun_again},
            {"taken_over", in.outcome.taken_over},
+           {"mps", !s.has_mps() ? json() : json{{"domain_faults", in.deaths->domain_faults}, {"given_up", in.deaths->domain_given_up}}},
            {"seconds", in.outcome.seconds},
            {"frames_per_second", in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
            {"image_hash", first != in.sinks->end() ? json(fmt::format("{:016x}", first->image_hash)) : json()},

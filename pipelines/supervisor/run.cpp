@@ -14,6 +14,7 @@
 #include "core/errors.hpp"
 #include "supervisor/engine.hpp"
 #include "supervisor/left_run.hpp"
+#include "supervisor/mps_control.hpp"
 #include "supervisor/own_command.hpp"
 #include "supervisor/pictures.hpp"
 #include "supervisor/run_directory.hpp"
@@ -130,6 +131,14 @@ void take_identity(const run_lock& lock, const run_record& left, const nlohmann:
     keep_pictures(*kept, s);
 }
 
+/// isolation = "mps" where it says nothing.
+std::string no_domain_text(const pipeline& p, const run_setup& s) {
+    std::string names;
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        if (p.stages[k].isolation == isolation_kind::mps && !s.stages[k].mps) names += (names.empty() ? "" : ", ") + s.stages[k].name;
+    return names.empty() ? "" : fmt::format("isolation = \"mps\" has no effect on {}: computing on the CPU", names);
+}
+
 void say_fresh(const run_lock& lock, console& out) {
     const auto record = read_record(lock.folder());
     if (record && !is_alive(*record) && shm::segment::exists(record->run_id))
@@ -143,6 +152,10 @@ void say_fresh(const run_lock& lock, console& out) {
 int run_pipeline(const pipeline& p, const run_options& o) {
     const signals_kept signals;
     arm_crash_points("supervisor");
+    // Nothing that we start is in any MPS domain but the run's own: not in the machine's default one, nor in one that the user's
+    // environment names. With a folder in which nobody listens CUDA makes a context of the process's own.
+    ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
+    ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
     raise_file_limit();
     run_lock lock(p.name, o.wait_s);
     console out(STDERR_FILENO, o.color, ::isatty(STDERR_FILENO) != 0);
@@ -167,6 +180,7 @@ int run_pipeline(const pipeline& p, const run_options& o) {
     write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", ""});
     s.quiet = o.background;
     if (!left) write_identity(lock.folder(), identity, s);
+    if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
     engine e(s, run_id, executable_folder(), o.seconds, out, left ? engine::beginning::adopt : engine::beginning::fresh);
     lock.leave_folder(false);
     e.seats().journal().note(::getpid(), fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins", s.stages.size(), s.file));

@@ -45,6 +45,7 @@ json stage_json(const run_setup& all, const stage_setup& s) {
             {"window", s.window},
             {"optional", s.optional},
             {"latest", s.latest},
+            {"isolation", s.mps ? "mps" : "process"},
             {"commits_on_host", s.owner_commits}};
 }
 

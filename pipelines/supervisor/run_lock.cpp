@@ -16,6 +16,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "ring/words.hpp"
+#include "shm/marked_process.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 #include "supervisor/clean.hpp"
@@ -103,6 +104,7 @@ void run_lock::clear_leftovers() const {
     const auto record = read_record(folder_);
     if (record && !is_alive(*record)) {
         end_orphans(record->run_id);
+        (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(folder_)), orphan_patience_ns);
         shm::segment::remove(record->run_id);
         shm::trace_segment::remove(record->run_id);
     }

@@ -1,6 +1,12 @@
 #include "supervisor/run_setup.hpp"
 
+#include <algorithm>
+
 namespace carousel::supervisor {
+
+bool run_setup::has_mps() const noexcept {
+    return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) { return s.mps; });
+}
 
 ring::plan plan_of(const run_setup& s) {
     ring::plan p;

@@ -35,6 +35,7 @@ struct stage_setup {
     restart_policy restart = restart_policy::always;
     u32 instances = 1, in_flight = 3, max_attempts = 3, window = 0;
     bool optional = false, latest = false, owner_commits = false, standby = false;
+    bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp), if it computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
 };
 
@@ -54,6 +55,7 @@ struct run_setup {
     std::string report_path;  ///< --report FILE; "": none
     std::string http;         ///< --http ADDR:PORT; "": no page
     bool color = false, terminal = false, quiet = false;
+    [[nodiscard]] bool has_mps() const noexcept;  ///< some stage is a client of an MPS domain
 };
 
 /// What the ring library makes a control block from.

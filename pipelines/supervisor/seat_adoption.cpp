@@ -20,6 +20,7 @@
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/left_run.hpp"
+#include "supervisor/mps_domain.hpp"
 #include "supervisor/seats.hpp"
 
 namespace carousel::supervisor {
@@ -40,6 +41,7 @@ seat_keeper::found seat_keeper::take_over(const json& state, const std::string& 
     for (auto& s : seats_) find_lives(*s, run_id, n);
     for (auto& s : seats_) resume_seat(*s);
     remembered_ = nullptr;
+    if (domain_ != nullptr && !account_.domain_given_up && !domain_->is_up()) renew_domain("its daemon has not outlived the supervisor");
     restart_clocks(now_ns());
     return n;
 }
@@ -88,6 +90,10 @@ std::unique_ptr<life> seat_keeper::life_from(seat& s, u32 entry, const std::stri
         l->how.asked = r.value("asked", false);
         l->how.deadline = r.value("deadline", false);
     }
+    // The generation that the dead supervisor had is the first one here. One that is fenced, and a standby, hold nothing any more.
+    const bool client = wants_domain(s) && l->pid != 0 && !l->by_hand;
+    l->domain = client ? domain_->generation() : 0;
+    l->let_go = l->fenced || w.state == entry_state::standby;
     if (w.state == entry_state::standby) {  // owns no word, and the adopter starts its own: ended without a judgement
         l->judged = l->counted = l->how.outside = true;
         return l;
@@ -132,6 +138,7 @@ void seat_keeper::resume_seat(seat& s) {
         if (l->seen_dead_ns == 0) l->seen_dead_ns = now;
         first_steps(s, *l);
         l->doomed = true;
+        l->breaks = breaks_domain(s, *l);
         l->judged = l->judged || (s.now && s.now->pid != 0);  // it has a successor: that was the judgement
         if (l->ended) l->ended_ns = now;
         if (!l->ended) watch_life(s, *l);

@@ -12,6 +12,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/mps_domain.hpp"
 
 namespace carousel::supervisor {
 
@@ -89,6 +90,9 @@ void seat_keeper::spawn_life(const seat& s, life& l) const {
     r.environment = {"CAROUSEL_STAGE=" + setup_->stages[s.stage].name,
                      fmt::format("CAROUSEL_ATTACH={} {} {} {}", setup_->directory, l.who.seat, l.who.entry, l.who.epoch),
                      "CUDA_MODULE_LOADING=EAGER"};
+    l.domain = wants_domain(s) ? domain_->generation() : 0;
+    if (l.domain != 0)
+        for (std::string& word : domain_->client_environment()) r.environment.push_back(std::move(word));
     l.tool = !st.prefix.empty();
     r.interactive = l.tool && isatty(STDIN_FILENO) != 0;
     shm::unique_fd output;
@@ -105,7 +109,7 @@ void seat_keeper::spawn_life(const seat& s, life& l) const {
 
 void seat_keeper::start(seat& s) {
     if (s.now && s.now->how.was_ready) s.machine.on(seat_event::ready, now_ns());  // a standby sits already
-    if (ending_ || paused_ || !memory_there_ || s.now) return;
+    if (ending_ || paused_ || !memory_there_ || s.now || !may_start(s)) return;
     const bool first = s.pids.empty() || !s.heir;
     if (!s.heir) s.heir = ring::appoint(*c_, s.index);
     if (!s.heir) return;                       // every entry belongs to an unfenced process: the next tick tries again

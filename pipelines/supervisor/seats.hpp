@@ -27,6 +27,8 @@
 
 namespace carousel::supervisor {
 
+class mps_domain;
+
 struct life {
     ring::incarnation_id who;
     i32 pid = 0;
@@ -47,6 +49,10 @@ struct life {
     u32 quarantined = 0;         ///< buffers that wait for its end
     bool standing_by = false;    ///< a spare that has said that it is ready to take over
     bool counted = false;        ///< its death is in the account
+    u32 domain = 0;              ///< generation of the MPS domain whose client it is; 0: it has a GPU context of its own
+    bool let_go = false;         ///< terminate_client has ended all its work
+    bool breaks = false, broke = false;          ///< its death ends the domain; and has
+    bool with_domain = false, excused = false;  ///< it ends because its domain does; it is not blamed for its own end
     bool doomed = false, revoked = false, kill_sent = false, ended = false, fenced = false, reclaimed = false, judged = false, blamed = false;
 };
 
@@ -92,6 +98,8 @@ struct death_account {
     u64 kills_at[5] = {};  ///< by ring::job_state
     u64 deaths = 0, restarts = 0;
     u64 promoted = 0;  ///< successors that were warm standbys
+    u64 domain_faults = 0;         ///< times that the MPS domain was renewed
+    bool domain_given_up = false;  ///< its stages have GPU contexts of their own since
     std::vector<void_frame> given_up;
 };
 
@@ -104,6 +112,8 @@ public:
 
     /// Uses this control block and memory from now on; no life may be left.
     void attach_to(shm::control_block& c, const memory_keeper& memory);
+    /// Before anything is started or taken over. Null: every stage has a GPU context of its own.
+    void use_domain(mps_domain* domain);
     void start_all();
     void tick(u64 now);
 
@@ -184,6 +194,19 @@ private:
     [[nodiscard]] bool promote_spare(seat& s);
     void end_spare(const seat& s) noexcept;
     void spare_ended(seat& s, u64 now);
+    // mps_seats.cpp
+    [[nodiscard]] bool wants_domain(const seat& s) const noexcept;
+    [[nodiscard]] bool may_start(const seat& s) const noexcept;
+    [[nodiscard]] bool is_client(const life& l) const noexcept;
+    [[nodiscard]] bool breaks_domain(const seat& s, const life& l) const noexcept;
+    [[nodiscard]] bool fence_is_known(const life& l) const noexcept;
+    void excuse(life& l) const noexcept;
+    void end_client(const life& l);
+    void client_ended(seat& s, life& l, const std::string& why);
+    void renew_domain(const std::string& why);
+    void domain_renewed(const std::string& why);
+    void count_fault();
+    void give_domain_up(const std::string& why);
     // seat_adoption.cpp
     void find_lives(seat& s, const std::string& run_id, found& n);
     [[nodiscard]] std::unique_ptr<life> life_from(seat& s, u32 entry, const std::string& run_id);
@@ -197,7 +220,7 @@ private:
     void first_steps(seat& s, life& l);
     void count_death(u32 seat_index);
     void fence(seat& s, life& l);
-    void kill_life(life& l) noexcept;
+    void kill_life(life& l);
     void on_process_end(seat& s, life& l);
     void read_note(life& l) const noexcept;
     void judge(seat& s, life& l);
@@ -225,6 +248,10 @@ private:
     death_account account_;
     run_notes notes_;
     recovery_log recoveries_;
+    mps_domain* domain_ = nullptr;
+    bool renewing_ = false;
+    u32 faults_in_row_ = 0;
+    u64 moved_at_fault_ = 0;
     bool ending_ = false, paused_ = false, memory_there_ = true;
     nlohmann::json remembered_;  ///< lives of the dead supervisor, until they are matched with entries
     u64 last_tick_ns_ = 0;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -29,10 +30,13 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.standby = spec.standby;
     s.latest = spec.group == group_kind::latest;
     s.owner_commits = d.commits_on_host;
+    s.mps = spec.isolation == isolation_kind::mps;
     try {
         const device_choice c = choose_device(spec.device, machine);
         s.device = c.id;
         s.device_name = c.name;
+        // The second is for tests: what the supervisor does for a domain can be seen on a machine without a GPU.
+        s.mps = s.mps && (c.id.kind == device::device_kind::cuda || std::getenv("CAROUSEL_TEST_MPS_ON_CPU") != nullptr);
         if (!c.vmm) s.memory = device::memory_kind::ipc;  // an old driver, or one without fds for its memory
     } catch (const device_error& e) {
         throw device_error(fmt::format("{}: stage {}: {}", spec.position_of("device").text(), spec.name, e.what()));

@@ -33,7 +33,7 @@ void seat_keeper::keep_spare(seat& s, u64 now) {
     }
     if (s.spare && !s.spare->standing_by && now - s.spare->spawned_ns > setup_->start_timeout_ns) end_spare(s);
     const bool wanted = setup_->stages[s.stage].standby && !ending_ && !paused_ && memory_there_ && s.now && s.now->how.was_ready &&
-                        s.machine.state() == seat_state::running && !through(s.stage);
+                        s.machine.state() == seat_state::running && !through(s.stage) && may_start(s);
     if (wanted && !s.spare && now >= s.spare_due_ns) start_spare(s, now);
 }
 

@@ -1,10 +1,12 @@
 #include "stages/geometry/gltf_primitive.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "device/cpu/memfd.hpp"
 #include "stages/geometry/gltf_accessor.hpp"
 
 namespace carousel::stages {
@@ -80,6 +82,20 @@ void flatten(gltf_primitive& p) {
     p.vertices = std::move(own);
 }
 
+/// Makes room, and says no before the machine's memory is at its end: a small file can show a mesh very often.
+template <typename T>
+void make_room(std::vector<T>& v, u64 more, const gltf_value& node) {
+    const u64 needed = v.size() + more;
+    if (needed <= v.capacity()) {
+        return;
+    }
+    const u64 room = std::max<u64>(needed, 2 * v.capacity());
+    if (room * sizeof(T) > device::available_host_bytes()) {
+        node.refuse("with it the mesh needs more memory than there is; each mesh counts for every node that shows it");
+    }
+    v.reserve(room);
+}
+
 void require_count(const gltf_accessor& a, u64 count, const char* key, const gltf_value& primitive) {
     if (a.count() != count) {
         primitive.refuse(fmt::format("it has {} of {}, but {} positions", a.count(), key, count));
@@ -140,6 +156,8 @@ void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surf
     if (mesh.vertices.size() + p.vertices.size() > most || (mesh.indices.size() + p.indices.size()) / 3 > most) {
         node.refuse(fmt::format("with it the file has more than {} vertices or triangles, each mesh counted for every node that shows it", most));
     }
+    make_room(mesh.vertices, p.vertices.size(), node);
+    make_room(mesh.indices, p.indices.size(), node);
     const u32 first = static_cast<u32>(mesh.vertices.size());
     for (const auto& v : p.vertices) {
         mesh_vertex out{};

@@ -3,6 +3,7 @@
 
 #include "bench/plot.hpp"
 #include "bench/report.hpp"
+#include "kernels/body/shade.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
@@ -40,6 +41,17 @@ TEST_CASE("Median and 95th percentile are samples, whatever their order") {
     REQUIRE(quantiles_of(samples).p95 == 96);
     REQUIRE(quantiles_of({7}).median == 7);
     REQUIRE(quantiles_of({7}).p95 == 7);
+}
+
+TEST_CASE("Pictures are unlike where the mesh differs visibly, whatever lies behind it") {
+    constexpr u32 width = 4, height = 2, grey = 0xff808080U;
+    std::vector<u32> ours(width * height), theirs(width * height, 0xff000000U);
+    for (u32 i = 0; i < ours.size(); ++i) ours[i] = kernels::body::background(i % width, i / width, height);
+    REQUIRE(share_unlike(ours, theirs, width, height) == 0);
+    ours[0] = ours[1] = ours[2] = ours[3] = theirs[0] = theirs[1] = grey;
+    theirs[2] = 0xff809080U;  // 16 off: still alike
+    theirs[3] = 0xff809180U;
+    REQUIRE(share_unlike(ours, theirs, width, height) == 0.25);
 }
 
 TEST_CASE("Ring and floor bytes are those of the filled planes") {

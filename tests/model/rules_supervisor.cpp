@@ -37,6 +37,8 @@ void fence_rule(moves& m, int e) {
     state& t = m.next();
     t.incarnation[e].alive = life::dead;
     t.incarnation[e].fenced = 1;
+    // Under MPS terminate_client ends the work of a client and makes its unfinished events read complete: harmless behind the abort
+    // (revoke_first), torn frames before it.
     if (m.cfg.seeded.fault_fires_event)
         for (u8& x : t.event_pending[e]) x = 0;
     m.emit({action::fence, narrow(e)}, actor::kill);

@@ -138,8 +138,6 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"[pipeline]", "device = \"cuda:x\"",
          "p.toml:2:10: device = \"cuda:x\": expected \"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU; did you mean "
          "\"cuda:0\"?"},
-        {"[pipeline]", "isolation = \"mps\"",
-         "p.toml:2:13: isolation = \"mps\": expected \"process\": isolation by MPS is not supported yet"},
         {"[pipeline]", "isolation = \"proces\"",
          "p.toml:2:13: isolation = \"proces\": expected \"process\" or \"mps\"; did you mean \"process\"?"},
         {"[pipeline]", "sise = [1, 1]", "p.toml:2:1: unknown key \"sise\" in [pipeline]; its keys are"},
@@ -153,6 +151,8 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"triangles = 100", "standby = 1", "p.toml:8:11: standby = 1: expected true or false"},
         {"triangles = 100", "restart = \"allways\"",
          "p.toml:8:11: restart = \"allways\": expected \"always\" or \"on-failure\" or \"no\"; did you mean \"always\"?"},
+        {"triangles = 100", "isolation = \"msp\"",
+         "p.toml:8:13: isolation = \"msp\": expected \"process\" or \"mps\"; did you mean \"mps\"?"},
         {"triangles = 100", "group = true", "p.toml:8:9: group = true: expected \"blocking\" or \"latest\""},
         {"triangles = 100", "prefix = \"gdb 'x\"", "p.toml:8:10: prefix = \"gdb 'x\": expected a closing quote"},
         {"triangles = 100", "prefix = 3", "p.toml:8:10: prefix = 3: expected a command"},

@@ -173,6 +173,7 @@ TEST_CASE("bad input ends with one sentence and its exit code, and leaves nothin
     const row rows[] = {
         {{"--mesh", "/nowhere/x.obj"}, 2, "/nowhere/x.obj"},
         {{"--mesh", w.write("bad.obj", "v 1 2\nf 1 2 3\n")}, 2, "bad.obj:"},
+        {{"--mesh", w.write("bad.gltf", R"({"asset": {"version": "2.0"}, "nodes": [{"mesh": 3}]})")}, 2, "bad.gltf: nodes[0]"},
         {{"--set", "geometry.texture=" + w.write("bad.png", "no picture")}, 2, "bad.png"},
         {{"--set", "geometry.mesh=bumpy-spere"}, 2, "did you mean \"bumpy-sphere\"?"},
         {{"--set", "vertex.colour=3"}, 2, "unknown key \"colour\""},

@@ -5,6 +5,7 @@ import re
 import select
 import shutil
 import struct
+import tempfile
 import termios
 
 from live import ANSI, CAROUSEL, PIPELINES, PROGRAMS, Live, main, os, signal, subprocess, time, wait_for
@@ -189,6 +190,10 @@ class Completion(Live):
         self.assertIn(f"{folder}/demo.toml", self.offered("run", folder + "/"))
         self.assertEqual(self.offered("run", folder + "/dem"), [f"{folder}/demo.toml"])
         self.assertEqual(self.offered("graph", "x.toml", "--format", "m"), ["mermaid"])
+        with tempfile.TemporaryDirectory() as models:
+            for name in ("a.obj", "b.gltf", "c.glb", "d.txt"):
+                open(os.path.join(models, name), "w", encoding="utf-8").close()
+            self.assertEqual(sorted(self.offered("run", "--mesh", models + "/")), [f"{models}/{name}" for name in ("a.obj", "b.gltf", "c.glb")])
         self.assertEqual(self.offered("kill", ""), [])  # nothing runs
         self.up(file="workers.toml")
         self.assertEqual(self.offered("ps", "-p", ""), [self.name])

@@ -26,9 +26,14 @@ void require_library(const char* name, const char* package) {
 bool extension(const char* name) { return epoxy_has_egl_extension(EGL_NO_DISPLAY, name); }
 
 EGLDisplay open_gpu(int ordinal) {
-    if (!extension("EGL_EXT_platform_device") || !extension("EGL_EXT_device_query") || !extension("EGL_EXT_device_enumeration"))
-        throw device_error("--peer opengl: this machine's EGL can't list GPUs (EGL_EXT_device_enumeration); install the NVIDIA driver's GL "
-                           "libraries, and libegl1");
+    // device_base is the two others in one
+    const bool lists = extension("EGL_EXT_device_base") || (extension("EGL_EXT_device_query") && extension("EGL_EXT_device_enumeration"));
+    if (!extension("EGL_EXT_platform_device") || !lists) {
+        const char* const has = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
+        throw device_error(fmt::format("--peer opengl: this machine's EGL can't list GPUs (EGL_EXT_platform_device, EGL_EXT_device_base; it has: {}); "
+                                       "install the NVIDIA driver's GL libraries, and libegl1",
+                                       has == nullptr ? "nothing" : has));
+    }
     EGLDeviceEXT devices[32];
     EGLint count = 0;
     if (eglQueryDevicesEXT(32, devices, &count) != EGL_TRUE) count = 0;

@@ -7,6 +7,7 @@
 #include "supervisor/chaos/run.hpp"
 #include "supervisor/recovery_log.hpp"
 #include "supervisor/report.hpp"
+#include "supervisor/state_table.hpp"
 #include "supervisor/table.hpp"
 
 namespace carousel::supervisor::chaos {
@@ -64,7 +65,9 @@ joined join(const outcome& o) {
     }
     for (std::size_t k = 0; k < all.size(); ++k) {
         const bool ours = taken[k] || std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return d.pid == all[k].pid; });
-        out.innocent += !ours && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns ? 1 : 0;
+        // Stages of one MPS domain share its end, whoever brought it about.
+        const bool shared = o.report.value("mps", json()).is_object() && (all[k].how == with_domain_text || all[k].how.find("GPU fault") != std::string::npos);
+        out.innocent += !ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns ? 1 : 0;
     }
     return out;
 }

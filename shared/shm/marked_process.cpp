@@ -1,0 +1,88 @@
+#include "shm/marked_process.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "core/clock.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::shm {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_all(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The environment is a row of strings, each with a 0 behind it.
+bool has_word(const std::string& environment, const std::string& word) {
+    for (std::size_t at = 0; at < environment.size();) {
+        const std::size_t end = std::min(environment.find('\0', at), environment.size());
+        if (environment.compare(at, end - at, word) == 0) return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+/// Field 4 of /proc/PID/stat, behind the command in parentheses.
+i32 parent_of(const std::string& stat) {
+    const std::size_t at = stat.rfind(')');
+    return at == std::string::npos || at + 4 >= stat.size() ? 0 : static_cast<i32>(std::atoi(stat.c_str() + at + 4));
+}
+
+}  // namespace
+
+std::string mps_mark(const std::string& folder) { return "CAROUSEL_MPS_DOMAIN=" + folder; }
+std::string mps_folder(const std::string& run_directory) { return run_directory + "/mps"; }
+
+std::vector<process_id> marked_processes(const std::string& assignment) {
+    std::map<i32, i32> parents;
+    std::set<i32> marked;
+    std::error_code failed;
+    for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+        const i32 pid = std::atoi(at->path().filename().c_str());
+        if (pid <= 0 || pid == ::getpid()) continue;
+        parents[pid] = parent_of(read_all(at->path() / "stat"));
+        if (has_word(read_all(at->path() / "environ"), assignment)) marked.insert(pid);
+    }
+    for (bool grown = !marked.empty(); grown;) {
+        grown = false;
+        for (const auto& [pid, parent] : parents) grown = (marked.count(parent) != 0 && marked.insert(pid).second) || grown;
+    }
+    std::vector<process_id> out;
+    for (const i32 pid : marked) {
+        const process_id id{pid, start_time_of(pid)};
+        if (is_alive(id)) out.push_back(id);
+    }
+    return out;
+}
+
+bool end_marked_processes(const std::string& assignment, u64 timeout_ns) noexcept try {
+    const u64 until = now_ns() + timeout_ns;
+    for (;;) {  // one that was being started while we looked is found the next time
+        std::vector<process_id> all = marked_processes(assignment);
+        if (all.empty()) return true;
+        for (const process_id& id : all) {
+            const unique_fd fd(open_pidfd(id));
+            if (fd) signal_pidfd(fd.get(), SIGKILL);
+            pollfd p{fd.get(), POLLIN, 0};
+            const u64 now = now_ns();
+            if (fd) ::poll(&p, 1, now < until ? static_cast<int>((until - now) / ns_per_ms) : 0);
+        }
+        if (now_ns() >= until) return marked_processes(assignment).empty();
+    }
+} catch (const std::exception&) {
+    return false;  // out of memory
+}
+
+}  // namespace carousel::shm

@@ -1,0 +1,26 @@
+#pragma once
+// Processes that can be found again by whoever comes later: they were started with NAME=VALUE in their environment. For helpers that
+// detach themselves (daemons) and so are nobody's children; the run's folder is the value, so no file has to be right about a pid.
+//
+// Who may call: any process, any thread. Reads /proc; only processes of this user are seen. A child of a marked process counts as
+// marked also when it hides its environment.
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::shm {
+
+/// The mark of a run's MPS daemon and server: CAROUSEL_MPS_DOMAIN=FOLDER.
+[[nodiscard]] std::string mps_mark(const std::string& folder);
+/// Folder of a run's MPS domain (its unix sockets), below the run's.
+[[nodiscard]] std::string mps_folder(const std::string& run_directory);
+
+/// Those that live, this process never among them.
+[[nodiscard]] std::vector<process_id> marked_processes(const std::string& assignment);
+/// SIGKILLs them and waits for their end, for `timeout_ns` at most. True: none is left.
+bool end_marked_processes(const std::string& assignment, u64 timeout_ns) noexcept;
+
+}  // namespace carousel::shm

@@ -1,0 +1,149 @@
+// What the supervisor does for stages of one MPS domain, without a GPU: number stages on the CPU that it takes for clients
+// (CAROUSEL_TEST_MPS_ON_CPU), and a fake daemon. What only a GPU can show is in tests/gpu/test_mps.cpp.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+constexpr const char* frames = "500";
+const std::vector<std::string> stage_names{"numbers", "middle", "sink"};
+
+std::vector<std::string> with_fake(const run_fixture& run, const std::string& how = "") {
+    return {fmt::format("PATH={}:{}", CAROUSEL_FAKE_MPS, std::getenv("PATH")), "CAROUSEL_TEST_MPS_ON_CPU=1", "FAKE_MPS=" + how,
+            "FAKE_MPS_LOG=" + run.path("asked")};
+}
+
+std::string shared(const std::string& name, const std::string& more = "", const std::string& middle = "") {
+    return number_pipeline(name, "isolation = \"mps\"\nfps = 250\n" + more, middle);
+}
+
+const std::string& undisturbed_hash() {
+    static const std::string hash = [] {
+        run_fixture quiet;
+        quiet.start(quiet.pipeline("calm", number_pipeline("calm")), {"--frames", frames});
+        REQUIRE(quiet.wait() == 0);
+        return quiet.report()["image_hash"].get<std::string>();
+    }();
+    return hash;
+}
+
+void check_whole(run_fixture& run, u64 domain_faults, bool given_up = false) {
+    const json r = run.report();
+    INFO(run.log());
+    REQUIRE(r.contains("lost"));
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["image_hash"] == undisturbed_hash());
+    CHECK(r["dead_letters"].empty());
+    CHECK(r["mps"]["domain_faults"] == domain_faults);
+    CHECK(r["mps"]["given_up"] == given_up);
+    CHECK(run.left_behind() == "");
+}
+
+std::string text_of(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<i32> pids_of(run_fixture& run) {
+    std::vector<i32> pids;
+    for (const std::string& s : stage_names) pids.push_back(run.pid_of(s));
+    return pids;
+}
+
+bool all_replaced(run_fixture& run, const std::vector<i32>& before) {
+    return run.wait_until([&] {
+        for (std::size_t k = 0; k < stage_names.size(); ++k) {
+            const json s = run.stage(stage_names[k]);
+            if (!s.contains("pid") || !s["pid"].is_number() || s["pid"] == before[k] || s["state"] != "running") return false;
+        }
+        return true;
+    });
+}
+
+}  // namespace
+
+TEST_CASE("a kill from outside renews the whole MPS domain, and a stage that is ended by the supervisor goes alone") {
+    run_fixture run;
+    run.start(run.pipeline("shared", shared("shared")), {"--frames", frames}, with_fake(run));
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    run.hit("middle", SIGKILL);
+    CHECK(all_replaced(run, before));
+    const std::vector<i32> then = pids_of(run);
+    std::string out;
+    REQUIRE(run.command({"restart", "middle", "-p", "shared"}, out) == 0);
+    CHECK(run.wait_until([&] { return run.pid_of("middle") != then[1] && run.stage("middle")["state"] == "running"; }));
+    CHECK(run.pid_of("numbers") == then[0]);
+    CHECK(run.pid_of("sink") == then[2]);
+    CHECK(run.wait() == 0);
+    CHECK_THAT(text_of(run.path("asked")), contains("terminate_client") && contains(fmt::format(" {}\n", then[1])));
+    check_whole(run, 1);
+    CHECK(run.report()["restarts"] == 4);
+}
+
+TEST_CASE("a client that can't be ended alone takes its domain along, and no frame") {
+    run_fixture run;
+    run.start(run.pipeline("refused", shared("refused")), {"--frames", frames}, with_fake(run, "terminate-refused"));
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    std::string out;
+    REQUIRE(run.command({"restart", "middle", "-p", "refused"}, out) == 0);
+    CHECK(run.wait_until([&] { return run.pid_of("sink") != before[2] && run.stage("sink")["state"] == "running"; }));
+    CHECK(run.wait() == 0);
+    check_whole(run, 1);
+}
+
+TEST_CASE("a supervisor that is killed leaves its MPS daemon to the one that adopts the run") {
+    run_fixture run;
+    const std::string file = run.pipeline("adopted", shared("adopted", "keeper_grace_s = 20\n"));
+    run.start(file, {"--frames", frames}, with_fake(run));
+    REQUIRE(run.wait_running());
+    const i32 daemon = run.ask({{"command", "ps"}})["pipeline"]["mps"]["daemon_pid"];
+    const std::vector<i32> before = pids_of(run);
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    run.start(file, {"--frames", frames}, with_fake(run));
+    REQUIRE(run.wait_running());
+    CHECK(run.ask({{"command", "ps"}})["pipeline"]["mps"]["daemon_pid"] == daemon);
+    CHECK(pids_of(run) == before);
+    CHECK(run.wait() == 0);
+    check_whole(run, 0);
+}
+
+TEST_CASE("without another supervisor the last stage that leaves ends the MPS daemon") {
+    run_fixture run;
+    run.start(run.pipeline("orphaned", shared("orphaned", "keeper_grace_s = 0.3\n")), {"--frames", "100000"}, with_fake(run));
+    REQUIRE(run.wait_running());
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    CHECK(run.wait_until([&] { return run.left_behind().empty(); }));
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("an MPS daemon that refuses to start ends the run with a clear error, and nothing is left") {
+    run_fixture run;
+    run.start(run.pipeline("none", shared("none")), {"--frames", "10"}, with_fake(run, "refuse"));
+    CHECK(run.wait() == 3);
+    CHECK_THAT(run.log(), contains("starting a private MPS daemon") && contains("says the fake") && contains("isolation = \"process\""));
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("isolation by MPS on the CPU is without effect, and says so") {
+    run_fixture run;
+    run.start(run.pipeline("idle", shared("idle")), {"--frames", "10"});
+    CHECK(run.wait() == 0);
+    CHECK_THAT(run.log(), contains("isolation = \"mps\" has no effect on numbers, middle, sink: computing on the CPU"));
+}

@@ -1,0 +1,207 @@
+// When does a process that was ended stop writing to GPU memory? The measurement behind the fence of isolation = "process" and "mps".
+//
+//   mps_fence process|mps ROUNDS
+//
+// A keeper process (a CUDA client that is never harmed) owns a row of counters and lends them by IPC handle; a victim fills its queue
+// with kernels of 1 ms, each of which adds to every counter for as long as it runs. The victim is ended; at the sign that is taken for
+// its fence the keeper reads the counters, and again 300 ms later: they must be the same. Ways of ending it:
+//   kill       SIGKILL; the sign is the pidfd
+//   terminate  (mps) terminate_client, SIGKILL; the sign is the command's return and the pidfd
+// "mps" starts a daemon of its own in a fresh folder and ends it. This process never touches CUDA. Exit code 0: no write behind the sign
+// of `terminate` and, without MPS, of `kill`; the writes behind a kill under MPS are told, not judged.
+#include <cuda_runtime.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int counters = 1024;
+using words = std::vector<unsigned>;
+
+double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+__global__ void add_for(unsigned* at, unsigned long long ns) {
+    unsigned long long now = 0, until = 0;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(until));
+    until += ns;
+    do {
+        atomicAdd(at + blockIdx.x * blockDim.x + threadIdx.x, 1U);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now < until);
+}
+
+int victim(const char* hex) {
+    cudaIpcMemHandle_t handle;
+    for (unsigned k = 0; k < sizeof handle; ++k) std::sscanf(hex + 2 * k, "%2hhx", reinterpret_cast<unsigned char*>(&handle) + k);
+    void* at = nullptr;
+    if (cudaIpcOpenMemHandle(&at, handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) return 3;
+    for (int k = 0; k < 400; ++k) add_for<<<counters / 128, 128>>>(static_cast<unsigned*>(at), 1'000'000);
+    if (::write(1, "r", 1) != 1) return 4;
+    for (int k = 0; k < 4000; ++k) add_for<<<counters / 128, 128>>>(static_cast<unsigned*>(at), 1'000'000);
+    return cudaDeviceSynchronize() == cudaSuccess ? 0 : 5;
+}
+
+// Answers each byte on stdin with the counters.
+int keeper() {
+    unsigned* at = nullptr;
+    cudaIpcMemHandle_t handle;
+    cudaStream_t stream;
+    if (cudaMalloc(&at, sizeof(unsigned) * counters) != cudaSuccess || cudaIpcGetMemHandle(&handle, at) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+        return 3;
+    char hex[2 * sizeof handle + 1];
+    for (unsigned k = 0; k < sizeof handle; ++k) std::snprintf(hex + 2 * k, 3, "%02x", reinterpret_cast<unsigned char*>(&handle)[k]);
+    if (::write(1, hex, 2 * sizeof handle) != static_cast<ssize_t>(2 * sizeof handle)) return 4;
+    words now(counters);
+    for (char asked; ::read(0, &asked, 1) == 1;) {
+        if (cudaMemcpyAsync(now.data(), at, sizeof(unsigned) * counters, cudaMemcpyDeviceToHost, stream) != cudaSuccess ||
+            cudaStreamSynchronize(stream) != cudaSuccess)
+            return 5;
+        if (::write(1, now.data(), sizeof(unsigned) * counters) < 0) return 4;
+    }
+    return 0;
+}
+
+struct child {
+    pid_t pid = 0;
+    int in = -1, out = -1;
+};
+
+child start(std::vector<std::string> argv) {
+    int in[2], out[2];
+    if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0) std::exit(1);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ::dup2(in[0], 0);
+        ::dup2(out[1], 1);
+        std::vector<char*> words;
+        for (std::string& a : argv) words.push_back(a.data());
+        words.push_back(nullptr);
+        ::execv("/proc/self/exe", words.data());
+        ::_exit(127);
+    }
+    ::close(in[0]);
+    ::close(out[1]);
+    return {pid, in[1], out[0]};
+}
+
+bool read_all(int fd, void* to, size_t bytes) {
+    for (size_t got = 0; got < bytes;) {
+        const ssize_t n = ::read(fd, static_cast<char*>(to) + got, bytes - got);
+        if (n <= 0) return false;
+        got += static_cast<size_t>(n);
+    }
+    return true;
+}
+
+bool look(const child& k, words& now) {
+    now.resize(counters);
+    return ::write(k.in, "?", 1) == 1 && read_all(k.out, now.data(), sizeof(unsigned) * counters);
+}
+
+std::string command(const std::string& text) {
+    std::string said;
+    FILE* p = ::popen(("echo '" + text + "' | timeout 5 nvidia-cuda-mps-control").c_str(), "r");
+    for (int c; p != nullptr && (c = std::fgetc(p)) != EOF;) said += static_cast<char>(c);
+    if (p != nullptr) ::pclose(p);
+    return said;
+}
+
+struct tally {
+    int rounds = 0, failed = 0, written = 0;
+    std::vector<double> fence_ms;
+};
+
+// One round with a keeper of its own, as under MPS a victim may take it along.
+void round(bool terminate, tally& t) {
+    child k = start({"mps_fence", "keeper"});
+    std::string hex(2 * sizeof(cudaIpcMemHandle_t), 0);
+    bool ok = read_all(k.out, hex.data(), hex.size());
+    child v = start({"mps_fence", "victim", hex});
+    char ready = 0;
+    ok = ok && read_all(v.out, &ready, 1);
+    ::usleep(20'000);
+    words first, second;
+    const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, v.pid, 0));
+    const double began = now_ms();
+    if (ok && terminate) ok = command("terminate_client " + std::to_string(std::atoi(command("get_server_list").c_str())) + " " + std::to_string(v.pid)) == "0\n";
+    ::kill(v.pid, SIGKILL);
+    pollfd p{pidfd, POLLIN, 0};
+    ok = ::poll(&p, 1, 10'000) == 1 && ok;
+    const double fence = now_ms() - began;
+    ok = ok && look(k, first);
+    ::usleep(300'000);
+    ok = ok && look(k, second) && first[0] != 0;
+    ++t.rounds;
+    t.failed += ok ? 0 : 1;
+    t.written += ok && first != second ? 1 : 0;
+    if (ok) t.fence_ms.push_back(fence);
+    ::close(pidfd);
+    ::close(k.in);
+    ::kill(k.pid, SIGKILL);
+    ::waitpid(v.pid, nullptr, 0);
+    ::waitpid(k.pid, nullptr, 0);
+    for (const int fd : {k.out, v.in, v.out}) ::close(fd);
+}
+
+// Asked of a child, outside every domain: this process must not touch CUDA.
+bool has_gpu() {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ::setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent-outside-mps", 1);
+        int count = 0;
+        ::_exit(cudaGetDeviceCount(&count) == cudaSuccess && count > 0 ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return status == 0;
+}
+
+void tell(const char* way, tally& t) {
+    std::sort(t.fence_ms.begin(), t.fence_ms.end());
+    const auto at = [&](double q) { return t.fence_ms.empty() ? 0.0 : t.fence_ms[static_cast<size_t>(q * static_cast<double>(t.fence_ms.size() - 1))]; };
+    std::printf("%-10s %3d rounds, %d wrote behind the sign, %d could not be read; sign after %.1f / %.1f ms (p50 / max)\n", way, t.rounds, t.written,
+                t.failed, at(0.5), at(1));
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string what = argc > 1 ? argv[1] : "";
+    if (what == "victim" && argc > 2) return victim(argv[2]);
+    if (what == "keeper") return keeper();
+    if (what != "process" && what != "mps") return std::fprintf(stderr, "mps_fence process|mps ROUNDS\n"), 2;
+    if (what == "mps" && std::system("command -v nvidia-cuda-mps-control > /dev/null") != 0) return std::puts("[SKIP] there is no nvidia-cuda-mps-control in PATH"), 0;
+    char folder[] = "/tmp/mps-fence-XXXXXX";
+    if (what == "mps" && ::mkdtemp(folder) == nullptr) return std::perror("making a folder below /tmp"), 1;
+    ::setenv("CUDA_MPS_PIPE_DIRECTORY", what == "mps" ? folder : "/nonexistent-outside-mps", 1);
+    ::setenv("CUDA_MPS_LOG_DIRECTORY", folder, 1);
+    if (!has_gpu()) return std::puts("[SKIP] CUDA finds no GPU here"), ::rmdir(folder), 0;
+    if (what == "mps" && std::system("nvidia-cuda-mps-control -d") != 0) return std::fputs("the MPS daemon does not start\n", stderr), 1;
+    const int rounds = argc > 2 ? std::atoi(argv[2]) : 20;
+    std::signal(SIGPIPE, SIG_IGN);
+    tally kill, terminate;
+    for (int k = 0; what == "mps" && k < rounds; ++k) round(true, terminate);
+    if (what == "mps") tell("terminate", terminate);
+    for (int k = 0; k < rounds; ++k) round(false, kill);
+    tell("kill", kill);
+    if (what == "mps") {
+        (void)command("quit -t 2");
+        (void)std::system((std::string("rm -rf ") + folder).c_str());
+    }
+    const bool good = what == "mps" ? terminate.written + terminate.failed == 0 : kill.written + kill.failed == 0;
+    return good ? 0 : 1;
+}

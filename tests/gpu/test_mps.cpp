@@ -1,0 +1,131 @@
+// isolation = "mps": stages that share one MPS domain, and everything that can happen to them. Ring memory outlives the domain.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "supervisor/mps_control.hpp"
+#include "tests/gpu/gpu_run.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+bool has_mps() { return !supervisor::find_mps_control().empty(); }
+constexpr const char* no_mps = "there is no nvidia-cuda-mps-control in PATH";
+
+device_keys in_domain(const std::string& middle, const std::string& more = "") {
+    device_keys keys;
+    keys.pipeline = "isolation = \"mps\"\nfps = 200\n" + more;
+    keys.middle = middle;
+    return keys;
+}
+
+void check_whole(run_fixture& run, const std::string& hash) {
+    const json r = run.report();
+    REQUIRE(r.contains("image_hash"));
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["dead_letters"].empty());
+    CHECK(r["image_hash"] == hash);
+    CHECK(run.left_behind() == "");
+}
+
+bool is_running_as_another(run_fixture& run, const std::string& stage, i32 before) {
+    const json s = run.stage(stage);
+    return s.contains("pid") && s["pid"].is_number() && s["pid"] != before && s["state"] == "running";
+}
+
+}  // namespace
+
+TEST_CASE("in one MPS domain a kernel that never ends, and a stopped stage, are ended without harm to the others") {
+    if (!has_mps()) CAROUSEL_SKIP(no_mps);
+    const std::string hash = undisturbed_device_hash(600);
+    SECTION("an endless kernel") {
+        run_fixture run;
+        run.start(run.pipeline("endless", device_pipeline("endless", in_domain("die_at = 100\ndie_how = \"endless\"\n", "frame_timeout_ms = 500\n"))),
+                  {"--frames", "600"});
+        CHECK(run.wait() == 0);
+        INFO(run.log());
+        check_whole(run, hash);
+        CHECK(run.report()["restarts"] == 1);
+        CHECK(run.report()["mps"]["domain_faults"] == 0);
+    }
+    SECTION("a stop with work on the device") {
+        run_fixture run;
+        run.start(run.pipeline("stopped", device_pipeline("stopped", in_domain("hold_at = 150\nhold_ms = 400\n", "frame_timeout_ms = 500\n"))),
+                  {"--frames", "600"});
+        REQUIRE(run.wait_running());
+        REQUIRE(run.wait_until([&] { return taken_at(run.log(), "middle", 150) != 0; }));
+        run.hit("middle", SIGSTOP);
+        CHECK(run.wait() == 0);
+        INFO(run.log());
+        check_whole(run, hash);
+        CHECK(run.report()["restarts"] == 1);
+        CHECK(run.report()["mps"]["domain_faults"] == 0);
+    }
+}
+
+TEST_CASE("a fault that takes a whole MPS domain down loses nothing, and is held against nobody") {
+    if (!has_mps()) CAROUSEL_SKIP(no_mps);
+    const std::string hash = undisturbed_device_hash(600);
+    for (const char* how : {"illegal", "trap"}) {
+        CAPTURE(how);
+        run_fixture run;
+        run.start(run.pipeline("domain", device_pipeline("domain", in_domain(fmt::format("die_at = 100\ndie_how = \"{}\"\n", how)))),
+                  {"--frames", "600"});
+        CHECK(run.wait() == 0);
+        INFO(run.log());
+        check_whole(run, hash);
+        CHECK(run.report()["restarts"] == 3);
+        CHECK(run.report()["mps"]["domain_faults"] == 1);
+        CHECK(run.report()["mps"]["given_up"] == false);
+    }
+}
+
+TEST_CASE("kills from outside of every stage of an MPS domain, and of the supervisor, lose nothing") {
+    if (!has_mps()) CAROUSEL_SKIP(no_mps);
+    const std::string hash = undisturbed_device_hash(2000);
+    run_fixture run;
+    const std::string file = run.pipeline("killed", device_pipeline("killed", in_domain("", "keeper_grace_s = 20\n")));
+    run.start(file, {"--frames", "2000"});
+    for (const char* stage : {"numbers", "middle", "sink"}) {
+        CAPTURE(stage);
+        REQUIRE(run.wait_running());
+        const i32 before = run.pid_of(stage);
+        run.hit(stage, SIGKILL);
+        CHECK(run.wait_until([&] { return is_running_as_another(run, stage, before); }));
+    }
+    REQUIRE(run.wait_running());
+    const i32 daemon = run.ask({{"command", "ps"}})["pipeline"]["mps"]["daemon_pid"];
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    run.start(file, {"--frames", "2000"});
+    REQUIRE(run.wait_running());
+    CHECK(run.ask({{"command", "ps"}})["pipeline"]["mps"]["daemon_pid"] == daemon);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, hash);
+    CHECK(run.report()["mps"]["domain_faults"] == 3);
+}
+
+TEST_CASE("a frame that faults an MPS domain each time ends the domain, and is given up by its own stage alone") {
+    if (!has_mps()) CAROUSEL_SKIP(no_mps);
+    run_fixture run;
+    run.start(run.pipeline("poison", device_pipeline("poison", in_domain("die_at = 100\ndie_how = \"illegal\"\ndie_lives = 1000\nmax_attempts = 2\n"))),
+              {"--frames", "300"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("dead_letters"));
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["mps"]["given_up"] == true);
+    REQUIRE(r["dead_letters"].size() == 1);
+    CHECK(r["dead_letters"][0]["sequence"] == 100);
+    CHECK(r["dead_letters"][0]["stage"] == "middle");
+}

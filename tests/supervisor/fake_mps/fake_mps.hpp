@@ -1,0 +1,35 @@
+#pragma once
+// Puts the fake nvidia-cuda-mps-control first in PATH for as long as this lives. CAROUSEL_FAKE_MPS: its folder.
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace carousel::test {
+
+class fake_mps {
+public:
+    /// `how`: words of FAKE_MPS; `log`: file that gets a line a command.
+    fake_mps(const std::string& how, std::string log) : path_(std::getenv("PATH")), log_(std::move(log)) {
+        ::setenv("PATH", (std::string(CAROUSEL_FAKE_MPS) + ":" + path_).c_str(), 1);
+        ::setenv("FAKE_MPS", how.c_str(), 1);
+        ::setenv("FAKE_MPS_LOG", log_.c_str(), 1);
+    }
+    ~fake_mps() {
+        ::setenv("PATH", path_.c_str(), 1);
+        ::unsetenv("FAKE_MPS");
+        ::unsetenv("FAKE_MPS_LOG");
+    }
+    fake_mps(const fake_mps&) = delete;
+    fake_mps& operator=(const fake_mps&) = delete;
+    [[nodiscard]] std::string log() const {
+        std::ifstream in(log_);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+
+private:
+    std::string path_, log_;
+};
+
+}  // namespace carousel::test
