@@ -35,6 +35,7 @@ public:
         records_ = context.allocate(i * sizeof(instance_record));
         vertices_ = context.allocate(i * layout.counts.vertex_count * sizeof(screen_vertex));
         list_ = context.allocate(i * layout.counts.triangle_count * 4);
+        hidden_ = context.allocate(i * cluster_count(layout.counts));
         color_ = context.allocate(u64{options.width} * options.height * 4);
         scratch_ = context.allocate(fragment_scratch_bytes(queue.kind(), options.width, options.height));
     }
@@ -77,7 +78,8 @@ public:
 
     [[nodiscard]] triangle_buffers buffers() const {
         return {reinterpret_cast<triangle_counters*>(counters_->data()), reinterpret_cast<instance_record*>(records_->data()),
-                reinterpret_cast<screen_vertex*>(vertices_->data()), reinterpret_cast<u32*>(list_->data()), options_.instances};
+                reinterpret_cast<screen_vertex*>(vertices_->data()), reinterpret_cast<u32*>(list_->data()), options_.instances,
+                reinterpret_cast<u8*>(hidden_->data())};
     }
     [[nodiscard]] const mesh_layout& layout() const { return layout_; }
     /// As fragment_stage() left it: on the CPU the visibility buffer lies at its start (cpu/entries.hpp).
@@ -109,7 +111,7 @@ private:
     device::queue& queue_;
     chain_options options_;
     mesh_layout layout_;
-    std::unique_ptr<device::mapping> mesh_, draw_, models_, counters_, records_, vertices_, list_, color_, scratch_;
+    std::unique_ptr<device::mapping> mesh_, draw_, models_, counters_, records_, vertices_, list_, hidden_, color_, scratch_;
 };
 
 }  // namespace carousel::kernels

@@ -69,14 +69,16 @@ struct triangle_counters {
 static_assert(sizeof(triangle_counters) == 64);
 
 /// Planes: 0 `counters` u32[16] (triangle_counters), 1 `instances` f32[I][24] (instance_record), 2 `vertices` u32[I*V][4]
-/// (screen_vertex, instance by instance), 3 `list` u32[I*T] (triangle id = instance * T + index in the mesh).
+/// (screen_vertex, instance by instance), 3 `list` u32[I*T] (triangle id = instance * T + index in the mesh),
+/// 4 `hidden` u8[I*C] (1: no triangle of that cluster of the instance can be seen).
 /// Empty meshes are refused by the stages, so that no shape is 0.
 [[nodiscard]] inline std::vector<plane_spec> triangle_planes(const mesh_counts& mesh, u32 max_instances) {
     const u64 i = max_instances;
     return {{"counters", scalar::u32_, {16}},
             {"instances", scalar::f32_, {i, 24}},
             {"vertices", scalar::u32_, {i * mesh.vertex_count, 4}},
-            {"list", scalar::u32_, {i * mesh.triangle_count}}};
+            {"list", scalar::u32_, {i * mesh.triangle_count}},
+            {"hidden", scalar::u8_, {i * cluster_count(mesh)}}};
 }
 
 /// The planes as pointers.
@@ -86,6 +88,7 @@ struct triangle_buffers {
     screen_vertex* vertices = nullptr;
     u32* list = nullptr;
     u32 max_instances = 0;
+    u8* hidden = nullptr;
 };
 
 // ---- fragment -> display ------------------------------------------------------------------------------------------------

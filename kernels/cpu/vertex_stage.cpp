@@ -43,7 +43,10 @@ void visible_triangles(const vertex_job& job, const entries& use, u32 instance, 
     while (from < to) {
         const u32 cluster = from / cluster_triangles;
         const u32 end = body::min_((cluster + 1) * cluster_triangles, to);
-        if (body::cluster_hidden(job.mesh.clusters[cluster], clip, job.view)) {
+        const bool hidden = body::cluster_hidden(job.mesh.clusters[cluster], clip, job.view);
+        // written by the range that holds its first triangle: ranges of later instances may begin within a cluster
+        if (from == cluster * cluster_triangles) job.out.hidden[u64{instance} * cluster_count(job.mesh.counts) + cluster] = hidden ? 1 : 0;
+        if (hidden) {
             if (pending < from) use.triangles(job, instance, pending, from, found);
             found.culled += end - from;
             pending = end;
