@@ -106,7 +106,10 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
 
 TEST_CASE("isolation is the pipeline's unless a stage has its own") {
     const auto isolation_of = [](const std::string& pipeline_key, const std::string& stage_key) {
-        return parse_pipeline("[pipeline]\n" + pipeline_key + "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n" + stage_key + "\n", "p.toml").stages[0].isolation;
+        return parse_pipeline("[pipeline]\n" + pipeline_key + "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n" + stage_key + "\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n",
+                              "p.toml")
+            .stages[0]
+            .isolation;
     };
     using supervisor::isolation_kind;
     CHECK(isolation_of("", "") == isolation_kind::process);
