@@ -70,6 +70,10 @@ void mps_domain::renew(std::function<void(const std::string&)> then) {
     daemon_ = 0;
     up_ = false;
     const u32 over = generation_;
+    {
+        const std::lock_guard lock(mutex_);
+        todo_.clear();  // clients that were to be ended one by one go with their server
+    }
     auto work = [this] {
         outcome o;
         o.ended = control_.end(0);

@@ -38,7 +38,8 @@ public:
     /// Aborted words first. SIGCONT the process too: a stopped one can't be ended. `then(why)`: empty when nothing of the client runs
     /// any more; else why that can't be said. Called from the event loop, always.
     void end_client(i32 pid, std::function<void(const std::string& why)> then);
-    /// Ends the generation and starts the next. `then(why)`: empty when it is up; else why not.
+    /// Ends the generation and starts the next. `then(why)`: empty when it is up; else why not. What end_client() has not begun is
+    /// dropped, its `then` is not called: the caller kills its clients itself.
     void renew(std::function<void(const std::string& why)> then);
     /// Called from the event loop when the daemon has died unasked. Set before start() or adopt().
     void on_death(std::function<void()> told) { told_ = std::move(told); }

@@ -94,6 +94,11 @@ void seat_keeper::renew_domain(const std::string& why) {
     domain_->renew([this](const std::string& failed) { domain_renewed(failed); });
 }
 
+// It may have gone while nothing could be started anyway (memory and words made anew): nobody would ever start without this.
+void seat_keeper::watch_domain() {
+    if (domain_ != nullptr && !domain_->is_up() && !account_.domain_given_up) renew_domain("its daemon is gone");
+}
+
 void seat_keeper::domain_renewed(const std::string& why) {
     renewing_ = false;
     if (!domain_->is_up() && !domain_->has_ended(domain_->generation())) {

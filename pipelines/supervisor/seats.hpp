@@ -204,6 +204,7 @@ private:
     void end_client(const life& l);
     void client_ended(seat& s, life& l, const std::string& why);
     void renew_domain(const std::string& why);
+    void watch_domain();
     void domain_renewed(const std::string& why);
     void count_fault();
     void give_domain_up(const std::string& why);

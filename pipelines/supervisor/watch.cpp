@@ -36,6 +36,7 @@ void seat_keeper::tick(u64 now) {
     // A supervisor that was stopped or starved itself has no right to call others late.
     if (last_tick_ns_ != 0 && now - last_tick_ns_ > setup_->frame_timeout_ns / 2) restart_clocks(now);
     last_tick_ns_ = now;
+    watch_domain();
     for (auto& s : seats_) {
         if (s->now && s->now->seen_dead_ns != 0) advance(*s, *s->now, now);  // no entry was free before
         for (auto& l : s->gone) advance(*s, *l, now);

@@ -116,6 +116,20 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
     CHECK(p.links.at("a").memory == supervisor::link_memory::vmm);
 }
 
+TEST_CASE("isolation is the pipeline's unless a stage has its own") {
+    const auto isolation_of = [](const std::string& pipeline_key, const std::string& stage_key) {
+        return parse_pipeline("[pipeline]\n" + pipeline_key + "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n" + stage_key + "\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n",
+                              "p.toml")
+            .stages[0]
+            .isolation;
+    };
+    using supervisor::isolation_kind;
+    CHECK(isolation_of("", "") == isolation_kind::process);
+    CHECK(isolation_of("isolation = \"mps\"", "") == isolation_kind::mps);
+    CHECK(isolation_of("isolation = \"mps\"", "isolation = \"process\"") == isolation_kind::process);
+    CHECK(isolation_of("", "isolation = \"mps\"") == isolation_kind::mps);
+}
+
 TEST_CASE("a wrong value is refused with its line and column and what was expected") {
     struct row {
         std::string after, line, message;
