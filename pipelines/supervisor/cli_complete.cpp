@@ -91,8 +91,8 @@ words_t values_of(const std::string& option, const std::string& partial) {
     if (option == "--scene") return {"bumpy-sphere", "fractal-terrain", "quad-stack", "torus-knots", "triangle-soup"};
     if (option == "--peer") return {"opengl"};
     if (option == "--simd") return {"avx2", "avx512", "baseline"};
-    if (option == "--plot") return files(partial, ".svg");
-    if (option == "--json" || option == "--picture") return files(partial, "");
+    if (option == "--plot") return files(partial, {".svg", ".png"});
+    if (option == "--json" || option == "--picture" || option == "--log") return files(partial, {""});
     if (option == "--format") return {"dot", "mermaid"};
     if (option == "--fault") return {"hang", "gpu-fault", "exit", "abort"};
     if (option == "--signal") return {"KILL", "TERM", "INT", "ABRT", "SEGV", "STOP", "CONT", "HUP", "QUIT"};
@@ -103,7 +103,7 @@ words_t values_of(const std::string& option, const std::string& partial) {
 }
 
 words_t positionals_of(const std::string& command, const words_t& words, const std::string& partial) {
-    if (command == "run" || command == "validate" || command == "graph") return files(partial, {".toml"});
+    if (command == "run" || command == "validate" || command == "graph" || command == "chaos") return files(partial, {".toml"});
     if (command == "completion") return {"bash", "zsh", "fish"};
     if (command == "bench") return {"raster"};
     const words_t told = {"kill", "inject", "stop", "cont", "restart", "down", "up", "logs"};
