@@ -91,7 +91,7 @@ words_t values_of(const std::string& option, const std::string& partial) {
     if (option == "--scene") return {"bumpy-sphere", "fractal-terrain", "quad-stack", "torus-knots", "triangle-soup"};
     if (option == "--peer") return {"opengl"};
     if (option == "--simd") return {"avx2", "avx512", "baseline"};
-    if (option == "--plot") return files(partial, {".svg", ".png"});
+    if (option == "--plot") return files(partial, {".svg"});
     if (option == "--json" || option == "--picture" || option == "--log") return files(partial, {""});
     if (option == "--format") return {"dot", "mermaid"};
     if (option == "--fault") return {"hang", "gpu-fault", "exit", "abort"};
