@@ -11,7 +11,7 @@ constexpr u32 vertex_threads = 256;
 
 /// One thread a vertex, and a cluster; block row = instance. The block's first threads multiply the instance's matrices; the first block also
 /// writes them down for the fragment stage and clears the counters, which the next kernel adds to.
-__global__ void __launch_bounds__(vertex_threads, 8) transform(mesh_view mesh, body::matrix34 projection, body::viewport view,
+__global__ void __launch_bounds__(vertex_threads, resident_blocks(8)) transform(mesh_view mesh, body::matrix34 projection, body::viewport view,
                                                             const draw_record* draw, const f32* models, triangle_buffers out) {
     __shared__ f32 clip[12];
     __shared__ u32 instances;
