@@ -10,14 +10,17 @@
 
 namespace carousel::kernels::cuda {
 
-/// For __launch_bounds__(256, resident_blocks(n)): registers are to leave room for n blocks of 256 threads on a multiprocessor; Turing's
-/// has room for four in any case.
+/// For __launch_bounds__(256, resident_blocks(n)): registers are to leave room for n blocks of 256 threads on a multiprocessor, or for
+/// as many as there is room for in any case: 2048 threads on the data centre's GPUs, 1536 on the others, 1024 on Turing.
 constexpr int resident_blocks(int wanted) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-    return wanted < 4 ? wanted : 4;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030
+    constexpr int most = 8;
+#elif __CUDA_ARCH__ < 800
+    constexpr int most = 4;
 #else
-    return wanted;
+    constexpr int most = 6;
 #endif
+    return wanted < most ? wanted : most;
 }
 
 inline cudaStream_t stream_of(device::queue& q) { return static_cast<cudaStream_t>(q.native_stream()); }
