@@ -4,6 +4,7 @@
 #include <map>
 #include <thread>
 
+#include "core/clock.hpp"
 #include "supervisor/chaos/run.hpp"
 #include "supervisor/recovery_log.hpp"
 #include "supervisor/report.hpp"
@@ -14,6 +15,7 @@ namespace carousel::supervisor::chaos {
 namespace {
 
 using nlohmann::json;
+constexpr u64 longest_hang_ns = 60 * ns_per_s;  ///< of a deadline missed, stopped behind others that miss theirs
 
 /// What became of one kind.
 struct account {
@@ -30,7 +32,8 @@ f64 ms_between(u64 from, u64 to) { return to > from ? static_cast<f64>(to - from
 /// The death that a fault led to: of that process, seen behind the fault. Each is taken once.
 const recovery* death_of(const done& d, const std::vector<recovery>& all, std::vector<bool>& taken) {
     for (std::size_t k = 0; k < all.size(); ++k) {
-        if (taken[k] || all[k].pid != d.pid || all[k].seen_ns < d.time_ns) continue;
+        if (taken[k] || all[k].pid != d.pid || all[k].seat != d.seat) continue;
+        if (all[k].seen_ns < d.time_ns || all[k].seen_ns - d.time_ns > longest_hang_ns) continue;  // pids come round again
         taken[k] = true;
         return &all[k];
     }

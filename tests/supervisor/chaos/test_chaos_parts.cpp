@@ -89,6 +89,16 @@ TEST_CASE("chaos: each fault is joined with the death that it led to") {
     CHECK_THAT(report_text(r), test::contains("lost 0, repeated 0, torn 0"));
 }
 
+TEST_CASE("chaos: a death long after a fault, of a process that has got the same pid, is not the fault's") {
+    outcome o = made();
+    o.faults.insert(o.faults.begin(), {0, fault::kill, 1'500 * ms, "vertex", 99, 1, 0});  // it was dying already: no death of its own
+    o.report["recoveries"].push_back({{"seat", "fragment"}, {"pid", 99}, {"epoch", 9}, {"seen_ns", 4'000 * ms}});
+    o.report["recoveries"].push_back({{"seat", "vertex"}, {"pid", 99}, {"epoch", 12}, {"seen_ns", 900'000 * ms}});
+    const json r = make_report({}, o);
+    CHECK(r["kinds"]["kill"]["detection_ms"]["count"] == 1);
+    CHECK(r["kinds"]["kill"]["detection_ms"]["max"] == 1);
+}
+
 TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     const auto fails_with = [](auto change, const std::string& word) {
         outcome o = made();
