@@ -52,6 +52,8 @@ int key_of(int glfw) {
 class glfw_window final : public window {
 public:
     explicit glfw_window(const window_options& o) {
+        // Never in step with a display, see glfwSwapInterval() below; NVIDIA's driver has this switch beside it.
+        ::setenv("__GL_SYNC_TO_VBLANK", "0", 0);
         if (glfwInit() != GLFW_TRUE)
             throw device_error(fmt::format("no window: {}; DISPLAY is {}. Without a display: `carousel run` alone, or --offscreen --screenshot FILE",
                                            last_glfw_error(), std::getenv("DISPLAY") != nullptr ? std::getenv("DISPLAY") : "not set"));

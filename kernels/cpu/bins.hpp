@@ -61,7 +61,7 @@ CAROUSEL_FORCE void find_tiles(tile_ranges& r, const batch& b, const fragment_jo
         const u32 special = (b.code[0][l] | b.code[1][l] | b.code[2][l]) & (out_not_finite | out_needs_clip);
         // an empty box may have x1 < 0, and -1 / 64 is 0: such a one isn't plain
         r.plain[l] = b.valid[l] & sorted & u32{special == 0} & u32{box.x1 >= box.x0} & u32{box.y1 >= box.y0} &
-                     u32{(x1 - x0 + 1) * (y1 - y0 + 1) <= many_tiles};
+                     u32{static_cast<u32>(x1 - x0 + 1) * static_cast<u32>(y1 - y0 + 1) <= many_tiles};  // of an empty box the product may wrap
         r.x0[l] = x0, r.x1[l] = x1, r.y0[l] = y0, r.y1[l] = y1;
     }
 }

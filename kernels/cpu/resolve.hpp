@@ -4,12 +4,13 @@
 inline constexpr u32 row = tile_width;
 inline constexpr u32 lanes = 16;  ///< of the widest vectors: arrays of runs are read so far over their end
 
+static_assert(row % 16 == 0, "the members below are read and written as whole vectors");
+
 /// Neighbouring pixels of one triangle are a run: its corners are fetched and transformed once, and spread over its pixels.
 struct alignas(64) shaded_row {
     u32 triangle[row];       ///< index in the mesh; 0 where nothing is visible
     u32 instance[row];       ///< no_page where nothing is visible
     u32 run[row];            ///< the run that a pixel belongs to: from 0 on, equal to its left neighbour's or one more
-    u32 runs;                ///< rounded up to whole vectors
     u32 run_triangle[row + lanes];
     u32 index[row * 4];      ///< three vertices a run, bounded
     u32 found[3][row * 4];   ///< attributes of the three corners, four words a run
@@ -20,7 +21,8 @@ struct alignas(64) shaded_row {
     u32 edge[row];           ///< wireframe: 1 on an edge of its triangle
     u32 color[row];
     u32 texel[4][row], fraction_x[row], fraction_y[row];
-    u32 value[3][row];      ///< filtered texture, a channel: 0..1020
+    u32 value[3][row];       ///< filtered texture, a channel: 0..1020
+    u32 runs;                ///< rounded up to whole vectors; last: the arrays in front of it stay aligned
 };
 
 void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y);  // resolve_mapped.hpp

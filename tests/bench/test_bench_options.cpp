@@ -71,7 +71,7 @@ TEST_CASE("Each bad value is refused by the name of its option, and says what wo
     }
 }
 
-TEST_CASE("--json without a file means stdout") {
+TEST_CASE("The option --json without a file means stdout") {
     REQUIRE(read([](bench_texts&) {}).json.empty());
     REQUIRE(read([](bench_texts& t) { t.wants_json = true; }).json == "-");
     REQUIRE(read([](bench_texts& t) { t.wants_json = true, t.json = "r.json"; }).json == "r.json");
