@@ -42,7 +42,7 @@ const recovery* death_of(const done& d, const std::vector<recovery>& all, std::v
 
 struct joined {
     std::map<fault, account> kinds;
-    u64 innocent = 0;  ///< deaths that nobody caused
+    std::vector<recovery> untouched;  ///< deaths that nobody caused
 };
 
 joined join(const outcome& o) {
@@ -70,7 +70,7 @@ joined join(const outcome& o) {
         const bool ours = taken[k] || std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return d.pid == all[k].pid; });
         // Stages of one MPS domain share its end, whoever brought it about.
         const bool shared = o.report.value("mps", json()).is_object() && (all[k].how == with_domain_text || all[k].how.find("GPU fault") != std::string::npos);
-        out.innocent += !ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns ? 1 : 0;
+        if (!ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns) out.untouched.push_back(all[k]);
     }
     return out;
 }
@@ -84,7 +84,11 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     for (const char* key : {"lost", "repeated", "torn", "dead_letter_count"})
         if (const u64 n = r.value(key, u64{0}); n != 0) out.push_back(fmt::format("{}: {}", key, n));
     if (!o.calm.is_null() && o.calm["image_hash"] != r["image_hash"]) out.push_back("image_hash differs from the undisturbed run's");
-    if (j.innocent != 0) out.push_back(fmt::format("{} processes died that nobody had touched", j.innocent));
+    if (!j.untouched.empty()) {
+        const recovery& first = j.untouched.front();
+        out.push_back(fmt::format("{} processes died that nobody had touched; the first: {} (pid {}), {}", j.untouched.size(), first.seat, first.pid,
+                                  first.how.empty() ? "cause unknown" : first.how));
+    }
     const auto killed = j.kinds.find(fault::supervisor);
     const u64 supervisors = killed == j.kinds.end() ? 0 : killed->second.count, adopted = r.value("taken_over", u64{0});
     if (adopted != supervisors) out.push_back(fmt::format("{} supervisors were killed, {} runs taken over", supervisors, adopted));
@@ -135,7 +139,8 @@ json make_report(const settings& s, const outcome& o) {
              {"restarts", of_run("restarts")},
              {"kills_at", of_run("kills_at")},
              {"taken_over", of_run("taken_over")},
-             {"untouched_deaths", j.innocent},
+             {"untouched_deaths", j.untouched.size()},
+             {"untouched", recoveries_json(j.untouched)},
              {"image_hash", of_run("image_hash")},
              {"leaked", o.leaked},
              {"cpus", std::thread::hardware_concurrency()}};

@@ -121,7 +121,7 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     fails_with([](outcome& o) { o.report = json(); }, "no report");
     fails_with(
         [](outcome& o) {
-            o.report["recoveries"].push_back({{"seat", "vertex"}, {"pid", 99}, {"epoch", 1}, {"seen_ns", 4'000 * ms}});
+            o.report["recoveries"].push_back({{"seat", "vertex"}, {"pid", 99}, {"epoch", 1}, {"seen_ns", 4'000 * ms}, {"how", "deadline missed"}});
         },
-        "nobody had touched");
+        "nobody had touched; the first: vertex (pid 99), deadline missed");
 }
