@@ -154,7 +154,11 @@ std::string ps_table(const json& reply) {
                text_or(r, "last_exit"), number_or(r, "frames_per_second", human_rate), number_or(r, "frames", whole),
                number_or(r, "cpu_percent", percent), number_or(r, "memory_bytes", bytes), text_or(r, "device")});
     }
-    return out + t.text();
+    out += t.text();
+    if (reply.contains("problems") && reply["problems"].is_array())
+        for (const json& each : reply["problems"])
+            if (each.is_string()) out += "! " + printable(each.get<std::string>()) + "\n";
+    return out;
 }
 
 void end_pipeline(const run_record& run, f64 timeout_s) {

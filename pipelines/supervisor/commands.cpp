@@ -211,6 +211,7 @@ json engine::ps() const {
               {"kills_at", kills},
               {"frames_per_second", progress_.frames_per_second()}}},
             {"stages", stages},
+            {"problems", problems_.present()},
             {"links", links_json(*setup_)}};
 }
 

@@ -159,6 +159,8 @@ void engine::tick() {
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a second).
     if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) begun_ns_ = now;
     watch_take_over(now);
+    if (phase_ == phase::running || phase_ == phase::draining)
+        for (const std::string& text : problems_.tick(*setup_, segment_->block(), seats_->seats(), now)) seats_->say(text);
     check_end(now);
     progress_.tick(segment_->block(), seats_->account().restarts, state_name(), now);
     console_->flush();

@@ -17,6 +17,7 @@
 #include "supervisor/event_loop.hpp"
 #include "supervisor/memory_keeper.hpp"
 #include "supervisor/mps_domain.hpp"
+#include "supervisor/problems.hpp"
 #include "supervisor/progress.hpp"
 #include "supervisor/report.hpp"
 #include "supervisor/seats.hpp"
@@ -43,6 +44,8 @@ public:
     void turn(int timeout_ms) { loop_.run_once(timeout_ms); }
     [[nodiscard]] const shm::control_block& control() const noexcept { return segment_->block(); }
     [[nodiscard]] seat_keeper& seats() noexcept { return *seats_; }
+    /// What made the run poorer or held it up.
+    [[nodiscard]] nlohmann::json problems_of_the_run() const { return problems_.all(started_ns_); }
 
 private:
     enum class phase { running, draining, leaving, ending, rebuilding };
@@ -96,6 +99,7 @@ private:
     std::unique_ptr<seat_keeper> seats_;
     std::unique_ptr<web_page> page_;
     progress progress_;
+    problems problems_;
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, asked_to_end_ = false;
     int interrupts_ = 0, ended_by_ = 0;

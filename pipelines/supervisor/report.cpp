@@ -155,6 +155,7 @@ json make_report(const report_input& in) {
     r["takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, false));
     r["standby_takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, true));
     r["standby_takeovers"] = in.deaths->promoted;
+    r["problems"] = in.problems;
     r["recoveries"] = recoveries_json(*in.recoveries);
     r["sinks"] = json::array();
     for (const sink_account& a : *in.sinks) {

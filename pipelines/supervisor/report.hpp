@@ -42,6 +42,7 @@ struct report_input {
     const std::vector<recovery>* recoveries = nullptr;
     const std::vector<sink_account>* sinks = nullptr;
     run_outcome outcome;
+    nlohmann::json problems = nlohmann::json::array();  ///< problems.hpp
 };
 [[nodiscard]] nlohmann::json make_report(const report_input& in);
 

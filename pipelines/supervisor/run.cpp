@@ -106,7 +106,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::
     closing last(out, e.seats().journal());
     if (e.seats().failure()) say_root_cause(last, *e.seats().failure());
     if (!s.report_path.empty())
-        write_report(s.report_path, make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &e.seats().recoveries(), &sinks, o}), s,
+        write_report(s.report_path, make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &e.seats().recoveries(), &sinks, o, e.problems_of_the_run()}), s,
                      sinks);
     say_closing(last, s, o, d, e.seats().account().restarts);
     return o.exit_code;

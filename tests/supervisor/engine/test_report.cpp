@@ -59,7 +59,7 @@ struct synthetic {
         o.seconds = 2;
         o.ending = "complete";
         const std::vector<sink_account> sinks = read_ledgers(setup, o.end);
-        return make_report({&setup, control.get(), &seats, &deaths, &recoveries, &sinks, o});
+        return make_report({&setup, control.get(), &seats, &deaths, &recoveries, &sinks, o, {}});
     }
 };
 
