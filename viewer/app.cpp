@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <imgui.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -177,7 +178,7 @@ private:
                                  {"problem", model_.picture.problem},
                                  {"chosen", model_.snap.seat_label(model_.selected_seat)},
                                  {"drawn", ++drawn_}};
-        const std::string temporary = options_.dump_widgets + ".tmp";
+        const std::string temporary = fmt::format("{}.{}.tmp", options_.dump_widgets, ::getpid());  // several viewers may share the file
         std::ofstream(temporary) << out.dump();
         if (std::rename(temporary.c_str(), options_.dump_widgets.c_str()) != 0)
             throw output_error("writing " + options_.dump_widgets + ": " + errno_text(errno));
