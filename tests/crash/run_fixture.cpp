@@ -190,6 +190,13 @@ std::string run_fixture::left_behind() const {
     return found;
 }
 
+void check_undamaged(const json& report) {
+    REQUIRE(report.contains("lost"));
+    CHECK(report["lost"] == 0);
+    CHECK(report["repeated"] == 0);
+    CHECK(report["torn"] == 0);
+}
+
 std::string picture_pipeline(const std::string& name, const std::string& more) {
     return fmt::format(R"([pipeline]
 name = "{}"

@@ -66,6 +66,9 @@ private:
     bool ended_ = true;
 };
 
+/// A run's report tells that nothing was lost, repeated or torn.
+void check_undamaged(const nlohmann::json& report);
+
 /// The four stages of the demo, small and on the CPU, with `more` behind the [pipeline] keys.
 [[nodiscard]] std::string picture_pipeline(const std::string& name, const std::string& more = "");
 /// numbers -> middle -> sink, of number stages; `middle` are more keys of the middle stage.

@@ -33,6 +33,8 @@ inline backend& tested() {
     return b;
 }
 
+inline constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere, mesh_shape::fractal_terrain, mesh_shape::torus_knots,
+                                        mesh_shape::quad_stack, mesh_shape::triangle_soup};
 inline constexpr raster_path all_paths[] = {raster_path::automatic, raster_path::small, raster_path::medium, raster_path::large};
 
 }  // namespace carousel::kernels::testing

@@ -10,9 +10,6 @@ using namespace carousel::kernels::testing;
 
 namespace {
 
-constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere, mesh_shape::fractal_terrain, mesh_shape::torus_knots,
-                                 mesh_shape::quad_stack, mesh_shape::triangle_soup};
-
 /// The chain's mesh without bounds.
 std::vector<std::byte> unbounded(chain& c) {
     std::vector<std::byte> block = c.mesh_bytes();

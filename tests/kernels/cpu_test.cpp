@@ -12,9 +12,6 @@ using namespace carousel::kernels::testing;
 
 namespace {
 
-constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere, mesh_shape::fractal_terrain, mesh_shape::torus_knots,
-                                 mesh_shape::quad_stack, mesh_shape::triangle_soup};
-
 u32 triangles_for(mesh_shape shape) { return shape == mesh_shape::quad_stack ? 40 : 6000; }
 
 /// Frame `sequence` through the instruction set `use`, with a scratch block of the caller's.

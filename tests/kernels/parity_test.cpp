@@ -11,9 +11,6 @@ using namespace carousel::kernels::testing;
 
 namespace {
 
-constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere, mesh_shape::fractal_terrain, mesh_shape::torus_knots,
-                                 mesh_shape::quad_stack, mesh_shape::triangle_soup};
-
 u32 triangles_for(mesh_shape shape, u32 wished) { return shape == mesh_shape::quad_stack ? 40 : wished; }
 
 backend& cpu_backend() {
