@@ -11,11 +11,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "core/errors.hpp"
+#include "core/read_file.hpp"
 #include "shm/marked_process.hpp"
 #include "supervisor/spawn.hpp"
 #include "supervisor/subprocess.hpp"
@@ -33,10 +32,7 @@ std::string trimmed(std::string text) {
     return text;
 }
 
-std::string words_in(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    return trimmed({std::istreambuf_iterator<char>(in), {}});
-}
+std::string words_in(const std::string& file) { return trimmed(read_file(file).value_or("")); }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& remedy) {
     throw device_error(fmt::format("starting a private MPS daemon for isolation = \"mps\": {}; {}", what, remedy));

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "core/read_file.hpp"
 #include "supervisor/pipeline_check.hpp"
 #include "supervisor/pipeline_document.hpp"
 #include "supervisor/pipeline_keys.hpp"
@@ -28,12 +27,9 @@ std::string read_text(const std::string& file) {
     if (std::filesystem::is_directory(status)) refuse(at, "is a folder; expected a pipeline file (TOML)");
     if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(file, failed) > max_file_bytes)
         refuse(at, "is larger than 1 MiB; expected a pipeline file (TOML)");
-    errno = 0;
-    std::ifstream in(file, std::ios::binary);
-    if (!in) refuse(at, fmt::format("can't be opened: {}", errno_text(errno)));
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (in.bad()) refuse(at, fmt::format("can't be read: {}", errno_text(errno)));
-    return text;
+    std::optional<std::string> text = read_file(file);
+    if (!text) refuse(at, fmt::format("can't be read: {}", errno_text(errno)));
+    return *std::move(text);
 }
 
 /// A source's files, mesh and texture: one that the pipeline file names relatively lies beside that file, one of the command line

@@ -11,10 +11,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "core/read_file.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -99,11 +99,10 @@ void write_record(const std::string& folder, run_record record) {
 }
 
 std::optional<run_record> read_record(const std::string& folder) {
-    std::ifstream in(folder + "/run.json", std::ios::binary);
-    if (!in) return std::nullopt;
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::optional<std::string> text = read_file(folder + "/run.json");
+    if (!text) return std::nullopt;
     try {
-        const nlohmann::json j = nlohmann::json::parse(text);
+        const nlohmann::json j = nlohmann::json::parse(*text);
         run_record r;
         r.supervisor = {j.at("pid").get<i32>(), j.at("start_time").get<u64>()};
         r.run_id = j.at("run_id").get<std::string>();

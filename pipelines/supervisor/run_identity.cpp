@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <span>
 
+#include "core/read_file.hpp"
 #include "supervisor/memory_plan.hpp"
 #include "supervisor/run_directory.hpp"
 #include "telemetry/ledger.hpp"
@@ -120,8 +119,7 @@ void write_identity(const std::string& folder, const json& identity, const run_s
 }
 
 std::optional<kept_identity> read_identity(const std::string& folder) {
-    std::ifstream in(folder + "/pipeline.json", std::ios::binary);
-    const json j = json::parse(std::string{std::istreambuf_iterator<char>(in), {}}, nullptr, false);
+    const json j = json::parse(read_file(folder + "/pipeline.json").value_or(""), nullptr, false);
     if (!j.is_object() || !j.contains("pipeline") || j.value("digest", "") != digest_of(j["pipeline"])) return std::nullopt;
     return kept_identity{j["pipeline"], j.value("outs", json::object()), j.value("pictures", "")};
 }

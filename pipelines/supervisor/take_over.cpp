@@ -5,12 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "core/read_file.hpp"
 #include "ring/link.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/engine.hpp"
@@ -22,10 +21,7 @@ namespace {
 using nlohmann::json;
 constexpr u64 memory_patience_ns = 5 * ns_per_s;  // stages look every 50 ms
 
-json read_state(const std::string& folder) {
-    std::ifstream in(folder + "/state.json", std::ios::binary);
-    return json::parse(std::string{std::istreambuf_iterator<char>(in), {}}, nullptr, false);
-}
+json read_state(const std::string& folder) { return json::parse(read_file(folder + "/state.json").value_or(""), nullptr, false); }
 
 /// The places that viewers have in latest groups bear numbers that the dead supervisor gave out.
 u32 next_tap(const shm::control_block& c) {

@@ -6,12 +6,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "core/clock.hpp"
+#include "core/read_file.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::shm {
@@ -19,10 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_all(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
+/// Empty for a process that ended meanwhile.
+std::string read_all(const fs::path& path) { return read_file(path.string()).value_or(""); }
 
 /// The environment is a row of strings, each with a 0 behind it.
 bool has_word(const std::string& environment, const std::string& word) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "core/read_file.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
 #include "tests/support/catch.hpp"
@@ -39,10 +40,7 @@ std::vector<std::string> shared_objects() {
     return out;
 }
 
-std::string read_all(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string read_all(const fs::path& path) { return read_file(path.string()).value_or(""); }
 }  // namespace
 
 run_fixture::run_fixture(std::string program) : program_(std::move(program)), objects_before_(shared_objects()) { fs::create_directories(folder_.path / "runtime"); }

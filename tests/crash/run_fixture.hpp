@@ -10,7 +10,7 @@
 
 #include "core/types.hpp"
 #include "supervisor/spawn.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace carousel::test {
 

@@ -4,9 +4,8 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
+#include "core/read_file.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -49,10 +48,7 @@ void check_whole(run_fixture& run, u64 domain_faults, bool given_up = false) {
     CHECK(run.left_behind() == "");
 }
 
-std::string text_of(const std::string& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string text_of(const std::string& path) { return read_file(path).value_or(""); }
 
 std::vector<i32> pids_of(run_fixture& run) {
     std::vector<i32> pids;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/types.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace carousel::test {
 

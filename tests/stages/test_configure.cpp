@@ -2,7 +2,7 @@
 #include "stages/display/display.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/stages/chains.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

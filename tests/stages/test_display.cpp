@@ -6,7 +6,7 @@
 #include "stages/sharpen/sharpen.hpp"
 #include "telemetry/ledger.hpp"
 #include "tests/stages/harness.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -13,7 +13,7 @@
 #include "stages/display/film_boxes.hpp"
 #include "stages/display/film_encoder.hpp"
 #include "stages/display/film_file.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

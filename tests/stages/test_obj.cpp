@@ -4,7 +4,7 @@
 #include "stages/display/png.hpp"
 #include "stages/geometry/obj.hpp"
 #include "stages/settings.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -15,7 +15,7 @@
 #include "stages/display/png.hpp"
 #include "stages/geometry/texture.hpp"
 #include "stages/settings.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -5,7 +5,7 @@
 
 #include "stages/display/png.hpp"
 #include "tests/stages/chains.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -4,7 +4,7 @@
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/stages/chains.hpp"
 #include "tests/stages/painted_boxes.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -6,7 +6,7 @@
 #include "stages/geometry/texture_set.hpp"
 #include "stages/settings.hpp"
 #include "kernels/mip_chain.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

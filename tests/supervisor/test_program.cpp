@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/read_file.hpp"
 #include "shm/segment.hpp"
 #include "supervisor/client.hpp"
 #include "supervisor/subprocess.hpp"
@@ -47,8 +47,7 @@ std::vector<std::string> processes_of(const world& w) {
     for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
         const std::string pid = at->path().filename().string();
         if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
-        std::ifstream in(at->path() / "environ", std::ios::binary);
-        const std::string text{std::istreambuf_iterator<char>(in), {}};
+        const std::string text = read_file((at->path() / "environ").string()).value_or("");
         if (text.find("XDG_RUNTIME_DIR=" + w.folder() + '\0') != std::string::npos) found.push_back(pid);
     }
     return found;
@@ -215,8 +214,7 @@ TEST_CASE("a run whose log has lost its reader goes on to its end") {
 }
 
 TEST_CASE("the supervisor's program holds no CUDA") {
-    std::ifstream in(program(), std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    const std::string bytes = read_file(program()).value_or("");
     REQUIRE(bytes.size() > 100'000);
     // The static CUDA runtime opens the driver by this name. Put together here, for this file is no part of that program anyhow.
     CHECK(bytes.find(std::string("libcuda") + ".so") == std::string::npos);

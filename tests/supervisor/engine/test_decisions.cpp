@@ -5,7 +5,7 @@
 #include "supervisor/device_choice.hpp"
 #include "supervisor/memory_plan.hpp"
 #include "supervisor/pictures.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

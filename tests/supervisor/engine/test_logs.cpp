@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "supervisor/log_pipe.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "supervisor/recovery_log.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -6,7 +6,7 @@
 #include "core/errors.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/ledger.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

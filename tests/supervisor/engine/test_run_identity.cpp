@@ -1,6 +1,6 @@
 #include "supervisor/run_identity.hpp"
 
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

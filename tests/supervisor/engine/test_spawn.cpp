@@ -8,7 +8,7 @@
 
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
-#include "tests/stages/scratch_folder.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

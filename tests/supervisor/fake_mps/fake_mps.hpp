@@ -2,9 +2,9 @@
 // Puts the fake nvidia-cuda-mps-control first in PATH for as long as this lives. CAROUSEL_FAKE_MPS: its folder.
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
+
+#include "core/read_file.hpp"
 
 namespace carousel::test {
 
@@ -23,10 +23,7 @@ public:
     }
     fake_mps(const fake_mps&) = delete;
     fake_mps& operator=(const fake_mps&) = delete;
-    [[nodiscard]] std::string log() const {
-        std::ifstream in(log_);
-        return {std::istreambuf_iterator<char>(in), {}};
-    }
+    [[nodiscard]] std::string log() const { return read_file(log_).value_or(""); }
 
 private:
     std::string path_, log_;
