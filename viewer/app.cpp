@@ -111,7 +111,7 @@ private:
             if (!ImGui::GetIO().WantTextInput) screen_.on_key(model_, k);
         screen_.draw(model_, *store_, options_.deterministic ? "" : window_->description());
         ImGui::Render();
-        window_->end_frame(ImGui::GetDrawData());
+        window_->end_frame(ImGui::GetDrawData(), store_->version());
         session_->obey(model_);
         stats_.feed(model_);
         if (std::exchange(model_.screenshot, false)) shot_wanted_ = next_name("carousel", now_ns() / ns_per_s);
@@ -198,7 +198,7 @@ private:
             if (options_.kind == window_kind::glfw) window_->size(model_.kept.width, model_.kept.height);
             if (const std::string why = save_settings(path_, model_.kept); !why.empty()) log::warning("{}", why);
         }
-        if (!options_.stats.empty()) stats_.write(options_.stats, model_, window_->description());
+        if (!options_.stats.empty()) stats_.write(options_.stats, model_, *window_);
         // By the window's own close alone: a viewer that is killed or told to end leaves the pipeline be.
         if (options_.end_run && closed_) session_->end_run(model_);
         return exit_code::ok;

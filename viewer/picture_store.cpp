@@ -17,6 +17,7 @@ public:
     void upload(const std::byte*) override {}
     unsigned raw_texture() override { return 0; }
     void* shown(const picture_view&) override { return nullptr; }
+    [[nodiscard]] u64 version() const noexcept override { return 0; }
     bool read_pixel(u32, u32, u8 (&)[4]) override { return false; }
     std::vector<u8> read_back() override { return {}; }
 };
@@ -131,6 +132,7 @@ public:
         const bool as_it_is = view.is_plain();
         const GLuint texture = as_it_is ? raw_ : shown_;
         if (changed_ || !(view == view_)) {
+            ++version_;
             if (!as_it_is) render(view);
             glBindTexture(GL_TEXTURE_2D, texture);
             if (as_it_is) glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_SWIZZLE_A, GL_ONE);
@@ -142,6 +144,7 @@ public:
         changed_ = false;
         return reinterpret_cast<void*>(static_cast<std::uintptr_t>(texture));
     }
+    [[nodiscard]] u64 version() const noexcept override { return version_; }
     bool read_pixel(u32 x, u32 y, u8 (&rgba)[4]) override {
         if (!fresh_ || x >= width_ || y >= height_) return false;
         GLint before = 0;
@@ -201,6 +204,7 @@ private:
     GLuint program_ = 0, nothing_ = 0, target_ = 0, raw_ = 0, shown_ = 0;
     u32 width_ = 0, height_ = 0;
     bool changed_ = false, fresh_ = false;
+    u64 version_ = 0;
     picture_view view_;
 };
 

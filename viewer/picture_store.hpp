@@ -31,6 +31,8 @@ public:
     virtual unsigned raw_texture() = 0;
     /// The texture to show, for ImGui; null: none.
     virtual void* shown(const picture_view& view) = 0;
+    /// Another number whenever the texture to show has other contents.
+    [[nodiscard]] virtual u64 version() const noexcept = 0;
     /// One pixel of the unchanged frame, RGBA; false: there is none.
     virtual bool read_pixel(u32 x, u32 y, u8 (&rgba)[4]) = 0;
     /// The unchanged frame as it lies in the texture; empty when there is none.

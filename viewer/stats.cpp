@@ -46,15 +46,16 @@ void stats::feed(const model& m) {
     show_ms_.push_back(static_cast<f32>(m.picture.show_ms));
 }
 
-void stats::write(const std::string& path, const model& m, const std::string& window) const {
+void stats::write(const std::string& path, const model& m, const window& w) const {
     const f64 seconds = std::max(1e-9, static_cast<f64>(now_ns() - began_ns_) / 1e9);
     const nlohmann::json out{{"run", m.run.run_id},
-                             {"window", window},
+                             {"window", w.description()},
                              {"way", way_},
                              {"problem", m.picture.problem},
                              {"picture", {m.picture.width, m.picture.height}},
                              {"seconds", seconds},
                              {"drawn_per_second", static_cast<f64>(drawn_) / seconds},
+                             {"painted_share", w.painted_share()},
                              {"shown", shown_},
                              {"shown_per_second", static_cast<f64>(shown_) / seconds},
                              {"take_ms", summary(take_ms_)},

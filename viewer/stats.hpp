@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "viewer/model.hpp"
+#include "viewer/window.hpp"
 
 namespace carousel::viewer {
 
@@ -13,9 +14,9 @@ public:
     stats();
     /// Once a drawn frame.
     void feed(const model& m);
-    /// {seconds, drawn_per_second, shown_per_second, way, take_ms, show_ms, cpu_share, ...}; times as {mean, p50, p99}.
+    /// {seconds, drawn_per_second, painted_share, shown_per_second, way, take_ms, show_ms, cpu_share, ...}; times as {mean, p50, p99}.
     /// Throws output_error.
-    void write(const std::string& path, const model& m, const std::string& window) const;
+    void write(const std::string& path, const model& m, const window& w) const;
 
 private:
     u64 began_ns_, began_cpu_ns_, drawn_ = 0, shown_ = 0, shown_before_ = 0;

@@ -33,8 +33,8 @@ public:
     virtual ~window() = default;
     /// Takes the input since the last call and begins an ImGui frame. False: the user wants it closed.
     virtual bool begin_frame() = 0;
-    /// Draws and shows what ImGui::Render() has made.
-    virtual void end_frame(ImDrawData* data) = 0;
+    /// Draws and shows what ImGui::Render() has made, and may change it. `picture_version` stands for the contents of the textures.
+    virtual void end_frame(ImDrawData* data, u64 picture_version) = 0;
     [[nodiscard]] virtual std::vector<key_press> take_keys() = 0;
     [[nodiscard]] virtual bool has_gl() const noexcept = 0;
     /// Interface pixels a unit: 2 on a HiDPI display.
@@ -49,6 +49,8 @@ public:
     virtual void size(i32& width, i32& height) const = 0;
     /// Shown to nobody at the moment (minimised): there is no need to draw at full rate.
     [[nodiscard]] virtual bool hidden() const noexcept { return false; }
+    /// Of the pixels of all frames the share that had to be painted (a software GL leaves what stays the same).
+    [[nodiscard]] virtual f64 painted_share() const noexcept { return 1; }
 
 protected:
     u64 next_ns_ = 0;   ///< when the next frame is due

@@ -7,26 +7,27 @@
 
 #if __has_include(<backends/imgui_impl_glfw.h>)
 #include <backends/imgui_impl_glfw.h>
-#include <backends/imgui_impl_opengl3.h>
 #else
 #include <imgui_impl_glfw.h>
-#include <imgui_impl_opengl3.h>
 #endif
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "viewer/gl_paint.hpp"
 #include "viewer/gl_pixels.hpp"
-#include "viewer/theme.hpp"
 #include "viewer/window.hpp"
 
 namespace carousel::viewer {
 namespace {
 
 constexpr u64 frame_ns = ns_per_s / 60;
+constexpr u64 figures_ns = 50 * ns_per_ms;    ///< on a software GL all but the picture is painted so often, unless somebody uses the window
+constexpr u64 used_ns = 300 * ns_per_ms;      ///< after an input it counts as used
 
 std::string last_glfw_error() {
     const char* text = nullptr;
@@ -57,37 +58,28 @@ public:
         if (glfwInit() != GLFW_TRUE)
             throw device_error(fmt::format("no window: {}; DISPLAY is {}. Without a display: `carousel run` alone, or --offscreen --screenshot FILE",
                                            last_glfw_error(), std::getenv("DISPLAY") != nullptr ? std::getenv("DISPLAY") : "not set"));
-        glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
-        glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
-        glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
-        glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
-        int width = o.width, height = o.height;
-        if (GLFWmonitor* m = glfwGetPrimaryMonitor(); m != nullptr) {  // never larger than the screen
-            int x = 0, y = 0, w = 0, h = 0;
-            glfwGetMonitorWorkarea(m, &x, &y, &w, &h);
-            if (w > 0 && h > 0) {
-                width = std::min(width, w);
-                height = std::min(height, h);
-            }
+        open(o, true);
+        // On a software GL painting costs the pipeline's cores. With a single buffer the pixels stay, and only what changes is painted.
+        if (is_software_gl()) {
+            glfwDestroyWindow(window_);
+            open(o, false);
+            GLboolean two = GL_TRUE;
+            glGetBooleanv(GL_DOUBLEBUFFER, &two);
+            single_ = two == GL_FALSE;
         }
-        window_ = glfwCreateWindow(width, height, o.title.c_str(), nullptr, nullptr);
-        if (window_ == nullptr) {
-            const std::string why = last_glfw_error();
-            glfwTerminate();
-            throw device_error(fmt::format("no window with OpenGL 3.3: {}; LIBGL_ALWAYS_SOFTWARE=1 draws on the CPU", why));
-        }
-        glfwMakeContextCurrent(window_);
-        // Never in step with a display: a driver may make the GPU itself wait for one (seen on an H200 with a virtual display: a
-        // second a frame, in which no other process of that GPU came to its turn). app.cpp keeps the pace.
-        glfwSwapInterval(0);
+        paint_.emplace(single_);
+        glfwShowWindow(window_);
         glfwSetWindowUserPointer(window_, this);
         glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int mods) {
             auto* self = static_cast<glfw_window*>(glfwGetWindowUserPointer(w));
             const int known = key_of(key);
             if (known == 0 || action == GLFW_RELEASE) return;
+            self->used_at_ns_ = now_ns();
             self->keys_.push_back({known, (mods & GLFW_MOD_CONTROL) != 0, (mods & GLFW_MOD_SHIFT) != 0});
         });
-        ImGui_ImplGlfw_InitForOpenGL(window_, true);  // chains to our callback
+        glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { static_cast<glfw_window*>(glfwGetWindowUserPointer(w))->paint_->forget(); });
+        glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* w, int, int) { static_cast<glfw_window*>(glfwGetWindowUserPointer(w))->paint_->forget(); });
+        ImGui_ImplGlfw_InitForOpenGL(window_, true);  // chains to our callbacks
         ImGui_ImplOpenGL3_Init("#version 330 core");
     }
     ~glfw_window() override {
@@ -107,22 +99,26 @@ public:
         ImGui::NewFrame();
         return glfwWindowShouldClose(window_) == GLFW_FALSE;
     }
-    void end_frame(ImDrawData* data) override {
+    void end_frame(ImDrawData* data, u64 picture_version) override {
         int w = 0, h = 0;
         glfwGetFramebufferSize(window_, &w, &h);
         glBindFramebuffer(GL_FRAMEBUFFER, 0);
-        glViewport(0, 0, w, h);
-        const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(theme::colors().panel);  // what panels would fill, for nothing
-        glClearColor(ground.x, ground.y, ground.z, 1);
-        glClear(GL_COLOR_BUFFER_BIT);
-        if (w > 0 && h > 0) ImGui_ImplOpenGL3_RenderDrawData(data);
+        const u64 now = now_ns();
+        const ImGuiIO& io = ImGui::GetIO();
+        if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 || ImGui::IsAnyMouseDown()) used_at_ns_ = now;
+        const bool everything = read_wanted_ || now < used_at_ns_ + used_ns || now >= figures_at_ns_ + figures_ns;
+        if (everything) figures_at_ns_ = now;
+        const bool painted = paint_->paint(data, w, h, picture_version, everything);
         if (read_wanted_) {  // before the swap: afterwards the back buffer is undefined
             pixels_w_ = static_cast<u32>(w);
             pixels_h_ = static_cast<u32>(h);
             pixels_ = read_framebuffer(pixels_w_, pixels_h_);
             read_wanted_ = false;
         }
-        glfwSwapBuffers(window_);
+        if (!single_)
+            glfwSwapBuffers(window_);
+        else if (painted)
+            glFlush();  // shows it
     }
     [[nodiscard]] std::vector<key_press> take_keys() override { return std::exchange(keys_, {}); }
     [[nodiscard]] bool has_gl() const noexcept override { return true; }
@@ -149,6 +145,7 @@ public:
         title_ = title;
     }
     void size(i32& width, i32& height) const override { glfwGetWindowSize(window_, &width, &height); }
+    [[nodiscard]] f64 painted_share() const noexcept override { return paint_->painted_share(); }
     [[nodiscard]] bool hidden() const noexcept override { return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0; }
 
     // A software GL doesn't wait for a screen: without this the viewer would take a core that the pipeline needs.
@@ -161,7 +158,40 @@ public:
     }
 
 private:
+    /// Hidden: it may have to be opened once more.
+    void open(const window_options& o, bool two_buffers) {
+        glfwDefaultWindowHints();
+        glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
+        glfwWindowHint(GLFW_DOUBLEBUFFER, two_buffers ? GLFW_TRUE : GLFW_FALSE);
+        glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+        glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+        glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+        glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+        int width = o.width, height = o.height;
+        if (GLFWmonitor* m = glfwGetPrimaryMonitor(); m != nullptr) {  // never larger than the screen
+            int x = 0, y = 0, w = 0, h = 0;
+            glfwGetMonitorWorkarea(m, &x, &y, &w, &h);
+            if (w > 0 && h > 0) {
+                width = std::min(width, w);
+                height = std::min(height, h);
+            }
+        }
+        window_ = glfwCreateWindow(width, height, o.title.c_str(), nullptr, nullptr);
+        if (window_ == nullptr) {
+            const std::string why = last_glfw_error();
+            glfwTerminate();
+            throw device_error(fmt::format("no window with OpenGL 3.3: {}; LIBGL_ALWAYS_SOFTWARE=1 draws on the CPU", why));
+        }
+        glfwMakeContextCurrent(window_);
+        // Never in step with a display: a driver may make the GPU itself wait for one (seen on an H200 with a virtual display: a
+        // second a frame, in which no other process of that GPU came to its turn). app.cpp keeps the pace.
+        glfwSwapInterval(0);
+    }
+
     GLFWwindow* window_ = nullptr;
+    std::optional<gl_paint> paint_;
+    bool single_ = false;
+    u64 used_at_ns_ = 0, figures_at_ns_ = 0;
     std::vector<key_press> keys_;
     std::vector<u8> pixels_;
     u32 pixels_w_ = 0, pixels_h_ = 0;

@@ -26,7 +26,7 @@ public:
         ImGui::NewFrame();
         return true;
     }
-    void end_frame(ImDrawData*) override {}
+    void end_frame(ImDrawData*, u64) override {}
     [[nodiscard]] std::vector<key_press> take_keys() override { return {}; }
     [[nodiscard]] bool has_gl() const noexcept override { return false; }
     [[nodiscard]] f32 scale() const noexcept override { return 1; }

@@ -7,16 +7,11 @@
 
 #include <cstdlib>
 #include <cstring>
-
-#if __has_include(<backends/imgui_impl_opengl3.h>)
-#include <backends/imgui_impl_opengl3.h>
-#else
-#include <imgui_impl_opengl3.h>
-#endif
+#include <optional>
 
 #include "core/errors.hpp"
+#include "viewer/gl_paint.hpp"
 #include "viewer/gl_pixels.hpp"
-#include "viewer/theme.hpp"
 #include "viewer/window.hpp"
 
 namespace carousel::viewer {
@@ -79,6 +74,7 @@ public:
         glFramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, color_, 0);
         glBindTexture(GL_TEXTURE_2D, 0);
         ImGui_ImplOpenGL3_Init("#version 330 core");
+        paint_.emplace(is_software_gl());
     }
     ~offscreen_window() override {
         ImGui_ImplOpenGL3_Shutdown();
@@ -94,13 +90,9 @@ public:
         ImGui::NewFrame();
         return true;
     }
-    void end_frame(ImDrawData* data) override {
+    void end_frame(ImDrawData* data, u64 picture_version) override {
         glBindFramebuffer(GL_FRAMEBUFFER, target_);
-        glViewport(0, 0, width_, height_);
-        const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(theme::colors().panel);  // what panels would fill, for nothing
-        glClearColor(ground.x, ground.y, ground.z, 1);
-        glClear(GL_COLOR_BUFFER_BIT);
-        ImGui_ImplOpenGL3_RenderDrawData(data);
+        paint_->paint(data, width_, height_, picture_version, true);
         glFinish();
     }
     [[nodiscard]] std::vector<key_press> take_keys() override { return {}; }
@@ -119,6 +111,7 @@ public:
         width = width_;
         height = height_;
     }
+    [[nodiscard]] f64 painted_share() const noexcept override { return paint_->painted_share(); }
 
 private:
     void make_context() {
@@ -146,6 +139,7 @@ private:
     EGLDisplay display_ = EGL_NO_DISPLAY;
     EGLContext context_ = EGL_NO_CONTEXT;
     GLuint color_ = 0, target_ = 0;
+    std::optional<gl_paint> paint_;
 };
 
 }  // namespace

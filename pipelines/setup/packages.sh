@@ -14,17 +14,19 @@ carousel_distribution() {
     if [ -r "$1" ]; then . "$1"; fi
     distribution_name=$PRETTY_NAME
     distribution_known=yes
+    # The viewer, with the Dear ImGui that it was tried with (1.89 and 1.90). Elsewhere it is built where these are installed already.
+    local imgui_and_glfw=$'libimgui-dev imgui.h:imgui/imgui.h\nlibglfw3-dev GLFW/glfw3.h\n'
     viewer_packages=""
     fuzz_packages=""
     case "${UBUNTU_CODENAME:-$VERSION_CODENAME}" in   # derived systems name what they are derived from
         bookworm)   # Debian 12; its libboost-dev is 1.74
             boost_package=libboost1.81-dev
-            # The viewer, with the Dear ImGui that it was tried with. Elsewhere it is built where these are installed already.
-            viewer_packages=$'libimgui-dev imgui.h:imgui/imgui.h\nlibglfw3-dev GLFW/glfw3.h\n'
+            viewer_packages=$imgui_and_glfw
             fuzz_packages=$'clang clang++\nlibclang-rt-14-dev clang++\n'
             ;;
         noble)   # Ubuntu 24.04
             boost_package=libboost1.83-dev
+            viewer_packages=$imgui_and_glfw
             fuzz_packages=$'clang clang++\nlibclang-rt-18-dev clang++\n'
             ;;
         *)

@@ -47,7 +47,7 @@ struct stage {
             (void)window->begin_frame();
             screen.draw(m, *store, "test");
             ImGui::Render();
-            window->end_frame(ImGui::GetDrawData());
+            window->end_frame(ImGui::GetDrawData(), store->version());
         }
     }
     /// Vertices that the last frame drew.
