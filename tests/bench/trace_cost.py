@@ -1,112 +1,175 @@
 #!/usr/bin/env python3
-"""What `carousel trace` costs: frames/s of a pipeline while nobody traces, while somebody does, and of a build without the code.
+"""What `carousel trace` costs: switched on against off, and off against a build without the code.
 
-  tests/bench/trace_cost.py build/release [--device cuda:0] [--rounds 5] [--seconds 4] [--without build/without-trace] [--json FILE]
+  tests/bench/trace_cost.py build/release [--device cuda:0] [--pairs 40] [--seconds 1] [--runs 3] [--without build/without-trace]
 
-Each round runs the same pipeline once in each way, in turn, and reads how many frames its last stage has committed between two moments
-at which it runs steadily. `--without` is a build folder made from the same tree with
+On against off is measured within a run: while it goes on, somebody traces for a while and nobody for as long, in turn, so that what else
+happens on the machine hits both alike. Each pair of neighbours gives one ratio of frames/s; the table shows their median and the interval
+that holds the true median with 95 % (by the ranks of a binomial distribution: no assumption on how they are spread).
+
+Off against a build without the code: a run of each, and in turn one of them is paused (`carousel stop` of its last stage) while the other
+one is measured. `--without` is a build folder made from the same tree with
   cmake -B build/without-trace -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS=-DCAROUSEL_WITHOUT_TRACE
 (the stamps and the look at the flag are compiled out).
-Prints a table (median and spread of frames/s, difference to the first row) and, with --json, writes all samples.
-Only python3 is needed.
-"""
-import argparse, json, os, signal, statistics, subprocess, sys, tempfile, time
+Python's own library only."""
+import argparse
+import json
+import math
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-class bench:
-    def __init__(self, a):
-        self.a = a
-        self.folder = tempfile.TemporaryDirectory(prefix="carousel-trace-cost-")
-        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name, "CAROUSEL_LOG": "warning"}
+class running:
+    """One run of the pipeline, until the end of the `with`."""
 
-    def ps(self, programs):
-        p = subprocess.run([os.path.join(programs, "carousel"), "ps", "--json"], env=self.environment, capture_output=True, text=True)
+    def __init__(self, a, programs, folder, name="trace-cost"):
+        self.a, self.folder, self.program, self.name = a, folder, os.path.join(programs, "carousel"), name
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "CAROUSEL_LOG": "warning"}
+
+    def __enter__(self):
+        a = self.a
+        command = [self.program, "run", a.pipeline, "--out", "", "--no-color", "--name", self.name]
+        if a.device: command += ["--device", a.device]
+        if a.size: command += ["--size", a.size]
+        for s in a.set: command += ["--set", s]
+        self.run = subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 60
+        while not ((stages := self.stages()) and all(s["state"] == "running" and s["frames"] > 20 for s in stages)):
+            if self.run.poll() is not None or time.monotonic() > until:
+                sys.exit(f"the pipeline does not run: {' '.join(command)}")
+            time.sleep(0.05)
+        time.sleep(a.warm)
+        return self
+
+    def __exit__(self, *_):
+        end(self.run)
+
+    def stages(self):
+        p = subprocess.run([self.program, "ps", "-p", self.name, "--json"], env=self.environment, capture_output=True, text=True, check=False)
         try:
             return json.loads(p.stdout)["stages"]
         except (ValueError, KeyError):
             return []
 
-    def frames(self, programs):
-        stages = self.ps(programs)
-        return (time.monotonic(), stages[-1]["frames"]) if stages else (time.monotonic(), 0)
+    def frames(self):
+        stages = self.stages()
+        if not stages: sys.exit("the pipeline has ended in the middle of the measurement")
+        return time.monotonic(), stages[-1]["frames"]
 
-    def sample(self, programs, traced):
-        """Frames/s of one run."""
-        a = self.a
-        command = [os.path.join(programs, "carousel"), "run", a.pipeline, "--out", "", "--no-color", "--name", "trace-cost"]
-        if a.device: command += ["--device", a.device]
-        if a.size: command += ["--size", a.size]
-        for s in a.set: command += ["--set", s]
-        run = subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        trace = None
+    def rate(self):
+        """Frames/s over --seconds."""
+        t0, n0 = self.frames()
+        time.sleep(self.a.seconds)
+        t1, n1 = self.frames()
+        return (n1 - n0) / (t1 - t0)
+
+    def hold(self, word):
+        """stop: the last stage takes no frame, and soon nobody works; cont."""
+        subprocess.run([self.program, word, self.stages()[-1]["name"], "-p", self.name], env=self.environment, check=True, stdout=subprocess.DEVNULL)
+
+    def rate_alone(self):
+        """Of a run that is paused otherwise."""
+        self.hold("cont")
+        time.sleep(0.3)
+        rate = self.rate()
+        self.hold("stop")
+        time.sleep(0.2)
+        return rate
+
+    def rate_traced(self):
+        path = os.path.join(self.folder, "trace.json")
+        trace = subprocess.Popen([self.program, "trace", path, "-p", self.name, "--seconds", str(self.a.seconds + 30)], env=self.environment,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            until = time.monotonic() + 60
-            while not ((stages := self.ps(programs)) and all(s["state"] == "running" and s["frames"] > 20 for s in stages)):
-                if run.poll() is not None or time.monotonic() > until:
-                    sys.exit(f"the pipeline does not run: {' '.join(command)}")
-                time.sleep(0.05)
-            if traced:
-                trace = subprocess.Popen([os.path.join(programs, "carousel"), "trace", os.path.join(self.folder.name, "trace.json"), "--seconds",
-                                          str(a.seconds + 2 * a.warm + 5)], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-            time.sleep(a.warm)
-            t0, n0 = self.frames(programs)
-            time.sleep(a.seconds)
-            t1, n1 = self.frames(programs)
-            if trace:
-                trace.send_signal(signal.SIGINT)  # the file is written behind the measurement
-                out, _ = trace.communicate(timeout=120)
-                self.check(os.path.join(self.folder.name, "trace.json"))
-            return (n1 - n0) / (t1 - t0)
+            time.sleep(0.3)  # until it has switched the stamps on
+            rate = self.rate()
         finally:
-            for process in (trace, run):
-                if process and process.poll() is None:
-                    process.send_signal(signal.SIGINT)
-                    try:
-                        process.wait(30)
-                    except subprocess.TimeoutExpired:
-                        process.kill()
-                        process.wait()
-
-    @staticmethod
-    def check(path):
-        """A trace that lacks frames would be cheap."""
+            end(trace)       # it writes its file now, behind the measurement
         with open(path, encoding="utf-8") as f:
             other = json.load(f)["otherData"]
         os.unlink(path)
-        if other["frames"] < 100 or other["missing_bars"] or other["records_overwritten"]:
-            print(f"warning: the trace is not whole: {other}", file=sys.stderr)
+        if other["frames"] < 0.8 * rate * self.a.seconds or other["missing_bars"] or other["records_overwritten"]:
+            sys.exit(f"the trace is not whole, and would be too cheap: {other}")
+        return rate
+
+
+def end(process):
+    if process.poll() is not None: return
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def interval(values):
+    """Ranks between which the median lies with 95 %: least k with P(Binomial(n, 1/2) < k) > 2.5 %."""
+    values, n = sorted(values), len(values)
+    total, k = 0.0, 0
+    while total + math.comb(n, k) / 2**n <= 0.025:
+        total += math.comb(n, k) / 2**n
+        k += 1
+    low = max(0, k - 1)
+    return values[low], values[n - 1 - low]
+
+
+def line(name, first, second):
+    ratios = [b / a - 1 for a, b in zip(first, second)]
+    low, high = interval(ratios)
+    print(f"{name:<34}{len(ratios):>6}{statistics.median(first):>11.1f}{statistics.median(second):>11.1f}{statistics.median(ratios):>+10.2%}   {low:+.2%} to {high:+.2%}", flush=True)
+    return {"first": first, "second": second, "median": statistics.median(ratios), "low": low, "high": high}
+
+
+def in_turn(k, first, second):
+    """(first(), second()), with nobody always the first."""
+    if k % 2 == 0: return first(), second()
+    b = second()
+    return first(), b
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     p.add_argument("programs", help="folder of the programs")
     p.add_argument("--without", help="folder of programs built without the trace")
-    p.add_argument("--pipeline", default=os.path.join(root, "pipelines", "demo.toml"))
+    p.add_argument("--pipeline", default=os.path.join(ROOT, "pipelines", "demo.toml"))
     p.add_argument("--device", default="")
     p.add_argument("--size", default="")
     p.add_argument("--set", action="append", default=[])
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--seconds", type=float, default=4, help="measured in each run")
-    p.add_argument("--warm", type=float, default=1, help="before that")
+    p.add_argument("--pairs", type=int, default=40, help="of neighbouring measurements, in all")
+    p.add_argument("--runs", type=int, default=3, help="over which they are spread")
+    p.add_argument("--seconds", type=float, default=1, help="measured each time")
+    p.add_argument("--warm", type=float, default=1, help="before the first")
     p.add_argument("--json", help="write the samples to this file")
     a = p.parse_args()
-    b = bench(a)
-    ways = [("off", a.programs, False), ("on", a.programs, True)]
-    if a.without: ways.insert(0, ("without the code", a.without, False))
-    samples = {name: [] for name, _, _ in ways}
-    for k in range(a.rounds):
-        for name, programs, traced in ways[k % len(ways):] + ways[:k % len(ways)]:  # nobody is always first
-            samples[name].append(b.sample(programs, traced))
-            print(f"round {k + 1}/{a.rounds} {name}: {samples[name][-1]:.1f} frames/s", file=sys.stderr, flush=True)
-    base = statistics.median(samples[ways[0][0]])
-    result = {"pipeline": a.pipeline, "device": a.device or "auto", "rounds": a.rounds, "seconds": a.seconds, "ways": {}}
-    print(f"{'trace':<18}{'frames/s':>10}{'least':>10}{'most':>10}{'spread':>9}{'to ' + ways[0][0]:>22}")
-    for name, _, _ in ways:
-        s, m = samples[name], statistics.median(samples[name])
-        spread = (max(s) - min(s)) / m
-        result["ways"][name] = {"samples": s, "median": m, "spread": spread, "change": m / base - 1}
-        print(f"{name:<18}{m:>10.1f}{min(s):>10.1f}{max(s):>10.1f}{spread:>8.1%}{m / base - 1:>+22.2%}")
+    result = {"pipeline": a.pipeline, "device": a.device or "auto", "seconds": a.seconds}
+    print(f"{'':<34}{'pairs':>6}{'first':>11}{'second':>11}{'change':>10}   95 %", flush=True)
+    with tempfile.TemporaryDirectory(prefix="carousel-trace-cost-") as folder:
+        pairs = []
+        for r in range(a.runs):
+            with running(a, a.programs, folder) as run:
+                while len(pairs) < a.pairs * (r + 1) // a.runs:
+                    pairs.append(in_turn(len(pairs), run.rate, run.rate_traced))
+        result["on"] = line("off, on: frames/s", *zip(*pairs))
+        if a.without:
+            pairs = []
+            for r in range(a.runs):
+                with running(a, a.without, folder, "without") as without:
+                    without.hold("stop")
+                    with running(a, a.programs, folder, "off") as off:
+                        off.hold("stop")
+                        while len(pairs) < a.pairs * (r + 1) // a.runs:
+                            pairs.append(in_turn(len(pairs), without.rate_alone, off.rate_alone))
+                        without.hold("cont")  # both end by themselves
+                        off.hold("cont")
+            result["off"] = line("without the code, off: frames/s", *zip(*pairs))
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:
             json.dump(result, f, indent=1)

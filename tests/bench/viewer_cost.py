@@ -30,11 +30,19 @@ def ask(a, environment):
         return {}
 
 
+def is_running(a, environment):
+    stages = ask(a, environment).get("stages", [])
+    return bool(stages) and all(s["state"] == "running" and s["frames"] > 0 for s in stages)
+
+
 def frames_now(a, environment):
-    reply = ask(a, environment)
-    stages = reply.get("stages", [])
-    running = bool(stages) and all(s["state"] == "running" and s["frames"] > 0 for s in stages)
-    return (reply["pipeline"]["frames"] if running else None), time.monotonic()
+    """Delivered so far, whatever the stages' states are at the moment: one may just be coming back."""
+    for _ in range(50):
+        reply, now = ask(a, environment), time.monotonic()
+        if "pipeline" in reply:
+            return reply["pipeline"]["frames"], now
+        time.sleep(0.1)
+    sys.exit("the pipeline's supervisor does not answer any more")
 
 
 def one(a, way, folder, environment):
@@ -49,7 +57,7 @@ def one(a, way, folder, environment):
         viewer = None
         try:
             end = time.monotonic() + 60
-            while frames_now(a, environment)[0] is None:
+            while not is_running(a, environment):
                 if run.poll() is not None or time.monotonic() > end:
                     sys.exit(f"the pipeline does not run:\n{open(log.name, encoding='utf-8', errors='replace').read()}")
                 time.sleep(0.1)
