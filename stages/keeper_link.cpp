@@ -19,6 +19,7 @@ namespace carousel::stages {
 namespace {
 using nlohmann::json;
 
+constexpr u64 silence_ns = 2 * ns_per_s;              // a pipe into somebody else's program (`stage | tee`) never breaks
 constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a listener that is stopped must not stop the heartbeat
 
 /// A pipe whose reading end nobody holds any more; terminals and files are never touched.
@@ -54,6 +55,7 @@ void keeper_link::watch(int ms) {
     if (!socket_) {  // only this thread changes it
         std::this_thread::sleep_for(std::chrono::milliseconds(ms));
         write_alone();
+        say_gone(false);
         try_return();
         return;
     }
@@ -78,7 +80,18 @@ void keeper_link::lost() {
         awaits_welcome_ = false;
     }
     gone_since_ns_.store(now_ns(), std::memory_order_release);
+    gone_said_ = false;
     write_alone();
+    say_gone(false);
+}
+
+// A dying supervisor closes this socket before its log pipes: what is written between the two is read by nobody.
+void keeper_link::say_gone(bool now) {
+    if (gone_said_) return;
+    struct stat info {};
+    const bool pipe_open = ::fstat(STDERR_FILENO, &info) == 0 && S_ISFIFO(info.st_mode) && !is_broken_pipe(STDERR_FILENO);
+    if (!now && pipe_open && gone_for_ns() < silence_ns) return;
+    gone_said_ = true;
     log::warning("the supervisor is gone: this stage goes on; without another one within {} s it ends", a_->keeper_grace_s);
 }
 
@@ -135,7 +148,9 @@ void keeper_link::on_message(const shm::message& m) {
     {
         const std::lock_guard lock(mutex_);
         awaits_welcome_ = false;
+        shm::send_message(socket_.get(), R"({"back":true})");
     }
+    say_gone(true);
     log::info("another supervisor has taken the run over");
 }
 

@@ -4,6 +4,7 @@
 //
 //   stage  -> {"return": {"run_id", "stage", "seat", "entry", "epoch", "memory": [...]}} with the fds of all memory of the run
 //   keeper -> {"welcome": {"log": fd index or -1}} with a new pipe for stdout and stderr, or {"refused": "why"}
+//   stage  -> {"back": true} when it writes there: what it wrote in the meantime is whole
 //
 // Who may call: watch() one thread (the pulse); the rest any thread. Output in the meantime: a pipe whose reader is dead is replaced by
 // DIR/logs/STAGE.SEAT.alone, which the second supervisor reads and removes.
@@ -33,6 +34,7 @@ public:
 
 private:
     void lost();
+    void say_gone(bool now);
     void try_return();
     void on_message(const shm::message& m);
     bool find_broken();
@@ -44,6 +46,7 @@ private:
     shm::unique_fd socket_;
     std::atomic<u64> gone_since_ns_{0};
     bool awaits_welcome_ = false;
+    bool gone_said_ = true;     ///< of watch()'s thread alone
     std::vector<int> broken_;  ///< of 1 and 2: those whose reader is dead
 };
 

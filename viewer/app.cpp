@@ -105,6 +105,7 @@ private:
         if (options_.deterministic) model_.now_ns = model_.snap.taken_ns;
         theme::apply(model_.kept.dark, scale_);
         const bool open = window_->begin_frame();
+        wheeled_ = ImGui::GetIO().MouseWheel != 0 || ImGui::GetIO().MouseWheelH != 0;  // ImGui::Render() clears it
         const std::vector<key_press> keys = window_->take_keys();
         keys_seen_ = !keys.empty();
         for (const key_press& k : keys)
@@ -126,7 +127,7 @@ private:
         const ImGuiIO& io = ImGui::GetIO();
         u64 moved = model_.picture.shown_frames + model_.events.events().size() + static_cast<u64>(model_.phase) + model_.choices.size();
         for (const telemetry::stage_view& s : model_.snap.stages) moved += s.frames;
-        const bool touched = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 || ImGui::IsAnyMouseDown() || keys_seen_;
+        const bool touched = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || ImGui::IsAnyMouseDown() || wheeled_ || keys_seen_;
         if (moved != moved_ || touched) active_ns_ = now;
         moved_ = moved;
         const u64 shortest = static_cast<u64>(1e9 / std::clamp(options_.max_fps, 1.0, 1000.0));
@@ -216,7 +217,7 @@ private:
     std::string shot_wanted_;
     u64 drawn_ = 0;
     stats stats_;
-    bool closed_ = false, keys_seen_ = false;
+    bool closed_ = false, keys_seen_ = false, wheeled_ = false;
     u64 moved_ = 0, active_ns_ = 0;
 };
 

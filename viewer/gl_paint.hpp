@@ -34,19 +34,24 @@ public:
         glClearColor(ground.x, ground.y, ground.z, 1);
         const u64 pixels = u64(std::max(0, w)) * u64(std::max(0, h));
         all_ += pixels;
+        if (pixels == 0) {
+            redraw_.forget();
+            return false;
+        }
         if (!pixels_stay_) {
             painted_ += pixels;
             glClear(GL_COLOR_BUFFER_BIT);
-            if (pixels > 0) ImGui_ImplOpenGL3_RenderDrawData(data);
+            ImGui_ImplOpenGL3_RenderDrawData(data);
             return true;
         }
         if (ground_color != ground_) redraw_.forget();
         ground_ = ground_color;
         const std::vector<pixel_box> boxes = redraw_.changed(*data, picture_version, everything);
         if (boxes.empty()) return false;
+        const i32 rows = static_cast<i32>(data->DisplaySize.y * data->FramebufferScale.y);  // as ImGui's backend counts
         glEnable(GL_SCISSOR_TEST);
         for (const pixel_box& b : boxes) {
-            glScissor(b.left, h - b.bottom, b.right - b.left, b.bottom - b.top);
+            glScissor(b.left, rows - b.bottom, b.right - b.left, b.bottom - b.top);
             glClear(GL_COLOR_BUFFER_BIT);
             painted_ += u64(b.right - b.left) * u64(b.bottom - b.top);
         }
@@ -67,11 +72,13 @@ private:
     u64 painted_ = 0, all_ = 0;
 };
 
-/// A GL that draws on the CPU: every pixel costs the pipeline's cores.
+/// A GL that draws on the CPU: every pixel costs the pipeline's cores. Not one on top of Vulkan (zink, whose name holds llvmpipe's): what
+/// was shown is another image there at the next frame.
 inline bool is_software_gl() {
     const auto* name = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
     if (name == nullptr) return false;
     const std::string_view text(name);
+    if (text.find("zink") != text.npos) return false;
     return text.find("llvmpipe") != text.npos || text.find("softpipe") != text.npos || text.find("Software Rasterizer") != text.npos;
 }
 

@@ -123,14 +123,14 @@ std::vector<pixel_box> redraw::changed(const ImDrawData& data, u64 picture_versi
     look(data, picture_version);
     const bool known = drawn_.size() == now_.size();
     std::vector<bool> wanted(now_.size());
-    for (std::size_t k = 0; k < now_.size(); ++k) wanted[k] = !known || (drawn_[k] != now_[k].content && (everything || now_[k].picture));
+    for (std::size_t k = 0; k < now_.size(); ++k) wanted[k] = !known || (drawn_[k].content != now_[k].content && (everything || now_[k].picture || drawn_[k].picture));
     const std::vector<pixel_box> boxes = boxes_of(wanted);
     drawn_.resize(now_.size());
     for (const pixel_box& b : boxes)  // a joined box holds tiles that nobody asked for: they are drawn, too
         for (i32 y = b.top / tile; y < (b.bottom + tile - 1) / tile; ++y)
             for (i32 x = b.left / tile; x < (b.right + tile - 1) / tile; ++x) {
                 const std::size_t k = std::size_t(y) * std::size_t(columns_) + std::size_t(x);
-                drawn_[k] = now_[k].content;
+                drawn_[k] = now_[k];
             }
     return boxes;
 }
@@ -163,8 +163,10 @@ void restrict_to(ImDrawData& data, const std::vector<pixel_box>& boxes) {
                 }
                 kept.ElemCount = static_cast<unsigned>(indices.Size) - kept.IdxOffset;
                 if (kept.ElemCount == 0) continue;
-                kept.ClipRect = ImVec4(part.left / pixels.scale.x + pixels.origin.x, part.top / pixels.scale.y + pixels.origin.y,
-                                       part.right / pixels.scale.x + pixels.origin.x, part.bottom / pixels.scale.y + pixels.origin.y);
+                // The backend truncates min.x, height - max.y and both differences: with a fractional scale aim inside the pixels.
+                const f32 in = pixels.scale.x == 1 && pixels.scale.y == 1 ? 0 : 0.125F;
+                kept.ClipRect = ImVec4((part.left + in) / pixels.scale.x + pixels.origin.x, (part.top - 2 * in) / pixels.scale.y + pixels.origin.y,
+                                       (part.right + 2 * in) / pixels.scale.x + pixels.origin.x, (part.bottom - in) / pixels.scale.y + pixels.origin.y);
                 commands.push_back(kept);
             }
         }

@@ -24,8 +24,8 @@ public:
     static constexpr std::size_t most_boxes = 24;
 
     /// The disjoint boxes that differ from what was drawn last, and from now on count as drawn. `picture_version` stands for the
-    /// contents of every texture but the font's. With `everything` false only tiles with such a picture are looked at: the others wait
-    /// for the next call that asks for all.
+    /// contents of every texture but the font's. With `everything` false only tiles that have or had such a picture are looked at: the others
+    /// wait for the next call that asks for all.
     [[nodiscard]] std::vector<pixel_box> changed(const ImDrawData& data, u64 picture_version, bool everything);
 
     /// Nothing drawn so far counts: the next call of changed() names the whole window.
@@ -41,7 +41,7 @@ private:
 
     i32 width_ = 0, height_ = 0, columns_ = 0, rows_ = 0;
     std::vector<tile_state> now_;
-    std::vector<u64> drawn_;   ///< empty: nothing is known
+    std::vector<tile_state> drawn_;   ///< empty: nothing is known
 };
 
 /// Leaves of the draw data the triangles that touch the boxes, clipped to them. The backend may then draw it as any other.

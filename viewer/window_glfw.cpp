@@ -58,14 +58,18 @@ public:
         if (glfwInit() != GLFW_TRUE)
             throw device_error(fmt::format("no window: {}; DISPLAY is {}. Without a display: `carousel run` alone, or --offscreen --screenshot FILE",
                                            last_glfw_error(), std::getenv("DISPLAY") != nullptr ? std::getenv("DISPLAY") : "not set"));
-        open(o, true);
+        open(o);
         // On a software GL painting costs the pipeline's cores. With a single buffer the pixels stay, and only what changes is painted.
         if (is_software_gl()) {
             glfwDestroyWindow(window_);
-            open(o, false);
-            GLboolean two = GL_TRUE;
-            glGetBooleanv(GL_DOUBLEBUFFER, &two);
-            single_ = two == GL_FALSE;
+            if (try_open(o, false)) {
+                GLboolean two = GL_TRUE;
+                glGetBooleanv(GL_DOUBLEBUFFER, &two);
+                single_ = two == GL_FALSE;
+            } else {  // EGL has none
+                (void)last_glfw_error();
+                open(o);
+            }
         }
         paint_.emplace(single_);
         glfwShowWindow(window_);
@@ -97,6 +101,7 @@ public:
         io.DisplaySize = ImVec2(std::max(io.DisplaySize.x, 1.0F), std::max(io.DisplaySize.y, 1.0F));
         io.DeltaTime = std::max(io.DeltaTime, 1e-4F);
         ImGui::NewFrame();
+        if (io.MouseWheel != 0 || io.MouseWheelH != 0) used_at_ns_ = now_ns();  // ImGui::Render() clears it
         return glfwWindowShouldClose(window_) == GLFW_FALSE;
     }
     void end_frame(ImDrawData* data, u64 picture_version) override {
@@ -105,7 +110,7 @@ public:
         glBindFramebuffer(GL_FRAMEBUFFER, 0);
         const u64 now = now_ns();
         const ImGuiIO& io = ImGui::GetIO();
-        if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 || ImGui::IsAnyMouseDown()) used_at_ns_ = now;
+        if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || ImGui::IsAnyMouseDown()) used_at_ns_ = now;
         const bool everything = read_wanted_ || now < used_at_ns_ + used_ns || now >= figures_at_ns_ + figures_ns;
         if (everything) figures_at_ns_ = now;
         const bool painted = paint_->paint(data, w, h, picture_version, everything);
@@ -158,8 +163,14 @@ public:
     }
 
 private:
+    void open(const window_options& o) {
+        if (try_open(o, true)) return;
+        const std::string why = last_glfw_error();
+        glfwTerminate();
+        throw device_error(fmt::format("no window with OpenGL 3.3: {}; LIBGL_ALWAYS_SOFTWARE=1 draws on the CPU", why));
+    }
     /// Hidden: it may have to be opened once more.
-    void open(const window_options& o, bool two_buffers) {
+    bool try_open(const window_options& o, bool two_buffers) {
         glfwDefaultWindowHints();
         glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
         glfwWindowHint(GLFW_DOUBLEBUFFER, two_buffers ? GLFW_TRUE : GLFW_FALSE);
@@ -177,15 +188,12 @@ private:
             }
         }
         window_ = glfwCreateWindow(width, height, o.title.c_str(), nullptr, nullptr);
-        if (window_ == nullptr) {
-            const std::string why = last_glfw_error();
-            glfwTerminate();
-            throw device_error(fmt::format("no window with OpenGL 3.3: {}; LIBGL_ALWAYS_SOFTWARE=1 draws on the CPU", why));
-        }
+        if (window_ == nullptr) return false;
         glfwMakeContextCurrent(window_);
         // Never in step with a display: a driver may make the GPU itself wait for one (seen on an H200 with a virtual display: a
         // second a frame, in which no other process of that GPU came to its turn). app.cpp keeps the pace.
         glfwSwapInterval(0);
+        return true;
     }
 
     GLFWwindow* window_ = nullptr;

@@ -14,7 +14,7 @@ carousel_distribution() {
     if [ -r "$1" ]; then . "$1"; fi
     distribution_name=$PRETTY_NAME
     distribution_known=yes
-    # The viewer, with the Dear ImGui that it was tried with (1.89 and 1.90). Elsewhere it is built where these are installed already.
+    # The viewer, with the Dear ImGui that it was tried with (1.86 and 1.90). Elsewhere it is built where these are installed already.
     local imgui_and_glfw=$'libimgui-dev imgui.h:imgui/imgui.h\nlibglfw3-dev GLFW/glfw3.h\n'
     viewer_packages=""
     fuzz_packages=""

@@ -71,6 +71,7 @@ void seat_keeper::first_steps(seat& s, life& l) {
     if (l.how.commits > 0) s.machine.note_commit();
     if (!l.how.through && !l.by_us && !l.counted) count_death(s.index);
     l.counted = true;
+    read_alone(s, l.pid);  // it may not have come to say that it is back
     l.log.drain(*s.log, l.pid);
     read_note(l);
     excuse(l);

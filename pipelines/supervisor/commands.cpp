@@ -96,6 +96,8 @@ void engine::on_message(connection& c, shm::message& m) {
         }
     } else if (request.contains("ready") && c.stage) {
         seats_->is_ready(fd);
+    } else if (request.contains("back") && c.stage) {
+        seats_->is_back(fd);
     }
 }
 

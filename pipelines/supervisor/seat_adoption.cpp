@@ -195,7 +195,6 @@ std::string seat_keeper::let_return(int connection, const shm::peer& peer, const
     l.connection = connection;
     if (!shm::send_message(connection, json{{"welcome", {{"log", fds.empty() ? -1 : 0}}}}.dump(), fds))
         say(fmt::format("{}: welcoming it back: {}", s.label, errno_text(errno)));
-    read_alone(s, l.pid);
     const bool live = entry_word::of(ring::load(c_->entry[l.who.entry].identity)).state == entry_state::live;
     if (live) {
         l.how.was_ready = true;
@@ -206,7 +205,13 @@ std::string seat_keeper::let_return(int connection, const shm::peer& peer, const
     return "";
 }
 
-// What a stage has written while it had no reader.
+void seat_keeper::is_back(int connection) {
+    for (auto& s : seats_)
+        if (s->now && s->now->connection == connection) read_alone(*s, s->now->pid);
+}
+
+// What a stage has written while it had no reader. Not before it says that it writes elsewhere, or is dead: what came behind the reading
+// would be lost.
 void seat_keeper::read_alone(seat& s, i32 pid) {
     const std::string path = fmt::format("{}/logs/{}.{}.alone", setup_->directory, setup_->stages[s.stage].name, s.index);
     std::ifstream in(path);

@@ -140,6 +140,8 @@ public:
     /// A stage's hello on a connection. Empty: it is in, its answer sent. Else why it is refused.
     [[nodiscard]] std::string let_in(int connection, const shm::peer& peer, const nlohmann::json& hello);
     void is_ready(int connection);
+    /// A stage that was let return writes into its new pipe.
+    void is_back(int connection);
     void connection_closed(int connection);
 
     // Commands; each returns what it did, or throws config_error.

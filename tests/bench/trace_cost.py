@@ -23,6 +23,8 @@ import sys
 import tempfile
 import time
 
+STAMPS_LAST = 3.3  # seconds: the lease of pipelines/supervisor/cli_trace.cpp, renewed by its last question: so long stages go on stamping
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -40,13 +42,17 @@ class running:
         if a.size: command += ["--size", a.size]
         for s in a.set: command += ["--set", s]
         self.run = subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 60
-        while not ((stages := self.stages()) and all(s["state"] == "running" and s["frames"] > 20 for s in stages)):
-            if self.run.poll() is not None or time.monotonic() > until:
-                sys.exit(f"the pipeline does not run: {' '.join(command)}")
-            time.sleep(0.05)
-        time.sleep(a.warm)
-        return self
+        try:
+            until = time.monotonic() + 60
+            while not ((stages := self.stages()) and all(s["state"] == "running" and s["frames"] > 20 for s in stages)):
+                if self.run.poll() is not None or time.monotonic() > until:
+                    sys.exit(f"the pipeline does not run: {' '.join(command)}")
+                time.sleep(0.05)
+            time.sleep(a.warm)
+            return self
+        except BaseException:  # Ctrl-C, too: nobody calls __exit__ then
+            end(self.run)
+            raise
 
     def __exit__(self, *_):
         end(self.run)
@@ -59,9 +65,11 @@ class running:
             return []
 
     def frames(self):
-        stages = self.stages()
-        if not stages: sys.exit("the pipeline has ended in the middle of the measurement")
-        return time.monotonic(), stages[-1]["frames"]
+        for _ in range(50):
+            if stages := self.stages(): return time.monotonic(), stages[-1]["frames"]
+            if self.run.poll() is not None: break
+            time.sleep(0.1)
+        sys.exit("the pipeline has ended in the middle of the measurement")
 
     def rate(self):
         """Frames/s over --seconds."""
@@ -72,7 +80,8 @@ class running:
 
     def hold(self, word):
         """stop: the last stage takes no frame, and soon nobody works; cont."""
-        subprocess.run([self.program, word, self.stages()[-1]["name"], "-p", self.name], env=self.environment, check=True, stdout=subprocess.DEVNULL)
+        self.last = getattr(self, "last", None) or self.stages()[-1]["name"]
+        subprocess.run([self.program, word, self.last, "-p", self.name], env=self.environment, check=True, stdout=subprocess.DEVNULL)
 
     def rate_alone(self):
         """Of a run that is paused otherwise."""
@@ -92,11 +101,13 @@ class running:
             rate = self.rate()
         finally:
             end(trace)       # it writes its file now, behind the measurement
+            quiet = time.monotonic() + STAMPS_LAST
         with open(path, encoding="utf-8") as f:
             other = json.load(f)["otherData"]
         os.unlink(path)
-        if other["frames"] < 0.8 * rate * self.a.seconds or other["missing_bars"] or other["records_overwritten"]:
+        if other["frames"] < 0.95 * rate * self.a.seconds or other["missing_bars"] or other["records_overwritten"]:
             sys.exit(f"the trace is not whole, and would be too cheap: {other}")
+        time.sleep(max(0.0, quiet - time.monotonic()))
         return rate
 
 
@@ -149,6 +160,7 @@ def main():
     p.add_argument("--warm", type=float, default=1, help="before the first")
     p.add_argument("--json", help="write the samples to this file")
     a = p.parse_args()
+    if a.pairs < 6: p.error("--pairs: 6 at least, or there is no interval of 95 %")
     result = {"pipeline": a.pipeline, "device": a.device or "auto", "seconds": a.seconds}
     print(f"{'':<34}{'pairs':>6}{'first':>11}{'second':>11}{'change':>10}   95 %", flush=True)
     with tempfile.TemporaryDirectory(prefix="carousel-trace-cost-") as folder:

@@ -79,10 +79,10 @@ TEST_CASE("a second Ctrl-C ends at once, and the report says what was delivered"
 TEST_CASE("a second run of a name whose supervisor lives is refused, and waits when told to") {
     run_fixture run;
     const std::string file = run.pipeline("once", number_pipeline("once", "fps = 200\n"));
-    run.start(file, {"--frames", "300"});
+    run.start(file, {"--frames", "1000"});
     REQUIRE(run.wait_running());
     std::string out;
-    CHECK(run.command({"run", file}, out) == 2);
+    CHECK(run.command({"run", file, "--frames", "10"}, out) == 2);
     CHECK_THAT(out,
                contains(fmt::format("running already (pid {})", run.ask({{"command", "ps"}})["pipeline"]["pid"].get<int>())));
     CHECK(run.command({"run", file, "--frames", "10", "--wait", "20"}, out) == 0);

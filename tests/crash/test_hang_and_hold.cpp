@@ -25,18 +25,32 @@ u64 frames_of(run_fixture& run) {
     return p.contains("pipeline") ? p["pipeline"]["frames"].get<u64>() : 0;
 }
 
+/// Their number once it stays the same: what was under way has arrived.
+u64 frames_at_rest(run_fixture& run) {
+    u64 frames = ~u64{0};
+    REQUIRE(run.wait_until([&] {
+        const u64 now = frames_of(run);
+        const bool rests = now == frames;
+        frames = now;
+        sleep_s(0.3);
+        return rests;
+    }, 20));
+    return frames;
+}
+
 }  // namespace
 
 TEST_CASE("a stage that somebody stops is replaced at its deadline, and its frames are innocent") {
     run_fixture run;
-    run.start(run.pipeline("sigstop", number_pipeline("sigstop", "frame_timeout_ms = 300\nfps = 200\n")), {"--frames", "600"});
+    run.start(run.pipeline("sigstop", number_pipeline("sigstop", "frame_timeout_ms = 1000\nfps = 200\n")), {"--frames", "1000"});
     REQUIRE(run.wait_running());
     for (const char* stage : {"middle", "numbers", "sink"}) {
         const i32 before = run.pid_of(stage);
+        REQUIRE(before > 0);
         REQUIRE(::kill(before, SIGSTOP) == 0);
         const f64 since = seconds_now();
-        CHECK(run.wait_until([&] { return run.pid_of(stage) != before && run.pid_of(stage) != 0; }, 5));
-        CHECK(seconds_now() - since < 2.0);
+        CHECK(run.wait_until([&] { return run.pid_of(stage) != before && run.pid_of(stage) != 0; }, 10));
+        CHECK(seconds_now() - since < 5.0);
     }
     check_nothing_lost(run);
     CHECK(run.report()["dead_letters"].empty());
@@ -55,15 +69,14 @@ TEST_CASE("a stage that hangs inside process is replaced at its deadline") {
 
 TEST_CASE("a held stage has no deadline, the pipeline waits for it, and it goes on with its own process") {
     run_fixture run;
-    run.start(run.pipeline("hold", number_pipeline("hold", "frame_timeout_ms = 200\nfps = 500\n")), {"--frames", "600"});
+    run.start(run.pipeline("hold", number_pipeline("hold", "frame_timeout_ms = 1000\nfps = 500\n")), {"--frames", "1000"});
     REQUIRE(run.wait_running());
     const i32 before = run.pid_of("middle");
     std::string out;
     REQUIRE(run.command({"stop", "middle", "-p", "hold"}, out) == 0);
     CHECK(run.stage("middle")["state"] == "stopped");
-    sleep_s(0.1);
-    const u64 frames = frames_of(run);
-    sleep_s(1.0);  // five deadlines
+    const u64 frames = frames_at_rest(run);
+    sleep_s(3.0);  // three deadlines
     CHECK(frames_of(run) == frames);
     CHECK(run.pid_of("middle") == before);
     REQUIRE(run.command({"cont", "middle", "-p", "hold"}, out) == 0);
@@ -90,9 +103,13 @@ TEST_CASE("a paused pipeline takes next to no processor time") {
         }
         return sum;
     };
-    const u64 before = ticks();
-    sleep_s(4);
-    const f64 share = static_cast<f64>(ticks() - before) / static_cast<f64>(sysconf(_SC_CLK_TCK)) / 4;
+    f64 share = 1;
+    for (int look = 0; look < 4 && share >= 0.02; ++look) {  // on a shared machine a time slice that was stolen may be counted
+        const u64 before = ticks();
+        const f64 since = seconds_now();
+        sleep_s(4);
+        share = static_cast<f64>(ticks() - before) / static_cast<f64>(sysconf(_SC_CLK_TCK)) / (seconds_now() - since);
+    }
     fmt::print("a paused pipeline of four stages and its supervisor take {:.2f} % of a core\n", share * 100);
     CHECK(share < 0.02);
     run.signal(SIGINT);
@@ -106,8 +123,7 @@ TEST_CASE("a stage that is down stays down, and up brings it back; the ring wait
     std::string out;
     REQUIRE(run.command({"down", "middle", "-p", "down"}, out) == 0);
     CHECK(run.stage("middle")["state"] == "down");
-    sleep_s(0.2);
-    const u64 frames = frames_of(run);
+    const u64 frames = frames_at_rest(run);
     sleep_s(0.5);
     CHECK(frames_of(run) == frames);
     CHECK(run.stage("middle")["state"] == "down");
@@ -118,7 +134,7 @@ TEST_CASE("a stage that is down stays down, and up brings it back; the ring wait
 
 TEST_CASE("a stage started by hand takes a seat that is down, and only such a one") {
     run_fixture run;
-    run.start(run.pipeline("hand", number_pipeline("hand", "fps = 200\n")), {"--frames", "400"});
+    run.start(run.pipeline("hand", number_pipeline("hand", "fps = 200\n")), {"--frames", "1200"});
     REQUIRE(run.wait_running());
     const auto by_hand = [&](const std::string& stage) {
         supervisor::spawn_request r;
@@ -166,8 +182,8 @@ TEST_CASE("a stage rebuilt during the run takes over at a restart, no frame lost
 
 TEST_CASE("a stage under a tool runs without a deadline") {
     run_fixture run;
-    const std::string middle = "prefix = \"env CAROUSEL_SOMETHING=1\"\nenqueue_ms = 400\n";
-    run.start(run.pipeline("tool", number_pipeline("tool", "frame_timeout_ms = 200\n", middle)), {"--frames", "4"});
+    const std::string middle = "prefix = \"env CAROUSEL_SOMETHING=1\"\nenqueue_ms = 1500\n";
+    run.start(run.pipeline("tool", number_pipeline("tool", "frame_timeout_ms = 1000\n", middle)), {"--frames", "3"});
     check_nothing_lost(run);
     CHECK(run.report()["restarts"] == 0);
 }
@@ -188,11 +204,13 @@ work_ms = 30
     run.start(run.pipeline("latest", text), {"--frames", "1200"});
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] { return run.stage("watcher").value("frames", 0) > 3; }));
-    REQUIRE(::kill(run.pid_of("watcher"), SIGSTOP) == 0);  // it works on a frame nearly all the time
+    const i32 watcher = run.pid_of("watcher");
+    REQUIRE(watcher > 0);
+    REQUIRE(::kill(watcher, SIGSTOP) == 0);  // it works on a frame nearly all the time
     const u64 frames = frames_of(run);
     const f64 since = seconds_now();
-    CHECK(run.wait_until([&] { return frames_of(run) > frames + 300; }, 5));
-    CHECK(seconds_now() - since < 2.5);
+    CHECK(run.wait_until([&] { return frames_of(run) > frames + 300; }, 10));
+    CHECK(seconds_now() - since < 5);
     check_nothing_lost(run);
     CHECK(run.report()["frames"] == 1200);
 }

@@ -34,17 +34,17 @@ bool replaced(run_fixture& run, const std::string& stage, i32 before) {
 
 TEST_CASE("an injected hang is found at frame_timeout_ms, the stage is replaced, and its successor is well") {
     run_fixture run;
-    run.start(run.pipeline("ihang", number_pipeline("ihang", "frame_timeout_ms = 400\nfps = 200\n")), {"--frames", "900"});
+    run.start(run.pipeline("ihang", number_pipeline("ihang", "frame_timeout_ms = 1000\nfps = 200\n")), {"--frames", "1200"});
     REQUIRE(run.wait_running());
     for (const char* stage : {"middle", "numbers", "sink"}) {
         const i32 before = run.pid_of(stage);
         std::string out;
-        REQUIRE(inject(run, "ihang", stage, "hang", out) == 0);
-        CHECK_THAT(out, contains("with its next frame and is replaced 400 ms later"));
         const f64 since = seconds_now();
+        REQUIRE(inject(run, "ihang", stage, "hang", out) == 0);
+        CHECK_THAT(out, contains("with its next frame and is replaced 1000 ms later"));
         CHECK(replaced(run, stage, before));
-        CHECK(seconds_now() - since > 0.3);
-        CHECK(seconds_now() - since < 3.0);
+        CHECK(seconds_now() - since > 0.9);
+        CHECK(seconds_now() - since < 5.0);
         CHECK(run.stage(stage)["last_exit"] == "deadline missed, injected");
     }
     check_whole(run, 3);
@@ -66,7 +66,7 @@ TEST_CASE("an injected exit and an injected abort are replaced at once, however 
 
 TEST_CASE("a fault that its process didn't live to take hits no other") {
     run_fixture run;
-    run.start(run.pipeline("iheir", number_pipeline("iheir", "frame_timeout_ms = 400\nfps = 200\n")), {"--frames", "500"});
+    run.start(run.pipeline("iheir", number_pipeline("iheir", "frame_timeout_ms = 1000\nfps = 200\n")), {"--frames", "500"});
     REQUIRE(run.wait_running());
     std::string out;
     REQUIRE(run.command({"stop", "numbers", "-p", "iheir"}, out) == 0);
@@ -81,7 +81,7 @@ TEST_CASE("a fault that its process didn't live to take hits no other") {
 
 TEST_CASE("faults that make no sense are refused with what does") {
     run_fixture run;
-    run.start(run.pipeline("ino", number_pipeline("ino", "fps = 200\n", "prefix = \"env CAROUSEL_SOMETHING=1\"\n")), {"--frames", "300"});
+    run.start(run.pipeline("ino", number_pipeline("ino", "fps = 200\n", "prefix = \"env CAROUSEL_SOMETHING=1\"\n")), {});
     REQUIRE(run.wait_running());
     std::string out;
     CHECK(inject(run, "ino", "sink", "gpu-fault", out) == 2);
@@ -91,5 +91,6 @@ TEST_CASE("faults that make no sense are refused with what does") {
     CHECK(inject(run, "ino", "middle", "hang", out) == 2);
     CHECK_THAT(out, contains("runs under a tool and has no deadline"));
     CHECK_THAT(run.ask({{"command", "inject"}, {"stage", "sink"}, {"fault", "earthquake"}}).dump(), contains("no such fault"));
+    run.signal(SIGINT);
     check_whole(run, 0);
 }

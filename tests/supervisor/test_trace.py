@@ -24,7 +24,7 @@ class Trace(unittest.TestCase):
 
     def start_run(self, *options, pipeline="demo.toml"):
         run = subprocess.Popen([os.path.join(PROGRAMS, "carousel"), "run", os.path.join(PIPELINES, pipeline), "--device", "cpu", "--size",
-                                "64x36", "--set", "geometry.triangles=200", "--out", "", "--no-color", *options], env=self.environment,
+                                "64x36", "--set", "geometry.triangles=200", "--fps", "300", "--out", "", "--no-color", *options], env=self.environment,
                                cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(self.end, run)
         until = time.monotonic() + 30
@@ -34,6 +34,14 @@ class Trace(unittest.TestCase):
                 return run
             time.sleep(0.05)
         self.fail("the pipeline does not run within 30 s")
+
+    def wait_tracing(self):
+        """Until frames are being traced: the rings are there, and a second has passed."""
+        until = time.monotonic() + 20
+        while not any(n.startswith("carousel-") and n.endswith(".trace") for n in os.listdir("/dev/shm")):
+            self.assertLess(time.monotonic(), until, "no trace begins")
+            time.sleep(0.02)
+        time.sleep(1)
 
     @staticmethod
     def end(process):
@@ -167,7 +175,7 @@ class Trace(unittest.TestCase):
     def test_a_pipeline_that_ends_meanwhile_leaves_a_trace_that_says_so(self):
         run = self.start_run()
         trace = self.start_trace("--seconds", "30")
-        time.sleep(0.7)
+        self.wait_tracing()
         run.send_signal(signal.SIGINT)
         out, err = trace.communicate(timeout=30)
         self.assertEqual(trace.returncode, 0, err)
@@ -181,7 +189,7 @@ class Trace(unittest.TestCase):
     def test_ctrl_c_ends_the_trace_and_writes_it(self):
         self.start_run()
         trace = self.start_trace("--seconds", "30")
-        time.sleep(0.8)
+        self.wait_tracing()
         trace.send_signal(signal.SIGINT)
         out, err = trace.communicate(timeout=20)
         self.assertEqual(trace.returncode, 0, err)

@@ -17,12 +17,16 @@ class Terminal:
     """A pseudo terminal with a program on it, and what that has written."""
 
     def __init__(self, words, environment, columns=120, rows=30):
+        ready, tell = os.pipe()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            time.sleep(0.1)  # until the size is set
+            os.close(tell)
+            os.read(ready, 1)  # until the size is set and the state of the terminal is known
             os.execvpe(words[0], words, environment)
+        os.close(ready)
         self.resize(columns, rows)
         self.before = termios.tcgetattr(self.fd)
+        os.close(tell)
         self.out = b""
 
     def resize(self, columns, rows):

@@ -20,7 +20,10 @@ struct scratch_folder {
         path = std::filesystem::temp_directory_path() / ("carousel-test-" + std::to_string(getpid()) + "-" + std::to_string(count++));
         std::filesystem::create_directories(path);
     }
-    ~scratch_folder() { std::filesystem::remove_all(path); }
+    ~scratch_folder() {
+        std::error_code ignored;  // a process that dies meanwhile may still write into it
+        std::filesystem::remove_all(path, ignored);
+    }
     scratch_folder(const scratch_folder&) = delete;
     scratch_folder& operator=(const scratch_folder&) = delete;
 

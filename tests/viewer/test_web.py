@@ -246,7 +246,7 @@ class Lives(Rig):
         self.assertEqual((page.json()["phase"], page.json()["pipeline"]), ("waiting", None))
         self.assertEqual(page.ask("/snapshot.png")[0], 503)
         self.assertEqual(page.act("fragment", "kill")[0], 503)
-        run = self.start_run("--frames", "60", name="second")
+        run = self.start_run("--frames", "300", name="second")
         wait_for("a picture", lambda: page.ask("/snapshot.png")[0] == 200)
         self.assertEqual(run.wait(60), 0)
         wait_for("the end", lambda: page.json()["phase"] == "ended")
