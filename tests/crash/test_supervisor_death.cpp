@@ -99,6 +99,7 @@ TEST_CASE("a stage that dies before, with or after its supervisor is replaced by
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     const i32 target = run.pid_of(victim);
+    REQUIRE(target > 0);  // kill(0) would be our own end
     if (when == "before") ::kill(target, SIGKILL);
     run.signal(SIGKILL);
     if (when == "with") ::kill(target, SIGKILL);
@@ -264,6 +265,7 @@ TEST_CASE("without a second supervisor the stages end after keeper_grace_s, and 
     const std::vector<i32> before = pids_of(run);
     const bool one_is_stopped = GENERATE(false, true);
     kill_supervisor(run);
+    REQUIRE(before[1] > 0);
     if (one_is_stopped) ::kill(before[1], SIGSTOP);
     sleep_s(0.3);
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
@@ -319,6 +321,7 @@ TEST_CASE("a stopped supervisor keeps its run: nobody else takes it, and it goes
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     run.signal(SIGSTOP);
+    REQUIRE(before[1] > 0);
     ::kill(before[1], SIGKILL);
     std::string out;
     CHECK(run.command({"run", file, "--frames", to_end[1]}, out) == 2);
