@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/errors.hpp"
+#include "core/log.hpp"
 #include "ring/participants.hpp"
 
 namespace carousel::stages {
@@ -48,6 +49,18 @@ void install_last_words(shm::incarnation& entry) noexcept {
 }
 
 void expect_exit() noexcept { exit_expected.store(true, std::memory_order_release); }
+
+void with_last_words(const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const carousel::error& e) {
+        log::error("{}", e.what());
+        die(e.code());
+    } catch (const std::exception& e) {
+        log::error("{}", e.what());
+        die(exit_code::stage_exception);
+    }
+}
 
 void die(int code) noexcept {
     // A revoked process and one whose supervisor is gone have done nothing wrong: no note.

@@ -2,6 +2,8 @@
 // What a dying stage can still say: a note in its incarnation entry, which the supervisor reads the moment it sees the death,
 // long before a zombie with a GPU context can be reaped. A death without a note counts as one from outside.
 
+#include <functional>
+
 #include "shm/control_block.hpp"
 
 namespace carousel::stages {
@@ -11,6 +13,9 @@ namespace carousel::stages {
 void install_last_words(shm::incarnation& entry) noexcept;
 /// Stores the note and ends the process at once, with no destructors: an ordinary exit can hang behind a stuck stream.
 [[noreturn]] void die(int code) noexcept;
+/// Says what `work` throws and dies of it, with the connection still open: a supervisor that sees it closed before there is a note
+/// kills a client of an MPS domain without knowing why it left.
+void with_last_words(const std::function<void()>& work);
 /// From here on an exit(0) is the planned one.
 void expect_exit() noexcept;
 

@@ -35,6 +35,10 @@ runtime::runtime(attachment a, stage& s)
     }
     install_last_words(entry());
     crash_here(crash_point::entry_claimed);
+    with_last_words([&] { set_up(s); });
+}
+
+void runtime::set_up(stage& s) {
     const settings own = settings::from_json(attachment_.settings_json);
     configuration c{attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs};
     const description d = s.configure(c);

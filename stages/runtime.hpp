@@ -27,7 +27,7 @@ struct mapped_link {
 class runtime final : public environment {
 public:
     /// Attaches, claims the entry (before any device call), configures the stage and checks its output against the ring's,
-    /// opens the device, maps the rings, makes and publishes the events. Throws carousel::error.
+    /// opens the device, maps the rings, makes and publishes the events. Throws carousel::error before the claim, dies of errors behind it.
     runtime(attachment a, stage& s);
 
     // environment
@@ -60,6 +60,7 @@ public:
     [[nodiscard]] keeper_link& keeper() noexcept { return keeper_; }
 
 private:
+    void set_up(stage& s);
     void check_output(const description& d) const;
     void map_links();
     void make_events();

@@ -88,18 +88,20 @@ std::string stage_name(const arguments& a) {
 void run(stage& s, const arguments& a) {
     runtime r(attach(request_from(a)), s);
     pulse heart(r);  // before the slow parts: a stage that loads a mesh is alive
-    if (!r.is_standby()) r.load_assets(s);  // behind a holder that works they are loaded
-    s.prepare(r);
-    r.queue().drain();
-    if ((r.stage_block().flags & shm::stage_flag::latest) != 0) {
-        r.go_live();
-        run_latest(r, s);
-    } else {
-        stage_runner runner(r, s);
-        if (r.is_standby()) runner.stand_by();
-        else r.go_live();
-        runner.run();
-    }
+    with_last_words([&] {
+        if (!r.is_standby()) r.load_assets(s);  // behind a holder that works they are loaded
+        s.prepare(r);
+        r.queue().drain();
+        if ((r.stage_block().flags & shm::stage_flag::latest) != 0) {
+            r.go_live();
+            run_latest(r, s);
+        } else {
+            stage_runner runner(r, s);
+            if (r.is_standby()) runner.stand_by();
+            else r.go_live();
+            runner.run();
+        }
+    });
     crash_here(crash_point::run_over);
     heart.wait_for_keeper();
     expect_exit();

@@ -105,8 +105,9 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
     }
     if (l.breaks && l.revoked && !l.broke) {
         l.broke = true;
-        if (l.excused && !l.how.injected) count_fault();
+        if (l.excused && !harm_was_asked(l.domain)) count_fault();
         renew_domain(fmt::format("{} (pid {}) died in it", s.label, l.pid));
+        tell_end(s, l);
     }
     // One that leaves behind the last frame of the run may do so in peace (tools write their results then), and one that leaves
     // by itself may say why.
@@ -175,6 +176,7 @@ void seat_keeper::on_process_end(seat& s, life& l) {
         l.how.signal = status.signal;
         if (l.user_signal != 0 && l.how.signal == l.user_signal) l.how.outside = true;
         excuse(l);
+        if (l.excused && l.broke) tell_end(s, l);  // it had left no note
     }
     if (l.judged && l.how.known && s.last_exit_pid == l.pid && s.last_exit == killed_text) {
         s.last_exit = describe(l.how);  // now the kernel has said it

@@ -7,6 +7,8 @@
 //   - a GPU fault reaches all clients with one and the same error: whose kernel it was can't be told, so nobody is blamed. If faults come
 //     again and again without a frame moved on, the domain is given up for the rest of the run: each stage gets a GPU context of its
 //     own, and the guilty one shows itself (attempts, dead letters, failure as ever).
+//   - a stage that was just starting finds no device then. Until all are back that is the same end of the domain; the recovery log
+//     tells of each death into which end it fell, and whether it was the process's own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,6 +81,8 @@ void seat_keeper::renew_domain(const std::string& why) {
     if (domain_ == nullptr || renewing_ || ending_ || paused_) return;
     renewing_ = true;
     ++account_.domain_faults;
+    account_.domain_ends += account_.domain_whole ? 1 : 0;
+    account_.domain_whole = false;
     const u32 over = domain_->generation();
     say(fmt::format("the MPS domain is renewed with all its stages: {}", why));
     // Words first, all of them; only then the server, whose end decides about events that words may still stand behind.
@@ -86,17 +90,35 @@ void seat_keeper::renew_domain(const std::string& why) {
         if (s->spare && s->spare->domain == over) end_spare(*s);
         if (!s->now || s->now->domain != over || s->now->seen_dead_ns != 0) continue;
         s->now->how.asked = s->now->how.outside = s->now->by_us = s->now->with_domain = true;
+        tell_end(*s, *s->now);  // before it is killed: a supervisor that finds it dead has no other word of this
         bury(*s);
     }
-    for (auto& s : seats_)
-        for (auto& l : s->gone)
-            if (l->domain == over && !l->ended && l->pidfd) shm::signal_pidfd(l->pidfd.get(), SIGKILL);  // also those that wait for terminate_client
+    for (auto& s : seats_) {
+        for (auto& l : s->gone) {
+            if (l->domain != over) continue;
+            if (!l->fenced && !l->with_domain && !l->breaks) tell_end(*s, *l);
+            if (!l->ended && l->pidfd) shm::signal_pidfd(l->pidfd.get(), SIGKILL);  // also those that wait for terminate_client
+        }
+    }
     domain_->renew([this](const std::string& failed) { domain_renewed(failed); });
+}
+
+// For whoever asks which deaths belong together, and which of them is nobody's own (`carousel chaos`).
+void seat_keeper::tell_end(const seat& s, const life& l) {
+    if (l.pid == 0 || through(s.stage)) return;
+    recovery r{s.label, l.pid, l.who.epoch, "", 0, 0, 0, 0, false};
+    r.domain_end = account_.domain_ends;
+    r.shared = l.with_domain || l.excused;
+    recoveries_.tell(r);
 }
 
 // It may have gone while nothing could be started anyway (memory and words made anew): nobody would ever start without this.
 void seat_keeper::watch_domain() {
-    if (domain_ != nullptr && !domain_->is_up() && !account_.domain_given_up) renew_domain("its daemon is gone");
+    if (domain_ == nullptr || account_.domain_given_up) return;
+    if (!domain_->is_up()) return renew_domain("its daemon is gone");
+    account_.domain_whole = account_.domain_whole || std::none_of(seats_.begin(), seats_.end(), [this](const auto& s) {
+        return wants_domain(*s) && (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);
+    });
 }
 
 void seat_keeper::domain_renewed(const std::string& why) {
@@ -114,7 +136,14 @@ void seat_keeper::domain_renewed(const std::string& why) {
     }
 }
 
-// Called with each death that was excused.
+/// Has a client of that generation been injected with a fault? All get the same error, and the injected one need not be the first.
+bool seat_keeper::harm_was_asked(u32 domain) const noexcept {
+    const auto asked = [&](const std::unique_ptr<life>& l) { return l && l->domain == domain && l->how.injected; };
+    return std::any_of(seats_.begin(), seats_.end(),
+                       [&](const auto& s) { return asked(s->now) || std::any_of(s->gone.begin(), s->gone.end(), asked); });
+}
+
+// Called with each death that was excused, unless it was asked for.
 void seat_keeper::count_fault() {
     u64 moved = 0;
     for (u32 k = 0; k < std::min(c_->links, shm::max_links); ++k) moved += ring::load(c_->link[k].tail);

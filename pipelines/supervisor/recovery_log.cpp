@@ -27,6 +27,8 @@ json line_of(const recovery& r) {
     if (r.followed_ns != 0) j["followed_ns"] = r.followed_ns;
     if (r.standby) j["standby"] = true;
     if (!r.ended.empty()) j["ended"] = r.ended;
+    if (r.domain_end != 0) j["domain_end"] = r.domain_end;
+    if (r.shared) j["shared"] = true;
     return j;
 }
 
@@ -67,6 +69,8 @@ void recovery_log::merge(const recovery& r) {
     keep(at->followed_ns, r.followed_ns);
     at->standby = at->standby || r.standby;
     keep(at->ended, r.ended);
+    keep(at->domain_end, r.domain_end);
+    at->shared = at->shared || r.shared;
 }
 
 void recovery_log::tell(const recovery& r) {
@@ -80,7 +84,8 @@ void recovery_log::tell(const recovery& r) {
 recovery recovery_from(const json& j) {
     const auto ns = [&](const char* key) { return j.value(key, u64{0}); };
     return {j.value("seat", ""), j.value("pid", 0),  j.value("epoch", 0U),  j.value("how", ""),       ns("signalled_ns"),
-            ns("seen_ns"),       ns("fenced_ns"), ns("followed_ns"), j.value("standby", false), j.value("ended", "")};
+            ns("seen_ns"),       ns("fenced_ns"), ns("followed_ns"), j.value("standby", false), j.value("ended", ""),
+            ns("domain_end"),    j.value("shared", false)};
 }
 
 json recoveries_json(const std::vector<recovery>& all) {

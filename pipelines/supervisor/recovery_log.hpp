@@ -27,6 +27,8 @@ struct recovery {
     u64 followed_ns = 0;     ///< first committed frame of a successor; deaths until then are told by the first of them
     bool standby = false;    ///< a warm standby was that successor
     std::string ended = {};  ///< how a process that was replaced while it lived ended at last: "signal 9", "exit code 71"
+    u64 domain_end = 0;      ///< the end of the MPS domain, counted from 1, that it fell into; 0: none
+    bool shared = false;     ///< and by no doing of its own: killed with its domain, or its device failed as it would for every client
 };
 
 class recovery_log {

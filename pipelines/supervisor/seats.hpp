@@ -99,6 +99,8 @@ struct death_account {
     u64 deaths = 0, restarts = 0;
     u64 promoted = 0;  ///< successors that were warm standbys
     u64 domain_faults = 0;         ///< times that the MPS domain was renewed
+    u64 domain_ends = 0;           ///< of these the ones that ended a whole domain: what fails in the next one until then is the same end
+    bool domain_whole = true;      ///< all its stages are back since the last end
     bool domain_given_up = false;  ///< its stages have GPU contexts of their own since
     std::vector<void_frame> given_up;
 };
@@ -203,9 +205,11 @@ private:
     [[nodiscard]] bool breaks_domain(const seat& s, const life& l) const noexcept;
     [[nodiscard]] bool fence_is_known(const life& l) const noexcept;
     void excuse(life& l) const noexcept;
+    [[nodiscard]] bool harm_was_asked(u32 domain) const noexcept;
     void end_client(const life& l);
     void client_ended(seat& s, life& l, const std::string& why);
     void renew_domain(const std::string& why);
+    void tell_end(const seat& s, const life& l);
     void watch_domain();
     void domain_renewed(const std::string& why);
     void count_fault();

@@ -1,9 +1,10 @@
 // A stage for crash tests: numbers instead of pictures, and it dies when it is told to. Source, middle or sink by its inputs.
 // Settings:
 //   enqueue_ms  sleeps so long inside process() [0]          work_ms  the queue's work takes so long [0]
-//   die_at      frame at which it dies [-1: none]            die_how  exit0 | exit3 | bare_exit | abort | segv | throw | hang
+//   die_at      frame at which it dies [-1: none]            die_how  exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang
 //   [abort] die_lives   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
 //   line for each frame on stderr [false]
+//   no_device_life  that life of the seat finds no device in prepare(), as a client of a dying MPS domain does [-1: none]
 #include <unistd.h>
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/errors.hpp"
 #include "core/log.hpp"
 #include "device/cpu/pool.hpp"
 #include "stages/stage.hpp"
@@ -26,6 +28,11 @@ void sleep_ms(i64 ms) {
 
 class number_stage : public stages::stage {
 public:
+    number_stage() = default;
+    number_stage(const number_stage&) = delete;
+    number_stage& operator=(const number_stage&) = delete;
+    ~number_stage() override { sleep_ms(last_ms_); }  // a GPU context takes its time, too
+
     stages::description configure(const stages::configuration& with) override {
         name_ = with.stage;
         source_ = with.inputs.empty();
@@ -34,8 +41,9 @@ public:
         work_ms_ = s.integer("work_ms", 0, 0, 60'000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
         die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
-        die_how_ = s.choice("die_how", "abort", {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "hang"});
+        die_how_ = s.choice("die_how", "abort", {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "gpu", "hang"});
         late_start_ = s.flag("late_start", false);
+        no_device_life_ = s.integer("no_device_life", -1, -1, 1'000'000);
         say_ = s.flag("say", false);
         sink_ = s.flag("sink", false);
         stages::description d;
@@ -47,6 +55,10 @@ public:
         env_ = &env;
         log::info("number stage of build {}", NUMBER_STAGE_BUILD);
         if (late_start_) throw std::runtime_error("this stage can't be prepared");
+        if (static_cast<i64>(env.epoch()) == no_device_life_) {
+            last_ms_ = 200;
+            throw device_error("the first kernels failed, as told");
+        }
         if (sink_) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
         for (u32 lane = 0; lane < env.in_flight(); ++lane) seen_.push_back(std::make_unique<u64>(0));
     }
@@ -83,6 +95,7 @@ private:
         if (die_how_ == "exit3") std::exit(3);
         if (die_how_ == "bare_exit") ::_exit(5);
         if (die_how_ == "segv") std::raise(SIGSEGV);
+        if (die_how_ == "gpu") throw cuda_error(700, "an illegal address, as told");
         if (die_how_ == "throw") throw std::runtime_error("as told");
         while (die_how_ == "hang") sleep_ms(1000);
         std::abort();
@@ -90,7 +103,7 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false;
-    i64 enqueue_ms_ = 0, work_ms_ = 0, die_at_ = -1, die_lives_ = 0;
+    i64 enqueue_ms_ = 0, work_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0;
     const stages::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
     std::unique_ptr<telemetry::ledger_writer> ledger_;

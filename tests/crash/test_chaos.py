@@ -11,10 +11,10 @@ seed = os.environ.get("CAROUSEL_TEST_SEED", str(int(time.time()) % 1_000_000 + 1
 print(f"seed {seed} (CAROUSEL_TEST_SEED repeats the plan)", flush=True)
 
 
-def chaos(*options, program="carousel", timeout=400):
+def chaos(*options, program="carousel", timeout=400, **variables):
     """(exit code, report, what it said)"""
-    p = subprocess.run([f"{PROGRAMS}/{program}", "chaos", f"{PIPELINES}/demo.toml", *SMALL, "--seed", seed, "--json", *options], env=environment,
-                       capture_output=True, text=True, timeout=timeout)
+    p = subprocess.run([f"{PROGRAMS}/{program}", "chaos", f"{PIPELINES}/demo.toml", *SMALL, "--seed", seed, "--json", *options],
+                       env=environment | variables, capture_output=True, text=True, timeout=timeout)
     try: report = json.loads(p.stdout)
     except ValueError: report = None
     return p.returncode, report, p.stdout[-4000:] + p.stderr[-4000:]
@@ -52,6 +52,15 @@ def faults_of_every_kind_harm_no_frame():
     code, report, said = chaos("--count", "2", "--rate", "0", "--faults", "hang,stop")
     check_passed(code, report, said, 2)
     assert all(k["detection_ms"]["max"] >= 1000 for k in report["kinds"].values()), said  # found by the deadline of 2 s, and by nothing else
+
+
+def nobody_is_untouched_in_an_mps_domain_that_a_fault_ends():
+    fake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../supervisor/fake_mps")
+    code, report, said = chaos("--count", "10", "--rate", "0", "--faults", "kill,term,abort,exit,supervisor", "--set", "isolation=mps",
+                               PATH=f"{fake}:{os.environ['PATH']}", CAROUSEL_TEST_MPS_ON_CPU="1")
+    check_passed(code, report, said, 10)
+    faults = sum(k["count"] for name, k in report["kinds"].items() if name != "supervisor")
+    assert report["restarts"] >= 4 * faults, said  # all four stages share each end
 
 
 def the_same_seed_hits_the_same_stages():
@@ -104,8 +113,8 @@ def two_thousand_faults_harm_no_frame():
 if WHICH == "long":
     tests = [two_thousand_faults_harm_no_frame]
 else:
-    tests = [faults_of_every_kind_harm_no_frame, the_same_seed_hits_the_same_stages, a_supervisor_that_drops_frames_is_caught,
-             ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
+    tests = [faults_of_every_kind_harm_no_frame, nobody_is_untouched_in_an_mps_domain_that_a_fault_ends, the_same_seed_hits_the_same_stages,
+             a_supervisor_that_drops_frames_is_caught, ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
 for test in tests:
     began = time.time()
     test()

@@ -2,6 +2,7 @@
 // (CAROUSEL_TEST_MPS_ON_CPU), and a fake daemon. What only a GPU can show is in tests/gpu/test_mps.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 
@@ -56,6 +57,8 @@ std::vector<i32> pids_of(run_fixture& run) {
     return pids;
 }
 
+json domain_of(run_fixture& run) { return run.ask({{"command", "ps"}})["pipeline"]["mps"]; }
+
 bool all_replaced(run_fixture& run, const std::vector<i32>& before) {
     return run.wait_until([&] {
         for (std::size_t k = 0; k < stage_names.size(); ++k) {
@@ -64,6 +67,20 @@ bool all_replaced(run_fixture& run, const std::vector<i32>& before) {
         }
         return true;
     });
+}
+
+/// Of the deaths that fell into that end of the domain, those that were some process's own.
+std::vector<std::string> own_deaths(const json& report, u64 end) {
+    std::vector<std::string> out;
+    for (const json& r : report["recoveries"])
+        if (r.value("domain_end", u64{0}) == end && !r.value("shared", false))
+            out.push_back(fmt::format("{} {}", r["seat"].get<std::string>(), r["pid"].get<i32>()));
+    return out;
+}
+
+std::size_t deaths_in(const json& report, u64 end) {
+    const json& all = report["recoveries"];
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const json& r) { return r.value("domain_end", u64{0}) == end; }));
 }
 
 }  // namespace
@@ -87,6 +104,42 @@ TEST_CASE("a kill from outside renews the whole MPS domain, and a stage that is 
     CHECK(run.report()["restarts"] == 4);
 }
 
+TEST_CASE("each death of an MPS domain's end is told as such, and those that were only in it as shared") {
+    run_fixture run;
+    run.start(run.pipeline("told", shared("told", "", "no_device_life = 2\n")), {"--frames", frames}, with_fake(run));
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    run.hit("sink", SIGKILL);
+    // The second life of middle finds no device in the new domain, and takes it along: still the same end.
+    REQUIRE(run.wait_until([&] { return domain_of(run)["domain_faults"] == 2; }));
+    REQUIRE(all_replaced(run, before));
+    sleep_s(0.2);  // seen to be whole
+    run.hit("numbers", SIGKILL);
+    CHECK(run.wait() == 0);
+    check_whole(run, 3);
+    const json r = run.report();
+    INFO(r["recoveries"].dump(2));
+    CHECK(own_deaths(r, 1) == std::vector<std::string>{fmt::format("sink {}", before[2])});
+    CHECK(deaths_in(r, 1) >= 4);
+    CHECK(own_deaths(r, 2).size() == 1);
+    CHECK(deaths_in(r, 2) == 3);
+    CHECK(std::any_of(r["recoveries"].begin(), r["recoveries"].end(),
+                      [](const json& d) { return d.value("how", "") == "exit code 3" && d.value("shared", false); }));
+}
+
+TEST_CASE("an MPS daemon that dies takes its stages along, by no doing of theirs") {
+    run_fixture run;
+    run.start(run.pipeline("daemon", shared("daemon")), {"--frames", frames}, with_fake(run));
+    REQUIRE(run.wait_running());
+    const std::vector<i32> before = pids_of(run);
+    REQUIRE(::kill(domain_of(run)["daemon_pid"].get<i32>(), SIGKILL) == 0);
+    CHECK(all_replaced(run, before));
+    CHECK(run.wait() == 0);
+    check_whole(run, 1);
+    CHECK(own_deaths(run.report(), 1).empty());
+    CHECK(deaths_in(run.report(), 1) == 3);
+}
+
 TEST_CASE("a client that can't be ended alone takes its domain along, and no frame") {
     run_fixture run;
     run.start(run.pipeline("refused", shared("refused")), {"--frames", frames}, with_fake(run, "terminate-refused"));
@@ -97,6 +150,27 @@ TEST_CASE("a client that can't be ended alone takes its domain along, and no fra
     CHECK(run.wait_until([&] { return run.pid_of("sink") != before[2] && run.stage("sink")["state"] == "running"; }));
     CHECK(run.wait() == 0);
     check_whole(run, 1);
+}
+
+TEST_CASE("faults of the device that nobody asked for end the MPS domain for the run, injected ones don't, whoever sees them first") {
+    const bool asked = GENERATE(false, true);
+    CAPTURE(asked);
+    run_fixture run;
+    // Four lives of middle get an error of the device a second after they have begun, before they have moved a frame.
+    run.start(run.pipeline("errors", shared("errors", "", "die_at = 0\ndie_how = \"gpu\"\ndie_lives = 4\nenqueue_ms = 1000\n")),
+              {"--frames", "2"}, with_fake(run));
+    for (int life = 0; asked && life < 4; ++life) {
+        REQUIRE(run.wait_until([&] { return run.stage("middle")["state"] == "running" && domain_of(run)["domain_faults"] == life; }));
+        std::string out;
+        REQUIRE(run.wait_until([&] { return run.command({"inject", "sink", "-p", "errors"}, out) == 0; }));
+    }
+    CHECK(run.wait() == 0);
+    const json r = run.report();
+    INFO(run.log());
+    CHECK(r["mps"]["given_up"] == !asked);
+    CHECK(r["mps"]["domain_faults"] == (asked ? 4 : 3));
+    CHECK(r["dead_letters"].empty());
+    check_undamaged(r);
 }
 
 TEST_CASE("a supervisor that is killed leaves its MPS daemon to the one that adopts the run") {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "core/clock.hpp"
 #include "supervisor/chaos/run.hpp"
 #include "supervisor/recovery_log.hpp"
 #include "supervisor/report.hpp"
-#include "supervisor/state_table.hpp"
 #include "supervisor/table.hpp"
 
 namespace carousel::supervisor::chaos {
@@ -29,15 +29,28 @@ json samples(const std::vector<f64>& ms) {
 
 f64 ms_between(u64 from, u64 to) { return to > from ? static_cast<f64>(to - from) / 1e6 : 0; }
 
-/// The death that a fault led to: of that process, seen behind the fault. Each is taken once.
+/// Of that process, seen behind the fault; pids come round again.
+bool led_to(const done& d, const recovery& r) {
+    return r.pid == d.pid && r.seat == d.seat && r.seen_ns >= d.time_ns && r.seen_ns - d.time_ns <= longest_hang_ns;
+}
+
+/// The death that a fault led to. Each is taken once.
 const recovery* death_of(const done& d, const std::vector<recovery>& all, std::vector<bool>& taken) {
     for (std::size_t k = 0; k < all.size(); ++k) {
-        if (taken[k] || all[k].pid != d.pid || all[k].seat != d.seat) continue;
-        if (all[k].seen_ns < d.time_ns || all[k].seen_ns - d.time_ns > longest_hang_ns) continue;  // pids come round again
+        if (taken[k] || !led_to(d, all[k])) continue;
         taken[k] = true;
         return &all[k];
     }
     return nullptr;
+}
+
+/// The ends of the MPS domain into which one fell that had been hit: the others share it. Any other end is nobody's work here, and
+/// all its deaths count.
+std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all) {
+    std::set<u64> out;
+    for (const recovery& r : all)
+        if (r.domain_end != 0 && std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return led_to(d, r); })) out.insert(r.domain_end);
+    return out;
 }
 
 struct joined {
@@ -66,10 +79,10 @@ joined join(const outcome& o) {
         }
         a.pause.push_back(longest_pause_ms(o.pauses, d.stage, d.time_ns, std::max(over, d.time_ns)));
     }
+    const std::set<u64> ends = ends_by_faults(o, all);
     for (std::size_t k = 0; k < all.size(); ++k) {
         const bool ours = taken[k] || std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return d.pid == all[k].pid; });
-        // Stages of one MPS domain share its end, whoever brought it about.
-        const bool shared = o.report.value("mps", json()).is_object() && (all[k].how == with_domain_text || all[k].how.find("GPU fault") != std::string::npos);
+        const bool shared = all[k].shared && ends.contains(all[k].domain_end);  // the supervisor's word
         if (!ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns) out.untouched.push_back(all[k]);
     }
     return out;

@@ -99,6 +99,40 @@ TEST_CASE("chaos: a death long after a fault, of a process that has got the same
     CHECK(r["kinds"]["kill"]["detection_ms"]["max"] == 1);
 }
 
+TEST_CASE("chaos: who shares the end of an MPS domain that a fault has brought about was not touched, and did not die of itself") {
+    const auto death = [](const char* seat, i32 pid, u64 at_ms, const char* how, u64 end, bool shared) {
+        return json{{"seat", seat}, {"pid", pid}, {"epoch", 1}, {"seen_ns", at_ms * ms}, {"how", how}, {"domain_end", end}, {"shared", shared}};
+    };
+    outcome o = made();
+    o.report["mps"] = {{"domain_faults", 2}, {"given_up", false}};
+    json& all = o.report["recoveries"];
+    all[0]["domain_end"] = 1;  // fragment, which was killed
+    SECTION("killed with it, or without a device because of it") {
+        all.push_back(death("vertex", 9, 2'002, "with its MPS domain", 1, true));
+        all.push_back(death("display", 11, 2'001, "exit code 3", 1, true));
+        all.push_back(death("geometry", 8, 2'000, "exit code 70 (GPU fault)", 1, true));
+        const json r = make_report({}, o);
+        CHECK(r["untouched_deaths"] == 0);
+        CHECK(r["passed"] == true);
+    }
+    SECTION("but who crashes beside it has done so by its own hand") {
+        all.push_back(death("vertex", 9, 2'002, "signal 11 (SIGSEGV)", 1, false));
+        CHECK(make_report({}, o)["untouched_deaths"] == 1);
+    }
+    SECTION("and an end into which no fault fell is nobody's work here: all its deaths count") {
+        all.push_back(death("vertex", 9, 5'000, "exit code 70 (GPU fault)", 2, true));
+        all.push_back(death("display", 11, 5'001, "with its MPS domain", 2, true));
+        const json r = make_report({}, o);
+        CHECK(r["untouched_deaths"] == 2);
+        CHECK_THAT(r["failures"].dump(), test::contains("the first: vertex (pid 9), exit code 70"));
+    }
+    SECTION("nor does a fault that came behind a death explain it") {
+        all[0]["seen_ns"] = 1'999 * ms;
+        all.push_back(death("vertex", 9, 1'999, "with its MPS domain", 1, true));
+        CHECK(make_report({}, o)["untouched_deaths"] == 1);
+    }
+}
+
 TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     const auto fails_with = [](auto change, const std::string& word) {
         outcome o = made();

@@ -57,6 +57,29 @@ TEST_CASE("a second supervisor continues the account of the first, and its own l
     CHECK(back.fenced_ns == 950 * ms);
 }
 
+TEST_CASE("which end of the MPS domain a death fell into is told before and behind the rest of it, and outlives its teller") {
+    const scratch_folder folder;
+    const std::string file = (folder.path / "recoveries.jsonl").string();
+    {
+        recovery_log log(file);
+        recovery in_domain{"vertex", 11, 2, "", 0, 0, 0, 0, false};
+        in_domain.domain_end = 3;
+        log.tell(in_domain);
+        log.tell({"vertex", 11, 2, "exit code 3", 0, 50 * ms, 0, 0, false});
+        in_domain.shared = true;
+        log.tell(in_domain);
+        log.tell({"fragment", 12, 3, "signal 9 (SIGKILL)", 0, 60 * ms, 0, 0, false});
+    }
+    const recovery_log again(file);
+    REQUIRE(again.all().size() == 2);
+    const nlohmann::json told = recoveries_json(again.all());
+    CHECK(told[0]["domain_end"] == 3);
+    CHECK(told[0]["shared"] == true);
+    CHECK(told[0]["how"] == "exit code 3");
+    CHECK_FALSE(told[1].contains("domain_end"));
+    CHECK_FALSE(told[1].contains("shared"));
+}
+
 TEST_CASE("an account that can't be kept on disk is kept in memory") {
     recovery_log log("/nonexistent/folder/recoveries.jsonl");
     log.tell({"vertex", 11, 2, "", 0, 50 * ms, 60 * ms, 0, false});

@@ -201,6 +201,8 @@ TEST_CASE("counts, rests and what was given up outlive their supervisor") {
     state["seats"][0]["restarts"] = 1;
     state["account"]["deaths"] = 9;
     state["account"]["kills_at"] = {1, 2, 3, 4, 5};
+    state["account"]["domain_ends"] = 4;
+    state["account"]["domain_whole"] = false;
     state["account"]["given_up"] = {{{"sequence", 70}, {"stage", "source"}, {"reason", "exit code 3"}}};
     b.adopt(state);
     CHECK(b.first().machine.state() == seat_state::down);
@@ -209,6 +211,8 @@ TEST_CASE("counts, rests and what was given up outlive their supervisor") {
     CHECK(b.first().restarts == 1);
     CHECK(b.keeper->account().deaths == 9);
     CHECK(b.keeper->account().kills_at[4] == 5);
+    CHECK(b.keeper->account().domain_ends == 4);
+    CHECK_FALSE(b.keeper->account().domain_whole);
     REQUIRE(b.keeper->account().given_up.size() == 1);
     CHECK(b.keeper->account().given_up[0].sequence == 70);
     b.adopt(nlohmann::json{{"seats", 3}});  // a damaged file: said, and counted from 0
