@@ -33,16 +33,13 @@ public:
         models_ = context.allocate(i * 64);
         counters_ = context.allocate(sizeof(triangle_counters));
         records_ = context.allocate(i * sizeof(instance_record));
-        vertices_ = context.allocate(i * layout.counts.vertex_count * sizeof(screen_vertex));
         list_ = context.allocate(i * layout.counts.triangle_count * 4);
-        hidden_ = context.allocate(i * cluster_count(layout.counts));
         color_ = context.allocate(u64{options.width} * options.height * 4);
         scratch_ = context.allocate(fragment_scratch_bytes(queue.kind(), options.width, options.height));
     }
 
     void set_mesh(const std::vector<std::byte>& block) { upload(mesh_->data(), block.data(), block.size()); }
-    void set_triangles(const std::vector<screen_vertex>& v, const std::vector<u32>& list, const triangle_counters& counters) {
-        upload(vertices_->data(), v.data(), v.size() * sizeof(screen_vertex));
+    void set_triangles(const std::vector<u32>& list, const triangle_counters& counters) {
         upload(list_->data(), list.data(), list.size() * 4);
         upload(counters_->data(), &counters, sizeof counters);
     }
@@ -72,14 +69,13 @@ public:
     std::vector<u32> picture() { return download<u32>(color_->data(), u64{options_.width} * options_.height); }
     triangle_counters counters() { return download<triangle_counters>(counters_->data(), 1)[0]; }
     std::vector<std::byte> mesh_bytes() { return download<std::byte>(mesh_->data(), layout_.bytes); }
-    std::vector<screen_vertex> vertices() {
-        return download<screen_vertex>(vertices_->data(), u64{options_.instances} * layout_.counts.vertex_count);
-    }
+    /// Clip and model matrices, as the vertex stage left them.
+    std::vector<instance_record> instances() { return download<instance_record>(records_->data(), options_.instances); }
+    std::vector<u32> list() { return download<u32>(list_->data(), u64{options_.instances} * layout_.counts.triangle_count); }
 
     [[nodiscard]] triangle_buffers buffers() const {
         return {reinterpret_cast<triangle_counters*>(counters_->data()), reinterpret_cast<instance_record*>(records_->data()),
-                reinterpret_cast<screen_vertex*>(vertices_->data()), reinterpret_cast<u32*>(list_->data()), options_.instances,
-                reinterpret_cast<u8*>(hidden_->data())};
+                reinterpret_cast<u32*>(list_->data()), options_.instances};
     }
     [[nodiscard]] const mesh_layout& layout() const { return layout_; }
     /// As fragment_stage() left it: on the CPU the visibility buffer lies at its start (cpu/entries.hpp).
@@ -111,7 +107,7 @@ private:
     device::queue& queue_;
     chain_options options_;
     mesh_layout layout_;
-    std::unique_ptr<device::mapping> mesh_, draw_, models_, counters_, records_, vertices_, list_, hidden_, color_, scratch_;
+    std::unique_ptr<device::mapping> mesh_, draw_, models_, counters_, records_, list_, color_, scratch_;
 };
 
 }  // namespace carousel::kernels

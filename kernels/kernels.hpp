@@ -43,8 +43,8 @@ struct generate_mesh_args {
 };
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
 
-/// Fills the cluster bounds of a block from its vertices and indices (for meshes that didn't come from generate_mesh). Without it
-/// they must be zero: the vertex stage then looks at every triangle.
+/// Fills the bounds and vertex lists of a block's clusters from its vertices and indices (for meshes that didn't come from
+/// generate_mesh). Without it the bounds must be zero: the vertex stage then looks at every triangle.
 struct bound_clusters_args {
     mesh_layout layout;
     std::byte* block = nullptr;
@@ -79,7 +79,7 @@ void animate_instances(device::queue& q, const animate_args& args);
 
 // ---- vertex -------------------------------------------------------------------------------------------------------------
 
-/// Transforms all vertices, culls, classifies: fills all planes of `out`.
+/// Culls cluster by cluster, transforms what is left, classifies its triangles: fills all planes of `out`.
 struct vertex_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;

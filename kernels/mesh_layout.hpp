@@ -1,8 +1,8 @@
 #pragma once
 // Memory of a mesh: the asset block that all frames share. Plain offsets from counts, so that every stage computes the same
 // layout from the numbers in the frame format and nobody has to read the block on the host.
-// Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, positions f32[V][3], normals f32[V][3], texture coordinates
-// f32[V][2], indices u32[T][3], with several textures the number of each vertex's u32[V] and a texture_record for each, base colours
+// Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, the vertices of each cluster u16[C][256], its triangles in those
+// vertices u32[T], positions f32[V][3], normals f32[V][3], texture coordinates f32[V][2], indices u32[T][3], with several textures the number of each vertex's u32[V] and a texture_record for each, base colours
 // u8[h][w][4] (RGBA, sRGB; behind each picture its mip levels), each 256-byte aligned. Front faces are counter-clockwise seen from outside.
 
 #include "core/host_device.hpp"
@@ -41,13 +41,14 @@ static_assert(sizeof(mesh_header) <= block_alignment);
 
 /// Triangles of a cluster: they follow each other in the mesh.
 inline constexpr u32 cluster_triangles = 128;
+inline constexpr u32 cluster_vertices = 256;  ///< most that a cluster lists
 
-/// What body/cluster.hpp tells of a cluster, in the mesh's own space. All zero: unknown, so that it is never hidden.
+/// What body/cluster.hpp tells of a cluster, in the mesh's own space. All zero: unknown, so that it is never hidden, and without a list.
 struct cluster_bounds {
     f32 centre[3], radius;  ///< sphere around all corners
     f32 axis[3], spread;    ///< every triangle's normal has at least the cosine `spread` with the axis
     f32 edge, smallest;     ///< longest side, and twice the smallest area, of all triangles
-    f32 reserved[2];
+    u32 first_vertex, vertex_count;  ///< of its list of vertices; count 0: there is none, its triangles are read from the mesh's indices
 };
 static_assert(sizeof(cluster_bounds) == 48);
 
@@ -58,7 +59,7 @@ static_assert(sizeof(cluster_bounds) == 48);
 /// Byte offsets from the start of the block.
 struct mesh_layout {
     mesh_counts counts;
-    u64 clusters = 0, positions = 0, normals = 0, texcoords = 0, indices = 0, texture = 0;
+    u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, normals = 0, texcoords = 0, indices = 0, texture = 0;
     u64 texture_numbers = 0, texture_records = 0;  ///< both empty with one texture
     u64 bytes = 0;  ///< size of the whole block
 };
@@ -111,7 +112,9 @@ static_assert(sizeof(texture_record) == 80);
     l.counts = counts;
     const u64 v = counts.vertex_count, t = counts.triangle_count;
     l.clusters = block_alignment;
-    l.positions = l.clusters + align_block(cluster_count(counts) * sizeof(cluster_bounds));
+    l.local_vertices = l.clusters + align_block(cluster_count(counts) * sizeof(cluster_bounds));
+    l.local_corners = l.local_vertices + align_block(u64{cluster_count(counts)} * cluster_vertices * sizeof(u16));
+    l.positions = l.local_corners + align_block(t * 4);
     l.normals = l.positions + align_block(v * 12);
     l.texcoords = l.normals + align_block(v * 12);
     l.indices = l.texcoords + align_block(v * 8);
@@ -134,6 +137,8 @@ struct mesh_view {
     const u32* texture_numbers = nullptr;
     const texture_record* texture_records = nullptr;
     const cluster_bounds* clusters = nullptr;
+    const u16* local_vertices = nullptr;  ///< [cluster][256]: numbers less the cluster's first_vertex, ascending; the rest is 0
+    const u32* local_corners = nullptr;   ///< a triangle: the places of its corners in that list, 8 bits each, the first lowest
 };
 
 [[nodiscard]] inline mesh_view view_mesh(const mesh_layout& l, const std::byte* block) {
@@ -145,7 +150,9 @@ struct mesh_view {
             reinterpret_cast<const u8*>(block + l.texture),
             reinterpret_cast<const u32*>(block + l.texture_numbers),
             reinterpret_cast<const texture_record*>(block + l.texture_records),
-            reinterpret_cast<const cluster_bounds*>(block + l.clusters)};
+            reinterpret_cast<const cluster_bounds*>(block + l.clusters),
+            reinterpret_cast<const u16*>(block + l.local_vertices),
+            reinterpret_cast<const u32*>(block + l.local_corners)};
 }
 
 }  // namespace carousel::kernels

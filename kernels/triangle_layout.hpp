@@ -2,8 +2,10 @@
 // What travels between the render stages, as plain arrays: geometry -> vertex ("carousel.scene"), vertex -> fragment
 // ("carousel.triangles"), fragment -> display ("carousel.image.rgba8"). Each format is a list of planes with element type and
 // shape; a stage copies them into its ring::frame_format (kernels must not include ring/).
-// Sized for the worst case: every triangle sits in exactly one place of `list`, and clipped triangles are clipped again by the
-// fragment stage from the mesh, so no queue between the stages can overflow and no triangle is dropped in silence.
+// From vertex to fragment goes what is visible, 4 bytes a triangle: its number. Both stages make the corners of a triangle from the
+// mesh by the same function (body/transform.hpp), to the same bits: three transforms cost less than 48 bytes written and read.
+// Sized for the worst case: every triangle sits in exactly one place of `list`, and clipped triangles are clipped by the fragment
+// stage, so no queue between the stages can overflow and no triangle is dropped in silence.
 
 #include <array>
 #include <vector>
@@ -41,7 +43,7 @@ static_assert(sizeof(draw_record) == 64);
 
 inline constexpr const char* triangle_format = "carousel.triangles";
 
-/// One transformed vertex. x, y: pixels times 256, y down, the centre of the top left pixel at (128, 128).
+/// One transformed vertex; made where it is needed, never stored. x, y: pixels times 256, y down, the centre of the top left pixel at (128, 128).
 struct alignas(16) screen_vertex {
     i32 x, y;
     f32 inverse_w;  ///< 1 / view depth; linear on the screen, larger is nearer
@@ -68,27 +70,22 @@ struct triangle_counters {
 };
 static_assert(sizeof(triangle_counters) == 64);
 
-/// Planes: 0 `counters` u32[16] (triangle_counters), 1 `instances` f32[I][24] (instance_record), 2 `vertices` u32[I*V][4]
-/// (screen_vertex, instance by instance), 3 `list` u32[I*T] (triangle id = instance * T + index in the mesh),
-/// 4 `hidden` u8[I*C] (1: no triangle of that cluster of the instance can be seen).
+/// Planes: 0 `counters` u32[16] (triangle_counters), 1 `instances` f32[I][24] (instance_record), 2 `list` u32[I*T] (triangle id =
+/// instance * T + index in the mesh).
 /// Empty meshes are refused by the stages, so that no shape is 0.
 [[nodiscard]] inline std::vector<plane_spec> triangle_planes(const mesh_counts& mesh, u32 max_instances) {
     const u64 i = max_instances;
     return {{"counters", scalar::u32_, {16}},
             {"instances", scalar::f32_, {i, 24}},
-            {"vertices", scalar::u32_, {i * mesh.vertex_count, 4}},
-            {"list", scalar::u32_, {i * mesh.triangle_count}},
-            {"hidden", scalar::u8_, {i * cluster_count(mesh)}}};
+            {"list", scalar::u32_, {i * mesh.triangle_count}}};
 }
 
 /// The planes as pointers.
 struct triangle_buffers {
     triangle_counters* counters = nullptr;
     instance_record* instances = nullptr;
-    screen_vertex* vertices = nullptr;
     u32* list = nullptr;
     u32 max_instances = 0;
-    u8* hidden = nullptr;
 };
 
 // ---- fragment -> display ------------------------------------------------------------------------------------------------

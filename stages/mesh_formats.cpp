@@ -118,8 +118,7 @@ const std::byte* map_mesh(environment& env, const mesh_input& mesh) {
 }
 
 kernels::triangle_buffers triangle_planes_of(const payload_ref& payload, u32 max_instances) {
-    return {payload.plane<kernels::triangle_counters>(0), payload.plane<kernels::instance_record>(1), payload.plane<kernels::screen_vertex>(2),
-            payload.plane<u32>(3), max_instances, payload.plane<u8>(4)};
+    return {payload.plane<kernels::triangle_counters>(0), payload.plane<kernels::instance_record>(1), payload.plane<u32>(2), max_instances};
 }
 
 }  // namespace carousel::stages

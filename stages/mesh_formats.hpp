@@ -11,7 +11,7 @@ inline constexpr const char* mesh_asset = "mesh";
 
 /// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any (to compare with).
 [[nodiscard]] ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances);
-/// vertex -> fragment: plane 0 "counters", 1 "instances", 2 "vertices", 3 "list", 4 "hidden".
+/// vertex -> fragment: plane 0 "counters", 1 "instances", 2 "list".
 [[nodiscard]] ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances);
 
 struct mesh_input {

@@ -3,6 +3,7 @@
 // edge and its smallest triangle); in a frame one test may show that the rasteriser would make no pixel of any of them. The test
 // is exact in this sense: what it hides, classify() calls culled, triangle by triangle, with all roundings of the transform and of
 // the snapping to 1/256 pixel. It may hide less than it could, never more: pictures and counters are those without it.
+// At set-up each also gets a list of its vertices, so that the vertex stage transforms each of them once and reads 4 bytes a triangle.
 
 #include "kernels/body/transform.hpp"
 #include "kernels/mesh_layout.hpp"
@@ -80,12 +81,70 @@ struct corners3d {
             static_cast<f32>(spread - 1e-6),
             static_cast<f32>(longest * (1 + 2e-7)),
             static_cast<f32>(max_(least, 0.0) * (1 - 2e-7)),
-            {}};
+            0,
+            0};
+}
+
+/// Lists a cluster's vertices, ascending, in `numbers` (less the first, u16[cluster_vertices]) and its triangles' corners in that
+/// list in `corners`. No list (all zero) where an index is out of range or the vertices are too many or too far apart.
+CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bounds& bounds, u16* numbers, u32* corners) {
+    const u32 begin = cluster * cluster_triangles, end = min_(begin + cluster_triangles, m.counts.triangle_count);
+    const u32* const index = m.indices + u64{begin} * 3;
+    const u32 all = 3 * (end - begin);
+    u32 low = ~0U, high = 0;
+    for (u32 i = 0; i < all; ++i) low = min_(low, index[i]), high = max_(high, index[i]);
+    u32 count = 0;
+    bool fits = high < m.counts.vertex_count && high - low <= 0xffffU;
+    const auto place = [&](u32 number) {
+        u32 from = 0, to = count;
+        while (from < to) {
+            const u32 middle = (from + to) / 2;
+            if (numbers[middle] < number) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        return from;
+    };
+    for (u32 i = 0; fits && i < all; ++i) {
+        const u32 number = index[i] - low, at = place(number);
+        if (at < count && numbers[at] == number) continue;
+        fits = count < cluster_vertices;
+        if (!fits) break;
+        for (u32 k = count++; k > at; --k) numbers[k] = numbers[k - 1];
+        numbers[at] = static_cast<u16>(number);
+    }
+    for (u32 t = 0; t < end - begin; ++t)
+        corners[t] = fits ? place(index[3 * t] - low) | place(index[3 * t + 1] - low) << 8 | place(index[3 * t + 2] - low) << 16 : 0U;
+    if (!fits) count = 0;
+    for (u32 k = count; k < cluster_vertices; ++k) numbers[k] = 0;
+    bounds.first_vertex = fits ? low : 0U;
+    bounds.vertex_count = count;
+}
+
+/// All that set-up makes of a cluster. The three arrays are those of the whole mesh.
+CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluster_bounds* bounds, u16* numbers, u32* corners) {
+    cluster_bounds b = bound_cluster(m, cluster);
+    list_cluster(m, cluster, b, numbers + u64{cluster} * cluster_vertices, corners + u64{cluster} * cluster_triangles);
+    bounds[cluster] = b;
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE f32 length3(f32 x, f32 y, f32 z) { return sqrt_(x * x + y * y + z * z); }
 [[nodiscard]] CAROUSEL_HD_INLINE f32 row_sum(const f32* row, const cluster_bounds& b) {
     return abs_(row[0] * b.centre[0]) + abs_(row[1] * b.centre[1]) + abs_(row[2] * b.centre[2]) + abs_(row[3]);
+}
+
+/// Does the whole cluster lie within the view, in front of the near plane, by more than any rounding? Then all outcodes are 0.
+[[nodiscard]] CAROUSEL_HD_INLINE bool cluster_inside(const cluster_bounds& b, const f32* clip, const viewport& view) {
+    if (!(b.radius > 0.0F)) return false;
+    const f32 *const rx = clip, *const ry = clip + 4, *const rw = clip + 8;
+    const f32 lx = length3(rx[0], rx[1], rx[2]), ly = length3(ry[0], ry[1], ry[2]), lw = length3(rw[0], rw[1], rw[2]);
+    const clip_vertex c = to_clip(clip, {b.centre[0], b.centre[1], b.centre[2]});
+    constexpr f32 unit = 6e-6F;  // ten times what four roundings may add, the centre's own included
+    const f32 reach_x = lx * b.radius + unit * (row_sum(rx, b) + lx * b.radius), reach_y = ly * b.radius + unit * (row_sum(ry, b) + ly * b.radius),
+              reach_w = lw * b.radius + unit * (row_sum(rw, b) + lw * b.radius);
+    return c.w < 1e30F && c.w - reach_w > view.near * 1.001F && abs_(c.x) + reach_x + reach_w < 0.999F * c.w && abs_(c.y) + reach_y + reach_w < 0.999F * c.w;
 }
 
 /// Could all triangles of the cluster be drawn without leaving a pixel? `clip` is the instance's matrix.

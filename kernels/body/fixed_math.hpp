@@ -47,7 +47,14 @@ template <typename T>
     return a > b ? a : b;
 }
 /// `low` where x is NaN.
-[[nodiscard]] CAROUSEL_HD_INLINE f32 clamp_(f32 x, f32 low, f32 high) { return min_(max_(x, low), high); }
+/// NaN gives `low`.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 clamp_(f32 x, f32 low, f32 high) {
+#if defined(__CUDA_ARCH__)
+    return fminf(fmaxf(x, low), high);  // one instruction each, and of a NaN and a number the number
+#else
+    return min_(max_(x, low), high);
+#endif
+}
 [[nodiscard]] CAROUSEL_HD_INLINE f32 abs_(f32 x) { return x < 0.0F ? -x : x; }
 
 [[nodiscard]] CAROUSEL_HD_INLINE u32 bits_of(f32 x) { return __builtin_bit_cast(u32, x); }
@@ -69,6 +76,18 @@ template <typename T>
     const i32 i = to_i32(x);
     const f32 rest = x - static_cast<f32>(i);
     return i + (rest >= 0.5F ? 1 : 0) - (rest < -0.5F ? 1 : 0);
+}
+
+/// The same for numbers that are known to be within the bounds.
+[[nodiscard]] CAROUSEL_HD_INLINE i32 round_bounded_i32(f32 x) {
+#if defined(__CUDA_ARCH__)
+    const i32 i = __float2int_rd(x);
+    return i + (x - static_cast<f32>(i) >= 0.5F ? 1 : 0);
+#else
+    const i32 i = static_cast<i32>(x);
+    const f32 rest = x - static_cast<f32>(i);
+    return i + (rest >= 0.5F ? 1 : 0) - (rest < -0.5F ? 1 : 0);
+#endif
 }
 
 struct vec3 {

@@ -125,6 +125,18 @@ struct mesh_vertex {
 struct index_triple {
     u32 a, b, c;
 };
+/// Place of quad `at` of a patch: patches are walked in tiles of 8 x 8 quads (fewer at the ends), so that the triangles of a cluster
+/// lie together and share their vertices.
+struct quad_place {
+    u32 u, v;
+};
+[[nodiscard]] CAROUSEL_HD_INLINE quad_place place_of_quad(const shape_grid& g, u32 at) {
+    constexpr u32 side = 8;
+    const u32 top = at / (g.nu * side) * side, in_rows = at - top * g.nu, rows = min_(side, g.nv - top);
+    const u32 left = in_rows / (rows * side) * side, in_tile = in_rows - left * rows, columns = min_(side, g.nu - left);
+    return {left + in_tile % columns, top + in_tile / columns};
+}
+
 /// Quads split (a, b, c)(b, d, c), as the measured scene wants it.
 [[nodiscard]] CAROUSEL_HD_INLINE index_triple triangle_of(const shape_grid& g, u32 i) {
     if (g.shape == mesh_shape::triangle_soup) return {3 * i, 3 * i + 1, 3 * i + 2};
@@ -135,7 +147,8 @@ struct index_triple {
         return (i & 1U) ? index_triple{a + 1, below, below + 1} : index_triple{a, below, a + 1};
     }
     const u32 part = quad / (g.nu * g.nv), at = quad % (g.nu * g.nv);
-    a = part * (g.nu + 1) * (g.nv + 1) + at / g.nu * (g.nu + 1) + at % g.nu;
+    const quad_place q = place_of_quad(g, at);
+    a = part * (g.nu + 1) * (g.nv + 1) + q.v * (g.nu + 1) + q.u;
     below = a + g.nu + 1;
     return (i & 1U) ? index_triple{a + 1, below + 1, below} : index_triple{a, a + 1, below};
 }

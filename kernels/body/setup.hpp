@@ -37,12 +37,6 @@ template <typename Int = i64>
     return static_cast<Int>(t.bx - t.ax) * (t.cy - t.ay) - static_cast<Int>(t.by - t.ay) * (t.cx - t.ax);
 }
 
-/// Coordinates come from ring memory: anything beyond the limit is refused before arithmetic that could overflow.
-[[nodiscard]] CAROUSEL_HD_INLINE bool bounded(const screen_vertex& v) {
-    constexpr u32 limit = static_cast<u32>(screen_limit);
-    return static_cast<u32>(v.x) + limit <= 2 * limit && static_cast<u32>(v.y) + limit <= 2 * limit;
-}
-
 [[nodiscard]] CAROUSEL_HD_INLINE i32 min3(i32 a, i32 b, i32 c) { return min_(min_(a, b), c); }
 [[nodiscard]] CAROUSEL_HD_INLINE i32 max3(i32 a, i32 b, i32 c) { return max_(max_(a, b), c); }
 
@@ -58,6 +52,18 @@ template <typename Int = i64>
             u32{max3(t.ay, t.by, t.cy) - min3(t.ay, t.by, t.cy) <= narrow_limit}) != 0;
 }
 
+/// Is the double area positive? Exact for all coordinates within the limit: 51 bits at most.
+[[nodiscard]] CAROUSEL_HD_INLINE bool faces_front(const screen_triangle& t) {
+#if defined(__CUDA_ARCH__)
+    if (narrow(t)) return double_area<i32>(t) > 0;
+    return double_area<i64>(t) > 0;
+#else
+    // in f64, which holds them, too: below AVX-512 there are no vectors of 64-bit products
+    const f64 ux = t.bx - t.ax, uy = t.by - t.ay, vx = t.cx - t.ax, vy = t.cy - t.ay;
+    return ux * vy > uy * vx;
+#endif
+}
+
 /// Where the vertex stage puts a triangle. Triangles in need of clipping are "large" whatever their size. Written without
 /// branches: the CPU runs it on vectors of triangles.
 [[nodiscard]] CAROUSEL_HD_INLINE triangle_class classify(const screen_vertex& p, const screen_vertex& q, const screen_vertex& r,
@@ -67,7 +73,7 @@ template <typename Int = i64>
     const screen_triangle t = make_triangle(p, q, r);
     const pixel_box box = box_of(t, width, height);
     const i32 w = box.x1 - box.x0 + 1, h = box.y1 - box.y0 + 1;
-    const u32 hidden = u32{w <= 0} | u32{h <= 0} | u32{double_area(t) <= 0};
+    const u32 hidden = u32{w <= 0} | u32{h <= 0} | u32{!faces_front(t)};
     const u32 fits = u32{w <= small_side} & u32{h <= small_side} & u32{narrow(t)};
     // the product overflows for no box that fits, and is not looked at for others
     const u32 little = u32{min_(w, small_side) * min_(h, small_side) <= small_area};

@@ -61,7 +61,7 @@ struct clip_vertex {
     const f32 limit = static_cast<f32>(screen_limit);
     const f32 x = fma_(c.x * inverse_w, v.half_width, v.half_width);
     const f32 y = fma_(-(c.y * inverse_w), v.half_height, v.half_height);
-    return {round_i32(clamp_(x, -limit, limit)), round_i32(clamp_(y, -limit, limit)), inverse_w, code};
+    return {round_bounded_i32(clamp_(x, -limit, limit)), round_bounded_i32(clamp_(y, -limit, limit)), inverse_w, code};
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE screen_vertex transform_vertex(const f32* clip, vec3 p, const viewport& v) {

@@ -34,7 +34,7 @@ CAROUSEL_FORCE bool add_clipped(const fragment_job& job, worker_bins& bins, u32 
     return true;
 }
 
-CAROUSEL_FORCE void push(worker_bins& bins, u32 tile, u32 id) {
+CAROUSEL_FORCE void push(worker_bins& bins, u32 tile, u32 place) {
     u32 head = bins.heads[tile];
     if (head == no_page || bins.pages[head].count == 62) {
         const u32 fresh = bins.page_count++;
@@ -43,13 +43,14 @@ CAROUSEL_FORCE void push(worker_bins& bins, u32 tile, u32 id) {
         bins.heads[tile] = head = fresh;
     }
     bin_page& page = bins.pages[head];
-    page.ids[page.count++] = id;
+    page.places[page.count++] = place;
 }
 
 /// Tiles that the boxes of a batch touch, first and last of each axis; plain: 1 where nothing else is to be known of a triangle.
 struct alignas(64) tile_ranges {
     i32 x0[batch_size], y0[batch_size], x1[batch_size], y1[batch_size];
     u32 plain[batch_size];
+    u32 words[batch_size * 8];  ///< as binned_triangle
 };
 
 CAROUSEL_FORCE void find_tiles(tile_ranges& r, const batch& b, const fragment_job& job) {
@@ -63,6 +64,17 @@ CAROUSEL_FORCE void find_tiles(tile_ranges& r, const batch& b, const fragment_jo
         r.plain[l] = b.valid[l] & sorted & u32{special == 0} & u32{box.x1 >= box.x0} & u32{box.y1 >= box.y0} &
                      u32{static_cast<u32>(x1 - x0 + 1) * static_cast<u32>(y1 - y0 + 1) <= many_tiles};  // of an empty box the product may wrap
         r.x0[l] = x0, r.x1[l] = x1, r.y0[l] = y0, r.y1[l] = y1;
+    }
+    for (u32 l = 0; l < batch_size; ++l) {
+        const auto from_first = [&](u32 k) {
+            return (static_cast<u32>(b.x[k][l] - b.x[0][l]) & 0xffffU) | static_cast<u32>(b.y[k][l] - b.y[0][l]) << 16;
+        };
+        const bool slim = narrow(make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l)));
+        u32* const to = r.words + 8 * l;
+        to[0] = static_cast<u32>(b.x[0][l]), to[1] = static_cast<u32>(b.y[0][l]);
+        to[2] = slim ? from_first(1) : wide_triangle, to[3] = slim ? from_first(2) : wide_triangle;
+        to[4] = bits_of(b.w[0][l]), to[5] = bits_of(b.w[1][l]), to[6] = bits_of(b.w[2][l]);
+        to[7] = b.id[l];
     }
 }
 
@@ -80,6 +92,7 @@ CAROUSEL_FORCE bool bin_special(const fragment_job& job, worker_bins& bins, cons
 u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
     batch b;
     tile_ranges tiles;
+    cluster_cache cache;
     const u64 back = job.id_limit - 1 + job.small_count;  // list[back - position] is entry `position` of the back part
     for (u32 start = begin; start < end; start += batch_size) {
         const u32 n = end - start < batch_size ? end - start : batch_size;
@@ -87,16 +100,18 @@ u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
             const u64 at = start + l < job.small_count ? u64{start} + l : back - start - l;
             b.id[l] = job.in.list[at];
         }
-        gather_ids(b, job, n);
+        gather_ids(b, job, cache, n);
         find_tiles(tiles, b, job);
         for (u32 l = 0; l < n; ++l) {
             if (tiles.plain[l] == 0) {
                 if (!bin_special(job, bins, b, l)) return start + l;
                 continue;
             }
-            if (bins.page_count + many_tiles > bins.page_capacity) return start + l;
+            if (bins.page_count + many_tiles > bins.page_capacity || bins.triangle_count == bins.triangle_capacity) return start + l;
+            const u32 place = bins.triangle_count++;
+            __builtin_memcpy(static_cast<void*>(bins.triangles + place), tiles.words + 8 * l, sizeof(binned_triangle));
             for (i32 ty = tiles.y0[l]; ty <= tiles.y1[l]; ++ty)
-                for (i32 tx = tiles.x0[l]; tx <= tiles.x1[l]; ++tx) push(bins, static_cast<u32>(ty) * job.tiles_x + static_cast<u32>(tx), b.id[l]);
+                for (i32 tx = tiles.x0[l]; tx <= tiles.x1[l]; ++tx) push(bins, static_cast<u32>(ty) * job.tiles_x + static_cast<u32>(tx), place);
         }
     }
     return end;

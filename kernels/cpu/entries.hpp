@@ -36,11 +36,21 @@ struct special_triangle {
     body::pixel_box box;
 };
 
-/// References of one tile, chained.
+/// A triangle as the binning made it, for the tiles that it touches: made once, read once a tile, two vectors of four words. The second
+/// and third corner are told from the first, which 16 bits hold for boxes of at most 127 pixels; of others only the id counts.
+struct alignas(32) binned_triangle {
+    i32 x, y;
+    u32 to_second, to_third;  ///< x in the lower, y in the upper half; `wide_triangle` twice: no box of at most 127 pixels
+    f32 inverse_w[3];
+    u32 id;
+};
+inline constexpr u32 wide_triangle = 0x80008000U;  ///< -32768 pixels/256 twice: no such corner lies in a box of 127 pixels
+
+/// References of one tile to its worker's triangles, chained.
 struct bin_page {
     u32 next;   ///< index of the page before, or no_page
     u32 count;
-    u32 ids[62];
+    u32 places[62];
 };
 inline constexpr u32 no_page = ~0U;
 
@@ -48,9 +58,10 @@ inline constexpr u32 no_page = ~0U;
 struct worker_bins {
     u32* heads = nullptr;                 ///< a page index a tile
     special_triangle* specials = nullptr;
+    binned_triangle* triangles = nullptr;
     bin_page* pages = nullptr;
-    u32 special_capacity = 0, page_capacity = 0;
-    u32 special_count = 0, page_count = 0;
+    u32 special_capacity = 0, triangle_capacity = 0, page_capacity = 0;
+    u32 special_count = 0, triangle_count = 0, page_count = 0;
 };
 
 /// The sRGB tables as the CPU reads them; small, to leave the first cache to the tile.
@@ -79,8 +90,8 @@ struct fragment_job {
 /// Work functions on ranges.
 struct entries {
     const char* name;
-    void (*vertices)(const vertex_job& job, u32 instance, u32 begin, u32 end);
-    void (*triangles)(const vertex_job& job, u32 instance, u32 begin, u32 end, classified& out);
+    /// Transforms and classifies the triangles of one cluster.
+    void (*cluster)(const vertex_job& job, u32 instance, u32 number, classified& out);
     /// Bins list positions from `begin` on; returns the first one that did not fit (or `end`).
     u32 (*bin)(const fragment_job& job, u32 begin, u32 end, worker_bins& bins);
     /// `keys`: tile_keys of them, 64-byte aligned; cleared first in the first round.

@@ -10,11 +10,11 @@
 namespace carousel::kernels::cpu {
 namespace {
 
-constexpr u64 arena_bytes = 64ULL << 20;
+constexpr u64 arena_bytes = 128ULL << 20;
 constexpr u32 special_capacity = 4096;
 constexpr u32 max_chunks = 4096;
 constexpr u32 least_chunk = 2048;
-constexpr u64 least_pages = 64;
+constexpr u64 least_pages = 64, least_triangles = 256;
 constexpr u32 max_workers = 256;
 
 struct tile_counts {
@@ -26,7 +26,8 @@ tile_counts tiles_of(u32 width, u32 height) {
 }
 
 u64 least_slice(u64 tiles) {
-    return align_block(tiles * sizeof(u32)) + special_capacity * sizeof(special_triangle) + least_pages * sizeof(bin_page);
+    return align_block(tiles * sizeof(u32)) + special_capacity * sizeof(special_triangle) + least_triangles * sizeof(binned_triangle) +
+           least_pages * sizeof(bin_page);
 }
 
 const word_tables& tables() {
@@ -56,9 +57,15 @@ u32 cut_scratch(fragment_job& job, const fragment_stage_args& args, u32 pool_siz
         const u64 heads = align_block(tiles * sizeof(u32)), specials = special_capacity * sizeof(special_triangle);
         bins[w].heads = reinterpret_cast<u32*>(base);
         bins[w].specials = reinterpret_cast<special_triangle*>(base + heads);
-        bins[w].pages = reinterpret_cast<bin_page*>(base + heads + specials);
+        // a triangle of 32 bytes is referred to in a tile or two, by 4 bytes each
+        const u64 rest = slice - heads - specials;
+        const u64 triangles = body::max_(rest / 4 * 3 / block_alignment * block_alignment, least_triangles * sizeof(binned_triangle));
+        const u64 kept = body::min_(triangles, rest - least_pages * sizeof(bin_page)) / sizeof(binned_triangle);
+        bins[w].triangles = reinterpret_cast<binned_triangle*>(base + heads + specials);
+        bins[w].pages = reinterpret_cast<bin_page*>(bins[w].triangles + kept);
         bins[w].special_capacity = special_capacity;
-        bins[w].page_capacity = static_cast<u32>((slice - heads - specials) / sizeof(bin_page));
+        bins[w].triangle_capacity = static_cast<u32>(kept);
+        bins[w].page_capacity = static_cast<u32>((rest - kept * sizeof(binned_triangle)) / sizeof(bin_page));
     }
     job.bins = bins;
     job.workers = workers;
@@ -87,7 +94,7 @@ fragment_job make_job(const fragment_stage_args& args) {
 bool bin_round(device::cpu::pool& pool, const fragment_job& job, const entries& use, u32 chunk, std::vector<u32>& progress) {
     const u64 tiles = static_cast<u64>(job.tiles_x) * job.tiles_y;
     for (u32 w = 0; w < job.workers; ++w) {
-        job.bins[w].special_count = job.bins[w].page_count = 0;
+        job.bins[w].special_count = job.bins[w].triangle_count = job.bins[w].page_count = 0;
         for (u64 t = 0; t < tiles; ++t) job.bins[w].heads[t] = no_page;
     }
     std::atomic<bool> done{true};

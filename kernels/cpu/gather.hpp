@@ -22,63 +22,155 @@ CAROUSEL_FORCE void take4(u32* to, const void* from) {
     *reinterpret_cast<words4*>(to) = v;
 }
 
-/// Corners of `batch_size` triangles. first[l]: word of the mesh's indices where triangle l's begin; base[l]: the vertex that
-/// its instance begins with. Both are within bounds; the indices are checked here.
-CAROUSEL_FORCE void gather_corners(batch& b, const mesh_view& mesh, const screen_vertex* vertices, const i32* first,
-                                   const i32* base) {
-    const u32 limit = mesh.counts.vertex_count;
-    alignas(64) u32 index[batch_size * 4];
-    alignas(64) u32 found[batch_size * 4];
-    alignas(64) i32 at[batch_size];
+/// Corner k of `n` triangles from positions of four words each: what transform_vertex() makes of them by one matrix.
+template <u32 n>
+CAROUSEL_FORCE void transform_corner(batch& b, u32 k, const u32* found, const viewport& view_in, const f32* clip_in) {
+    const viewport view = view_in;  // copies: what is stored can't change them
+    f32 clip[12];
+    for (u32 i = 0; i < 12; ++i) clip[i] = clip_in[i];
+    alignas(64) f32 px[n], py[n], pz[n];
+    for (u32 l = 0; l < n; ++l) {
+        px[l] = float_of(found[4 * l]), py[l] = float_of(found[4 * l + 1]), pz[l] = float_of(found[4 * l + 2]);
+    }
+    alignas(64) i32 x[n], y[n];
+    alignas(64) f32 w[n];
+    alignas(64) u32 code[n];
+    for (u32 l = 0; l < n; ++l) {
+        const screen_vertex v = transform_vertex(clip, {px[l], py[l], pz[l]}, view);
+        x[l] = v.x, y[l] = v.y, w[l] = v.inverse_w, code[l] = v.outcode;
+    }
+    for (u32 l = 0; l < n; ++l) b.x[k][l] = x[l], b.y[k][l] = y[l], b.w[k][l] = w[l], b.code[k][l] = code[l];
+}
+
+/// The vertices of a cluster on the screen, in the order of its list; four words each.
+struct alignas(64) listed_vertices {
+    u32 words[cluster_vertices * 4];
+};
+
+CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh, const viewport& view, const f32* clip, u32 cluster) {
+    constexpr u32 step = 16;
+    const cluster_bounds bounds = mesh.clusters[cluster];
+    const u16* const numbers = mesh.local_vertices + static_cast<u64>(cluster) * cluster_vertices;
+    const u32 count = min_(bounds.vertex_count, cluster_vertices), last = mesh.counts.vertex_count - 1U;
+    alignas(64) u32 found[step * 4];
+    batch b;
+    for (u32 start = 0; start < count; start += step) {
 #pragma GCC unroll 8
-    for (u32 l = 0; l < batch_size; ++l) take4(index + 4 * l, mesh.indices + first[l]);
-    for (u32 k = 0; k < 3; ++k) {
-        for (u32 l = 0; l < batch_size; ++l) {
-            const u32 i = index[4 * l + k];
-            const bool fine = i < limit;
-            at[l] = base[l] + static_cast<i32>(fine ? i : 0U);
-            b.valid[l] &= fine ? 1U : 0U;
+        for (u32 l = 0; l < step; ++l) {
+            const u32 number = min_(bounds.first_vertex + numbers[start + l], last);  // beyond the list: zeros, the first vertex
+            take4(found + 4 * l, mesh.positions + static_cast<u64>(number) * 3);
         }
-#pragma GCC unroll 8
-        for (u32 l = 0; l < batch_size; ++l) take4(found + 4 * l, vertices + at[l]);
-        for (u32 l = 0; l < batch_size; ++l) {
-            b.x[k][l] = static_cast<i32>(found[4 * l]);
-            b.y[k][l] = static_cast<i32>(found[4 * l + 1]);
-            b.w[k][l] = float_of(found[4 * l + 2]);
-            b.code[k][l] = found[4 * l + 3];
+        transform_corner<step>(b, 0, found, view, clip);
+        for (u32 l = 0; l < step; ++l) {
+            u32* const to = out.words + 4 * (start + l);
+            to[0] = static_cast<u32>(b.x[0][l]), to[1] = static_cast<u32>(b.y[0][l]), to[2] = bits_of(b.w[0][l]), to[3] = b.code[0][l];
         }
     }
 }
 
-/// Triangles by id, for the fragment stage: everything read from ring memory is bounded here.
-CAROUSEL_FORCE void gather_ids(batch& b, const fragment_job& job, u32 count) {
-    alignas(64) i32 first[batch_size];
-    alignas(64) i32 base[batch_size];
-    const u32 triangles = job.mesh.counts.triangle_count, vertices = job.mesh.counts.vertex_count;
-    const u32 limit = static_cast<u32>(job.id_limit);
-    for (u32 l = count; l < batch_size; ++l) b.id[l] = ~0U;
-    if (job.in.max_instances == 1) {
+/// The corners of some triangles as transform_listed() left them.
+struct alignas(64) taken_corners {
+    u32 words[3][batch_size * 4];
+};
+
+/// Those of triangles [begin, end) of the batch; `corners[l]` as in the mesh.
+CAROUSEL_FORCE void take_listed(taken_corners& t, const listed_vertices& from, const u32* corners, u32 begin, u32 end) {
+    for (u32 l = begin; l < end; ++l) {
+        const u32 c = corners[l];
+        take4(t.words[0] + 4 * l, from.words + 4 * (c & 255U));
+        take4(t.words[1] + 4 * l, from.words + 4 * (c >> 8 & 255U));
+        take4(t.words[2] + 4 * l, from.words + 4 * (c >> 16 & 255U));
+    }
+}
+
+CAROUSEL_FORCE void spread_taken(batch& b, const taken_corners& t) {
+    for (u32 k = 0; k < 3; ++k) {
+        const u32* const words = t.words[k];
         for (u32 l = 0; l < batch_size; ++l) {
-            const bool fine = b.id[l] < limit;
-            b.valid[l] = fine ? 1U : 0U;
-            first[l] = static_cast<i32>(fine ? b.id[l] : 0U) * 3;
-            base[l] = 0;
-        }
-    } else {
-        for (u32 l = 0; l < batch_size; ++l) {
-            const u32 id = b.id[l] < limit ? b.id[l] : 0U;
-            b.valid[l] = b.id[l] < limit ? 1U : 0U;
-            first[l] = static_cast<i32>(id % triangles) * 3;
-            base[l] = static_cast<i32>(id / triangles * vertices);
+            b.x[k][l] = static_cast<i32>(words[4 * l]), b.y[k][l] = static_cast<i32>(words[4 * l + 1]);
+            b.w[k][l] = float_of(words[4 * l + 2]), b.code[k][l] = words[4 * l + 3];
         }
     }
-    gather_corners(b, job.mesh, job.in.vertices, first, base);
+}
+
+/// Corners of `batch_size` triangles, made from the mesh. first[l]: word of the mesh's indices where triangle l's begin; instance[l]:
+/// which record's matrix. Both are within bounds; the indices are checked here.
+CAROUSEL_FORCE void gather_corners(batch& b, const mesh_view& mesh, const viewport& view, const instance_record* records,
+                                   const u32* instance, const i32* first) {
+    const u32 limit = mesh.counts.vertex_count;
+    alignas(64) u32 index[batch_size * 4];
+    alignas(64) u32 found[batch_size * 4];
+#pragma GCC unroll 8
+    for (u32 l = 0; l < batch_size; ++l) take4(index + 4 * l, mesh.indices + first[l]);
+    u32 others = 0;
+    for (u32 l = 0; l < batch_size; ++l) others |= instance[l] ^ instance[0];
+    const instance_record record = records[instance[0]];
     for (u32 k = 0; k < 3; ++k) {
         for (u32 l = 0; l < batch_size; ++l) {
-            constexpr u32 bound = static_cast<u32>(screen_limit);
-            const u32 inside =
-                u32{static_cast<u32>(b.x[k][l]) + bound <= 2 * bound} & u32{static_cast<u32>(b.y[k][l]) + bound <= 2 * bound};
-            b.valid[l] &= inside;
+            const u32 fine = u32{index[4 * l + k] < limit};
+            index[4 * l + k] = fine ? index[4 * l + k] : 0U;
+            b.valid[l] &= fine;
+        }
+#pragma GCC unroll 8
+        for (u32 l = 0; l < batch_size; ++l) take4(found + 4 * l, mesh.positions + static_cast<u64>(index[4 * l + k]) * 3);
+        if (others == 0) {
+            transform_corner<batch_size>(b, k, found, view, record.clip);
+            continue;
+        }
+        for (u32 l = 0; l < batch_size; ++l) {
+            const vec3 p{float_of(found[4 * l]), float_of(found[4 * l + 1]), float_of(found[4 * l + 2])};
+            const screen_vertex v = transform_vertex(records[instance[l]].clip, p, view);
+            b.x[k][l] = v.x, b.y[k][l] = v.y, b.w[k][l] = v.inverse_w, b.code[k][l] = v.outcode;
         }
     }
+}
+
+/// The cluster whose vertices were transformed last: neighbours in the list are of one cluster more often than not.
+struct cluster_cache {
+    u32 instance = ~0U, cluster = ~0U;
+    listed_vertices vertices;
+};
+
+/// Triangles by id, for the fragment stage: everything read from ring memory is bounded here.
+CAROUSEL_FORCE void gather_ids(batch& b, const fragment_job& job, cluster_cache& cache, u32 count) {
+    alignas(64) i32 first[batch_size];
+    alignas(64) u32 instance[batch_size], triangle[batch_size];
+    const u32 triangles = job.mesh.counts.triangle_count;
+    const u32 limit = static_cast<u32>(job.id_limit);
+    // what is left of the last batch repeats its first triangle, and is not valid
+    for (u32 l = count; l < batch_size; ++l) b.id[l] = b.id[0];
+    for (u32 l = 0; l < batch_size; ++l) {
+        const u32 fine = u32{b.id[l] < limit};
+        b.valid[l] = fine & u32{l < count};
+        triangle[l] = fine ? b.id[l] : 0U, instance[l] = 0;
+    }
+    if (job.in.max_instances > 1) {
+        for (u32 l = 0; l < batch_size; ++l) instance[l] = triangle[l] / triangles, triangle[l] -= instance[l] * triangles;
+    }
+    // how often the cluster changes; where that is seldom its vertices are transformed once for all its triangles
+    u32 changes = 0;
+    for (u32 l = 1; l < batch_size; ++l)
+        changes += u32{((triangle[l] / cluster_triangles ^ triangle[l - 1] / cluster_triangles) | (instance[l] ^ instance[l - 1])) != 0};
+    bool listed = changes <= 2;
+    taken_corners taken;
+    alignas(64) u32 corners[batch_size];
+    for (u32 begin = 0, end = 0; listed && begin < batch_size; begin = end) {
+        const u32 cluster = triangle[begin] / cluster_triangles;
+        for (end = begin; end < batch_size && triangle[end] / cluster_triangles == cluster && instance[end] == instance[begin]; ++end)
+            corners[end] = job.mesh.local_corners[triangle[end]];
+        if (cache.cluster != cluster || cache.instance != instance[begin]) {
+            listed = job.mesh.clusters[cluster].vertex_count != 0;
+            if (!listed) break;
+            const instance_record record = job.in.instances[instance[begin]];
+            transform_listed(cache.vertices, job.mesh, job.view, record.clip, cluster);
+            cache.cluster = cluster, cache.instance = instance[begin];
+        }
+        take_listed(taken, cache.vertices, corners, begin, end);
+    }
+    if (listed) {
+        spread_taken(b, taken);
+        return;
+    }
+    for (u32 l = 0; l < batch_size; ++l) first[l] = static_cast<i32>(triangle[l]) * 3;
+    gather_corners(b, job.mesh, job.view, job.in.instances, instance, first);
 }

@@ -53,6 +53,6 @@ void sharpen_rows(const sharpen_args& args, u32 begin, u32 end) {
 }  // namespace
 
 extern const entries table;
-const entries table{CAROUSEL_SIMD_NAME, vertices, triangles, bin, raster_tile, resolve_tile, sharpen_rows};
+const entries table{CAROUSEL_SIMD_NAME, cluster, bin, raster_tile, resolve_tile, sharpen_rows};
 
 }  // namespace carousel::kernels::cpu::CAROUSEL_SIMD

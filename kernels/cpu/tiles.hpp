@@ -144,8 +144,45 @@ CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_pl
     }
 }
 
-CAROUSEL_FORCE void raster_batch(const fragment_job& job, const tile_place& tile, batch& b, stamps& s, u32 count) {
-    gather_ids(b, job, count);
+/// Triangles of a batch from where the binning has left them.
+CAROUSEL_FORCE void take_binned(batch& b, const fragment_job& job, const binned_triangle* triangles, const u32* places, u32 count) {
+    alignas(64) u32 low[batch_size * 4], high[batch_size * 4];
+#pragma GCC unroll 8
+    for (u32 l = 0; l < batch_size; ++l) {
+        const binned_triangle* const t = triangles + places[l < count ? l : 0U];
+        take4(low + 4 * l, t);
+        take4(high + 4 * l, t->inverse_w);
+    }
+    u32 wide = 0;
+    for (u32 l = 0; l < batch_size; ++l) {
+        const i32 x = static_cast<i32>(low[4 * l]), y = static_cast<i32>(low[4 * l + 1]);
+        const u32 second = low[4 * l + 2], third = low[4 * l + 3];
+        b.x[0][l] = x, b.y[0][l] = y;
+        b.x[1][l] = x + (static_cast<i32>(second << 16) >> 16), b.y[1][l] = y + (static_cast<i32>(second) >> 16);
+        b.x[2][l] = x + (static_cast<i32>(third << 16) >> 16), b.y[2][l] = y + (static_cast<i32>(third) >> 16);
+        b.w[0][l] = float_of(high[4 * l]), b.w[1][l] = float_of(high[4 * l + 1]), b.w[2][l] = float_of(high[4 * l + 2]);
+        b.id[l] = high[4 * l + 3];
+        b.code[0][l] = b.code[1][l] = b.code[2][l] = 0;
+        b.valid[l] = u32{l < count};
+        wide |= u32{second == wide_triangle};
+    }
+    if (wide == 0) return;
+    for (u32 l = 0; l < count; ++l) {
+        if (low[4 * l + 2] != wide_triangle) continue;
+        const u32 instance = b.id[l] / job.mesh.counts.triangle_count;
+        const u32* const index = job.mesh.indices + static_cast<u64>(b.id[l] - instance * job.mesh.counts.triangle_count) * 3;
+        const instance_record& record = job.in.instances[instance];
+        for (u32 k = 0; k < 3; ++k) {
+            const f32* const p = job.mesh.positions + static_cast<u64>(index[k]) * 3;
+            const screen_vertex v = transform_vertex(record.clip, {p[0], p[1], p[2]}, job.view);
+            b.x[k][l] = v.x, b.y[k][l] = v.y, b.w[k][l] = v.inverse_w;
+        }
+    }
+}
+
+CAROUSEL_FORCE void raster_batch(const fragment_job& job, const tile_place& tile, const binned_triangle* triangles, const u32* places, batch& b,
+                                 stamps& s, u32 count) {
+    take_binned(b, job, triangles, places, count);
     const i32 side =
         job.path == raster_path::small ? static_cast<i32>(tile_width) : (job.path == raster_path::medium ? 0 : stamp_side);
     set_up_stamps(s, b, job, tile, side);
@@ -164,19 +201,20 @@ void raster_tile(const fragment_job& job, u32 tile_index, u64* tile_keys_at, boo
     }
     batch b;
     stamps s;
+    u32 places[batch_size];
     for (u32 w = 0; w < job.workers; ++w) {
         const worker_bins& bins = job.bins[w];
         u32 count = 0;
         for (u32 page = bins.heads[tile_index]; page != no_page; page = bins.pages[page].next) {
             for (u32 i = 0; i < bins.pages[page].count; ++i) {
-                b.id[count++] = bins.pages[page].ids[i];
+                places[count++] = bins.pages[page].places[i];
                 if (count == batch_size) {
-                    raster_batch(job, tile, b, s, count);
+                    raster_batch(job, tile, bins.triangles, places, b, s, count);
                     count = 0;
                 }
             }
         }
-        if (count > 0) raster_batch(job, tile, b, s, count);
+        if (count > 0) raster_batch(job, tile, bins.triangles, places, b, s, count);
         for (u32 i = 0; i < bins.special_count; ++i) {
             const special_triangle& t = bins.specials[i];
             const pixel_box box = within(tile, t.box);

@@ -1,4 +1,4 @@
-// Vertex stage of the CPU backend: instances, then chunks of vertices, then chunks of triangles, each spread over the pool.
+// Vertex stage of the CPU backend: instances, then chunks of clusters, spread over the pool.
 // The order of the triangle list depends on the threads; no picture does.
 #include <atomic>
 #include <cstring>
@@ -10,8 +10,7 @@
 namespace carousel::kernels::cpu {
 namespace {
 
-constexpr u64 vertex_chunk = 8192;
-constexpr u64 triangle_chunk = 4096;
+constexpr u64 cluster_chunk = 32;
 
 void fill_instances(const vertex_stage_args& args, u32 count) {
     const body::matrix34 projection = body::view_projection(args.scene.camera, args.width, args.height);
@@ -23,37 +22,6 @@ void fill_instances(const vertex_stage_args& args, u32 count) {
             record.model[k] = model[k];
         }
     }
-}
-
-/// Calls body(instance, begin, end) for parts of count items of each instance that a flat range covers.
-template <typename Body>
-void each_instance(u64 begin, u64 end, u64 count, const Body& body) {
-    while (begin < end) {
-        const u64 instance = begin / count, from = begin % count;
-        const u64 n = end - begin < count - from ? end - begin : count - from;
-        body(static_cast<u32>(instance), static_cast<u32>(from), static_cast<u32>(from + n));
-        begin += n;
-    }
-}
-
-/// Classifies the triangles of [from, to) cluster by cluster; neighbours that may show something go together.
-void visible_triangles(const vertex_job& job, const entries& use, u32 instance, u32 from, u32 to, classified& found) {
-    const f32* const clip = job.out.instances[instance].clip;
-    u32 pending = from;
-    while (from < to) {
-        const u32 cluster = from / cluster_triangles;
-        const u32 end = body::min_((cluster + 1) * cluster_triangles, to);
-        const bool hidden = body::cluster_hidden(job.mesh.clusters[cluster], clip, job.view);
-        // written by the range that holds its first triangle: ranges of later instances may begin within a cluster
-        if (from == cluster * cluster_triangles) job.out.hidden[u64{instance} * cluster_count(job.mesh.counts) + cluster] = hidden ? 1 : 0;
-        if (hidden) {
-            if (pending < from) use.triangles(job, instance, pending, from, found);
-            found.culled += end - from;
-            pending = end;
-        }
-        from = end;
-    }
-    if (pending < to) use.triangles(job, instance, pending, to, found);
 }
 
 struct list_totals {
@@ -79,16 +47,20 @@ void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, co
                    args.out, 0};
     job.instance_count = body::min_(args.draw->instance_count, args.out.max_instances);
     fill_instances(args, job.instance_count);
-    const u64 vertex_count = job.mesh.counts.vertex_count, triangle_count = job.mesh.counts.triangle_count;
-    pool.parallel_for(vertex_count * job.instance_count, vertex_chunk, [&](u64 begin, u64 end, unsigned) {
-        each_instance(begin, end, vertex_count, [&](u32 i, u32 from, u32 to) { use.vertices(job, i, from, to); });
-    });
+    const u32 clusters = cluster_count(job.mesh.counts);
     list_totals totals;
-    pool.parallel_for(triangle_count * job.instance_count, triangle_chunk, [&](u64 begin, u64 end, unsigned) {
-        u32 small[triangle_chunk + 1];
-        u32 large[triangle_chunk + 1];  // one more: the inner loop writes before it counts
+    pool.parallel_for(u64{clusters} * job.instance_count, cluster_chunk, [&](u64 begin, u64 end, unsigned) {
+        u32 small[cluster_chunk * cluster_triangles + 1];  // one more: the inner loop writes before it counts
+        u32 large[cluster_chunk * cluster_triangles + 1];
         classified found{small, large};
-        each_instance(begin, end, triangle_count, [&](u32 i, u32 from, u32 to) { visible_triangles(job, use, i, from, to, found); });
+        for (u64 flat = begin; flat < end; ++flat) {
+            const u32 instance = static_cast<u32>(flat / clusters), number = static_cast<u32>(flat % clusters);
+            if (body::cluster_hidden(job.mesh.clusters[number], job.out.instances[instance].clip, job.view)) {
+                found.culled += body::min_(cluster_triangles, job.mesh.counts.triangle_count - number * cluster_triangles);
+            } else {
+                use.cluster(job, instance, number, found);
+            }
+        }
         append(job, found, totals);
     });
     *args.out.counters = {totals.small, totals.large, totals.culled, totals.not_finite, totals.bad_index, job.instance_count, {}};

@@ -5,8 +5,10 @@
 //           them is drawn by its warp
 // Each tier computes the same integer edges and the same depth, so the picture doesn't depend on which one ran.
 // Grids that may find nothing to do fill the device once: blocks that wait for others to end and then find nothing cost microseconds.
-// Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. One fill with ones clears keys and counter alike: the counter's
-// value is its stored word plus one.
+// Each kernel begins while the one before it ends (launch.cuh): small sets up its first triangles while the keys are cleared, and
+// large runs beside the rest of small, since both only take minima; it ends behind small, so that tiles and resolve see both.
+// Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. All ones clears keys and counter alike: the counter's value is its
+// stored word plus one.
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/large.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -16,30 +18,35 @@
 namespace carousel::kernels::cuda {
 namespace {
 
-/// Small triangles, a thread each. A triangle's reads depend on each other (list, indices, vertices), so the list is read two
+__global__ void __launch_bounds__(256) clear(uint4* words, u32 count) {
+    let_next_begin();
+    const u32 i = blockIdx.x * 256 + threadIdx.x;
+    if (i < count) words[i] = {~0U, ~0U, ~0U, ~0U};
+}
+
+/// Small triangles, a thread each. A triangle's reads depend on each other (list, indices, positions), so the list is read two
 /// triangles ahead and the indices one.
-__global__ void __launch_bounds__(256, resident_blocks(5)) raster_small(raster_args a) {
+__global__ void __launch_bounds__(256, resident_blocks(5)) raster_small(const __grid_constant__ raster_args a) {
     const u32 small = small_count(a), stride = gridDim.x * blockDim.x;
     const auto listed = [&](u64 at) { return at < small ? a.in.list[at] : ~0U; };
     u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x;
     u32 id = listed(at), next = listed(at + stride);
-    corner_places corners = corners_of(a, id);
+    screen_triangle t = fetch_small(a, corners_of(a, id));
+    wait_for_last();  // until the keys are clear; what is read up to here is the frame's input
+    let_next_begin();
     for (; at < small; at += stride) {
-        const fetched f = fetch(a, corners);
         const u32 now = id;
-        corners = corners_of(a, next);
+        const corner_numbers corners = corners_of(a, next);
         id = next, next = listed(at + 2 * u64{stride});
-        if (!f.valid || needs_clip(f)) continue;
-        const screen_triangle t = make_triangle(f.v[0], f.v[1], f.v[2]);
         const pixel_box box = box_of(t, a.view.width, a.view.height);
-        if (box.empty() || !narrow(t)) continue;
         const i32 area = double_area<i32>(t);
-        if (area > 0) raster_by_thread<i32>(a, t, box, area, now);
+        if (!box.empty() && narrow(t) && area > 0) raster_by_thread<i32>(a, t, box, area, now);
+        t = fetch_small(a, corners);
     }
 }
 
 /// Path "small": every triangle of the list by a thread, whatever its size.
-__global__ void __launch_bounds__(256) raster_all_by_thread(raster_args a) {
+__global__ void __launch_bounds__(256) raster_all_by_thread(const __grid_constant__ raster_args a) {
     const u32 small = small_count(a);
     const u64 end = u64{small} + large_count(a);
     for (u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x; at < end; at += u64{gridDim.x} * blockDim.x) {
@@ -79,15 +86,20 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     a.large = reinterpret_cast<large_triangle*>(store + u64{large_capacity} * sizeof(large_box));
     a.id_limit = args.in.max_instances * args.mesh.counts.triangle_count;
     a.path = args.path;
-    check(cudaMemsetAsync(args.scratch, 0xff, block_alignment + key_bytes(args.width, args.height), stream),
-          "clearing the visibility buffer");
+    const u64 words = (block_alignment + key_bytes(args.width, args.height)) / sizeof(uint4);
+    clear<<<blocks_for(words, 256), 256, 0, stream>>>(reinterpret_cast<uint4*>(args.scratch), static_cast<u32>(words));
     const dim3 tiles((args.width + tile_side - 1) / tile_side, (args.height + tile_side - 1) / tile_side);
     if (a.path == raster_path::small) {
         raster_all_by_thread<<<blocks_striding(a.id_limit, 256, 8), 256, 0, stream>>>(a);
     } else {
-        if (a.path == raster_path::automatic) raster_small<<<blocks_striding(a.id_limit, 256, 20), 256, 0, stream>>>(a);
-        raster_large<<<blocks_striding(u64{a.id_limit} * 32, 256, 3), 256, 0, stream>>>(a);
-        if (a.path != raster_path::medium) raster_tiles<<<tiles, tile_threads, 0, stream>>>(a);
+        const u32 large_blocks = blocks_striding(u64{a.id_limit} * 32, 256, 3);
+        if (a.path == raster_path::automatic) {
+            launch_behind(raster_small, blocks_striding(a.id_limit, 256, 20), 256, stream, a);
+            launch_behind(raster_large, large_blocks, 256, stream, a);
+        } else {
+            raster_large<<<large_blocks, 256, 0, stream>>>(a);  // behind the clear, which it doesn't wait for by itself
+        }
+        if (a.path != raster_path::medium) launch_behind(raster_tiles, tiles, tile_threads, stream, a);
     }
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const resolve_args r{a.mesh,
@@ -97,8 +109,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
                          args.width,
                          args.height,
                          reinterpret_cast<u32*>(args.color)};
-    const auto shade = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
-    shade<<<dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), 0, stream>>>(r);
+    void (*const shade)(resolve_args) = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
+    launch_behind(shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), stream, r);
     check_launch("fragment_stage");
 }
 

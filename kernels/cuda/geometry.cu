@@ -53,9 +53,9 @@ __global__ void sharpen_pixels(const u32* in, u32* out, i32 width, i32 height, i
 }
 
 /// A thread a cluster, once in a mesh's life.
-__global__ void fill_clusters(mesh_view mesh, cluster_bounds* out) {
+__global__ void fill_clusters(mesh_view mesh, cluster_bounds* out, u16* numbers, u32* corners) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < cluster_count(mesh.counts)) out[i] = body::bound_cluster(mesh, i);
+    if (i < cluster_count(mesh.counts)) body::describe_cluster(mesh, i, out, numbers, corners);
 }
 
 }  // namespace
@@ -79,7 +79,8 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
 
 void bound_clusters(device::queue& q, const bound_clusters_args& args) {
     fill_clusters<<<blocks_for(cluster_count(args.layout.counts), 64), 64, 0, stream_of(q)>>>(
-        view_mesh(args.layout, args.block), reinterpret_cast<cluster_bounds*>(args.block + args.layout.clusters));
+        view_mesh(args.layout, args.block), reinterpret_cast<cluster_bounds*>(args.block + args.layout.clusters),
+        reinterpret_cast<u16*>(args.block + args.layout.local_vertices), reinterpret_cast<u32*>(args.block + args.layout.local_corners));
     check_launch("bound_clusters");
 }
 

@@ -3,6 +3,7 @@
 // reads and sets up a triangle of its own, so that the reads of many are under way at once; then all lanes raster what they have
 // found, one after another. Included by fragment_stage.cu alone.
 
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
 
 namespace carousel::kernels::cuda {
@@ -47,7 +48,8 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
 }
 
 /// Everything that isn't small; with path medium or large every triangle of the list.
-__global__ void __launch_bounds__(256, 3) raster_large(raster_args a) {
+__global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ raster_args a) {
+    let_next_begin();
     const u32 small = from_first(small_count(a));
     const u64 begin = a.path == raster_path::automatic ? small : 0U;
     const u64 end = u64{small} + from_first(large_count(a));
@@ -76,6 +78,7 @@ __global__ void __launch_bounds__(256, 3) raster_large(raster_args a) {
             raster_lanes(a, __ballot_sync(~0U, visible && medium) | late, t, id);
         }
     }
+    wait_for_last();  // at the end: small triangles may be drawn beside these
 }
 
 }  // namespace

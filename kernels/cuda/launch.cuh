@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <atomic>
 #include <string>
 
 #include "core/errors.hpp"
@@ -40,13 +42,57 @@ inline u32 blocks_for(u64 count, u64 threads, u64 each = 1) {
     return static_cast<u32>(blocks == 0 ? 1 : (blocks > 0x7fffffffULL ? 0x7fffffffULL : blocks));
 }
 
-/// Multiprocessors of the current device.
-inline u32 multiprocessors() {
-    int device = 0, count = 0;
-    if (cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
-        return 64;
-    return static_cast<u32>(count);
+/// A property of the current device; `otherwise` when it doesn't tell.
+inline u32 property(cudaDeviceAttr which, u32 otherwise) {
+    int device = 0, value = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) return otherwise;
+    return static_cast<u32>(value);
+}
+inline u32 multiprocessors() { return property(cudaDevAttrMultiProcessorCount, 64); }
+
+// ---- kernels that overlap ("programmatic dependent launch", compute capability 9.0 and later; elsewhere these do nothing) -----------------
+// A kernel launched by launch_behind() may begin before its predecessor in the stream has ended: as soon as each block of that has
+// called let_next_begin() or ended. Before it touches what the predecessor writes or reads it calls wait_for_last(), which returns
+// when the predecessor has ended and its writes can be seen. EACH block calls it, even one with nothing to do: a kernel that ended
+// without waiting would let the third in the row overtake the first.
+
+__device__ __forceinline__ void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+__device__ __forceinline__ void wait_for_last() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
+}
+
+/// Was the code of this kernel that runs on the current device compiled with those two calls? (Code for an older GPU, translated by the
+/// driver for a newer one, was not, and must not overlap.) Asked once a device: the driver takes a microsecond to answer.
+template <typename Args>
+inline bool may_overlap(void (*kernel)(Args)) {
+    static std::array<std::atomic<signed char>, 64> known{};  // 0: not asked yet, 1: no, 2: yes
+    int device = 0;
+    check(cudaGetDevice(&device), "asking for the current device");
+    if (device < 0 || device >= static_cast<int>(known.size())) return false;
+    auto& answer = known[static_cast<std::size_t>(device)];
+    if (answer.load(std::memory_order_relaxed) == 0) {
+        cudaFuncAttributes attributes{};
+        check(cudaFuncGetAttributes(&attributes, kernel), "asking for a kernel's architecture");
+        answer.store(attributes.ptxVersion >= 90 ? 2 : 1, std::memory_order_relaxed);
+    }
+    return answer.load(std::memory_order_relaxed) == 2;
+}
+
+template <typename Args>
+inline void launch_behind(void (*kernel)(Args), dim3 blocks, dim3 threads, cudaStream_t stream, const Args& args) {
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks, config.blockDim = threads, config.stream = stream;
+    config.attrs = &attribute, config.numAttrs = may_overlap(kernel) ? 1 : 0;
+    check(cudaLaunchKernelEx(&config, kernel, args), "launching a kernel");
 }
 
 /// Blocks of a loop that strides over at most `count` items: enough to fill the device, no more.

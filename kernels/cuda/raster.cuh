@@ -29,6 +29,7 @@ struct alignas(8) large_box {
     u16 x0, y0, x1, y1;
 };
 
+/// As the kernels of the fragment stage share it.
 struct raster_args {
     mesh_view mesh;
     triangle_buffers in;
@@ -47,13 +48,11 @@ __device__ __forceinline__ u32 large_count(const raster_args& a) {
     return min_(a.in.counters->large, a.id_limit - small_count(a));
 }
 
-/// The corners of a triangle: places in the list of screen vertices. Every bound is checked here; `first` is ~0 for what is to be
-/// passed over.
-struct corner_places {
-    u32 first, second, third;
-    u32 base;  ///< vertices before its instance's
+/// The corners of a triangle: numbers of its mesh's vertices. `first` is ~0 for what is to be passed over.
+struct corner_numbers {
+    u32 first, second, third, instance;
 };
-__device__ __forceinline__ corner_places corners_of(const raster_args& a, u32 id) {
+__device__ __forceinline__ corner_numbers corners_of(const raster_args& a, u32 id) {
     if (id >= a.id_limit) return {~0U, 0, 0, 0};
     u32 instance = 0, triangle = id;
     if (a.in.max_instances > 1) {
@@ -61,7 +60,28 @@ __device__ __forceinline__ corner_places corners_of(const raster_args& a, u32 id
         triangle = id - instance * a.mesh.counts.triangle_count;
     }
     const u32* const index = a.mesh.indices + u64{triangle} * 3;
-    return {index[0], index[1], index[2], instance * a.mesh.counts.vertex_count};
+    return {index[0], index[1], index[2], instance};
+}
+
+/// An instance's matrix to clip space, and positions.
+struct placed_mesh {
+    f32 clip[12];
+    const f32* positions;
+};
+__device__ __forceinline__ placed_mesh place_mesh(const raster_args& a, u32 instance) {
+    placed_mesh m;
+    m.positions = a.mesh.positions;
+    const float4* const rows = reinterpret_cast<const float4*>(a.in.instances[instance].clip);
+#pragma unroll
+    for (u32 k = 0; k < 3; ++k) {
+        const float4 r = rows[k];
+        m.clip[4 * k] = r.x, m.clip[4 * k + 1] = r.y, m.clip[4 * k + 2] = r.z, m.clip[4 * k + 3] = r.w;
+    }
+    return m;
+}
+__device__ __forceinline__ clip_vertex clip_at(const placed_mesh& m, u32 number) {
+    const f32* const p = m.positions + u64{number} * 3;
+    return to_clip(m.clip, {p[0], p[1], p[2]});
 }
 
 struct fetched {
@@ -69,16 +89,30 @@ struct fetched {
     bool valid;
 };
 
-/// Everything that comes from ring memory is bounded here.
-__device__ __forceinline__ fetched fetch(const raster_args& a, const corner_places& c) {
+/// The triangle on the screen, made as the vertex stage made it. Numbers are bounded here; a matrix of any values gives coordinates
+/// within the limit.
+__device__ __forceinline__ fetched fetch(const raster_args& a, const corner_numbers& c) {
     fetched f{};
     const u32 limit = a.mesh.counts.vertex_count;
     if (c.first >= limit || c.second >= limit || c.third >= limit) return f;
-    const screen_vertex* const v = a.in.vertices + c.base;
-    f.v[0] = v[c.first], f.v[1] = v[c.second], f.v[2] = v[c.third];
-    const u32 any = f.v[0].outcode | f.v[1].outcode | f.v[2].outcode;
-    f.valid = bounded(f.v[0]) && bounded(f.v[1]) && bounded(f.v[2]) && (any & out_not_finite) == 0;
+    const placed_mesh m = place_mesh(a, c.instance);
+    const auto at = [&](u32 number) {
+        const clip_vertex v = clip_at(m, number);
+        return project(v, a.view, outcode_of(v, a.view));
+    };
+    f.v[0] = at(c.first), f.v[1] = at(c.second), f.v[2] = at(c.third);
+    f.valid = ((f.v[0].outcode | f.v[1].outcode | f.v[2].outcode) & out_not_finite) == 0;
     return f;
+}
+
+/// The same for what the vertex stage has called small, and so neither clipped nor dropped: without the outcodes. Of garbage it makes some
+/// triangle within the limit; a corner that doesn't exist gives one without area.
+__device__ __forceinline__ screen_triangle fetch_small(const raster_args& a, const corner_numbers& c) {
+    screen_triangle none{};
+    const u32 limit = a.mesh.counts.vertex_count;
+    if (c.first >= limit || c.second >= limit || c.third >= limit) return none;
+    const placed_mesh m = place_mesh(a, c.instance);
+    return make_triangle(project(clip_at(m, c.first), a.view, 0), project(clip_at(m, c.second), a.view, 0), project(clip_at(m, c.third), a.view, 0));
 }
 __device__ __forceinline__ bool needs_clip(const fetched& f) {
     return ((f.v[0].outcode | f.v[1].outcode | f.v[2].outcode) & out_needs_clip) != 0;
@@ -104,21 +138,20 @@ __device__ __forceinline__ void put(const raster_args& a, i32 x, i32 y, u32 dept
     atomicMin(a.keys + i64{y} * a.view.width + x, static_cast<unsigned long long>(make_key(depth, id)));
 }
 
-/// A box of one triangle by one thread.
+/// A box of one triangle by one thread. The edges are walked with their biases in them: inside is where no sign bit is set.
 template <typename Int>
 __device__ __forceinline__ void raster_by_thread(const raster_args& a, const screen_triangle& t, const pixel_box& box, Int area,
                                                  u32 id) {
-    edge_functions<Int> e = edges_at<Int>(t, box.x0, box.y0);
+    const edge_functions<Int> e = edges_at<Int>(t, box.x0, box.y0);
     const depth_plane depth = make_depth(t, area);
+    Int row0 = e.e[0] + e.bias[0], row1 = e.e[1] + e.bias[1], row2 = e.e[2] + e.bias[2];
     for (i32 y = box.y0; y <= box.y1; ++y) {
-        Int e0 = e.e[0], e1 = e.e[1], e2 = e.e[2];
+        Int e0 = row0, e1 = row1, e2 = row2;
         for (i32 x = box.x0; x <= box.x1; ++x) {
-            if (((e0 + e.bias[0]) | (e1 + e.bias[1]) | (e2 + e.bias[2])) >= 0) {
-                put(a, x, y, depth_bits(depth, static_cast<f32>(e1), static_cast<f32>(e2)), id);
-            }
+            if ((e0 | e1 | e2) >= 0) put(a, x, y, depth_bits(depth, static_cast<f32>(e1 - e.bias[1]), static_cast<f32>(e2 - e.bias[2])), id);
             e0 += e.step_x[0], e1 += e.step_x[1], e2 += e.step_x[2];
         }
-        for (int i = 0; i < 3; ++i) e.e[i] += e.step_y[i];
+        row0 += e.step_y[0], row1 += e.step_y[1], row2 += e.step_y[2];
     }
 }
 

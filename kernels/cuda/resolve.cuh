@@ -4,6 +4,7 @@
 #include "kernels/body/mip.hpp"
 #include "kernels/body/setup.hpp"
 #include "kernels/body/shade.hpp"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/kernels.hpp"
 
 namespace carousel::kernels::cuda {
@@ -117,6 +118,7 @@ __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x,
 template <bool mapped>
 __global__ void __launch_bounds__(256) resolve(const __grid_constant__ resolve_args a) {
     const u32 x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    wait_for_last();
     if (x >= a.width || y >= a.height) return;
     const u64 at = u64{y} * a.width + x;
     const u64 key = a.keys[at];

@@ -4,6 +4,7 @@
 // meet what the other tiers have left. However many triangles lie upon each other, nothing grows and nobody waits for a word.
 // Included by fragment_stage.cu alone.
 
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
 
 namespace carousel::kernels::cuda {
@@ -59,10 +60,12 @@ __device__ __forceinline__ void draw(const tile_triangle& t, i32 x, i32 y, unsig
     }
 }
 
-__global__ void __launch_bounds__(tile_threads, 2) raster_tiles(raster_args a) {
+__global__ void __launch_bounds__(tile_threads, 2) raster_tiles(const __grid_constant__ raster_args a) {
     __shared__ tile_triangle found[tile_threads];
     __shared__ u32 found_count;
     __shared__ u32 all;
+    let_next_begin();
+    wait_for_last();
     if (threadIdx.x == 0) all = min_(a.header->large + 1U, large_capacity);
     __syncthreads();
     const u32 count = all;

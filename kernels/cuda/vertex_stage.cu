@@ -1,4 +1,4 @@
-// Vertex stage on CUDA: all vertices, then all clusters of triangles.
+// Vertex stage on CUDA: the instances' matrices, then all clusters of triangles.
 #include "kernels/body/cluster.hpp"
 #include "kernels/body/setup.hpp"
 #include "kernels/cuda/entries.hpp"
@@ -7,123 +7,243 @@
 namespace carousel::kernels::cuda {
 namespace {
 
-constexpr u32 vertex_threads = 256;
+constexpr u32 select_threads = 256, warps = select_threads / 32, classify_each = cluster_triangles / 32;
+constexpr int select_resident = 5;  ///< blocks on a multiprocessor, by their registers and memory
 
-/// One thread a vertex, and a cluster; block row = instance. The block's first threads multiply the instance's matrices; the first block also
-/// writes them down for the fragment stage and clears the counters, which the next kernel adds to.
-__global__ void __launch_bounds__(vertex_threads, resident_blocks(8)) transform(mesh_view mesh, body::matrix34 projection, body::viewport view,
-                                                            const draw_record* draw, const f32* models, triangle_buffers out) {
-    __shared__ f32 clip[12];
-    __shared__ u32 instances;
-    if (threadIdx.x == 0) instances = body::min_(draw->instance_count, out.max_instances);
-    __syncthreads();
-    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *out.counters = triangle_counters{0, 0, 0, 0, 0, instances, {}};
-    for (u32 instance = blockIdx.y; instance < instances; instance += gridDim.y) {
-        __syncthreads();
-        if (threadIdx.x < 12) {
-            const f32* const model = models + u64{instance} * 16;
-            clip[threadIdx.x] = body::product_element(projection, model, threadIdx.x);
-            if (blockIdx.x == 0) {
-                out.instances[instance].clip[threadIdx.x] = clip[threadIdx.x];
-                out.instances[instance].model[threadIdx.x] = model[threadIdx.x];
-            }
-        }
-        __syncthreads();
-        const u32 i = blockIdx.x * vertex_threads + threadIdx.x, clusters = cluster_count(mesh.counts);
-        for (u64 c = i; c < clusters; c += u64{gridDim.x} * vertex_threads) {
-            out.hidden[u64{instance} * clusters + c] = body::cluster_hidden(mesh.clusters[c], clip, view) ? 1 : 0;
-        }
-        if (i < mesh.counts.vertex_count) {
-            const f32* const p = mesh.positions + u64{i} * 3;
-            out.vertices[u64{instance} * mesh.counts.vertex_count + i] = body::transform_vertex(clip, {p[0], p[1], p[2]}, view);
-        }
-    }
+struct select_args {
+    mesh_view mesh;
+    body::matrix34 projection;
+    body::viewport view;
+    const draw_record* draw;
+    const f32* models;
+    triangle_buffers out;
+    u32 each;  ///< clusters of a block, 1 to most_clusters
+};
+
+__device__ __forceinline__ u32 drawn_instances(const select_args& a) { return body::min_(a.draw->instance_count, a.out.max_instances); }
+
+/// Writes the instances' matrices down for the fragment stage and clears the counters, which the next kernel adds to.
+__global__ void __launch_bounds__(256) prepare(const __grid_constant__ select_args a) {
+    let_next_begin();
+    const u64 i = u64{blockIdx.x} * blockDim.x + threadIdx.x;
+    const u32 instances = drawn_instances(a);
+    if (i == 0) *a.out.counters = triangle_counters{0, 0, 0, 0, 0, instances, {}};
+    const u64 instance = i / 12;
+    const u32 k = static_cast<u32>(i % 12);
+    if (instance >= instances) return;
+    const f32* const model = a.models + instance * 16;
+    a.out.instances[instance].clip[k] = body::product_element(a.projection, model, k);
+    a.out.instances[instance].model[k] = model[k];
 }
 
-constexpr u32 classify_threads = 256, warps_of_block = classify_threads / 32, classify_each = cluster_triangles / 32;
+/// What classify() looks at of a screen vertex, in 8 bytes: x and outcode (24 and 8 bits), y.
+using packed_vertex = uint2;
+__device__ __forceinline__ packed_vertex pack(const screen_vertex& v) { return {static_cast<u32>(v.x) << 8 | v.outcode, static_cast<u32>(v.y)}; }
+__device__ __forceinline__ screen_vertex unpack(const packed_vertex& v) {
+    return {static_cast<i32>(v.x) >> 8, static_cast<i32>(v.y), 0.0F, v.x & 255U};
+}
+static_assert(body::screen_limit < 1 << 23 && body::out_not_finite < 256);
 
-struct block_totals {
+constexpr u32 most_clusters = 256;  ///< of a block
+
+struct visible_cluster {
+    u32 in_block;
+    u32 first_vertex, vertex_count;
+    u32 inside;  ///< all outcodes are 0
+};
+
+struct block_store {
+    packed_vertex corners[warps][cluster_vertices];  ///< of the cluster that each warp is at
+    f32 clip[warps][12];                             ///< with a single instance only the first is used, by all
+    visible_cluster visible[most_clusters];
+    uint4 small[most_clusters], large[most_clusters];      ///< of each visible cluster: a bit a triangle
+    u32 small_at[most_clusters], large_at[most_clusters];  ///< where its part of the block's begins
+    u32 visible_count;
     u32 found[5];  ///< small, large, culled, not finite, bad index: the order of triangle_class, and of triangle_counters
     u32 base_small, base_large;
 };
 
-/// Culls and classifies, a warp a cluster; a block gathers what it keeps and reserves room in the list once. Of a hidden cluster
-/// nothing is read but its bounds.
-__global__ void __launch_bounds__(classify_threads) classify_triangles(mesh_view mesh, body::viewport view, triangle_buffers out) {
-    __shared__ block_totals totals;
-    __shared__ u32 instances;  // one read for the whole block, which must leave together
-    if (threadIdx.x == 0) {
-        totals = block_totals{};
-        instances = body::min_(out.counters->instance_count, out.max_instances);
+struct place {
+    u32 instance, cluster;
+};
+/// A block's clusters are spread over the whole mesh, so that all blocks find about as many that can be seen.
+__device__ __forceinline__ place place_of(const select_args& a, u32 in_block, u32 clusters) {
+    const u64 flat = u64{in_block} * gridDim.x + blockIdx.x;
+    if (a.out.max_instances == 1) return {0, static_cast<u32>(flat)};
+    const u32 instance = static_cast<u32>(flat / clusters);
+    return {instance, static_cast<u32>(flat - u64{instance} * clusters)};
+}
+
+/// Tests one cluster a thread; those that may show something go into the block's list.
+__device__ __forceinline__ void find_visible(const select_args& a, block_store& b, u32 clusters, u32 in_block) {
+    const place at = place_of(a, in_block, clusters);
+    f32 clip[12];
+    if (a.out.max_instances == 1) {
+#pragma unroll
+        for (u32 k = 0; k < 12; ++k) clip[k] = b.clip[0][k];
+    } else {
+        const f32* const model = a.models + u64{at.instance} * 16;
+#pragma unroll
+        for (u32 k = 0; k < 12; ++k) clip[k] = body::product_element(a.projection, model, k);
     }
-    __syncthreads();
-    const u32 count = mesh.counts.triangle_count, vertices = mesh.counts.vertex_count, clusters = cluster_count(mesh.counts);
-    const u64 capacity = u64{count} * out.max_instances;
-    const u64 flat = u64{blockIdx.x} * warps_of_block + threadIdx.x / 32;
-    if (u64{blockIdx.x} * warps_of_block >= u64{clusters} * instances) return;
-    const bool exists = flat < u64{clusters} * instances;
-    const u32 instance = exists ? static_cast<u32>(flat / clusters) : 0U;
-    const u32 cluster = exists ? static_cast<u32>(flat - u64{instance} * clusters) : 0U;
-    const u32 begin = cluster * cluster_triangles, end = exists ? body::min_(begin + cluster_triangles, count) : begin;
-    const u32 lane = threadIdx.x & 31U;
-    const bool hidden = exists && __shfl_sync(~0U, out.hidden[flat], 0) != 0;  // the warp goes by what its first lane saw
-    u32 kind[classify_each], place[classify_each];
-    if (hidden && lane == 0) atomicAdd(totals.found + static_cast<u32>(body::triangle_class::culled), end - begin);
+    const cluster_bounds bounds = a.mesh.clusters[at.cluster];
+    if (body::cluster_hidden(bounds, clip, a.view)) {
+        const u32 begin = at.cluster * cluster_triangles;
+        atomicAdd(b.found + static_cast<u32>(body::triangle_class::culled), body::min_(cluster_triangles, a.mesh.counts.triangle_count - begin));
+        return;
+    }
+    b.visible[atomicAdd(&b.visible_count, 1U)] = {in_block, bounds.first_vertex, body::min_(bounds.vertex_count, cluster_vertices),
+                                                  body::cluster_inside(bounds, clip, a.view) ? 1U : 0U};
+}
+
+/// Transforms the cluster's vertices into the warp's store, each once.
+template <bool Inside>
+__device__ __forceinline__ void transform_listed(const select_args& a, const visible_cluster& what, u32 cluster, const f32* clip,
+                                                 packed_vertex* corners, u32 lane) {
+    const u16* const numbers = a.mesh.local_vertices + u64{cluster} * cluster_vertices;
+    for (u32 v = lane; v < what.vertex_count; v += 32) {
+        const u32 number = body::min_(what.first_vertex + numbers[v], a.mesh.counts.vertex_count - 1U);
+        const f32* const p = a.mesh.positions + u64{number} * 3;
+        const body::clip_vertex c = body::to_clip(clip, {p[0], p[1], p[2]});
+        corners[v] = pack(body::project(c, a.view, Inside ? 0U : body::outcode_of(c, a.view)));
+    }
+}
+
+/// A triangle whose cluster lists no vertices. 4: an index is out of range.
+__device__ __noinline__ u32 classify_unlisted(const select_args& a, u32 triangle, const f32* clip) {
+    const u32* const index = a.mesh.indices + u64{triangle} * 3;
+    screen_vertex v[3];
+    for (u32 k = 0; k < 3; ++k) {
+        if (index[k] >= a.mesh.counts.vertex_count) return 4;
+        const f32* const p = a.mesh.positions + u64{index[k]} * 3;
+        v[k] = body::transform_vertex(clip, {p[0], p[1], p[2]}, a.view);
+    }
+    return static_cast<u32>(body::classify(v[0], v[1], v[2], a.view.width, a.view.height));
+}
+
+/// A triangle of packed corners. Inside, the outcodes are known, and the compiler leaves out what asks for them.
+template <bool Inside>
+__device__ __forceinline__ u32 classify_listed(const select_args& a, const packed_vertex* v, u32 corners) {
+    const auto at = [&](u32 place) {
+        screen_vertex s = unpack(v[place & 255U]);
+        if (Inside) s.outcode = 0;
+        return s;
+    };
+    return static_cast<u32>(body::classify(at(corners), at(corners >> 8), at(corners >> 16), a.view.width, a.view.height));
+}
+
+/// Classifies the block's visible cluster number `item`, a warp for it: its bits, and its part of what the block has found.
+__device__ __forceinline__ void classify_cluster(const select_args& a, block_store& b, u32 clusters, u32 item, u32 warp, u32 lane) {
+    const visible_cluster what = b.visible[item];
+    const place at = place_of(a, what.in_block, clusters);
+    const u32 count = a.mesh.counts.triangle_count, begin = at.cluster * cluster_triangles, end = body::min_(begin + cluster_triangles, count);
+    const bool listed = what.vertex_count != 0;
+    u32 corners[classify_each];
+#pragma unroll
+    for (u32 k = 0; k < classify_each; ++k) {  // on their way while the vertices are transformed
+        const u32 triangle = begin + k * 32 + lane;
+        corners[k] = triangle < end ? a.mesh.local_corners[triangle] : 0U;
+    }
+    const f32* clip = b.clip[0];
+    __syncwarp();
+    if (a.out.max_instances > 1) {
+        if (lane < 12) b.clip[warp][lane] = body::product_element(a.projection, a.models + u64{at.instance} * 16, lane);
+        clip = b.clip[warp];
+        __syncwarp();
+    }
+    packed_vertex* const store = b.corners[warp];
+    if (what.inside != 0) {
+        transform_listed<true>(a, what, at.cluster, clip, store, lane);
+    } else {
+        transform_listed<false>(a, what, at.cluster, clip, store, lane);
+    }
+    __syncwarp();
+    u32 small[classify_each], large[classify_each], rest = 0;
 #pragma unroll
     for (u32 k = 0; k < classify_each; ++k) {
-        const u32 triangle = begin + k * 32 + lane;
-        kind[k] = 5;  // none
-        if (hidden) continue;
-        if (triangle < end) {
-            const u32* const index = mesh.indices + u64{triangle} * 3;
-            const u32 a = index[0], b = index[1], c = index[2];
-            kind[k] = 4;  // an index out of range
-            if (a < vertices && b < vertices && c < vertices) {
-                const screen_vertex* const v = out.vertices + u64{instance} * vertices;
-                kind[k] = static_cast<u32>(body::classify(v[a], v[b], v[c], view.width, view.height));
+        u32 kind = 5;  // none
+        if (begin + k * 32 + lane < end) {
+            if (!listed) {
+                kind = classify_unlisted(a, begin + k * 32 + lane, clip);
+            } else if (what.inside != 0) {
+                kind = classify_listed<true>(a, store, corners[k]);
+            } else {
+                kind = classify_listed<false>(a, store, corners[k]);
             }
         }
-        const u32 small = __ballot_sync(~0U, kind[k] == 0), large = __ballot_sync(~0U, kind[k] == 1);
-        const u32 culled = __ballot_sync(~0U, kind[k] == 2), not_finite = __ballot_sync(~0U, kind[k] == 3);
-        const u32 bad = __ballot_sync(~0U, kind[k] == 4);
-        // lane m adds what the warp found of class m (the order of block_totals' members) and learns where that begins
-        const u32 mine = lane == 0 ? small : (lane == 1 ? large : (lane == 2 ? culled : (lane == 3 ? not_finite : bad)));
-        u32 base = 0;
-        if (lane < 5 && mine != 0) base = atomicAdd(totals.found + lane, static_cast<u32>(__popc(mine)));
-        const u32 before = __shfl_sync(~0U, base, kind[k] == 1 ? 1 : 0);
-        place[k] = before + __popc((kind[k] == 1 ? large : small) & ((1U << lane) - 1U));
+        small[k] = __ballot_sync(~0U, kind == 0), large[k] = __ballot_sync(~0U, kind == 1);
+        rest += kind == 2 ? 1U : (kind == 3 ? 1U << 8 : (kind == 4 ? 1U << 16 : 0U));  // at most four of a class
     }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        u32* const counters = &out.counters->small;
-        for (u32 i = 2; i < 5; ++i) {
-            if (totals.found[i]) atomicAdd(counters + i, totals.found[i]);
-        }
-        totals.base_small = totals.found[0] ? atomicAdd(counters, totals.found[0]) : 0U;
-        totals.base_large = totals.found[1] ? atomicAdd(counters + 1, totals.found[1]) : 0U;
-    }
-    __syncthreads();
 #pragma unroll
-    for (u32 k = 0; k < classify_each; ++k) {
-        const u32 id = instance * count + begin + k * 32 + lane;
-        const u64 front = u64{totals.base_small} + place[k], back = u64{totals.base_large} + place[k];
-        // counters that somebody else resets meanwhile (a revoked stage's slot) must not lead out of the list
-        if (kind[k] == 0 && front < capacity) out.list[front] = id;
-        if (kind[k] == 1 && back < capacity) out.list[capacity - 1 - back] = id;
+    for (u32 step = 16; step > 0; step /= 2) rest += __shfl_xor_sync(~0U, rest, static_cast<int>(step));  // bytes: at most 128 each
+    if (lane == 0) {
+        b.small[item] = {small[0], small[1], small[2], small[3]};
+        b.large[item] = {large[0], large[1], large[2], large[3]};
+        b.small_at[item] = atomicAdd(b.found, static_cast<u32>(__popc(small[0]) + __popc(small[1]) + __popc(small[2]) + __popc(small[3])));
+        const u32 larges = static_cast<u32>(__popc(large[0]) + __popc(large[1]) + __popc(large[2]) + __popc(large[3]));
+        b.large_at[item] = larges != 0 ? atomicAdd(b.found + 1, larges) : 0U;
+        for (u32 i = 2; i < 5; ++i, rest >>= 8) {
+            if (rest & 255U) atomicAdd(b.found + i, rest & 255U);
+        }
     }
+}
+
+/// Writes the triangles of visible cluster number `item` into the list.
+__device__ __forceinline__ void list_triangles(const select_args& a, const block_store& b, const place& at, u32 item, u32 lane) {
+    const u64 capacity = u64{a.mesh.counts.triangle_count} * a.out.max_instances;
+    const uint4 smalls = b.small[item], larges = b.large[item];
+    const u32 small[classify_each] = {smalls.x, smalls.y, smalls.z, smalls.w}, large[classify_each] = {larges.x, larges.y, larges.z, larges.w};
+    u64 front = u64{b.base_small} + b.small_at[item], back = u64{b.base_large} + b.large_at[item];
+    const u32 below = (1U << lane) - 1U;
+    u32 id = at.instance * a.mesh.counts.triangle_count + at.cluster * cluster_triangles + lane;
+#pragma unroll
+    for (u32 k = 0; k < classify_each; ++k, id += 32) {
+        // counters that somebody else resets meanwhile (a revoked stage's slot) must not lead out of the list
+        const u64 in_front = front + __popc(small[k] & below), in_back = back + __popc(large[k] & below);
+        if ((small[k] >> lane & 1U) != 0 && in_front < capacity) a.out.list[in_front] = id;
+        if ((large[k] >> lane & 1U) != 0 && in_back < capacity) a.out.list[capacity - 1 - in_back] = id;
+        front += __popc(small[k]), back += __popc(large[k]);
+    }
+}
+
+/// Culls and classifies. A block tests some clusters, a thread each; its warps then take those that are left, one after another, and
+/// note what they keep. At the end the block reserves room in the list, once, and writes. Of a hidden cluster nothing is read but its
+/// bounds.
+__global__ void __launch_bounds__(select_threads, resident_blocks(select_resident)) select_visible(const __grid_constant__ select_args a) {
+    __shared__ block_store b;
+    const u32 lane = threadIdx.x & 31U, warp = threadIdx.x / 32;
+    if (threadIdx.x == 0) b.visible_count = 0;
+    if (threadIdx.x < 5) b.found[threadIdx.x] = 0;
+    if (threadIdx.x < 12) b.clip[0][threadIdx.x] = body::product_element(a.projection, a.models, threadIdx.x);
+    const u32 clusters = cluster_count(a.mesh.counts);
+    const u64 all = u64{clusters} * drawn_instances(a);
+    __syncthreads();
+    if (threadIdx.x < a.each && u64{threadIdx.x} * gridDim.x + blockIdx.x < all) find_visible(a, b, clusters, threadIdx.x);
+    __syncthreads();
+    const u32 visible = b.visible_count;
+    for (u32 item = warp; item < visible; item += warps) classify_cluster(a, b, clusters, item, warp, lane);
+    __syncthreads();
+    if (threadIdx.x < 5) {
+        wait_for_last();  // the counters must have been cleared
+        const u32 n = b.found[threadIdx.x], base = n != 0 ? atomicAdd(&a.out.counters->small + threadIdx.x, n) : 0U;
+        if (threadIdx.x == 0) b.base_small = base;
+        if (threadIdx.x == 1) b.base_large = base;
+    }
+    __syncthreads();
+    for (u32 item = warp; item < visible; item += warps) list_triangles(a, b, place_of(a, b.visible[item].in_block, clusters), item, lane);
 }
 
 }  // namespace
 
 void vertex_stage(device::queue& q, const vertex_stage_args& args) {
-    const mesh_view mesh = view_mesh(args.mesh, args.mesh_block);
-    const body::viewport view = body::make_viewport(args.width, args.height, args.scene.camera.near);
-    const u32 rows = args.out.max_instances < 4096 ? args.out.max_instances : 4096;
     const cudaStream_t stream = stream_of(q);
-    transform<<<dim3(blocks_for(mesh.counts.vertex_count, vertex_threads), rows), vertex_threads, 0, stream>>>(
-        mesh, body::view_projection(args.scene.camera, args.width, args.height), view, args.draw, args.models, args.out);
-    const u64 clusters = u64{cluster_count(mesh.counts)} * args.out.max_instances;
-    classify_triangles<<<blocks_for(clusters, warps_of_block), classify_threads, 0, stream>>>(mesh, view, args.out);
+    select_args a{view_mesh(args.mesh, args.mesh_block), body::view_projection(args.scene.camera, args.width, args.height),
+                  body::make_viewport(args.width, args.height, args.scene.camera.near), args.draw, args.models, args.out, 1};
+    // one wave of blocks where that is possible
+    const u64 clusters = u64{cluster_count(args.mesh.counts)} * args.out.max_instances, room = u64{multiprocessors()} * select_resident;
+    a.each = static_cast<u32>(body::min_<u64>((clusters + room - 1) / room, most_clusters));
+    prepare<<<blocks_for(u64{args.out.max_instances} * 12, 256), 256, 0, stream>>>(a);
+    launch_behind(select_visible, blocks_for(clusters, a.each), select_threads, stream, a);
     check_launch("vertex_stage");
 }
 

@@ -59,16 +59,15 @@ public:
     std::vector<u32> coverage(raster_path path) {
         chain_.animate(0);
         chain_.vertex();
-        const std::vector<screen_vertex> v = chain_.vertices();
         triangle_counters counters{};
         std::vector<u32> list(count_), counts(u64{width} * height);
-        chain_.set_triangles(v, list, counters);
+        chain_.set_triangles(list, counters);
         chain_.fragment(path);
         const std::vector<u32> empty = chain_.picture();
         for (u32 id = 0; id < count_; ++id) {
             list[count_ - 1] = id;
             counters.large = 1;
-            chain_.set_triangles(v, list, counters);
+            chain_.set_triangles(list, counters);
             chain_.fragment(path);
             const std::vector<u32> one = chain_.picture();
             for (u64 i = 0; i < one.size(); ++i) counts[i] += one[i] != empty[i] ? 1 : 0;

@@ -98,7 +98,7 @@ TEST_CASE("CPU and GPU: slivers and one triangle over the whole picture, each si
             const bool upright = (i & 1U) != 0;
             const u32 a = upright ? set.vertex(x, 0, 0.5F) : set.vertex(0, y, 0.5F);
             const u32 b = upright ? set.vertex(x + random_in(random, -9000, 9000), bottom, 0.9F) : set.vertex(right, end, 0.9F);
-            screen_vertex c = set.vertices[a];
+            triangle_set::wish c = set.vertices[a];
             (upright ? c.x : c.y) += random_in(random, -700, 700);
             const u32 third = set.vertex(c.x, c.y, 0.7F);
             set.triangle(a, b, third), set.triangle(a, third, b);

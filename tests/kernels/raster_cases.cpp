@@ -66,7 +66,7 @@ triangle_set random_triangles(u32 seed, u32 count, i32 spread, bool slivers) {
         }
         if (slivers) {
             // the third corner on (or next to) the line through the others, or equal to one of them
-            const screen_vertex &p = set.vertices[v[0]], &q = set.vertices[v[1]];
+            const triangle_set::wish &p = set.vertices[v[0]], &q = set.vertices[v[1]];
             const i32 t = random_in(random, -300, 300);
             set.vertices[v[2]].x = p.x + (q.x - p.x) * t / 256 + random_in(random, -1, 1);
             set.vertices[v[2]].y = p.y + (q.y - p.y) * t / 256 + random_in(random, -1, 1);
@@ -180,8 +180,8 @@ TEST_CASE("Triangles that reach far beyond the picture give the reference's pict
     for (u32 i = 0; i < 60; ++i) {
         u32 v[3];
         for (u32& x : v) {
-            x = set.vertex(random_in(random, -body::screen_limit, body::screen_limit),
-                           random_in(random, -body::screen_limit, body::screen_limit), 0.2F + static_cast<f32>(i) * 0.01F);
+            const i32 reach = (body::guard_pixels - 200) * 256;  // not so far that they would be clipped
+            x = set.vertex(random_in(random, -reach, reach), random_in(random, -reach, reach), 0.2F + static_cast<f32>(i) * 0.01F);
         }
         set.triangle(v[0], v[1], v[2]);
         set.triangle(v[0], v[2], v[1]);
@@ -215,7 +215,7 @@ TEST_CASE("A shift by whole pixels shifts the picture and changes nothing else")
     triangle_set set = random_triangles(8, 250, 4000, false);
     triangle_set moved = set;
     const u32 dx = 13, dy = 9;
-    for (screen_vertex& v : moved.vertices) v.x += static_cast<i32>(dx) * 256, v.y += static_cast<i32>(dy) * 256;
+    for (triangle_set::wish& v : moved.vertices) v.x += static_cast<i32>(dx) * 256, v.y += static_cast<i32>(dy) * 256;
     screen_chain a(*on.context, *on.queue, set, width, height, 2), b(*on.context, *on.queue, moved, width, height, 2);
     const std::vector<u32> p = a.draw_all(), q = b.draw_all(), pe = a.draw({}), qe = b.draw({});
     u64 seen = 0;
@@ -263,19 +263,20 @@ TEST_CASE("Garbage in ring memory yields some picture and no fault") {
     triangle_set set = random_triangles(4, 400, 4000, false);
     screen_chain chain(*on.context, *on.queue, set, width, height, 0);
     const std::vector<u32> before = chain.draw_all();
-    std::vector<screen_vertex> vertices(set.vertices.size());
     std::vector<u32> list(set.count());
-    for (screen_vertex& v : vertices)
-        v = {static_cast<i32>(random()), static_cast<i32>(random()), body::float_of(static_cast<u32>(random())),
-             static_cast<u32>(random()) & 127U};
     for (u32& id : list) id = static_cast<u32>((random() & 1U) ? random() : random() % set.count());
     for (u32 round = 0; round < 4; ++round) {
         triangle_counters counters{};
         counters.small = round == 0 ? ~0U : static_cast<u32>(random()),
         counters.large = round == 1 ? ~0U : static_cast<u32>(random() % 900);
-        (*chain).set_triangles(vertices, list, counters);
+        (*chain).set_triangles(list, counters);
+        instance_record garbage;
+        for (f32& x : garbage.clip) x = body::float_of(static_cast<u32>(random()));
+        for (f32& x : garbage.model) x = body::float_of(static_cast<u32>(random()));
+        (*chain).set_instances({garbage});
         for (const raster_path path : all_paths) (*chain).fragment(path);
         REQUIRE((*chain).picture().size() == u64{width} * height);
     }
+    (*chain).set_instances({triangle_set::identity()});
     REQUIRE(differences(chain.draw_all(), before) == 0);  // and nothing is left behind
 }

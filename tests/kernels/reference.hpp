@@ -16,6 +16,9 @@ namespace carousel::kernels::testing {
 struct point {
     i64 x, y;
 };
+struct vec3_position {
+    f32 x, y, w;
+};
 
 /// Is the pixel centre left of the directed edge a -> b in a y-up view, or on it and the edge is a top or left one of a triangle
 /// that lies to its left? (y points down in the data, so it is negated here.)
@@ -72,14 +75,36 @@ struct reference {
     }
 };
 
-/// Screen-space triangles, given to the fragment stage as a vertex stage would.
+/// Triangles wished for on the screen: corners of clip space that come to lie there (on_screen() says where exactly).
 struct triangle_set {
-    std::vector<screen_vertex> vertices;
+    struct wish {
+        i32 x, y;
+        f32 inverse_w;
+    };
+    std::vector<wish> vertices;
     std::vector<u32> indices;
 
     u32 vertex(i32 x, i32 y, f32 inverse_w = 0.5F) {
-        vertices.push_back({x, y, inverse_w, 0});
+        vertices.push_back({x, y, inverse_w});
         return static_cast<u32>(vertices.size() - 1);
+    }
+    /// Clip space position of a vertex, to be taken by identity().
+    [[nodiscard]] vec3_position position(u32 i, u32 width, u32 height) const {
+        const f64 half_x = 128.0 * width, half_y = 128.0 * height;
+        const f32 w = 1.0F / vertices[i].inverse_w;
+        return {static_cast<f32>((vertices[i].x - half_x) / half_x * w), static_cast<f32>((half_y - vertices[i].y) / half_y * w), w};
+    }
+    /// What both stages make of it: the wish itself within some ten thousand pixels, a subpixel beside it beyond.
+    [[nodiscard]] screen_vertex on_screen(u32 i, u32 width, u32 height) const {
+        const vec3_position p = position(i, width, height);
+        return body::transform_vertex(identity().clip, {p.x, p.y, p.w}, body::make_viewport(width, height, 0.1F));
+    }
+    /// The matrix that takes (x, y, w) to itself.
+    static instance_record identity() {
+        instance_record r{};
+        r.clip[0] = r.clip[5] = r.clip[10] = 1.0F;
+        r.model[0] = r.model[5] = r.model[10] = 1.0F;
+        return r;
     }
     void triangle(u32 a, u32 b, u32 c) { indices.insert(indices.end(), {a, b, c}); }
     [[nodiscard]] u32 count() const { return static_cast<u32>(indices.size() / 3); }
@@ -96,7 +121,12 @@ public:
                  lay_out_mesh({static_cast<u32>(set.vertices.size()), set.count(), 1, 1})) {
         std::vector<std::byte> block(chain_.layout().bytes);
         std::memcpy(block.data() + chain_.layout().indices, set.indices.data(), set.indices.size() * 4);
+        for (u32 i = 0; i < set.vertices.size(); ++i) {
+            const vec3_position p = set.position(i, width, height);
+            std::memcpy(block.data() + chain_.layout().positions + u64{i} * 12, &p, 12);
+        }
         chain_.set_mesh(block);
+        chain_.set_instances({triangle_set::identity()});
         chain_.scene.shading = mode;
     }
     /// Draws the triangles of `order` (ids).
@@ -104,7 +134,7 @@ public:
         std::vector<u32> list(set_.count());
         u32 small = 0, large = 0;
         for (const u32 id : order) {
-            const auto at = [&](u32 k) { return set_.vertices[set_.indices[id * 3 + k]]; };
+            const auto at = [&](u32 k) { return set_.on_screen(set_.indices[id * 3 + k], width_, height_); };
             const bool fits = body::classify(at(0), at(1), at(2), static_cast<i32>(width_), static_cast<i32>(height_)) ==
                               body::triangle_class::small;
             if (fits)
@@ -114,7 +144,7 @@ public:
         }
         triangle_counters counters{};
         counters.small = small, counters.large = large, counters.instance_count = 1;
-        chain_.set_triangles(set_.vertices, list, counters);
+        chain_.set_triangles(list, counters);
         chain_.fragment(path);
         return chain_.picture();
     }
@@ -144,8 +174,8 @@ private:
 inline reference reference_of(const triangle_set& set, u32 width, u32 height) {
     reference r(width, height);
     for (u32 id = 0; id < set.count(); ++id) {
-        r.draw(id, set.vertices[set.indices[id * 3]], set.vertices[set.indices[id * 3 + 1]],
-               set.vertices[set.indices[id * 3 + 2]]);
+        const auto at = [&](u32 k) { return set.on_screen(set.indices[id * 3 + k], width, height); };
+        r.draw(id, at(0), at(1), at(2));
     }
     return r;
 }
