@@ -55,14 +55,14 @@ TEST_CASE("Pictures are unlike where the mesh differs visibly, whatever lies beh
 }
 
 TEST_CASE("Ring and floor bytes are those of the filled planes") {
-    // 64 + 96 + 16 V + 4 listed + a byte a cluster of 128, and the picture
+    // 64 + 96 + 4 listed, and the picture; the floor: bounds of two clusters, 60 of 150 triangles with their share of the vertices, twice
     const kernels::mesh_counts mesh{100, 150, 1, 1};
     const frame_bytes b = bytes_of_frame(mesh, 1, 60, 10, 5);
-    const u64 triangles = 64 + 96 + 1600 + 240 + 2, picture = 200;
+    const u64 triangles = 64 + 96 + 240, picture = 200;
     REQUIRE(b.ring == triangles + picture);
-    REQUIRE(b.floor == 1200 + 1800 + 60 * 12 + 2 * triangles + picture);
-    REQUIRE(bytes_of_frame(mesh, 2, 60, 10, 5).ring == 64 + 2 * (96 + 1600 + 2) + 240 + picture);
-    REQUIRE(bytes_of_frame(mesh, 1, 9999, 10, 5).ring == 64 + 96 + 1600 + 600 + 2 + picture);  // never more than the list holds
+    REQUIRE(b.floor == 2 * 48 + 2 * 40 * 12 + 60 * 4 + 60 * 12 + 2 * triangles + picture);
+    REQUIRE(bytes_of_frame(mesh, 2, 60, 10, 5).ring == 64 + 2 * 96 + 240 + picture);
+    REQUIRE(bytes_of_frame(mesh, 1, 9999, 10, 5).ring == 64 + 96 + 600 + picture);  // never more than the list holds
 }
 
 TEST_CASE("The JSON says null where nothing was measured, and the floor by its formula") {
