@@ -90,6 +90,33 @@ TEST_CASE("a running pipeline: every slot and every button has its place inside 
     for (u32 k = 0; k < slots; ++k) CHECK(stage::find("rings.slot.fragment." + std::to_string(k)) != nullptr);
 }
 
+TEST_CASE("in a small window the table of a run on a GPU does without some columns, not without its buttons") {
+    watched w(test::demo_plan(1280, 720));
+    w.r.sit_all();
+    w.run(60);
+    w.m.report.resize(std::max<std::size_t>(w.m.report.size(), 1));
+    w.m.report[0].gpu_bytes = 500U << 20U;
+    for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1000, 640}}) {
+        stage s(false, width, height, 1.0F);
+        s.draw(w.m);
+        const viewer::ui::widget* in = stage::find("panel.stages");
+        for (const char* name : {"geometry", "vertex"}) {
+            for (const char* what : {"kill", "stop", "restart"}) {
+                const viewer::ui::widget* at = stage::find(std::string("stages.") + what + "." + name);
+                INFO(what << " of " << name << " at " << width << " x " << height);
+                REQUIRE(at != nullptr);
+                CHECK(at->width > 20);
+                CHECK(at->x + at->width <= in->x + in->width);
+            }
+            const viewer::ui::widget* row = stage::find(std::string("stages.row.") + name);
+            const viewer::ui::widget* state = stage::find(std::string("stages.state.") + name);
+            REQUIRE(row != nullptr);
+            REQUIRE(state != nullptr);
+            CHECK(state->x - row->x > 50);  // room for the name
+        }
+    }
+}
+
 TEST_CASE("a crash: the banner is there while the stage is dead, and some seconds after its return") {
     watched w(test::demo_plan(1280, 720));
     w.r.sit_all();

@@ -83,6 +83,11 @@ constexpr column columns[] = {
 constexpr int gpu_column = 12;
 static_assert(columns[gpu_column].title[0] == 'G');
 
+/// What a narrow table does without, first to last, so that names and buttons stay: memory, GPU mem, epoch, CPU, beat, p50,
+/// restarts, p99, busy.
+constexpr int dispensable[] = {11, gpu_column, 3, 10, 9, 7, 4, 8, 6};
+constexpr f32 name_width = 76, cell_padding = 9;
+
 struct harm {
     const char* name;
     const char* label;
@@ -117,7 +122,7 @@ public:
             for (const column& c : columns)
                 ImGui::TableSetupColumn(c.title, c.width == 0 ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
                                         c.width == 0 ? 1.0F : px(c.width));
-            ImGui::TableSetColumnEnabled(gpu_column, on_gpu);
+            show_columns(on_gpu);
             draw_titles();
             for (u32 k = 0; k < m.snap.seats.size(); ++k) draw_row(m, k);
             ImGui::EndTable();
@@ -168,6 +173,22 @@ public:
     }
 
 private:
+    /// Those that there is room for.
+    static void show_columns(bool on_gpu) {
+        bool shown[std::size(columns)];
+        std::fill(std::begin(shown), std::end(shown), true);
+        shown[gpu_column] = on_gpu;
+        f32 needed = px(name_width);
+        for (std::size_t k = 0; k < std::size(columns); ++k) needed += shown[k] ? px(columns[k].width + cell_padding) : 0;
+        const f32 room = ImGui::GetContentRegionAvail().x;
+        for (const int k : dispensable) {
+            if (needed <= room) break;
+            if (shown[k]) needed -= px(columns[k].width + cell_padding);
+            shown[k] = false;
+        }
+        for (std::size_t k = 0; k < std::size(columns); ++k) ImGui::TableSetColumnEnabled(static_cast<int>(k), shown[k]);
+    }
+
     static void draw_titles() {
         ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
         for (int k = 0; k < static_cast<int>(std::size(columns)); ++k) {
