@@ -19,15 +19,14 @@ void check_size(u32 width, u32 height) {
 
 void check_mesh(const mesh_layout& mesh, u32 max_instances) {
     const mesh_counts& c = mesh.counts;
-    const u64 triangles = static_cast<u64>(c.triangle_count) * max_instances,
-              vertices = static_cast<u64>(c.vertex_count) * max_instances;
-    if (triangles == 0 || vertices == 0) throw config_error("a mesh without triangles, or no instance of it, can't be rendered");
-    // indices are 32-bit on every device: 3 a triangle, 4 words a vertex
-    if (triangles >= 0xffffffffULL || c.triangle_count > 1U << 29 || vertices > 1U << 29) {
+    const u64 triangles = static_cast<u64>(c.triangle_count) * max_instances;
+    if (triangles == 0 || c.vertex_count == 0) throw config_error("a mesh without triangles, or no instance of it, can't be rendered");
+    // ids of all instances' triangles and places among the indices (3 a triangle, signed) are 32-bit
+    if (triangles >= 0xffffffffULL || c.triangle_count > 1U << 29 || c.vertex_count > 1U << 29) {
         throw config_error(
             fmt::format("{} instances of {} triangles and {} vertices are too many; the limits are {} triangles and {} "
-                        "vertices a mesh, and {} vertices in all",
-                        max_instances, c.triangle_count, c.vertex_count, 1U << 29, 1U << 29, 1U << 29));
+                        "vertices a mesh, and {} triangles in all",
+                        max_instances, c.triangle_count, c.vertex_count, 1U << 29, 1U << 29, 0xfffffffeU));
     }
     if (c.texture_width == 0 || c.texture_height == 0 || c.texture_width > max_texture_extent ||
         c.texture_height > max_texture_extent) {

@@ -32,10 +32,10 @@ enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_st
 [[nodiscard]] mesh_shape mesh_shape_from(std::string_view name);
 
 /// Numbers of vertices and triangles of a procedural mesh with about `triangles` triangles (never more, unless the shape's
-/// smallest form has more), and the texture that suits it. Throws config_error above 2^30 triangles.
+/// smallest form has more), and the texture that suits it. Throws config_error above 2^29 triangles.
 [[nodiscard]] mesh_counts procedural_counts(mesh_shape shape, u32 triangles);
 
-/// Fills header, vertices, indices, cluster bounds and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
+/// Fills header, vertices, indices, clusters and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
 struct generate_mesh_args {
     mesh_shape shape = mesh_shape::bumpy_sphere;
     u32 triangles = 100'000;     ///< as given to procedural_counts

@@ -12,6 +12,7 @@ namespace carousel::kernels {
 
 inline constexpr u64 block_alignment = 256;
 inline constexpr u32 mesh_magic = 0x4d455348;  // "MESH"
+inline constexpr u32 mesh_version = 2;         ///< 2: clusters list their vertices
 
 /// Largest numbers that the kernels take: triangle ids of all instances must stay below 2^32 - 1.
 inline constexpr u32 max_texture_extent = 16384;
@@ -34,7 +35,7 @@ struct mesh_counts {
 /// At the block's start: lets a reader check that the block is what its frame format says.
 struct mesh_header {
     u32 magic = mesh_magic;
-    u32 version = 1;
+    u32 version = mesh_version;
     mesh_counts counts;
 };
 static_assert(sizeof(mesh_header) <= block_alignment);

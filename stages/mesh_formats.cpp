@@ -99,8 +99,7 @@ void require_limits(const configuration& with, const mesh_input& mesh) {
                                        kernels::max_extent));
     }
     const u64 triangles = u64{mesh.layout.counts.triangle_count} * mesh.max_instances;
-    const u64 vertices = u64{mesh.layout.counts.vertex_count} * mesh.max_instances;
-    if (triangles >= UINT32_MAX || vertices >= UINT32_MAX) {
+    if (triangles >= UINT32_MAX) {
         throw config_error(fmt::format("stage \"{}\": {} instances of {} triangles and {} vertices are {} triangles in a frame; fewer than {} are "
                                        "possible (lower triangles or copies)",
                                        with.stage, mesh.max_instances, mesh.layout.counts.triangle_count, mesh.layout.counts.vertex_count, triangles,

@@ -47,7 +47,6 @@ template <typename T>
     return a > b ? a : b;
 }
 /// `low` where x is NaN.
-/// NaN gives `low`.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 clamp_(f32 x, f32 low, f32 high) {
 #if defined(__CUDA_ARCH__)
     return fminf(fmaxf(x, low), high);  // one instruction each, and of a NaN and a number the number

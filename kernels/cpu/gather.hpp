@@ -1,5 +1,6 @@
 // No include guard by purpose: part of cpu/simd_source.hpp, inside the namespace of one instruction set.
-// Reads triangles through their indices into structure-of-arrays batches.
+// Brings triangles as they stand on the screen into structure-of-arrays batches: from the mesh by their indices, or from the
+// vertices of their cluster, transformed once.
 
 inline constexpr u32 batch_size = 64;
 
@@ -8,7 +9,7 @@ struct alignas(64) batch {
     i32 x[3][batch_size], y[3][batch_size];
     f32 w[3][batch_size];
     u32 code[3][batch_size];
-    u32 valid[batch_size];  ///< 0: an id or an index out of range, or a coordinate beyond the limit
+    u32 valid[batch_size];  ///< 0: an id or an index out of range
 };
 
 inline screen_vertex corner(const batch& b, u32 k, u32 l) { return {b.x[k][l], b.y[k][l], b.w[k][l], b.code[k][l]}; }

@@ -10,7 +10,7 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
     q.submit([args](device::cpu::pool& pool) {
         const procedural_mesh mesh = describe_procedural(args.shape, args.triangles);
         const mesh_layout l = lay_out_mesh(mesh.counts);
-        *reinterpret_cast<mesh_header*>(args.block) = mesh_header{mesh_magic, 1, mesh.counts};
+        *reinterpret_cast<mesh_header*>(args.block) = mesh_header{mesh_magic, mesh_version, mesh.counts};
         f32* const positions = reinterpret_cast<f32*>(args.block + l.positions);
         f32* const normals = reinterpret_cast<f32*>(args.block + l.normals);
         f32* const texcoords = reinterpret_cast<f32*>(args.block + l.texcoords);

@@ -32,15 +32,17 @@ __global__ void __launch_bounds__(256, resident_blocks(5)) raster_small(const __
     u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x;
     u32 id = listed(at), next = listed(at + stride);
     screen_triangle t = fetch_small(a, corners_of(a, id));
-    wait_for_last();  // until the keys are clear; what is read up to here is the frame's input
-    let_next_begin();
+    wait_for_last();   // until the keys are clear; what is read up to here is the frame's input
+    let_next_begin();  // not before that: raster_large goes by it that keys and header are clear, and waits for nothing itself
     for (; at < small; at += stride) {
         const u32 now = id;
         const corner_numbers corners = corners_of(a, next);
         id = next, next = listed(at + 2 * u64{stride});
         const pixel_box box = box_of(t, a.view.width, a.view.height);
-        const i32 area = double_area<i32>(t);
-        if (!box.empty() && narrow(t) && area > 0) raster_by_thread<i32>(a, t, box, area, now);
+        if (!box.empty() && narrow(t)) {
+            const i32 area = double_area<i32>(t);
+            if (area > 0) raster_by_thread<i32>(a, t, box, area, now);
+        }
         t = fetch_small(a, corners);
     }
 }
@@ -94,12 +96,12 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     } else {
         const u32 large_blocks = blocks_striding(u64{a.id_limit} * 32, 256, 3);
         if (a.path == raster_path::automatic) {
-            launch_behind(raster_small, blocks_striding(a.id_limit, 256, 20), 256, stream, a);
-            launch_behind(raster_large, large_blocks, 256, stream, a);
+            launch_behind("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, stream, a);
+            launch_behind("raster_large", raster_large, large_blocks, 256, stream, a);
         } else {
             raster_large<<<large_blocks, 256, 0, stream>>>(a);  // behind the clear, which it doesn't wait for by itself
         }
-        if (a.path != raster_path::medium) launch_behind(raster_tiles, tiles, tile_threads, stream, a);
+        if (a.path != raster_path::medium) launch_behind("raster_tiles", raster_tiles, tiles, tile_threads, stream, a);
     }
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const resolve_args r{a.mesh,
@@ -110,7 +112,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
                          args.height,
                          reinterpret_cast<u32*>(args.color)};
     void (*const shade)(resolve_args) = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
-    launch_behind(shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), stream, r);
+    launch_behind("resolve", shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), stream, r);
     check_launch("fragment_stage");
 }
 

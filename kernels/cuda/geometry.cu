@@ -34,7 +34,7 @@ __global__ void fill_texture(mesh_shape shape, bool checker, u32 width, u32 heig
     texels[i] = checker ? body::pack(body::checker_color(x, y)) : body::texel_of(shape, x, y, width, height);
 }
 
-__global__ void fill_header(mesh_counts counts, mesh_header* header) { *header = mesh_header{mesh_magic, 1, counts}; }
+__global__ void fill_header(mesh_counts counts, mesh_header* header) { *header = mesh_header{mesh_magic, mesh_version, counts}; }
 
 __global__ void fill_models(u64 sequence, f32 spin, u32 count, f32 spacing, arrangement stand, draw_record* draw, f32* models) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;

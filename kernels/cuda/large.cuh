@@ -50,6 +50,8 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
 /// Everything that isn't small; with path medium or large every triangle of the list.
 __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ raster_args a) {
     let_next_begin();
+    // No wait in front: behind raster_small all blocks of that have waited for the clear (fragment_stage.cu), and what both touch they
+    // touch by atomics only; in the other paths this kernel was launched in plain order.
     const u32 small = from_first(small_count(a));
     const u64 begin = a.path == raster_path::automatic ? small : 0U;
     const u64 end = u64{small} + from_first(large_count(a));

@@ -53,7 +53,7 @@ inline u32 multiprocessors() { return property(cudaDevAttrMultiProcessorCount, 6
 // ---- kernels that overlap ("programmatic dependent launch", compute capability 9.0 and later; elsewhere these do nothing) -----------------
 // A kernel launched by launch_behind() may begin before its predecessor in the stream has ended: as soon as each block of that has
 // called let_next_begin() or ended. Before it touches what the predecessor writes or reads it calls wait_for_last(), which returns
-// when the predecessor has ended and its writes can be seen. EACH block calls it, even one with nothing to do: a kernel that ended
+// when the predecessor has ended and its writes can be seen. (raster_large is the one exception, and says why.) EACH block calls it, even one with nothing to do: a kernel that ended
 // without waiting would let the third in the row overtake the first.
 
 __device__ __forceinline__ void let_next_begin() {
@@ -85,14 +85,14 @@ inline bool may_overlap(void (*kernel)(Args)) {
 }
 
 template <typename Args>
-inline void launch_behind(void (*kernel)(Args), dim3 blocks, dim3 threads, cudaStream_t stream, const Args& args) {
+inline void launch_behind(const char* name, void (*kernel)(Args), dim3 blocks, dim3 threads, cudaStream_t stream, const Args& args) {
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = blocks, config.blockDim = threads, config.stream = stream;
     config.attrs = &attribute, config.numAttrs = may_overlap(kernel) ? 1 : 0;
-    check(cudaLaunchKernelEx(&config, kernel, args), "launching a kernel");
+    check(cudaLaunchKernelEx(&config, kernel, args), std::string("launch of kernel ") + name);
 }
 
 /// Blocks of a loop that strides over at most `count` items: enough to fill the device, no more.

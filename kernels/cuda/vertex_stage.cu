@@ -243,7 +243,7 @@ void vertex_stage(device::queue& q, const vertex_stage_args& args) {
     const u64 clusters = u64{cluster_count(args.mesh.counts)} * args.out.max_instances, room = u64{multiprocessors()} * select_resident;
     a.each = static_cast<u32>(body::min_<u64>((clusters + room - 1) / room, most_clusters));
     prepare<<<blocks_for(u64{args.out.max_instances} * 12, 256), 256, 0, stream>>>(a);
-    launch_behind(select_visible, blocks_for(clusters, a.each), select_threads, stream, a);
+    launch_behind("select_visible", select_visible, blocks_for(clusters, a.each), select_threads, stream, a);
     check_launch("vertex_stage");
 }
 

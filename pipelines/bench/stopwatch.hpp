@@ -1,5 +1,5 @@
 #pragma once
-// Times work on a queue. On CUDA between events of its stream; on the CPU by the wall clock from the submission until the queue
+// Times work on a queue. On CUDA between events of its stream, which begins when all of it is enqueued; on the CPU by the wall clock from the submission until the queue
 // is drained, with the CPU time of all threads beside it.
 
 #include <functional>

@@ -1,8 +1,9 @@
-// Where a frame's device time goes: each kernel and each fill of the vertex and the fragment stage, between two events.
+// Where a frame's device time goes: each kernel of the vertex and the fragment stage, between two events.
 //   raster_parts [--frames N] [--device N] MESH:TRIANGLES:WIDTHxHEIGHT ...
 // The stages are not touched for it: what they enqueue is captured into a graph, whose nodes are then launched one by one with an
 // event behind each. A long fill goes first, so that the launches wait for the GPU and not the GPU for the launches. An event
-// costs time of its own, so the parts add up to more than `together`, which has events before and behind the two stages only.
+// costs time of its own, and parts don't overlap as they do in a frame (kernels/cuda/launch.cuh), so they add up to more than
+// `together`, which has events before and behind the two stages only.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -49,7 +50,6 @@ public:
     [[nodiscard]] std::size_t size() const { return nodes_.size(); }
 
     [[nodiscard]] std::string name(std::size_t i) const {
-        if (type(i) == cudaGraphNodeTypeMemset) return "fill";
         const char* mangled = nullptr;
         check(cudaFuncGetName(&mangled, kernel(i).func), "a kernel's name");
         // _ZN8carousel7kernels4cuda<length><anonymous namespace><length><name>...: the last component that a length introduces
@@ -65,26 +65,11 @@ public:
     }
 
     void enqueue(std::size_t i) const {
-        if (type(i) == cudaGraphNodeTypeMemset) {
-            cudaMemsetParams p{};
-            check(cudaGraphMemsetNodeGetParams(nodes_[i], &p), "a fill's arguments");
-            if (p.height == 1) {
-                check(cudaMemsetAsync(p.dst, static_cast<int>(p.value), p.width * p.elementSize, stream_), "a fill");
-            } else {
-                check(cudaMemset2DAsync(p.dst, p.pitch, static_cast<int>(p.value), p.width * p.elementSize, p.height, stream_), "a fill");
-            }
-            return;
-        }
         const cudaKernelNodeParams p = kernel(i);
         check(cudaLaunchKernel(p.func, p.gridDim, p.blockDim, p.kernelParams, p.sharedMemBytes, stream_), "a kernel");
     }
 
 private:
-    [[nodiscard]] cudaGraphNodeType type(std::size_t i) const {
-        cudaGraphNodeType t{};
-        check(cudaGraphNodeGetType(nodes_[i], &t), "a part's type");
-        return t;
-    }
     [[nodiscard]] cudaKernelNodeParams kernel(std::size_t i) const {
         cudaKernelNodeParams p{};
         check(cudaGraphKernelNodeGetParams(nodes_[i], &p), "a kernel's arguments");

@@ -37,6 +37,21 @@ inline constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere, mesh_shape::fr
                                         mesh_shape::quad_stack, mesh_shape::triangle_soup};
 inline constexpr raster_path all_paths[] = {raster_path::automatic, raster_path::small, raster_path::medium, raster_path::large};
 
+/// Scratch memory as a device context would give it: aligned.
+class scratch_memory {
+public:
+    explicit scratch_memory(u64 bytes) : lines_((bytes + sizeof(line) - 1) / sizeof(line)), bytes_(bytes) {}
+    [[nodiscard]] std::byte* data() { return lines_.data()->bytes; }
+    [[nodiscard]] u64 size() const { return bytes_; }
+
+private:
+    struct alignas(block_alignment) line {
+        std::byte bytes[block_alignment];
+    };
+    std::vector<line> lines_;
+    u64 bytes_;
+};
+
 }  // namespace carousel::kernels::testing
 
 #define CAROUSEL_NEEDS_DEVICE()                                     \

@@ -16,7 +16,7 @@ u32 triangles_for(mesh_shape shape) { return shape == mesh_shape::quad_stack ? 4
 
 /// Frame `sequence` through the instruction set `use`, with a scratch block of the caller's.
 std::vector<u32> render_with(chain& c, const cpu::entries& use, u32 width, u32 height, u32 threads,
-                             std::vector<std::byte>& scratch, const device::mapping& mesh_memory) {
+                             scratch_memory& scratch, const device::mapping& mesh_memory) {
     (void)mesh_memory;
     device::cpu::pool pool(threads);
     std::vector<u32> picture(u64{width} * height);
@@ -58,7 +58,7 @@ TEST_CASE("Every instruction set gives the same pictures, also with the least me
         const auto mesh = on.context->allocate(bytes.size());
         std::memcpy(mesh->data(), bytes.data(), bytes.size());
         const std::vector<u32> expected = c.render(5);
-        std::vector<std::byte> most(cpu::fragment_scratch_bytes(width, height)), least(cpu::least_scratch_bytes(width, height));
+        scratch_memory most(cpu::fragment_scratch_bytes(width, height)), least(cpu::least_scratch_bytes(width, height));
         for (const char* name : {"baseline", "avx2", "avx512"}) {
             const cpu::entries* use = cpu::find_entries(name);
             if (use == nullptr) continue;
@@ -77,7 +77,7 @@ TEST_CASE("Wireframe is lines over a darker picture, in every tier alike, and th
     const std::vector<std::byte> bytes = c.mesh_bytes();
     const auto mesh = on.context->allocate(bytes.size());
     std::memcpy(mesh->data(), bytes.data(), bytes.size());
-    std::vector<std::byte> scratch(cpu::fragment_scratch_bytes(width, height));
+    scratch_memory scratch(cpu::fragment_scratch_bytes(width, height));
     for (const u32 mode : {0U, 1U}) {
         c.scene.shading = mode;
         c.scene.wireframe = 0;
@@ -196,6 +196,6 @@ TEST_CASE("Arguments that can't work are refused before anything runs") {
     v.width = v.height = 64;
     v.mesh = lay_out_mesh({3, 1, 1, 1});
     REQUIRE_THROWS_AS(vertex_stage(*on.queue, v), config_error);  // no instance
-    v.out.max_instances = 1U << 30;
+    v.out.max_instances = ~0U;  // as many triangles: one more than there are numbers for
     REQUIRE_THROWS_AS(vertex_stage(*on.queue, v), config_error);
 }

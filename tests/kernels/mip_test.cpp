@@ -105,7 +105,7 @@ TEST_CASE("Mapped textures: every instruction set and number of threads gives th
     CHECK(std::unique(distinct.begin(), distinct.end()) - distinct.begin() > 1000);  // there is something to compare
     const auto memory = one.context->allocate(m.block.size());
     std::memcpy(memory->data(), m.block.data(), m.block.size());
-    std::vector<std::byte> scratch(cpu::fragment_scratch_bytes(width, height));
+    scratch_memory scratch(cpu::fragment_scratch_bytes(width, height));
     for (const char* name : {"baseline", "avx2", "avx512"}) {
         const cpu::entries* use = cpu::find_entries(name);
         if (use == nullptr) continue;

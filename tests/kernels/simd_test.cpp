@@ -20,7 +20,7 @@ constexpr u32 width = 213, height = 97;  // no multiple of a tile or a vector
 std::vector<u32> render_by(chain& c, const std::vector<std::byte>& mesh, u32 instances, const cpu::entries& use, u32 threads, raster_path path) {
     device::cpu::pool pool(threads);
     std::vector<u32> picture(u64{width} * height);
-    static std::vector<std::byte> scratch(cpu::fragment_scratch_bytes(width, height));  // large: once
+    static scratch_memory scratch(cpu::fragment_scratch_bytes(width, height));  // large: once
     const draw_record draw{instances, {}};
     std::vector<f32> models(u64{instances} * 16);
     for (u32 i = 0; i < instances; ++i) body::model_matrix(3, c.scene.spin, i, instances, 2.4F, models.data() + u64{i} * 16);

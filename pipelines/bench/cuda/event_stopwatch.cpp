@@ -1,4 +1,7 @@
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "bench/stopwatch.hpp"
 #include "core/errors.hpp"
@@ -8,17 +11,26 @@ namespace carousel::bench {
 namespace {
 
 constexpr u32 most_events = 8;
-constexpr std::size_t delay_bytes = 64ULL << 20;
-constexpr u32 delays = 4;
+
+/// Holds a stream until the host has enqueued all that is to be measured: it then waits for the GPU, not the GPU for it. (A long fill or
+/// copy in front would empty the GPU's caches.) A second at most, should something in between wait for the stream.
+struct gate {
+    std::atomic<bool> open{false};
+    static void hold(void* self) {
+        auto& open = static_cast<gate*>(self)->open;
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+        while (!open.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    }
+};
 
 class event_stopwatch final : public stopwatch {
 public:
     explicit event_stopwatch(device::queue& q) : stream_(static_cast<cudaStream_t>(q.native_stream())), queue_(q) {
         for (cudaEvent_t& e : events_) CAROUSEL_CUDA_SETUP("the bench's events", cudaEventCreate(&e));
-        CAROUSEL_CUDA_SETUP("the bench's delay", cudaMalloc(&delay_, delay_bytes));
     }
     ~event_stopwatch() override {
-        CAROUSEL_CUDA_LOG(cudaFree(delay_));
+        gate_.open.store(true, std::memory_order_release);
+        CAROUSEL_CUDA_LOG(cudaStreamSynchronize(stream_));  // the stream may still look at the gate
         for (const cudaEvent_t e : events_) CAROUSEL_CUDA_LOG(cudaEventDestroy(e));
     }
     event_stopwatch(const event_stopwatch&) = delete;
@@ -27,8 +39,8 @@ public:
     void start() override {
         queue_.drain();
         count_ = 0;
-        // Fills that take longer than the host needs to enqueue a frame: what is measured waits for the GPU, not the GPU for the host.
-        for (u32 k = 0; k < delays; ++k) CAROUSEL_CUDA_RUN("the bench's stream", cudaMemsetAsync(delay_, 0, delay_bytes, stream_));
+        gate_.open.store(false, std::memory_order_relaxed);
+        CAROUSEL_CUDA_RUN("the bench's stream", cudaLaunchHostFunc(stream_, gate::hold, &gate_));
         lap();
     }
     void lap() override {
@@ -36,6 +48,7 @@ public:
         CAROUSEL_CUDA_RUN("the bench's stream", cudaEventRecord(events_[count_++], stream_));
     }
     [[nodiscard]] std::vector<reading> read() override {
+        gate_.open.store(true, std::memory_order_release);
         CAROUSEL_CUDA_RUN("the bench's stream", cudaEventSynchronize(events_[count_ - 1]));
         std::vector<reading> laps;
         for (u32 k = 1; k < count_; ++k) {
@@ -50,7 +63,7 @@ private:
     cudaStream_t stream_;
     device::queue& queue_;
     std::array<cudaEvent_t, most_events> events_{};
-    void* delay_ = nullptr;
+    gate gate_;
     u32 count_ = 0;
 };
 
