@@ -87,8 +87,9 @@ std::string stage_name(const arguments& a) {
 
 void run(stage& s, const arguments& a) {
     runtime r(attach(request_from(a)), s);
-    pulse heart(r);  // before the slow parts: a stage that loads a mesh is alive
+    std::optional<pulse> heart;
     with_last_words([&] {
+        heart.emplace(r);  // before the slow parts: a stage that loads a mesh is alive. It needs a thread, which may not be had
         if (!r.is_standby()) r.load_assets(s);  // behind a holder that works they are loaded
         s.prepare(r);
         r.queue().drain();
@@ -103,7 +104,7 @@ void run(stage& s, const arguments& a) {
         }
     });
     crash_here(crash_point::run_over);
-    heart.wait_for_keeper();
+    heart->wait_for_keeper();
     expect_exit();
     crash_here(crash_point::leaving);
 }

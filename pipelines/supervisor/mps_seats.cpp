@@ -143,7 +143,8 @@ bool seat_keeper::harm_was_asked(u32 domain) const noexcept {
                        [&](const auto& s) { return asked(s->now) || std::any_of(s->gone.begin(), s->gone.end(), asked); });
 }
 
-// Called with each death that was excused, unless it was asked for.
+// Called with each death that was excused, unless it was asked for. Those of stages that were just starting count, too: a new server in
+// which nothing can be set up would be renewed for ever.
 void seat_keeper::count_fault() {
     u64 moved = 0;
     for (u32 k = 0; k < std::min(c_->links, shm::max_links); ++k) moved += ring::load(c_->link[k].tail);
