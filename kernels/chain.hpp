@@ -69,9 +69,6 @@ public:
     std::vector<u32> picture() { return download<u32>(color_->data(), u64{options_.width} * options_.height); }
     triangle_counters counters() { return download<triangle_counters>(counters_->data(), 1)[0]; }
     std::vector<std::byte> mesh_bytes() { return download<std::byte>(mesh_->data(), layout_.bytes); }
-    /// Clip and model matrices, as the vertex stage left them.
-    std::vector<instance_record> instances() { return download<instance_record>(records_->data(), options_.instances); }
-    std::vector<u32> list() { return download<u32>(list_->data(), u64{options_.instances} * layout_.counts.triangle_count); }
 
     [[nodiscard]] triangle_buffers buffers() const {
         return {reinterpret_cast<triangle_counters*>(counters_->data()), reinterpret_cast<instance_record*>(records_->data()),

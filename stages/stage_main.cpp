@@ -113,25 +113,23 @@ void run(stage& s, const arguments& a) {
 
 int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
     ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    try {
+    int code = exit_code::ok;
+    with_last_words([&] {
         const arguments a = parse(argc, argv);
         if (a.help) {
             fmt::print("{}", help_text);
-            return exit_code::ok;
+            return;
         }
         if (!a.describe) arm_crash_points(stage_name(a));
         crash_here(crash_point::process_started);
         const std::unique_ptr<stage> s = make();
-        if (a.describe) return describe(*s);
-        run(*s, a);
-        return exit_code::ok;
-    } catch (const carousel::error& e) {
-        log::error("{}", e.what());
-        die(e.code());
-    } catch (const std::exception& e) {
-        log::error("{}", e.what());
-        die(exit_code::stage_exception);
-    }
+        if (a.describe) {
+            code = describe(*s);
+        } else {
+            run(*s, a);
+        }
+    });
+    return code;
 }
 
 }  // namespace carousel::stages

@@ -70,14 +70,7 @@ template <typename T>
     return i - (static_cast<f32>(i) > x ? 1 : 0);
 }
 
-/// floor(x + 1/2) without the rounding of that sum; |x| < 2^30.
-[[nodiscard]] CAROUSEL_HD_INLINE i32 round_i32(f32 x) {
-    const i32 i = to_i32(x);
-    const f32 rest = x - static_cast<f32>(i);
-    return i + (rest >= 0.5F ? 1 : 0) - (rest < -0.5F ? 1 : 0);
-}
-
-/// The same for numbers that are known to be within the bounds.
+/// floor(x + 1/2) without the rounding of that sum; |x| < 2^30, and no NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE i32 round_bounded_i32(f32 x) {
 #if defined(__CUDA_ARCH__)
     const i32 i = __float2int_rd(x);

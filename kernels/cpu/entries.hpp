@@ -78,7 +78,6 @@ struct fragment_job {
     const word_tables* tables = nullptr;
     u32 tiles_x = 0, tiles_y = 0;
     u32 small_count = 0, total_count = 0;  ///< bounded copies of the counters
-    u32 instance_count = 0;
     u64 id_limit = 0;                      ///< max_instances * triangles
     raster_path path = raster_path::automatic;
     u8* color = nullptr;

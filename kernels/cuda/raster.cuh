@@ -29,7 +29,6 @@ struct alignas(8) large_box {
     u16 x0, y0, x1, y1;
 };
 
-/// As the kernels of the fragment stage share it.
 struct raster_args {
     mesh_view mesh;
     triangle_buffers in;
