@@ -20,7 +20,7 @@ u32 root(u64 x) {
 
 const std::vector<std::string>& mesh_shape_names() {
     static const std::vector<std::string> names{"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup",
-                                                "quad-stack-front-first"};
+                                                "quad-stack-front-first", "long-slivers"};
     return names;
 }
 

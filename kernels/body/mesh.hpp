@@ -9,7 +9,7 @@ namespace carousel::kernels::body {
 
 inline constexpr f64 pi = 3.14159265358979323846;
 
-/// A shape's grid: `parts` patches of nu x nv quads (or, for the soup and the stack, `parts` triangles or quads).
+/// A shape's grid: `parts` patches of nu x nv quads (or, for the soup, the slivers and the stacks, `parts` triangles or quads).
 struct shape_grid {
     mesh_shape shape;
     u32 nu, nv, parts;
@@ -96,6 +96,15 @@ struct mesh_vertex {
             static_cast<f32>(random_unit(triangle, 20)), static_cast<f32>(random_unit(triangle, 21))};
 }
 
+/// Triangles across the view in all directions, two units long and at most 0.004 wide: a pixel or so where all of the scene is seen.
+[[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex sliver_vertex(u32 triangle, u32 corner) {
+    const sine_cosine way = sincos_(2.0 * pi * random_unit(triangle, 0));
+    const f64 along = corner == 0 ? -1.0 : 1.0, across = corner == 0 ? 0.0 : (corner == 1 ? -0.002 : 0.002);
+    const f64 x = 2.4 * (random_unit(triangle, 1) - 0.5), y = 1.6 * (random_unit(triangle, 2) - 0.5), z = random_unit(triangle, 3) - 0.5;
+    return {to_vec3(x + along * way.cosine - across * way.sine, y + along * way.sine + across * way.cosine, z), to_vec3(0.0, 0.0, 1.0),
+            static_cast<f32>(random_unit(triangle, 20)), static_cast<f32>(random_unit(triangle, 21))};
+}
+
 /// Quads larger than the view, quad 0 the farthest: every pixel is covered by all of them.
 [[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex stack_vertex(const shape_grid& g, u32 quad, u32 corner) {
     const f64 x = (corner & 1U) ? 3.0 : -3.0, y = (corner & 2U) ? -3.0 : 3.0;
@@ -117,6 +126,8 @@ struct mesh_vertex {
             return stack_vertex(g, i / 4, i % 4);
         case mesh_shape::quad_stack_front_first:
             return stack_vertex(g, g.parts - 1 - i / 4, i % 4);
+        case mesh_shape::long_slivers:
+            return sliver_vertex(i / 3, i % 3);
         default:
             return soup_vertex(i / 3, i % 3);
     }
@@ -139,7 +150,7 @@ struct quad_place {
 
 /// Quads split (a, b, c)(b, d, c), as the measured scene wants it.
 [[nodiscard]] CAROUSEL_HD_INLINE index_triple triangle_of(const shape_grid& g, u32 i) {
-    if (g.shape == mesh_shape::triangle_soup) return {3 * i, 3 * i + 1, 3 * i + 2};
+    if (g.shape == mesh_shape::triangle_soup || g.shape == mesh_shape::long_slivers) return {3 * i, 3 * i + 1, 3 * i + 2};
     const u32 quad = i / 2;
     u32 a, below;
     if (g.shape == mesh_shape::quad_stack || g.shape == mesh_shape::quad_stack_front_first) {

@@ -1,5 +1,5 @@
 #pragma once
-// The warp tier: clips what needs it, rasters boxes of medium size, and hands larger ones to the tiles (tiles.cuh). Each lane
+// The warp tier: clips what needs it, rasters boxes of medium size and slivers, and hands larger ones to the tiles (tiles.cuh). Each lane
 // reads and sets up a triangle of its own, so that the reads of many are under way at once; then all lanes raster what they have
 // found, one after another. Included by fragment_stage.cu alone.
 
@@ -8,6 +8,14 @@
 
 namespace carousel::kernels::cuda {
 namespace {
+
+__device__ __forceinline__ i64 box_area(const pixel_box& box) { return i64{box.x1 - box.x0 + 1} * (box.y1 - box.y0 + 1); }
+
+/// Few pixels in a large box? `twice`: double_area().
+__device__ __forceinline__ bool is_sliver(const pixel_box& box, i64 twice) {
+    const i64 pixels = twice / (2 * subpixels * subpixels);
+    return pixels <= medium_area && pixels * 64 <= box_area(box);
+}
 
 /// The triangle that lane `from` holds, in all lanes.
 __device__ __forceinline__ screen_triangle broadcast(const screen_triangle& t, int from) {
@@ -28,6 +36,15 @@ __device__ __forceinline__ void raster_lanes(const raster_args& a, u32 lanes, co
         } else {
             raster_by_warp<i64>(a, t, box, double_area(t), whose);
         }
+    }
+}
+
+/// The same for slivers. A function of its own, not to take registers from what is drawn much more often.
+__device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, const screen_triangle& mine, u32 id) {
+    for (; lanes != 0; lanes &= lanes - 1) {
+        const int from = __ffs(static_cast<int>(lanes)) - 1;
+        const screen_triangle t = broadcast(mine, from);
+        raster_by_spans(a, t, box_of(t, a.view.width, a.view.height), __shfl_sync(~0U, id, from));
     }
 }
 
@@ -73,11 +90,14 @@ __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ r
                 t = clipped ? fan_triangle(a, polygon, k) : make_triangle(f.v[0], f.v[1], f.v[2]);
                 box = box_of(t, a.view.width, a.view.height);
             }
-            const bool visible = !box.empty() && double_area(t) > 0;
-            const bool medium = a.path != raster_path::large &&
-                                (a.path == raster_path::medium || i64{box.x1 - box.x0 + 1} * (box.y1 - box.y0 + 1) <= medium_area);
-            const u32 late = hand_to_tiles(a, __ballot_sync(~0U, visible && !medium), t, box, id);
-            raster_lanes(a, __ballot_sync(~0U, visible && medium) | late, t, id);
+            const i64 twice = double_area(t);
+            const bool visible = !box.empty() && twice > 0;
+            const bool medium = a.path != raster_path::large && (a.path == raster_path::medium || box_area(box) <= medium_area);
+            const bool sliver = a.path != raster_path::large && is_sliver(box, twice);
+            const u32 late = hand_to_tiles(a, __ballot_sync(~0U, visible && !medium && !sliver), t, box, id);
+            raster_lanes(a, __ballot_sync(~0U, visible && medium && !sliver) | late, t, id);
+            const u32 slivers = __ballot_sync(~0U, visible && sliver);
+            if (slivers != 0) raster_slivers(a, slivers, t, id);
         }
     }
     wait_for_last();  // at the end: small triangles may be drawn beside these

@@ -176,6 +176,47 @@ __device__ __forceinline__ void raster_by_warp(const raster_args& a, const scree
     }
 }
 
+/// A sliver by a warp: a lane a column of its box (a row, if it is taller than wide), in which the edges leave a few pixels. Where they
+/// lie is found by division in floats, good to 2^-8 of a pixel, and taken a little too large; each pixel is then asked exactly. So a
+/// sliver costs what it is long, not what its box holds.
+__device__ __forceinline__ void raster_by_spans(const raster_args& a, const screen_triangle& t, const pixel_box& box, u32 id) {
+    const edge_functions<i64> e = edges_at<i64>(t, box.x0, box.y0);
+    const depth_plane depth = make_depth(t, double_area(t));
+    const i32 columns = box.x1 - box.x0 + 1, rows = box.y1 - box.y0 + 1;
+    const bool wide = columns >= rows;
+    const i32 lines = wide ? columns : rows, last = (wide ? rows : columns) - 1;
+    i64 at_first[3], next_line[3], next_pixel[3];
+    f32 inverse[3];
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+        at_first[i] = e.e[i] + e.bias[i];
+        next_line[i] = wide ? e.step_x[i] : e.step_y[i], next_pixel[i] = wide ? e.step_y[i] : e.step_x[i];
+        inverse[i] = next_pixel[i] != 0 ? 1.0F / static_cast<f32>(next_pixel[i]) : 0.0F;
+    }
+    for (i32 line = static_cast<i32>(threadIdx.x & 31U); line < lines; line += 32) {
+        f32 begin = 0.0F, end = static_cast<f32>(last);
+        i64 w[3];
+#pragma unroll
+        for (int i = 0; i < 3; ++i) {
+            w[i] = at_first[i] + line * next_line[i];
+            const f32 crossing = -static_cast<f32>(w[i]) * inverse[i];
+            if (next_pixel[i] > 0) begin = max_(begin, crossing);
+            if (next_pixel[i] < 0) end = min_(end, crossing);
+        }
+        if (begin > end + 1.0F) continue;  // also for what no i32 holds
+        const i32 from = to_i32(max_(begin - 0.1F, 0.0F)), to = min_(to_i32(end + 0.1F), last);
+#pragma unroll
+        for (int i = 0; i < 3; ++i) w[i] += from * next_pixel[i];
+        for (i32 pixel = from; pixel <= to; ++pixel) {
+            if ((w[0] | w[1] | w[2]) >= 0) {
+                put(a, box.x0 + (wide ? line : pixel), box.y0 + (wide ? pixel : line),
+                    depth_bits(depth, static_cast<f32>(w[1] - e.bias[1]), static_cast<f32>(w[2] - e.bias[2])), id);
+            }
+            w[0] += next_pixel[0], w[1] += next_pixel[1], w[2] += next_pixel[2];
+        }
+    }
+}
+
 /// Entry `at` of the list, counted through both ends.
 __device__ __forceinline__ u32 entry(const raster_args& a, u32 at, u32 small) {
     return at < small ? a.in.list[at] : a.in.list[a.id_limit - 1 - (at - small)];

@@ -1,8 +1,9 @@
 #pragma once
-// The tile tier: a block owns 64x64 pixels, whose keys its threads keep in registers. It looks through the boxes of all large
-// triangles, a batch at a time, sets up those that touch the tile, and draws them without a single atomic; at the end the keys
-// meet what the other tiers have left. However many triangles lie upon each other, nothing grows and nobody waits for a word.
-// Included by fragment_stage.cu alone.
+// The tile tier: a block owns 64x64 pixels, a warp 32x16 of them, whose keys its lanes keep in registers, beginning with what the
+// other tiers have left. The block looks through the boxes of all large triangles, a batch at a time, and sets up those that touch the
+// tile; its warps draw them without a single atomic. What lies behind all that the tile shows already isn't set up, what lies
+// behind all that a warp's pixels show, or beside them, isn't drawn. However many triangles lie upon each other, nothing grows and
+// nobody waits for a word. Included by fragment_stage.cu alone.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -11,45 +12,46 @@ namespace carousel::kernels::cuda {
 namespace {
 
 constexpr u32 tile_threads = 256;
-constexpr i32 tile_rows = tile_side * tile_side / static_cast<i32>(tile_threads);  // a thread's pixels: a column, every fourth row
+constexpr i32 warp_columns = 32, warp_rows = 16;  // of a tile: a lane has a column of a warp's pixels
+static_assert(tile_side == 2 * warp_columns && tile_side * tile_side == static_cast<i32>(tile_threads) * warp_rows);
 
 /// A triangle as a tile draws it: edges at the tile's first pixel, with the bias in them.
 struct tile_triangle {
     i64 e[3], step_x[3], step_y[3];
     depth_plane depth;
+    f32 nearest;  ///< no pixel's depth (1/w) is larger
     u32 id;
     u16 bias_b, bias_c;  ///< what was taken off the edges that the depth is made from
-    bool covers;         ///< the whole tile
 };
+
+/// The largest depth that a pixel of the triangle can have, its nearest corner's but for roundings of some 1e-6.
+__device__ __forceinline__ f32 nearest_of(const screen_triangle& t) { return max_(max_(t.wa, t.wb), t.wc) * 1.0001F; }
 
 /// False when no pixel of the tile can be inside.
 __device__ __forceinline__ bool set_up(const screen_triangle& t, const pixel_box& tile, u32 id, tile_triangle& out) {
     const edge_functions<i64> e = edges_at<i64>(t, tile.x0, tile.y0);
-    bool covers = true, outside = false;
+    bool outside = false;
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
         const i64 at = e.e[i] + e.bias[i], x = (tile.x1 - tile.x0) * e.step_x[i], y = (tile.y1 - tile.y0) * e.step_y[i];
         outside |= at + max_(x, i64{0}) + max_(y, i64{0}) < 0;  // the corner that is deepest inside
-        covers &= at + min_(x, i64{0}) + min_(y, i64{0}) >= 0;  // the one that is farthest out
         out.e[i] = at, out.step_x[i] = e.step_x[i], out.step_y[i] = e.step_y[i];
     }
     out.depth = make_depth(t, double_area(t));
+    out.nearest = nearest_of(t);
     out.id = id;
     out.bias_b = static_cast<u16>(-e.bias[1]), out.bias_c = static_cast<u16>(-e.bias[2]);
-    out.covers = covers;
     return !outside;
 }
 
 template <bool Covers>
-__device__ __forceinline__ void draw(const tile_triangle& t, i32 x, i32 y, unsigned long long (&keys)[tile_rows]) {
-    i64 e0 = t.e[0] + x * t.step_x[0] + y * t.step_y[0];
-    i64 e1 = t.e[1] + x * t.step_x[1] + y * t.step_y[1], e2 = t.e[2] + x * t.step_x[2] + y * t.step_y[2];
-    const i64 s0 = 4 * t.step_y[0], s1 = 4 * t.step_y[1], s2 = 4 * t.step_y[2];
+__device__ __forceinline__ void draw_column(const tile_triangle& t, i64 e0, i64 e1, i64 e2, unsigned long long (&keys)[warp_rows]) {
+    const i64 s0 = t.step_y[0], s1 = t.step_y[1], s2 = t.step_y[2];
     const u32 id = t.id;
     const depth_plane depth = t.depth;
     const i64 bias_b = t.bias_b, bias_c = t.bias_c;
 #pragma unroll
-    for (i32 row = 0; row < tile_rows; ++row) {
+    for (i32 row = 0; row < warp_rows; ++row) {
         if (Covers || (e0 | e1 | e2) >= 0) {
             const unsigned long long key =
                 make_key(depth_bits(depth, static_cast<f32>(e1 + bias_b), static_cast<f32>(e2 + bias_c)), id);
@@ -60,10 +62,45 @@ __device__ __forceinline__ void draw(const tile_triangle& t, i32 x, i32 y, unsig
     }
 }
 
-__global__ void __launch_bounds__(tile_threads, 2) raster_tiles(const __grid_constant__ raster_args a) {
+/// Draws what of the triangle lies in the warp's pixels, whose first one is (x, y) of the tile. False when nothing can.
+__device__ __forceinline__ bool draw(const tile_triangle& t, i32 x, i32 y, i32 lane, unsigned long long (&keys)[warp_rows]) {
+    i64 e[3];
+    bool covers = true;
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+        const i64 step_x = t.step_x[i], step_y = t.step_y[i], along = (warp_columns - 1) * step_x, down = (warp_rows - 1) * step_y;
+        const i64 at = t.e[i] + x * step_x + y * step_y;
+        if (at + max_(along, i64{0}) + max_(down, i64{0}) < 0) return false;
+        covers &= at + min_(along, i64{0}) + min_(down, i64{0}) >= 0;
+        e[i] = at + lane * step_x;
+    }
+    if (covers) {
+        draw_column<true>(t, e[0], e[1], e[2], keys);
+    } else {
+        draw_column<false>(t, e[0], e[1], e[2], keys);
+    }
+    return true;
+}
+
+/// Upper half of the largest of the warp's keys, the farthest depth.
+__device__ __forceinline__ u32 largest_of(const unsigned long long (&keys)[warp_rows]) {
+    u32 largest = 0;
+#pragma unroll
+    for (const unsigned long long key : keys) largest = max_(largest, static_cast<u32>(key >> 32));
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(~0U, largest);
+#else
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) largest = max_(largest, __shfl_xor_sync(~0U, largest, step));
+    return largest;
+#endif
+}
+
+__global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_constant__ raster_args a) {
     __shared__ tile_triangle found[tile_threads];
     __shared__ u32 found_count;
     __shared__ u32 all;
+    __shared__ u32 largest;  // upper half of a key, of all that the tile shows: the farthest
     let_next_begin();
     wait_for_last();
     if (threadIdx.x == 0) all = min_(a.header->large + 1U, large_capacity);
@@ -72,39 +109,49 @@ __global__ void __launch_bounds__(tile_threads, 2) raster_tiles(const __grid_con
     if (count == 0) return;
     const i32 left = static_cast<i32>(blockIdx.x) * tile_side, top = static_cast<i32>(blockIdx.y) * tile_side;
     const pixel_box tile{left, top, min_(left + tile_side, a.view.width) - 1, min_(top + tile_side, a.view.height) - 1};
-    const i32 x = static_cast<i32>(threadIdx.x) & (tile_side - 1), y = static_cast<i32>(threadIdx.x) / tile_side;
-    unsigned long long keys[tile_rows];
-#pragma unroll
-    for (unsigned long long& key : keys) key = empty_key;
+    const i32 warp = static_cast<i32>(from_first(threadIdx.x / 32)), lane = static_cast<i32>(threadIdx.x & 31U);
+    const i32 x = (warp & 1) * warp_columns, y = (warp >> 1) * warp_rows;  // the warp's first pixel
+    const auto shown = [&](i32 row) { return left + x + lane < a.view.width && top + y + row < a.view.height; };
+    const auto place = [&](i32 row) { return a.keys + i64{top + y + row} * a.view.width + left + x + lane; };
+    unsigned long long keys[warp_rows];
+    bool loaded = false;
+    f32 tile_farthest = 0.0F, farthest = 0.0F;  // 1/w; 0: some pixel is empty
     for (u32 first = 0; first < count; first += tile_threads) {
         if (threadIdx.x == 0) found_count = 0;
         __syncthreads();
+        if (threadIdx.x == 0) largest = 0;
         const u32 at = first + threadIdx.x;
         if (at < count) {
             const large_box box = a.boxes[at];
             if (box.x0 <= tile.x1 && box.x1 >= tile.x0 && box.y0 <= tile.y1 && box.y1 >= tile.y0) {
                 const large_triangle t = a.large[at];
                 tile_triangle mine;
-                if (set_up(t.t, tile, t.id, mine)) found[atomicAdd(&found_count, 1U)] = mine;
+                if (nearest_of(t.t) >= tile_farthest && set_up(t.t, tile, t.id, mine)) found[atomicAdd(&found_count, 1U)] = mine;
             }
         }
         __syncthreads();
         const u32 n = found_count;
-        for (u32 i = 0; i < n; ++i) {
-            if (found[i].covers) {
-                draw<true>(found[i], x, y, keys);
-            } else {
-                draw<false>(found[i], x, y, keys);
-            }
-        }
-        __syncthreads();
-    }
+        if (n == 0) continue;  // all threads; who has not read the count yet will find the 0 that is written anew
+        if (!loaded) {
 #pragma unroll
-    for (i32 row = 0; row < tile_rows; ++row) {
-        const i32 py = top + y + 4 * row;
-        if (keys[row] != empty_key && left + x < a.view.width && py < a.view.height) {
-            atomicMin(a.keys + i64{py} * a.view.width + left + x, keys[row]);
+            for (i32 row = 0; row < warp_rows; ++row) keys[row] = shown(row) ? *place(row) : 0ULL;
+            loaded = true;
         }
+        u32 drawn = 0;
+        for (u32 i = 0; i < n; ++i) {
+            if (found[i].nearest < farthest) continue;
+            if (draw(found[i], x, y, lane, keys) && ++drawn % 8 == 0) farthest = float_of(~largest_of(keys));
+        }
+        const u32 mine = largest_of(keys);
+        farthest = float_of(~mine);
+        if (lane == 0) atomicMax(&largest, mine);
+        __syncthreads();
+        tile_farthest = float_of(~largest);
+    }
+    if (!loaded) return;
+#pragma unroll
+    for (i32 row = 0; row < warp_rows; ++row) {
+        if (shown(row)) *place(row) = keys[row];  // nobody else touches this tile's keys meanwhile
     }
 }
 

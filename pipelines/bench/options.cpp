@@ -92,7 +92,7 @@ void read_device(const std::string& text, bench_options& o) {
 void add_bench_options(CLI::App& app, bench_texts& t) {
     app.add_option("WHAT", t.what, "raster")->required();
     app.add_option("--device", t.device, "cpu | cuda:N [cpu]")->type_name("DEVICE")->take_last();
-    app.add_option("--scene", t.scene, "Shape, e.g. bumpy-sphere, fractal-terrain, triangle-soup [bumpy-sphere]")->type_name("NAME")->take_last();
+    app.add_option("--scene", t.scene, "Shape, e.g. bumpy-sphere, fractal-terrain, triangle-soup, long-slivers [bumpy-sphere]")->type_name("NAME")->take_last();
     app.add_option("--triangles", t.triangles, "Triangles of the mesh, e.g. 10k,100k,1M [1M]")->type_name("N[,N...]")->take_last();
     app.add_option("--size", t.size, "Sizes of the picture [1920x1080]")->type_name("WxH[,WxH...]")->take_last();
     app.add_option("--frames", t.frames, "Measured frames a cell [50]")->type_name("N")->take_last();

@@ -88,7 +88,7 @@ words_t running_stages(const words_t& words) {
 words_t values_of(const std::string& option, const std::string& partial) {
     if (option == "--name") return running_pipelines();
     if (option == "--device") return {"auto", "cpu", "cuda:0"};
-    if (option == "--scene") return {"bumpy-sphere", "fractal-terrain", "quad-stack", "torus-knots", "triangle-soup"};
+    if (option == "--scene") return {"bumpy-sphere", "fractal-terrain", "long-slivers", "quad-stack", "quad-stack-front-first", "torus-knots", "triangle-soup"};
     if (option == "--peer") return {"opengl"};
     if (option == "--simd") return {"avx2", "avx512", "baseline"};
     if (option == "--plot") return files(partial, {".svg"});

@@ -3,7 +3,7 @@
 // number and scene alone.
 // Input: none. Output: carousel.scene. Makes the asset mesh. Settings:
 //   mesh       bumpy-sphere, fractal-terrain, torus-knots, quad-stack, quad-stack-front-first,
-//              triangle-soup, or the path of an .obj, .gltf or .glb file ["bumpy-sphere"]
+//              triangle-soup, long-slivers, or the path of an .obj, .gltf or .glb file ["bumpy-sphere"]
 //   triangles  of a procedural mesh, about [100000]
 //   texture    auto (the mesh's own, or white for a file that names none), checker, white, or the path of a PNG or JPEG ["auto"]
 //   filter     auto (trilinear for pictures, bilinear for what the shapes have of their own), bilinear, or trilinear: mip-mapped ["auto"]

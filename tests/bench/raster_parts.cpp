@@ -187,7 +187,7 @@ int run(int argc, char** argv) {
             for (const char* triangles : {"10000", "100000", "1000000", "4000000", "10000000"})
                 cells.push_back(std::string("bumpy-sphere:") + triangles + ":" + size);
         for (const char* other : {"quad-stack:2", "quad-stack:200", "quad-stack:2000", "triangle-soup:10000", "triangle-soup:1000000",
-                                  "fractal-terrain:1000000", "torus-knots:1000000"})
+                                  "long-slivers:10000", "long-slivers:1000000", "fractal-terrain:1000000", "torus-knots:1000000"})
             cells.push_back(std::string(other) + ":1920x1080");
     }
     const auto context = device::open(id);

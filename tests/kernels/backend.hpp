@@ -34,7 +34,7 @@ inline backend& tested() {
 }
 
 inline constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere, mesh_shape::fractal_terrain, mesh_shape::torus_knots,
-                                        mesh_shape::quad_stack, mesh_shape::triangle_soup};
+                                        mesh_shape::quad_stack, mesh_shape::triangle_soup, mesh_shape::long_slivers};
 inline constexpr raster_path all_paths[] = {raster_path::automatic, raster_path::small, raster_path::medium, raster_path::large};
 
 /// Scratch memory as a device context would give it: aligned.

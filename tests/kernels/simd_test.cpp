@@ -40,7 +40,7 @@ TEST_CASE("Instruction sets and threads agree on every shading, with instances, 
         f32 eye_z;
     };
     for (const scene_case& at : {scene_case{mesh_shape::bumpy_sphere, 3'000, 5, 6.0F}, {mesh_shape::torus_knots, 4'000, 1, 0.9F},
-                                 {mesh_shape::fractal_terrain, 4'000, 2, 1.2F}, {mesh_shape::triangle_soup, 500, 1, 0.5F}, {mesh_shape::quad_stack, 12, 1, 2.6F}}) {
+                                 {mesh_shape::fractal_terrain, 4'000, 2, 1.2F}, {mesh_shape::triangle_soup, 500, 1, 0.5F}, {mesh_shape::quad_stack, 12, 1, 2.6F}, {mesh_shape::long_slivers, 500, 1, 2.6F}}) {
         chain c(*on.context, *on.queue, {at.shape, at.triangles, width, height, at.instances});
         const std::vector<std::byte> mesh = c.mesh_bytes();
         c.scene.camera.eye[2] = at.eye_z;

@@ -30,7 +30,7 @@ u64 pixels_drawn(test::chain& c, const std::string& stage = "fragment") {
 }  // namespace
 
 TEST_CASE("every shape gives a picture with something in it, another one for another frame, the same for the same") {
-    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", "quad-stack-front-first"}) {
+    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", "quad-stack-front-first", "long-slivers"}) {
         INFO(mesh);
         auto c = render_chain({}, R"({"triangles": 3000, "mesh": ")" + std::string(mesh) + "\"}");
         const u64 first = picture_hash(*c, 0);

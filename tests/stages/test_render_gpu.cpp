@@ -69,7 +69,7 @@ void require_equal_pictures(const std::string& settings, u32 width, u32 height, 
 
 TEST_CASE("every shape has the same pictures on the CPU and on the GPU") {
     NEEDS_GPU();
-    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", "quad-stack-front-first"}) {
+    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", "quad-stack-front-first", "long-slivers"}) {
         for (const char* triangles : {"300", "20000"}) {
             require_equal_pictures(R"({"mesh": ")" + std::string(mesh) + R"(", "triangles": )" + triangles + "}", 640, 360, {0, 1, 77});
         }
@@ -95,7 +95,7 @@ TEST_CASE("a camera within the mesh, where triangles are clipped, gives the same
     shm::scene_state scene;
     scene.camera.eye[2] = 0.5F;
     scene.camera.target[0] = 1.0F;
-    for (const char* mesh : {"bumpy-sphere", "torus-knots", "triangle-soup"}) {
+    for (const char* mesh : {"bumpy-sphere", "torus-knots", "triangle-soup", "long-slivers"}) {
         require_equal_pictures(R"({"triangles": 5000, "mesh": ")" + std::string(mesh) + "\"}", 320, 180, {0, 50}, scene);
     }
 }
