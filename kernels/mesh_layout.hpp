@@ -2,8 +2,11 @@
 // Memory of a mesh: the asset block that all frames share. Plain offsets from counts, so that every stage computes the same
 // layout from the numbers in the frame format and nobody has to read the block on the host.
 // Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, the vertices of each cluster u16[C][256], its triangles in those
-// vertices u32[T], positions f32[V][3], normals f32[V][3], texture coordinates f32[V][2], indices u32[T][3], with several textures the number of each vertex's u32[V] and a texture_record for each, base colours
-// u8[h][w][4] (RGBA, sRGB; behind each picture its mip levels), each 256-byte aligned. Front faces are counter-clockwise seen from outside.
+// vertices u32[T], positions f32[V][3], all of each vertex (shaded_vertex[V]), indices u32[T][3], with several textures the number of each
+// vertex's u32[V] and a texture_record for each, base colours u8[h][w][4] (RGBA, sRGB; behind each picture its mip levels), each 256-byte
+// aligned. Front faces are counter-clockwise seen from outside.
+// Positions lie there twice: who places triangles reads nothing else of a vertex, and 12 bytes of it; who shades a pixel reads
+// all of three vertices from anywhere, and finds each in one piece of memory.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -12,7 +15,7 @@ namespace carousel::kernels {
 
 inline constexpr u64 block_alignment = 256;
 inline constexpr u32 mesh_magic = 0x4d455348;  // "MESH"
-inline constexpr u32 mesh_version = 2;         ///< 2: clusters list their vertices
+inline constexpr u32 mesh_version = 3;         ///< 2: clusters list their vertices; 3: all of a vertex lies together
 
 /// Largest numbers that the kernels take: triangle ids of all instances must stay below 2^32 - 1.
 inline constexpr u32 max_texture_extent = 16384;
@@ -57,10 +60,17 @@ static_assert(sizeof(cluster_bounds) == 48);
     return c.triangle_count / cluster_triangles + (c.triangle_count % cluster_triangles != 0 ? 1U : 0U);
 }
 
+/// All of a vertex.
+struct alignas(32) shaded_vertex {
+    f32 position[3], normal[3];
+    f32 texture[2];  ///< coordinates: 0..1 over the texture, which repeats; v downwards
+};
+static_assert(sizeof(shaded_vertex) == 32);
+
 /// Byte offsets from the start of the block.
 struct mesh_layout {
     mesh_counts counts;
-    u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, normals = 0, texcoords = 0, indices = 0, texture = 0;
+    u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, vertices = 0, indices = 0, texture = 0;
     u64 texture_numbers = 0, texture_records = 0;  ///< both empty with one texture
     u64 bytes = 0;  ///< size of the whole block
 };
@@ -116,9 +126,8 @@ static_assert(sizeof(texture_record) == 80);
     l.local_vertices = l.clusters + align_block(cluster_count(counts) * sizeof(cluster_bounds));
     l.local_corners = l.local_vertices + align_block(u64{cluster_count(counts)} * cluster_vertices * sizeof(u16));
     l.positions = l.local_corners + align_block(t * 4);
-    l.normals = l.positions + align_block(v * 12);
-    l.texcoords = l.normals + align_block(v * 12);
-    l.indices = l.texcoords + align_block(v * 8);
+    l.vertices = l.positions + align_block(v * 12);
+    l.indices = l.vertices + align_block(v * sizeof(shaded_vertex));
     const u64 textures = counts.texture_count > 1 ? counts.texture_count : 0;
     l.texture_numbers = l.indices + align_block(t * 12);
     l.texture_records = l.texture_numbers + (textures > 0 ? align_block(v * 4) : 0);
@@ -127,12 +136,18 @@ static_assert(sizeof(texture_record) == 80);
     return l;
 }
 
+/// Vertex `i`, in both places.
+CAROUSEL_HD_INLINE void store_vertex(std::byte* block, const mesh_layout& l, u64 i, const shaded_vertex& v) {
+    f32* const position = reinterpret_cast<f32*>(block + l.positions) + 3 * i;
+    for (u32 k = 0; k < 3; ++k) position[k] = v.position[k];
+    reinterpret_cast<shaded_vertex*>(block + l.vertices)[i] = v;
+}
+
 /// The block as pointers of whichever device reads it. Owns nothing.
 struct mesh_view {
     mesh_counts counts;
     const f32* positions = nullptr;
-    const f32* normals = nullptr;
-    const f32* texcoords = nullptr;
+    const shaded_vertex* vertices = nullptr;
     const u32* indices = nullptr;
     const u8* texture = nullptr;
     const u32* texture_numbers = nullptr;
@@ -145,8 +160,7 @@ struct mesh_view {
 [[nodiscard]] inline mesh_view view_mesh(const mesh_layout& l, const std::byte* block) {
     return {l.counts,
             reinterpret_cast<const f32*>(block + l.positions),
-            reinterpret_cast<const f32*>(block + l.normals),
-            reinterpret_cast<const f32*>(block + l.texcoords),
+            reinterpret_cast<const shaded_vertex*>(block + l.vertices),
             reinterpret_cast<const u32*>(block + l.indices),
             reinterpret_cast<const u8*>(block + l.texture),
             reinterpret_cast<const u32*>(block + l.texture_numbers),

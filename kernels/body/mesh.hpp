@@ -15,10 +15,9 @@ struct shape_grid {
     u32 nu, nv, parts;
 };
 
-struct mesh_vertex {
-    vec3 position, normal;
-    f32 u, v;
-};
+[[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex make_vertex(vec3 position, vec3 normal, f64 u, f64 v) {
+    return {{position.x, position.y, position.z}, {normal.x, normal.y, normal.z}, {static_cast<f32>(u), static_cast<f32>(v)}};
+}
 
 [[nodiscard]] CAROUSEL_HD_INLINE vec3 to_vec3(f64 x, f64 y, f64 z) {
     return {static_cast<f32>(x), static_cast<f32>(y), static_cast<f32>(z)};
@@ -30,17 +29,16 @@ struct mesh_vertex {
 }
 
 /// The scene that everyone is measured on: d (1 + 0.05 sin 9a sin 7b) with normal d.
-[[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex sphere_vertex(const shape_grid& g, u32 u, u32 v) {
+[[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex sphere_vertex(const shape_grid& g, u32 u, u32 v) {
     const f64 a = 2.0 * pi * (u % g.nu) / g.nu, b = pi * v / g.nv;
     const sine_cosine sa = sincos_(a), sb = sincos_(b);
     const f64 x = sb.sine * sa.cosine, y = sb.cosine, z = sb.sine * sa.sine;
     const f64 r = 1.0 + 0.05 * sincos_(9.0 * a).sine * sincos_(7.0 * b).sine;
-    return {to_vec3(x * r, y * r, z * r), to_vec3(x, y, z), static_cast<f32>(static_cast<f64>(u) / g.nu),
-            static_cast<f32>(static_cast<f64>(v) / g.nv)};
+    return make_vertex(to_vec3(x * r, y * r, z * r), to_vec3(x, y, z), static_cast<f64>(u) / g.nu, static_cast<f64>(v) / g.nv);
 }
 
 /// A square grid pressed into a disc; the sea is flat.
-[[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex terrain_vertex(const shape_grid& g, u32 u, u32 v) {
+[[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex terrain_vertex(const shape_grid& g, u32 u, u32 v) {
     const f64 gx = 2.0 * u / g.nu - 1.0, gz = 1.0 - 2.0 * v / g.nv;
     const f64 x = gx * sqrt_(1.0 - 0.5 * gz * gz), z = gz * sqrt_(1.0 - 0.5 * gx * gx);
     const f64 radius = 1.4, height = 0.85, step = 1.0 / 700.0;
@@ -52,13 +50,12 @@ struct mesh_vertex {
     }
     const f64 here = island_height(x, z);
     const f64 slope = height / (2.0 * step * radius);
-    return {to_vec3(x * radius, (here > 0.0 ? here * height : 0.0) - 0.46, z * radius),
-            to_unit(-(h[1] - h[0]) * slope, 1.0, -(h[3] - h[2]) * slope), static_cast<f32>(0.5 + 0.5 * x),
-            static_cast<f32>(0.5 + 0.5 * z)};
+    return make_vertex(to_vec3(x * radius, (here > 0.0 ? here * height : 0.0) - 0.46, z * radius),
+                       to_unit(-(h[1] - h[0]) * slope, 1.0, -(h[3] - h[2]) * slope), 0.5 + 0.5 * x, 0.5 + 0.5 * z);
 }
 
 /// Two interlocked (2, 3) torus knots: the curve lies on a torus, whose normal is the tube's first axis.
-[[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex knot_vertex(const shape_grid& g, u32 knot, u32 u, u32 v) {
+[[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex knot_vertex(const shape_grid& g, u32 knot, u32 u, u32 v) {
     const f64 p = 2.0, q = 3.0, major = 0.58, minor = 0.27, tube = 0.105;
     const f64 t = 2.0 * pi * (u % g.nu) / g.nu, s = 2.0 * pi * (v % g.nv) / g.nv;
     const sine_cosine sp = sincos_(p * t + knot * (pi / 3.0)), sq = sincos_(q * t), ss = sincos_(s);
@@ -71,8 +68,8 @@ struct mesh_vertex {
     const f64 b[3] = {d[1] * n[2] - d[2] * n[1], d[2] * n[0] - d[0] * n[2], d[0] * n[1] - d[1] * n[0]};
     f64 r[3];
     for (int i = 0; i < 3; ++i) r[i] = ss.cosine * n[i] - ss.sine * b[i];
-    return {to_vec3(ring * sp.cosine + tube * r[0], ring * sp.sine + tube * r[1], minor * sq.sine + tube * r[2]),
-            to_unit(r[0], r[1], r[2]), static_cast<f32>(static_cast<f64>(u) / g.nu * 9.0), knot == 0 ? 0.25F : 0.75F};
+    return make_vertex(to_vec3(ring * sp.cosine + tube * r[0], ring * sp.sine + tube * r[1], minor * sq.sine + tube * r[2]),
+                       to_unit(r[0], r[1], r[2]), static_cast<f64>(u) / g.nu * 9.0, knot == 0 ? 0.25 : 0.75);
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE f64 random_unit(u32 i, u32 what) {
@@ -80,7 +77,7 @@ struct mesh_vertex {
 }
 
 /// Triangles of all sizes (halving seven times) and directions, for tests of overdraw and tiers.
-[[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex soup_vertex(u32 triangle, u32 corner) {
+[[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex soup_vertex(u32 triangle, u32 corner) {
     f64 size = 0.6;
     for (u32 i = 0, n = static_cast<u32>(8.0 * random_unit(triangle, 3)); i < n; ++i) size *= 0.5;
     f64 p[3][3];
@@ -91,29 +88,28 @@ struct mesh_vertex {
     }
     f64 e[3], f[3];
     for (u32 k = 0; k < 3; ++k) e[k] = p[1][k] - p[0][k], f[k] = p[2][k] - p[0][k];
-    return {to_vec3(p[corner][0], p[corner][1], p[corner][2]),
-            to_unit(e[1] * f[2] - e[2] * f[1], e[2] * f[0] - e[0] * f[2], e[0] * f[1] - e[1] * f[0]),
-            static_cast<f32>(random_unit(triangle, 20)), static_cast<f32>(random_unit(triangle, 21))};
+    return make_vertex(to_vec3(p[corner][0], p[corner][1], p[corner][2]),
+                       to_unit(e[1] * f[2] - e[2] * f[1], e[2] * f[0] - e[0] * f[2], e[0] * f[1] - e[1] * f[0]),
+                       random_unit(triangle, 20), random_unit(triangle, 21));
 }
 
 /// Triangles across the view in all directions, two units long and at most 0.004 wide: a pixel or so where all of the scene is seen.
-[[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex sliver_vertex(u32 triangle, u32 corner) {
+[[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex sliver_vertex(u32 triangle, u32 corner) {
     const sine_cosine way = sincos_(2.0 * pi * random_unit(triangle, 0));
     const f64 along = corner == 0 ? -1.0 : 1.0, across = corner == 0 ? 0.0 : (corner == 1 ? -0.002 : 0.002);
     const f64 x = 2.4 * (random_unit(triangle, 1) - 0.5), y = 1.6 * (random_unit(triangle, 2) - 0.5), z = random_unit(triangle, 3) - 0.5;
-    return {to_vec3(x + along * way.cosine - across * way.sine, y + along * way.sine + across * way.cosine, z), to_vec3(0.0, 0.0, 1.0),
-            static_cast<f32>(random_unit(triangle, 20)), static_cast<f32>(random_unit(triangle, 21))};
+    return make_vertex(to_vec3(x + along * way.cosine - across * way.sine, y + along * way.sine + across * way.cosine, z), to_vec3(0.0, 0.0, 1.0),
+                       random_unit(triangle, 20), random_unit(triangle, 21));
 }
 
 /// Quads larger than the view, quad 0 the farthest: every pixel is covered by all of them.
-[[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex stack_vertex(const shape_grid& g, u32 quad, u32 corner) {
+[[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex stack_vertex(const shape_grid& g, u32 quad, u32 corner) {
     const f64 x = (corner & 1U) ? 3.0 : -3.0, y = (corner & 2U) ? -3.0 : 3.0;
     const f64 z = -1.0 + 1.8 * (quad + 0.5) / g.parts;
-    return {to_vec3(x, y, z + 0.02 * x * (1.0 / 3.0)), to_vec3(0.0, 0.0, 1.0), static_cast<f32>(0.5 + x / 6.0 + 0.13 * quad),
-            static_cast<f32>(0.5 - y / 6.0)};
+    return make_vertex(to_vec3(x, y, z + 0.02 * x * (1.0 / 3.0)), to_vec3(0.0, 0.0, 1.0), 0.5 + x / 6.0 + 0.13 * quad, 0.5 - y / 6.0);
 }
 
-[[nodiscard]] CAROUSEL_HD_INLINE mesh_vertex vertex_of(const shape_grid& g, u32 i) {
+[[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex vertex_of(const shape_grid& g, u32 i) {
     const u32 row = g.nu + 1, patch = row * (g.nv + 1);
     switch (g.shape) {
         case mesh_shape::bumpy_sphere:

@@ -11,18 +11,10 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
         const procedural_mesh mesh = describe_procedural(args.shape, args.triangles);
         const mesh_layout l = lay_out_mesh(mesh.counts);
         *reinterpret_cast<mesh_header*>(args.block) = mesh_header{mesh_magic, mesh_version, mesh.counts};
-        f32* const positions = reinterpret_cast<f32*>(args.block + l.positions);
-        f32* const normals = reinterpret_cast<f32*>(args.block + l.normals);
-        f32* const texcoords = reinterpret_cast<f32*>(args.block + l.texcoords);
         u32* const indices = reinterpret_cast<u32*>(args.block + l.indices);
         u32* const texels = reinterpret_cast<u32*>(args.block + l.texture);
         pool.parallel_for(mesh.counts.vertex_count, 1024, [&](u64 begin, u64 end, unsigned) {
-            for (u64 i = begin; i < end; ++i) {
-                const body::mesh_vertex v = body::vertex_of(mesh.grid, static_cast<u32>(i));
-                positions[3 * i] = v.position.x, positions[3 * i + 1] = v.position.y, positions[3 * i + 2] = v.position.z;
-                normals[3 * i] = v.normal.x, normals[3 * i + 1] = v.normal.y, normals[3 * i + 2] = v.normal.z;
-                texcoords[2 * i] = v.u, texcoords[2 * i + 1] = v.v;
-            }
+            for (u64 i = begin; i < end; ++i) store_vertex(args.block, l, i, body::vertex_of(mesh.grid, static_cast<u32>(i)));
         });
         pool.parallel_for(mesh.counts.triangle_count, 8192, [&](u64 begin, u64 end, unsigned) {
             for (u64 i = begin; i < end; ++i) {

@@ -2,7 +2,11 @@
 // a loop over the row that the compiler turns into vectors and gathers.
 
 inline constexpr u32 row = tile_width;
-inline constexpr u32 lanes = 16;  ///< of the widest vectors: arrays of runs are read so far over their end
+#if defined(__AVX512F__)
+inline constexpr u32 lanes = 16;  ///< of a vector: arrays of runs are read so far over their end
+#else
+inline constexpr u32 lanes = 8;
+#endif
 
 static_assert(row % 16 == 0, "the members below are read and written as whole vectors");
 
@@ -13,9 +17,8 @@ struct alignas(64) shaded_row {
     u32 run[row];            ///< the run that a pixel belongs to: from 0 on, equal to its left neighbour's or one more
     u32 run_triangle[row + lanes];
     u32 index[row * 4];      ///< three vertices a run, bounded
-    u32 found[3][row * 4];   ///< attributes of the three corners, four words a run
-    f32 of_run[9][row + lanes];  ///< three numbers of each corner, corner by corner
-    f32 at[9][row];              ///< the same, a pixel
+    f32 corner[3][8][row + lanes];  ///< of a run, as in shaded_vertex; x, y and z then make place for the clip position's x, y and w
+    f32 at[9][row];          ///< three numbers of each corner, corner by corner, a pixel
     f32 bary[3][row];
     f32 n[3][row];
     u32 edge[row];           ///< wireframe: 1 on an edge of its triangle
@@ -24,8 +27,13 @@ struct alignas(64) shaded_row {
     u32 value[3][row];       ///< filtered texture, a channel: 0..1020
     u32 runs;                ///< rounded up to whole vectors; last: the arrays in front of it stay aligned
 };
+/// Where a corner's numbers begin, and how many there are.
+struct numbers {
+    u32 first, count;
+};
+inline constexpr numbers of_position{0, 3}, of_normal{3, 3}, of_texture{6, 2};
 
-void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y);  // resolve_mapped.hpp
+void row_mapped(shaded_row& r, const fragment_job& job, u32 x0, u32 y);  // resolve_mapped.hpp
 
 CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
     r.run[0] = 0;
@@ -36,53 +44,73 @@ CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
         r.run[l] = run;
         r.run_triangle[run] = r.triangle[l];
     }
-    r.runs = (run + lanes) / lanes * lanes;
-    for (u32 l = run + 1; l < r.runs; ++l) r.run_triangle[l] = 0;
-    const u32 limit = job.mesh.counts.vertex_count;
+    const u32 runs = (run + lanes) / lanes * lanes, limit = job.mesh.counts.vertex_count;
+    r.runs = runs;
+    for (u32 l = run + 1; l < runs; ++l) r.run_triangle[l] = 0;
 #pragma GCC unroll 8
-    for (u32 l = 0; l < r.runs; ++l) take4(r.index + 4 * l, job.mesh.indices + static_cast<u64>(r.run_triangle[l]) * 3);
-    for (u32 i = 0; i < r.runs * 4; ++i) r.index[i] = r.index[i] < limit ? r.index[i] : 0U;
+    for (u32 l = 0; l < runs; ++l) take4(r.index + 4 * l, job.mesh.indices + static_cast<u64>(r.run_triangle[l]) * 3);
+    for (u32 i = 0; i < runs * 4; ++i) r.index[i] = r.index[i] < limit ? r.index[i] : 0U;
 }
 
-/// Attribute `component` of corner k of run l, as take_attribute() left it.
-CAROUSEL_FORCE f32 attribute(const shaded_row& r, u32 k, u32 l, u32 component) { return float_of(r.found[k][4 * l + component]); }
+/// Eight vertices, to[c][l] = number c of vertex index[4 * l].
+CAROUSEL_FORCE void take_vertices(f32 (*to)[row + lanes], u32 at, const shaded_vertex* vertices, const u32* index) {
+#if defined(__AVX2__)
+    const auto vertex = [&](u32 l) { return _mm256_loadu_ps(vertices[index[4 * l]].position); };
+    // 8 x 8 numbers turned over: neighbours in pairs, then in fours, then halves
+    const __m256 v0 = vertex(0), v1 = vertex(1), v2 = vertex(2), v3 = vertex(3), v4 = vertex(4), v5 = vertex(5), v6 = vertex(6), v7 = vertex(7);
+    const __m256 a0 = _mm256_unpacklo_ps(v0, v1), a1 = _mm256_unpackhi_ps(v0, v1), a2 = _mm256_unpacklo_ps(v2, v3), a3 = _mm256_unpackhi_ps(v2, v3);
+    const __m256 a4 = _mm256_unpacklo_ps(v4, v5), a5 = _mm256_unpackhi_ps(v4, v5), a6 = _mm256_unpacklo_ps(v6, v7), a7 = _mm256_unpackhi_ps(v6, v7);
+    const __m256 b0 = _mm256_shuffle_ps(a0, a2, 0x44), b1 = _mm256_shuffle_ps(a0, a2, 0xee), b2 = _mm256_shuffle_ps(a1, a3, 0x44), b3 = _mm256_shuffle_ps(a1, a3, 0xee);
+    const __m256 b4 = _mm256_shuffle_ps(a4, a6, 0x44), b5 = _mm256_shuffle_ps(a4, a6, 0xee), b6 = _mm256_shuffle_ps(a5, a7, 0x44), b7 = _mm256_shuffle_ps(a5, a7, 0xee);
+    _mm256_storeu_ps(to[0] + at, _mm256_permute2f128_ps(b0, b4, 0x20)), _mm256_storeu_ps(to[4] + at, _mm256_permute2f128_ps(b0, b4, 0x31));
+    _mm256_storeu_ps(to[1] + at, _mm256_permute2f128_ps(b1, b5, 0x20)), _mm256_storeu_ps(to[5] + at, _mm256_permute2f128_ps(b1, b5, 0x31));
+    _mm256_storeu_ps(to[2] + at, _mm256_permute2f128_ps(b2, b6, 0x20)), _mm256_storeu_ps(to[6] + at, _mm256_permute2f128_ps(b2, b6, 0x31));
+    _mm256_storeu_ps(to[3] + at, _mm256_permute2f128_ps(b3, b7, 0x20)), _mm256_storeu_ps(to[7] + at, _mm256_permute2f128_ps(b3, b7, 0x31));
+#else
+    for (u32 l = 0; l < 8; ++l) {
+        f32 vertex[8];
+        __builtin_memcpy(vertex, vertices + index[4 * l], sizeof vertex);
+        for (u32 c = 0; c < 8; ++c) to[c][at + l] = vertex[c];
+    }
+#endif
+}
 
-/// Fetches an attribute of `width` floats for all corners of all runs. The last texture coordinates may be read two words
-/// over, into the indices.
-CAROUSEL_FORCE void take_attribute(shaded_row& r, const f32* values, u32 width) {
+/// All runs' corners, their positions as clip positions.
+CAROUSEL_FORCE void take_corners(shaded_row& r, const fragment_job& job, const instance_record& record) {
+    const u32 runs = r.runs;
     for (u32 k = 0; k < 3; ++k) {
-#pragma GCC unroll 8
-        for (u32 l = 0; l < r.runs; ++l) take4(r.found[k] + 4 * l, values + static_cast<u64>(r.index[4 * l + k]) * width);
+        for (u32 l = 0; l < runs; l += 8) take_vertices(r.corner[k], l, job.mesh.vertices, r.index + 4 * l + k);
+        for (u32 l = 0; l < runs; ++l) {
+            const clip_vertex c = to_clip(record.clip, {r.corner[k][0][l], r.corner[k][1][l], r.corner[k][2][l]});
+            r.corner[k][0][l] = c.x, r.corner[k][1][l] = c.y, r.corner[k][2][l] = c.w;
+        }
     }
 }
 
-/// at[c][l] = of_run[c][run[l]]. A vector of pixels spans no more runs than it has lanes, so one permutation of one load does it.
-CAROUSEL_FORCE void spread(shaded_row& r, u32 components) {
+/// at[k * count + c][l] = corner[k][first + c][run[l]]. A vector of pixels spans no more runs than it has lanes, so one permutation of one
+/// load does it.
+CAROUSEL_FORCE void spread(shaded_row& r, numbers which) {
 #if defined(__AVX512F__)
     for (u32 l = 0; l < row; l += 16) {
         const u32 first = r.run[l];
-        const __m512i which = _mm512_sub_epi32(_mm512_load_si512(r.run + l), _mm512_set1_epi32(static_cast<i32>(first)));
-        for (u32 c = 0; c < components; ++c) _mm512_store_ps(r.at[c] + l, _mm512_maskz_permutexvar_ps(0xffff, which, _mm512_loadu_ps(r.of_run[c] + first)));
+        const __m512i from = _mm512_sub_epi32(_mm512_load_si512(r.run + l), _mm512_set1_epi32(static_cast<i32>(first)));
+        for (u32 k = 0; k < 3; ++k)
+            for (u32 c = 0; c < which.count; ++c)
+                _mm512_store_ps(r.at[k * which.count + c] + l, _mm512_maskz_permutexvar_ps(0xffff, from, _mm512_loadu_ps(r.corner[k][which.first + c] + first)));
     }
 #elif defined(__AVX2__)
     for (u32 l = 0; l < row; l += 8) {
         const u32 first = r.run[l];
-        const __m256i which = _mm256_sub_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(r.run + l)), _mm256_set1_epi32(static_cast<i32>(first)));
-        for (u32 c = 0; c < components; ++c) _mm256_store_ps(r.at[c] + l, _mm256_permutevar8x32_ps(_mm256_loadu_ps(r.of_run[c] + first), which));
+        const __m256i from = _mm256_sub_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(r.run + l)), _mm256_set1_epi32(static_cast<i32>(first)));
+        for (u32 k = 0; k < 3; ++k)
+            for (u32 c = 0; c < which.count; ++c)
+                _mm256_store_ps(r.at[k * which.count + c] + l, _mm256_permutevar8x32_ps(_mm256_loadu_ps(r.corner[k][which.first + c] + first), from));
     }
 #else
-    for (u32 c = 0; c < components; ++c)
-        for (u32 l = 0; l < row; ++l) r.at[c][l] = r.of_run[c][r.run[l]];
-#endif
-}
-
-/// The attribute of `width` floats of each corner to at[corner * width + component], a pixel.
-CAROUSEL_FORCE void spread_attribute(shaded_row& r, const f32* values, u32 width) {
-    take_attribute(r, values, width);
     for (u32 k = 0; k < 3; ++k)
-        for (u32 c = 0; c < width; ++c)
-            for (u32 l = 0; l < r.runs; ++l) r.of_run[k * width + c][l] = attribute(r, k, l, c);
-    spread(r, 3 * width);
+        for (u32 c = 0; c < which.count; ++c)
+            for (u32 l = 0; l < row; ++l) r.at[k * which.count + c][l] = r.corner[k][which.first + c][r.run[l]];
+#endif
 }
 
 /// to[l] = table[at[l]] for a row, one word at a time: cheaper than the vector gathers of today's processors, which the empty
@@ -107,22 +135,11 @@ CAROUSEL_FORCE void take_pairs(u32* left, u32* right, const u32* texels, const u
     for (u32 l = 0; l < row; ++l) left[l] = static_cast<u32>(pair[l]), right[l] = static_cast<u32>(pair[l] >> 32);
 }
 
+/// After spread(r, of_position).
 CAROUSEL_FORCE clip_vertex corner_at(const shaded_row& r, u32 k, u32 l) { return {r.at[3 * k][l], r.at[3 * k + 1][l], r.at[3 * k + 2][l]}; }
 
-/// The corners' clip positions, a pixel: what corner_at() gives.
-CAROUSEL_FORCE void spread_corners(shaded_row& r, const fragment_job& job, const instance_record& record) {
-    take_attribute(r, job.mesh.positions, 3);
-    for (u32 k = 0; k < 3; ++k) {
-        for (u32 l = 0; l < r.runs; ++l) {
-            const clip_vertex c = to_clip(record.clip, {attribute(r, k, l, 0), attribute(r, k, l, 1), attribute(r, k, l, 2)});
-            r.of_run[3 * k][l] = c.x, r.of_run[3 * k + 1][l] = c.y, r.of_run[3 * k + 2][l] = c.w;
-        }
-    }
-    spread(r, 9);
-}
-
-CAROUSEL_FORCE void row_barycentrics(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y) {
-    spread_corners(r, job, record);
+CAROUSEL_FORCE void row_barycentrics(shaded_row& r, const fragment_job& job, u32 x0, u32 y) {
+    spread(r, of_position);
     const f32 py = centre_y(job.shading, y);
     for (u32 l = 0; l < row; ++l) {
         const barycentrics b = barycentrics_at(centre_x(job.shading, x0 + l), py, corner_at(r, 0, l), corner_at(r, 1, l), corner_at(r, 2, l));
@@ -141,13 +158,13 @@ CAROUSEL_FORCE void row_edges(shaded_row& r, const fragment_job& job, u32 x0, u3
     }
 }
 
-/// Component of `width` of the attribute that was spread last.
+/// Component of the `width` that were spread last.
 CAROUSEL_FORCE f32 blended(const shaded_row& r, const barycentrics& b, u32 l, u32 component, u32 width) {
     return blend(b, r.at[component][l], r.at[width + component][l], r.at[2 * width + component][l]);
 }
 
-CAROUSEL_FORCE void row_normals(shaded_row& r, const fragment_job& job, const instance_record& record) {
-    spread_attribute(r, job.mesh.normals, 3);
+CAROUSEL_FORCE void row_normals(shaded_row& r, const instance_record& record) {
+    spread(r, of_normal);
     for (u32 l = 0; l < row; ++l) {
         const barycentrics b{r.bary[0][l], r.bary[1][l], r.bary[2][l]};
         const vec3 unit = normalised(turn(record.model, {blended(r, b, l, 0, 3), blended(r, b, l, 1, 3), blended(r, b, l, 2, 3)}));
@@ -172,7 +189,7 @@ CAROUSEL_FORCE void filter_row(const shaded_row& r, u32 (&to)[3][row]) {
 CAROUSEL_FORCE void row_texture(shaded_row& r, const fragment_job& job) {
     const u32* const texels = reinterpret_cast<const u32*>(job.mesh.texture);
     const u32 width = job.shading.texture_width, height = job.shading.texture_height;
-    spread_attribute(r, job.mesh.texcoords, 2);
+    spread(r, of_texture);
     for (u32 l = 0; l < row; ++l) {
         const barycentrics b{r.bary[0][l], r.bary[1][l], r.bary[2][l]};
         const texel_footprint f = footprint(blended(r, b, l, 0, 2), blended(r, b, l, 1, 2), width, height);
@@ -205,16 +222,17 @@ CAROUSEL_FORCE void row_lit(shaded_row& r, const fragment_job& job) {
 }
 
 /// Colours of all pixels of the row that show `instance`; the others' lanes hold something and are not taken.
-CAROUSEL_FORCE void row_instance(shaded_row& r, const fragment_job& job, u32 instance, u32 x0, u32 y) {
+void row_instance(shaded_row& r, const fragment_job& job, u32 instance, u32 x0, u32 y) {
     const instance_record record = job.in.instances[instance];
-    row_barycentrics(r, job, record, x0, y);
+    take_corners(r, job, record);
+    row_barycentrics(r, job, x0, y);
     if (job.shading.wireframe != 0) row_edges(r, job, x0, y);
-    row_normals(r, job, record);
+    row_normals(r, record);
     if (job.shading.mode == 1) {
         for (u32 l = 0; l < row; ++l) r.color[l] = shade_normal({r.n[0][l], r.n[1][l], r.n[2][l]});
     } else {
         if (job.shading.mapped != 0)
-            row_mapped(r, job, record, x0, y);
+            row_mapped(r, job, x0, y);
         else
             row_texture(r, job);
         row_lit(r, job);
@@ -233,26 +251,31 @@ void resolve_tile(const fragment_job& job, u32 tile_index, const u64* tile_keys_
     alignas(64) u32 out[row];
     for (u32 y = 0; y < rows; ++y) {
         const u64* const keys = tile_keys_at + static_cast<u64>(y) * tile_stride;
+        u32 pattern[4];  // the background's dither repeats after four pixels, and x0 is a multiple of that
+        for (u32 l = 0; l < 4; ++l) pattern[l] = background(x0 + l, y0 + y, height);
+        for (u32 l = 0; l < row; l += 4) __builtin_memcpy(out + l, pattern, sizeof pattern);
+        // beyond the picture a tile's keys are empty, like those of all pixels that show nothing; no triangle has the number ~0
         u32 visible = 0;
         for (u32 l = 0; l < row; ++l) {
             const u32 id = static_cast<u32>(keys[l]);
-            const bool hit = l < columns && keys[l] != empty_key;
+            const bool hit = id != static_cast<u32>(empty_key);
             r.triangle[l] = hit ? id : 0U;
             r.instance[l] = hit ? 0U : no_page;
-            visible += u32{hit};
-            out[l] = background(x0 + l, y0 + y, height);
+            visible |= u32{hit};
         }
-        if (visible > 0 && mode == 2) {
+        if (visible != 0 && mode == 2) {
             for (u32 l = 0; l < row; ++l) out[l] = r.instance[l] == 0 ? shade_id(r.triangle[l]) : out[l];
-        } else if (visible > 0 && mode == 3) {
+        } else if (visible != 0 && mode == 3) {
             for (u32 l = 0; l < row; ++l)
                 out[l] = r.instance[l] == 0 ? shade_depth(float_of(~static_cast<u32>(keys[l] >> 32))) : out[l];
-        } else if (visible > 0) {
-            if (job.in.max_instances > 1) {
-                for (u32 l = 0; l < row; ++l) {
-                    r.instance[l] = r.instance[l] == 0 ? r.triangle[l] / triangles_of : no_page;
-                    r.triangle[l] %= triangles_of;
-                }
+        } else if (visible != 0 && job.in.max_instances == 1) {
+            find_runs(r, job);
+            row_instance(r, job, 0, x0, y0 + y);
+            for (u32 l = 0; l < row; ++l) out[l] = r.instance[l] == 0 ? r.color[l] : out[l];
+        } else if (visible != 0) {
+            for (u32 l = 0; l < row; ++l) {
+                r.instance[l] = r.instance[l] == 0 ? r.triangle[l] / triangles_of : no_page;
+                r.triangle[l] %= triangles_of;
             }
             find_runs(r, job);
             for (u32 l = 0; l < columns; ++l) {

@@ -1,9 +1,9 @@
 // No include guard by purpose: part of cpu/simd_source.hpp. The row's texture values where there are mip levels or several textures; the
 // steps are body/mip.hpp's, as vectors. Behind row_barycentrics, whose indices and weights it uses.
 
-void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& record, u32 x0, u32 y) {
+void row_mapped(shaded_row& r, const fragment_job& job, u32 x0, u32 y) {
     alignas(64) f32 slope_x[3][row], slope_y[3][row], us[row], vs[row];
-    spread_corners(r, job, record);  // the normals have taken their place
+    spread(r, of_position);  // the normals have taken their place
     const f32 py = centre_y(job.shading, y), step_x = job.shading.scale_x, step_y = job.shading.scale_y;
     for (u32 l = 0; l < row; ++l) {
         const weight_slopes s =
@@ -19,7 +19,7 @@ void row_mapped(shaded_row& r, const fragment_job& job, const instance_record& r
         width[l] = bounded_side(records[l]->width), height[l] = bounded_side(records[l]->height), levels[l] = bounded_levels(records[l]->levels);
     }
 
-    spread_attribute(r, job.mesh.texcoords, 2);
+    spread(r, of_texture);
     for (u32 l = 0; l < row; ++l) {
         const barycentrics b{r.bary[0][l], r.bary[1][l], r.bary[2][l]};
         const weight_slopes s{{slope_x[0][l], slope_x[1][l], slope_x[2][l]}, {slope_y[0][l], slope_y[1][l], slope_y[2][l]}};

@@ -10,14 +10,9 @@
 namespace carousel::kernels::cuda {
 namespace {
 
-__global__ void fill_vertices(body::shape_grid grid, u32 count, f32* positions, f32* normals, f32* texcoords) {
+__global__ void fill_vertices(body::shape_grid grid, mesh_layout layout, std::byte* block) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= count) return;
-    const body::mesh_vertex v = body::vertex_of(grid, i);
-    const u64 at = u64{i} * 3;
-    positions[at] = v.position.x, positions[at + 1] = v.position.y, positions[at + 2] = v.position.z;
-    normals[at] = v.normal.x, normals[at + 1] = v.normal.y, normals[at + 2] = v.normal.z;
-    texcoords[u64{i} * 2] = v.u, texcoords[u64{i} * 2 + 1] = v.v;
+    if (i < layout.counts.vertex_count) store_vertex(block, layout, i, body::vertex_of(grid, i));
 }
 
 __global__ void fill_indices(body::shape_grid grid, u32 count, u32* indices) {
@@ -65,9 +60,7 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
     const mesh_layout l = lay_out_mesh(mesh.counts);
     const cudaStream_t stream = stream_of(q);
     fill_header<<<1, 1, 0, stream>>>(mesh.counts, reinterpret_cast<mesh_header*>(args.block));
-    fill_vertices<<<blocks_for(mesh.counts.vertex_count, 128), 128, 0, stream>>>(
-        mesh.grid, mesh.counts.vertex_count, reinterpret_cast<f32*>(args.block + l.positions),
-        reinterpret_cast<f32*>(args.block + l.normals), reinterpret_cast<f32*>(args.block + l.texcoords));
+    fill_vertices<<<blocks_for(mesh.counts.vertex_count, 128), 128, 0, stream>>>(mesh.grid, l, args.block);
     fill_indices<<<blocks_for(mesh.counts.triangle_count, 256), 256, 0, stream>>>(mesh.grid, mesh.counts.triangle_count,
                                                                                   reinterpret_cast<u32*>(args.block + l.indices));
     const u32 width = mesh.counts.texture_width, height = mesh.counts.texture_height;

@@ -38,19 +38,19 @@ __device__ __forceinline__ texture_values take_texels(const resolve_args& a, con
     return out;
 }
 
-/// One texture without mip levels.
-__device__ __forceinline__ texture_values plain_texture(const resolve_args& a, const barycentrics& b, const f32* t0, const f32* t1, const f32* t2) {
+/// One texture without mip levels. `rest`: normal's y and z, texture's u and v of each corner.
+__device__ __forceinline__ texture_values plain_texture(const resolve_args& a, const barycentrics& b, const float4 (&rest)[3]) {
     const u32 width = a.shade.texture_width;
-    const texel_footprint f =
-        footprint(blend(b, t0[0], t1[0], t2[0]), blend(b, t0[1], t1[1], t2[1]), width, a.shade.texture_height);
+    const texel_footprint f = footprint(blend(b, rest[0].z, rest[1].z, rest[2].z), blend(b, rest[0].w, rest[1].w, rest[2].w), width,
+                                        a.shade.texture_height);
     return take_texels(a, f, 0, width, ~0U);
 }
 
 /// Mip levels or several textures: body/mip.hpp's steps. `record` is the texture of the pixel's triangle.
 __device__ __forceinline__ texture_values mapped_texture(const resolve_args& a, const texture_record& record, const barycentrics& b,
-                                                         const weight_slopes& s, const f32* t0, const f32* t1, const f32* t2) {
+                                                         const weight_slopes& s, const float4 (&rest)[3]) {
     const u32 width = bounded_side(record.width), height = bounded_side(record.height), levels = bounded_levels(record.levels);
-    const moving u = move(b, s, t0[0], t1[0], t2[0]), v = move(b, s, t0[1], t1[1], t2[1]);
+    const moving u = move(b, s, rest[0].z, rest[1].z, rest[2].z), v = move(b, s, rest[0].w, rest[1].w, rest[2].w);
     const u32 level = mip_level(u, v, width, height, levels);
     texture_values out;
 #pragma unroll
@@ -73,19 +73,21 @@ __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x,
     const instance_record& record = a.instances[instance];
     u32 index[3];
     clip_vertex c[3];
+    f32 normal_x[3];
+    float4 rest[3];  // the normal's y and z, the texture's u and v
 #pragma unroll
     for (u32 k = 0; k < 3; ++k) {
         const u32 i = a.mesh.indices[u64{triangle} * 3 + k];
         index[k] = i < a.mesh.counts.vertex_count ? i : 0U;
-        const f32* const p = a.mesh.positions + u64{index[k]} * 3;
-        c[k] = to_clip(record.clip, {p[0], p[1], p[2]});
+        const float4* const vertex = reinterpret_cast<const float4*>(a.mesh.vertices + index[k]);
+        const float4 first = vertex[0];
+        rest[k] = vertex[1];
+        c[k] = to_clip(record.clip, {first.x, first.y, first.z});
+        normal_x[k] = first.w;
     }
     const barycentrics b = barycentrics_at(centre_x(a.shade, x), centre_y(a.shade, y), c[0], c[1], c[2]);
-    const f32* const n0 = a.mesh.normals + u64{index[0]} * 3;
-    const f32* const n1 = a.mesh.normals + u64{index[1]} * 3;
-    const f32* const n2 = a.mesh.normals + u64{index[2]} * 3;
-    const vec3 n = normalised(
-        turn(record.model, {blend(b, n0[0], n1[0], n2[0]), blend(b, n0[1], n1[1], n2[1]), blend(b, n0[2], n1[2], n2[2])}));
+    const vec3 n = normalised(turn(record.model, {blend(b, normal_x[0], normal_x[1], normal_x[2]), blend(b, rest[0].x, rest[1].x, rest[2].x),
+                                                  blend(b, rest[0].y, rest[1].y, rest[2].y)}));
     const bool wire = a.shade.wireframe != 0;
     bool edge = false;
     if (wire) {
@@ -94,18 +96,15 @@ __device__ __forceinline__ u32 shade_pixel(const resolve_args& a, u32 id, u32 x,
         for (u32 k = 0; k < 3; ++k) edge |= near_edge(px, py, a.shade.scale_x, a.shade.scale_y, c[k], c[(k + 1) % 3]);
     }
     if (a.shade.mode == 1) return wire ? shade_wire(edge, shade_normal(n)) : shade_normal(n);
-    const f32* const t0 = a.mesh.texcoords + u64{index[0]} * 2;
-    const f32* const t1 = a.mesh.texcoords + u64{index[1]} * 2;
-    const f32* const t2 = a.mesh.texcoords + u64{index[2]} * 2;
     texture_values values;
     if constexpr (mapped) {
         const weight_slopes s = slopes_at(centre_x(a.shade, x), centre_y(a.shade, y), a.shade.scale_x, a.shade.scale_y, c[0], c[1], c[2]);
         const u32 textures = a.mesh.counts.texture_count;
         const texture_record& record =
             textures > 1 ? a.mesh.texture_records[min_(a.mesh.texture_numbers[index[0]], textures - 1U)] : a.shade.texture;
-        values = mapped_texture(a, record, b, s, t0, t1, t2);
+        values = mapped_texture(a, record, b, s, rest);
     } else {
-        values = plain_texture(a, b, t0, t1, t2);
+        values = plain_texture(a, b, rest);
     }
     const f32 light = lambert(a.shade, n);
     u32 color = 0xff000000U;

@@ -148,9 +148,8 @@ void mesh_source::fill_from_file(std::byte* block, device::context& context, dev
     std::memcpy(host, &header, sizeof header);
     for (std::size_t i = 0; i < file_->vertices.size(); ++i) {
         const mesh_vertex& v = file_->vertices[i];
-        std::memcpy(host + layout_.positions + i * sizeof v.position, v.position, sizeof v.position);
-        std::memcpy(host + layout_.normals + i * sizeof v.normal, v.normal, sizeof v.normal);
-        std::memcpy(host + layout_.texcoords + i * sizeof v.texture, v.texture, sizeof v.texture);
+        kernels::store_vertex(host, layout_, i,
+                              {{v.position[0], v.position[1], v.position[2]}, {v.normal[0], v.normal[1], v.normal[2]}, {v.texture[0], v.texture[1]}});
     }
     std::memcpy(host + layout_.indices, file_->indices.data(), file_->indices.size() * sizeof(u32));
     if (layout_.counts.texture_count > 1) {

@@ -49,7 +49,10 @@ public:
                  lay_out_mesh(mesh.counts())),
           count_(mesh.counts().triangle_count) {
         std::vector<std::byte> block(chain_.layout().bytes);
-        std::memcpy(block.data() + chain_.layout().positions, mesh.positions.data(), mesh.positions.size() * 4);
+        for (u64 i = 0; i < mesh.counts().vertex_count; ++i) {
+            const f32* const p = mesh.positions.data() + 3 * i;
+            store_vertex(block.data(), chain_.layout(), i, {{p[0], p[1], p[2]}, {}, {}});
+        }
         std::memcpy(block.data() + chain_.layout().indices, mesh.indices.data(), mesh.indices.size() * 4);
         chain_.set_mesh(block);
         chain_.scene.shading = mode;

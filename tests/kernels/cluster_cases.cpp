@@ -70,10 +70,14 @@ TEST_CASE("Clusters with an index out of range or a coordinate that is no number
     chain with(*on.context, *on.queue, options), without(*on.context, *on.queue, options);
     std::vector<std::byte> block = unbounded(with);
     u32* const indices = reinterpret_cast<u32*>(block.data() + with.layout().indices);
-    f32* const positions = reinterpret_cast<f32*>(block.data() + with.layout().positions);
+    const auto* const vertices = reinterpret_cast<const shaded_vertex*>(block.data() + with.layout().vertices);
     const u32 triangles = with.layout().counts.triangle_count;
     for (u32 t = 100; t < triangles; t += 700) indices[t * 3 + t % 3] = 0x7fffffffU;
-    for (u32 v = 50; v < with.layout().counts.vertex_count; v += 400) positions[v * 3 + v % 3] = body::float_of(v % 800 < 400 ? 0x7fc00000U : 0x7f800000U);
+    for (u32 v = 50; v < with.layout().counts.vertex_count; v += 400) {
+        shaded_vertex odd = vertices[v];
+        odd.position[v % 3] = body::float_of(v % 800 < 400 ? 0x7fc00000U : 0x7f800000U);
+        store_vertex(block.data(), with.layout(), v, odd);
+    }
     for (u32 t = 300; t < triangles; t += 500) std::swap(indices[t * 3], indices[t * 3 + 1]);          // the other way round
     for (u32 t = 450; t < triangles; t += 600) indices[t * 3 + 2] = indices[t * 3];                    // a line
     without.set_mesh(block);

@@ -151,7 +151,7 @@ TEST_CASE("Procedural meshes: indices in range, unit normals, and no more triang
         REQUIRE(reinterpret_cast<const mesh_header*>(bytes.data())->counts == counts);
         for (u64 i = 0; i < u64{counts.triangle_count} * 3; ++i) REQUIRE(m.indices[i] < counts.vertex_count);
         for (u64 i = 0; i < counts.vertex_count; ++i) {
-            const f32* const n = m.normals + i * 3;
+            const f32* const n = m.vertices[i].normal;
             REQUIRE(std::abs(n[0] * n[0] + n[1] * n[1] + n[2] * n[2] - 1.0F) < 1e-4F);
         }
     }

@@ -20,15 +20,13 @@ struct mapped_mesh {
 inline mapped_mesh empty_mesh(const mesh_counts& counts) {
     mapped_mesh m{lay_out_mesh(counts), {}};
     m.block.resize(m.layout.bytes);
-    *m.at<mesh_header>(0) = mesh_header{mesh_magic, 1, counts};
+    *m.at<mesh_header>(0) = mesh_header{mesh_magic, mesh_version, counts};
     return m;
 }
 
-inline void put_vertex(mapped_mesh& m, u32 i, const body::mesh_vertex& v, f32 u, f32 w) {
-    const f32 position[3] = {v.position.x, v.position.y, v.position.z}, normal[3] = {v.normal.x, v.normal.y, v.normal.z}, at[2] = {u, w};
-    std::memcpy(m.at<f32>(m.layout.positions) + 3 * i, position, sizeof position);
-    std::memcpy(m.at<f32>(m.layout.normals) + 3 * i, normal, sizeof normal);
-    std::memcpy(m.at<f32>(m.layout.texcoords) + 2 * i, at, sizeof at);
+inline void put_vertex(mapped_mesh& m, u32 i, shaded_vertex v, f32 u, f32 w) {
+    v.texture[0] = u, v.texture[1] = w;
+    store_vertex(m.block.data(), m.layout, i, v);
 }
 
 /// A square of side 2 in z = 0, its texture of side x side texels over it once; all of level l has the code 16 l + 8.
@@ -38,7 +36,7 @@ inline mapped_mesh square_with_levels(u32 side) {
     mapped_mesh m = empty_mesh(counts);
     for (u32 i = 0; i < 4; ++i) {
         const f32 x = (i & 1U) ? 1.0F : -1.0F, y = (i & 2U) ? 1.0F : -1.0F;
-        put_vertex(m, i, {{x, y, 0}, {0, 0, 1}, 0, 0}, (x + 1) / 2, (1 - y) / 2);
+        put_vertex(m, i, {{x, y, 0}, {0, 0, 1}, {}}, (x + 1) / 2, (1 - y) / 2);
     }
     const u32 indices[6] = {0, 1, 3, 0, 3, 2};
     std::memcpy(m.at<u32>(m.layout.indices), indices, sizeof indices);

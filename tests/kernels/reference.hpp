@@ -123,7 +123,7 @@ public:
         std::memcpy(block.data() + chain_.layout().indices, set.indices.data(), set.indices.size() * 4);
         for (u32 i = 0; i < set.vertices.size(); ++i) {
             const vec3_position p = set.position(i, width, height);
-            std::memcpy(block.data() + chain_.layout().positions + u64{i} * 12, &p, 12);
+            store_vertex(block.data(), chain_.layout(), i, {{p.x, p.y, p.w}, {}, {}});
         }
         chain_.set_mesh(block);
         chain_.set_instances({triangle_set::identity()});

@@ -67,13 +67,15 @@ public:
         counts_ = layout.counts;
         glBindVertexArray(arrays_);
         glBindBuffer(GL_ARRAY_BUFFER, buffers_[0]);
-        glBufferData(GL_ARRAY_BUFFER, static_cast<GLsizeiptr>(layout.indices), block.data(), GL_STATIC_DRAW);
+        glBufferData(GL_ARRAY_BUFFER, static_cast<GLsizeiptr>(layout.indices - layout.vertices), block.data() + layout.vertices, GL_STATIC_DRAW);
         glBindBuffer(GL_ELEMENT_ARRAY_BUFFER, buffers_[1]);
         glBufferData(GL_ELEMENT_ARRAY_BUFFER, GLsizeiptr{counts_.triangle_count} * 12, block.data() + layout.indices, GL_STATIC_DRAW);
-        const std::array<std::pair<u64, GLint>, 3> attributes{{{layout.positions, 3}, {layout.normals, 3}, {layout.texcoords, 2}}};
+        using kernels::shaded_vertex;
+        const std::array<std::pair<u64, GLint>, 3> attributes{
+            {{offsetof(shaded_vertex, position), 3}, {offsetof(shaded_vertex, normal), 3}, {offsetof(shaded_vertex, texture), 2}}};
         for (GLuint k = 0; k < attributes.size(); ++k) {
             glEnableVertexAttribArray(k);
-            glVertexAttribPointer(k, attributes[k].second, GL_FLOAT, GL_FALSE, 0, reinterpret_cast<const void*>(attributes[k].first));
+            glVertexAttribPointer(k, attributes[k].second, GL_FLOAT, GL_FALSE, sizeof(shaded_vertex), reinterpret_cast<const void*>(attributes[k].first));
         }
         glBindTexture(GL_TEXTURE_2D, texture_);
         glTexImage2D(GL_TEXTURE_2D, 0, same_filter_ ? GL_RGBA8 : GL_SRGB8_ALPHA8, static_cast<GLsizei>(counts_.texture_width),
