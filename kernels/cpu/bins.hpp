@@ -46,73 +46,135 @@ CAROUSEL_FORCE void push(worker_bins& bins, u32 tile, u32 place) {
     page.places[page.count++] = place;
 }
 
-/// Tiles that the boxes of a batch touch, first and last of each axis; plain: 1 where nothing else is to be known of a triangle.
-struct alignas(64) tile_ranges {
-    i32 x0[batch_size], y0[batch_size], x1[batch_size], y1[batch_size];
-    u32 plain[batch_size];
-    u32 words[batch_size * 8];  ///< as binned_triangle
+/// The corners of one triangle as transform_listed() leaves them: x, y, 1/w and the outcode, four words each.
+struct corner_words {
+    const u32* at[3];
 };
+using four_i32 = i32 __attribute__((vector_size(16)));
+using two_u64 = u64 __attribute__((vector_size(16)));
+CAROUSEL_FORCE four_i32 load_four(const u32* from) {
+    four_i32 v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+}
+CAROUSEL_FORCE screen_vertex vertex_of(const u32* w) { return {static_cast<i32>(w[0]), static_cast<i32>(w[1]), float_of(w[2]), w[3]}; }
+/// x and y, in one word of 64 bits.
+CAROUSEL_FORCE u64 place_of(four_i32 v) { return __builtin_bit_cast(two_u64, v)[0]; }
 
-CAROUSEL_FORCE void find_tiles(tile_ranges& r, const batch& b, const fragment_job& job) {
-    const u32 sorted = u32{job.path != raster_path::large};
-    for (u32 l = 0; l < batch_size; ++l) {
-        const pixel_box box = box_of(make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l)), job.view.width, job.view.height);
-        const i32 x0 = box.x0 / static_cast<i32>(tile_width), x1 = box.x1 / static_cast<i32>(tile_width);
-        const i32 y0 = box.y0 / static_cast<i32>(tile_height), y1 = box.y1 / static_cast<i32>(tile_height);
-        const u32 special = (b.code[0][l] | b.code[1][l] | b.code[2][l]) & (out_not_finite | out_needs_clip);
-        // an empty box may have x1 < 0, and -1 / 64 is 0: such a one isn't plain
-        r.plain[l] = b.valid[l] & sorted & u32{special == 0} & u32{box.x1 >= box.x0} & u32{box.y1 >= box.y0} &
-                     u32{static_cast<u32>(x1 - x0 + 1) * static_cast<u32>(y1 - y0 + 1) <= many_tiles};  // of an empty box the product may wrap
-        r.x0[l] = x0, r.x1[l] = x1, r.y0[l] = y0, r.y1[l] = y1;
-    }
-    for (u32 l = 0; l < batch_size; ++l) {
-        const auto from_first = [&](u32 k) {
-            return (static_cast<u32>(b.x[k][l] - b.x[0][l]) & 0xffffU) | static_cast<u32>(b.y[k][l] - b.y[0][l]) << 16;
-        };
-        const bool slim = narrow(make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l)));
-        u32* const to = r.words + 8 * l;
-        to[0] = static_cast<u32>(b.x[0][l]), to[1] = static_cast<u32>(b.y[0][l]);
-        to[2] = slim ? from_first(1) : wide_triangle, to[3] = slim ? from_first(2) : wide_triangle;
-        to[4] = bits_of(b.w[0][l]), to[5] = bits_of(b.w[1][l]), to[6] = bits_of(b.w[2][l]);
-        to[7] = b.id[l];
-    }
+/// One triangle: into the tiles that its box touches, or among the specials. False when there is no room, and it has to wait for the next
+/// round. Its x and y go side by side through each step.
+CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, const corner_words& corners, u32 id) {
+    const four_i32 p = load_four(corners.at[0]), q = load_four(corners.at[1]), r = load_four(corners.at[2]);
+    const u32 any = static_cast<u32>((p | q | r)[3]);
+    if (any & out_not_finite) return true;
+    if (any & out_needs_clip) return add_clipped(job, bins, id);
+    const four_i32 low_pq = p < q ? p : q, high_pq = p > q ? p : q;
+    const four_i32 low = low_pq < r ? low_pq : r, high = high_pq > r ? high_pq : r;
+    constexpr i32 half = subpixels / 2;
+    four_i32 first = (low + (half - 1)) >> 8, last = (high - half) >> 8;  // as box_of()
+    const four_i32 zero{}, corner{job.view.width - 1, job.view.height - 1, 0, 0};
+    first = first > zero ? first : zero;
+    last = last < corner ? last : corner;
+    if (place_of(last < first) != 0) return true;  // empty
+    const u32 x0 = static_cast<u32>(first[0]) / tile_width, x1 = static_cast<u32>(last[0]) / tile_width;
+    const u32 y0 = static_cast<u32>(first[1]) / tile_height, y1 = static_cast<u32>(last[1]) / tile_height;
+    if ((x1 - x0 + 1) * (y1 - y0 + 1) > many_tiles || job.path == raster_path::large)
+        return add_special(job, bins, make_triangle(vertex_of(corners.at[0]), vertex_of(corners.at[1]), vertex_of(corners.at[2])), id);
+    if (bins.page_count + many_tiles > bins.page_capacity || bins.triangle_count == bins.triangle_capacity) return false;
+    const u32 place = bins.triangle_count++;
+    binned_triangle& to = bins.triangles[place];
+    const bool wide = place_of(high - low > narrow_limit) != 0;
+    const auto from_first = [&](four_i32 v) {
+        const u64 d = place_of(v - p);
+        return (static_cast<u32>(d) & 0xffffU) | (static_cast<u32>(d >> 16) & 0xffff0000U);
+    };
+    to.x = p[0], to.y = p[1];
+    to.to_second = wide ? wide_triangle : from_first(q), to.to_third = wide ? wide_triangle : from_first(r);
+    for (u32 k = 0; k < 3; ++k) to.inverse_w[k] = float_of(corners.at[k][2]);
+    to.id = id;
+    for (u32 y = y0; y <= y1; ++y)
+        for (u32 x = x0; x <= x1; ++x) push(bins, y * job.tiles_x + x, place);
+    return true;
 }
 
-/// A triangle that isn't plain. False when the bins are full and it has to wait for the next round.
-CAROUSEL_FORCE bool bin_special(const fragment_job& job, worker_bins& bins, const batch& b, u32 l) {
-    if (!b.valid[l]) return true;
-    const u32 any = b.code[0][l] | b.code[1][l] | b.code[2][l];
-    if (any & out_not_finite) return true;
-    if (any & out_needs_clip) return add_clipped(job, bins, b.id[l]);
-    const screen_triangle t = make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l));
-    const pixel_box box = box_of(t, job.view.width, job.view.height);
-    return box.empty() || add_special(job, bins, t, b.id[l]);
+/// The cluster whose vertices were transformed last: neighbours in the list are of one cluster more often than not.
+struct cluster_cache {
+    u32 instance = ~0U, cluster = ~0U;
+    listed_vertices vertices;
+};
+
+/// Up to `batch_size` entries of the list by their ids; everything read from ring memory is bounded here.
+struct alignas(64) listed_ids {
+    u32 id[batch_size], instance[batch_size], triangle[batch_size], valid[batch_size];
+    bool in_clusters;  ///< few changes of the cluster, each with a list: its vertices are transformed once for all its triangles
+};
+
+CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 count) {
+    const u32 triangles = job.mesh.counts.triangle_count, limit = static_cast<u32>(job.id_limit);
+    // what is left of the last batch repeats its first triangle, and is not valid
+    for (u32 l = count; l < batch_size; ++l) ids.id[l] = ids.id[0];
+    for (u32 l = 0; l < batch_size; ++l) {
+        const u32 fine = u32{ids.id[l] < limit};
+        ids.valid[l] = fine & u32{l < count};
+        ids.triangle[l] = fine ? ids.id[l] : 0U, ids.instance[l] = 0;
+    }
+    if (job.in.max_instances > 1) {
+        for (u32 l = 0; l < batch_size; ++l) ids.instance[l] = ids.triangle[l] / triangles, ids.triangle[l] -= ids.instance[l] * triangles;
+    }
+    u32 changes = 0;
+    for (u32 l = 1; l < batch_size; ++l)
+        changes += u32{((ids.triangle[l] / cluster_triangles ^ ids.triangle[l - 1] / cluster_triangles) | (ids.instance[l] ^ ids.instance[l - 1])) != 0};
+    ids.in_clusters = changes <= 2;
+    for (u32 l = 0; ids.in_clusters && l < batch_size; ++l) ids.in_clusters = job.mesh.clusters[ids.triangle[l] / cluster_triangles].vertex_count != 0;
+}
+
+/// Bins entries [0, count); returns the first for which there was no room, or count.
+CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins, cluster_cache& cache, const listed_ids& ids, u32 count) {
+    for (u32 l = 0; l < count; ++l) {
+        const u32 cluster = ids.triangle[l] / cluster_triangles;
+        if (cache.cluster != cluster || cache.instance != ids.instance[l]) {
+            const instance_record record = job.in.instances[ids.instance[l]];
+            transform_listed(cache.vertices, job.mesh, job.view, record.clip, cluster);
+            cache.cluster = cluster, cache.instance = ids.instance[l];
+        }
+        const u32 c = job.mesh.local_corners[ids.triangle[l]];
+        const u32* const words = cache.vertices.words;
+        if (ids.valid[l] && !bin_triangle(job, bins, {{words + 4 * (c & 255U), words + 4 * (c >> 8 & 255U), words + 4 * (c >> 16 & 255U)}}, ids.id[l])) return l;
+    }
+    return count;
+}
+
+/// The same for triangles from all over the mesh.
+u32 bin_from_mesh(const fragment_job& job, worker_bins& bins, const listed_ids& ids, u32 count) {
+    batch b;
+    alignas(64) i32 first[batch_size];
+    alignas(64) u32 words[3][batch_size * 4];
+    for (u32 l = 0; l < batch_size; ++l) b.valid[l] = ids.valid[l], first[l] = static_cast<i32>(ids.triangle[l]) * 3;
+    gather_corners(b, job.mesh, job.view, job.in.instances, ids.instance, first);
+    for (u32 k = 0; k < 3; ++k) {
+        for (u32 l = 0; l < batch_size; ++l) {
+            u32* const to = words[k] + 4 * l;
+            to[0] = static_cast<u32>(b.x[k][l]), to[1] = static_cast<u32>(b.y[k][l]), to[2] = bits_of(b.w[k][l]), to[3] = b.code[k][l];
+        }
+    }
+    for (u32 l = 0; l < count; ++l)
+        if (b.valid[l] && !bin_triangle(job, bins, {{words[0] + 4 * l, words[1] + 4 * l, words[2] + 4 * l}}, ids.id[l])) return l;
+    return count;
 }
 
 u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
-    batch b;
-    tile_ranges tiles;
+    listed_ids ids;
     cluster_cache cache;
     const u64 back = job.id_limit - 1 + job.small_count;  // list[back - position] is entry `position` of the back part
     for (u32 start = begin; start < end; start += batch_size) {
         const u32 n = end - start < batch_size ? end - start : batch_size;
         for (u32 l = 0; l < n; ++l) {
             const u64 at = start + l < job.small_count ? u64{start} + l : back - start - l;
-            b.id[l] = job.in.list[at];
+            ids.id[l] = job.in.list[at];
         }
-        gather_ids(b, job, cache, n);
-        find_tiles(tiles, b, job);
-        for (u32 l = 0; l < n; ++l) {
-            if (tiles.plain[l] == 0) {
-                if (!bin_special(job, bins, b, l)) return start + l;
-                continue;
-            }
-            if (bins.page_count + many_tiles > bins.page_capacity || bins.triangle_count == bins.triangle_capacity) return start + l;
-            const u32 place = bins.triangle_count++;
-            __builtin_memcpy(static_cast<void*>(bins.triangles + place), tiles.words + 8 * l, sizeof(binned_triangle));
-            for (i32 ty = tiles.y0[l]; ty <= tiles.y1[l]; ++ty)
-                for (i32 tx = tiles.x0[l]; tx <= tiles.x1[l]; ++tx) push(bins, static_cast<u32>(ty) * job.tiles_x + static_cast<u32>(tx), place);
-        }
+        bound_ids(ids, job, n);
+        const u32 done = ids.in_clusters ? bin_from_clusters(job, bins, cache, ids, n) : bin_from_mesh(job, bins, ids, n);
+        if (done < n) return start + done;
     }
     return end;
 }

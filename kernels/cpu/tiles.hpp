@@ -15,6 +15,10 @@ CAROUSEL_FORCE pixel_box within(const tile_place& tile, const pixel_box& box) {
             min_(box.y1, tile.y + static_cast<i32>(tile_height) - 1)};
 }
 
+/// The smaller key. The highest bit of every key is set, the empty one's too, since no depth is negative; so they compare alike as signed
+/// numbers, which vectors can.
+CAROUSEL_FORCE u64 nearer(u64 a, u64 b) { return static_cast<i64>(a) < static_cast<i64>(b) ? a : b; }
+
 inline constexpr i32 span = 16;  ///< pixels of one vector step
 
 /// The box of one triangle, 16 pixels of a row at a time. `Int` as in edge_functions.
@@ -45,7 +49,7 @@ CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t
                 const bool covered = (((e0 + edges.bias[0]) | (e1 + edges.bias[1]) | (e2 + edges.bias[2])) >= 0) & (l <= last);
                 const u64 key = make_key(depth_bits(depth, static_cast<f32>(e1), static_cast<f32>(e2)), id);
                 const u64 limit = covered ? key : empty_key;
-                at[l] = limit < at[l] ? limit : at[l];
+                at[l] = nearer(limit, at[l]);
             }
         }
         for (int i = 0; i < 3; ++i) row[i] += edges.step_y[i];
@@ -65,10 +69,11 @@ struct alignas(64) stamps {
     i32 e[3][batch_size], step_x[3][batch_size], step_y[3][batch_size], bias[3][batch_size];
     f32 inverse_area[batch_size], wa[batch_size], to_b[batch_size], to_c[batch_size];
     i32 at[batch_size], columns[batch_size], rows[batch_size];
+    i32 small_columns[batch_size], small_rows[batch_size];  ///< 0 for all but the small ones
     u32 kind[batch_size];
 };
-enum stamp_kind : u32 { stamp_none, stamp_small, stamp_rows };  // rows: perhaps with no area
-inline constexpr i32 stamp_side = 4;
+enum stamp_kind : u32 { stamp_none, stamp_small, stamp_slim, stamp_rows };  // rows: perhaps with no area
+inline constexpr i32 stamp_side = 4, slim_columns = 8;
 
 CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job& job, const tile_place& tile, i32 side) {
     const i32 right = min_(tile.x + static_cast<i32>(tile_width), job.view.width) - 1;
@@ -86,7 +91,7 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
         const u32 slim = u32{narrow(t)};
         const u32 alive = b.valid[l] & u32{columns > 0} & u32{rows > 0} & (u32{area > 0} | (slim ^ 1U));
         const u32 little = u32{columns <= side} & u32{rows <= side} & slim;
-        const u32 kind = alive * (u32{stamp_rows} - little);
+        const u32 kind = alive * (little ? u32{stamp_small} : (u32{columns <= slim_columns} & slim ? u32{stamp_slim} : u32{stamp_rows}));
         s.kind[l] = kind;
         // lanes that are not small may wrap here and are not used
         const u32 ox = static_cast<u32>(x0 * subpixels + subpixels / 2), oy = static_cast<u32>(y0 * subpixels + subpixels / 2);
@@ -104,7 +109,8 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
         const depth_plane d = make_depth(t, area);
         s.inverse_area[l] = d.inverse_area, s.wa[l] = d.wa, s.to_b[l] = d.to_b, s.to_c[l] = d.to_c;
         s.at[l] = (y0 - tile.y) * static_cast<i32>(tile_stride) + (x0 - tile.x);
-        s.columns[l] = kind == stamp_small ? columns : 0, s.rows[l] = kind == stamp_small ? rows : 0;
+        s.columns[l] = columns, s.rows[l] = rows;
+        s.small_columns[l] = kind == stamp_small ? columns : 0, s.small_rows[l] = kind == stamp_small ? rows : 0;
     }
 }
 
@@ -112,8 +118,8 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
 CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_place& tile, u32 first) {
     i32 columns = 0, rows = 0;
     for (u32 l = first; l < first + 16; ++l) {
-        columns = max_(columns, s.columns[l]);
-        rows = max_(rows, s.rows[l]);
+        columns = max_(columns, s.small_columns[l]);
+        rows = max_(rows, s.small_rows[l]);
     }
     alignas(64) u32 depth[16];
     alignas(64) i32 covered[16];
@@ -131,15 +137,44 @@ CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_pl
                 }
                 const depth_plane d{s.inverse_area[at], s.wa[at], s.to_b[at], s.to_c[at]};
                 depth[l] = depth_bits(d, static_cast<f32>(e[1]), static_cast<f32>(e[2]));
-                const u32 in = u32{sign >= 0} & u32{x < s.columns[at]} & u32{y < s.rows[at]};
+                const u32 in = u32{sign >= 0} & u32{x < s.small_columns[at]} & u32{y < s.small_rows[at]};
                 covered[l] = in ? -1 : 0;
             }
             for (u32 mask = mask_of(covered); mask != 0; mask &= mask - 1) {
                 const u32 l = static_cast<u32>(__builtin_ctz(mask)), at = first + l;
                 u64& slot = tile.keys[s.at[at] + y * static_cast<i32>(tile_stride) + x];
                 const u64 key = make_key(depth[l], b.id[at]);
-                slot = key < slot ? key : slot;
+                slot = nearer(key, slot);
             }
+        }
+    }
+}
+
+/// One triangle of at most eight columns from its set-up, a row of pixels a step.
+CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_place& tile, u32 at) {
+    alignas(32) u32 e[3][slim_columns];
+    for (u32 i = 0; i < 3; ++i) {
+        const u32 first = static_cast<u32>(s.e[i][at]), step = static_cast<u32>(s.step_x[i][at]);
+#pragma GCC unroll 1  // here and below: loops that are unrolled whole don't become vectors
+        for (u32 l = 0; l < slim_columns; ++l) e[i][l] = first + l * step;  // beyond the box they may wrap; no such pixel counts
+    }
+    const u32 bias[3] = {static_cast<u32>(s.bias[0][at]), static_cast<u32>(s.bias[1][at]), static_cast<u32>(s.bias[2][at])};
+    const u32 down[3] = {static_cast<u32>(s.step_y[0][at]), static_cast<u32>(s.step_y[1][at]), static_cast<u32>(s.step_y[2][at])};
+    const depth_plane d{s.inverse_area[at], s.wa[at], s.to_b[at], s.to_c[at]};
+    const i32 columns = s.columns[at], rows = s.rows[at];
+    const u32 id = b.id[at];
+    u64* keys = tile.keys + s.at[at];
+    for (i32 y = 0; y < rows; ++y, keys += tile_stride) {
+#pragma GCC unroll 1
+        for (i32 l = 0; l < slim_columns; ++l) {
+            const i32 sign = static_cast<i32>((e[0][l] + bias[0]) | (e[1][l] + bias[1]) | (e[2][l] + bias[2]));
+            const u32 depth = depth_bits(d, static_cast<f32>(static_cast<i32>(e[1][l])), static_cast<f32>(static_cast<i32>(e[2][l])));
+            const u64 key = (sign >= 0) & (l < columns) ? make_key(depth, id) : empty_key;
+            keys[l] = nearer(key, keys[l]);
+        }
+        for (u32 i = 0; i < 3; ++i) {
+#pragma GCC unroll 1
+            for (u32 l = 0; l < slim_columns; ++l) e[i][l] += down[i];
         }
     }
 }
@@ -188,6 +223,7 @@ CAROUSEL_FORCE void raster_batch(const fragment_job& job, const tile_place& tile
     set_up_stamps(s, b, job, tile, side);
     for (u32 first = 0; first < count; first += 16) raster_stamps(s, b, tile, first);
     for (u32 l = 0; l < count; ++l) {
+        if (s.kind[l] == stamp_slim) raster_slim(s, b, tile, l);
         if (s.kind[l] != stamp_rows) continue;
         const screen_triangle t = make_triangle(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l));
         if (double_area(t) > 0) raster_any(tile, t, within(tile, box_of(t, job.view.width, job.view.height)), b.id[l], false);
