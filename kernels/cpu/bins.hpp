@@ -152,10 +152,7 @@ u32 bin_from_mesh(const fragment_job& job, worker_bins& bins, const listed_ids& 
     for (u32 l = 0; l < batch_size; ++l) b.valid[l] = ids.valid[l], first[l] = static_cast<i32>(ids.triangle[l]) * 3;
     gather_corners(b, job.mesh, job.view, job.in.instances, ids.instance, first);
     for (u32 k = 0; k < 3; ++k) {
-        for (u32 l = 0; l < batch_size; ++l) {
-            u32* const to = words[k] + 4 * l;
-            to[0] = static_cast<u32>(b.x[k][l]), to[1] = static_cast<u32>(b.y[k][l]), to[2] = bits_of(b.w[k][l]), to[3] = b.code[k][l];
-        }
+        for (u32 l = 0; l < batch_size; l += 8) put_columns(words[k] + 4 * l, b.x[k] + l, b.y[k] + l, b.w[k] + l, b.code[k] + l);
     }
     for (u32 l = 0; l < count; ++l)
         if (b.valid[l] && !bin_triangle(job, bins, {{words[0] + 4 * l, words[1] + 4 * l, words[2] + 4 * l}}, ids.id[l])) return l;

@@ -23,27 +23,73 @@ CAROUSEL_FORCE void take4(u32* to, const void* from) {
     *reinterpret_cast<words4*>(to) = v;
 }
 
-/// Corner k of `n` triangles from positions of four words each: what transform_vertex() makes of them by one matrix.
+/// Four words from each of eight addresses, turned over: from(l)[c] becomes word l of column c. A column may be null: not wanted.
+struct four_columns {
+    void* at[4];
+};
+template <typename From>
+CAROUSEL_FORCE void take_columns(const four_columns& to, const From& from) {
+#if defined(__AVX2__)
+    const auto both = [&](u32 l) {
+        return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(reinterpret_cast<const f32*>(from(l)))), _mm_loadu_ps(reinterpret_cast<const f32*>(from(l + 4))), 1);
+    };
+    const __m256 r0 = both(0), r1 = both(1), r2 = both(2), r3 = both(3);
+    const __m256 low01 = _mm256_unpacklo_ps(r0, r1), low23 = _mm256_unpacklo_ps(r2, r3);
+    const __m256 high01 = _mm256_unpackhi_ps(r0, r1), high23 = _mm256_unpackhi_ps(r2, r3);
+    const auto put = [&](u32 c, __m256 v) { _mm256_storeu_ps(static_cast<f32*>(to.at[c]), v); };
+    put(0, _mm256_shuffle_ps(low01, low23, 0x44)), put(1, _mm256_shuffle_ps(low01, low23, 0xee));
+    put(2, _mm256_shuffle_ps(high01, high23, 0x44));
+    if (to.at[3] != nullptr) put(3, _mm256_shuffle_ps(high01, high23, 0xee));
+#else
+    for (u32 l = 0; l < 8; ++l) {
+        u32 words[4];
+        __builtin_memcpy(words, from(l), sizeof words);
+        for (u32 c = 0; c < 4; ++c)
+            if (to.at[c] != nullptr) __builtin_memcpy(static_cast<std::byte*>(to.at[c]) + 4 * l, words + c, 4);
+    }
+#endif
+}
+
+/// The other way round: eight times four words that follow each other.
+CAROUSEL_FORCE void put_columns(u32* to, const i32* x, const i32* y, const f32* w, const u32* code) {
+#if defined(__AVX2__)
+    const auto column = [](const void* from) { return _mm256_load_ps(static_cast<const f32*>(from)); };
+    const __m256 xs = column(x), ys = column(y), ws = column(w), codes = column(code);
+    const __m256 xy_low = _mm256_unpacklo_ps(xs, ys), xy_high = _mm256_unpackhi_ps(xs, ys);
+    const __m256 wc_low = _mm256_unpacklo_ps(ws, codes), wc_high = _mm256_unpackhi_ps(ws, codes);
+    const __m256 v04 = _mm256_shuffle_ps(xy_low, wc_low, 0x44), v15 = _mm256_shuffle_ps(xy_low, wc_low, 0xee);
+    const __m256 v26 = _mm256_shuffle_ps(xy_high, wc_high, 0x44), v37 = _mm256_shuffle_ps(xy_high, wc_high, 0xee);
+    const auto put = [&](u32 at, __m256 v) { _mm256_storeu_ps(reinterpret_cast<f32*>(to + at), v); };
+    put(0, _mm256_permute2f128_ps(v04, v15, 0x20)), put(8, _mm256_permute2f128_ps(v26, v37, 0x20));
+    put(16, _mm256_permute2f128_ps(v04, v15, 0x31)), put(24, _mm256_permute2f128_ps(v26, v37, 0x31));
+#else
+    for (u32 l = 0; l < 8; ++l) {
+        to[4 * l] = static_cast<u32>(x[l]), to[4 * l + 1] = static_cast<u32>(y[l]);
+        to[4 * l + 2] = bits_of(w[l]), to[4 * l + 3] = code[l];
+    }
+#endif
+}
+
+/// Points of a mesh, and what transform_vertex() makes of them by one matrix.
 template <u32 n>
-CAROUSEL_FORCE void transform_corner(batch& b, u32 k, const u32* found, const viewport& view_in, const f32* clip_in) {
+struct alignas(64) points {
+    f32 px[n], py[n], pz[n];
+    i32 x[n], y[n];
+    f32 w[n];
+    u32 code[n];
+};
+template <u32 n>
+CAROUSEL_FORCE void transform_points(points<n>& p, const viewport& view_in, const f32* clip_in) {
     const viewport view = view_in;  // copies: what is stored can't change them
     f32 clip[12];
     for (u32 i = 0; i < 12; ++i) clip[i] = clip_in[i];
-    alignas(64) f32 px[n], py[n], pz[n];
     for (u32 l = 0; l < n; ++l) {
-        px[l] = float_of(found[4 * l]), py[l] = float_of(found[4 * l + 1]), pz[l] = float_of(found[4 * l + 2]);
+        const screen_vertex v = transform_vertex(clip, {p.px[l], p.py[l], p.pz[l]}, view);
+        p.x[l] = v.x, p.y[l] = v.y, p.w[l] = v.inverse_w, p.code[l] = v.outcode;
     }
-    alignas(64) i32 x[n], y[n];
-    alignas(64) f32 w[n];
-    alignas(64) u32 code[n];
-    for (u32 l = 0; l < n; ++l) {
-        const screen_vertex v = transform_vertex(clip, {px[l], py[l], pz[l]}, view);
-        x[l] = v.x, y[l] = v.y, w[l] = v.inverse_w, code[l] = v.outcode;
-    }
-    for (u32 l = 0; l < n; ++l) b.x[k][l] = x[l], b.y[k][l] = y[l], b.w[k][l] = w[l], b.code[k][l] = code[l];
 }
 
-/// The vertices of a cluster on the screen, in the order of its list; four words each.
+/// The vertices of a cluster on the screen, in the order of its list; four words each: x, y, 1/w, outcode.
 struct alignas(64) listed_vertices {
     u32 words[cluster_vertices * 4];
 };
@@ -53,45 +99,22 @@ CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh
     const cluster_bounds bounds = mesh.clusters[cluster];
     const u16* const numbers = mesh.local_vertices + static_cast<u64>(cluster) * cluster_vertices;
     const u32 count = min_(bounds.vertex_count, cluster_vertices), last = mesh.counts.vertex_count - 1U;
-    alignas(64) u32 found[step * 4];
-    batch b;
+    alignas(64) u32 number[step];
+    points<step> p;
     for (u32 start = 0; start < count; start += step) {
-#pragma GCC unroll 8
-        for (u32 l = 0; l < step; ++l) {
-            const u32 number = min_(bounds.first_vertex + numbers[start + l], last);  // beyond the list: zeros, the first vertex
-            take4(found + 4 * l, mesh.positions + static_cast<u64>(number) * 3);
-        }
-        transform_corner<step>(b, 0, found, view, clip);
-        for (u32 l = 0; l < step; ++l) {
-            u32* const to = out.words + 4 * (start + l);
-            to[0] = static_cast<u32>(b.x[0][l]), to[1] = static_cast<u32>(b.y[0][l]), to[2] = bits_of(b.w[0][l]), to[3] = b.code[0][l];
-        }
+        for (u32 l = 0; l < step; ++l) number[l] = min_(bounds.first_vertex + numbers[start + l], last);  // beyond the list: zeros, the first vertex
+        for (u32 l = 0; l < step; l += 8)
+            take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}}, [&](u32 k) { return mesh.positions + static_cast<u64>(number[l + k]) * 3; });
+        transform_points(p, view, clip);
+        for (u32 l = 0; l < step; l += 8) put_columns(out.words + 4 * (start + l), p.x + l, p.y + l, p.w + l, p.code + l);
     }
 }
 
-/// The corners of some triangles as transform_listed() left them.
-struct alignas(64) taken_corners {
-    u32 words[3][batch_size * 4];
-};
-
-/// Those of triangles [begin, end) of the batch; `corners[l]` as in the mesh.
-CAROUSEL_FORCE void take_listed(taken_corners& t, const listed_vertices& from, const u32* corners, u32 begin, u32 end) {
-    for (u32 l = begin; l < end; ++l) {
-        const u32 c = corners[l];
-        take4(t.words[0] + 4 * l, from.words + 4 * (c & 255U));
-        take4(t.words[1] + 4 * l, from.words + 4 * (c >> 8 & 255U));
-        take4(t.words[2] + 4 * l, from.words + 4 * (c >> 16 & 255U));
-    }
-}
-
-CAROUSEL_FORCE void spread_taken(batch& b, const taken_corners& t) {
-    for (u32 k = 0; k < 3; ++k) {
-        const u32* const words = t.words[k];
-        for (u32 l = 0; l < batch_size; ++l) {
-            b.x[k][l] = static_cast<i32>(words[4 * l]), b.y[k][l] = static_cast<i32>(words[4 * l + 1]);
-            b.w[k][l] = float_of(words[4 * l + 2]), b.code[k][l] = words[4 * l + 3];
-        }
-    }
+/// Corners of the triangles from `start` on, whose places in the cluster's list `corners` holds.
+CAROUSEL_FORCE void spread_listed(batch& b, const listed_vertices& from, const u32* corners) {
+    for (u32 k = 0; k < 3; ++k)
+        for (u32 l = 0; l < batch_size; l += 8)
+            take_columns({{b.x[k] + l, b.y[k] + l, b.w[k] + l, b.code[k] + l}}, [&](u32 i) { return from.words + 4 * (corners[l + i] >> (8 * k) & 255U); });
 }
 
 /// Corners of `batch_size` triangles, made from the mesh. first[l]: word of the mesh's indices where triangle l's begin; instance[l]:
@@ -100,7 +123,7 @@ CAROUSEL_FORCE void gather_corners(batch& b, const mesh_view& mesh, const viewpo
                                    const u32* instance, const i32* first) {
     const u32 limit = mesh.counts.vertex_count;
     alignas(64) u32 index[batch_size * 4];
-    alignas(64) u32 found[batch_size * 4];
+    points<batch_size> p;
 #pragma GCC unroll 8
     for (u32 l = 0; l < batch_size; ++l) take4(index + 4 * l, mesh.indices + first[l]);
     u32 others = 0;
@@ -112,16 +135,16 @@ CAROUSEL_FORCE void gather_corners(batch& b, const mesh_view& mesh, const viewpo
             index[4 * l + k] = fine ? index[4 * l + k] : 0U;
             b.valid[l] &= fine;
         }
-#pragma GCC unroll 8
-        for (u32 l = 0; l < batch_size; ++l) take4(found + 4 * l, mesh.positions + static_cast<u64>(index[4 * l + k]) * 3);
+        for (u32 l = 0; l < batch_size; l += 8)
+            take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}}, [&](u32 i) { return mesh.positions + static_cast<u64>(index[4 * (l + i) + k]) * 3; });
         if (others == 0) {
-            transform_corner<batch_size>(b, k, found, view, record.clip);
-            continue;
+            transform_points(p, view, record.clip);
+        } else {
+            for (u32 l = 0; l < batch_size; ++l) {
+                const screen_vertex v = transform_vertex(records[instance[l]].clip, {p.px[l], p.py[l], p.pz[l]}, view);
+                p.x[l] = v.x, p.y[l] = v.y, p.w[l] = v.inverse_w, p.code[l] = v.outcode;
+            }
         }
-        for (u32 l = 0; l < batch_size; ++l) {
-            const vec3 p{float_of(found[4 * l]), float_of(found[4 * l + 1]), float_of(found[4 * l + 2])};
-            const screen_vertex v = transform_vertex(records[instance[l]].clip, p, view);
-            b.x[k][l] = v.x, b.y[k][l] = v.y, b.w[k][l] = v.inverse_w, b.code[k][l] = v.outcode;
-        }
+        for (u32 l = 0; l < batch_size; ++l) b.x[k][l] = p.x[l], b.y[k][l] = p.y[l], b.w[k][l] = p.w[l], b.code[k][l] = p.code[l];
     }
 }

@@ -2,15 +2,10 @@
 // a loop over the row that the compiler turns into vectors and gathers.
 
 inline constexpr u32 row = tile_width;
-#if defined(__AVX512F__)
-inline constexpr u32 lanes = 16;  ///< of a vector: arrays of runs are read so far over their end
-#else
-inline constexpr u32 lanes = 8;
-#endif
-
 static_assert(row % 16 == 0, "the members below are read and written as whole vectors");
 
-/// Neighbouring pixels of one triangle are a run: its corners are fetched and transformed once, and spread over its pixels.
+/// Neighbouring pixels of one triangle are a run: its corners are fetched and transformed once, and spread over its pixels. Arrays of
+/// runs are read a vector over their end.
 struct alignas(64) shaded_row {
     u32 triangle[row];       ///< index in the mesh; 0 where nothing is visible
     u32 instance[row];       ///< no_page where nothing is visible

@@ -17,18 +17,21 @@ namespace carousel::kernels::cpu::CAROUSEL_SIMD {
 
 using namespace body;  // NOLINT: the whole file is built from these functions
 
-/// Bit l is the sign of word l.
+#if defined(__AVX512F__)
+inline constexpr u32 lanes = 16;  ///< words of a vector
+#else
+inline constexpr u32 lanes = 8;
+#endif
+
+/// Bit l is the sign of word l of `lanes`.
 CAROUSEL_FORCE u32 mask_of(const i32* words) {
 #if defined(__AVX512F__)
     return _mm512_cmplt_epi32_mask(_mm512_load_si512(words), _mm512_setzero_si512());
 #elif defined(__AVX2__)
-    const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(words));
-    const __m256i high = _mm256_load_si256(reinterpret_cast<const __m256i*>(words + 8));
-    return static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(low))) |
-           static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(high))) << 8;
+    return static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(words)))));
 #else
     u32 mask = 0;
-    for (u32 l = 0; l < 16; ++l) mask |= (static_cast<u32>(words[l]) >> 31) << l;
+    for (u32 l = 0; l < lanes; ++l) mask |= (static_cast<u32>(words[l]) >> 31) << l;
     return mask;
 #endif
 }

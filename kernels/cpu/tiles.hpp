@@ -114,37 +114,40 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
     }
 }
 
-/// Sixteen small triangles at a time: coverage and depth of one pixel of each on vectors, the update one by one.
+/// A vector of small triangles: coverage and depth of one pixel of each at a time, the update one by one.
 CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_place& tile, u32 first) {
     i32 columns = 0, rows = 0;
-    for (u32 l = first; l < first + 16; ++l) {
+    for (u32 l = first; l < first + lanes; ++l) {
         columns = max_(columns, s.small_columns[l]);
         rows = max_(rows, s.small_rows[l]);
     }
-    alignas(64) u32 depth[16];
-    alignas(64) i32 covered[16];
+    alignas(64) u32 line[3][lanes], e[3][lanes];  // with the biases in them
+    alignas(64) u32 depth[lanes];
+    alignas(64) i32 covered[lanes];
+    for (u32 i = 0; i < 3; ++i) {
+#pragma GCC unroll 1  // here and below: loops that are unrolled whole don't become vectors
+        for (u32 l = 0; l < lanes; ++l) line[i][l] = static_cast<u32>(s.e[i][first + l]) + static_cast<u32>(s.bias[i][first + l]);
+    }
     for (i32 y = 0; y < rows; ++y) {
+        for (u32 i = 0; i < 3; ++i) {
+#pragma GCC unroll 1
+            for (u32 l = 0; l < lanes; ++l) e[i][l] = line[i][l], line[i][l] += static_cast<u32>(s.step_y[i][first + l]);
+        }
         for (i32 x = 0; x < columns; ++x) {
-            for (u32 l = 0; l < 16; ++l) {
-                const u32 at = first + l;
-                const u32 ux = static_cast<u32>(x), uy = static_cast<u32>(y);
-                i32 e[3];
-                i32 sign = 0;
-                for (u32 i = 0; i < 3; ++i) {
-                    e[i] = static_cast<i32>(static_cast<u32>(s.e[i][at]) + ux * static_cast<u32>(s.step_x[i][at]) +
-                                            uy * static_cast<u32>(s.step_y[i][at]));
-                    sign |= static_cast<i32>(static_cast<u32>(e[i]) + static_cast<u32>(s.bias[i][at]));
-                }
+#pragma GCC unroll 1
+            for (u32 l = 0; l < lanes; ++l) {
+                const u32 at = first + l, e0 = e[0][l], e1 = e[1][l], e2 = e[2][l];
                 const depth_plane d{s.inverse_area[at], s.wa[at], s.to_b[at], s.to_c[at]};
-                depth[l] = depth_bits(d, static_cast<f32>(e[1]), static_cast<f32>(e[2]));
-                const u32 in = u32{sign >= 0} & u32{x < s.small_columns[at]} & u32{y < s.small_rows[at]};
+                depth[l] = depth_bits(d, static_cast<f32>(static_cast<i32>(e1) - s.bias[1][at]), static_cast<f32>(static_cast<i32>(e2) - s.bias[2][at]));
+                const u32 in = u32{static_cast<i32>(e0 | e1 | e2) >= 0} & u32{x < s.small_columns[at]} & u32{y < s.small_rows[at]};
                 covered[l] = in ? -1 : 0;
+                e[0][l] = e0 + static_cast<u32>(s.step_x[0][at]), e[1][l] = e1 + static_cast<u32>(s.step_x[1][at]);
+                e[2][l] = e2 + static_cast<u32>(s.step_x[2][at]);
             }
             for (u32 mask = mask_of(covered); mask != 0; mask &= mask - 1) {
                 const u32 l = static_cast<u32>(__builtin_ctz(mask)), at = first + l;
                 u64& slot = tile.keys[s.at[at] + y * static_cast<i32>(tile_stride) + x];
-                const u64 key = make_key(depth[l], b.id[at]);
-                slot = nearer(key, slot);
+                slot = nearer(make_key(depth[l], b.id[at]), slot);
             }
         }
     }
@@ -155,7 +158,7 @@ CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_plac
     alignas(32) u32 e[3][slim_columns];
     for (u32 i = 0; i < 3; ++i) {
         const u32 first = static_cast<u32>(s.e[i][at]), step = static_cast<u32>(s.step_x[i][at]);
-#pragma GCC unroll 1  // here and below: loops that are unrolled whole don't become vectors
+#pragma GCC unroll 1
         for (u32 l = 0; l < slim_columns; ++l) e[i][l] = first + l * step;  // beyond the box they may wrap; no such pixel counts
     }
     const u32 bias[3] = {static_cast<u32>(s.bias[0][at]), static_cast<u32>(s.bias[1][at]), static_cast<u32>(s.bias[2][at])};
@@ -180,30 +183,25 @@ CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_plac
 }
 
 /// Triangles of a batch from where the binning has left them.
-CAROUSEL_FORCE void take_binned(batch& b, const fragment_job& job, const binned_triangle* triangles, const u32* places, u32 count) {
-    alignas(64) u32 low[batch_size * 4], high[batch_size * 4];
-#pragma GCC unroll 8
-    for (u32 l = 0; l < batch_size; ++l) {
-        const binned_triangle* const t = triangles + places[l < count ? l : 0U];
-        take4(low + 4 * l, t);
-        take4(high + 4 * l, t->inverse_w);
+CAROUSEL_FORCE void take_binned(batch& b, const fragment_job& job, const binned_triangle* triangles, u32* places, u32 count) {
+    alignas(64) u32 to_second[batch_size], to_third[batch_size];
+    for (u32 l = count; l < (count + 7) / 8 * 8; ++l) places[l] = places[0];
+    for (u32 l = 0; l < count; l += 8) {
+        take_columns({{b.x[0] + l, b.y[0] + l, to_second + l, to_third + l}}, [&](u32 i) { return &triangles[places[l + i]].x; });
+        take_columns({{b.w[0] + l, b.w[1] + l, b.w[2] + l, b.id + l}}, [&](u32 i) { return triangles[places[l + i]].inverse_w; });
     }
     u32 wide = 0;
     for (u32 l = 0; l < batch_size; ++l) {
-        const i32 x = static_cast<i32>(low[4 * l]), y = static_cast<i32>(low[4 * l + 1]);
-        const u32 second = low[4 * l + 2], third = low[4 * l + 3];
-        b.x[0][l] = x, b.y[0][l] = y;
-        b.x[1][l] = x + (static_cast<i32>(second << 16) >> 16), b.y[1][l] = y + (static_cast<i32>(second) >> 16);
-        b.x[2][l] = x + (static_cast<i32>(third << 16) >> 16), b.y[2][l] = y + (static_cast<i32>(third) >> 16);
-        b.w[0][l] = float_of(high[4 * l]), b.w[1][l] = float_of(high[4 * l + 1]), b.w[2][l] = float_of(high[4 * l + 2]);
-        b.id[l] = high[4 * l + 3];
+        const u32 second = l < count ? to_second[l] : 0, third = l < count ? to_third[l] : 0;
+        b.x[1][l] = b.x[0][l] + (static_cast<i32>(second << 16) >> 16), b.y[1][l] = b.y[0][l] + (static_cast<i32>(second) >> 16);
+        b.x[2][l] = b.x[0][l] + (static_cast<i32>(third << 16) >> 16), b.y[2][l] = b.y[0][l] + (static_cast<i32>(third) >> 16);
         b.code[0][l] = b.code[1][l] = b.code[2][l] = 0;
         b.valid[l] = u32{l < count};
         wide |= u32{second == wide_triangle};
     }
     if (wide == 0) return;
     for (u32 l = 0; l < count; ++l) {
-        if (low[4 * l + 2] != wide_triangle) continue;
+        if (to_second[l] != wide_triangle) continue;
         const u32 instance = b.id[l] / job.mesh.counts.triangle_count;
         const u32* const index = job.mesh.indices + static_cast<u64>(b.id[l] - instance * job.mesh.counts.triangle_count) * 3;
         const instance_record& record = job.in.instances[instance];
@@ -215,13 +213,13 @@ CAROUSEL_FORCE void take_binned(batch& b, const fragment_job& job, const binned_
     }
 }
 
-CAROUSEL_FORCE void raster_batch(const fragment_job& job, const tile_place& tile, const binned_triangle* triangles, const u32* places, batch& b,
+CAROUSEL_FORCE void raster_batch(const fragment_job& job, const tile_place& tile, const binned_triangle* triangles, u32* places, batch& b,
                                  stamps& s, u32 count) {
     take_binned(b, job, triangles, places, count);
     const i32 side =
         job.path == raster_path::small ? static_cast<i32>(tile_width) : (job.path == raster_path::medium ? 0 : stamp_side);
     set_up_stamps(s, b, job, tile, side);
-    for (u32 first = 0; first < count; first += 16) raster_stamps(s, b, tile, first);
+    for (u32 first = 0; first < count; first += lanes) raster_stamps(s, b, tile, first);
     for (u32 l = 0; l < count; ++l) {
         if (s.kind[l] == stamp_slim) raster_slim(s, b, tile, l);
         if (s.kind[l] != stamp_rows) continue;
@@ -235,7 +233,7 @@ void raster_tile(const fragment_job& job, u32 tile_index, u64* tile_keys_at, boo
     if (first_round) {
         for (u64 i = 0; i < tile_keys; ++i) tile.keys[i] = empty_key;
     }
-    batch b;
+    batch b{};  // what a short batch leaves of it is computed, too, and not used
     stamps s;
     u32 places[batch_size];
     for (u32 w = 0; w < job.workers; ++w) {

@@ -7,7 +7,6 @@ void cluster(const vertex_job& job, u32 instance, u32 number, classified& out) {
     const instance_record record = job.out.instances[instance];
     const bool listed = job.mesh.clusters[number].vertex_count != 0;
     listed_vertices vertices;
-    taken_corners taken;
     alignas(64) u32 corners[batch_size];
     alignas(64) i32 first[batch_size];
     alignas(64) u32 instances[batch_size];
@@ -19,25 +18,30 @@ void cluster(const vertex_job& job, u32 instance, u32 number, classified& out) {
         for (u32 l = 0; l < batch_size; ++l) b.valid[l] = 1;
         if (listed) {
             for (u32 l = 0; l < batch_size; ++l) corners[l] = job.mesh.local_corners[start + (l < n ? l : 0U)];
-            take_listed(taken, vertices, corners, 0, batch_size);
-            spread_taken(b, taken);
+            spread_listed(b, vertices, corners);
         } else {
             for (u32 l = 0; l < batch_size; ++l) first[l] = static_cast<i32>(start + (l < n ? l : 0U)) * 3, instances[l] = instance;
             gather_corners(b, job.mesh, job.view, job.out.instances, instances, first);
         }
+        constexpr u32 small = static_cast<u32>(triangle_class::small), large = static_cast<u32>(triangle_class::large), beyond = 5, bad = 4;
+        u32 culled = 0, not_finite = 0, bad_index = 0;
         for (u32 l = 0; l < batch_size; ++l) {
-            kind[l] = static_cast<u32>(classify(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l), width, height));
+            const u32 found = static_cast<u32>(classify(corner(b, 0, l), corner(b, 1, l), corner(b, 2, l), width, height));
+            const u32 k = l < n ? (b.valid[l] != 0 ? found : bad) : beyond;
+            kind[l] = k;
+            culled += u32{k == static_cast<u32>(triangle_class::culled)};
+            not_finite += u32{k == static_cast<u32>(triangle_class::not_finite)};
+            bad_index += u32{k == bad};
         }
+        out.culled += culled, out.not_finite += not_finite, out.bad_index += bad_index;
+        u32 smalls = out.small_count, larges = out.large_count;
         for (u32 l = 0; l < n; ++l) {
             const u32 id = first_id + start + l;
-            const u32 k = b.valid[l] ? kind[l] : 4U;
-            out.small[out.small_count] = id;
-            out.large[out.large_count] = id;
-            out.small_count += u32{k == static_cast<u32>(triangle_class::small)};
-            out.large_count += u32{k == static_cast<u32>(triangle_class::large)};
-            out.culled += u32{k == static_cast<u32>(triangle_class::culled)};
-            out.not_finite += u32{k == static_cast<u32>(triangle_class::not_finite)};
-            out.bad_index += u32{k == 4U};
+            out.small[smalls] = id;
+            out.large[larges] = id;
+            smalls += u32{kind[l] == small};
+            larges += u32{kind[l] == large};
         }
+        out.small_count = smalls, out.large_count = larges;
     }
 }
