@@ -64,9 +64,9 @@ template <typename T>
 /// Towards zero; NaN gives the lower bound, values beyond +-2^30 are clamped.
 [[nodiscard]] CAROUSEL_HD_INLINE i32 to_i32(f32 x) { return static_cast<i32>(clamp_(x, -1073741824.0F, 1073741824.0F)); }
 
-/// floor(x) for |x| < 2^30.
-[[nodiscard]] CAROUSEL_HD_INLINE i32 floor_i32(f32 x) {
-    const i32 i = to_i32(x);
+/// floor(x) for |x| < 2^30, and no NaN.
+[[nodiscard]] CAROUSEL_HD_INLINE i32 floor_bounded_i32(f32 x) {
+    const i32 i = static_cast<i32>(x);
     return i - (static_cast<f32>(i) > x ? 1 : 0);
 }
 

@@ -87,13 +87,12 @@ struct texel_footprint {
 /// One axis: position in texels times 256, minus half a texel, wrapped. `size` <= 16384, so that 23 bits hold it exactly.
 CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32& fraction) {
     const f32 limited = clamp_(u, -4096.0F, 4096.0F);
-    const f32 unit = limited - static_cast<f32>(floor_i32(limited));
-    const i32 position = to_i32(unit * static_cast<f32>(size * 256U)) - 128;
-    const i32 texel = position >> 8;
-    const i32 last = static_cast<i32>(size) - 1;
+    const f32 unit = limited - static_cast<f32>(floor_bounded_i32(limited));
+    const i32 position = static_cast<i32>(unit * static_cast<f32>(size * 256U)) - 128;
+    const u32 texel = static_cast<u32>(position >> 8), next = texel + 1U, last = size - 1U;  // -1, the largest, stands for the last one
     fraction = static_cast<u32>(position) & 255U;
-    first = static_cast<u32>(texel < 0 ? last : min_(texel, last));
-    second = static_cast<u32>(texel >= last ? 0 : texel + 1);
+    first = min_(texel, last);
+    second = next > last ? 0U : next;
 }
 [[nodiscard]] CAROUSEL_HD_INLINE texel_footprint footprint(f32 u, f32 v, u32 width, u32 height) {
     texel_footprint f{};
@@ -114,7 +113,7 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
 }
 /// Index into srgb_tables::encode.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 encode_index(f32 linear) {
-    return static_cast<u32>(to_i32(fma_(clamp_(linear, 0.0F, 1.0F), 4095.0F, 0.5F)));
+    return static_cast<u32>(static_cast<i32>(fma_(clamp_(linear, 0.0F, 1.0F), 4095.0F, 0.5F)));
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE u32 rgba(u32 r, u32 g, u32 b) { return r | g << 8 | b << 16 | 0xff000000U; }

@@ -124,8 +124,9 @@ CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 coun
     u32 changes = 0;
     for (u32 l = 1; l < batch_size; ++l)
         changes += u32{((ids.triangle[l] / cluster_triangles ^ ids.triangle[l - 1] / cluster_triangles) | (ids.instance[l] ^ ids.instance[l - 1])) != 0};
-    ids.in_clusters = changes <= 2;
-    for (u32 l = 0; ids.in_clusters && l < batch_size; ++l) ids.in_clusters = job.mesh.clusters[ids.triangle[l] / cluster_triangles].vertex_count != 0;
+    const auto has_list = [&](u32 l) { return job.mesh.clusters[ids.triangle[l] / cluster_triangles].vertex_count != 0; };
+    ids.in_clusters = changes <= 2 && has_list(0) && has_list(batch_size - 1);
+    for (u32 l = 1; changes == 2 && ids.in_clusters && l < batch_size; ++l) ids.in_clusters = has_list(l);  // one more between the two
 }
 
 /// Bins entries [0, count); returns the first for which there was no room, or count.

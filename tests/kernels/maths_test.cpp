@@ -22,7 +22,7 @@ TEST_CASE("Own sine and cosine agree with the C library's to 1e-9 over many turn
 TEST_CASE("Rounding, flooring and conversion are defined for every float") {
     for (const f32 x : {-2.5F, -1.5F, -0.51F, -0.5F, -0.49F, 0.0F, 0.49999997F, 0.5F, 1.5F, 8388607.5F, -8388607.5F}) {
         REQUIRE(round_bounded_i32(x) == static_cast<i32>(std::floor(static_cast<f64>(x) + 0.5)));
-        REQUIRE(floor_i32(x) == static_cast<i32>(std::floor(x)));
+        REQUIRE(floor_bounded_i32(x) == static_cast<i32>(std::floor(x)));
     }
     const f32 nan = std::numeric_limits<f32>::quiet_NaN(), inf = std::numeric_limits<f32>::infinity();
     REQUIRE(to_i32(nan) == -1073741824);
