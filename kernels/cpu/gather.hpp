@@ -70,7 +70,7 @@ CAROUSEL_FORCE void put_columns(u32* to, const i32* x, const i32* y, const f32* 
 #endif
 }
 
-/// Points of a mesh, and what transform_vertex() makes of them by one matrix.
+/// Points of a mesh, and what transform_vertex() makes of them by one matrix. `inside`: of points whose outcodes are known to be 0.
 template <u32 n>
 struct alignas(64) points {
     f32 px[n], py[n], pz[n];
@@ -78,13 +78,14 @@ struct alignas(64) points {
     f32 w[n];
     u32 code[n];
 };
-template <u32 n>
+template <bool inside, u32 n>
 CAROUSEL_FORCE void transform_points(points<n>& p, const viewport& view_in, const f32* clip_in) {
     const viewport view = view_in;  // copies: what is stored can't change them
     f32 clip[12];
     for (u32 i = 0; i < 12; ++i) clip[i] = clip_in[i];
     for (u32 l = 0; l < n; ++l) {
-        const screen_vertex v = transform_vertex(clip, {p.px[l], p.py[l], p.pz[l]}, view);
+        const clip_vertex c = to_clip(clip, {p.px[l], p.py[l], p.pz[l]});
+        const screen_vertex v = project(c, view, inside ? 0U : outcode_of(c, view));
         p.x[l] = v.x, p.y[l] = v.y, p.w[l] = v.inverse_w, p.code[l] = v.outcode;
     }
 }
@@ -97,6 +98,7 @@ struct alignas(64) listed_vertices {
 CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh, const viewport& view, const f32* clip, u32 cluster) {
     constexpr u32 step = 16;
     const cluster_bounds bounds = mesh.clusters[cluster];
+    const bool inside = cluster_inside(bounds, clip, view);
     const u16* const numbers = mesh.local_vertices + static_cast<u64>(cluster) * cluster_vertices;
     const u32 count = min_(bounds.vertex_count, cluster_vertices), last = mesh.counts.vertex_count - 1U;
     alignas(64) u32 number[step];
@@ -105,7 +107,11 @@ CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh
         for (u32 l = 0; l < step; ++l) number[l] = min_(bounds.first_vertex + numbers[start + l], last);  // beyond the list: zeros, the first vertex
         for (u32 l = 0; l < step; l += 8)
             take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}}, [&](u32 k) { return mesh.positions + static_cast<u64>(number[l + k]) * 3; });
-        transform_points(p, view, clip);
+        if (inside) {
+            transform_points<true>(p, view, clip);
+        } else {
+            transform_points<false>(p, view, clip);
+        }
         for (u32 l = 0; l < step; l += 8) put_columns(out.words + 4 * (start + l), p.x + l, p.y + l, p.w + l, p.code + l);
     }
 }
@@ -138,7 +144,7 @@ CAROUSEL_FORCE void gather_corners(batch& b, const mesh_view& mesh, const viewpo
         for (u32 l = 0; l < batch_size; l += 8)
             take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}}, [&](u32 i) { return mesh.positions + static_cast<u64>(index[4 * (l + i) + k]) * 3; });
         if (others == 0) {
-            transform_points(p, view, record.clip);
+            transform_points<false>(p, view, record.clip);
         } else {
             for (u32 l = 0; l < batch_size; ++l) {
                 const screen_vertex v = transform_vertex(records[instance[l]].clip, {p.px[l], p.py[l], p.pz[l]}, view);

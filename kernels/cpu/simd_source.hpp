@@ -3,6 +3,7 @@
 // the linker could keep this file's copy of it for the whole program.
 
 #include "kernels/body/clip.hpp"
+#include "kernels/body/cluster.hpp"
 #include "kernels/body/mip.hpp"
 #include "kernels/body/sharpen.hpp"
 #include "kernels/cpu/entries.hpp"
