@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include "core/errors.hpp"
+#include "kernels/body/fixed_math.hpp"
 #include "kernels/cpu/entries.hpp"
 #include "kernels/cuda/entries.hpp"
 
 namespace carousel::kernels {
+
+const f32 body::unknown_zero = 0.0F;
+
 namespace {
 
 void check_size(u32 width, u32 height) {

@@ -127,7 +127,7 @@ template <typename Int>
 /// Upper half of the visibility key: nearer is smaller.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 depth_bits(const depth_plane& d, f32 eb, f32 ec) {
     const f32 z = fma_(ec * d.inverse_area, d.to_c, fma_(eb * d.inverse_area, d.to_b, d.wa));
-    return ~bits_of(max_(z, 0.0F));
+    return ~bits_of(positive_(z));
 }
 [[nodiscard]] CAROUSEL_HD_INLINE u64 make_key(u32 depth, u32 id) { return static_cast<u64>(depth) << 32 | id; }
 

@@ -109,7 +109,7 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
 
 /// Lambert: how much of the light a surface gives back, times the exposure.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 lambert(const shading& s, vec3 n) {
-    return fma_(max_(dot(n, s.light), 0.0F), 1.0F - s.ambient, s.ambient) * s.exposure;
+    return fma_(positive_(dot(n, s.light)), 1.0F - s.ambient, s.ambient) * s.exposure;
 }
 /// Index into srgb_tables::encode.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 encode_index(f32 linear) {
