@@ -89,6 +89,10 @@ void seat_keeper::renew_domain(const std::string& why) {
     for (auto& s : seats_) {
         if (s->spare && s->spare->domain == over) end_spare(*s);
         if (!s->now || s->now->domain != over || s->now->seen_dead_ns != 0) continue;
+        if (died_by_itself(*s->now)) {  // beside the one whose death was seen first
+            bury(*s);
+            continue;
+        }
         s->now->how.asked = s->now->how.outside = s->now->by_us = s->now->with_domain = true;
         tell_end(*s, *s->now);  // before it is killed: a supervisor that finds it dead has no other word of this
         bury(*s);
@@ -101,6 +105,13 @@ void seat_keeper::renew_domain(const std::string& why) {
         }
     }
     domain_->renew([this](const std::string& failed) { domain_renewed(failed); });
+}
+
+/// Does its note tell of a death of its own, by nothing that reaches all clients?
+bool seat_keeper::died_by_itself(const life& l) const noexcept {
+    const u64 note = ring::load(c_->entry[l.who.entry].exit_note);
+    const u64 signal = note >> 8U & 0xFFU, code = note & 0xFFU;
+    return note >> 32U == 1 && (signal != 0 || (code != exit_code::gpu_fault && code != exit_code::no_device));
 }
 
 // For whoever asks which deaths belong together, and which of them is nobody's own (`carousel chaos`).

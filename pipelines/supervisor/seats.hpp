@@ -206,6 +206,7 @@ private:
     [[nodiscard]] bool fence_is_known(const life& l) const noexcept;
     void excuse(life& l) const noexcept;
     [[nodiscard]] bool harm_was_asked(u32 domain) const noexcept;
+    [[nodiscard]] bool died_by_itself(const life& l) const noexcept;
     void end_client(const life& l);
     void client_ended(seat& s, life& l, const std::string& why);
     void renew_domain(const std::string& why);

@@ -127,6 +127,31 @@ TEST_CASE("each death of an MPS domain's end is told as such, and those that wer
                       [](const json& d) { return d.value("how", "") == "exit code 3" && d.value("shared", false); }));
 }
 
+TEST_CASE("a stage that dies by itself beside a neighbour whose death is seen first has died its own death") {
+    run_fixture run;
+    // The first life of middle aborts a second after it has begun with frame 0.
+    run.start(run.pipeline("beside", shared("beside", "", "die_at = 0\ndie_how = \"abort\"\ndie_lives = 1\nenqueue_ms = 1000\n")), {"--frames", "2"},
+              with_fake(run));
+    REQUIRE(run.wait_until([&] { return run.stage("middle")["state"] == "running" && run.stage("numbers")["state"] == "running"; }));
+    const std::vector<i32> before = pids_of(run);
+    const auto is_dead = [](i32 pid) { return text_of(fmt::format("/proc/{}/stat", pid)).find(") Z ") != std::string::npos; };
+    run.signal(SIGSTOP);  // both are dead when it looks again
+    ::kill(before[0], SIGKILL);
+    const bool killed = run.wait_until([&] { return is_dead(before[0]); });
+    const bool died = run.wait_until([&] { return is_dead(before[1]); });
+    run.signal(SIGCONT);
+    REQUIRE(killed);
+    REQUIRE(died);
+    CHECK(run.wait() == 0);
+    const json r = run.report();
+    INFO(run.log());
+    check_undamaged(r);
+    CHECK(r["mps"]["domain_faults"] == 1);
+    std::vector<std::string> own = own_deaths(r, 1);
+    std::sort(own.begin(), own.end());
+    CHECK(own == std::vector<std::string>{fmt::format("middle {}", before[1]), fmt::format("numbers {}", before[0])});
+}
+
 TEST_CASE("an MPS daemon that dies takes its stages along, by no doing of theirs") {
     run_fixture run;
     run.start(run.pipeline("daemon", shared("daemon")), {"--frames", frames}, with_fake(run));

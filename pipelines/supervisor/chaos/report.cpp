@@ -97,6 +97,9 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     for (const char* key : {"lost", "repeated", "torn", "dead_letter_count"})
         if (const u64 n = r.value(key, u64{0}); n != 0) out.push_back(fmt::format("{}: {}", key, n));
     if (!o.calm.is_null() && o.calm["image_hash"] != r["image_hash"]) out.push_back("image_hash differs from the undisturbed run's");
+    const json mps = r.value("mps", json());
+    if (mps.is_object() && mps.value("given_up", false))
+        out.push_back(fmt::format("the MPS domain was given up after {} ends: what came then was not tried in it", mps.value("domain_faults", u64{0})));
     if (!j.untouched.empty()) {
         const recovery& first = j.untouched.front();
         out.push_back(fmt::format("{} processes died that nobody had touched; the first: {} (pid {}), {}", j.untouched.size(), first.seat, first.pid,
@@ -152,6 +155,7 @@ json make_report(const settings& s, const outcome& o) {
              {"restarts", of_run("restarts")},
              {"kills_at", of_run("kills_at")},
              {"taken_over", of_run("taken_over")},
+             {"mps", of_run("mps")},
              {"untouched_deaths", j.untouched.size()},
              {"untouched", recoveries_json(j.untouched)},
              {"image_hash", of_run("image_hash")},

@@ -148,6 +148,7 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     fails_with([](outcome& o) { o.report["dead_letter_count"] = 1; }, "dead_letter_count");
     fails_with([](outcome& o) { o.calm["image_hash"] = "abd"; }, "image_hash");
     fails_with([](outcome& o) { o.report["taken_over"] = 0; }, "taken over");
+    fails_with([](outcome& o) { o.report["mps"] = {{"domain_faults", 4}, {"given_up", true}}; }, "given up after 4 ends");
     fails_with([](outcome& o) { o.exit_code = 1; }, "exit code 1");
     fails_with([](outcome& o) { o.ended_early = true; }, "before the torment");
     fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "left behind");
