@@ -44,6 +44,7 @@ TEST_CASE("the scenes' pictures are what they were") {
              scene{R"({"mesh": "quad-stack", "triangles": 60})", usual, 0xdbcd5c502010d84a},
              scene{R"({"mesh": "quad-stack-front-first", "triangles": 60})", usual, 0xdbcd5c502010d84a},
              scene{R"({"mesh": "triangle-soup", "triangles": 3000})", usual, 0x5d37d4b31beda733},
+             scene{R"({"mesh": "long-slivers", "triangles": 3000})", usual, 0xd9b57c2f7b569bc2},
              scene{R"({"mesh": "torus-knots", "triangles": 1000, "copies": 60, "arrangement": "field", "filter": "trilinear"})", orbit, 0x6a2aeb3c95a311dd},
              scene{R"({"triangles": 3000, "texture": "checker", "filter": "trilinear"})", orbit, 0x5807dca6c8da3862},
          }) {
