@@ -3,7 +3,7 @@
 // edge and its smallest triangle); in a frame one test may show that the rasteriser would make no pixel of any of them. The test
 // is exact in this sense: what it hides, classify() calls culled, triangle by triangle, with all roundings of the transform and of
 // the snapping to 1/256 pixel. It may hide less than it could, never more: pictures and counters are those without it.
-// At set-up each also gets a list of its vertices, so that the vertex stage transforms each of them once and reads 4 bytes a triangle.
+// At set-up each also gets a list of its vertices, so that each of them is transformed once, and a triangle is read as 4 bytes.
 
 #include "kernels/body/transform.hpp"
 #include "kernels/mesh_layout.hpp"

@@ -9,13 +9,13 @@ struct alignas(64) batch {
     i32 x[3][batch_size], y[3][batch_size];
     f32 w[3][batch_size];
     u32 code[3][batch_size];
-    u32 valid[batch_size];  ///< 0: an id or an index out of range
+    u32 valid[batch_size];  ///< 0: an id or an index out of range, or beyond the count
 };
 
 inline screen_vertex corner(const batch& b, u32 k, u32 l) { return {b.x[k][l], b.y[k][l], b.w[k][l], b.code[k][l]}; }
 
-/// Four words, from any address; one load and one store where gathers would take each word by itself. Reads of three words may
-/// run one word over: every array of a mesh block but the last, and no array of ring memory that is read so, ends its block.
+/// Four words, from any address; one load and one store where gathers would take each word by itself. Where three words are wanted
+/// (here and in take_columns) one more is read: no array that is read so is the last of its block.
 using words4 = u32 __attribute__((vector_size(16)));
 CAROUSEL_FORCE void take4(u32* to, const void* from) {
     words4 v;
@@ -116,7 +116,7 @@ CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh
     }
 }
 
-/// Corners of the triangles from `start` on, whose places in the cluster's list `corners` holds.
+/// Corners of triangles whose places in the cluster's list `corners` holds.
 CAROUSEL_FORCE void spread_listed(batch& b, const listed_vertices& from, const u32* corners) {
     for (u32 k = 0; k < 3; ++k)
         for (u32 l = 0; l < batch_size; l += 8)

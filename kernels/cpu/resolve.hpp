@@ -1,19 +1,18 @@
 // No include guard by purpose: part of cpu/simd_source.hpp. Shades the pixels of one tile, a row of 64 at a time, each step as
-// a loop over the row that the compiler turns into vectors and gathers.
+// a loop over the row that the compiler turns into vectors.
 
 inline constexpr u32 row = tile_width;
 static_assert(row % 16 == 0, "the members below are read and written as whole vectors");
 
-/// Neighbouring pixels of one triangle are a run: its corners are fetched and transformed once, and spread over its pixels. Arrays of
-/// runs are read a vector over their end.
+/// Neighbouring pixels of one triangle are a run: its corners are fetched and transformed once, and spread over its pixels.
 struct alignas(64) shaded_row {
     u32 triangle[row];       ///< index in the mesh; 0 where nothing is visible
     u32 instance[row];       ///< no_page where nothing is visible
     u32 run[row];            ///< the run that a pixel belongs to: from 0 on, equal to its left neighbour's or one more
-    u32 run_triangle[row + lanes];
+    u32 run_triangle[row];
     u32 index[row * 4];      ///< three vertices a run, bounded
-    f32 corner[3][8][row + lanes];  ///< of a run, as in shaded_vertex; x, y and z then make place for the clip position's x, y and w
-    f32 at[9][row];          ///< three numbers of each corner, corner by corner, a pixel
+    f32 corner[3][8][row + lanes];  ///< of a run, as in shaded_vertex; x, y and z then make place for the clip position's x, y and w. Read a vector over the end
+    f32 at[9][row];          ///< up to three numbers of each corner, corner by corner, a pixel
     f32 bary[3][row];
     f32 n[3][row];
     u32 edge[row];           ///< wireframe: 1 on an edge of its triangle

@@ -43,7 +43,6 @@ CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t
             u64* const at = keys + x;
             const i32 last = box.x1 - x;
             for (i32 l = 0; l < span; ++l) {
-                // lanes beyond the box may wrap around in 32 bits; they are masked
                 const Int k = l <= last ? l : 0;
                 const Int e0 = e[0] + k * edges.step_x[0], e1 = e[1] + k * edges.step_x[1], e2 = e[2] + k * edges.step_x[2];
                 const bool covered = (((e0 + edges.bias[0]) | (e1 + edges.bias[1]) | (e2 + edges.bias[2])) >= 0) & (l <= last);
@@ -93,7 +92,7 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
         const u32 little = u32{columns <= side} & u32{rows <= side} & slim;
         const u32 kind = alive * (little ? u32{stamp_small} : (u32{columns <= slim_columns} & slim ? u32{stamp_slim} : u32{stamp_rows}));
         s.kind[l] = kind;
-        // lanes that are not small may wrap here and are not used
+        // lanes that are not narrow may wrap here and are not used
         const u32 ox = static_cast<u32>(x0 * subpixels + subpixels / 2), oy = static_cast<u32>(y0 * subpixels + subpixels / 2);
         const u32 px[3] = {static_cast<u32>(t.ax) - ox, static_cast<u32>(t.bx) - ox, static_cast<u32>(t.cx) - ox};
         const u32 py[3] = {static_cast<u32>(t.ay) - oy, static_cast<u32>(t.by) - oy, static_cast<u32>(t.cy) - oy};
@@ -138,7 +137,8 @@ CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_pl
             for (u32 l = 0; l < lanes; ++l) {
                 const u32 at = first + l, e0 = e[0][l], e1 = e[1][l], e2 = e[2][l];
                 const depth_plane d{s.inverse_area[at], s.wa[at], s.to_b[at], s.to_c[at]};
-                depth[l] = depth_bits(d, static_cast<f32>(static_cast<i32>(e1) - s.bias[1][at]), static_cast<f32>(static_cast<i32>(e2) - s.bias[2][at]));
+                depth[l] = depth_bits(d, static_cast<f32>(static_cast<i32>(e1 - static_cast<u32>(s.bias[1][at]))),
+                                      static_cast<f32>(static_cast<i32>(e2 - static_cast<u32>(s.bias[2][at]))));
                 const u32 in = u32{static_cast<i32>(e0 | e1 | e2) >= 0} & u32{x < s.small_columns[at]} & u32{y < s.small_rows[at]};
                 covered[l] = in ? -1 : 0;
                 e[0][l] = e0 + static_cast<u32>(s.step_x[0][at]), e[1][l] = e1 + static_cast<u32>(s.step_x[1][at]);
@@ -166,8 +166,8 @@ CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_plac
     const depth_plane d{s.inverse_area[at], s.wa[at], s.to_b[at], s.to_c[at]};
     const i32 columns = s.columns[at], rows = s.rows[at];
     const u32 id = b.id[at];
-    u64* keys = tile.keys + s.at[at];
-    for (i32 y = 0; y < rows; ++y, keys += tile_stride) {
+    for (i32 y = 0; y < rows; ++y) {
+        u64* const keys = tile.keys + s.at[at] + y * static_cast<i32>(tile_stride);
 #pragma GCC unroll 1
         for (i32 l = 0; l < slim_columns; ++l) {
             const i32 sign = static_cast<i32>((e[0][l] + bias[0]) | (e[1][l] + bias[1]) | (e[2][l] + bias[2]));

@@ -1,6 +1,6 @@
 // Fragment stage on CUDA: a visibility buffer of 64-bit keys, filled by minima in three tiers, then one resolve.
 //   small   a thread a triangle (box of at most 96 pixels)
-//   medium  a warp a triangle (box of at most 4096 pixels, or a sliver through a larger one)
+//   medium  a warp a triangle (box of at most 4096 pixels, or a sliver)
 //   large   a block a tile of 64x64 pixels, which looks through all larger triangles and passes over those that are hidden; what
 //           finds no room among them is drawn by its warp
 // Each tier computes the same integer edges and the same depth, so the picture doesn't depend on which one ran.

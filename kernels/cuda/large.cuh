@@ -11,10 +11,10 @@ namespace {
 
 __device__ __forceinline__ i64 box_area(const pixel_box& box) { return i64{box.x1 - box.x0 + 1} * (box.y1 - box.y0 + 1); }
 
-/// Few pixels in a large box? `twice`: double_area().
+/// Few pixels in a box that isn't small? `twice`: double_area().
 __device__ __forceinline__ bool is_sliver(const pixel_box& box, i64 twice) {
     const i64 pixels = twice / (2 * subpixels * subpixels);
-    return pixels <= medium_area && pixels * 64 <= box_area(box);
+    return box_area(box) > least_sliver_box && pixels <= medium_area && pixels * 64 <= box_area(box);
 }
 
 /// The triangle that lane `from` holds, in all lanes.

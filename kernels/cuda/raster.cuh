@@ -1,6 +1,6 @@
 #pragma once
-// Building blocks of the raster tiers: reading a triangle (with every bound checked), clipping it, and drawing a box of it by
-// one thread or by a warp. Included by fragment_stage.cu alone.
+// Building blocks of the raster tiers: reading a triangle (with every bound checked), clipping it, and drawing it by one thread
+// or by a warp, box or sliver. Included by fragment_stage.cu alone.
 
 #include "kernels/body/clip.hpp"
 #include "kernels/body/setup.hpp"
@@ -13,7 +13,7 @@ using namespace body;  // NOLINT: the file is built from these functions
 
 constexpr u32 large_capacity = 1U << 18;
 constexpr i32 tile_side = 64;
-constexpr i64 medium_area = 4096;
+constexpr i64 medium_area = 4096, least_sliver_box = 512;
 
 struct scratch_header {
     u32 large;  ///< triangles handed to the tiles, less one; may exceed large_capacity

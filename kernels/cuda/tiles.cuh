@@ -28,15 +28,15 @@ struct tile_triangle {
 /// The largest depth that a pixel of the triangle can have, its nearest corner's but for roundings of some 1e-6.
 __device__ __forceinline__ f32 nearest_of(const screen_triangle& t) { return max_(max_(t.wa, t.wb), t.wc) * 1.0001F; }
 
-/// The plane of the depth over the tile, raised by more than what it and depth_bits() may lose: each of some ten roundings loses at most
-/// 2^-24 of the largest of the terms here (at the tile's first pixel, and over 64 pixels each way; within the triangle no term is larger
-/// than its corners' difference).
+/// The plane of the depth over the tile, raised by more than what it and depth_bits() may lose: each of some twenty roundings loses at most
+/// 2^-24 of the sum of the terms here (at the tile's first pixel, and over 64 pixels each way; within the triangle no term is larger
+/// than its corners' difference). Multiplied in depth_bits()'s order, so that what is too small for a float is lost in both.
 __device__ __forceinline__ void bound_depth(tile_triangle& t, i64 eb, i64 ec) {
     const depth_plane& d = t.depth;
-    const f32 b = d.inverse_area * d.to_b, c = d.inverse_area * d.to_c;
-    const f32 at_b = static_cast<f32>(eb) * b, at_c = static_cast<f32>(ec) * c;
-    const f32 x_b = static_cast<f32>(t.step_x[1]) * b, x_c = static_cast<f32>(t.step_x[2]) * c;
-    const f32 y_b = static_cast<f32>(t.step_y[1]) * b, y_c = static_cast<f32>(t.step_y[2]) * c;
+    const auto of_b = [&](i64 edge) { return static_cast<f32>(edge) * d.inverse_area * d.to_b; };
+    const auto of_c = [&](i64 edge) { return static_cast<f32>(edge) * d.inverse_area * d.to_c; };
+    const f32 at_b = of_b(eb), at_c = of_c(ec);
+    const f32 x_b = of_b(t.step_x[1]), x_c = of_c(t.step_x[2]), y_b = of_b(t.step_y[1]), y_c = of_c(t.step_y[2]);
     const f32 terms = d.wa + abs_(d.to_b) + abs_(d.to_c) + abs_(at_b) + abs_(at_c) + 64.0F * (abs_(x_b) + abs_(x_c) + abs_(y_b) + abs_(y_c));
     t.bound = d.wa + at_b + at_c + terms * 4e-6F;
     t.bound_x = x_b + x_c, t.bound_y = y_b + y_c;
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     __shared__ u32 largest;  // upper half of a key, of all that the tile shows: the farthest
     let_next_begin();
     wait_for_last();
-    if (threadIdx.x == 0) all = min_(a.header->large + 1U, large_capacity);
+    if (threadIdx.x == 0) all = min_(a.header->large + 1U, large_capacity), found_count = 0;
     __syncthreads();
     const u32 count = all;
     if (count == 0) return;
@@ -135,12 +135,12 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     const i32 x = (warp & 1) * warp_columns, y = (warp >> 1) * warp_rows;  // the warp's first pixel
     const auto shown = [&](i32 row) { return left + x + lane < a.view.width && top + y + row < a.view.height; };
     const auto place = [&](i32 row) { return a.keys + i64{top + y + row} * a.view.width + left + x + lane; };
+    const bool some = left + x < a.view.width && top + y < a.view.height;  // of the warp's pixels lie in the picture
     unsigned long long keys[warp_rows];
     bool loaded = false;
     f32 tile_farthest = 0.0F, farthest = 0.0F;  // 1/w; 0: some pixel is empty
     for (u32 first = 0; first < count; first += tile_threads) {
-        if (threadIdx.x == 0) found_count = 0;
-        __syncthreads();
+        __syncthreads();  // all have read the last batch's count and depth, and the count is 0
         if (threadIdx.x == 0) largest = 0;
         const u32 at = first + threadIdx.x;
         if (at < count) {
@@ -154,14 +154,14 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
         }
         __syncthreads();
         const u32 n = found_count;
-        if (n == 0) continue;  // all threads; who has not read the count yet will find the 0 that is written anew
+        if (n == 0) continue;
         if (!loaded) {
 #pragma unroll
             for (i32 row = 0; row < warp_rows; ++row) keys[row] = shown(row) ? *place(row) : 0ULL;
             loaded = true;
         }
         u32 drawn = 0;
-        for (u32 i = 0; i < n; ++i) {
+        for (u32 i = 0; i < n && some; ++i) {
             if (nearest_among(found[i], x, y, warp_columns, warp_rows) < farthest) continue;
             if (draw(found[i], x, y, lane, keys) && ++drawn % 8 == 0) farthest = float_of(~largest_of(keys));
         }
@@ -170,6 +170,7 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
         if (lane == 0) atomicMax(&largest, mine);
         __syncthreads();
         tile_farthest = float_of(~largest);
+        if (threadIdx.x == 0) found_count = 0;
     }
     if (!loaded) return;
 #pragma unroll

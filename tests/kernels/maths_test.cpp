@@ -19,7 +19,7 @@ TEST_CASE("Own sine and cosine agree with the C library's to 1e-9 over many turn
     REQUIRE(std::abs(sincos_(1.0e6).sine - std::sin(1.0e6)) < 1e-8);
 }
 
-TEST_CASE("Rounding, flooring and conversion are defined for every float") {
+TEST_CASE("Rounding and flooring within their bounds, and conversion of every float, are as defined") {
     for (const f32 x : {-2.5F, -1.5F, -0.51F, -0.5F, -0.49F, 0.0F, 0.49999997F, 0.5F, 1.5F, 8388607.5F, -8388607.5F}) {
         REQUIRE(round_bounded_i32(x) == static_cast<i32>(std::floor(static_cast<f64>(x) + 0.5)));
         REQUIRE(floor_bounded_i32(x) == static_cast<i32>(std::floor(x)));
