@@ -124,6 +124,32 @@ template <typename Int>
     return {1.0F / static_cast<f32>(area), t.wa, t.wb - t.wa, t.wc - t.wa};
 }
 
+/// How near a triangle can come among at most 64 x 64 pixels: what lies behind all that they show already needs no drawing.
+struct depth_bound {
+    f32 nearest;  ///< no pixel's depth (1/w) is larger
+    f32 first, step_x, step_y;  ///< nor, of the pixel (x, y) from where the edges are told on, larger than first + x * step_x + y * step_y
+};
+/// The nearest corner's depth, and the depth's plane, which is nearer to the truth where corners lie far outside; both raised by more than
+/// they and depth_bits() may lose. The plane: each of some twenty roundings loses at most 2^-24 of the sum of the terms here (at the first
+/// pixel, and over 64 pixels each way; within the triangle no term is larger than its corners' difference). Multiplied in depth_bits()'s
+/// order, so that what is too small for a float is lost in both.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_corner(const screen_triangle& t) { return max_(max_(t.wa, t.wb), t.wc) * 1.0001F; }
+template <typename Int>
+[[nodiscard]] CAROUSEL_HD_INLINE depth_bound make_depth_bound(const screen_triangle& t, const depth_plane& d, const edge_functions<Int>& e) {
+    const auto of_b = [&](Int edge) { return static_cast<f32>(edge) * d.inverse_area * d.to_b; };
+    const auto of_c = [&](Int edge) { return static_cast<f32>(edge) * d.inverse_area * d.to_c; };
+    const f32 at_b = of_b(e.e[1]), at_c = of_c(e.e[2]);
+    const f32 x_b = of_b(e.step_x[1]), x_c = of_c(e.step_x[2]), y_b = of_b(e.step_y[1]), y_c = of_c(e.step_y[2]);
+    const f32 terms = d.wa + abs_(d.to_b) + abs_(d.to_c) + abs_(at_b) + abs_(at_c) + 64.0F * (abs_(x_b) + abs_(x_c) + abs_(y_b) + abs_(y_c));
+    return {nearest_corner(t), d.wa + at_b + at_c + terms * 4e-6F, x_b + x_c, y_b + y_c};
+}
+/// No pixel's depth is larger among `columns` x `rows` from (x, y) on.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_among(const depth_bound& b, i32 x, i32 y, i32 columns, i32 rows) {
+    const f32 along = static_cast<f32>(columns - 1) * b.step_x, down = static_cast<f32>(rows - 1) * b.step_y;
+    const f32 first = b.first + static_cast<f32>(x) * b.step_x + static_cast<f32>(y) * b.step_y;
+    return min_(first + positive_(along) + positive_(down), b.nearest);  // a NaN gives the corner's
+}
+
 /// Upper half of the visibility key: nearer is smaller.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 depth_bits(const depth_plane& d, f32 eb, f32 ec) {
     const f32 z = fma_(ec * d.inverse_area, d.to_c, fma_(eb * d.inverse_area, d.to_b, d.wa));

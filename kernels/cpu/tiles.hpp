@@ -21,7 +21,11 @@ CAROUSEL_FORCE u64 nearer(u64 a, u64 b) { return static_cast<i64>(a) < static_ca
 
 inline constexpr i32 span = 16;  ///< pixels of one vector step
 
-/// The box of one triangle, 16 pixels of a row at a time. `Int` as in edge_functions.
+CAROUSEL_FORCE bool none_negative(i32 a, i32 b, i32 c) { return (a | b | c) >= 0; }
+CAROUSEL_FORCE bool none_negative(f64 a, f64 b, f64 c) { return (a >= 0) & (b >= 0) & (c >= 0); }
+
+/// The box of one triangle, 16 pixels of a row at a time. `Int` as in edge_functions: i32, or f64, which holds every edge's value (50 bits)
+/// and becomes the same float as it, and of which there are vectors below AVX-512.
 template <typename Int>
 CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t, const pixel_box& box, u32 id) {
     const edge_functions<Int> edges = edges_at<Int>(t, box.x0, box.y0);
@@ -31,10 +35,10 @@ CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t
     for (i32 y = box.y0; y <= box.y1; ++y) {
         u64* const keys = tile.keys + static_cast<u64>(y - tile.y) * tile_stride - tile.x;
         for (i32 x = box.x0; x <= box.x1; x += span) {
-            const Int along = x - box.x0;
+            const Int along = static_cast<Int>(x - box.x0);
             Int e[3];
             bool outside = false;
-            const Int reach = min_(span - 1, box.x1 - x);
+            const Int reach = static_cast<Int>(min_(span - 1, box.x1 - x));
             for (int i = 0; i < 3; ++i) {
                 e[i] = row[i] + along * edges.step_x[i];
                 outside |= max_<Int>(e[i], e[i] + reach * edges.step_x[i]) + edges.bias[i] < 0;
@@ -43,9 +47,9 @@ CAROUSEL_FORCE void raster_rows(const tile_place& tile, const screen_triangle& t
             u64* const at = keys + x;
             const i32 last = box.x1 - x;
             for (i32 l = 0; l < span; ++l) {
-                const Int k = l <= last ? l : 0;
+                const Int k = static_cast<Int>(l <= last ? l : 0);
                 const Int e0 = e[0] + k * edges.step_x[0], e1 = e[1] + k * edges.step_x[1], e2 = e[2] + k * edges.step_x[2];
-                const bool covered = (((e0 + edges.bias[0]) | (e1 + edges.bias[1]) | (e2 + edges.bias[2])) >= 0) & (l <= last);
+                const bool covered = none_negative(e0 + edges.bias[0], e1 + edges.bias[1], e2 + edges.bias[2]) & (l <= last);
                 const u64 key = make_key(depth_bits(depth, static_cast<f32>(e1), static_cast<f32>(e2)), id);
                 const u64 limit = covered ? key : empty_key;
                 at[l] = nearer(limit, at[l]);
@@ -59,8 +63,31 @@ CAROUSEL_FORCE void raster_any(const tile_place& tile, const screen_triangle& t,
     if (!wide && narrow(t)) {
         raster_rows<i32>(tile, t, box, id);
     } else {
-        raster_rows<i64>(tile, t, box, id);
+        raster_rows<f64>(tile, t, box, id);
     }
+}
+
+/// The farthest depth (1/w) that a tile shows; 0: some pixel is empty.
+CAROUSEL_FORCE f32 farthest_of(const tile_place& tile, const viewport& view) {
+    const i32 columns = min_(static_cast<i32>(tile_width), view.width - tile.x), rows = min_(static_cast<i32>(tile_height), view.height - tile.y);
+    u32 largest = 0;
+    for (i32 y = 0; y < rows; ++y) {
+        const u64* const keys = tile.keys + y * static_cast<i32>(tile_stride);
+        for (i32 x = 0; x < columns; ++x) largest = max_(largest, static_cast<u32>(keys[x] >> 32));
+    }
+    return float_of(~largest);
+}
+
+/// Could the triangle show a pixel of the box, in front of `farthest`?
+CAROUSEL_FORCE bool may_show(const screen_triangle& t, const pixel_box& box, f32 farthest) {
+    if (nearest_corner(t) < farthest) return false;
+    const edge_functions<f64> e = edges_at<f64>(t, box.x0, box.y0);
+    const i32 columns = box.x1 - box.x0 + 1, rows = box.y1 - box.y0 + 1;
+    for (u32 i = 0; i < 3; ++i) {
+        const f64 along = (columns - 1) * e.step_x[i], down = (rows - 1) * e.step_y[i];
+        if (e.e[i] + e.bias[i] + max_(along, 0.0) + max_(down, 0.0) < 0) return false;  // the corner that is deepest inside
+    }
+    return !(nearest_among(make_depth_bound(t, make_depth(t, double_area(t)), e), 0, 0, columns, rows) < farthest);
 }
 
 /// Set-up of many triangles in one tile, one a lane.
@@ -249,10 +276,14 @@ void raster_tile(const fragment_job& job, u32 tile_index, u64* tile_keys_at, boo
             }
         }
         if (count > 0) raster_batch(job, tile, bins.triangles, places, b, s, count);
+        u32 drawn = 0;
+        f32 farthest = 0.0F;
         for (u32 i = 0; i < bins.special_count; ++i) {
             const special_triangle& t = bins.specials[i];
             const pixel_box box = within(tile, t.box);
-            if (!box.empty()) raster_any(tile, t.triangle, box, t.id, job.path == raster_path::large);
+            if (box.empty() || !may_show(t.triangle, box, farthest)) continue;
+            raster_any(tile, t.triangle, box, t.id, job.path == raster_path::large);
+            if (++drawn % 8 == 0) farthest = farthest_of(tile, job.view);
         }
     }
 }

@@ -19,34 +19,10 @@ static_assert(tile_side == 2 * warp_columns && tile_side * tile_side == static_c
 struct tile_triangle {
     i64 e[3], step_x[3], step_y[3];
     depth_plane depth;
-    f32 nearest;  ///< no pixel's depth (1/w) is larger
-    f32 bound, bound_x, bound_y;  ///< nor, of the pixel (x, y) of the tile, larger than bound + x * bound_x + y * bound_y
+    depth_bound nearest;
     u32 id;
     u16 bias_b, bias_c;  ///< what was taken off the edges that the depth is made from
 };
-
-/// The largest depth that a pixel of the triangle can have, its nearest corner's but for roundings of some 1e-6.
-__device__ __forceinline__ f32 nearest_of(const screen_triangle& t) { return max_(max_(t.wa, t.wb), t.wc) * 1.0001F; }
-
-/// The plane of the depth over the tile, raised by more than what it and depth_bits() may lose: each of some twenty roundings loses at most
-/// 2^-24 of the sum of the terms here (at the tile's first pixel, and over 64 pixels each way; within the triangle no term is larger
-/// than its corners' difference). Multiplied in depth_bits()'s order, so that what is too small for a float is lost in both.
-__device__ __forceinline__ void bound_depth(tile_triangle& t, i64 eb, i64 ec) {
-    const depth_plane& d = t.depth;
-    const auto of_b = [&](i64 edge) { return static_cast<f32>(edge) * d.inverse_area * d.to_b; };
-    const auto of_c = [&](i64 edge) { return static_cast<f32>(edge) * d.inverse_area * d.to_c; };
-    const f32 at_b = of_b(eb), at_c = of_c(ec);
-    const f32 x_b = of_b(t.step_x[1]), x_c = of_c(t.step_x[2]), y_b = of_b(t.step_y[1]), y_c = of_c(t.step_y[2]);
-    const f32 terms = d.wa + abs_(d.to_b) + abs_(d.to_c) + abs_(at_b) + abs_(at_c) + 64.0F * (abs_(x_b) + abs_(x_c) + abs_(y_b) + abs_(y_c));
-    t.bound = d.wa + at_b + at_c + terms * 4e-6F;
-    t.bound_x = x_b + x_c, t.bound_y = y_b + y_c;
-}
-/// No pixel's depth is larger among `columns` x `rows` of the tile from (x, y) on.
-__device__ __forceinline__ f32 nearest_among(const tile_triangle& t, i32 x, i32 y, i32 columns, i32 rows) {
-    const f32 along = static_cast<f32>(columns - 1) * t.bound_x, down = static_cast<f32>(rows - 1) * t.bound_y;
-    const f32 first = t.bound + static_cast<f32>(x) * t.bound_x + static_cast<f32>(y) * t.bound_y;
-    return min_(first + positive_(along) + positive_(down), t.nearest);
-}
 
 /// False when no pixel of the tile can be inside.
 __device__ __forceinline__ bool set_up(const screen_triangle& t, const pixel_box& tile, u32 id, tile_triangle& out) {
@@ -59,8 +35,7 @@ __device__ __forceinline__ bool set_up(const screen_triangle& t, const pixel_box
         out.e[i] = at, out.step_x[i] = e.step_x[i], out.step_y[i] = e.step_y[i];
     }
     out.depth = make_depth(t, double_area(t));
-    out.nearest = nearest_of(t);
-    bound_depth(out, e.e[1], e.e[2]);
+    out.nearest = make_depth_bound(t, out.depth, e);
     out.id = id;
     out.bias_b = static_cast<u16>(-e.bias[1]), out.bias_c = static_cast<u16>(-e.bias[2]);
     return !outside;
@@ -148,7 +123,8 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
             if (box.x0 <= tile.x1 && box.x1 >= tile.x0 && box.y0 <= tile.y1 && box.y1 >= tile.y0) {
                 const large_triangle t = a.large[at];
                 tile_triangle mine;
-                if (nearest_of(t.t) >= tile_farthest && set_up(t.t, tile, t.id, mine) && nearest_among(mine, 0, 0, tile_side, tile_side) >= tile_farthest)
+                if (nearest_corner(t.t) >= tile_farthest && set_up(t.t, tile, t.id, mine) &&
+                    nearest_among(mine.nearest, 0, 0, tile_side, tile_side) >= tile_farthest)
                     found[atomicAdd(&found_count, 1U)] = mine;
             }
         }
@@ -162,7 +138,7 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
         }
         u32 drawn = 0;
         for (u32 i = 0; i < n && some; ++i) {
-            if (nearest_among(found[i], x, y, warp_columns, warp_rows) < farthest) continue;
+            if (nearest_among(found[i].nearest, x, y, warp_columns, warp_rows) < farthest) continue;
             if (draw(found[i], x, y, lane, keys) && ++drawn % 8 == 0) farthest = float_of(~largest_of(keys));
         }
         const u32 mine = largest_of(keys);

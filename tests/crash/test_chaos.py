@@ -76,8 +76,9 @@ def the_same_seed_hits_the_same_stages():
 def a_supervisor_that_drops_frames_is_caught():
     code, report, said = chaos("--count", "15", "--rate", "0", "--faults", "kill", "--no-compare", "--set", "display.delay_ms=5",
                                program="carousel-bug-lose-lease")
-    assert code == 1 and report and not report["passed"] and report["lost"] > 0, said
-    assert any("lost" in f for f in report["failures"]), said
+    assert code == 1 and report and not report["passed"], said
+    # What it drops is missing in the ledger, or, when no later frame was delivered, keeps the run from ending by itself.
+    assert any("lost" in f if report["lost"] > 0 else "exit code 143" in f for f in report["failures"]), said
 
 
 def ctrl_c_ends_it_and_leaves_nothing():
