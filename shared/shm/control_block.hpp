@@ -18,7 +18,7 @@
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 2;
+inline constexpr u32 control_version = 3;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;          ///< instances of all stages
@@ -100,7 +100,9 @@ struct stage_counters {
     word helped;                ///< commits of this stage's jobs by a consumer
     word revoked_commits;       ///< commits tried after revocation and refused
     word busy_ns;               ///< time with at least one job in flight
-    word wait_input_ns, wait_output_ns;
+    word wait_input_ns;         ///< nothing to work on: the producer limits
+    word wait_output_ns;        ///< no room behind: a consumer limits
+    word wait_own_ns;           ///< every lane is in work: this stage limits
     word in_flight_high_water;
     word latency_max_ns;        ///< claim to commit
     word latency[latency_buckets];      ///< claim to commit, telemetry/histogram.hpp
@@ -120,6 +122,7 @@ struct stage_block {
     u32 in_flight;
     u32 max_attempts;
     u32 flags;                  ///< stage_flag
+    u64 frame_timeout_ns;       ///< how long one frame may be in process(), on the device, in finish(); 0: for ever
     doorbell_word doorbell;     ///< rung after every change that this stage may wait for
     stage_counters counters;
 };
@@ -161,7 +164,18 @@ struct alignas(64) incarnation {
     word first_commit_ns;       ///< when this life committed its first frame; 0: not yet
     u32 device;                 ///< device::device_kind
     u32 reserved;
+    // What the process does now: CLOCK_MONOTONIC ns since when, 0: it doesn't. Written by the process alone, plain stores; a word of a
+    // dead process keeps its last value and nobody looks at it any more.
+    word busy_since_ns;         ///< at least one frame is in flight; already part of the stage's busy_ns up to this moment
+    word processing_since_ns;   ///< main thread: in process() of a frame
+    word device_since_ns;       ///< completion thread: the device works on the oldest submitted frame
+    word finishing_since_ns;    ///< completion thread: in finish() of a frame
+    word hold_since_ns;         ///< the work above waits for something outside: none of its clocks runs
+    word hold;                  ///< hold_reason, written before hold_since_ns
 };
+
+/// Why a process waits for something that is neither a frame nor its own fault.
+enum class hold_reason : u64 { nothing = 0, disk_full = 1 };
 
 /// A source's numbers: lap words, one a window place.
 struct source_block {
