@@ -143,6 +143,14 @@ u64 ledger_reader::size() const {
     return static_cast<u64>(s.st_size) / sizeof(ledger_record);
 }
 
+u64 ledger_reader::first_undelivered(u64 from) const {
+    for (u64 at = from;; at += records_at_once) {
+        const auto records = read(at, records_at_once);
+        for (u64 i = 0; i < records_at_once; ++i)
+            if ((records[i].flags & ledger_committed) == 0) return at + i;
+    }
+}
+
 ledger_summary ledger_reader::summarize(u64 first, u64 end) const {
     ledger_summary sum;
     XXH3_state_t state;

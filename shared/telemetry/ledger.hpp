@@ -82,6 +82,9 @@ public:
     [[nodiscard]] std::vector<ledger_record> read(u64 first, u64 count) const;
     /// Frames that the file has room for: one more than the highest sequence recorded.
     [[nodiscard]] u64 size() const;
+    /// The lowest sequence from `from` on that bears no mark: no commit of it is known, so it has to be delivered (again). Of the file
+    /// alone, whatever the control block says. Throws output_error.
+    [[nodiscard]] u64 first_undelivered(u64 from) const;
     /// Of the range [first, end).
     [[nodiscard]] ledger_summary summarize(u64 first, u64 end) const;
 

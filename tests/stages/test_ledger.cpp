@@ -109,6 +109,21 @@ TEST_CASE("a void frame is recorded as such and adds 0 to the image hash") {
     CHECK(sum.image_hash == XXH3_64bits(&zero, sizeof zero));
 }
 
+TEST_CASE("the first frame without a mark is the first that has to be delivered again") {
+    scratch_folder folder;
+    ledger_writer writer(file_in(folder));
+    const auto reader = ledger_reader::open(file_in(folder));
+    CHECK(reader->first_undelivered(0) == 0);
+    for (u64 n = 0; n < 9000; ++n) {  // more than the reader takes at once
+        writer.record(n, n, false, 1);
+        if (n != 4500) writer.mark_committed(n);
+    }
+    CHECK(reader->first_undelivered(0) == 4500);
+    CHECK(reader->first_undelivered(4500) == 4500);
+    CHECK(reader->first_undelivered(4501) == 9000);
+    CHECK(reader->first_undelivered(20'000) == 20'000);
+}
+
 TEST_CASE("no file reads as no ledger; a folder that is not there is named") {
     scratch_folder folder;
     CHECK_FALSE(ledger_reader::open(file_in(folder)));
