@@ -11,6 +11,7 @@
 #include "shm/doorbell.hpp"
 #include "stages/harm.hpp"
 #include "stages/last_words.hpp"
+#include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/trace_writer.hpp"
 
@@ -66,9 +67,12 @@ void run_latest(runtime& r, stage& s) {
         if (!slot) {
             const u64 end = ring::load(c.end);
             if (end != ring::end_unknown && end != ring::end_stopping && reader.link().tail() >= end) return;
+            const u64 began = now_ns();
             shm::wait(block.doorbell, seen, shm::max_sleep_ns);
+            block.counters.wait_input_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
             continue;
         }
+        telemetry::begin_busy(r.entry(), now_ns());
         if (slot.sequence >= hold_at) ::raise(SIGSTOP);
         crash_here(crash_point::latest_leased);
         const shm::frame_header& h = reader.link().block().header[slot.index];
@@ -81,6 +85,7 @@ void run_latest(runtime& r, stage& s) {
         const u64 complete = f.traced ? now_ns() : 0;
         crash_here(crash_point::latest_released);
         if (!whole) {  // revoked: whatever was read is discarded, torn or not
+            telemetry::count_busy(r.entry(), block.counters, now_ns(), true);
             torn_before = torn_now;
             continue;
         }
@@ -89,6 +94,7 @@ void run_latest(runtime& r, stage& s) {
         s.finish(f);
         s.committed(f.job.sequence);
         const u64 now = now_ns();
+        telemetry::count_busy(r.entry(), block.counters, now, true);
         block.counters.frames.fetch_add(1, std::memory_order_relaxed);
         r.entry().commits.fetch_add(1, std::memory_order_relaxed);
         telemetry::add_sample(block.counters.latency, now - f.job.claimed_ns);

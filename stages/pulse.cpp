@@ -5,6 +5,7 @@
 #include "core/log.hpp"
 #include "stages/last_one_out.hpp"
 #include "stages/last_words.hpp"
+#include "telemetry/busy_time.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -23,6 +24,7 @@ void pulse::beat() {
     while (!stop_.load(std::memory_order_acquire)) {
         runtime_->entry().heartbeat_ns.store(now_ns(), std::memory_order_release);
         runtime_->entry().cpu_ns.store(process_cpu_ns(), std::memory_order_relaxed);
+        telemetry::count_busy(runtime_->entry(), runtime_->stage_block().counters, now_ns(), false);
         runtime_->keeper().watch(beat_ms);
         leave_after_grace();
     }

@@ -14,6 +14,7 @@
 #include "shm/doorbell.hpp"
 #include "stages/harm.hpp"
 #include "stages/last_words.hpp"
+#include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
 
 namespace carousel::stages {
@@ -79,7 +80,7 @@ void stage_runner::run() {
             if (!idle_.empty() && !alone_) f = idle_.back();
             others = static_cast<u32>(frames_.size() - idle_.size());
         }
-        ring::outcome got = ring::outcome::full;
+        ring::outcome got = ring::outcome::own_work;  // no lane left, or a suspect frame is alone
         if (f != nullptr) {
             if (!due()) continue;
             got = worker_.begin(f->job, others);
@@ -91,7 +92,7 @@ void stage_runner::run() {
         }
         if (got == ring::outcome::revoked) die(exit_code::revoked);
         if (got == ring::outcome::closed && others == 0) break;
-        wait_for_change(seen, got, f != nullptr);
+        wait_for_change(seen, got == ring::outcome::closed ? ring::outcome::own_work : got);
     }
     {
         const std::lock_guard lock(mutex_);
@@ -111,7 +112,9 @@ bool stage_runner::due() {
     const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
     if (next <= now) return true;
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(next - now, shm::max_sleep_ns)));
-    return now_ns() >= next;
+    const u64 woken = now_ns();
+    worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);  // the clock is a source's input
+    return woken >= next;
 }
 
 void stage_runner::paced(u64 claimed_ns) {
@@ -129,7 +132,7 @@ void stage_runner::submit(frame_in_work& f) {
         idle_.pop_back();
         alone_ = f.job.alone;
         const u64 depth = frames_.size() - idle_.size();
-        if (depth == 1) busy_since_ns_ = claimed;
+        if (depth == 1) telemetry::begin_busy(runtime_->entry(), now_ns());
         telemetry::raise_to(worker_.stage().counters.in_flight_high_water, depth);
     }
     if (f.job.inputs > 0) {
@@ -200,9 +203,10 @@ bool stage_runner::look_around() {
     return changed;
 }
 
-void stage_runner::wait_for_change(u32 seen, ring::outcome why, bool lanes_left) {
+void stage_runner::wait_for_change(u32 seen, ring::outcome why) {
     const u64 began = now_ns();
-    const device::profiler_range shown(profiler_, why == ring::outcome::full ? "wait for room" : "wait for input");
+    const bool own = why == ring::outcome::own_work, full = why == ring::outcome::full;
+    const device::profiler_range shown(profiler_, own ? "wait for own frames" : full ? "wait for room" : "wait for input");
     bool changed = look_around();
     while (!changed && may_spin_ && now_ns() - began < helper_poll_ns) {
         changed = shm::ticket(worker_.stage().doorbell) != seen || look_around();
@@ -211,14 +215,12 @@ void stage_runner::wait_for_change(u32 seen, ring::outcome why, bool lanes_left)
         if (worker_.output()) ring::revoke_stale_leases(runtime_->control(), worker_.output()->index(), began);
         shm::wait(worker_.stage().doorbell, seen, shm::max_sleep_ns);
     }
-    shm::word& counter = why == ring::outcome::full ? worker_.stage().counters.wait_output_ns : worker_.stage().counters.wait_input_ns;
+    shm::stage_counters& n = worker_.stage().counters;
     const u64 now = now_ns();
-    counter.fetch_add(now - began, std::memory_order_relaxed);
+    (own ? n.wait_own_ns : full ? n.wait_output_ns : n.wait_input_ns).fetch_add(now - began, std::memory_order_relaxed);
     if (!trace_.on(now)) return;
-    trace_.waiting(!lanes_left                       ? telemetry::wait_reason::own_work
-                   : why == ring::outcome::full ? telemetry::wait_reason::output
-                                                : telemetry::wait_reason::input,
-                   began, now);
+    using telemetry::wait_reason;
+    trace_.waiting(own ? wait_reason::own_work : full ? wait_reason::output : wait_reason::input, began, now);
 }
 
 void stage_runner::complete_loop() {
@@ -254,6 +256,7 @@ void stage_runner::complete_one(frame_in_work& f) {
     }
     const u64 committed = now_ns();
     account(f, committed);
+    telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
     const bool ours = worker_.complete(f.job);
     if (f.traced) trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), complete, committed, now_ns());
     if (!ours) die(exit_code::revoked);
@@ -286,8 +289,7 @@ void stage_runner::released(frame_in_work& f) {
         const std::lock_guard lock(mutex_);
         idle_.insert(idle_.begin(), &f);
         alone_ = false;
-        if (idle_.size() == frames_.size())
-            worker_.stage().counters.busy_ns.fetch_add(now_ns() - busy_since_ns_, std::memory_order_relaxed);
+        if (idle_.size() == frames_.size()) telemetry::count_busy(runtime_->entry(), worker_.stage().counters, now_ns(), true);
     }
     shm::ring(worker_.stage().doorbell);  // the main thread may wait for a lane
 }

@@ -35,7 +35,7 @@ private:
     void submit(frame_in_work& f);
     void enqueue_checked(frame_in_work& f);
     void check_inputs(const frame_in_work& f);
-    void wait_for_change(u32 seen, ring::outcome why, bool lanes_left);
+    void wait_for_change(u32 seen, ring::outcome why);
     [[nodiscard]] bool look_around();
     [[nodiscard]] bool due();
     void paced(u64 claimed_ns);
@@ -63,7 +63,6 @@ private:
     std::vector<frame_in_work*> idle_;
     bool alone_ = false;                         ///< a suspect frame is in flight: nothing may join it
     bool finishing_ = false;
-    u64 busy_since_ns_ = 0;
 };
 
 }  // namespace carousel::stages

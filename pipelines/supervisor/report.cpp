@@ -52,6 +52,7 @@ json stage_json(const report_input& in, u32 stage) {
            {"busy", share(n.busy_ns)},
            {"wait_input", share(n.wait_input_ns)},
            {"wait_output", share(n.wait_output_ns)},
+           {"wait_own", share(n.wait_own_ns)},
            {"helped", ring::load(n.helped)},
            {"revoked_commits", ring::load(n.revoked_commits)},
            {"voids", ring::load(n.voids)},

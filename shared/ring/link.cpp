@@ -53,6 +53,14 @@ bool link_ref::has_free_slot() const noexcept {
     return false;
 }
 
+bool link_ref::is_ready(u64 sequence) const noexcept {
+    for (u32 k = 0; k < slots_; ++k)
+        if (slot_word::of(load(link_->slot[k])).state == slot_state::ready &&
+            link_->header[k].sequence.load(std::memory_order_relaxed) == sequence)
+            return true;
+    return false;
+}
+
 slot_ref link_ref::claim(u32 job, u64 version) noexcept {
     for (u32 k = 0; k < slots_; ++k) {
         const u64 raw = load(link_->slot[k]);

@@ -55,7 +55,7 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
                 break;
             }
         }
-        if (j.index == shm::none) return revoked() ? outcome::revoked : outcome::full;
+        if (j.index == shm::none) return revoked() ? outcome::revoked : outcome::own_work;
         j.version = jw.version;
         j.claimed_ns = now_ns();
         control_->job_info[j.index].process_since_ns.store(0, std::memory_order_relaxed);
@@ -94,15 +94,15 @@ outcome worker::choose_number(job& j, u32 in_flight) noexcept {
         const u64 raw = load(q.number[k % n]);
         const lease_word w = lease_word::of(raw);
         if (w.state != lease_state::wait || w.generation != (k / n & generation_mask)) continue;
-        if (w.alone() && in_flight > 0) return outcome::full;
-        if (!output_->has_free_slot()) return outcome::full;
+        if (w.alone() && in_flight > 0) return outcome::own_work;
+        if (!output_->has_free_slot()) return no_room(k);
         j.sequence = k;
         j.number = static_cast<u32>(k % n);
         j.number_lease = raw;
         take_attempts(j, w);
         return outcome::ok;
     }
-    return outcome::full;
+    return no_room(t + n);
 }
 
 outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
@@ -135,11 +135,19 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
             if (other.state != lease_state::wait) return outcome::empty;
             take_attempts(j, other);
         }
-        if (j.alone && in_flight > 0) return outcome::full;
-        if (output_ && (j.sequence >= output_->tail() + output_->window() || !output_->has_free_slot())) return outcome::full;
+        if (j.alone && in_flight > 0) return outcome::own_work;
+        const bool room = !output_ || (j.sequence < output_->tail() + output_->window() && output_->has_free_slot());
+        if (!room) return no_room(j.sequence);
         return outcome::ok;
     }
     return outcome::empty;
+}
+
+// Who is in the way of `sequence`: the oldest frame of the ring is either made, and waits for its readers, or it is this stage's own
+// work still. For the books only: the tail may have moved on meanwhile.
+outcome worker::no_room(u64 sequence) const noexcept {
+    const u64 oldest = output_->tail();
+    return oldest < sequence && !output_->is_ready(oldest) ? outcome::own_work : outcome::full;
 }
 
 bool worker::lease_all(job& j) noexcept {
@@ -185,7 +193,9 @@ outcome worker::fill(job& j) noexcept {
             output_->sweep();
             if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open}) return outcome::revoked;
             if (output_->has_free_slot()) continue;
+            const u64 began = now_ns();
             shm::wait(stage_->doorbell, seen, shm::max_sleep_ns);
+            stage_->counters.wait_output_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
         }
         crash_here(crash_point::slot_filled);
     }

@@ -23,7 +23,8 @@ namespace carousel::ring {
 enum class outcome : u8 {
     ok,
     empty,    ///< no frame to work on yet
-    full,     ///< the window or the buffers of the output are used up
+    full,     ///< the window or the buffers of the output are used up, by frames that wait for their readers
+    own_work, ///< frames of this stage must come through first: a suspect one is alone, or the output waits for one of them
     closed,   ///< every frame of the run is through here: exit 0
     stopping, ///< a source: no more leases until END is known
     revoked,  ///< the seat has a successor: _exit(exit_code::revoked), touch nothing
@@ -79,6 +80,7 @@ private:
     [[nodiscard]] outcome choose(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_number(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_inputs(job& j, u32 in_flight) noexcept;
+    [[nodiscard]] outcome no_room(u64 sequence) const noexcept;
     [[nodiscard]] bool lease_all(job& j) noexcept;
     [[nodiscard]] outcome fill(job& j) noexcept;
     void write_header(job& j) noexcept;

@@ -73,6 +73,30 @@ TEST_CASE("a source stops at the window until the sink has read, then goes on by
     CHECK(source.w->begin(j, 0) == outcome::full);
 }
 
+TEST_CASE("a ring that is full of frames not made yet is the stage's own work, one full of frames not read is its readers'") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    const u32 window = b.c->link[0].window;
+    std::vector<job> at_work(std::min(window, b.c->seat[0].jobs));
+    for (u32 n = 0; n < at_work.size(); ++n) {
+        REQUIRE(source.w->begin(at_work[n], n) == outcome::ok);
+        REQUIRE(source.w->submit(at_work[n]));
+    }
+    job j;
+    CHECK(source.w->begin(j, static_cast<u32>(at_work.size())) == outcome::own_work);
+    for (std::size_t n = 1; n < at_work.size(); ++n) {  // all but the oldest: the readers can't have any of them
+        REQUIRE(source.w->commit(at_work[n]));
+        REQUIRE(source.w->complete(at_work[n]));
+    }
+    for (u64 n = at_work.size(); n < window; ++n) CHECK(pass(*source.w, 1) == n);
+    CHECK(source.w->begin(j, 1) == outcome::own_work);
+    REQUIRE(source.w->commit(at_work[0]));
+    REQUIRE(source.w->complete(at_work[0]));
+    CHECK(source.w->begin(j, 0) == outcome::full);
+    CHECK(pass(*sink.w) == 0);
+    CHECK(pass(*source.w) == window);
+}
+
 TEST_CASE("a consumer waits for the next frame and never passes it over") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
@@ -190,7 +214,7 @@ TEST_CASE("after a death with several frames in flight they are leased one at a 
     REQUIRE(sink.w->begin(j, 0) == outcome::ok);
     CHECK(j.alone);
     CHECK(j.void_stage == shm::none);
-    CHECK(sink.w->begin(beside, 1) == outcome::full);  // frame 1 is a suspect as well
+    CHECK(sink.w->begin(beside, 1) == outcome::own_work);  // frame 1 is a suspect as well
     REQUIRE(sink.w->submit(j));
     REQUIRE(sink.w->commit(j));
     REQUIRE(sink.w->complete(j));

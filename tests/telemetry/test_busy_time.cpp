@@ -1,0 +1,85 @@
+// Busy time: counted while it lasts, by several threads, each span once; what a death leaves is counted for nobody.
+#include "telemetry/busy_time.hpp"
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "ring/participants.hpp"
+#include "ring/topology.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::telemetry;
+
+namespace {
+struct process {
+    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
+    shm::incarnation& e = c->entry[3];
+    shm::stage_counters& n = c->stage[0].counters;
+    [[nodiscard]] u64 busy() const { return n.busy_ns.load(); }
+};
+}  // namespace
+
+TEST_CASE("busy time grows while a frame is in work, not only when the stage falls idle") {
+    process p;
+    begin_busy(p.e, 1000);
+    count_busy(p.e, p.n, 1400, false);
+    CHECK(p.busy() == 400);
+    count_busy(p.e, p.n, 1900, false);
+    CHECK(p.busy() == 900);
+    count_busy(p.e, p.n, 2000, true);
+    CHECK(p.busy() == 1000);
+}
+
+TEST_CASE("an idle stage isn't busy, however long somebody counts") {
+    process p;
+    count_busy(p.e, p.n, 5000, false);
+    count_busy(p.e, p.n, 9000, true);
+    CHECK(p.busy() == 0);
+    begin_busy(p.e, 9500);
+    count_busy(p.e, p.n, 9600, true);
+    count_busy(p.e, p.n, 99000, false);
+    CHECK(p.busy() == 100);
+}
+
+TEST_CASE("a look that comes late takes nothing back and ends the span all the same") {
+    process p;
+    begin_busy(p.e, 1000);
+    count_busy(p.e, p.n, 3000, false);
+    count_busy(p.e, p.n, 2500, false);  // took its time before another thread did
+    CHECK(p.busy() == 2000);
+    count_busy(p.e, p.n, 2900, true);
+    CHECK(p.busy() == 2000);
+    count_busy(p.e, p.n, 8000, false);
+    CHECK(p.busy() == 2000);
+}
+
+TEST_CASE("threads that count at once count each span once") {
+    process p;
+    const u64 began = now_ns();
+    begin_busy(p.e, began);
+    std::vector<std::thread> lookers;
+    for (int k = 0; k < 4; ++k)
+        lookers.emplace_back([&] {
+            for (int n = 0; n < 20'000; ++n) count_busy(p.e, p.n, now_ns(), false);
+        });
+    for (std::thread& t : lookers) t.join();
+    const u64 ended = now_ns();
+    count_busy(p.e, p.n, ended, true);
+    CHECK(p.busy() == ended - began);
+}
+
+TEST_CASE("what a dead process had begun is counted neither for it nor for the next holder of its entry") {
+    process p;
+    ring::plan plan;
+    plan.stages = {{"source", {}, true}, {"sink", {0}, false}};
+    for (ring::stage_plan& s : plan.stages) s.slot_bytes = 64;
+    ring::initialise(*p.c, plan);
+    for (shm::incarnation& e : p.c->entry) begin_busy(e, 1000);  // whichever is taken had been somebody's
+    const ring::incarnation_id heir = ring::appoint(*p.c, 0);
+    REQUIRE(heir);
+    count_busy(p.c->entry[heir.entry], p.n, 1'000'000, false);
+    CHECK(p.busy() == 0);
+}
