@@ -9,6 +9,7 @@
 #include "kernels/body/shade.hpp"
 #include "kernels/chain.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace carousel;
 using namespace carousel::kernels;

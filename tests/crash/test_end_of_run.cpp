@@ -10,6 +10,7 @@
 #include "supervisor/run_lock.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 

@@ -7,6 +7,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from processes import skip  # noqa: E402
+
 PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 DEMO = os.path.join(PIPELINES, "demo.toml")
 NAMESPACE = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
@@ -79,6 +82,5 @@ class FullFilesystems(unittest.TestCase):
 if __name__ == "__main__":
     probe = subprocess.run([*NAMESPACE, "sh", "-c", "mount -t tmpfs -o size=64k tmpfs /dev/shm"], capture_output=True, text=True)
     if probe.returncode != 0:
-        print("[SKIP] no mount namespace here: " + (probe.stderr.strip() or "unshare failed"))
-        sys.exit(0)
+        skip("no mount namespace here: " + (probe.stderr.strip() or "unshare failed"))
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -13,6 +13,7 @@
 #include "tests/device/child.hpp"
 #include "tests/device/rig.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 #if defined(CAROUSEL_WITH_CUDA) && defined(CAROUSEL_TEST_ON_CUDA)
 #include "tests/device/cuda/test_kernels.hpp"
 #endif

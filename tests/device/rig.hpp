@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/backend.hpp"
+#include "tests/support/skip.hpp"
 
 namespace carousel::test {
 

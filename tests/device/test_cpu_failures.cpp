@@ -9,6 +9,7 @@
 #include "device/cpu/pool.hpp"
 #include "tests/device/rig.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace carousel;
 

@@ -11,6 +11,7 @@
 #include "tests/device/child.hpp"
 #include "tests/device/rig.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
 #include "device/cuda/devices.hpp"
 #endif

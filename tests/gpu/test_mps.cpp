@@ -6,6 +6,7 @@
 #include "supervisor/mps_control.hpp"
 #include "tests/gpu/gpu_run.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include "core/errors.hpp"
 #include "kernels/chain.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 namespace carousel::kernels::testing {
 

@@ -11,6 +11,7 @@
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace carousel;
 

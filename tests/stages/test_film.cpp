@@ -15,6 +15,7 @@
 #include "stages/display/film_file.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace carousel;
 using namespace carousel::stages;

@@ -9,6 +9,7 @@
 #include "tests/stages/painted_boxes.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace carousel;
 using test::picture_hash;

@@ -8,6 +8,7 @@
 #include "kernels/mip_chain.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace carousel;
 using namespace carousel::stages;

@@ -13,6 +13,9 @@ import time
 import traceback
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from processes import skip  # noqa: E402
+
 PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 NOBODY = 65534
 
@@ -155,6 +158,5 @@ class Strangers(unittest.TestCase):
 
 if __name__ == "__main__":
     if os.geteuid() != 0:
-        print("[SKIP] only root can become another user")
-        sys.exit(0)
+        skip("only root can become another user")
     unittest.main(argv=sys.argv[:1], verbosity=2)

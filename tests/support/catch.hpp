@@ -1,5 +1,5 @@
 #pragma once
-// Catch2 2.x and 3.x under one include, and a skip that ctest understands in both.
+// Catch2 2.x and 3.x under one include. To skip a test case: skip.hpp.
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
@@ -32,13 +32,6 @@ inline auto near(double value) {
 
 }  // namespace carousel::test
 
-/// Ends the test case as skipped: ctest matches "[SKIP]" in the output.
-#define CAROUSEL_SKIP(reason)              \
-    do {                                   \
-        std::printf("[SKIP] %s\n", reason); \
-        SUCCEED(reason);                   \
-        return;                            \
-    } while (false)
 #if __has_include(<catch2/catch_all.hpp>)
 using Catch::Approx;
 #endif

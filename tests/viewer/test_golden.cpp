@@ -13,6 +13,7 @@
 
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/viewer/models.hpp"
 #include "tests/viewer/stage.hpp"
 #include "viewer/png.hpp"

@@ -7,7 +7,7 @@ import sys
 import unittest
 
 from window_case import WindowCase, missing_tools, wait_for
-from processes import is_alive  # window_case has made it findable
+from processes import is_alive, skip  # window_case has made it findable
 
 WindowCase.programs, ROOT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SMALL = ("--device", "cpu", "--size", "320x180", "--set", "geometry.triangles=2000", "--fps", "30", "--out", "", "--report", "report.json")
@@ -115,6 +115,5 @@ class Launch(WindowCase):
 
 if __name__ == "__main__":
     if missing_tools():
-        print("[SKIP] not installed: " + ", ".join(missing_tools()))
-        sys.exit(0)
+        skip("not installed: " + ", ".join(missing_tools()))
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -4,6 +4,7 @@
 #include "core/errors.hpp"
 #include "ring/latest.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/viewer/models.hpp"
 #include "tests/viewer/stage.hpp"
 #include "viewer/png.hpp"

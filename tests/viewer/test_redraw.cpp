@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/viewer/stage.hpp"
 #include "viewer/gl_paint.hpp"
 #include "viewer/gl_pixels.hpp"

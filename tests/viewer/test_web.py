@@ -14,6 +14,7 @@ import zlib
 
 import browser
 from web_rig import Rig, end_process, free_port, wait_for
+from processes import skip  # web_rig has made it findable
 
 Rig.programs, Rig.pipelines = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 PICTURE = sys.argv[3] if len(sys.argv) > 3 else None
@@ -298,6 +299,5 @@ class Seen(Rig):
 
 if __name__ == "__main__":
     if shutil.which("ps") is None:
-        print("[SKIP] not installed: ps")
-        sys.exit(0)
+        skip("not installed: ps")
     unittest.main(argv=sys.argv[:1], verbosity=2)

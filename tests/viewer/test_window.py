@@ -8,6 +8,7 @@ import sys
 import unittest
 
 from window_case import WindowCase, end_process, missing_tools, wait_for
+from processes import skip  # window_case has made it findable
 
 PROGRAMS = WindowCase.programs = os.path.abspath(sys.argv[1])
 WindowCase.pipelines = os.path.abspath(sys.argv[2])
@@ -155,6 +156,5 @@ class Window(WindowCase):
 
 if __name__ == "__main__":
     if missing_tools():
-        print("[SKIP] not installed: " + ", ".join(missing_tools()))
-        sys.exit(0)
+        skip("not installed: " + ", ".join(missing_tools()))
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -28,6 +28,7 @@
 namespace {
 
 constexpr int counters = 1024;
+constexpr int skipped = 77;  // the exit code that ctest knows: tests/CMakeLists.txt
 using words = std::vector<unsigned>;
 
 double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -184,12 +185,12 @@ int main(int argc, char** argv) {
     if (what == "victim" && argc > 2) return victim(argv[2]);
     if (what == "keeper") return keeper();
     if (what != "process" && what != "mps") return std::fprintf(stderr, "mps_fence process|mps ROUNDS\n"), 2;
-    if (what == "mps" && std::system("command -v nvidia-cuda-mps-control > /dev/null") != 0) return std::puts("[SKIP] there is no nvidia-cuda-mps-control in PATH"), 0;
+    if (what == "mps" && std::system("command -v nvidia-cuda-mps-control > /dev/null") != 0) return std::puts("skipped: there is no nvidia-cuda-mps-control in PATH"), skipped;
     char folder[] = "/tmp/mps-fence-XXXXXX";
     if (what == "mps" && ::mkdtemp(folder) == nullptr) return std::perror("making a folder below /tmp"), 1;
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", what == "mps" ? folder : "/nonexistent-outside-mps", 1);
     ::setenv("CUDA_MPS_LOG_DIRECTORY", folder, 1);
-    if (!has_gpu()) return std::puts("[SKIP] CUDA finds no GPU here"), ::rmdir(folder), 0;
+    if (!has_gpu()) return std::puts("skipped: CUDA finds no GPU here"), ::rmdir(folder), skipped;
     if (what == "mps" && std::system("nvidia-cuda-mps-control -d") != 0) return std::fputs("the MPS daemon does not start\n", stderr), 1;
     const int rounds = argc > 2 ? std::atoi(argv[2]) : 20;
     std::signal(SIGPIPE, SIG_IGN);
