@@ -1,4 +1,4 @@
-#include "core/crash_point.hpp"
+#include "core/crash_hook.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -43,6 +43,7 @@ struct planned {
 
 std::vector<std::unique_ptr<planned>> plan;  // in the file's order, this role's lines only
 std::atomic<std::size_t> turn{0};
+std::function<void(crash_point)> hook;  // of a test
 
 crash_point point_named(const std::string& name, const std::string& where) {
     for (std::size_t k = 0; k < names.size(); ++k)
@@ -77,6 +78,7 @@ namespace detail {
 bool crash_points_armed = false;
 
 void reach(crash_point point) {
+    if (hook) hook(point);
     for (std::size_t k = turn.load(); k < plan.size(); k = turn.load()) {
         planned& p = *plan[k];
         if (::access(p.marker.c_str(), F_OK) == 0) {  // fired in another life, or by another instance
@@ -94,6 +96,11 @@ void reach(crash_point point) {
 }
 
 }  // namespace detail
+
+void set_crash_hook(std::function<void(crash_point)> at_each) {
+    hook = std::move(at_each);
+    detail::crash_points_armed = hook || !plan.empty();
+}
 
 void arm_crash_points(std::string_view role) {
     const char* path = std::getenv("CAROUSEL_CRASH_PLAN");

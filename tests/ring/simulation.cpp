@@ -131,14 +131,29 @@ private:
         const job_census n = census(*world_.c, p.who.seat, p.who.epoch);
         for (u32 k = 0; k < 5; ++k) world_.result.kills_at[k] += n.by_state[k];
         p.zombie = true;
-        doom(*world_.c, p.who.entry);
-        start(p.who.seat);
-        p.revoked = revoke(*world_.c, p.who.seat, p.who.epoch);
-        (void)requeue(*world_.c, p.who.seat, p.who.epoch, blame::none, n.in_flight);
+        const incarnation_id who = p.who;
+        doom(*world_.c, who.entry);
+        if (options_.mps && options_.kill_first) cut_short(p);
+        start(who.seat);
+        p.revoked = revoke(*world_.c, who.seat, who.epoch);
+        if (options_.mps && !options_.kill_first) cut_short(p);
+        if (world_.below(2) == 0) (void)requeue(*world_.c, who.seat, who.epoch, blame::none, n.in_flight);  // else supervise() will, late
     }
 
-    // A pass over the dead; now and then a fence arrives.
+    // terminate_client: nothing that the dead one has enqueued happens any more, and its events read as complete. Those who wait for
+    // its frames look at once.
+    void cut_short(process& dead) {
+        for (auto& [name, pending] : world_.pending)
+            if (name.first == dead.who.entry) pending = false;
+        dead.exited = true;
+        for (auto& p : processes_)
+            for (u32 k = 0; !p->zombie && k < p->w->stage().inputs; ++k) world_.result.helped += p->help->help(p->w->input(k));
+    }
+
+    // A pass over the dead; now and then a fence arrives. As the engine's tick does it sweeps: behind the last frame the tail of a ring
+    // may wait for nobody else, when its producer has left and the last member's DONE was written for a dead one.
     void supervise() {
+        for (u32 k = 0; k < world_.c->links; ++k) link_ref(*world_.c, k).sweep();
         for (std::size_t k = 0; k < processes_.size();) {
             process& p = *processes_[k];
             if (!p.zombie) {

@@ -27,6 +27,8 @@ struct simulation_options {
     u32 in_flight = 2;
     u32 kills = 12;
     bool stop_early = false;  ///< END is unknown and a stop is asked for in mid-run
+    bool mps = false;         ///< a kill cuts the device's work short, and the events behind it read as complete, as MPS's do
+    bool kill_first = false;  ///< control: the kill comes before the revocation
 };
 
 struct simulation_result {

@@ -1,65 +1,10 @@
 // The rules of choosing a frame, one at a time: windows, order, attempts, void frames, joins.
 
-#include <memory>
-
-#include "ring/recovery.hpp"
-#include "ring/topology.hpp"
-#include "ring/worker.hpp"
-#include "tests/support/catch.hpp"
+#include "tests/ring/seated.hpp"
 
 using namespace carousel;
 using namespace carousel::ring;
-
-namespace {
-struct seated {
-    incarnation_id who;
-    std::unique_ptr<worker> w;
-};
-
-struct bench {
-    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
-
-    explicit bench(plan p) {
-        for (stage_plan& s : p.stages) s.slot_bytes = 256;
-        initialise(*c, p);
-    }
-    seated sit(u32 seat) {
-        seated s;
-        s.who = appoint(*c, seat);
-        REQUIRE(s.who);
-        (void)revoke(*c, seat, s.who.epoch - 1);
-        REQUIRE(claim(*c, s.who) == claim_result::ok);
-        REQUIRE(go_live(*c, s.who));
-        s.w = std::make_unique<worker>(*c, s.who.seat, s.who.entry, s.who.epoch);
-        return s;
-    }
-    seated die(const seated& dead, blame why, u32 in_flight) {
-        doom(*c, dead.who.entry);
-        seated heir = sit(dead.who.seat);
-        REQUIRE(revoke(*c, dead.who.seat, dead.who.epoch));
-        (void)requeue(*c, dead.who.seat, dead.who.epoch, why, in_flight);
-        mark_fenced(*c, dead.who.entry);
-        (void)requeue(*c, dead.who.seat, dead.who.epoch, why, 0);
-        REQUIRE(reclaim(*c, dead.who.seat, dead.who.epoch));
-        return heir;
-    }
-};
-
-u64 pass(worker& w, u32 in_flight = 0) {
-    job j;
-    REQUIRE(w.begin(j, in_flight) == outcome::ok);
-    REQUIRE(w.submit(j));
-    REQUIRE(w.commit(j));
-    REQUIRE(w.complete(j));
-    return j.sequence;
-}
-
-plan chain() {
-    plan p;
-    p.stages = {{"source", {}, true}, {"sink", {0}, false}};
-    return p;
-}
-}  // namespace
+using namespace carousel::test;
 
 TEST_CASE("a source stops at the window until the sink has read, then goes on by as much") {
     bench b(chain());

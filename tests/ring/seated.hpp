@@ -1,0 +1,80 @@
+#pragma once
+// A run of the ring's own objects for a test of one rule: a control block of a plan, and workers on its seats.
+
+#include <memory>
+
+#include "ring/recovery.hpp"
+#include "ring/topology.hpp"
+#include "ring/worker.hpp"
+#include "tests/support/catch.hpp"
+
+namespace carousel::test {
+
+struct seated {
+    ring::incarnation_id who;
+    std::unique_ptr<ring::worker> w;
+};
+
+struct bench {
+    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
+
+    explicit bench(ring::plan p) {
+        for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;
+        ring::initialise(*c, p);
+    }
+    seated sit(u32 seat) const {
+        seated s;
+        s.who = ring::appoint(*c, seat);
+        REQUIRE(s.who);
+        (void)ring::revoke(*c, seat, s.who.epoch - 1);
+        REQUIRE(ring::claim(*c, s.who) == ring::claim_result::ok);
+        REQUIRE(ring::go_live(*c, s.who));
+        s.w = std::make_unique<ring::worker>(*c, s.who.seat, s.who.entry, s.who.epoch);
+        return s;
+    }
+    seated die(const seated& dead, ring::blame why, u32 in_flight) const {
+        ring::doom(*c, dead.who.entry);
+        seated heir = sit(dead.who.seat);
+        REQUIRE(ring::revoke(*c, dead.who.seat, dead.who.epoch));
+        (void)ring::requeue(*c, dead.who.seat, dead.who.epoch, why, in_flight);
+        fence(dead, why);
+        return heir;
+    }
+    /// The end of a burial: the process is gone.
+    void fence(const seated& dead, ring::blame why = ring::blame::none) const {
+        ring::mark_fenced(*c, dead.who.entry);
+        (void)ring::requeue(*c, dead.who.seat, dead.who.epoch, why, 0);
+        REQUIRE(ring::reclaim(*c, dead.who.seat, dead.who.epoch));
+    }
+    [[nodiscard]] ring::job_word job(u32 k) const { return ring::job_word::of(ring::load(c->job[k])); }
+    [[nodiscard]] ring::slot_word slot(u32 link, u32 k) const { return ring::slot_word::of(ring::load(c->link[link].slot[k])); }
+    [[nodiscard]] ring::lease_word lease(u32 link, u32 slot, u32 group) const {
+        return ring::lease_word::of(ring::load(c->link[link].group[slot][group]));
+    }
+};
+
+/// One frame through the worker's stage; its sequence.
+inline u64 pass(ring::worker& w, u32 in_flight = 0) {
+    ring::job j;
+    REQUIRE(w.begin(j, in_flight) == ring::outcome::ok);
+    REQUIRE(w.submit(j));
+    REQUIRE(w.commit(j));
+    REQUIRE(w.complete(j));
+    return j.sequence;
+}
+
+/// source -> sink.
+inline ring::plan chain() {
+    ring::plan p;
+    p.stages = {{"source", {}, true}, {"sink", {0}, false}};
+    return p;
+}
+
+/// source -> middle -> sink.
+inline ring::plan chain_of_three() {
+    ring::plan p;
+    p.stages = {{"source", {}, true}, {"middle", {0}, true}, {"sink", {1}, false}};
+    return p;
+}
+
+}  // namespace carousel::test

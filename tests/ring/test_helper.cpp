@@ -1,0 +1,171 @@
+// What a helper commits and what it must not: the words as it may find them between its two looks, over events that behave as
+// CUDA's, where one that nobody has recorded reads as complete.
+
+#include <cstring>
+#include <map>
+
+#include "ring/helper.hpp"
+#include "tests/ring/seated.hpp"
+
+using namespace carousel;
+using namespace carousel::ring;
+using namespace carousel::test;
+
+namespace {
+
+/// Events by (entry, slot): pending while the device works, complete otherwise.
+struct events {
+    std::map<std::pair<u32, u32>, bool> pending;
+    u32 asked = 0;
+};
+
+class one_event final : public device::imported_event {
+public:
+    one_event(events& all, u32 entry, u32 slot) : all_(&all), key_(entry, slot) {}
+    bool done(u64) noexcept override {
+        ++all_->asked;
+        return !all_->pending[key_];
+    }
+
+private:
+    events* all_;
+    std::pair<u32, u32> key_;
+};
+
+class event_context final : public device::context {
+public:
+    explicit event_context(events& all) : all_(&all) {}
+    device::device_kind kind() const noexcept override { return device::device_kind::cuda; }
+    std::string description() const override { return "events alone"; }
+    std::unique_ptr<device::queue> make_queue() override { return nullptr; }
+    std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
+    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h, const std::atomic<u64>*) override {
+        u32 names[2];
+        std::memcpy(names, h.data(), sizeof names);
+        return std::make_unique<one_event>(*all_, names[0], names[1]);
+    }
+    std::unique_ptr<device::mapping> map(const device::memory_handle&) override { return nullptr; }
+    std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
+    std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
+
+private:
+    events* all_;
+};
+
+struct helped_ring {
+    bench b;
+    events all;
+    event_context context{all};
+    helper help;
+    link_ref link;
+
+    explicit helped_ring(const plan& p = chain()) : b(p), help(*b.c, context), link(*b.c, 0) {}
+    seated sit(u32 seat) {
+        seated s = b.sit(seat);
+        publish(s);
+        return s;
+    }
+    void publish(const seated& s) const {
+        for (u32 k = 0; k < shm::max_slots; ++k) {
+            const u32 names[2] = {s.who.entry, k};
+            std::memcpy(b.c->event_handle[s.who.entry][k], names, sizeof names);
+        }
+        b.c->entry[s.who.entry].events_published.store(1);
+    }
+    /// A job that is SUBMITTED, its device still at work or not.
+    job submitted(const seated& s, bool at_work) {
+        job j;
+        REQUIRE(s.w->begin(j, 0) == outcome::ok);
+        all.pending[{s.who.entry, j.output.index}] = at_work;
+        REQUIRE(s.w->submit(j));
+        return j;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a frame that is submitted and complete is committed by whoever waits for it; its owner goes on") {
+    helped_ring r;
+    const seated source = r.sit(0);
+    job j = r.submitted(source, true);
+    CHECK(r.help.help(r.link) == 0);
+    CHECK(r.b.job(j.index).state == job_state::submitted);
+    r.all.pending.clear();
+    CHECK(r.help.help(r.link) == 1);
+    CHECK(r.b.job(j.index).state == job_state::committed);
+    CHECK(r.b.slot(0, j.output.index).state == slot_state::ready);
+    CHECK(r.b.c->link[0].committed.load() == 1);
+    CHECK(source.w->commit(j));
+    CHECK(source.w->complete(j));
+    CHECK(r.b.c->link[0].committed.load() == 1);
+}
+
+TEST_CASE("an OPEN job is never helped: its event was never recorded, and reads as complete") {
+    helped_ring r;
+    const seated source = r.sit(0);
+    job j;
+    REQUIRE(source.w->begin(j, 0) == outcome::ok);
+    CHECK(r.help.help(r.link) == 0);
+    CHECK(r.b.job(j.index).state == job_state::open);
+}
+
+TEST_CASE("a job that has moved on between the helper's two looks is not committed by its earlier frame's event") {
+    helped_ring r;
+    const seated source = r.sit(0);
+    job j = r.submitted(source, false);
+    REQUIRE(source.w->commit(j));
+    const u64 filled = load(r.b.c->link[0].slot[j.output.index]);  // the first look
+    REQUIRE(source.w->complete(j));
+    const job next = r.submitted(source, true);  // the same job word, another slot, its device at work
+    REQUIRE(next.index == j.index);
+    REQUIRE(next.output.index != j.output.index);
+    r.b.c->link[0].slot[j.output.index].store(filled);
+    CHECK(r.help.help(r.link) == 0);
+    CHECK(r.b.job(next.index).state == job_state::submitted);
+}
+
+TEST_CASE("the event that counts is the one of the incarnation that J names, not of another one of its seat") {
+    helped_ring r;
+    seated spare;
+    spare.who = reserve_standby(*r.b.c, 0);  // an earlier entry of the same seat, whose events nobody has recorded
+    REQUIRE(claim_standby(*r.b.c, spare.who) == claim_result::ok);
+    r.publish(spare);
+    const seated source = r.sit(0);
+    REQUIRE(source.who.entry > spare.who.entry);
+    const job j = r.submitted(source, true);
+    CHECK(r.help.help(r.link) == 0);
+    CHECK(r.b.job(j.index).state == job_state::submitted);
+    r.all.pending.clear();
+    CHECK(r.help.help(r.link) == 1);
+}
+
+TEST_CASE("events are imported when they are all published, not before") {
+    helped_ring r;
+    seated source = r.b.sit(0);
+    const job early = r.submitted(source, false);
+    CHECK(r.help.help(r.link) == 0);
+    CHECK(r.all.asked == 0);
+    r.publish(source);
+    CHECK(r.help.help(r.link) == 1);
+    CHECK(r.b.job(early.index).state == job_state::committed);
+}
+
+TEST_CASE("jobs with host work behind their event are their owner's alone") {
+    plan p = chain();
+    p.stages[0].owner_commits = true;
+    helped_ring r(p);
+    const seated source = r.sit(0);
+    const job j = r.submitted(source, false);
+    CHECK(r.help.help(r.link) == 0);
+    CHECK(r.b.job(j.index).state == job_state::submitted);
+}
+
+TEST_CASE("a committed frame whose committer died in front of READY is made READY by the next one who looks") {
+    helped_ring r;
+    const seated source = r.sit(0);
+    job j = r.submitted(source, false);
+    REQUIRE(source.w->commit(j));
+    CHECK(r.b.slot(0, j.output.index).state == slot_state::fill);
+    CHECK(r.help.help(r.link) == 1);
+    CHECK(r.b.slot(0, j.output.index).state == slot_state::ready);
+}

@@ -1,0 +1,132 @@
+// One ring by its words: what moves the tail, what frees a buffer, and who pins it.
+
+#include "ring/latest.hpp"
+#include "tests/ring/seated.hpp"
+
+using namespace carousel;
+using namespace carousel::ring;
+using namespace carousel::test;
+
+namespace {
+bool contains_free(const bench& b, u32 link) {
+    for (u32 k = 0; k < b.c->link[link].slots; ++k)
+        if (b.slot(link, k).state == slot_state::free) return true;
+    return false;
+}
+}  // namespace
+
+TEST_CASE("the tail waits for every blocking group, and a buffer below it is free at once") {
+    plan p;
+    p.stages = {{"source", {}, true}, {"left", {0}, false}, {"right", {0}, false}};
+    bench b(p);
+    const seated source = b.sit(0), left = b.sit(1), right = b.sit(2);
+    CHECK(pass(*source.w) == 0);
+    CHECK(pass(*left.w) == 0);
+    CHECK(b.c->link[0].tail.load() == 0);
+    CHECK(b.slot(0, 0).state == slot_state::ready);
+    CHECK(pass(*right.w) == 0);
+    CHECK(b.c->link[0].tail.load() == 1);
+    CHECK(b.slot(0, 0) == slot_word{2, 0, 0, slot_state::free});
+}
+
+TEST_CASE("a group whose optional stage has failed for good is passed by, and counted") {
+    plan p;
+    p.stages = {{"source", {}, true}, {"left", {0}, false}, {"right", {0}, false}};
+    bench b(p);
+    const seated source = b.sit(0), left = b.sit(1);
+    CHECK(pass(*source.w) == 0);
+    CHECK(pass(*left.w) == 0);
+    CHECK(b.c->link[0].tail.load() == 0);
+    close_group(*b.c, 0, 1);
+    CHECK(b.c->link[0].tail.load() == 1);
+    CHECK(b.c->link[0].skipped[1].load() == 1);
+}
+
+TEST_CASE("only the job that has filled a slot makes it READY") {
+    bench b(chain());
+    link_ref link(*b.c, 0);
+    const slot_ref s = link.claim(3, 9);
+    REQUIRE(s);
+    CHECK_FALSE(link.mark_ready(s.index, 3, 10));
+    CHECK_FALSE(link.mark_ready(s.index, 4, 9));
+    CHECK(b.slot(0, s.index).state == slot_state::fill);
+    CHECK(link.mark_ready(s.index, 3, 9));
+    CHECK_FALSE(link.mark_ready(s.index, 3, 9));
+}
+
+TEST_CASE("a viewer's lease pins its slot, until it is given back or has become stale") {
+    plan p = chain();
+    p.latest_lease_ns = 1000;
+    bench b(p);
+    const seated source = b.sit(0), sink = b.sit(1);
+    latest_reader viewer(*b.c, 0, shm::max_incarnations);
+    REQUIRE(viewer.joined());
+    CHECK(pass(*source.w) == 0);
+    const slot_ref held = viewer.acquire();
+    REQUIRE(held);
+    CHECK(pass(*sink.w) == 0);
+    CHECK(b.c->link[0].tail.load() == 1);
+    CHECK(b.slot(0, held.index).state == slot_state::ready);  // pinned
+    const u64 since = b.c->link[0].lease_since_ns[viewer.group()].load();
+    CHECK(since > 0);
+    SECTION("given back") {
+        CHECK(viewer.release());
+        CHECK(b.slot(0, held.index).state == slot_state::free);
+    }
+    SECTION("stale") {
+        CHECK_FALSE(revoke_stale_leases(*b.c, 0, since + 999));
+        CHECK(b.slot(0, held.index).state == slot_state::ready);
+        CHECK(revoke_stale_leases(*b.c, 0, since + 1000));
+        CHECK(b.slot(0, held.index).state == slot_state::free);
+        CHECK(b.c->link[0].skipped[viewer.group()].load() == 1);
+        CHECK_FALSE(viewer.release());  // what it has read is discarded
+    }
+}
+
+TEST_CASE("a slot is closed to viewers before it is free") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    latest_reader viewer(*b.c, 0, shm::max_incarnations);
+    CHECK(pass(*source.w) == 0);
+    CHECK(pass(*sink.w) == 0);
+    CHECK(b.lease(0, 0, viewer.group()).state == lease_state::skipped);
+    CHECK(b.c->link[0].skipped[viewer.group()].load() == 1);
+}
+
+TEST_CASE("a viewer takes the newest frame, and none twice") {
+    bench b(chain());
+    const seated source = b.sit(0);
+    latest_reader viewer(*b.c, 0, shm::max_incarnations);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+    slot_ref s = viewer.acquire();
+    REQUIRE(s);
+    CHECK(s.sequence == 2);
+    CHECK(viewer.release());
+    CHECK_FALSE(viewer.acquire());
+    CHECK(pass(*source.w) == 3);
+    s = viewer.acquire();
+    CHECK(s.sequence == 3);
+}
+
+TEST_CASE("places for viewers are free again when their members leave or are dismissed, with what they held") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    for (u32 k = 0; k < 3 * shm::max_latest; ++k) {
+        const latest_reader passing(*b.c, 0, shm::max_incarnations);
+        REQUIRE(passing.joined());
+    }
+    for (u32 k = 0; k < 3 * shm::max_latest; ++k) {  // each dies with a frame in hand
+        auto* dead = new latest_reader(*b.c, 0, k);  // NOLINT: a dead process runs no destructor
+        REQUIRE(dead->joined());
+        CHECK(pass(*source.w) == k);
+        const slot_ref held = dead->acquire();
+        REQUIRE(held);
+        CHECK(pass(*sink.w) == k);
+        CHECK(b.slot(0, held.index).state == slot_state::ready);
+        dismiss_latest(*b.c, k);
+        CHECK(b.slot(0, held.index).state == slot_state::free);
+        CHECK_FALSE(dead->release());
+        operator delete(dead);
+    }
+    CHECK(contains_free(b, 0));
+}

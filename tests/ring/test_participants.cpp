@@ -1,0 +1,111 @@
+// Entries and seats: who may sit, who is told so, and when an entry may be used again.
+
+#include <vector>
+
+#include "tests/ring/seated.hpp"
+
+using namespace carousel;
+using namespace carousel::ring;
+using namespace carousel::test;
+
+namespace {
+entry_word entry(const bench& b, u32 k) { return entry_word::of(load(b.c->entry[k].identity)); }
+}  // namespace
+
+TEST_CASE("an entry is used again when its process is gone and no word bears its epoch, not before") {
+    bench b(chain());
+    const seated old = b.sit(0);
+    job j;
+    REQUIRE(old.w->begin(j, 0) == outcome::ok);
+    CHECK_FALSE(reusable(*b.c, old.who.entry));
+    doom(*b.c, old.who.entry);
+    CHECK_FALSE(reusable(*b.c, old.who.entry));
+    const seated heir = b.sit(0);
+    REQUIRE(revoke(*b.c, 0, old.who.epoch));
+    (void)requeue(*b.c, 0, old.who.epoch, blame::none, 1);
+    mark_fenced(*b.c, old.who.entry);
+    CHECK_FALSE(reusable(*b.c, old.who.entry));  // ABORTED words still name it: another supervisor must find whose they are
+    REQUIRE(reclaim(*b.c, 0, old.who.epoch));
+    CHECK(reusable(*b.c, old.who.entry));
+    b.c->entry[old.who.entry].exit_note.store(note_exit(3));
+    b.c->entry[old.who.entry].first_commit_ns.store(5);
+    b.c->entry[old.who.entry].events_published.store(1);
+    const incarnation_id next = appoint(*b.c, 0);
+    CHECK(next.entry == old.who.entry);
+    CHECK(b.c->entry[next.entry].exit_note.load() == 0);
+    CHECK(b.c->entry[next.entry].first_commit_ns.load() == 0);
+    CHECK(b.c->entry[next.entry].events_published.load() == 0);
+    (void)heir;
+}
+
+TEST_CASE("a run has 192 lives at once and any number one after the other") {
+    bench b(chain());
+    seated sink = b.sit(1);
+    seated source = b.sit(0);
+    for (u32 life = 0; life < 3 * shm::max_incarnations; ++life) {
+        job j;
+        REQUIRE(source.w->begin(j, 0) == outcome::ok);
+        CHECK(j.sequence == life);
+        source = b.die(source, blame::none, 1);
+        CHECK(source.who.epoch == life + 2);
+        CHECK(pass(*source.w) == life);
+        CHECK(pass(*sink.w) == life);
+    }
+    std::vector<incarnation_id> unfenced;
+    while (const incarnation_id who = reserve_standby(*b.c, 0)) unfenced.push_back(who);
+    CHECK(unfenced.size() == shm::max_incarnations - 2);
+    CHECK_FALSE(appoint(*b.c, 0));
+    mark_fenced(*b.c, unfenced.back().entry);
+    CHECK(appoint(*b.c, 0).entry == unfenced.back().entry);
+}
+
+TEST_CASE("an entry is claimed once, and not at all when it was withdrawn; a claimed one can't be withdrawn") {
+    bench b(chain());
+    const incarnation_id who = appoint(*b.c, 0);
+    REQUIRE(who.epoch == 1);
+    CHECK(claim(*b.c, who) == claim_result::ok);
+    CHECK(claim(*b.c, who) == claim_result::withdrawn);
+    CHECK_FALSE(withdraw(*b.c, who.entry));
+    const incarnation_id next = appoint(*b.c, 0);
+    CHECK(next.epoch == 2);
+    CHECK(withdraw(*b.c, next.entry));
+    CHECK(claim(*b.c, next) == claim_result::withdrawn);
+    CHECK_FALSE(go_live(*b.c, next));
+}
+
+TEST_CASE("what is fenced stays fenced") {
+    bench b(chain());
+    const seated source = b.sit(0);
+    mark_fenced(*b.c, source.who.entry);
+    doom(*b.c, source.who.entry);
+    CHECK(entry(b, source.who.entry).state == entry_state::fenced);
+    CHECK_FALSE(go_live(*b.c, source.who));
+}
+
+TEST_CASE("a standby owns no word until it is promoted, and only a claimed one of this seat is") {
+    bench b(chain());
+    const seated old = b.sit(0);
+    const incarnation_id spare = reserve_standby(*b.c, 0);
+    REQUIRE(spare);
+    CHECK(entry(b, spare.entry).epoch == 0);
+    CHECK_FALSE(promote(*b.c, 0, spare.entry));  // nobody has claimed it
+    REQUIRE(claim_standby(*b.c, spare) == claim_result::ok);
+    CHECK_FALSE(promote(*b.c, 1, spare.entry));  // another seat's
+    CHECK(promoted_epoch(*b.c, spare) == 0);
+    const incarnation_id who = promote(*b.c, 0, spare.entry);
+    CHECK(who.epoch == old.who.epoch + 1);
+    CHECK(promoted_epoch(*b.c, spare) == who.epoch);
+    CHECK(entry(b, spare.entry).state == entry_state::live);
+    CHECK_FALSE(promote(*b.c, 0, spare.entry));
+    REQUIRE(revoke(*b.c, 0, old.who.epoch));
+    CHECK(b.job(0).epoch == who.epoch);
+}
+
+TEST_CASE("a seat that names a standby whose entry bears no epoch yet has promoted nobody") {
+    bench b(chain());
+    const seated old = b.sit(0);
+    const incarnation_id spare = reserve_standby(*b.c, 0);
+    REQUIRE(claim_standby(*b.c, spare) == claim_result::ok);
+    b.c->seat[0].current.store(seat_word{old.who.epoch + 1, spare.entry}.pack());  // a supervisor died between its two CASes
+    CHECK(promoted_epoch(*b.c, spare) == 0);
+}

@@ -1,0 +1,43 @@
+// A look at a ring is outdated the moment it is over. With CAROUSEL_BUG_NEWER_IS_STALE compiled in (CAROUSEL_EXPECT_FAULT), the same
+// history shows what the rule is good for.
+
+#include "tests/ring/seated.hpp"
+
+using namespace carousel;
+using namespace carousel::ring;
+using namespace carousel::test;
+
+namespace {
+
+/// What a member sees of its group's word for the slot of frame 0, by a look that it took before the slot was freed, filled and read
+/// once more.
+lease_state seen_by_an_old_look() {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    CHECK(pass(*source.w) == 0);
+    link_ref link(*b.c, 0);
+    ready_map looked;
+    link.read_ready(looked);
+    REQUIRE(looked.at[0]);
+    const u32 slot = looked.at[0].index, generation = looked.at[0].word.generation;
+    CHECK(pass(*sink.w) == 0);
+    for (u64 frame = 1; b.lease(0, slot, 0).generation == generation; ++frame) {
+        REQUIRE(frame < 200);
+        CHECK(pass(*source.w) == frame);
+        CHECK(pass(*sink.w) == frame);
+    }
+    u64 raw = 0;
+    return link.lease(looked.at[0], 0, raw).state;
+}
+
+}  // namespace
+
+#ifndef CAROUSEL_EXPECT_FAULT
+TEST_CASE("whoever has looked before a slot was freed and filled again can't lease what lies in it now") {
+    CHECK(seen_by_an_old_look() != lease_state::wait);
+}
+#else
+TEST_CASE("control: the seeded bug " CAROUSEL_EXPECT_FAULT " lets an old look lease a frame that it has not seen") {
+    CHECK(seen_by_an_old_look() == lease_state::wait);
+}
+#endif
