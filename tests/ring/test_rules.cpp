@@ -158,7 +158,7 @@ TEST_CASE("with two frames in flight no frame counts an attempt, and each is lea
             CHECK(b.lease(0, slot, 0).alone());
         }
         REQUIRE(sink.w->begin(j, 0) == outcome::ok);
-        CHECK(sink.w->begin(beside, 1) == outcome::full);
+        CHECK(sink.w->begin(beside, 1) == outcome::own_work);
         (void)b.die(sink, blame::own, 1);  // the frame was alone: now it counts
         CHECK(b.lease(0, first.input[0].index, 0).failures() == 1);
     }
@@ -170,7 +170,7 @@ TEST_CASE("with two frames in flight no frame counts an attempt, and each is lea
         REQUIRE(source.w->begin(j, 0) == outcome::ok);
         CHECK(j.alone);
         CHECK(j.sequence == 0);
-        CHECK(source.w->begin(beside, 1) == outcome::full);
+        CHECK(source.w->begin(beside, 1) == outcome::own_work);
         REQUIRE(source.w->submit(j));
         REQUIRE(source.w->commit(j));
         REQUIRE(source.w->complete(j));
