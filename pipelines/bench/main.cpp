@@ -1,16 +1,20 @@
 // carousel-bench: what `carousel bench` starts; a program of its own because it may load CUDA and OpenGL.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 
-#include "bench/options.hpp"
+#include "bench/commands.hpp"
+#include "bench/pipeline_bench.hpp"
 #include "bench/plot.hpp"
 #include "bench/raster.hpp"
 #include "bench/report.hpp"
 #include "core/errors.hpp"
+#include "supervisor/describe.hpp"
 
 namespace {
 
@@ -37,7 +41,15 @@ private:
     bool terminal_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-int run(const bench::bench_options& o) {
+/// The results go to stdout, as a table or as JSON, and to --json FILE.
+int deliver(const std::string& json_file, const std::string& json, const std::string& table) {
+    if (!json_file.empty() && json_file != "-") write_file(json_file, json);
+    fmt::print("{}", json_file == "-" ? json : table);
+    if (std::fflush(stdout) != 0) throw output_error(fmt::format("writing to stdout: {}", errno_text(errno)));
+    return exit_code::ok;
+}
+
+int run_raster(const bench::bench_options& o) {
     if (!o.json.empty() && o.json != "-") write_file(o.json, "");  // better now than after minutes
     if (!o.plot.empty()) write_file(o.plot, "");
     bench::bench_result r;
@@ -46,26 +58,45 @@ int run(const bench::bench_options& o) {
         r = bench::run_raster(o, [&](const std::string& what) { line.say(what); });
     }
     if (!o.plot.empty()) write_file(o.plot, bench::plot_of(r));
-    if (!o.json.empty() && o.json != "-") write_file(o.json, bench::json_of(r));
-    fmt::print("{}", o.json == "-" ? bench::json_of(r) : bench::table_of(r));
-    return std::fflush(stdout) == 0 ? exit_code::ok : exit_code::output;
+    return deliver(o.json, bench::json_of(r), bench::table_of(r));
+}
+
+int run_pipeline(const bench::pipeline_bench_options& o) {
+    if (!o.json.empty() && o.json != "-") write_file(o.json, "");
+    bench::pipeline_bench_result r;
+    {
+        progress_line line;
+        r = bench::run_pipeline_bench(o, supervisor::executable_folder(), [&](const std::string& what) { line.say(what); });
+    }
+    return deliver(o.json, bench::json_of(r), bench::table_of(r));
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Times the renderer's kernels, or whole runs of a pipeline", "carousel bench");
+    bench::bench_words words;
+    bench::add_bench_commands(app, words);
+    try {
+        if (argc > 1) bench::require_bench_command(argv[1]);
+        app.parse(argc, argv);
+        return app.got_subcommand("pipeline") ? run_pipeline(bench::read_options(words.pipeline)) : run_raster(bench::read_options(words.raster));
+    } catch (const CLI::CallForHelp&) {
+        const auto chosen = app.get_subcommands();
+        fmt::print("{}", chosen.empty() ? app.help() : chosen.front()->help());
+        return std::fflush(stdout) == 0 ? exit_code::ok : exit_code::output;
+    } catch (const CLI::ParseError& e) {
+        fmt::print(stderr, "error: carousel bench: {} (see `carousel bench --help`)\n", e.what());
+        return exit_code::usage;
+    }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app("Times the renderer's kernels, alone or beside another renderer", "carousel bench");
-    bench::bench_texts texts;
-    bench::add_bench_options(app, texts);
     try {
-        app.parse(argc, argv);
-        return run(bench::read_options(texts));
-    } catch (const CLI::CallForHelp&) {
-        fmt::print("{}", app.help());
-        return exit_code::ok;
-    } catch (const CLI::ParseError& e) {
-        fmt::print(stderr, "error: carousel bench: {} (see `carousel bench --help`)\n", e.what());
-        return exit_code::usage;
+        return run(argc, argv);
+    } catch (const bench::interrupted&) {
+        fmt::print(stderr, "interrupted: no figures\n");
+        return 128 + SIGINT;
     } catch (const error& e) {
         fmt::print(stderr, "error: {}\n", e.what());
         return e.code();

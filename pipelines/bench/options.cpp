@@ -30,17 +30,6 @@ the bytes that must move at least (pipelines/bench/bytes.hpp), over this device'
 ratio = ours / peer of whole frames (vertex + clear + raster + resolve), below 1 where ours is faster.
 Exit codes: 0; 2 usage; 3 no such device, or no OpenGL; 75 a file can't be written.)";
 
-std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> parts(1);
-    for (const char c : text) {
-        if (c == ',')
-            parts.emplace_back();
-        else
-            parts.back() += c;
-    }
-    return parts;
-}
-
 bool read_number(std::string_view text, f64& value) {
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
     return failed == std::errc{} && end == text.data() + text.size();
@@ -57,17 +46,6 @@ u32 triangles_from(const std::string& text) {
         throw config_error(fmt::format("--triangles: \"{}\" is no number of triangles; 1 to {} are, also 10k or 1M, several with commas", text,
                                        most_triangles));
     return static_cast<u32>(std::lround(value * unit));
-}
-
-picture_size size_from(const std::string& text) {
-    picture_size s;
-    const char* const end = text.data() + text.size();
-    const auto width = std::from_chars(text.data(), end, s.width);
-    const bool by = width.ec == std::errc{} && width.ptr != end && *width.ptr == 'x';
-    const auto height = by ? std::from_chars(width.ptr + 1, end, s.height) : width;
-    if (!by || height.ec != std::errc{} || height.ptr != end || s.width == 0 || s.height == 0 || std::max(s.width, s.height) > most_pixels_a_side)
-        throw config_error(fmt::format("--size: \"{}\" is no size; sizes are WxH with 1 to {} pixels a side, several with commas", text, most_pixels_a_side));
-    return s;
 }
 
 u32 choice(const char* option, const std::string& text, const std::vector<std::string>& names) {
@@ -89,8 +67,30 @@ void read_device(const std::string& text, bench_options& o) {
 
 }  // namespace
 
+std::vector<std::string> split_commas(const std::string& text) {
+    std::vector<std::string> parts(1);
+    for (const char c : text) {
+        if (c == ',')
+            parts.emplace_back();
+        else
+            parts.back() += c;
+    }
+    return parts;
+}
+
+picture_size picture_size_from(const char* option, const std::string& text) {
+    picture_size s;
+    const char* const end = text.data() + text.size();
+    const auto width = std::from_chars(text.data(), end, s.width);
+    const bool by = width.ec == std::errc{} && width.ptr != end && *width.ptr == 'x';
+    const auto height = by ? std::from_chars(width.ptr + 1, end, s.height) : width;
+    if (!by || height.ec != std::errc{} || height.ptr != end || s.width == 0 || s.height == 0 || std::max(s.width, s.height) > most_pixels_a_side)
+        throw config_error(
+            fmt::format("{}: \"{}\" is no size; sizes are WxH with 1 to {} pixels a side, several with commas", option, text, most_pixels_a_side));
+    return s;
+}
+
 void add_bench_options(CLI::App& app, bench_texts& t) {
-    app.add_option("WHAT", t.what, "raster")->required();
     app.add_option("--device", t.device, "cpu | cuda:N [cpu]")->type_name("DEVICE")->take_last();
     app.add_option("--scene", t.scene, "Shape, e.g. bumpy-sphere, fractal-terrain, triangle-soup, long-slivers [bumpy-sphere]")->type_name("NAME")->take_last();
     app.add_option("--triangles", t.triangles, "Triangles of the mesh, e.g. 10k,100k,1M [1M]")->type_name("N[,N...]")->take_last();
@@ -112,10 +112,9 @@ void add_bench_options(CLI::App& app, bench_texts& t) {
 
 bench_options read_options(const bench_texts& t) {
     bench_options o;
-    (void)choice("carousel bench", t.what, {"raster"});
     read_device(t.device, o);
-    for (const std::string& each : split(t.triangles)) o.triangles.push_back(triangles_from(each));
-    for (const std::string& each : split(t.size)) o.sizes.push_back(size_from(each));
+    for (const std::string& each : split_commas(t.triangles)) o.triangles.push_back(triangles_from(each));
+    for (const std::string& each : split_commas(t.size)) o.sizes.push_back(picture_size_from("--size", each));
     o.scene = t.scene;
     o.shading = choice("--shading", t.shading, {"lit", "normals", "ids", "depth"});
     o.path = choice("--path", t.path, {"automatic", "small", "medium", "large"});

@@ -20,7 +20,6 @@ struct picture_size {
 
 /// As they are written on the command line; see `--help`.
 struct bench_texts {
-    std::string what;  ///< "raster"
     std::string device = "cpu", scene = "bumpy-sphere", triangles = "1M", size = "1920x1080", shading = "lit", path = "automatic";
     std::string peer, simd, plot, picture;
     std::string json;             ///< file, or "-" for stdout
@@ -43,6 +42,11 @@ struct bench_options {
 };
 
 void add_bench_options(CLI::App& app, bench_texts& texts);
+
+/// The parts between commas; one, which may be empty, where there is none.
+[[nodiscard]] std::vector<std::string> split_commas(const std::string& text);
+/// "1280x720". Throws config_error that names the option.
+[[nodiscard]] picture_size picture_size_from(const char* option, const std::string& text);
 
 /// Throws config_error with a sentence for whatever can't be.
 [[nodiscard]] bench_options read_options(const bench_texts& texts);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/options.hpp"
+#include "bench/commands.hpp"
 #include "supervisor/clean.hpp"
 #include "supervisor/options.hpp"
 #include "supervisor/run.hpp"
@@ -47,7 +47,7 @@ struct cli_arguments {
     std::string signal = "KILL";
     std::string fault = "hang";  ///< inject
     std::string http;  ///< run: "" no page; view
-    bench::bench_texts bench;
+    bench::bench_words bench;
     std::vector<std::string> words;  ///< the command line, for the report
 };
 

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "bench/options.hpp"
+#include "bench/commands.hpp"
 #include "core/errors.hpp"
 #include "supervisor/cli.hpp"
 #include "supervisor/describe.hpp"
@@ -13,7 +13,6 @@
 namespace carousel::supervisor {
 
 int cli_bench(const cli_arguments& a, const cli_environment& env) {
-    (void)bench::read_options(a.bench);
     const std::string program = executable_folder() + "/carousel-bench";
     std::vector<std::string> words{program};
     words.insert(words.end(), a.words.begin() + 1, a.words.end());  // behind "bench"

@@ -96,16 +96,17 @@ words_t values_of(const std::string& option, const std::string& partial) {
     if (option == "--format") return {"dot", "mermaid"};
     if (option == "--fault") return {"hang", "gpu-fault", "exit", "abort"};
     if (option == "--signal") return {"KILL", "TERM", "INT", "ABRT", "SEGV", "STOP", "CONT", "HUP", "QUIT"};
-    if (option == "--size") return {"640x480", "1280x720", "1920x1080", "3840x2160"};
+    if (option == "--against") return files(partial, {});
+    if (option == "--modes") return {"mps", "process", "process,mps"};
+    if (option == "--size" || option == "--sizes") return {"640x480", "1280x720", "1920x1080", "3840x2160"};
     if (option == "--mesh") return files(partial, {".obj", ".gltf", ".glb"});
     if (option == "--report" || option == "--out") return files(partial, {""});
     return {};
 }
 
 words_t positionals_of(const std::string& command, const words_t& words, const std::string& partial) {
-    if (command == "run" || command == "validate" || command == "graph" || command == "chaos") return files(partial, {".toml"});
+    if (command == "run" || command == "validate" || command == "graph" || command == "chaos" || command == "pipeline") return files(partial, {".toml"});
     if (command == "completion") return {"bash", "zsh", "fish"};
-    if (command == "bench") return {"raster"};
     const words_t told = {"kill", "inject", "stop", "cont", "restart", "down", "up", "logs"};
     if (std::find(told.begin(), told.end(), command) == told.end()) return {};
     words_t names = running_stages(words);
@@ -118,25 +119,32 @@ words_t positionals_of(const std::string& command, const words_t& words, const s
     return names;
 }
 
-words_t candidates(const CLI::App& app, words_t words) {
-    std::string partial = words.empty() ? "" : words.back();
-    if (!words.empty()) words.pop_back();
-    if (partial == "=") partial.clear();  // bash takes --name=demo apart
-    if (!words.empty() && words.back() == "=") words.pop_back();
-    if (words.empty()) {
-        words_t names = {"--help", "--version"};
-        if (!partial.starts_with('-')) names.clear();
-        for (const CLI::App* sub : commands_of(app)) names.push_back(sub->get_name());
+/// What may follow the whole words of a command line: of `app` itself, or of the command in it that they name.
+words_t candidates_in(const CLI::App& app, const words_t& words, const std::string& partial) {
+    const auto below = commands_of(app);
+    if (words.empty() && !below.empty()) {
+        words_t names;
+        if (partial.starts_with('-')) names = app.get_parent() == nullptr ? words_t{"--help", "--version"} : words_t{"--help"};
+        for (const CLI::App* sub : below) names.push_back(sub->get_name());
         return names;
     }
-    for (const CLI::App* sub : commands_of(app)) {
+    for (const CLI::App* sub : below) {
         if (sub->get_name() != words.front()) continue;
+        if (!commands_of(*sub).empty()) return candidates_in(*sub, {words.begin() + 1, words.end()}, partial);
         const std::string option = words.size() > 1 ? option_with_value(*sub, words.back()) : "";
         if (!option.empty()) return values_of(option, partial);
         if (partial.starts_with('-')) return option_names(*sub);
         return positionals_of(sub->get_name(), words, partial);
     }
     return {};
+}
+
+words_t candidates(const CLI::App& app, words_t words) {
+    std::string partial = words.empty() ? "" : words.back();
+    if (!words.empty()) words.pop_back();
+    if (partial == "=") partial.clear();  // bash takes --name=demo apart
+    if (!words.empty() && words.back() == "=") words.pop_back();
+    return candidates_in(app, words, partial);
 }
 
 constexpr const char* bash_script = R"(# Completion of carousel for bash: source <(carousel completion bash)

@@ -31,6 +31,7 @@ Examples:
   carousel chaos pipelines/demo.toml                random faults, and what became of the frames
   carousel doctor                                   what this machine can do
   carousel bench raster --peer opengl               how fast it renders here, beside OpenGL
+  carousel bench pipeline pipelines/demo.toml       how fast the whole pipeline is
 
 `carousel COMMAND --help` tells more.
 Exit codes: 0 well; 1 a required stage failed; 2 usage or pipeline file; 3 no device; 70-75 see README.md; 128+N signal N.)";
@@ -197,8 +198,7 @@ void add_tools(CLI::App& app, cli_arguments& a) {
         app.add_subcommand("clean", "Remove what dead runs left (shared memory, sockets); living ones are never touched");
     clean->add_flag("--dry-run", a.dry_run, "Only say what would be removed");
     clean->add_flag("--json", a.json, "Print JSON");
-    CLI::App* bench = app.add_subcommand("bench", "Time the renderer's kernels on a device, alone or beside OpenGL");
-    bench::add_bench_options(*bench, a.bench);
+    bench::add_bench_commands(*app.add_subcommand("bench", "Time the renderer's kernels, or whole runs of a pipeline"), a.bench);
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -214,11 +214,17 @@ std::vector<std::string> option_names(const CLI::App& app) {
     return names;
 }
 
+/// The command that was chosen: "bench raster" is one below "bench".
+const CLI::App& chosen_in(const CLI::App& app, std::string& words) {
+    words += (words.empty() ? "" : " ") + app.get_name();
+    const auto below = app.get_subcommands();
+    return below.empty() ? app : chosen_in(*below.front(), words);
+}
+
 /// The sentence for a command line that could not be read.
 std::string usage_sentence(const CLI::App& app, const CLI::ParseError& e) {
-    const auto chosen = app.get_subcommands();
-    const CLI::App& where = chosen.empty() ? app : *chosen.front();
-    const std::string command = chosen.empty() ? "carousel" : "carousel " + where.get_name();
+    std::string command;
+    const CLI::App& where = chosen_in(app, command);
     std::string text = fmt::format("{}: {}", command, e.what());
     if (dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr) {
         const std::vector<std::string> rest = where.remaining(true);
@@ -254,9 +260,11 @@ void parse(CLI::App& app, cli_arguments& a, timing_texts& t, const std::vector<s
     if (!first.starts_with('-') && std::find(commands.begin(), commands.end(), first) == commands.end())
         throw config_error(fmt::format("unknown command \"{}\"; the commands are {}{}", first, fmt::join(commands, ", "),
                                        did_you_mean_clause(first, commands)));
+    if (first == "bench" && words.size() > 1) bench::require_bench_command(words[1]);
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     app.parse(reversed);
     a.command = app.get_subcommands().front()->get_name();
+    if (a.command == "bench") (void)bench::check_bench_command(*app.get_subcommands().front(), a.bench);
     if (a.command == "view" && a.http.empty()) a.http = http_address().text();
     if (!t.wait.empty()) a.wait_s = seconds_from("--wait", t.wait);
     if (!t.seconds.empty()) a.seconds = seconds_from("--seconds", t.seconds);
@@ -313,8 +321,8 @@ int cli_main(const std::vector<std::string>& words, const cli_environment& env) 
         try {
             parse(app, a, t, words);
         } catch (const CLI::CallForHelp&) {
-            const auto chosen = app.get_subcommands();
-            env.out << (chosen.empty() ? app.help() : chosen.front()->help());
+            std::string command;
+            env.out << chosen_in(app, command).help();
             return exit_code::ok;
         } catch (const CLI::CallForVersion& e) {
             env.out << e.what() << "\n";

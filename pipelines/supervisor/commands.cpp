@@ -12,6 +12,7 @@
 #include "shm/process_id.hpp"
 #include "supervisor/engine.hpp"
 #include "supervisor/graph.hpp"
+#include "telemetry/histogram.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -20,6 +21,16 @@ using nlohmann::json;
 constexpr std::size_t max_connections = 300;
 
 json refusal(int code, const std::string& message) { return {{"ok", false}, {"message", message}, {"code", code}}; }
+
+/// What a sink has counted, source's claim to commit, as [from ms, to ms, frames]; null for a stage that is none.
+json counted_latencies(const stage_setup& st, const shm::word* buckets) {
+    if (st.has_output()) return json();
+    json out = json::array();
+    for (u32 k = 0; k < shm::latency_buckets; ++k)
+        if (const u64 count = ring::load(buckets[k]); count > 0)
+            out.push_back({k == 0 ? 0.0 : static_cast<f64>(telemetry::upper_ns(k - 1)) / 1e6, static_cast<f64>(telemetry::upper_ns(k)) / 1e6, count});
+    return out;
+}
 
 void answer(int fd, const json& reply) {
     // A client that does not read its answer loses it; nobody waits for it.
@@ -190,6 +201,7 @@ json engine::ps() const {
                           {"commits", alive ? json(ring::load(segment_->block().entry[s->now->who.entry].commits)) : json()},
                           {"cpu_percent", s->cpu_percent},
                           {"memory_bytes", alive ? json(shm::resident_bytes(s->now->pid)) : json()},
+                          {"end_to_end", counted_latencies(st, segment_->block().stage[s->stage].counters.end_to_end)},
                           {"device", st.device_name}});
     }
     return {{"ok", true},

@@ -1,7 +1,7 @@
 // What `carousel bench` understands and what it refuses.
 #include <functional>
 
-#include "bench/options.hpp"
+#include "bench/commands.hpp"
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 
@@ -12,7 +12,6 @@ namespace {
 
 bench_options read(const std::function<void(bench_texts&)>& change) {
     bench_texts t;
-    t.what = "raster";
     change(t);
     return read_options(t);
 }
@@ -46,7 +45,6 @@ TEST_CASE("Devices are cpu and cuda:N") {
 
 TEST_CASE("Each bad value is refused by the name of its option, and says what would do") {
     const std::pair<std::function<void(bench_texts&)>, const char*> bad[] = {
-        {[](bench_texts& t) { t.what = "rastr"; }, "did you mean \"raster\""},
         {[](bench_texts& t) { t.triangles = "0"; }, "--triangles: \"0\""},
         {[](bench_texts& t) { t.triangles = "10k,"; }, "--triangles: \"\""},
         {[](bench_texts& t) { t.triangles = "1000M"; }, "--triangles: \"1000M\""},
@@ -75,4 +73,54 @@ TEST_CASE("The option --json without a file means stdout") {
     REQUIRE(read([](bench_texts&) {}).json.empty());
     REQUIRE(read([](bench_texts& t) { t.wants_json = true; }).json == "-");
     REQUIRE(read([](bench_texts& t) { t.wants_json = true, t.json = "r.json"; }).json == "r.json");
+}
+
+namespace {
+
+pipeline_bench_options read_pipeline(const std::function<void(pipeline_bench_texts&)>& change) {
+    pipeline_bench_texts t;
+    t.file = "demo.toml";
+    change(t);
+    return read_options(t);
+}
+
+}  // namespace
+
+TEST_CASE("A bench of a pipeline writes no pictures, has five rounds of five seconds, and both modes") {
+    const pipeline_bench_options o = read_pipeline([](pipeline_bench_texts&) {});
+    REQUIRE((o.words.empty() && o.out.empty()));
+    REQUIRE((o.rounds == 5 && o.seconds == 5 && o.warm_up_s == 1 && o.frames == 0));
+    REQUIRE(o.modes == std::vector<std::string>{"process", "mps"});
+    REQUIRE_FALSE(o.modes_asked);
+    const pipeline_bench_options quick = read_pipeline([](pipeline_bench_texts& t) { t.quick = true, t.seconds = "2", t.sizes = "64x36,1280x720"; });
+    REQUIRE((quick.rounds == 3 && quick.seconds == 2 && quick.sizes.size() == 2));
+}
+
+TEST_CASE("What a bench of a pipeline can't take is refused by the name of its option") {
+    const std::pair<std::function<void(pipeline_bench_texts&)>, const char*> bad[] = {
+        {[](pipeline_bench_texts& t) { t.modes = "proces"; }, "did you mean \"process\""},
+        {[](pipeline_bench_texts& t) { t.modes = "process,"; }, "--modes: \"\""},
+        {[](pipeline_bench_texts& t) { t.sizes = "640"; }, "--sizes: \"640\""},
+        {[](pipeline_bench_texts& t) { t.rounds = 5000; }, "--rounds: 5000"},
+        {[](pipeline_bench_texts& t) { t.seconds = "0"; }, "--seconds: \"0\""},
+        {[](pipeline_bench_texts& t) { t.warm_up = "soon"; }, "--warm-up: \"soon\""},
+        {[](pipeline_bench_texts& t) { t.seconds = "1", t.frames = 10; }, "one of them ends a run"},
+    };
+    for (const auto& [change, expected] : bad) {
+        std::string said;
+        try {
+            (void)read_pipeline(change);
+        } catch (const config_error& e) {
+            said = e.what();
+        }
+        CAPTURE(expected, said);
+        REQUIRE(said.find(expected) != std::string::npos);
+    }
+}
+
+TEST_CASE("A word behind `carousel bench` that is no bench is refused, with the one that may be meant") {
+    REQUIRE_NOTHROW(require_bench_command("raster"));
+    REQUIRE_NOTHROW(require_bench_command("pipeline"));
+    REQUIRE_NOTHROW(require_bench_command("--help"));
+    REQUIRE_THROWS_WITH(require_bench_command("rastr"), test::contains("did you mean \"raster\""));
 }

@@ -194,6 +194,10 @@ class Completion(Live):
         self.assertIn(f"{folder}/demo.toml", self.offered("run", folder + "/"))
         self.assertEqual(self.offered("run", folder + "/dem"), [f"{folder}/demo.toml"])
         self.assertEqual(self.offered("graph", "x.toml", "--format", "m"), ["mermaid"])
+        self.assertEqual(sorted(self.offered("bench", "")), ["pipeline", "raster"])
+        self.assertEqual(self.offered("bench", "pipeline", folder + "/dem"), [f"{folder}/demo.toml"])
+        self.assertEqual(self.offered("bench", "pipeline", "--mod"), ["--modes"])
+        self.assertEqual(self.offered("bench", "raster", "--peer", ""), ["opengl"])
         with tempfile.TemporaryDirectory() as models:
             for name in ("a.obj", "b.gltf", "c.glb", "d.txt"):
                 open(os.path.join(models, name), "w", encoding="utf-8").close()

@@ -1,0 +1,36 @@
+#include "bench/commands.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "core/did_you_mean.hpp"
+#include "core/errors.hpp"
+
+namespace carousel::bench {
+namespace {
+const std::vector<std::string> names = {"raster", "pipeline"};
+}
+
+void add_bench_commands(CLI::App& bench, bench_words& words) {
+    add_bench_options(*bench.add_subcommand("raster", "Time the renderer's kernels on a device, alone or beside OpenGL"), words.raster);
+    add_pipeline_bench_options(*bench.add_subcommand("pipeline", "Time whole runs of any pipeline, one build or two in turns"), words.pipeline);
+    bench.require_subcommand(1);
+    bench.footer("\n`carousel bench raster --help` and `carousel bench pipeline --help` tell more.");
+}
+
+std::string check_bench_command(const CLI::App& bench, const bench_words& words) {
+    const auto chosen = bench.get_subcommands();
+    const std::string name = chosen.empty() ? "" : chosen.front()->get_name();
+    if (name == "raster") (void)read_options(words.raster);
+    if (name == "pipeline") (void)read_options(words.pipeline);
+    return name;
+}
+
+void require_bench_command(const std::string& what) {
+    if (what.starts_with('-') || std::find(names.begin(), names.end(), what) != names.end()) return;
+    throw config_error(fmt::format("carousel bench: \"{}\" is none of {}, {}{}", what, names[0], names[1], did_you_mean_clause(what, names)));
+}
+
+}  // namespace carousel::bench

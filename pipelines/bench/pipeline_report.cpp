@@ -1,0 +1,135 @@
+// What `carousel bench pipeline` found, as JSON and as a table.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bench/pipeline_bench.hpp"
+
+namespace carousel::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct figure {
+    const char* key;
+    const char* title;
+    f64 run_figures::*value;
+    f64 unit;      ///< of the table
+    int decimals;
+};
+constexpr f64 mib = 1024 * 1024;
+constexpr figure figures[] = {{"frames_per_second", "frames/s", &run_figures::frames_per_second, 1, 1},
+                              {"p50_ms", "p50 ms", &run_figures::p50_ms, 1, 2},
+                              {"p99_ms", "p99 ms", &run_figures::p99_ms, 1, 2},
+                              {"cpu_ms_per_frame", "CPU ms/frame", &run_figures::cpu_ms_per_frame, 1, 3},
+                              {"memory_bytes", "memory MiB", &run_figures::memory_bytes, mib, 0},
+                              {"resident_bytes", "resident MiB", &run_figures::resident_bytes, mib, 0},
+                              {"gpu_bytes", "GPU MiB", &run_figures::gpu_bytes, mib, 0}};
+
+bool is_told(const std::vector<f64>& values) {
+    return !values.empty() && std::none_of(values.begin(), values.end(), [](f64 v) { return v < 0; });
+}
+
+std::string letter(std::size_t build) { return build == 0 ? "A" : "B"; }
+
+bool windowed(const pipeline_bench_result& r) {
+    for (const bench_cell& c : r.cells)
+        for (const auto& runs : c.runs)
+            for (const run_figures& f : runs)
+                if (!f.latency_of_window) return false;
+    return true;
+}
+
+difference difference_in(const bench_cell& c, const figure& f) {
+    return c.runs.size() < 2 ? difference{} : paired_difference(column(c.runs[0], f.value), column(c.runs[1], f.value));
+}
+
+ordered_json difference_json(const bench_cell& c) {
+    if (c.runs.size() < 2) return nullptr;
+    ordered_json out = ordered_json::object();
+    for (const figure& f : figures) {
+        const difference d = difference_in(c, f);
+        out[f.key] = d.known ? ordered_json{{"percent", d.percent}, {"low", d.low}, {"high", d.high}} : ordered_json(nullptr);
+    }
+    return out;
+}
+
+ordered_json cell_json(const bench_cell& c) {
+    ordered_json runs = ordered_json::object(), medians = ordered_json::object();
+    for (std::size_t k = 0; k < c.runs.size(); ++k) {
+        ordered_json list = ordered_json::array(), middle = ordered_json::object();
+        for (const run_figures& run : c.runs[k]) {
+            ordered_json one = ordered_json::object();
+            for (const figure& f : figures) one[f.key] = run.*f.value < 0 ? ordered_json(nullptr) : ordered_json(run.*f.value);
+            one["frames"] = run.frames;
+            one["seconds"] = run.seconds;
+            list.push_back(std::move(one));
+        }
+        for (const figure& f : figures) {
+            const std::vector<f64> values = column(c.runs[k], f.value);
+            middle[f.key] = is_told(values) ? ordered_json(median_of(values)) : ordered_json(nullptr);
+        }
+        runs[letter(k)] = std::move(list);
+        medians[letter(k)] = std::move(middle);
+    }
+    return {{"mode", c.mode},
+            {"width", c.size ? ordered_json(c.size->width) : ordered_json(nullptr)},
+            {"height", c.size ? ordered_json(c.size->height) : ordered_json(nullptr)},
+            {"runs", runs},
+            {"median", medians},
+            {"difference", difference_json(c)},
+            {"verdict", c.runs.size() < 2 ? ordered_json(nullptr) : ordered_json(verdict_on_rate(difference_in(c, figures[0]), resolution_percent(c)))}};
+}
+
+std::string in_table(const figure& f, const std::vector<f64>& values) {
+    if (!is_told(values)) return "-";
+    const spread s = spread_of(values);
+    return fmt::format("{:.{}f} ({:.{}f}..{:.{}f})", s.median / f.unit, f.decimals, s.least / f.unit, f.decimals, s.most / f.unit, f.decimals);
+}
+
+std::string difference_row(const bench_cell& c, const figure& f) {
+    const difference d = difference_in(c, f);
+    return d.known ? fmt::format("{:+.1f} % ({:+.1f} to {:+.1f})", d.percent, d.low, d.high) : "-";
+}
+
+/// A row a figure, a column a build: fits 100 columns whatever is measured.
+std::string cell_table(const bench_cell& c) {
+    const bool both = c.runs.size() > 1;
+    std::string text = fmt::format("\n{}{}\n", c.mode, c.size ? fmt::format(", {}x{}", c.size->width, c.size->height) : "");
+    text += both ? fmt::format("  {:<13} {:>26} {:>26}  {}\n", "", "A", "B", "B to A (95 %)") : "";
+    for (const figure& f : figures) {
+        if (!is_told(column(c.runs[0], f.value))) continue;
+        text += fmt::format("  {:<13} {:>26}", f.title, in_table(f, column(c.runs[0], f.value)));
+        if (both) text += fmt::format(" {:>26}  {}", in_table(f, column(c.runs[1], f.value)), difference_row(c, f));
+        text += "\n";
+    }
+    if (both) text += fmt::format("  {}\n", verdict_on_rate(difference_in(c, figures[0]), resolution_percent(c)));
+    return text;
+}
+
+}  // namespace
+
+std::string json_of(const pipeline_bench_result& r) {
+    ordered_json all = {{"file", r.options.file}, {"rounds", r.options.rounds}, {"warm_up_s", r.options.warm_up_s}};
+    all[r.options.frames > 0 ? "frames" : "seconds"] = r.options.frames > 0 ? static_cast<f64>(r.options.frames) : r.options.seconds;
+    for (std::size_t k = 0; k < r.builds.size(); ++k) all["builds"][letter(k)] = r.builds[k];
+    all["latency_of"] = windowed(r) ? "window" : "run";
+    all["skipped"] = r.skipped;
+    all["cells"] = ordered_json::array();
+    for (const bench_cell& c : r.cells) all["cells"].push_back(cell_json(c));
+    return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string table_of(const pipeline_bench_result& r) {
+    const pipeline_bench_options& o = r.options;
+    std::string text = fmt::format("{}: {} rounds of {} after {} s of warm-up; medians (least..greatest)\n", o.file, o.rounds,
+                                   o.frames > 0 ? fmt::format("{} frames", o.frames) : fmt::format("{} s", o.seconds), o.warm_up_s);
+    if (r.builds.size() > 1) text += fmt::format("A: {} (--against)\nB: {} (this build)\n", r.builds[0], r.builds[1]);
+    for (const std::string& each : r.skipped) text += fmt::format("left out: {}\n", each);
+    if (!windowed(r)) text += "p50, p99: of whole runs, their start included (an older build counts no latencies between two looks)\n";
+    for (const bench_cell& c : r.cells) text += cell_table(c);
+    return text;
+}
+
+}  // namespace carousel::bench

@@ -1,0 +1,254 @@
+#include "bench/pipeline_run.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "bench/process_figures.hpp"
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/spawn.hpp"
+#include "supervisor/subprocess.hpp"
+
+namespace carousel::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr f64 start_limit_s = 120;   // until frames flow: a machine under load, GPU contexts, a mesh that is read
+constexpr f64 end_limit_s = 60;
+constexpr u64 flowing = 3;           // delivered frames that prove it
+constexpr u64 between_looks_ns = 50 * ns_per_ms;
+
+/// A folder of our own, gone with us.
+class scratch {
+public:
+    scratch() {
+        std::string name = (fs::temp_directory_path() / "carousel-bench-XXXXXX").string();
+        if (::mkdtemp(name.data()) == nullptr) throw output_error(fmt::format("making the folder {}: {}", name, errno_text(errno)));
+        path_ = name;
+    }
+    ~scratch() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    scratch(const scratch&) = delete;
+    scratch& operator=(const scratch&) = delete;
+    [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
+
+private:
+    fs::path path_;
+};
+
+std::string text_of_file(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::ostringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+/// What a program said last that matters: the line of its error, else its last one.
+std::string last_word_of(const std::string& log) {
+    std::string last, problem;
+    std::istringstream in(log);
+    for (std::string line; std::getline(in, line);) {
+        if (line.empty()) continue;
+        last = line;
+        if (line.find("error: ") != std::string::npos) problem = line.substr(line.find("error: ") + 7);
+    }
+    return !problem.empty() ? problem : !last.empty() ? last : "it said nothing";
+}
+
+std::vector<std::string> command_of(const run_order& o) {
+    std::vector<std::string> words{o.programs + "/carousel", "run", o.file, "--no-color", "--frames", "0"};
+    words.insert(words.end(), o.words.begin(), o.words.end());
+    return words;
+}
+
+/// A `carousel run` under way. Whatever becomes of us while it is there, it ends.
+class running {
+public:
+    running(const run_order& o, supervisor::interrupts& ctrl_c) : order_(o), ctrl_c_(ctrl_c) {
+        supervisor::spawn_request r;
+        r.argv = command_of(o);
+        // Killed with SIGKILL we can't end it: it does so by itself then.
+        const f64 by_itself_s = start_limit_s + o.warm_up_s + (o.frames > 0 ? 3600 : o.seconds) + end_limit_s;
+        for (const std::string& word : {std::string("--name"), name_, std::string("--report"), scratch_.file("report.json"), std::string("--seconds"),
+                                        fmt::format("{:.0f}", by_itself_s)})
+            r.argv.push_back(word);
+        const shm::unique_fd log(::open(scratch_.file("log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+        if (!log) throw output_error(fmt::format("making the file {}: {}", scratch_.file("log"), errno_text(errno)));
+        r.output = log.get();
+        process_ = supervisor::spawn(r);
+    }
+    ~running() {
+        if (!ended()) end();
+    }
+    running(const running&) = delete;
+    running& operator=(const running&) = delete;
+
+    /// Throws interrupted; error when the run has ended by itself.
+    void wait(u64 ns) {
+        if (ctrl_c_.sleep(ns)) throw interrupted{};
+        if (ended()) fail("the run has ended by itself");
+    }
+
+    [[nodiscard]] std::optional<look> try_look() const {
+        constexpr u32 patience_ms = 10'000;
+        const auto said = supervisor::run_subprocess({order_.programs + "/carousel", "ps", "-p", name_, "--json"}, "", patience_ms);
+        try {
+            if (said.succeeded()) return read_look(said.output);
+        } catch (const json::exception&) {
+            // no answer yet, or one of a run that ends
+        }
+        return std::nullopt;
+    }
+    look must_look() {
+        for (int k = 0; k < 100; ++k) {
+            if (const auto l = try_look()) return *l;
+            wait(between_looks_ns);
+        }
+        fail("`carousel ps` has not answered");
+    }
+
+    /// As by Ctrl-C; the report. Throws error when the run was not whole.
+    json end() {
+        (void)shm::signal_pidfd(process_.pidfd.get(), SIGINT);
+        const u64 limit = now_ns() + static_cast<u64>(end_limit_s * 1e9);
+        while (!ended() && now_ns() < limit) ::usleep(5000);
+        if (!ended()) {
+            (void)shm::signal_pidfd(process_.pidfd.get(), SIGKILL);
+            while (!ended()) ::usleep(5000);
+        }
+        return json::parse(text_of_file(scratch_.file("report.json")), nullptr, false);
+    }
+
+    [[noreturn]] void fail(const std::string& what) {
+        while (!ended()) end();
+        const bool own = status_.exit_code > 0 && status_.exit_code < 126;  // and not our SIGINT's
+        const int code = own ? status_.exit_code : exit_code::stage_failed;
+        throw error(code, fmt::format("{}: {}: {}", order_.programs, what, last_word_of(text_of_file(scratch_.file("log")))));
+    }
+
+private:
+    bool ended() {
+        if (!status_.known && supervisor::has_ended(process_.pidfd.get())) {
+            status_ = supervisor::reap(process_.pidfd.get());
+            status_.known = true;
+        }
+        return status_.known;
+    }
+
+    const run_order& order_;
+    supervisor::interrupts& ctrl_c_;
+    scratch scratch_;
+    std::string name_ = fmt::format("bench-{}", ::getpid());
+    supervisor::spawned process_;
+    supervisor::exit_status status_;
+};
+
+/// Figures of a run that harmed a frame or a process are no figures.
+void require_whole(const json& report, running& run) {
+    if (!report.is_object()) run.fail("it left no report");
+    for (const char* key : {"lost", "repeated", "torn", "deaths", "dead_letter_count"})
+        if (const auto at = report.find(key); at != report.end() && at->is_number() && at->get<f64>() > 0)
+            run.fail(fmt::format("its figures don't count, the report has {} {}", at->dump(), key));
+}
+
+/// p50 and p99 of the slowest sink.
+void take_latencies(const look& first, const look& last, const json& report, run_figures& f) {
+    for (const json& stage : report.value("stages", json::array())) {
+        const json sink = stage.value("end_to_end_ms", json::object());
+        f.whole_p50_ms = std::max(f.whole_p50_ms, sink.value("p50", 0.0));
+        f.whole_p99_ms = std::max(f.whole_p99_ms, sink.value("p99", 0.0));
+    }
+    f.latency_of_window = last.counts_latency;
+    if (!last.counts_latency) f.p50_ms = f.whole_p50_ms, f.p99_ms = f.whole_p99_ms;
+    for (std::size_t k = 0; k < last.latencies.size(); ++k) {
+        const auto there = added(k < first.latencies.size() ? first.latencies[k] : std::vector<counted_range>{}, last.latencies[k]);
+        f.p50_ms = std::max(f.p50_ms, quantile_of(there, 0.5));
+        f.p99_ms = std::max(f.p99_ms, quantile_of(there, 0.99));
+    }
+}
+
+}  // namespace
+
+std::string programs_of(const std::string& build) {
+    for (const fs::path& folder : {fs::path(build), fs::path(build) / "bin"})
+        if (::access((folder / "carousel").c_str(), X_OK) == 0) return fs::absolute(folder).lexically_normal().string();
+    throw config_error(fmt::format("--against {0}: no program \"carousel\" in {0} nor in {0}/bin; expected a build folder (build the target "
+                                   "`programs`) or the prefix of `cmake --install`",
+                                   build));
+}
+
+look read_look(const std::string& ps_json) {
+    const json all = json::parse(ps_json);
+    const json& p = all.at("pipeline");
+    look l{p.at("pid"), p.at("frames"), p.at("uptime_s"), false, {}};
+    for (const json& stage : all.at("stages")) {
+        const auto counts = stage.find("end_to_end");
+        if (counts == stage.end() || !counts->is_array() || stage.value("instance", 0) != 0) continue;
+        l.counts_latency = true;
+        auto& sink = l.latencies.emplace_back();
+        for (const json& range : *counts) sink.push_back({range.at(0), range.at(1), range.at(2)});
+    }
+    return l;
+}
+
+std::string dry_run(const run_order& o) {
+    std::vector<std::string> words = command_of(o);
+    words.emplace_back("--dry-run");
+    constexpr u32 patience_ms = 60'000;
+    const auto said = supervisor::run_subprocess(words, "", patience_ms);
+    if (said.succeeded()) return said.output;
+    throw error(said.exit_code > 0 ? said.exit_code : exit_code::stage_failed,
+                said.messages.empty() ? fmt::format("{}: {}", words.front(), said.started ? said.ending(patience_ms) : said.error)
+                                      : last_word_of(said.messages));
+}
+
+run_figures measure_run(const run_order& o, supervisor::interrupts& ctrl_c) {
+    const f64 gpu_before = gpu_bytes_in_use();
+    running run(o, ctrl_c);
+    const u64 limit = now_ns() + static_cast<u64>(start_limit_s * 1e9);
+    for (std::optional<look> l; !l || l->frames < flowing; l = run.try_look()) {
+        run.wait(between_looks_ns);
+        if (now_ns() > limit) run.fail(fmt::format("no frames after {} s", start_limit_s));
+    }
+    run.wait(static_cast<u64>(o.warm_up_s * 1e9));
+    const look first = run.must_look();
+    const auto cpu_first = cpu_ns_of(family_of(first.supervisor_pid));
+    run.wait(static_cast<u64>((o.frames > 0 ? 0.05 : o.seconds) * 1e9));
+    look last = run.must_look();
+    while (o.frames > 0 && last.frames < first.frames + o.frames) {
+        run.wait(between_looks_ns);
+        last = run.must_look();
+    }
+    const std::vector<i32> family = family_of(last.supervisor_pid);
+    const auto cpu_last = cpu_ns_of(family);
+    run_figures f;
+    f.frames = last.frames - first.frames;
+    f.seconds = last.uptime_s - first.uptime_s;
+    if (f.frames == 0) run.fail("no frame came in the measured time: give it more --seconds");
+    f.frames_per_second = static_cast<f64>(f.frames) / f.seconds;
+    f.cpu_ms_per_frame = static_cast<f64>(cpu_ns_since(cpu_first, cpu_last)) / 1e6 / static_cast<f64>(f.frames);
+    const memory_figures memory = memory_of(family);
+    f.memory_bytes = static_cast<f64>(memory.proportional > 0 ? memory.proportional : memory.resident);
+    f.resident_bytes = static_cast<f64>(memory.resident);
+    if (const f64 gpu_now = gpu_bytes_in_use(); gpu_before >= 0 && gpu_now >= 0) f.gpu_bytes = std::max(0.0, gpu_now - gpu_before);
+    const json report = run.end();
+    require_whole(report, run);
+    take_latencies(first, last, report, f);
+    return f;
+}
+
+}  // namespace carousel::bench

@@ -1,0 +1,128 @@
+"""`carousel bench pipeline` as a user starts it. Usage: test_bench_pipeline.py FOLDER_OF_PROGRAMS PIPELINES."""
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+CAROUSEL, DEMO = os.path.join(PROGRAMS, "carousel"), os.path.join(PIPELINES, "demo.toml")
+SMALL = ("--device", "cpu", "--sizes", "96x64", "--set", "geometry.triangles=500")
+SHORT = ("--rounds", "3", "--seconds", "0.5", "--warm-up", "0.2")
+
+
+class BenchPipeline(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="carousel-bench-test-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
+
+    def bench(self, *words):
+        return subprocess.run([CAROUSEL, "bench", "pipeline", *words], capture_output=True, text=True, timeout=100, check=False,
+                              env=self.environment, stdin=subprocess.DEVNULL)
+
+    def build(self, script):
+        """A build whose `carousel` is a shell script; $real is the true one."""
+        folder = os.path.join(self.folder, "build")
+        os.makedirs(os.path.join(folder, "bin"))
+        path = os.path.join(folder, "bin", "carousel")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"#!/bin/sh\nreal={shlex.quote(CAROUSEL)}\n{script}\n")
+        os.chmod(path, 0o755)
+        return folder
+
+    def test_a_build_that_is_slower_on_purpose_is_found_slower_than_this_one(self):
+        slow = self.build('if [ "$1" = run ]; then exec "$real" "$@" --set display.delay_ms=20; fi\nexec "$real" "$@"')
+        done = self.bench(DEMO, *SMALL, *SHORT, "--against", slow, "--json", os.path.join(self.folder, "r.json"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout.splitlines()[-1], r"^  B is [0-9.]+ % faster, 95 %: [0-9.]+ to [0-9.]+$")
+        with open(os.path.join(self.folder, "r.json"), encoding="utf-8") as f:
+            said = json.load(f)
+        cell = said["cells"][0]
+        self.assertEqual((cell["mode"], cell["width"], cell["height"], said["latency_of"]), ("process", 96, 64, "window"))
+        self.assertEqual(said["builds"], {"A": os.path.join(slow, "bin"), "B": PROGRAMS})
+        self.assertTrue(any(text.startswith("mps:") for text in said["skipped"]), said["skipped"])
+        for build in "AB":
+            self.assertEqual(len(cell["runs"][build]), 3)
+            for run in cell["runs"][build]:
+                self.assertAlmostEqual(run["frames_per_second"], run["frames"] / run["seconds"])
+                self.assertGreater(run["cpu_ms_per_frame"], 0)
+                self.assertGreater(run["memory_bytes"], 1 << 20)
+                self.assertGreater(run["resident_bytes"], run["memory_bytes"])
+                self.assertGreaterEqual(run["p99_ms"], run["p50_ms"])
+        median = cell["median"]
+        self.assertLess(median["A"]["frames_per_second"], 51)       # 20 ms in the sink
+        self.assertGreater(median["A"]["p50_ms"], 20)
+        self.assertGreater(median["B"]["frames_per_second"], median["A"]["frames_per_second"])
+        self.assertGreater(cell["difference"]["frames_per_second"]["low"], 0)
+        self.assertLess(cell["difference"]["p50_ms"]["high"], 0)
+
+    def test_a_build_against_itself_is_no_difference_beyond_noise(self):
+        done = self.bench(DEMO, *SMALL, *SHORT, "--set", "fps=60", "--against", PROGRAMS)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("no difference beyond noise", done.stdout.splitlines()[-1])
+        self.assertIn("frames/s", done.stdout)
+
+    def test_an_older_build_without_counts_of_latencies_is_measured_and_both_by_whole_runs(self):
+        old = self.build('if [ "$1" != ps ]; then exec "$real" "$@"; fi\n"$real" "$@" | sed "s/\\"end_to_end\\"/\\"none\\"/"')
+        done = self.bench(DEMO, *SMALL, "--rounds", "1", "--frames", "30", "--warm-up", "0", "--against", old, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        said = json.loads(done.stdout)
+        self.assertEqual(said["latency_of"], "run")
+        for build in "AB":
+            run = said["cells"][0]["runs"][build][0]
+            self.assertGreater(run["p99_ms"], 0)
+            self.assertGreaterEqual(run["frames"], 30)
+        self.assertIn("at least two rounds", said["cells"][0]["verdict"])
+
+    def test_a_pipeline_whose_sink_is_no_display_is_measured_too(self):
+        os.symlink(os.path.join(PROGRAMS, "carousel-display"), os.path.join(self.folder, "my-sink"))
+        with open(DEMO, encoding="utf-8") as f:
+            text = f.read().replace('"carousel-display"', '"./my-sink"').replace('"frame_%05d.png"', '""')
+        path = os.path.join(self.folder, "own.toml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        done = self.bench(path, *SMALL, "--rounds", "1", "--frames", "20", "--warm-up", "0")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("frames/s", done.stdout)
+
+    def test_figures_of_a_run_in_which_a_stage_died_do_not_count(self):
+        deadly = self.build('if [ "$1" = run ]; then (sleep 0.4; "$real" kill vertex >/dev/null 2>&1) & fi\nexec "$real" "$@"')
+        done = self.bench(DEMO, *SMALL, "--rounds", "1", "--seconds", "1", "--against", deadly)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("its figures don't count, the report has 1 deaths", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_what_cannot_be_measured_is_refused_before_anything_is_started(self):
+        began = time.monotonic()
+        for words, code, expected in (((DEMO, "--against", self.folder), 2, 'no program "carousel"'), (("none.toml",), 2, "none.toml"),
+                                      ((DEMO, "--modes", "mps", "--device", "cpu"), 3, "none of the stages runs on a GPU"),
+                                      ((DEMO, "--set", "vertex.inflight=2"), 2, "in_flight"), ((DEMO, "--secnds", "2"), 2, '"--seconds"'),
+                                      ((DEMO, "--json", os.path.join(self.folder, "no", "r.json")), 75, "r.json")):
+            done = self.bench(*words)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+            self.assertIn(expected, done.stderr)
+        self.assertLess(time.monotonic() - began, 20)
+
+    def test_ctrl_c_ends_the_run_under_way_and_leaves_nothing(self):
+        process = subprocess.Popen([CAROUSEL, "bench", "pipeline", DEMO, *SMALL, "--seconds", "60"], env=self.environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        runs = os.path.join(self.folder, "carousel")
+        until = time.monotonic() + 20
+        while not (os.path.isdir(runs) and os.listdir(runs)) and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual(os.listdir(runs), [f"bench-{process.pid}"])
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        self.assertEqual((process.returncode, out), (130, ""), err)
+        self.assertIn("no figures", err)
+        self.assertEqual(os.listdir(runs), [])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(argv=sys.argv[:1]))
