@@ -1,5 +1,6 @@
 #include "stages/geometry/gltf.hpp"
 
+#include <cmath>
 #include <map>
 #include <new>
 #include <set>
@@ -90,26 +91,37 @@ private:
         skinned_ = skinned_ || node.has("skin");
         for (u64 i = 0; i < mesh.count("primitives"); ++i) {
             const gltf_value primitive = mesh.at("primitives", i);
-            u64 texture_set = 0;
-            const u32 surface = surface_of(primitive, texture_set);
-            const auto triangles = read_primitive(document_, primitive, texture_set);
+            const known_surface look = surface_of(primitive);
+            auto triangles = read_primitive(document_, primitive, look.texture_set);
             if (!triangles) {
                 other_than_triangles_ = true;
                 continue;
             }
             coloured_ = coloured_ || primitive.member("attributes").has("COLOR_0");
-            append(mesh_, *triangles, at, surface, node);
+            for (auto& v : triangles->vertices) {
+                look.transform.apply(v.texture);
+                if (!std::isfinite(v.texture[0]) || !std::isfinite(v.texture[1])) {
+                    primitive.refuse("its material's KHR_texture_transform leads a texture coordinate beyond what a float holds");
+                }
+            }
+            append(mesh_, *triangles, at, look.surface, node);
         }
     }
 
-    /// The number of the primitive's surface, which is made when it is first met.
-    u32 surface_of(const gltf_value& primitive, u64& texture_set) {
+    struct known_surface {
+        u32 surface = 0;
+        u64 texture_set = 0;
+        texture_transform transform;
+    };
+
+    /// The primitive's surface, which is made when it is first met.
+    known_surface surface_of(const gltf_value& primitive) {
         const bool named = primitive.has("material");
         const u64 number = named ? primitive.integer("material", 0, UINT32_MAX) : u64{UINT32_MAX} + 1;
         if (const auto known = known_.find(number); known != known_.end()) {
-            texture_set = known->second.texture_set;
-            return known->second.surface;
+            return known->second;
         }
+        known_surface out;
         surface made;
         if (named) {
             const gltf_value material = document_.referred(primitive, "material", "materials");
@@ -121,15 +133,16 @@ private:
                     made.factor[k] = static_cast<f32>(factor[k]);
                 }
                 if (const auto texture = look->find("baseColorTexture")) {
-                    texture_set = texture->integer_or("texCoord", 0, 0, 31);
+                    out.texture_set = texture->integer_or("texCoord", 0, 0, 31);
+                    out.transform = texture_transform_of(*texture, out.texture_set);
                     made.image = image_of(*texture);
                 }
             }
         }
         mesh_.surfaces.push_back(std::move(made));
-        const u32 surface = static_cast<u32>(mesh_.surfaces.size() - 1);
-        known_[number] = {surface, texture_set};
-        return surface;
+        out.surface = static_cast<u32>(mesh_.surfaces.size() - 1);
+        known_[number] = out;
+        return out;
     }
 
     picture image_of(const gltf_value& texture_info) {
@@ -154,11 +167,6 @@ private:
         say(clamped_, "textures that should end at their edges repeat");
         say(skinned_, "skinned meshes stand as they were made, unmoved");
     }
-
-    struct known_surface {
-        u32 surface = 0;
-        u64 texture_set = 0;
-    };
 
     gltf_document document_;
     std::string name_;

@@ -50,6 +50,9 @@ void gltf_document::read_container(std::vector<std::byte> bytes) {
     };
     std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (bytes.size() >= 4 && word(0) == glb_magic) {
+        if (bytes.size() >= 8 && word(4) == 1) {
+            refuse_first_version();
+        }
         if (bytes.size() < 20 || word(4) != 2 || word(8) > bytes.size() || word(16) != chunk_json || u64{word(12)} + 20 > word(8)) {
             root().refuse("not a whole glTF 2.0 binary file (.glb): its header names another version, a chunk that is none, or more bytes than it has");
         }
@@ -73,14 +76,22 @@ void gltf_document::read_container(std::vector<std::byte> bytes) {
     }
 }
 
+void gltf_document::refuse_first_version() const {
+    root().refuse("glTF 1.0, which is another format by the same name: only glTF 2.0 can be read; convert it, e.g. `gltf-pipeline -i OLD.gltf -o NEW.gltf`");
+}
+
 void gltf_document::check_head() const {
-    const std::string version = root().member("asset").text_or("version", "");
+    const gltf_value asset = root().member("asset");
+    const std::string version = asset.text_or("version", "1.0");  // only 1.0 may leave it out
+    if (version.starts_with("1.")) {
+        refuse_first_version();
+    }
     if (!version.starts_with("2.")) {
         root().refuse(fmt::format("asset.version = \"{}\": only glTF 2.x can be read; convert it", version));
     }
     for (u64 i = 0; i < root().count("extensionsRequired"); ++i) {
         const std::string name = root().text_at("extensionsRequired", i);
-        if (name != "KHR_mesh_quantization") {
+        if (name != "KHR_mesh_quantization" && name != "KHR_texture_transform") {
             root().refuse(fmt::format("it requires the extension {}, which is not supported; export it without", name.substr(0, 80)));
         }
     }

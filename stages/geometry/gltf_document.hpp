@@ -32,6 +32,8 @@ public:
     [[nodiscard]] u64 integer_or(const char* key, u64 otherwise, u64 low, u64 high) const;
     [[nodiscard]] std::string text_or(const char* key, const std::string& otherwise) const;
     [[nodiscard]] bool flag_or(const char* key, bool otherwise) const;
+    /// A finite number.
+    [[nodiscard]] f64 number_or(const char* key, f64 otherwise) const;
     /// Exactly out.size() finite numbers; false where the key is absent.
     bool numbers(const char* key, std::span<f64> out) const;
     /// Elements of an array of this object; 0 where the key is absent.
@@ -66,6 +68,7 @@ public:
 private:
     void read_container(std::vector<std::byte> bytes);
     void check_head() const;
+    [[noreturn]] void refuse_first_version() const;
     [[nodiscard]] const std::vector<std::byte>& buffer(u64 i);
     /// The file that a uri names, which must lie in the folder of this one or below.
     [[nodiscard]] std::filesystem::path beside(const gltf_value& from, const std::string& uri) const;

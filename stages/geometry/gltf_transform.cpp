@@ -1,5 +1,6 @@
 #include "stages/geometry/gltf_transform.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace carousel::stages {
@@ -74,6 +75,30 @@ affine transform_of(const gltf_value& node) {
         }
         out.m[4 * r + 3] = t[r];
     }
+    return out;
+}
+
+void texture_transform::apply(f32 (&uv)[2]) const {
+    const f64 u = uv[0], v = uv[1];
+    uv[0] = static_cast<f32>(m[0] * u + m[1] * v + m[2]);
+    uv[1] = static_cast<f32>(m[3] * u + m[4] * v + m[5]);
+}
+
+texture_transform texture_transform_of(const gltf_value& texture_info, u64& texture_set) {
+    texture_transform out;
+    const auto extensions = texture_info.find("extensions");
+    const auto given = extensions ? extensions->find("KHR_texture_transform") : std::nullopt;
+    if (!given) {
+        return out;
+    }
+    f64 offset[2] = {0, 0}, scale[2] = {1, 1};
+    given->numbers("offset", offset);
+    given->numbers("scale", scale);
+    texture_set = given->integer_or("texCoord", texture_set, 0, 31);
+    // Counter-clockwise as one sees it, v pointing down: what Blender and three.js make of it, too.
+    const f64 angle = given->number_or("rotation", 0), c = std::cos(angle), s = std::sin(angle);
+    const f64 m[6] = {c * scale[0], s * scale[1], offset[0], -s * scale[0], c * scale[1], offset[1]};
+    std::copy_n(m, 6, out.m);
     return out;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Affine transforms of glTF nodes, in double. Internal to the reading of glTF files.
+// Affine transforms of glTF nodes and textures, in double. Internal to the reading of glTF files.
 
 #include "stages/geometry/gltf_document.hpp"
 
@@ -21,5 +21,15 @@ struct affine {
 
 /// A node's own transform: its matrix, or translation * rotation * scale. Refuses matrices that are not affine and rotations of length 0.
 [[nodiscard]] affine transform_of(const gltf_value& node);
+
+/// What KHR_texture_transform does to texture coordinates. Row-major 2 x 3: [L | t].
+struct texture_transform {
+    f64 m[6] = {1, 0, 0, 0, 1, 0};
+
+    void apply(f32 (&uv)[2]) const;
+};
+
+/// Of a texture's use in a material; `texture_set` becomes the one that the extension names, if it does.
+[[nodiscard]] texture_transform texture_transform_of(const gltf_value& texture_info, u64& texture_set);
 
 }  // namespace carousel::stages

@@ -85,6 +85,17 @@ bool gltf_value::flag_or(const char* key, bool otherwise) const {
     return j != nullptr ? j->get<bool>() : otherwise;
 }
 
+f64 gltf_value::number_or(const char* key, f64 otherwise) const {
+    const nlohmann::json* const j = get(key);
+    if (j == nullptr) {
+        return otherwise;
+    }
+    if (!j->is_number() || !std::isfinite(j->get<f64>())) {
+        refuse(fmt::format("\"{}\" = {}: expected a finite number", key, shown(*j)));
+    }
+    return j->get<f64>();
+}
+
 bool gltf_value::numbers(const char* key, std::span<f64> out) const {
     if (get(key) == nullptr) {
         return false;

@@ -36,4 +36,8 @@ void store_unit(const f64 (&n)[3], f32 (&to)[3]);
 /// when all points are one.
 void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name);
 
+/// Why nobody will see the mesh, back faces not being drawn: every triangle turns against its corners' normals, a closed mesh is turned
+/// inside out, or all of it faces away from the front (+z). "" where nothing of that is so.
+[[nodiscard]] std::string facing_away(const mesh_data& mesh);
+
 }  // namespace carousel::stages

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/did_you_mean.hpp"
+#include "core/log.hpp"
 #include "kernels/mip_chain.hpp"
 #include "stages/geometry/gltf.hpp"
 #include "stages/geometry/obj.hpp"
@@ -48,6 +49,10 @@ mesh_source mesh_source::from(const settings& s) {
     kernels::mesh_counts counts;
     if (looks_like_file(mesh)) {
         source.file_ = file_named(mesh);
+        if (const std::string why = facing_away(*source.file_); !why.empty()) {
+            log::warning("{}: all of the mesh faces away: {}; back faces are not drawn, so turn the order of its corners round (Blender: Mesh > Normals > Flip)",
+                         mesh, why);
+        }
         counts.vertex_count = static_cast<u32>(source.file_->vertices.size());
         counts.triangle_count = static_cast<u32>(source.file_->indices.size() / 3);
     } else {

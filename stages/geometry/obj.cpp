@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <unordered_map>
 
@@ -15,12 +16,13 @@
 #include <tiny_obj_loader.h>
 
 #include "core/log.hpp"
+#include "stages/geometry/polygon.hpp"
 #include "stages/settings.hpp"
 
 namespace carousel::stages {
 namespace {
 
-using vector3 = std::array<f64, 3>;
+using vector3 = point3;
 
 struct corner_hash {
     std::size_t operator()(const tinyobj::index_t& i) const noexcept {
@@ -117,6 +119,28 @@ mesh_vertex make_vertex(const tinyobj::attrib_t& a, const tinyobj::index_t& i, c
     return v;
 }
 
+/// The corners of all faces in turn, `sizes` of them each, as corners of triangles.
+std::vector<tinyobj::index_t> as_triangles(const tinyobj::attrib_t& a, const std::vector<tinyobj::index_t>& corners, const std::vector<u32>& sizes,
+                                           const std::filesystem::path& path) {
+    std::vector<tinyobj::index_t> out;
+    out.reserve(3 * corners.size());
+    std::vector<vector3> points;
+    std::vector<u32> cut;
+    u64 budget = polygon_budget;
+    std::size_t first = 0;
+    for (const u32 size : sizes) {
+        points.clear();
+        cut.clear();
+        for (u32 k = 0; k < size; ++k) points.push_back(point_of(a, corners[first + k].vertex_index));
+        if (!triangulate(points, budget, cut)) {
+            refuse(path, fmt::format("a concave face with {} corners is too intricate to be cut into triangles here: export triangles", size));
+        }
+        for (const u32 k : cut) out.push_back(corners[first + k]);
+        first += size;
+    }
+    return out;
+}
+
 std::filesystem::path texture_of(const std::vector<tinyobj::material_t>& materials, const std::filesystem::path& folder) {
     for (const auto& m : materials) {
         if (!m.diffuse_texname.empty()) {
@@ -133,7 +157,7 @@ std::filesystem::path texture_of(const std::vector<tinyobj::material_t>& materia
 mesh_data load_obj(const std::filesystem::path& path) {
     std::string text = read_text(path);
     blank_comments(text);
-    check_obj(text, path.string());
+    const std::vector<u32> face_sizes = check_obj(text, path.string());
 
     tinyobj::attrib_t attributes;
     std::vector<tinyobj::shape_t> shapes;
@@ -143,7 +167,7 @@ mesh_data load_obj(const std::filesystem::path& path) {
     std::istringstream stream(text);
     const auto folder = path.parent_path();
     tinyobj::MaterialFileReader material_reader(folder.empty() ? "./" : folder.string() + "/");
-    if (!tinyobj::LoadObj(&attributes, &shapes, &materials, &warning, &problem, &stream, &material_reader, true, false)) {
+    if (!tinyobj::LoadObj(&attributes, &shapes, &materials, &warning, &problem, &stream, &material_reader, false, false)) {
         refuse(path, fmt::format("not a readable Wavefront OBJ file: {}", problem.substr(0, problem.find('\n'))));
     }
     if (!warning.empty()) {
@@ -153,8 +177,8 @@ mesh_data load_obj(const std::filesystem::path& path) {
     for (const auto& shape : shapes) {
         corners.insert(corners.end(), shape.mesh.indices.begin(), shape.mesh.indices.end());
     }
-    if (corners.empty()) {
-        refuse(path, "none of its faces has an area: there is nothing to see");
+    if (corners.size() != std::accumulate(face_sizes.begin(), face_sizes.end(), std::size_t{0})) {
+        refuse(path, "not a readable Wavefront OBJ file: some of its faces can't be read");
     }
     // Nothing in a file may lead to a read beyond what it defines, whatever the library makes of a line.
     const auto inside = [](int index, std::size_t count, bool optional) {
@@ -166,6 +190,7 @@ mesh_data load_obj(const std::filesystem::path& path) {
             refuse(path, "a face names a point, normal or texture coordinate that the file does not have");
         }
     }
+    corners = as_triangles(attributes, corners, face_sizes, path);
     const bool complete = std::all_of(corners.begin(), corners.end(), [](const auto& c) { return c.normal_index >= 0; });
     const std::vector<vector3> computed = complete ? std::vector<vector3>{} : point_normals(attributes, corners);
 

@@ -4,16 +4,18 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "stages/geometry/mesh_data.hpp"
 
 namespace carousel::stages {
 
 /// Checks the text of an OBJ file line by line: numbers that are none or not finite, faces with fewer than three corners,
-/// indices of 0 or beyond what the file defines, no faces at all. Throws settings_error for the key "mesh".
-void check_obj(const std::string& text, const std::string& name);
+/// indices of 0 or beyond what the file defines, no faces at all. Throws settings_error for the key "mesh". Returns the number of
+/// corners of each face.
+std::vector<u32> check_obj(const std::string& text, const std::string& name);
 
-/// Reads a file; polygons become triangles; missing normals are the area-weighted mean of the triangles around the point; centred
+/// Reads a file; polygons become triangles, concave ones without what they leave open; missing normals are the area-weighted mean of the triangles around the point; centred
 /// and scaled into the unit sphere. Its surface is the picture of the first material that names one (map_Kd). Throws settings_error for the key "mesh".
 [[nodiscard]] mesh_data load_obj(const std::filesystem::path& path);
 

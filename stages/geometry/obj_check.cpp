@@ -62,14 +62,15 @@ public:
         }
     }
 
-    void end() const {
-        if (faces_ == 0) {
+    std::vector<u32> end() {
+        if (faces_.empty()) {
             throw settings_error("mesh", fmt::format("{}: it has no faces ({} points in {} lines); is it a Wavefront OBJ file?", name_, points_, line_));
         }
         // Faces may come before the points that they name, so that only now all are known.
         beyond(highest_point_, points_, "points");
         beyond(highest_texture_, textures_, "texture coordinates");
         beyond(highest_normal_, normals_, "normals");
+        return std::move(faces_);
     }
 
 private:
@@ -106,7 +107,7 @@ private:
     }
 
     void face(std::string_view rest) {
-        int corners = 0;
+        u32 corners = 0;
         for (auto word = next_word(rest); !word.empty() && word.front() != '#'; word = next_word(rest)) {
             corner(word);
             ++corners;
@@ -114,7 +115,7 @@ private:
         if (corners < 3) {
             refuse(fmt::format("a face needs at least three corners and has {}", corners));
         }
-        ++faces_;
+        faces_.push_back(corners);
     }
 
     /// "point", "point/texture", "point//normal" or "point/texture/normal".
@@ -149,13 +150,14 @@ private:
 
     const std::string& name_;
     u64 line_ = 0;
-    i64 points_ = 0, normals_ = 0, textures_ = 0, faces_ = 0;
+    i64 points_ = 0, normals_ = 0, textures_ = 0;
+    std::vector<u32> faces_;  ///< corners of each
     highest highest_point_, highest_texture_, highest_normal_;
 };
 
 }  // namespace
 
-void check_obj(const std::string& text, const std::string& name) {
+std::vector<u32> check_obj(const std::string& text, const std::string& name) {
     obj_checker checker(name);
     std::string_view rest = text;
     while (!rest.empty()) {
@@ -164,7 +166,7 @@ void check_obj(const std::string& text, const std::string& name) {
         checker.line(rest.substr(0, end));
         rest.remove_prefix(std::min(end + (rest.substr(end).starts_with("\r\n") ? 2 : 1), rest.size()));
     }
-    checker.end();
+    return checker.end();
 }
 
 }  // namespace carousel::stages

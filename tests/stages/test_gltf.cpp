@@ -1,4 +1,5 @@
 // glTF files: what becomes of them, and what is refused with which words.
+#include <algorithm>
 #include <cmath>
 
 #include "stages/geometry/gltf.hpp"
@@ -191,12 +192,58 @@ TEST_CASE("materials: factors, textures, one surface for each that is used, and 
     CHECK_THAT(inside.surfaces[1].image.name, contains("images[0]"));
 }
 
+TEST_CASE("KHR_texture_transform moves, turns and scales the texture coordinates of its material, and may choose their set") {
+    const auto coordinates = [](const nlohmann::json& transform) {
+        gltf_builder b;
+        b.square();
+        b.root["images"] = {{{"uri", "wood.jpg"}}};
+        b.root["textures"] = {{{"source", 0}}};
+        b.root["extensionsRequired"] = {"KHR_texture_transform"};
+        b.root["materials"] = {{{"pbrMetallicRoughness", {{"baseColorTexture", {{"index", 0}, {"extensions", {{"KHR_texture_transform", transform}}}}}}}}};
+        b.primitive()["material"] = 0;
+        const mesh_data m = load(b);
+        std::vector<f32> out;
+        for (const auto& v : m.vertices) out.insert(out.end(), {v.texture[0], v.texture[1]});
+        return out;
+    };
+    const std::vector<f32> plain = coordinates(nlohmann::json::object());
+    REQUIRE(plain.size() == 8);
+    const auto moved = coordinates({{"offset", {0.5, -0.25}}, {"scale", {2, 3}}});
+    const auto turned = coordinates({{"rotation", 1.5707963267948966}, {"offset", {0, 1}}});
+    for (std::size_t k = 0; k < plain.size(); k += 2) {
+        CHECK(moved[k] == 2 * plain[k] + 0.5F);
+        CHECK(moved[k + 1] == 3 * plain[k + 1] - 0.25F);
+        CHECK(std::abs(turned[k] - plain[k + 1]) < 1e-6F);            // a quarter of a turn, counter-clockwise with v pointing down:
+        CHECK(std::abs(turned[k + 1] - (1 - plain[k])) < 1e-6F);      // (1, 0) goes to (0, -1)
+    }
+    const auto other_set = coordinates({{"texCoord", 1}});            // the square has no second set: all are 0
+    CHECK(std::all_of(other_set.begin(), other_set.end(), [](f32 v) { return v == 0; }));
+}
+
+TEST_CASE("a KHR_texture_transform that is none is refused with its place") {
+    const auto with = [](const nlohmann::json& transform) {
+        return refusal_with([&](auto& b) {
+            b.root["images"] = {{{"uri", "wood.jpg"}}};
+            b.root["textures"] = {{{"source", 0}}};
+            b.root["materials"] = {{{"pbrMetallicRoughness", {{"baseColorTexture", {{"index", 0}, {"extensions", {{"KHR_texture_transform", transform}}}}}}}}};
+            b.primitive()["material"] = 0;
+        });
+    };
+    CHECK_THAT(with({{"rotation", "left"}}), contains("KHR_texture_transform") && contains("\"rotation\" = \"left\""));
+    CHECK_THAT(with({{"offset", {1}}}), contains("\"offset\": expected 2 finite numbers"));
+    CHECK_THAT(with({{"scale", {1e300, 1}}}), contains("KHR_texture_transform") && contains("beyond what a float holds"));
+    CHECK(with({{"rotation", 1}}) == "accepted");
+}
+
 TEST_CASE("glTF files that are none are refused by name") {
     scratch_folder folder;
     CHECK_THAT(refusal_of("/absent/m.gltf"), contains("/absent/m.gltf") && contains("No such file"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "")), contains("not a readable glTF file"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "[1]")), contains("no object"));
-    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"1.0\"}}")), contains("asset.version = \"1.0\""));
+    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"1.0\"}}")), contains("glTF 1.0") && contains("convert it"));
+    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {}, \"meshes\": {}}")), contains("glTF 1.0"));
+    CHECK_THAT(refusal_of(folder.write("a.glb", std::string("glTF\1\0\0\0\24\0\0\0\0\0\0\0\0\0\0\0", 20))), contains("glTF 1.0") && contains("convert it"));
+    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"3.0\"}}")), contains("asset.version = \"3.0\""));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"2.0\"}}")), contains("no node of its scene shows a mesh"));
     gltf_builder b;
     b.square();

@@ -1,8 +1,14 @@
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <random>
+
+#include <fmt/format.h>
 
 #include "stages/display/png.hpp"
+#include "stages/geometry/mesh_source.hpp"
 #include "stages/geometry/obj.hpp"
+#include "stages/geometry/polygon.hpp"
 #include "stages/settings.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
@@ -125,4 +131,149 @@ TEST_CASE("the texture of the first material that names one is found beside the 
     CHECK(mesh.surfaces[0].image.file == folder.path / "maps/wood.png");
     CHECK(load(square + "f 1 2 3\n").surfaces.empty());
     CHECK(load("mtllib absent.mtl\n" + square + "f 1 2 3\n").indices.size() == 3);
+}
+
+namespace {
+
+struct flat_polygon {
+    std::vector<point3> corners;
+    /// Twice the area by the shoelace formula, x and y.
+    [[nodiscard]] f64 area() const {
+        f64 sum = 0;
+        for (std::size_t k = 0; k < corners.size(); ++k) {
+            const point3 &a = corners[k], &b = corners[(k + 1) % corners.size()];
+            sum += a[0] * b[1] - b[0] * a[1];
+        }
+        return sum;
+    }
+};
+
+/// Twice the area of each triangle, seen from +z; negative where one is turned over.
+std::vector<f64> areas_of(const std::vector<point3>& p, const std::vector<u32>& cut) {
+    std::vector<f64> out;
+    for (std::size_t t = 0; t + 2 < cut.size(); t += 3) {
+        const point3 &a = p[cut[t]], &b = p[cut[t + 1]], &c = p[cut[t + 2]];
+        out.push_back((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]));
+    }
+    return out;
+}
+
+/// Cut into corners - 2 triangles, none turned over, whose areas add up: then nothing is covered twice and nothing left out.
+void check_exactly_covered(const flat_polygon& p) {
+    std::vector<u32> cut;
+    u64 budget = polygon_budget;
+    REQUIRE(triangulate(p.corners, budget, cut));
+    REQUIRE(cut.size() == 3 * (p.corners.size() - 2));
+    f64 sum = 0;
+    for (const f64 area : areas_of(p.corners, cut)) {
+        CHECK(area >= -1e-9);
+        sum += area;
+    }
+    CHECK(sum == test::near(p.area()));
+}
+
+/// A C of two arcs, open to the right.
+flat_polygon letter_c(u32 steps) {
+    flat_polygon c;
+    const auto arc = [&](f64 radius, bool back) {
+        for (u32 k = 0; k <= steps; ++k) {
+            const f64 at = (0.15 + 0.7 * (back ? steps - k : k) / steps) * 2 * std::numbers::pi;
+            c.corners.push_back({radius * std::cos(at), radius * std::sin(at), 0});
+        }
+    };
+    arc(1, false);
+    arc(0.6, true);
+    return c;
+}
+
+std::string as_obj(const flat_polygon& p, bool reversed = false) {
+    std::string text, face = "f";
+    for (const point3& q : p.corners) text += fmt::format("v {} {} {}\n", q[0], q[1], q[2]);
+    for (std::size_t k = 0; k < p.corners.size(); ++k) face += fmt::format(" {}", reversed ? p.corners.size() - k : k + 1);
+    return text + face + "\n";
+}
+
+f64 area_of(const mesh_data& m) {
+    f64 sum = 0;
+    for (std::size_t t = 0; t + 2 < m.indices.size(); t += 3) {
+        const auto &a = m.vertices[m.indices[t]].position, &b = m.vertices[m.indices[t + 1]].position, &c = m.vertices[m.indices[t + 2]].position;
+        sum += f64{b[0] - a[0]} * (c[1] - a[1]) - f64{b[1] - a[1]} * (c[0] - a[0]);
+    }
+    return sum;
+}
+
+}  // namespace
+
+TEST_CASE("a concave polygon keeps what it leaves open: a C is no disc") {
+    for (const u32 steps : {2U, 9U, 200U}) check_exactly_covered(letter_c(steps));
+    const flat_polygon c = letter_c(200);
+    const f64 radius_squared = 1 / area_of(load(as_obj(c))) * c.area();  // fitted into the unit sphere
+    CHECK(radius_squared > 0.5);
+    CHECK(area_of(load(as_obj(c, true))) == test::near(-area_of(load(as_obj(c)))));  // clockwise stays clockwise
+    CHECK(load(as_obj(c)).indices.size() == 3 * (c.corners.size() - 2));             // more corners than a byte counts
+}
+
+TEST_CASE("stars, combs and polygons with a hole along a seam are covered once, corners in a line and doubled ones too") {
+    std::mt19937_64 random(11);
+    std::uniform_real_distribution<f64> radius(0.1, 1);
+    for (int times = 0; times < 200; ++times) {
+        flat_polygon star;
+        const u32 n = 4 + static_cast<u32>(random() % 60);
+        for (u32 k = 0; k < n; ++k) {
+            const f64 at = 2 * std::numbers::pi * k / n, r = radius(random);
+            star.corners.push_back({r * std::cos(at), r * std::sin(at), 0});
+        }
+        CAPTURE(times, n);
+        check_exactly_covered(star);
+    }
+    flat_polygon comb;
+    for (int k = 0; k < 20; ++k) comb.corners.push_back({f64(k), k % 2 == 0 ? 0.0 : 5.0, 0});
+    comb.corners.push_back({19, 6, 0});
+    comb.corners.push_back({0, 6, 0});
+    check_exactly_covered(comb);
+    check_exactly_covered({{{0, 0, 0}, {4, 0, 0}, {4, 4, 0}, {0, 4, 0}, {0, 0, 0}, {1, 1, 0}, {1, 3, 0}, {3, 3, 0}, {3, 1, 0}, {1, 1, 0}}});
+    check_exactly_covered({{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}, {2, 2, 0}, {1, 2, 0}, {1, 1, 0}, {0.5, 0.5, 0}}});
+    check_exactly_covered({{{0, 0, 0}, {3, 0, 0}, {1, 1, 0}, {0, 3, 0}}});  // four corners, one of them inwards
+}
+
+TEST_CASE("a concave polygon may stand in any plane") {
+    for (const point3 up : {point3{1, 0, 0}, point3{0, 1, 0}, point3{0, 0, -1}, point3{0.6, 0, 0.8}}) {
+        const point3 side = {up[1] - up[2], up[2] - up[0], up[0] - up[1]};
+        const point3 other = {up[1] * side[2] - up[2] * side[1], up[2] * side[0] - up[0] * side[2], up[0] * side[1] - up[1] * side[0]};
+        flat_polygon turned, flat = letter_c(7);
+        for (const point3& p : flat.corners) {
+            turned.corners.push_back({p[0] * side[0] + p[1] * other[0], p[0] * side[1] + p[1] * other[1], p[0] * side[2] + p[1] * other[2]});
+        }
+        std::vector<u32> cut;
+        u64 budget = polygon_budget;
+        REQUIRE(triangulate(turned.corners, budget, cut));
+        f64 sum = 0;
+        for (const f64 area : areas_of(flat.corners, cut)) {
+            CHECK(area >= -1e-9);
+            sum += area;
+        }
+        CHECK(sum == test::near(flat.area()));
+    }
+}
+
+TEST_CASE("polygons that fold or have no area end, too, and one made to take hours is refused") {
+    std::vector<u32> cut;
+    u64 budget = polygon_budget;
+    REQUIRE(triangulate(std::vector<point3>{{0, 0, 0}, {1, 1, 0}, {1, 0, 0}, {0, 1, 0}, {2, 2, 2}}, budget, cut));
+    CHECK(cut.size() == 9);
+    cut.clear();
+    REQUIRE(triangulate(std::vector<point3>(6, point3{1, 1, 1}), budget, cut));
+    CHECK(cut.size() == 12);
+    budget = 10;
+    CHECK_FALSE(triangulate(letter_c(20).corners, budget, cut));
+}
+
+TEST_CASE("a mesh of which nothing would be seen says why") {
+    const std::string cube = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 1 1\n";
+    CHECK(facing_away(load(cube + "f 4 3 2 1\nf 5 6 7 8\nf 1 2 6 5\nf 2 3 7 6\nf 3 4 8 7\nf 4 1 5 8\n")).empty());
+    CHECK_THAT(facing_away(load(cube + "f 1 2 3 4\nf 8 7 6 5\nf 5 6 2 1\nf 6 7 3 2\nf 7 8 4 3\nf 8 5 1 4\n")), contains("inside out"));
+    CHECK(facing_away(load(square + "f 1 2 3 4\n")).empty());
+    CHECK_THAT(facing_away(load(square + "f 4 3 2 1\n")), contains("only backs"));
+    CHECK_THAT(facing_away(load(square + "vn 0 0 -1\nf 1//1 2//1 3//1 4//1\n")), contains("against its normals"));
+    CHECK(facing_away(load(square + "v 1 1 1\nf 4 3 2 1\nf 1 2 5\n")).empty());
 }
