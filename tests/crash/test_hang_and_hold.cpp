@@ -116,7 +116,7 @@ TEST_CASE("a paused pipeline takes next to no processor time") {
     check_nothing_lost(run);
 }
 
-TEST_CASE("a stage that is down stays down, and up brings it back; the ring waits meanwhile") {
+TEST_CASE("a stage that is down stays down, and up brings it back, while the ring waits") {
     run_fixture run;
     run.start(run.pipeline("down", number_pipeline("down", "fps = 500\n")), {"--frames", "600"});
     REQUIRE(run.wait_running());

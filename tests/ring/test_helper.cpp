@@ -84,7 +84,7 @@ struct helped_ring {
 
 }  // namespace
 
-TEST_CASE("a frame that is submitted and complete is committed by whoever waits for it; its owner goes on") {
+TEST_CASE("a frame that is submitted and complete is committed by whoever waits for it, and its owner goes on") {
     helped_ring r;
     const seated source = r.sit(0);
     job j = r.submitted(source, true);

@@ -59,7 +59,7 @@ TEST_CASE("a run has 192 lives at once and any number one after the other") {
     CHECK(appoint(*b.c, 0).entry == unfenced.back().entry);
 }
 
-TEST_CASE("an entry is claimed once, and not at all when it was withdrawn; a claimed one can't be withdrawn") {
+TEST_CASE("an entry is claimed once, and not at all when it was withdrawn, and a claimed one can't be withdrawn") {
     bench b(chain());
     const incarnation_id who = appoint(*b.c, 0);
     REQUIRE(who.epoch == 1);

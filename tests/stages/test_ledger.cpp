@@ -124,7 +124,7 @@ TEST_CASE("the first frame without a mark is the first that has to be delivered 
     CHECK(reader->first_undelivered(20'000) == 20'000);
 }
 
-TEST_CASE("no file reads as no ledger; a folder that is not there is named") {
+TEST_CASE("no file reads as no ledger, and a folder that is not there is named") {
     scratch_folder folder;
     CHECK_FALSE(ledger_reader::open(file_in(folder)));
     CHECK_THROWS_WITH(ledger_writer((folder.path / "absent" / "l.bin").string()), test::contains("absent/l.bin"));

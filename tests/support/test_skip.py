@@ -1,4 +1,4 @@
-"""What ctest makes of a test that skips: a check that failed before the skip is a failure. Usage: test_skip.py PROGRAM PROPERTY VALUE,
+"""What ctest makes of a test that skips, or isn't there: a check that failed before the skip is a failure. Usage: test_skip.py PROGRAM PROPERTY VALUE,
 where PROGRAM is skip_control and PROPERTY VALUE are what every test of this tree bears."""
 import os
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 from processes import skip
 
 EXPECTED = {"passes": "Passed", "skips": "***Skipped", "fails": "***Failed", "fails and then skips": "***Failed",
-            "fails as often as the exit code of a skip": "***Failed"}
+            "fails as often as the exit code of a skip": "***Failed", "is not there": "***Failed"}
 
 
 class Skip(unittest.TestCase):

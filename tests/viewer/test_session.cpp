@@ -121,7 +121,7 @@ TEST_CASE("a killed stage: the last frame stays, the death is told with its caus
     CHECK(run.commands() == std::vector<std::string>{"kill fragment"});
 }
 
-TEST_CASE("a run that ends is said to have ended; the next one of the name is watched at once") {
+TEST_CASE("a run that ends is said to have ended, and the next one of the name is watched at once") {
     const place_of_runs place;
     auto run = std::make_unique<fake_run>();
     watcher w;
@@ -136,7 +136,7 @@ TEST_CASE("a run that ends is said to have ended; the next one of the name is wa
     CHECK(first != next.run_id());
 }
 
-TEST_CASE("several runs are a question; a choice or a name answers it") {
+TEST_CASE("several runs are a question, and a choice or a name answers it") {
     const place_of_runs place;
     fake_options o;
     o.name = "other";

@@ -151,7 +151,7 @@ TEST_CASE("a sink without a ledger is said to have none, and claims nothing") {
     CHECK_FALSE(r["sinks"][0].contains("lost"));
 }
 
-TEST_CASE("a report is written whole, with the ledgers beside it; a place that can't be written is told beforehand") {
+TEST_CASE("a report is written whole, with the ledgers beside it, and a place that can't be written is told beforehand") {
     synthetic s;
     s.record(0, 10);
     s.setup.report_path = (s.folder.path / "r.json").string();

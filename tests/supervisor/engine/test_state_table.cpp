@@ -123,7 +123,7 @@ TEST_CASE("down lasts until up, whatever the process dies of") {
               {E::bring_up, S::starting, A::start}});
 }
 
-TEST_CASE("a seat in backoff can be taken down or started at once; a failed one can be brought back") {
+TEST_CASE("a seat in backoff can be taken down or started at once, and a failed one can be brought back") {
     play({{E::bring_up, S::starting, A::start}, {E::died_fresh, S::backoff, A::delay}, {E::take_down, S::down, A::none}});
     play({{E::bring_up, S::starting, A::start}, {E::died_fresh, S::backoff, A::delay}, {E::bring_up, S::starting, A::start}});
     play({{E::bring_up, S::starting, A::start},
