@@ -26,8 +26,8 @@ constexpr shm::asset_state asset_state_of(u64 w) { return static_cast<shm::asset
 
 }  // namespace
 
-runtime::runtime(attachment a, stage& s)
-    : attachment_(std::move(a)), keeper_(attachment_), segment_(*new shm::segment(shm::segment::attach(attachment_.run_id))) {
+runtime::runtime(attachment a, stage& s, const runtime_sources& from)
+    : attachment_(std::move(a)), keeper_(attachment_), control_(&from.control(attachment_.run_id)) {
     crash_here(crash_point::segment_mapped);
     if ((attachment_.standby ? ring::claim_standby(control(), who()) : ring::claim(control(), who())) != ring::claim_result::ok) {
         log::info("the seat has a successor already: leaving");
@@ -35,17 +35,17 @@ runtime::runtime(attachment a, stage& s)
     }
     install_last_words(entry());
     crash_here(crash_point::entry_claimed);
-    with_last_words([&] { set_up(s); });
+    with_last_words([&] { set_up(s, from); });
 }
 
-void runtime::set_up(stage& s) {
+void runtime::set_up(stage& s, const runtime_sources& from) {
     const settings own = settings::from_json(attachment_.settings_json);
     configuration c{attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs};
     const description d = s.configure(c);
     own.refuse_unread();
     check_output(d);
     crash_here(crash_point::configured);
-    context_ = device::open(attachment_.device, attachment_.cpu_threads);
+    context_ = from.device(attachment_.device, attachment_.cpu_threads);
     crash_here(crash_point::device_open);
     entry().device = static_cast<u32>(context_->kind());
     queue_ = context_->make_queue();

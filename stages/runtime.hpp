@@ -2,6 +2,7 @@
 // What one stage process has once it is attached: the control block, its device, its mapped rings and assets, its events.
 // Made once at set-up by the main thread; lives until the process ends.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,11 +25,20 @@ struct mapped_link {
     [[nodiscard]] device::status_word* status(u32 k) const noexcept { return reinterpret_cast<device::status_word*>(slot(k)); }
 };
 
+/// Where a runtime gets its control block and its device from. Tests that run several stages as threads of one process hand in their own.
+struct runtime_sources {
+    /// Mapped until the process ends: last words are written when the runtime may be gone already.
+    std::function<shm::control_block&(const std::string& run_id)> control = [](const std::string& run_id) -> shm::control_block& {
+        return (new shm::segment(shm::segment::attach(run_id)))->block();
+    };
+    std::function<std::unique_ptr<device::context>(const device::device_id& id, unsigned cpu_threads)> device = device::open;
+};
+
 class runtime final : public environment {
 public:
     /// Attaches, claims the entry (before any device call), configures the stage and checks its output against the ring's,
     /// opens the device, maps the rings, makes and publishes the events. Throws carousel::error before the claim, dies of errors behind it.
-    runtime(attachment a, stage& s);
+    runtime(attachment a, stage& s, const runtime_sources& from = {});
 
     // environment
     [[nodiscard]] device::context& context() override { return *context_; }
@@ -46,7 +56,7 @@ public:
     /// Tells the supervisor that this standby is ready, and returns when it has become its seat's LIVE holder.
     void stand_by();
 
-    [[nodiscard]] shm::control_block& control() const noexcept { return segment_.block(); }
+    [[nodiscard]] shm::control_block& control() const noexcept { return *control_; }
     [[nodiscard]] shm::incarnation& entry() const noexcept { return control().entry[attachment_.who.entry]; }
     [[nodiscard]] shm::stage_block& stage_block() const noexcept;
     [[nodiscard]] const ring::incarnation_id& who() const noexcept { return attachment_.who; }
@@ -60,7 +70,7 @@ public:
     [[nodiscard]] keeper_link& keeper() noexcept { return keeper_; }
 
 private:
-    void set_up(stage& s);
+    void set_up(stage& s, const runtime_sources& from);
     void check_output(const description& d) const;
     void map_links();
     void make_events();
@@ -70,7 +80,7 @@ private:
 
     attachment attachment_;
     keeper_link keeper_;
-    shm::segment& segment_;  ///< mapped until the process ends: last words are written when this object may be gone already
+    shm::control_block* control_;
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;

@@ -1,0 +1,207 @@
+#include "tests/stages/in_process.hpp"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "device/cpu/context.hpp"
+#include "device/cpu/event.hpp"
+#include "device/cpu/memfd.hpp"
+#include "ring/recovery.hpp"
+
+namespace carousel::test {
+namespace {
+
+class shared_view final : public device::mapping {
+public:
+    shared_view(std::byte* at, u64 bytes) {
+        data_ = host_ = at;
+        bytes_ = bytes;
+    }
+};
+
+/// What a CUDA event can be asked by other processes: complete unless its last record's work is still under way.
+struct event_state {
+    std::atomic<u64> recorded{0}, completed{0};
+};
+
+class cuda_like_event final : public device::event {
+public:
+    explicit cuda_like_event(std::atomic<u64>* shared) : inner_(std::make_unique<device::cpu::event>(shared)) {}
+    void record(device::queue& on, u64 tag) override {
+        event_state* s = state_.get();
+        const u64 number = s->recorded.fetch_add(1) + 1;
+        on.submit([s, number](device::cpu::pool&) { s->completed.store(number); });
+        inner_->record(on, tag);
+    }
+    bool done() override { return inner_->done(); }
+    void wait() override { inner_->wait(); }
+    [[nodiscard]] handle export_handle() const override {
+        handle h{};
+        const event_state* s = state_.get();
+        std::memcpy(h.data(), &s, sizeof s);
+        return h;
+    }
+
+private:
+    std::unique_ptr<device::event> inner_;
+    std::unique_ptr<event_state> state_ = std::make_unique<event_state>();
+};
+
+class cuda_like_import final : public device::imported_event {
+public:
+    explicit cuda_like_import(const event_state* s) : state_(s) {}
+    bool done(u64) noexcept override { return state_->completed.load() == state_->recorded.load(); }
+
+private:
+    const event_state* state_;
+};
+
+class shared_context final : public device::context {
+public:
+    shared_context(shared_memory& memory, bool as_cuda) : memory_(&memory), as_cuda_(as_cuda), cpu_(1) {}
+    [[nodiscard]] device::device_kind kind() const noexcept override { return device::device_kind::cpu; }
+    [[nodiscard]] std::string description() const override { return "threads of one process"; }
+    [[nodiscard]] std::unique_ptr<device::queue> make_queue() override { return cpu_.make_queue(); }
+    [[nodiscard]] std::unique_ptr<device::event> make_event(std::atomic<u64>* shared) override {
+        if (!as_cuda_) return cpu_.make_event(shared);
+        return std::make_unique<cuda_like_event>(shared);
+    }
+    [[nodiscard]] std::unique_ptr<device::imported_event> import_event(device::device_kind from, const device::event::handle& h,
+                                                                       const std::atomic<u64>* shared) override {
+        if (!as_cuda_) return cpu_.import_event(from, h, shared);
+        const event_state* s = nullptr;
+        std::memcpy(&s, h.data(), sizeof s);
+        return std::make_unique<cuda_like_import>(s);
+    }
+    [[nodiscard]] std::unique_ptr<device::mapping> map(const device::memory_handle& handle) override {
+        return std::make_unique<shared_view>(memory_->at(handle), handle.bytes);
+    }
+    [[nodiscard]] std::unique_ptr<device::mapping> allocate(u64 bytes) override { return cpu_.allocate(bytes); }
+    [[nodiscard]] std::unique_ptr<device::mapping> allocate_host(u64 bytes) override { return cpu_.allocate_host(bytes); }
+
+private:
+    shared_memory* memory_;
+    bool as_cuda_;
+    device::cpu::context cpu_;
+};
+
+}  // namespace
+
+stages::description counting_stage::configure(const stages::configuration&) {
+    stages::description d;
+    if (!sink_) d.output = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
+    return d;
+}
+
+void counting_stage::prepare(stages::environment& env) {
+    for (u32 lane = 0; lane < env.in_flight(); ++lane) seen_.push_back(std::make_unique<u64>(0));
+}
+
+void counting_stage::process(stages::frame& f) {
+    const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
+    u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>(0);
+    f.queue().submit([=, sequence = f.sequence(), us = work_us_](device::cpu::pool&) {
+        if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
+        *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
+    });
+}
+
+void counting_stage::finish(stages::frame& f) {
+    if (f.sequence() != frames.load() || *seen_[f.lane()] != value_of(f.sequence(), hops_)) wrong.fetch_add(1);
+    frames.fetch_add(1);
+}
+
+std::unique_ptr<device::context> shared_memory::open(bool as_cuda) { return std::make_unique<shared_context>(*this, as_cuda); }
+
+std::byte* shared_memory::at(const device::memory_handle& handle) {
+    const std::lock_guard lock(mutex_);
+    std::unique_ptr<device::mapping>& m = known_[handle.fd];
+    if (!m) m = std::make_unique<device::memfd_mapping>(handle);
+    return m->data();
+}
+
+threads_of_a_run::threads_of_a_run(const options& o) : options_(o) {
+    std::filesystem::create_directories(folder_.path / "logs");
+    format_ = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
+    const u64 slot_bytes = format_.lay_out();
+    ring::plan p;
+    p.pipeline = "threads";
+    p.end = o.frames;
+    for (u32 k = 0; k < o.stages; ++k) {
+        ring::stage_plan s;
+        s.name = "stage" + std::to_string(k);
+        if (k > 0) s.inputs = {k - 1};
+        s.has_output = k + 1 < o.stages;
+        s.owner_commits = !s.has_output;
+        s.slot_bytes = s.has_output ? slot_bytes : 0;
+        p.stages.push_back(s);
+        made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us));
+    }
+    ring::initialise(*block_, p);
+    for (u32 k = 0; k < block_->links; ++k)
+        rings_.push_back(device::create_memfd("carousel-test-ring", slot_bytes * block_->link[k].slots));
+    for (u32 k = 0; k < o.stages; ++k) {
+        auto [here, there] = shm::socket_pair();
+        supervisor.push_back(std::move(here));
+        lines_.push_back(std::move(there));
+        who_.push_back(ring::appoint(*block_, k));
+        (void)ring::revoke(*block_, k, 0);
+    }
+}
+
+threads_of_a_run::~threads_of_a_run() {
+    for (const device::memory_handle& m : rings_) ::close(m.fd);
+}
+
+u64 threads_of_a_run::value_in(u32 link, u32 slot) const {
+    u64 value = 0;
+    const std::byte* at = const_cast<shared_memory&>(memory_).at(rings_[link]) + u64{slot} * block_->link[link].slot_bytes + format_.planes[0].offset;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+}
+
+stages::attachment threads_of_a_run::attachment_for(u32 stage) {
+    stages::attachment a;
+    a.run_id = "threads";
+    a.run_directory = folder_.path.string();
+    a.stage = block_->stage[stage].name;
+    a.who = who_[stage];
+    a.width = a.height = 16;
+    a.settings_json = "{}";
+    a.kept_json = "[]";
+    a.keeper_grace_s = 60;
+    a.socket = std::move(lines_[stage]);
+    if (stage > 0) {
+        a.inputs.push_back({block_->stage[stage - 1].name, format_});
+        a.links.push_back({stage - 1, "", rings_[stage - 1]});
+    }
+    if (stage + 1 < options_.stages) {
+        a.output = format_;
+        a.links.push_back({stage, "", rings_[stage]});
+    }
+    return a;
+}
+
+void threads_of_a_run::live(u32 stage) {
+    counting_stage& s = *made_[stage];
+    stages::runtime_sources from;
+    from.control = [this](const std::string&) -> shm::control_block& { return *block_; };
+    from.device = [this](const device::device_id&, unsigned) { return memory_.open(options_.as_cuda); };
+    stages::runtime r(attachment_for(stage), s, from);
+    stages::pulse heart(r);
+    s.prepare(r);
+    stages::stage_runner runner(r, s);
+    r.go_live();
+    runner.run();
+    heart.wait_for_keeper();
+}
+
+void threads_of_a_run::run() {
+    std::vector<std::thread> threads;
+    for (u32 k = 0; k < options_.stages; ++k) threads.emplace_back([this, k] { live(k); });
+    for (std::thread& t : threads) t.join();
+}
+
+}  // namespace carousel::test

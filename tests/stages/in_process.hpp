@@ -1,0 +1,94 @@
+#pragma once
+// A run of real stages as threads of one process: real runners, pulses and lines to the supervisor, over one mapping of the control
+// block and of ring memory, so that a race shows to ThreadSanitizer; and with events that behave as CUDA's, so that an order shows
+// that the CPU's events forgive.
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ring/topology.hpp"
+#include "stages/pulse.hpp"
+#include "stages/runtime.hpp"
+#include "stages/stage_runner.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace carousel::test {
+
+/// One frame's value behind `hops` stages.
+[[nodiscard]] constexpr u64 value_of(u64 sequence, u32 hops) { return hops == 0 ? sequence * 1000 : value_of(sequence, hops - 1) * 3 + 1; }
+
+/// A stage of numbers: a source makes sequence * 1000, the others 3 * in + 1. A sink counts frames, and those that are wrong or out of order.
+class counting_stage final : public stages::stage {
+public:
+    counting_stage(bool source, bool sink, u32 hops, u32 work_us) : source_(source), sink_(sink), hops_(hops), work_us_(work_us) {}
+    [[nodiscard]] stages::description configure(const stages::configuration& with) override;
+    void prepare(stages::environment& env) override;
+    void process(stages::frame& f) override;
+    [[nodiscard]] bool commits_on_host() const override { return sink_; }
+    void finish(stages::frame& f) override;
+
+    std::atomic<u64> frames{0}, wrong{0};
+
+private:
+    bool source_, sink_;
+    u32 hops_, work_us_;
+    std::vector<std::unique_ptr<u64>> seen_;
+};
+
+/// What the processes of a run would share, made once.
+class shared_memory {
+public:
+    /// A context over the CPU whose mappings are these. `as_cuda`: its events read as complete until they are recorded, and again
+    /// when they have been recorded for a later frame and that is done; helpers may ask them from any thread.
+    [[nodiscard]] std::unique_ptr<device::context> open(bool as_cuda);
+    [[nodiscard]] std::byte* at(const device::memory_handle& handle);
+
+private:
+    std::mutex mutex_;
+    std::map<int, std::unique_ptr<device::mapping>> known_;
+};
+
+/// source -> ... -> sink, `stages` of them.
+class threads_of_a_run {
+public:
+    struct options {
+        u32 stages = 3;
+        u64 frames = 100;
+        u32 work_us = 0;
+        bool as_cuda = false;
+    };
+    explicit threads_of_a_run(const options& o);
+    ~threads_of_a_run();
+    threads_of_a_run(const threads_of_a_run&) = delete;
+    threads_of_a_run& operator=(const threads_of_a_run&) = delete;
+
+    [[nodiscard]] shm::control_block& control() const noexcept { return *block_; }
+    [[nodiscard]] shared_memory& memory() noexcept { return memory_; }
+    [[nodiscard]] counting_stage& sink() const noexcept { return *made_.back(); }
+    [[nodiscard]] u64 value_in(u32 link, u32 slot) const;
+    [[nodiscard]] std::string directory() const { return folder_.path.string(); }
+    /// Runs all stages to the end of the run; each has its heart and its line to the supervisor, whose ends are `supervisor`.
+    void run();
+
+    std::vector<shm::unique_fd> supervisor;  ///< the other ends of the stages' lines
+
+private:
+    [[nodiscard]] stages::attachment attachment_for(u32 stage);
+    void live(u32 stage);
+
+    options options_;
+    scratch_folder folder_;
+    std::unique_ptr<shm::control_block> block_ = std::make_unique<shm::control_block>();
+    shared_memory memory_;
+    ring::frame_format format_;
+    std::vector<device::memory_handle> rings_;
+    std::vector<std::unique_ptr<counting_stage>> made_;
+    std::vector<ring::incarnation_id> who_;
+    std::vector<shm::unique_fd> lines_;
+};
+
+}  // namespace carousel::test

@@ -1,0 +1,75 @@
+// The real runner, its heart and its line to the supervisor, several of them as threads of one process (in_process.hpp). Also one of
+// the race tests: ./tests/run --all repeats them under ThreadSanitizer.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "core/clock.hpp"
+#include "core/crash_hook.hpp"
+#include "ring/helper.hpp"
+#include "tests/stages/in_process.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+
+TEST_CASE("no helper can commit a frame before its work is in the queue, whenever it asks and whatever an event that was never recorded says") {
+    threads_of_a_run run({.stages = 2, .frames = 40, .work_us = 500, .as_cuda = true});
+    const auto context = run.memory().open(true);
+    ring::helper help(run.control(), *context);
+    std::atomic<u64> asked{0}, unfinished{0};
+    std::atomic<std::thread::id> source;
+    set_crash_hook([&](crash_point at) {
+        if (at == crash_point::number_leased) source.store(std::this_thread::get_id());  // a source alone passes it, on its main thread
+        if (std::this_thread::get_id() != source.load()) return;
+        ring::link_ref link(run.control(), 0);
+        asked.fetch_add(1);
+        if (help.help(link) == 0) return;
+        ring::ready_map ready;
+        link.read_ready(ready);
+        for (u32 k = 0; k < ready.window; ++k)
+            if (ready.at[k] && run.value_in(0, ready.at[k].index) != value_of(ready.at[k].sequence, 0)) unfinished.fetch_add(1);
+    });
+    run.run();
+    set_crash_hook({});
+    CHECK(asked.load() > 100);
+    CHECK(unfinished.load() == 0);
+    CHECK(run.sink().frames.load() == 40);
+    CHECK(run.sink().wrong.load() == 0);
+}
+
+TEST_CASE("runners, hearts and lines to the supervisor as threads: each frame whole, once and in order, and no data race") {
+    threads_of_a_run run({.stages = 3, .frames = 400, .work_us = 20});
+    std::atomic<u32> ready{0}, returned{0};
+    std::atomic<bool> over{false};
+    std::thread supervisor([&] {  // hears that they are ready, dies, and welcomes them back as the next one
+        shm::message m;
+        for (const shm::unique_fd& line : run.supervisor)
+            if (shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok && m.text.find("ready") != std::string::npos) ready.fetch_add(1);
+        const shm::unique_fd listener = shm::listen_at(run.directory() + "/control.sock");
+        run.supervisor.clear();
+        std::vector<shm::unique_fd> lines;
+        while (!over.load() || lines.size() < 3) {
+            pollfd p{listener.get(), POLLIN, 0};
+            if (lines.size() == 3 || ::poll(&p, 1, 100) <= 0) {
+                if (lines.size() == 3) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                continue;
+            }
+            shm::unique_fd line(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            const bool told = shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok && m.text.find("\"return\"") != std::string::npos;
+            (void)shm::send_message(line.get(), R"({"welcome":{"log":-1}})");
+            const bool back = shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok && m.text == R"({"back":true})";
+            returned.fetch_add(told && back ? 1 : 0);
+            lines.push_back(std::move(line));
+        }
+    });
+    run.run();
+    over.store(true);
+    supervisor.join();
+    CHECK(run.sink().frames.load() == 400);
+    CHECK(run.sink().wrong.load() == 0);
+    CHECK(ready.load() == 3);
+    CHECK(returned.load() == 3);
+    for (u32 k = 0; k < 3; ++k) CHECK(run.control().entry[k].heartbeat_ns.load() > 0);
+}
