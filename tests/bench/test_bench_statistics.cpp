@@ -108,7 +108,7 @@ TEST_CASE("A build is a build folder or an installed prefix") {
     REQUIRE_THROWS_WITH(programs_of(folder.path.string()), test::contains("no program \"carousel\""));
 }
 
-TEST_CASE("The table ends with its cells and verdicts; an unmeasured GPU is left out") {
+TEST_CASE("The table ends with its cells and verdicts, an unmeasured GPU is left out") {
     pipeline_bench_result r;
     r.options.file = "demo.toml";
     r.builds = {"/a", "/b"};
