@@ -158,6 +158,13 @@ bool run_fixture::wait_running(f64 timeout_s) {
            running();
 }
 
+std::size_t run_fixture::descriptors() const {
+    std::error_code gone;
+    std::size_t count = 0;
+    for (fs::directory_iterator at(fmt::format("/proc/{}/fd", process_.pid), gone), end; !gone && at != end; at.increment(gone)) ++count;
+    return count;
+}
+
 void run_fixture::hit(const std::string& name, int number) {
     const i32 target = pid_of(name);
     if (target > 0) ::kill(target, number);

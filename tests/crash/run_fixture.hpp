@@ -46,6 +46,8 @@ public:
     bool wait_running(f64 timeout_s = 20);
     template <typename F>
     bool wait_until(F&& holds, f64 timeout_s = 20);
+    /// How many files the supervisor has open; 0 when it is gone.
+    [[nodiscard]] std::size_t descriptors() const;
     /// kill(2) on a stage's process.
     void hit(const std::string& stage, int number);
 

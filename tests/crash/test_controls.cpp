@@ -1,6 +1,9 @@
 // Controls: the same kind of runs as everywhere else here, with a fault put in on purpose. They show that the counters count.
 #include <csignal>
 
+#include "ring/words.hpp"
+#include "shm/process_id.hpp"
+#include "shm/segment.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -62,6 +65,17 @@ TEST_CASE("control: a status word that changes under a lease is counted as torn"
 TEST_CASE("a latest reader that stops with a lease in hand holds nobody up, and its lease is taken back") {
     run_fixture run;
     run.start(run.pipeline("peeks", fanned_out("peeks")), {"--frames", "900"}, {"CAROUSEL_TEST_HOLD_LEASE=30"});
+    REQUIRE(run.wait_running());
+    REQUIRE(run.wait_until([&] { return shm::is_stopped(run.pid_of("peek")); }));
+    const shm::segment seen = shm::segment::observe(run.run_id());
+    const shm::link_block& link = seen.block().link[seen.block().stage[2].output_link];
+    CHECK(run.wait_until([&] {  // long before the end of the run, at which its death would give the lease back
+        u32 leased = 0;
+        for (u32 k = 0; k < link.slots; ++k)
+            for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
+                leased += ring::lease_word::of(ring::load(link.group[k][g])).state == ring::lease_state::leased ? 1 : 0;
+        return leased == 0;
+    }, 1.5));
     CHECK(run.wait(40) == 0);
     const json r = run.report();
     INFO(run.log());

@@ -12,6 +12,28 @@ using namespace carousel::test;
 
 TEST_CASE("a kill at every named step of every role loses, repeats and tears nothing") { drive("kill", true, 4000, test_seed()); }
 
+TEST_CASE("the real display dies at every step of a frame, and the real source while it loads: the same pictures") {
+    const auto start = [](run_fixture& run, const std::vector<std::string>& environment) {
+        run.start(run.pipeline("pictures", picture_pipeline("pictures", crash_keys)), {"--frames", "1000"}, environment);
+    };
+    run_fixture calm;
+    start(calm, {});
+    REQUIRE(calm.wait() == 0);
+    const u64 seed = test_seed();
+    CAPTURE(seed);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("geometry", crash_point::asset_loading, "kill", 1);
+    plan.add("geometry", crash_point::asset_loaded, "kill", 1);
+    plan.add_life_story("display", role::sink, "kill", {}, seed);
+    plan.write();
+    start(run, {plan.environment()});
+    CHECK(run.wait(100) == 0);
+    INFO(run.log());
+    CHECK(plan.still_to_come() == "");
+    check_whole(run, 1000, calm.report()["image_hash"], plan.lines());
+}
+
 TEST_CASE("a stage that dies while it leaves changes nothing about the run's end") {
     const std::string hash = undisturbed_hash(200);
     for (const crash_point point : ending_points()) {

@@ -69,10 +69,11 @@ TEST_CASE("a stage that hangs inside process is replaced at its deadline") {
 
 TEST_CASE("a held stage has no deadline, the pipeline waits for it, and it goes on with its own process") {
     run_fixture run;
-    run.start(run.pipeline("hold", number_pipeline("hold", "frame_timeout_ms = 1000\nfps = 500\n")), {"--frames", "1000"});
+    run.start(run.pipeline("hold", number_pipeline("hold", "frame_timeout_ms = 1000\nfps = 500\n", "enqueue_ms = 20\n")), {"--frames", "150"});
     REQUIRE(run.wait_running());
     const i32 before = run.pid_of("middle");
     std::string out;
+    REQUIRE(run.wait_until([&] { return frames_of(run) > 3; }));  // from now on it has a frame in hand nearly all the time
     REQUIRE(run.command({"stop", "middle", "-p", "hold"}, out) == 0);
     CHECK(run.stage("middle")["state"] == "stopped");
     const u64 frames = frames_at_rest(run);

@@ -9,6 +9,7 @@
 #include "device/cpu/event.hpp"
 #include "device/cpu/memfd.hpp"
 #include "ring/recovery.hpp"
+#include "stages/last_words.hpp"
 
 namespace carousel::test {
 namespace {
@@ -196,6 +197,7 @@ void threads_of_a_run::live(u32 stage) {
     r.go_live();
     runner.run();
     heart.wait_for_keeper();
+    stages::expect_exit();  // as stage_main() does: the control block is gone when this process ends
 }
 
 void threads_of_a_run::run() {

@@ -128,6 +128,19 @@ struct burial {
     entry_word entry(u32 k) const { return entry_word::of(ring::load(c().entry[k].identity)); }
     ring::slot_word slot(u32 k) const { return ring::slot_word::of(ring::load(c().link[0].slot[k])); }
     ring::seat_word current() const { return ring::seat_word::of(ring::load(c().seat[0].current)); }
+    /// `who` becomes the source's standby.
+    ring::incarnation_id spare(const child& who, bool ready) const {
+        auto l = std::make_unique<life>();
+        l->who = ring::reserve_standby(c(), 0);
+        enter(l->who.entry, who, {who.pid(), 0, 0, entry_state::standby});
+        l->pid = static_cast<i32>(who.pid());
+        l->pidfd.reset(shm::open_pidfd({l->pid, who.start_time()}));
+        l->spawned_ns = now_ns();
+        l->standing_by = ready;
+        const ring::incarnation_id made = l->who;
+        source().spare = std::move(l);
+        return made;
+    }
     /// Events and ticks until `holds`, or for so long.
     template <typename F>
     bool until(F&& holds, u64 ms = 3000) {
@@ -220,21 +233,23 @@ TEST_CASE("a standby takes over when it has said that it is ready, and is passed
     const child waiting;
     const bool ready = GENERATE(true, false);
     CAPTURE(ready);
-    const ring::incarnation_id who = ring::reserve_standby(b.c(), 0);
-    b.enter(who.entry, waiting, {waiting.pid(), 0, 0, entry_state::standby});
-    auto l = std::make_unique<life>();
-    l->who = who;
-    l->pid = static_cast<i32>(waiting.pid());
-    l->pidfd.reset(shm::open_pidfd({l->pid, waiting.start_time()}));
-    l->spawned_ns = now_ns();
-    l->standing_by = ready;
-    b.source().spare = std::move(l);
+    const ring::incarnation_id who = b.spare(waiting, ready);
     ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
     CHECK(b.until([&] { return b.current().epoch == 2; }));
     CHECK((b.current().entry == who.entry) == ready);
     CHECK(b.entry(who.entry).state == (ready ? entry_state::live : entry_state::standby));
     CHECK(b.keeper->account().promoted == (ready ? 1U : 0U));
     CHECK(job_word::of(ring::load(b.c().job[0])).epoch == 2);
+}
+
+TEST_CASE("a standby does not hide that its holder has delivered nothing") {
+    burial b;
+    const child waiting;
+    b.c().entry[3].commits.store(0);
+    b.spare(waiting, true);
+    ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
+    CHECK(b.until([&] { return b.current().epoch == 2; }));
+    CHECK(b.keeper->account().promoted == 0);
 }
 
 TEST_CASE("the successor of an entry that its adopter has withdrawn is another entry, and may be claimed") {
