@@ -47,6 +47,7 @@ struct cli_arguments {
     std::string signal = "KILL";
     std::string fault = "hang";  ///< inject
     std::string http;  ///< run: "" no page; view
+    std::string profile;  ///< run: nsys, ncu:STAGE
     bench::bench_words bench;
     std::vector<std::string> words;  ///< the command line, for the report
 };

@@ -96,6 +96,7 @@ words_t values_of(const std::string& option, const std::string& partial) {
     if (option == "--format") return {"dot", "mermaid"};
     if (option == "--fault") return {"hang", "gpu-fault", "exit", "abort"};
     if (option == "--signal") return {"KILL", "TERM", "INT", "ABRT", "SEGV", "STOP", "CONT", "HUP", "QUIT"};
+    if (option == "--profile") return {"nsys", "ncu:"};
     if (option == "--against") return files(partial, {});
     if (option == "--modes") return {"mps", "process", "process,mps"};
     if (option == "--size" || option == "--sizes") return {"640x480", "1280x720", "1920x1080", "3840x2160"};

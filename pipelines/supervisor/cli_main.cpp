@@ -49,6 +49,7 @@ constexpr const char* run_footer = R"(
 Examples:
   carousel run pipelines/demo.toml --device cpu --frames 200 --report r.json
   carousel run pipelines/mesh.toml --mesh bunny.obj --out ''
+  carousel run pipelines/demo.toml --profile nsys --seconds 5
   carousel run pipelines/demo.toml --set geometry.triangles=1000 --set link.fragment.window=12 --set 'size=[640, 480]'
 
 --set takes KEY (of [pipeline]), STAGE.KEY, scene.KEY or link.STAGE.KEY; the value is written as in the file, quotes may be
@@ -100,6 +101,9 @@ void add_run(CLI::App& app, cli_arguments& a, timing_texts& t) {
     add_keys(run, a);
     add_start(run, a, t);
     run->add_option("--wait", t.wait, "Wait S seconds for a running pipeline of the same name to end [0]")->type_name("S");
+    run->add_option("--profile", a.profile, "nsys: all stages on one timeline, in NAME.nsys-rep | ncu:STAGE: its kernels, in NAME-STAGE.ncu-rep")
+        ->type_name("TOOL")
+        ->take_last();
     run->footer(run_footer);
     CLI::App* validate =
         app.add_subcommand("validate", "Check a pipeline file, its stages' settings and their wiring; start nothing");

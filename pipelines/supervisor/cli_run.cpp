@@ -10,6 +10,7 @@
 #include "supervisor/detach.hpp"
 #include "supervisor/own_command.hpp"
 #include "supervisor/plan_text.hpp"
+#include "supervisor/profile.hpp"
 #include "supervisor/setup_from.hpp"
 #include "supervisor/web_page.hpp"
 
@@ -54,8 +55,41 @@ int cli_validate(const cli_arguments& a, const cli_environment& env) {
     return exit_code::ok;
 }
 
+namespace {
+
+int run_or_show(const cli_arguments& a, const cli_environment& env, const pipeline& p);
+
+/// Everything but the profile is checked before the profiler starts.
+int run_profiled(const cli_arguments& a, const cli_environment& env) {
+    const profile_request wanted = profile_from(a.profile);
+    if (a.detach) throw config_error("--profile and --detach: a profiled run stays in this terminal");
+    cli_arguments below = a;
+    below.profile.clear();
+    if (wanted.tool == "nsys") {
+        const pipeline p = read_pipeline(a.file, overrides_from(a.keys));
+        (void)describe_stages(p);
+        return a.dry_run ? run_or_show(below, env, p) : run_below_nsys(a, p.name, env);
+    }
+    const std::string name = read_pipeline(a.file, overrides_from(a.keys)).name;
+    const std::string report = (std::filesystem::current_path() / fmt::format("{}-{}", name, wanted.stage)).string();
+    below.keys.set.push_back(ncu_prefix(profiler_path("ncu"), report, wanted.stage));
+    std::error_code ignored;
+    if (!a.dry_run) std::filesystem::remove(report + ".ncu-rep", ignored);
+    const int code = run_or_show(below, env, read_pipeline(a.file, overrides_from(below.keys)));
+    if (!a.dry_run) say_ncu_report(report, env);
+    return code;
+}
+
+}  // namespace
+
 int cli_run(const cli_arguments& a, const cli_environment& env) {
-    const pipeline p = read_pipeline(a.file, overrides_from(a.keys));
+    if (!a.profile.empty()) return run_profiled(a, env);
+    return run_or_show(a, env, read_pipeline(a.file, overrides_from(a.keys)));
+}
+
+namespace {
+
+int run_or_show(const cli_arguments& a, const cli_environment& env, const pipeline& p) {
     if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
     run_options o;
     o.stages = describe_stages(p);
@@ -76,6 +110,8 @@ int cli_run(const cli_arguments& a, const cli_environment& env) {
     env.out << plan_text(p, o.stages) << placement_text(setup_from(p, o, probe_for(p)));
     return exit_code::ok;
 }
+
+}  // namespace
 
 int cli_up(const cli_arguments& a, const cli_environment& env) {
     cli_arguments run = a;

@@ -56,6 +56,15 @@ class Background(Live):
         process.stderr.close()
         self.assertFalse(is_alive(pid))
 
+    def test_a_stop_that_nobody_holds_is_a_hang_and_hits_this_run_alone(self):
+        self.up("--set", "frame_timeout_ms=500")
+        before = {s["name"]: s["pid"] for s in self.ps()["stages"]}
+        said = self.carousel("kill", "fragment", "-s", "STOP", "-p", self.name)
+        self.assertEqual(said.stdout, f"sent signal 19 (STOP) to fragment (pid {before['fragment']})\n", said.stderr)
+        wait_for("fragment replaced", lambda: self.stage("fragment")["restarts"] == 1 and self.stage("fragment")["state"] == "running", 20)
+        self.assertEqual({s["name"] for s in self.ps()["stages"] if s["pid"] != before[s["name"]]}, {"fragment"})
+        self.assertEqual(self.carousel("down", "-p", self.name).returncode, 0)
+
     def test_up_takes_files_and_stages(self):
         self.up()
         self.assertEqual(self.carousel("down", "fragment").returncode, 0)
