@@ -60,4 +60,5 @@ endforeach()
 if(CAROUSEL_PROGRAMS)
   install(TARGETS ${CAROUSEL_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHING PATTERN "*.toml")
+# The folders in it hold sources alone: left in, they would be installed empty.
+install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHING PATTERN "*.toml" REGEX "/pipelines/[^/.]+$" EXCLUDE)

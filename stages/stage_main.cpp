@@ -11,6 +11,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/standard_output.hpp"
 #include "stages/describe.hpp"
 #include "stages/last_words.hpp"
 #include "stages/latest_runner.hpp"
@@ -129,7 +130,7 @@ int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
             run(*s, a);
         }
     });
-    return code;
+    return after_output(code);
 }
 
 }  // namespace carousel::stages

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/errors.hpp"
+#include "core/standard_output.hpp"
 #include "viewer/app.hpp"
 
 namespace {
@@ -52,7 +53,7 @@ int main(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
         const int code = app.exit(e);
-        return code == 0 ? 0 : carousel::exit_code::usage;
+        return code == 0 ? carousel::after_output(code) : carousel::exit_code::usage;
     }
     o.way = way == "copy" ? carousel::viewer::picture_way::copy : way == "interop" ? carousel::viewer::picture_way::interop : carousel::viewer::picture_way::best;
     o.kind = null ? carousel::viewer::window_kind::null : offscreen ? carousel::viewer::window_kind::offscreen : carousel::viewer::window_kind::glfw;

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "core/errors.hpp"
+#include "core/standard_output.hpp"
 #include "device/backend.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
 #include "device/cuda/check.hpp"
@@ -88,7 +89,7 @@ int main(int argc, char** argv) {
     const bool quick = argc == 2 && std::string_view(argv[1]) == "--quick";
     if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
         std::printf("%s", usage);
-        return exit_code::ok;
+        return after_output(exit_code::ok);
     }
     if (argc > 1 && !quick) {
         std::fprintf(stderr, "error: carousel-probe: unknown arguments; usage: carousel-probe [--quick] (see --help)\n");
@@ -105,5 +106,5 @@ int main(int argc, char** argv) {
         answer["error"] = e.what();
     }
     std::printf("%s\n", answer.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
-    return std::fflush(stdout) == 0 ? exit_code::ok : exit_code::output;
+    return after_output(exit_code::ok);
 }

@@ -14,6 +14,7 @@
 #include "bench/raster.hpp"
 #include "bench/report.hpp"
 #include "core/errors.hpp"
+#include "core/standard_output.hpp"
 #include "supervisor/describe.hpp"
 
 namespace {
@@ -45,7 +46,6 @@ private:
 int deliver(const std::string& json_file, const std::string& json, const std::string& table) {
     if (!json_file.empty() && json_file != "-") write_file(json_file, json);
     fmt::print("{}", json_file == "-" ? json : table);
-    if (std::fflush(stdout) != 0) throw output_error(fmt::format("writing to stdout: {}", errno_text(errno)));
     return exit_code::ok;
 }
 
@@ -82,7 +82,7 @@ int run(int argc, char** argv) {
     } catch (const CLI::CallForHelp&) {
         const auto chosen = app.get_subcommands();
         fmt::print("{}", chosen.empty() ? app.help() : chosen.front()->help());
-        return std::fflush(stdout) == 0 ? exit_code::ok : exit_code::output;
+        return exit_code::ok;
     } catch (const CLI::ParseError& e) {
         fmt::print(stderr, "error: carousel bench: {} (see `carousel bench --help`)\n", e.what());
         return exit_code::usage;
@@ -93,7 +93,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     try {
-        return run(argc, argv);
+        return after_output(run(argc, argv));
     } catch (const bench::interrupted&) {
         fmt::print(stderr, "interrupted: no figures\n");
         return 128 + SIGINT;

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <iostream>
 
+#include "core/standard_output.hpp"
 #include "supervisor/cli.hpp"
 
 namespace {
@@ -29,6 +30,5 @@ int main(int argc, char** argv) {
     env.err_is_terminal = ::isatty(STDERR_FILENO) == 1;
     env.run = carousel::supervisor::run_pipeline;
     const int code = carousel::supervisor::cli_main({argv + 1, argv + argc}, env);
-    std::cout.flush();
-    return code;
+    return carousel::after_output(code);
 }

@@ -79,11 +79,15 @@ class Install(unittest.TestCase):
         return [{"stage": "fragment", "format": {"type": "carousel.image.rgba8", "planes": [plane], "constants": {}}}]
 
     def test_what_is_installed(self):
-        expected = ["include/carousel/stages/stage.hpp", "include/carousel/device/backend.hpp", "share/carousel"]
+        expected = ["include/carousel/stages/stage.hpp", "include/carousel/device/backend.hpp", "share/carousel/pipelines/demo.toml",
+                    "include/carousel/device/cpu/memfd.hpp", "include/carousel/kernels/body/setup.hpp"]
         for name in expected:
             self.assertTrue(os.path.exists(os.path.join(self.prefix, name)), name)
         found = subprocess.run(["grep", "-rlI", "-e", BUILD, self.prefix], capture_output=True, text=True, check=False)
         self.assertEqual(found.stdout, "", "installed files name the build folder")
+
+    def test_no_empty_folder_is_installed(self):
+        self.assertEqual([folder for folder, below, files in os.walk(self.prefix) if not below and not files], [])
 
     def test_programs_and_pipeline_files_come_along(self):
         self.assertIn("carousel", PROGRAMS)
@@ -93,6 +97,11 @@ class Install(unittest.TestCase):
             # It starts: no library is missing. (The helper processes know no --help and say so with 2.)
             done = subprocess.run([installed, "--help"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
             self.assertIn(done.returncode, (0, 2), installed + "\n" + done.stderr)
+            if done.returncode == 0:  # help that didn't get there is no success
+                with open("/dev/full", "w", encoding="utf-8") as full:
+                    done = subprocess.run([installed, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, check=False)
+                self.assertEqual(done.returncode, 75, installed)
+                self.assertIn("stdout", done.stderr, installed)
         source = os.path.normpath(os.path.join(OUTSIDE, "../../../pipelines"))
         for name in (n for n in os.listdir(source) if n.endswith(".toml")):
             self.assertTrue(os.path.isfile(os.path.join(self.prefix, "share/carousel/pipelines", name)), name)

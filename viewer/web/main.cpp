@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "core/errors.hpp"
+#include "core/standard_output.hpp"
 #include "core/token.hpp"
 #include "viewer/web/server.hpp"
 
@@ -96,7 +97,7 @@ int main(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
         const int code = app.exit(e);
-        return code == 0 ? 0 : exit_code::usage;
+        return code == 0 ? after_output(code) : exit_code::usage;
     }
     try {
         serve(o);
