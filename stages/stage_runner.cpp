@@ -81,9 +81,10 @@ void stage_runner::run() {
             others = static_cast<u32>(frames_.size() - idle_.size());
         }
         ring::outcome got = ring::outcome::own_work;  // no lane left, or a suspect frame is alone
-        if (f != nullptr) {
-            if (!due()) continue;
+        if (f != nullptr && due()) {
             got = worker_.begin(f->job, others);
+        } else if (f != nullptr && (got = worker_.await_turn()) == ring::outcome::ok) {
+            continue;
         }
         if (got == ring::outcome::ok) {
             paced(f->job.claimed_ns);

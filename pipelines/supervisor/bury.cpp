@@ -7,6 +7,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "ring/blame.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/driver_leftovers.hpp"
 #include "supervisor/mps_domain.hpp"
@@ -15,7 +16,6 @@
 namespace carousel::supervisor {
 namespace {
 
-using ring::lease_word;
 using ring::load;
 
 /// A death by a signal from outside, before the process is reaped: behind a GPU context that takes about 90 ms.
@@ -23,28 +23,6 @@ constexpr const char* killed_text = "killed";
 
 std::string describe_end(const exit_status& e) {
     return e.signal != 0 ? fmt::format("signal {}", e.signal) : fmt::format("exit code {}", e.exit_code);
-}
-
-/// Calls fn(word, what it means) for each lease word of the frame `sequence` on the input side of a stage.
-template <typename F>
-void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
-    const shm::stage_block& b = c.stage[stage];
-    if (b.source < shm::max_sources) {
-        const u64 n = std::clamp(c.link[std::min(b.output_link, shm::max_links - 1)].window, 1U, shm::max_window);
-        shm::word& at = c.source[b.source].number[sequence % n];
-        const lease_word w = lease_word::of(load(at));
-        if (w.generation == (sequence / n & ring::generation_mask)) fn(at, w);
-    }
-    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {
-        if (b.input_link[i] >= shm::max_links || b.input_group[i] >= shm::max_groups) continue;
-        shm::link_block& l = c.link[b.input_link[i]];
-        for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k) {
-            const ring::slot_word slot = ring::slot_word::of(load(l.slot[k]));
-            if (slot.state != ring::slot_state::ready || load(l.header[k].sequence) != sequence) continue;
-            shm::word& at = l.group[k][b.input_group[i]];
-            fn(at, lease_word::of(load(at)).seen_at(slot.generation));
-        }
-    }
 }
 
 }  // namespace
@@ -251,16 +229,7 @@ void seat_keeper::blame_late(seat& s, life& l) noexcept {
     if (!l.doomed || l.why == ring::blame::own || !own_hand(l.how) || l.how.through || l.sequences.empty()) return;
     l.why = ring::blame::own;
     const bool single = l.sequences.size() == 1;
-    for (const u64 sequence : l.sequences) {
-        for_each_lease_of(*c_, s.stage, sequence, [&](shm::word& at, const lease_word& w) {
-            if (w.state != ring::lease_state::wait) return;
-            lease_word next = w;
-            next.attempts = single ? (w.attempts & 8U) | std::min(w.failures() + 1, ring::max_failures) : w.attempts | 8U;
-            const u64 raw = load(at);
-            if (lease_word::of(raw).state == ring::lease_state::wait || lease_word::of(raw).generation != w.generation)
-                ring::cas(at, raw, next.pack());
-        });
-    }
+    for (const u64 sequence : l.sequences) ring::blame_waiting(*c_, s.stage, sequence, single);
     note_given_up(s, l);
 }
 
@@ -268,8 +237,9 @@ void seat_keeper::note_given_up(const seat& s, const life& l) {
     if (l.sequences.size() != 1) return;
     const u32 cap = c_->stage[s.stage].max_attempts;
     u32 failures = 0;
-    for_each_lease_of(*c_, s.stage, l.sequences.front(),
-                      [&](shm::word&, const lease_word& w) { failures = std::max(failures, w.failures()); });
+    ring::for_each_lease_of(*c_, s.stage, l.sequences.front(), [&](const shm::word&, u64 raw, u32 generation) {
+        failures = std::max(failures, ring::lease_word::of(raw).seen_at(generation).failures());
+    });
     if (cap == 0 || failures < cap) return;
     note("given up", now_ns(), s, l, fmt::format("gives frame {} up after {} attempts", l.sequences.front(), failures));
     account_.given_up.push_back({l.sequences.front(), setup_->stages[s.stage].name, describe(l.how)});

@@ -37,7 +37,7 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.cpu_ns.store(0, std::memory_order_relaxed);
     e.first_commit_ns.store(0, std::memory_order_relaxed);
     for (shm::word* since : {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns, &e.finishing_since_ns, &e.hold_since_ns, &e.hold})
-        since->store(0, std::memory_order_relaxed);  // what its last holder was at
+        since->store(0, std::memory_order_relaxed);  // a process killed at work leaves its clocks running
     std::memset(c.event_handle[entry], 0, sizeof c.event_handle[entry]);
 }
 }  // namespace

@@ -74,6 +74,17 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
     }
 }
 
+outcome worker::await_turn() noexcept { return look_at_end(load(control_->end)); }
+
+outcome worker::look_at_end(u64 end) noexcept {
+    if (end == end_stopping) {
+        // No lease is under way in this thread: END may be computed from the words.
+        control_->entry[entry_].end_acknowledged.store(1, std::memory_order_release);
+        return outcome::stopping;
+    }
+    return end != end_unknown && output_->tail() >= end ? outcome::closed : outcome::ok;
+}
+
 outcome worker::choose(job& j, u32 in_flight) noexcept {
     return stage_->source != shm::none ? choose_number(j, in_flight) : choose_inputs(j, in_flight);
 }
@@ -82,14 +93,9 @@ outcome worker::choose(job& j, u32 in_flight) noexcept {
 outcome worker::choose_number(job& j, u32 in_flight) noexcept {
     shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 end = load(control_->end);
-    if (end == end_stopping) {
-        // No lease is under way in this thread: END may be computed from the words.
-        control_->entry[entry_].end_acknowledged.store(1, std::memory_order_release);
-        return outcome::stopping;
-    }
+    if (const outcome o = look_at_end(end); o != outcome::ok) return o;
     const u64 t = output_->tail();
     const u64 n = output_->window();
-    if (end != end_unknown && t >= end) return outcome::closed;
     for (u64 k = t; k < t + n && k < end; ++k) {
         const u64 raw = load(q.number[k % n]);
         const lease_word w = lease_word::of(raw);

@@ -57,7 +57,10 @@ public:
     /// Chooses a frame and takes it (steps 1 to 3). `in_flight`: jobs of this process not yet completed. On `ok` the caller must
     /// bring the job to submit() or end the process.
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
-    /// Marks the start of process(): the frame's deadline runs from here.
+    /// Instead of begin(), for a source whose next frame is not due yet: `stopping`, acknowledged, or `closed` as begin() would say
+    /// it, else `ok`, with nothing taken.
+    [[nodiscard]] outcome await_turn() noexcept;
+    /// Marks the start of process() in the job's own record, for whoever draws it. Deadlines run by shm::incarnation's words.
     void start_clock(const job& j) noexcept;
     /// Step 4's CAS, behind the event record. False: revoked.
     [[nodiscard]] bool submit(job& j) noexcept;
@@ -77,6 +80,7 @@ public:
     [[nodiscard]] bool revoked() const noexcept;
 
 private:
+    [[nodiscard]] outcome look_at_end(u64 end) noexcept;
     [[nodiscard]] outcome choose(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_number(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_inputs(job& j, u32 in_flight) noexcept;

@@ -43,6 +43,23 @@ TEST_CASE("Ctrl-C and `carousel down` deliver every frame that was begun, then e
     CHECK(run.left_behind() == "");
 }
 
+TEST_CASE("a source that makes a frame in twenty seconds hears at once that the run stops, or is over") {
+    const bool stopped = GENERATE(true, false);
+    run_fixture run;
+    run.start(run.pipeline("rare", number_pipeline("rare", "fps = 0.05\n")), stopped ? std::vector<std::string>{} : std::vector<std::string>{"--frames", "2"});
+    // The first two frames come at once (a source catches up by one), the third one would in twenty seconds.
+    CHECK(run.wait_until([&] { return !run.running() || run.stage("sink").value("frames", 0) == 2; }));
+    const f64 since = seconds_now();
+    if (stopped) run.signal(SIGINT);
+    CHECK(run.wait(15) == 0);
+    CHECK(seconds_now() - since < 4);  // stop_timeout_ns is 5 s
+    INFO(run.log());
+    CHECK(run.report()["frames"] == 2);
+    CHECK(run.report()["ending"] == "complete");
+    CHECK_THAT(run.log(), !contains("not gone"));
+    CHECK(run.left_behind() == "");
+}
+
 TEST_CASE("an end in the middle of kills is an end, too") {
     run_fixture run;
     run.start(run.pipeline("storm", number_pipeline("storm", "fps = 500\n")), {"--frames", "1000000"});

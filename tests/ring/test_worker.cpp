@@ -1,5 +1,6 @@
 // The rules of choosing a frame, one at a time: windows, order, attempts, void frames, joins.
 
+#include "ring/blame.hpp"
 #include "tests/ring/seated.hpp"
 
 using namespace carousel;
@@ -206,4 +207,91 @@ TEST_CASE("a revoked worker can neither submit nor commit, and learns it") {
     CHECK(source.w->begin(j, 0) == outcome::revoked);
     CHECK(pass(*heir.w) == 0);
     CHECK(pass(*heir.w) == 1);
+}
+
+TEST_CASE("a source that waits for its turn hears that the run stops, and that it is over") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    CHECK(source.w->await_turn() == outcome::ok);
+    CHECK(pass(*source.w) == 0);
+    begin_stop(*b.c);
+    CHECK_FALSE(try_finish_stop(*b.c));  // it has not said so
+    CHECK(source.w->await_turn() == outcome::stopping);
+    REQUIRE(try_finish_stop(*b.c));
+    CHECK(load(b.c->end) == 1);
+    CHECK(source.w->await_turn() == outcome::ok);  // the frame may have to be made again
+    CHECK(pass(*sink.w) == 0);
+    CHECK(source.w->await_turn() == outcome::closed);
+}
+
+TEST_CASE("the stamps of a job's earlier frame are gone when its word opens") {
+    bench b(chain());
+    const seated source = b.sit(0);
+    job first, again;
+    REQUIRE(source.w->begin(first, 0) == outcome::ok);
+    source.w->start_clock(first);
+    REQUIRE(source.w->submit(first));
+    const shm::job_block& info = b.c->job_info[first.index];
+    CHECK(load(info.process_since_ns) != 0);
+    CHECK(load(info.submitted_since_ns) != 0);
+    REQUIRE(source.w->commit(first));
+    REQUIRE(source.w->complete(first));
+    REQUIRE(source.w->begin(again, 0) == outcome::ok);
+    REQUIRE(again.index == first.index);
+    CHECK(load(info.process_since_ns) == 0);
+    CHECK(load(info.submitted_since_ns) == 0);
+}
+
+TEST_CASE("a process that takes an entry over finds none of its predecessor's clocks running") {
+    bench b(chain());
+    const seated source = b.sit(0);
+    shm::incarnation& e = b.c->entry[source.who.entry];
+    shm::word* const clocks[] = {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns, &e.finishing_since_ns, &e.hold_since_ns, &e.hold};
+    for (shm::word* clock : clocks) clock->store(1, std::memory_order_relaxed);  // killed in the middle of all of it
+    (void)b.die(source, blame::none, 0);
+    incarnation_id next;
+    do {
+        next = appoint(*b.c, 1);
+        REQUIRE(next);
+        mark_fenced(*b.c, next.entry);
+    } while (next.entry != source.who.entry);
+    for (const shm::word* clock : clocks) CHECK(load(*clock) == 0);
+}
+
+TEST_CASE("an attempt that is counted late changes the word that was looked at, not what a successor has made of it meanwhile") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    SECTION("a source's number") {
+        shm::word& at = b.c->source[0].number[0];
+        u64 after = 0;
+        blame_waiting(*b.c, 0, 0, true, [&] {
+            CHECK(pass(*source.w) == 0);
+            after = load(at);
+        });
+        CHECK(load(at) == after);
+        CHECK(lease_word::of(after).generation == 1);
+        CHECK(pass(*sink.w) == 0);
+    }
+    SECTION("an input that the successor has in hand") {
+        REQUIRE(pass(*source.w) == 0);
+        job j;
+        blame_waiting(*b.c, 1, 0, true, [&] { REQUIRE(sink.w->begin(j, 0) == outcome::ok); });
+        REQUIRE(sink.w->submit(j));
+        REQUIRE(sink.w->commit(j));
+        REQUIRE(sink.w->complete(j));
+        CHECK(load(b.c->link[0].tail) == 1);
+    }
+    SECTION("one that waits still") {
+        REQUIRE(pass(*source.w) == 0);
+        blame_waiting(*b.c, 1, 0, true);
+        blame_waiting(*b.c, 1, 0, false);
+        u32 seen = 0;
+        for_each_lease_of(*b.c, 1, 0, [&](const shm::word&, u64 raw, u32 generation) {
+            const lease_word w = lease_word::of(raw).seen_at(generation);
+            CHECK(w.failures() == 1);
+            CHECK(w.alone());
+            ++seen;
+        });
+        CHECK(seen == 1);
+    }
 }
