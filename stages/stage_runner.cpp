@@ -14,6 +14,7 @@
 #include "shm/doorbell.hpp"
 #include "stages/harm.hpp"
 #include "stages/last_words.hpp"
+#include "stages/running_clock.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
 
@@ -144,8 +145,9 @@ void stage_runner::submit(frame_in_work& f) {
     if (f.traced) trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns);
     const u64 process = f.traced ? now_ns() : 0;
     worker_.start_clock(f.job);
-    crash_here(crash_point::clock_started);
     {
+        const running_clock clock(runtime_->entry().processing_since_ns);
+        crash_here(crash_point::clock_started);
         const device::profiler_range shown(profiler_, "process", f.job.sequence);
         guarded("process", f.job.sequence, [&] { enqueue_checked(f); });
     }
@@ -242,10 +244,12 @@ void stage_runner::complete_loop() {
 void stage_runner::complete_one(frame_in_work& f) {
     {
         const device::profiler_range shown(profiler_, "wait for the device", f.job.sequence);
+        const running_clock clock(runtime_->entry().device_since_ns);  // of the oldest submitted frame alone: the others wait behind it
         guarded("the device's work", f.job.sequence, [&] { f.event->wait(); });
     }
     crash_here(crash_point::work_complete);
     const u64 complete = f.traced ? now_ns() : 0;
+    const running_clock clock(runtime_->entry().finishing_since_ns);
     if (stage_->commits_on_host()) {
         const device::profiler_range shown(profiler_, "finish", f.job.sequence);
         guarded("finish", f.job.sequence, [&] { stage_->finish(f); });

@@ -52,6 +52,7 @@ struct stage_spec {
     bool standby = false;  ///< a warm spare behind each instance
     restart_mode restart = restart_mode::always;
     u32 max_attempts = 3;  ///< deaths over one frame before it is passed on void
+    u32 frame_timeout_ms = 2000;  ///< the pipeline's unless the stage has its own; 0: none
     bool optional = false;
     group_kind group = group_kind::blocking;
     isolation_kind isolation = isolation_kind::process;  ///< the pipeline's unless the stage has its own; says nothing on the CPU
@@ -76,7 +77,7 @@ struct pipeline {
     std::string name;  ///< [the file's name without its ending]
     std::string device = "auto";
     u32 width = 1280, height = 720;
-    u32 frame_timeout_ms = 2000;  ///< while a stage computes
+    u32 frame_timeout_ms = 2000;  ///< while a stage computes on one frame (clocks.hpp); 0: none
     u32 latest_lease_ms = 250;    ///< a latest reader's lease may be revoked after so long
     f64 keeper_grace_s = 5;       ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
     isolation_kind isolation = isolation_kind::process;  ///< process: a GPU context of its own a stage; mps: one MPS domain for all

@@ -90,6 +90,17 @@ std::vector<std::string> read_prefix(section_reader& r) {
     return r.texts("prefix", "a command such as \"gdb --args\", or a list of its words");
 }
 
+/// 0: none. Less than 10 ms is what the supervisor can't tell from its own ticks.
+u32 read_frame_timeout(section_reader& r, u32 fallback) {
+    const document_entry* e = r.take("frame_timeout_ms");
+    if (e == nullptr) return fallback;
+    const bool fits = e->value.is_number_unsigned() || (e->value.is_number_integer() && e->value.get<i64>() >= 0);
+    const u64 ms = fits ? e->value.get<u64>() : 1;
+    if (ms != 0 && (ms < 10 || ms > hour_ms))
+        section_reader::wrong("frame_timeout_ms", *e, fmt::format("a whole number from 10 to {}, or 0 for none", hour_ms));
+    return static_cast<u32>(ms);
+}
+
 std::string read_stage_name(section_reader& r, const document_section& s) {
     const document_entry* e = r.take("name");
     if (e == nullptr) refuse(s.at, s.title + " has no name; expected e.g. name = \"geometry\"");
@@ -141,7 +152,7 @@ void read_camera_path(section_reader& r, const document_section& s, shm::scene_s
 const std::vector<std::string>& stage_keys() {
     static const std::vector<std::string> keys = {"name",    "run",     "inputs",       "device",   "in_flight", "instances",
                                                   "standby", "restart", "max_attempts", "optional", "group",     "prefix",
-                                                  "isolation"};
+                                                  "isolation", "frame_timeout_ms"};
     return keys;
 }
 
@@ -156,7 +167,7 @@ void read_pipeline_keys(const document_section& s, pipeline& p) {
     }
     p.device = read_device(r, p.device);
     read_size(r, p);
-    p.frame_timeout_ms = static_cast<u32>(r.integer("frame_timeout_ms", p.frame_timeout_ms, 10, hour_ms));
+    p.frame_timeout_ms = read_frame_timeout(r, p.frame_timeout_ms);
     p.latest_lease_ms = static_cast<u32>(r.integer("latest_lease_ms", p.latest_lease_ms, 1, hour_ms));
     p.keeper_grace_s = r.number("keeper_grace_s", p.keeper_grace_s, 0, hour_ms / 1000.0);
     p.fps = r.number("fps", p.fps, 0, 100'000);
@@ -207,6 +218,7 @@ stage_spec read_stage_keys(const document_section& s, const pipeline& p) {
     out.standby = r.flag("standby", out.standby);
     out.restart = static_cast<restart_mode>(r.choice("restart", 0, {"always", "on-failure", "no"}));
     out.max_attempts = static_cast<u32>(r.integer("max_attempts", out.max_attempts, 1, ring::max_failures));
+    out.frame_timeout_ms = read_frame_timeout(r, p.frame_timeout_ms);
     out.optional = r.flag("optional", out.optional);
     out.group = static_cast<group_kind>(r.choice("group", 0, {"blocking", "latest"}));
     out.isolation = static_cast<isolation_kind>(r.choice("isolation", static_cast<u32>(p.isolation), {"process", "mps"}));

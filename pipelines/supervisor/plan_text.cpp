@@ -43,6 +43,7 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
               {"device", s.device},
               {"in_flight", s.in_flight},
               {"instances", s.instances},
+              {"frame_timeout_ms", s.frame_timeout_ms},
               {"restart", name_of(s.restart)},
               {"group", name_of(s.group)},
               {"optional", s.optional},

@@ -41,6 +41,7 @@ json stage_json(const run_setup& all, const stage_setup& s) {
             {"instances", s.instances},
             {"in_flight", s.in_flight},
             {"max_attempts", s.max_attempts},
+            {"frame_timeout_ms", s.frame_timeout_ns / 1'000'000},
             {"window", s.window},
             {"optional", s.optional},
             {"latest", s.latest},

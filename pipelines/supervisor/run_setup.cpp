@@ -25,6 +25,7 @@ ring::plan plan_of(const run_setup& s) {
         to.in_flight = from.in_flight;
         to.instances = from.instances;
         to.max_attempts = from.max_attempts;
+        to.frame_timeout_ns = from.frame_timeout_ns;
         to.owner_commits = from.owner_commits;
         to.latest = from.latest;
         to.optional = from.optional;

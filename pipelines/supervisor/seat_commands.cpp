@@ -95,13 +95,16 @@ std::string seat_keeper::inject(seat& s, shm::injected_fault kind) {
     if (kind == injected_fault::gpu_fault && !on_gpu)
         throw config_error(fmt::format("{} computes on the CPU and can have no GPU fault: `carousel kill {} --signal SEGV` is the nearest to it",
                                        s.label, s.label));
-    if (kind == injected_fault::hang && (l.tool || (c_->stage[s.stage].flags & shm::stage_flag::latest) != 0))
+    const u64 timeout_ns = setup_->stages[s.stage].frame_timeout_ns;
+    if (kind == injected_fault::hang && (l.tool || timeout_ns == 0 || (c_->stage[s.stage].flags & shm::stage_flag::latest) != 0))
         throw config_error(fmt::format("{} {}: nothing would ever find the hang", s.label,
-                                       l.tool ? "runs under a tool and has no deadline" : "reads its input as `latest` and holds nobody up"));
+                                       l.tool            ? "runs under a tool and has no deadline"
+                                       : timeout_ns == 0 ? "has frame_timeout_ms = 0, no deadline"
+                                                         : "reads its input as `latest` and holds nobody up"));
     l.how.injected = true;
     c_->seat[s.index].fault.store(shm::fault_word(kind, l.who.epoch), std::memory_order_release);
     return fmt::format("{} (pid {}) takes a fault ({}) with its next frame{}", s.label, l.pid, name,
-                       kind == injected_fault::hang ? fmt::format(" and is replaced {} ms later", setup_->frame_timeout_ns / ns_per_ms) : "");
+                       kind == injected_fault::hang ? fmt::format(" and is replaced {} ms later", timeout_ns / ns_per_ms) : "");
 }
 
 std::string seat_keeper::take_down(seat& s) {

@@ -16,6 +16,7 @@
 
 #include "ring/recovery.hpp"
 #include "shm/injected_fault.hpp"
+#include "supervisor/clocks.hpp"
 #include "supervisor/event_loop.hpp"
 #include "supervisor/log_pipe.hpp"
 #include "supervisor/memory_keeper.hpp"
@@ -76,10 +77,14 @@ struct seat {
     u32 restarts = 0;
     std::string last_exit;
     i32 last_exit_pid = 0;  ///< whose
-    u64 clock_base_ns = 0;  ///< no deadline counts time before this
+    u64 clock_base_ns = 0;   ///< no deadline counts time before this
+    u64 device_base_ns = 0;  ///< nor that of a frame on the device before this
     u64 sampled_cpu_ns = 0, sampled_at_ns = 0;
     f64 cpu_percent = 0;
 };
+
+/// Since when the process on a seat has waited for room on a full disk, by its own word; 0: it doesn't.
+[[nodiscard]] u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept;
 
 /// The death that ended the run.
 struct root_cause {
@@ -239,11 +244,13 @@ private:
     void give_up(seat& s, const life* l);
     // watch.cpp
     void watch_deadlines(u64 now);
-    void watch_hearts(seat& s, u64 now);
+    [[nodiscard]] process_view view(const seat& s, u64 now) const noexcept;
+    [[nodiscard]] u64 longest_tick_ns() const noexcept;
+    void restart_device_clocks(u32 device, u64 now) noexcept;
     void watch_start(seat& s, u64 now);
     [[nodiscard]] bool work_waits(const seat& s) const noexcept;
     [[nodiscard]] bool waits_for_asset(const seat& s) const noexcept;
-    void missed(seat& s, const char* what);
+    void missed(seat& s, const std::string& what);
     void sample(seat& s, u64 now) noexcept;
 
     const run_setup* setup_;

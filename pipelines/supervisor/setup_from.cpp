@@ -26,6 +26,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.instances = spec.instances;
     s.in_flight = spec.in_flight;
     s.max_attempts = spec.max_attempts;
+    s.frame_timeout_ns = spec.frame_timeout_ms * ns_per_ms;
     s.optional = spec.optional;
     s.standby = spec.standby;
     s.latest = spec.group == group_kind::latest;

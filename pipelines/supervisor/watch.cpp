@@ -1,4 +1,4 @@
-// seat_keeper: what is looked at in each tick. Deadlines run only for seats that run, are not held and have no tool in front.
+// seat_keeper: what is looked at in each tick. Which clock runs when, and who is late by it: clocks.hpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,27 +14,38 @@ namespace {
 
 constexpr u64 sample_every_ns = ns_per_s;
 
-/// Age of a job's clock, 0 when it doesn't run. An OPEN job's runs inside process() only.
-u64 clock_age(const shm::control_block& c, u32 job, u32 epoch, u64 base, u64 now) noexcept {
-    const u64 raw = ring::load(c.job[job]);
-    const ring::job_word w = ring::job_word::of(raw);
-    if (w.epoch != epoch) return 0;
-    u64 since = 0;
-    if (w.state == ring::job_state::open) {
-        since = ring::load(c.job_info[job].process_since_ns);
-    } else if (w.state == ring::job_state::submitted) {
-        since = ring::load(c.job_info[job].submitted_since_ns);
-    }
-    if (since == 0 || ring::load(c.job[job]) != raw) return 0;  // the stamp may be another job's: look again at the next tick
-    since = std::max(since, base);
-    return now > since ? now - since : 0;
+constexpr u64 suspect_after_ns = 200 * ns_per_ms;  ///< a heart that beats every 50 ms and is later: was the process stopped?
+constexpr u64 shortest_heart_ns = 250 * ns_per_ms;
+constexpr u64 least_patience_ns = 60 * ns_per_ms;  ///< three ticks
+
+/// Stages that share a GPU have one number: the first of them. Those on the CPU have none.
+u32 shared_device(const run_setup& s, u32 stage) noexcept {
+    const device::device_id& own = s.stages[stage].device;
+    if (own.kind != device::device_kind::cuda) return shm::none;
+    for (u32 k = 0; k < stage; ++k)
+        if (s.stages[k].device.kind == own.kind && s.stages[k].device.uuid == own.uuid) return k;
+    return stage;
+}
+
+/// A heart beats while its process computes, so a stage with a long frame_timeout_ms needs no longer one for its heart.
+u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
+    const u64 all = s.frame_timeout_ns != 0 ? s.frame_timeout_ns : default_heart_timeout_ns;
+    const u64 own = s.stages[stage].frame_timeout_ns;
+    return std::max(shortest_heart_ns, own != 0 ? std::min(own, all) : all);
 }
 
 }  // namespace
 
+u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept {
+    if (!s.now || s.now->seen_dead_ns != 0) return 0;
+    const shm::incarnation& e = c.entry[s.now->who.entry];
+    const u64 since = ring::load(e.hold_since_ns);
+    return ring::load(e.hold) == static_cast<u64>(shm::hold_reason::disk_full) ? since : 0;
+}
+
 void seat_keeper::tick(u64 now) {
     // A supervisor that was stopped or starved itself has no right to call others late.
-    if (last_tick_ns_ != 0 && now - last_tick_ns_ > setup_->frame_timeout_ns / 2) restart_clocks(now);
+    if (last_tick_ns_ != 0 && now - last_tick_ns_ > longest_tick_ns()) restart_clocks(now);
     last_tick_ns_ = now;
     watch_domain();
     for (auto& s : seats_) {
@@ -56,42 +67,77 @@ void seat_keeper::tick(u64 now) {
     watch_deadlines(now);
 }
 
+u64 seat_keeper::longest_tick_ns() const noexcept {
+    u64 shortest = heart_timeout(*setup_, 0);
+    for (const stage_setup& st : setup_->stages)
+        if (st.frame_timeout_ns != 0) shortest = std::min(shortest, st.frame_timeout_ns);
+    return std::max(least_patience_ns, shortest / 2);
+}
+
 void seat_keeper::restart_clocks(u64 now) noexcept {
     for (auto& s : seats_) s->clock_base_ns = std::max(s->clock_base_ns, now);
 }
 
-// Under time slices one hung kernel slows every other: the oldest offender alone is killed, then the others' clocks begin anew.
-void seat_keeper::watch_deadlines(u64 now) {
-    seat* oldest = nullptr;
-    u64 oldest_age = setup_->frame_timeout_ns;
-    for (auto& s : seats_) {
-        if (!s->now || s->now->tool || s->now->seen_dead_ns != 0) continue;
-        if (s->machine.state() == seat_state::starting) watch_start(*s, now);
-        if (s->machine.state() != seat_state::running || !s->now) continue;
-        const shm::seat_block& b = c_->seat[s->index];
-        for (u32 j = b.first_job; j < std::min(b.first_job + b.jobs, shm::max_jobs); ++j) {
-            const u64 age = clock_age(*c_, j, s->now->who.epoch, s->clock_base_ns, now);
-            if (age <= oldest_age) continue;
-            oldest_age = age;
-            oldest = s.get();
-        }
-    }
-    if (oldest != nullptr) {
-        missed(*oldest, "a frame takes longer than frame_timeout_ms");
-        restart_clocks(now);
-        return;
-    }
+void seat_keeper::restart_device_clocks(u32 device, u64 now) noexcept {
     for (auto& s : seats_)
-        if (s->now && !s->now->tool && s->now->seen_dead_ns == 0 && s->machine.state() == seat_state::running)
-            watch_hearts(*s, now);
+        if (shared_device(*setup_, s->stage) == device) s->device_base_ns = now;
 }
 
-// A stopped process without a frame in hand is found by its heart alone, and only where work waits for it.
-void seat_keeper::watch_hearts(seat& s, u64 now) {
-    const u64 beat = std::max(ring::load(c_->entry[s.now->who.entry].heartbeat_ns), s.clock_base_ns);
-    if (now <= beat || now - beat <= setup_->frame_timeout_ns || !work_waits(s)) return;
-    missed(s, "it gives no sign of life while frames wait for it");
-    restart_clocks(now);
+// What the process says of itself. Its words may be damaged: a clock counts only while a job word of its epoch says that it can.
+process_view seat_keeper::view(const seat& s, u64 now) const noexcept {
+    const shm::incarnation& e = c_->entry[s.now->who.entry];
+    process_view v;
+    v.state = s.machine.state();
+    v.tool = s.now->tool;
+    v.base_ns = s.clock_base_ns;
+    v.device_base_ns = s.device_base_ns;
+    v.frame_timeout_ns = setup_->stages[s.stage].frame_timeout_ns;
+    v.heart_timeout_ns = heart_timeout(*setup_, s.stage);
+    v.device = shared_device(*setup_, s.stage);
+    v.hold_ns = ring::load(e.hold_since_ns);  // before the clock that begins anew when it ends
+    v.processing_ns = ring::load(e.processing_since_ns);
+    v.device_ns = ring::load(e.device_since_ns);
+    v.finishing_ns = ring::load(e.finishing_since_ns);
+    v.heartbeat_ns = ring::load(e.heartbeat_ns);
+    const shm::seat_block& b = c_->seat[s.index];
+    for (u32 j = b.first_job; j < std::min(b.first_job + b.jobs, shm::max_jobs); ++j) {
+        const ring::job_word w = ring::job_word::of(ring::load(c_->job[j]));
+        if (w.epoch != s.now->who.epoch) continue;
+        v.open = v.open || w.state == ring::job_state::open;
+        v.submitted = v.submitted || w.state == ring::job_state::submitted || w.state == ring::job_state::committed;
+    }
+    v.in_hand = v.open || v.submitted;
+    v.stopped = age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && shm::is_stopped(s.now->pid);
+    v.frames_wait = heart_is_late(v, now) && work_waits(s);
+    return v;
+}
+
+// Each process is judged by itself, in the same tick.
+void seat_keeper::watch_deadlines(u64 now) {
+    struct watched {
+        seat* who;
+        u32 epoch;
+    };
+    std::vector<watched> all;
+    std::vector<process_view> views;
+    for (auto& s : seats_) {
+        if (!s->now || s->now->seen_dead_ns != 0) continue;
+        if (s->machine.state() == seat_state::starting && !s->now->tool) {
+            watch_start(*s, now);
+        } else {
+            all.push_back({s.get(), s->now->who.epoch});
+            views.push_back(view(*s, now));
+        }
+    }
+    const std::vector<offence> verdicts = supervisor::judge(views, now);  // not the judgement of a death
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        seat& s = *all[k].who;
+        if (verdicts[k] == offence::none) continue;
+        // Another's end in this tick may have been its end, too (they share an MPS domain).
+        if (!s.now || s.now->seen_dead_ns != 0 || s.now->who.epoch != all[k].epoch) continue;
+        if (verdicts[k] == offence::device && views[k].device != shm::none) restart_device_clocks(views[k].device, now);
+        missed(s, describe(verdicts[k], views[k]));
+    }
 }
 
 void seat_keeper::watch_start(seat& s, u64 now) {
@@ -100,7 +146,7 @@ void seat_keeper::watch_start(seat& s, u64 now) {
     if (now > since && now - since > setup_->start_timeout_ns) missed(s, "it does not become ready");
 }
 
-void seat_keeper::missed(seat& s, const char* what) {
+void seat_keeper::missed(seat& s, const std::string& what) {
     life& l = *s.now;
     l.by_us = true;
     // A process that somebody has stopped is no offender: its frames are innocent.

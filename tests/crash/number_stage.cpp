@@ -1,8 +1,9 @@
 // A stage for crash tests: numbers instead of pictures, and it dies when it is told to. Source, middle or sink by its inputs.
 // Settings:
 //   enqueue_ms  sleeps so long inside process() [0]          work_ms  the queue's work takes so long [0]
+//   finish_ms   a sink sleeps so long inside finish() [0]
 //   die_at      frame at which it dies [-1: none]            die_how  exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang
-//   [abort] die_lives   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
+//   | hang_device (its queue's work never ends) | hang_finish [abort] die_lives   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
 //   line for each frame on stderr [false]
 //   no_device_life  that life of the seat finds no device in prepare(), as a client of a dying MPS domain does [-1: none]
 #include <unistd.h>
@@ -39,9 +40,10 @@ public:
         const stages::settings& s = *with.settings;
         enqueue_ms_ = s.integer("enqueue_ms", 0, 0, 60'000);
         work_ms_ = s.integer("work_ms", 0, 0, 60'000);
+        finish_ms_ = s.integer("finish_ms", 0, 0, 60'000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
         die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
-        die_how_ = s.choice("die_how", "abort", {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "gpu", "hang"});
+        die_how_ = s.choice("die_how", "abort", {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "gpu", "hang", "hang_device", "hang_finish"});
         late_start_ = s.flag("late_start", false);
         no_device_life_ = s.integer("no_device_life", -1, -1, 1'000'000);
         say_ = s.flag("say", false);
@@ -66,11 +68,12 @@ public:
     void process(stages::frame& f) override {
         if (say_) log::info("frame {}", f.sequence());
         sleep_ms(enqueue_ms_);
-        if (static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_) die();
+        const bool turn = static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
+        if (turn && die_how_ != "hang_finish" && die_how_ != "hang_device") die();
         const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
         u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>(0);
         const u64 sequence = f.sequence();
-        const i64 ms = work_ms_;
+        const i64 ms = turn && die_how_ == "hang_device" ? 3'600'000 : work_ms_;
         f.queue().submit([=](device::cpu::pool&) {
             sleep_ms(ms);
             *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
@@ -79,6 +82,9 @@ public:
 
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
     void finish(stages::frame& f) override {
+        sleep_ms(finish_ms_);
+        if (die_how_ == "hang_finish" && static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_)
+            sleep_ms(3'600'000);
         if (!ledger_) return;
         const u64 value = f.void_reason().empty() ? *seen_[f.lane()] : 0;
         ledger_->record(f.sequence(), telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))), !f.void_reason().empty(),
@@ -103,7 +109,7 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false;
-    i64 enqueue_ms_ = 0, work_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0;
+    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0;
     const stages::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
     std::unique_ptr<telemetry::ledger_writer> ledger_;

@@ -45,6 +45,7 @@ in_flight = 5
 instances = 2
 standby = false
 restart = "on-failure"
+frame_timeout_ms = 0
 max_attempts = 2
 device = "cuda:1"
 prefix = "gdb --args -ex 'run it'"
@@ -82,11 +83,13 @@ memory = "ipc"
     CHECK(s.instances == 2);
     CHECK(s.restart == supervisor::restart_mode::on_failure);
     CHECK(s.max_attempts == 2);
+    CHECK(s.frame_timeout_ms == 0);
+    CHECK(p.stages[1].frame_timeout_ms == 500);  // the pipeline's
     CHECK(s.device == "cuda:1");
     CHECK(s.prefix == std::vector<std::string>{"gdb", "--args", "-ex", "run it"});
     CHECK(s.settings.dump() == R"({"own":{"deep":[1,2.5,"x"]}})");
     CHECK(s.has_output);
-    CHECK(s.position_of("own").text() == "dir/all.toml:25:1");
+    CHECK(s.position_of("own").text() == "dir/all.toml:26:1");
     CHECK(p.stages[1].device == "cpu");
     CHECK(p.stages[1].group == supervisor::group_kind::latest);
     CHECK(p.stages[1].optional);
@@ -142,7 +145,9 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"[pipeline]", "frames = -1", "p.toml:2:10: frames = -1: expected a whole number, 0 or more"},
         {"[pipeline]", "fps = -1", "p.toml:2:7: fps = -1: expected a number from 0 to 100000"},
         {"[pipeline]", "fps = nan", "p.toml:2:7: fps: not a finite number"},
-        {"[pipeline]", "frame_timeout_ms = 0", "p.toml:2:20: frame_timeout_ms = 0: expected a whole number from 10 to 3600000"},
+        {"[pipeline]", "frame_timeout_ms = 9", "p.toml:2:20: frame_timeout_ms = 9: expected a whole number from 10 to 3600000, or 0 for none"},
+        {"[pipeline]", "frame_timeout_ms = -1", "p.toml:2:20: frame_timeout_ms = -1: expected a whole number from 10 to 3600000, or 0 for none"},
+        {"triangles = 100", "frame_timeout_ms = 9", "p.toml:8:20: frame_timeout_ms = 9: expected a whole number from 10 to 3600000, or 0 for none"},
         {"[pipeline]", "frame_timeout_ms = \"2\"",
          "p.toml:2:20: frame_timeout_ms = \"2\": expected a whole number from 10 to 3600000"},
         {"[pipeline]", "latest_lease_ms = 1.5", "p.toml:2:19: latest_lease_ms = 1.5: expected a whole number from 1 to 3600000"},

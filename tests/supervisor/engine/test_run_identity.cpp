@@ -49,6 +49,10 @@ TEST_CASE("the difference of two pipelines is named with both values") {
         other.stages[1].in_flight = 5;
         CHECK(between(two_stages(), other) == "stage display: in_flight is 3 there and 5 here");
     }
+    SECTION("a stage's own deadline") {
+        other.stages[0].frame_timeout_ns = 300'000'000;
+        CHECK(between(two_stages(), other) == "stage geometry: frame_timeout_ms is 2000 there and 300 here");
+    }
     SECTION("the number of frames") {
         other.end = 17;
         CHECK(between(two_stages(), other) == "frames is 0 there and 17 here");
