@@ -9,6 +9,7 @@
 #include "core/log.hpp"
 #include "ring/latest.hpp"
 #include "shm/doorbell.hpp"
+#include "stages/disk_hold.hpp"
 #include "stages/harm.hpp"
 #include "stages/last_words.hpp"
 #include "telemetry/busy_time.hpp"
@@ -60,6 +61,7 @@ void run_latest(runtime& r, stage& s) {
     *reinterpret_cast<u32*>(torn->host_data()) = 0;
     u32 torn_before = 0;
     frame_in_work f(r, 0);
+    disk_hold disk(c, r.entry());
     telemetry::trace_writer trace(c, r.who().seat, r.who().epoch);
     for (;;) {
         const u32 seen = shm::ticket(block.doorbell);
@@ -91,8 +93,8 @@ void run_latest(runtime& r, stage& s) {
         }
         block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
         torn_before = torn_now;
-        s.finish(f);
-        s.committed(f.job.sequence);
+        disk.write_patiently(f.job.sequence, [&] { s.finish(f); });
+        disk.write_patiently(f.job.sequence, [&] { s.committed(f.job.sequence); });
         const u64 now = now_ns();
         telemetry::count_busy(r.entry(), block.counters, now, true);
         block.counters.frames.fetch_add(1, std::memory_order_relaxed);

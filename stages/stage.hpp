@@ -14,7 +14,8 @@
 //      Everything it does must be idempotent on the frame's sequence: after a crash a frame may be finished twice.
 //   6. committed(): likewise, behind the commit.
 // Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception from process or
-// finish ends the process (exit code 73), which counts as an attempt on the frames in flight. From prepare() on an exception ends it at
+// finish ends the process (exit code 73), which counts as an attempt on the frames in flight; only a disk_full_error
+// (core/disk_full.hpp) from finish or committed doesn't: the runner waits for room, and calls it again. From prepare() on an exception ends it at
 // once: the stage's destructor doesn't run.
 
 #include <memory>

@@ -49,6 +49,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       helper_(r.control(), r.context()),
       trace_(r.control(), r.who().seat, r.who().epoch),
       profiler_(r.attached().stage),
+      hold_(r.control(), r.entry()),
       torn_(r.context().allocate_host(sizeof(u32))),
       may_spin_(std::thread::hardware_concurrency() > r.control().seats + 1),
       tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
@@ -252,7 +253,7 @@ void stage_runner::complete_one(frame_in_work& f) {
     const running_clock clock(runtime_->entry().finishing_since_ns);
     if (stage_->commits_on_host()) {
         const device::profiler_range shown(profiler_, "finish", f.job.sequence);
-        guarded("finish", f.job.sequence, [&] { stage_->finish(f); });
+        host_work("finish", f, [&] { stage_->finish(f); });
     }
     crash_here(crash_point::host_work_done);
     if (!worker_.commit(f.job)) {
@@ -265,7 +266,13 @@ void stage_runner::complete_one(frame_in_work& f) {
     const bool ours = worker_.complete(f.job);
     if (f.traced) trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), complete, committed, now_ns());
     if (!ours) die(exit_code::revoked);
-    if (stage_->commits_on_host()) guarded("committed", f.job.sequence, [&] { stage_->committed(f.job.sequence); });
+    if (stage_->commits_on_host()) host_work("committed", f, [&] { stage_->committed(f.job.sequence); });
+}
+
+// What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms nothing.
+template <typename F>
+void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
+    guarded(what, f.job.sequence, [&] { hold_.write_patiently(f.job.sequence, work); });
 }
 
 void stage_runner::account(const frame_in_work& f, u64 committed_ns) {

@@ -4,7 +4,7 @@
 //   completion  waits for each job's own event in order, finish(), commit, complete
 //   pulse       heartbeat, supervisor's EOF, CPU time (pulse.hpp)
 // Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event is bounded by the
-// supervisor, which kills a stage whose frame passes frame_timeout_ms.
+// supervisor, which kills a stage whose frame passes frame_timeout_ms (clocks: pipelines/supervisor/clocks.hpp).
 // Errors: a device failure ends the process with exit_code::gpu_fault, an exception of the stage's code with
 // exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit, with a note for the supervisor.
 
@@ -17,6 +17,7 @@
 
 #include "device/profiler.hpp"
 #include "ring/helper.hpp"
+#include "stages/disk_hold.hpp"
 #include "stages/frame_in_work.hpp"
 #include "telemetry/trace_writer.hpp"
 
@@ -41,6 +42,8 @@ private:
     void paced(u64 claimed_ns);
     void complete_loop();
     void complete_one(frame_in_work& f);
+    template <typename F>
+    void host_work(const char* what, const frame_in_work& f, F&& work);
     void account(const frame_in_work& f, u64 committed_ns);
     [[nodiscard]] u32 in_flight();
     void released(frame_in_work& f);
@@ -51,6 +54,7 @@ private:
     ring::helper helper_;
     telemetry::trace_writer trace_;
     device::profiler profiler_;                  ///< a domain a stage
+    disk_hold hold_;                             ///< the completion thread's
     std::unique_ptr<device::mapping> torn_;      ///< u32, written by the device
     u32 torn_seen_ = 0;
     std::vector<std::unique_ptr<frame_in_work>> frames_;

@@ -150,7 +150,8 @@ std::string ps_table(const json& reply) {
         std::string name = text_or(r, "name");
         if (of_name(name) > 1) name.append(1, '.').append(number_or(r, "instance", whole));
         const std::string pid = r.value("pid", json()).is_number() && r["pid"] > 0 ? number_or(r, "pid", whole) : "-";
-        t.add({name, pid, text_or(r, "state"), number_or(r, "age_s", human_seconds), number_or(r, "restarts", whole),
+        const bool waits = r.contains("waits_for") && r["waits_for"].is_string();
+        t.add({name, pid, waits ? "waiting: " + text_or(r, "waits_for") : text_or(r, "state"), number_or(r, "age_s", human_seconds), number_or(r, "restarts", whole),
                text_or(r, "last_exit"), number_or(r, "frames_per_second", human_rate), number_or(r, "frames", whole),
                number_or(r, "cpu_percent", percent), number_or(r, "memory_bytes", bytes), text_or(r, "device")});
     }

@@ -191,6 +191,7 @@ json engine::ps() const {
                           {"instance", s->instance},
                           {"pid", alive ? json(s->now->pid) : json()},
                           {"state", name_of(s->machine.state())},
+                          {"waits_for", full_disk_since_ns(segment_->block(), *s) != 0 ? json("full disk") : json()},
                           {"standby", !st.standby ? json() : json(s->spare && s->spare->standing_by ? "ready" : "starting")},
                           {"standby_pid", s->spare ? json(s->spare->pid) : json()},
                           {"age_s", alive ? json(static_cast<f64>(now - s->now->spawned_ns) / 1e9) : json()},

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
-#include "core/errors.hpp"
+#include "core/disk_full.hpp"
 #include "ring/link.hpp"
 
 namespace carousel::supervisor {
@@ -184,12 +184,35 @@ void engine::check_end(u64 now) {
         tails_ = tails;
         moved_ns_ = now;
     }
+    watch_full_disk(now);
     // A drain may take its time, as long as frames move.
     if (phase_ == phase::draining && now > std::max(moved_ns_, phase_since_ns_) &&
         now - std::max(moved_ns_, phase_since_ns_) > 2 * setup_->stop_timeout_ns)
         end_now(fmt::format("no frame has moved for {} s", 2 * setup_->stop_timeout_ns / ns_per_s));
     push_out(now);
     over_ = (phase_ == phase::leaving || phase_ == phase::ending) && seats_->all_gone();
+}
+
+// A run that was asked to end doesn't wait for room for ever. Its stages stop trying a second before.
+void engine::watch_full_disk(u64 now) {
+    if (phase_ != phase::draining || now < moved_ns_ + full_disk_patience_ns) return;
+    for (const auto& s : seats_->seats()) {
+        const u64 since = full_disk_since_ns(segment_->block(), *s);
+        if (since == 0 || now < std::max(since, phase_since_ns_) + full_disk_patience_ns + ns_per_s) continue;
+        return end_now(fmt::format("{} still waits for room on a full disk", s->label));
+    }
+}
+
+// "2 frames were not written ...", when a stage waits for a full disk now; else "".
+std::string engine::unwritten() const {
+    const shm::control_block& c = segment_->block();
+    for (const auto& s : seats_->seats()) {
+        if (full_disk_since_ns(c, *s) == 0) continue;
+        const u64 end = ring::load(c.end), first = delivered(*setup_, c);
+        const std::string count = end == ring::end_unknown || end == ring::end_stopping || end < first ? "frames" : fmt::format("{} frames", end - first);
+        return fmt::format("the disk of {} is full: {} from number {} on were begun and are not written. Make room and run again", s->label, count, first);
+    }
+    return "";
 }
 
 // Stages that ought to leave and don't: TERM, then KILL, each by name.
@@ -236,6 +259,8 @@ void engine::begin_drain(const std::string& why) {
 
 void engine::end_now(const std::string& why) {
     if (!why.empty()) seats_->say(why + ": ending");
+    if (unwritten_.empty() && !ring::all_delivered(segment_->block())) unwritten_ = unwritten();
+    if (!unwritten_.empty()) seats_->say("error: " + unwritten_);
     if (finished_ns_ == 0) finished_ns_ = now_ns();
     phase_ = phase::ending;
     phase_since_ns_ = now_ns();
@@ -257,6 +282,9 @@ run_outcome engine::outcome() {
     if (const auto& f = seats_->failure()) {
         o.exit_code = f->exit_code;
         o.ending = fmt::format("failed: {}: {}", f->label, f->what);
+    } else if (!o.complete && !unwritten_.empty()) {
+        o.exit_code = exit_code::output;
+        o.ending = "disk full";
     } else if (!o.complete) {
         o.exit_code = 128 + (ended_by_ != 0 ? ended_by_ : SIGTERM);
         o.ending = "interrupted";

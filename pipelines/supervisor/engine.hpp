@@ -61,6 +61,8 @@ private:
     void interrupt(int signal);
     void begin_drain(const std::string& why);
     void end_now(const std::string& why);
+    void watch_full_disk(u64 now);
+    [[nodiscard]] std::string unwritten() const;
     void push_out(u64 now);
     void watch_owner();
     void begin_again(const std::string& why);
@@ -103,6 +105,7 @@ private:
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, asked_to_end_ = false;
     int interrupts_ = 0, ended_by_ = 0;
+    std::string unwritten_;  ///< not empty: the run was ended while a disk was full
     u32 taps_ = 0, taken_over_ = 0;
     seat_keeper::found found_;
     u64 taking_over_since_ns_ = 0;  ///< 0: not, or done

@@ -58,6 +58,10 @@ std::vector<problem> look(const run_setup& setup, const shm::control_block& c, c
     std::vector<problem> out;
     for (const auto& s : seats) {
         unfenced(out, c, *s, now);
+        if (full_disk_since_ns(c, *s) != 0)
+            out.push_back({"disk " + s->label,
+                           fmt::format("{} waits for room on a full disk (its log says which): nothing is lost, it goes on when there is some", s->label),
+                           now});
         if (s->machine.state() == seat_state::backoff)
             out.push_back({"backoff " + s->label,
                            fmt::format("{} dies before it delivers anything ({}; {} in a row): it is started again after longer and longer rests",

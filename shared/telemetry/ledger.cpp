@@ -14,7 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "core/errors.hpp"
+#include "core/disk_full.hpp"
 
 namespace carousel::telemetry {
 namespace {
@@ -25,9 +25,9 @@ constexpr u64 records_at_once = 4096;
 
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
     const char* hint = error_number == ENOSPC || error_number == EDQUOT
-                           ? "make room on that disk, then restart the stage"
+                           ? "make room on that disk"
                            : "check that the run's directory exists and may be written by this user";
-    throw output_error(fmt::format("can't {} the ledger {}: {}; {}", what, path, errno_text(error_number), hint));
+    throw_output_error(path, error_number, fmt::format("can't {} the ledger {}: {}; {}", what, path, errno_text(error_number), hint));
 }
 
 /// Reads until `bytes` are there or the file ends; returns the bytes read.

@@ -13,12 +13,18 @@ public:
     film(const std::string& path, const std::string& note, image_size size, f64 fps)
         : encoder_(make_film_encoder(size.width, size.height, fps)), file_(path, note, encoder_->heading()) {}
 
-    /// Before the frame's commit. A frame that the film holds already is not written again. Throws output_error.
+    /// Before the frame's commit. A frame that the film holds already is not written again. Throws output_error; a full disk: once more
+    /// with the same frame, which the encoder has seen then and must not see again.
     void write(u64 sequence, std::span<const std::byte> rgba) {
-        if (!file_.holds(sequence)) file_.append(sequence, encoder_->encode(sequence, rgba));
+        if (file_.holds(sequence)) return;
+        if (encoded_ != sequence) fragment_ = encoder_->encode(sequence, rgba);
+        encoded_ = sequence;
+        file_.append(sequence, fragment_);
     }
 
 private:
+    std::optional<u64> encoded_;
+    std::vector<u8> fragment_;
     std::unique_ptr<film_encoder> encoder_;
     film_file file_;
 };

@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "core/clock.hpp"
-#include "core/errors.hpp"
+#include "core/disk_full.hpp"
 #include "stages/display/film_boxes.hpp"
 
 namespace carousel::stages {
@@ -39,7 +39,8 @@ film_file::film_file(std::string path, std::string note, std::span<const u8> hea
 
 void film_file::fail(const char* what, int error_number) const {
     const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
-    throw output_error(fmt::format("{} the film {}: {}; {}", what, part_, errno_text(error_number),
+    throw_output_error(part_, error_number,
+                       fmt::format("{} the film {}: {}; {}", what, part_, errno_text(error_number),
                                    full ? "make room on that disk, or run without a film (--out '')"
                                         : "choose a file that this user may write (--out), or run without a film (--out '')"));
 }
@@ -97,14 +98,17 @@ void film_file::append(u64 sequence, std::span<const u8> fragment) {
     last_ = sequence;
 }
 
+// What was written in part only is written over by the next try, and cut off by the next life.
 void film_file::write_at_end(std::span<const u8> bytes) {
+    u64 at = bytes_;
     while (!bytes.empty()) {
-        const ssize_t n = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(bytes_));
+        const ssize_t n = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
         if (n < 0 && errno != EINTR) fail("writing", errno);
         const std::size_t written = n > 0 ? static_cast<std::size_t>(n) : 0;
         bytes = bytes.subspan(written);
-        bytes_ += written;
+        at += written;
     }
+    bytes_ = at;
 }
 
 }  // namespace carousel::stages

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "core/errors.hpp"
+#include "core/disk_full.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::string_view temporary_mark = ".carousel-tmp.";
     const char* hint = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG
                            ? "make room on that disk, or run without pictures (--out '')"
                            : "choose a folder that this user may write to (--out), or run without pictures (--out '')";
-    throw output_error(fmt::format("can't {} {}: {}; {}", what, where.string(), errno_text(error_number), hint));
+    throw_output_error(where.string(), error_number, fmt::format("can't {} {}: {}; {}", what, where.string(), errno_text(error_number), hint));
 }
 
 std::filesystem::path temporary_of(const std::filesystem::path& path) {

@@ -89,7 +89,7 @@ TEST_CASE("a hang on the device, in finish() and in process() is found by its ow
     CHECK(run.report()["restarts"] == 1);
 }
 
-TEST_CASE("frame_timeout_ms = 0 of a stage is no deadline; a hang that nothing would find is not injected") {
+TEST_CASE("frame_timeout_ms = 0 of a stage is no deadline, and a hang that nothing would find is not injected") {
     run_fixture run;
     run.start(run.pipeline("none", number_pipeline("none", "frame_timeout_ms = 300\n", "frame_timeout_ms = 0\nenqueue_ms = 700\n")), {"--frames", "3"});
     REQUIRE(run.wait_running());

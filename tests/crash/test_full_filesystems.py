@@ -1,10 +1,14 @@
 """A full /dev/shm and a full disk, for real: small tmpfs mounts in a mount namespace of the test's own.
 Usage: test_full_filesystems.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
+import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -59,14 +63,80 @@ class FullFilesystems(unittest.TestCase):
         self.assertEqual(code, 0, text)
         self.assertEqual(left, [])
 
-    def test_a_full_disk_under_the_pictures_ends_the_run_and_says_which(self):
-        small = os.path.join(self.folder, "small")
-        code, text, left = self.run_on(small, "256k", "--out", os.path.join(small, "frame_%05d.png"))
-        self.assertNotEqual(code, 0, text)
-        self.assertIn("No space left on device", text)
-        self.assertIn("frame_", text)
-        self.assertTrue(left, text)
-        self.assertTrue(all(name.endswith(".png") for name in left), left)  # whole pictures, no half-written ones
+    def start_on_full_disk(self):
+        """A run whose pictures fill a disk but for a file `filler`; the file `room` makes room. Returns when the run waits."""
+        small, self.log = os.path.join(self.folder, "small"), os.path.join(self.folder, "log")
+        script = ('mount -t tmpfs -o size=8m tmpfs small && dd if=/dev/zero of=small/filler bs=4096 count=2000 2>/dev/null; "$@" 2>log & '
+                  'echo $! >pid; (while [ ! -e room ] && [ ! -e over ]; do sleep 0.1; done; rm small/filler) & wait $(cat pid); code=$?; '
+                  'ls -A small >left; touch over; wait; exit $code')
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": os.path.join(self.folder, "runtime")}
+        command = [*NAMESPACE, "sh", "-c", script, "sh", os.path.join(PROGRAMS, "carousel"), "run", DEMO, "--device", "cpu", "--size", "320x180",
+                   "--set", "geometry.triangles=500", "--frames", "60", "--no-color", "--out", os.path.join(small, "frame_%05d.png"),
+                   "--report", os.path.join(self.folder, "report.json")]
+        run = subprocess.Popen(command, env=self.environment, cwd=self.folder)
+        self.addCleanup(run.kill)
+        self.wait_for(lambda: "waits for a full disk" in self.text(), run)
+        return run
+
+    def text(self):
+        if not os.path.exists(self.log):
+            return ""
+        with open(self.log, encoding="utf-8") as f:
+            return f.read()
+
+    def wait_for(self, holds, run, seconds=30):
+        until = time.monotonic() + seconds
+        while not holds():
+            self.assertIsNone(run.poll(), self.text())
+            self.assertLess(time.monotonic(), until, self.text())
+            time.sleep(0.05)
+
+    def ps(self):
+        done = subprocess.run([os.path.join(PROGRAMS, "carousel"), "ps", "-p", "demo"], env=self.environment, capture_output=True, text=True, timeout=20)
+        return done.stdout
+
+    def report(self):
+        with open(os.path.join(self.folder, "report.json"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def left(self):
+        with open(os.path.join(self.folder, "left"), encoding="utf-8") as f:
+            return f.read().split()
+
+    def test_a_full_disk_under_the_pictures_holds_the_run_until_there_is_room(self):
+        run = self.start_on_full_disk()
+        self.assertIn("No space left on device", self.text())
+        self.assertIn("KiB are free there", self.text())
+        self.assertIn("make room on that disk", self.text())
+        self.wait_for(lambda: "waiting: full disk" in self.ps() and "! display waits for room on a full disk" in self.ps(), run)
+        time.sleep(3)  # longer than frame_timeout_ms
+        with open(os.path.join(self.folder, "room"), "w", encoding="utf-8"):
+            pass
+        code = run.wait(60)
+        self.assertEqual(code, 0, self.text())
+        report = self.report()
+        self.assertEqual((report["frames"], report["lost"], report["repeated"], report["restarts"]), (60, 0, 0, 0), self.text())
+        self.assertEqual(report["dead_letters"], [])
+        self.assertEqual(len([p for p in report["problems"] if "full disk" in p["text"]]), 1, report["problems"])
+        self.assertEqual(len(self.left()), 60)
+        self.nothing_runs()
+
+    def test_ctrl_c_on_a_full_disk_ends_with_75_and_says_how_many_frames_are_not_written(self):
+        run = self.start_on_full_disk()
+        with open(os.path.join(self.folder, "pid"), encoding="utf-8") as f:
+            os.kill(int(f.read()), signal.SIGINT)
+        since = time.monotonic()
+        code = run.wait(30)
+        self.assertEqual(code, 75, self.text())
+        self.assertLess(time.monotonic() - since, 10)
+        report, left = self.report(), self.left()
+        said = re.search(r"the disk of display is full: (\d+) frames from number (\d+) on were begun and are not written", self.text())
+        self.assertIsNotNone(said, self.text())
+        self.assertEqual(int(said[2]), report["frames"])
+        self.assertGreater(int(said[1]), 0)
+        self.assertEqual((report["ending"], report["exit_code"], report["lost"], report["repeated"]), ("disk full", 75, 0, 0))
+        left.remove("filler")
+        self.assertEqual(sorted(left), [f"frame_{n:05}.png" for n in range(report["frames"])])  # whole pictures, no half-written ones
         self.nothing_runs()
 
     def test_a_full_disk_under_the_report_is_said_and_nothing_else_suffers(self):

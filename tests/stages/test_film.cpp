@@ -1,8 +1,10 @@
 // The film of a display: its file through deaths at every byte, and the encoder where there is one.
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +12,7 @@
 
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
+#include "stages/display/film.hpp"
 #include "stages/display/film_boxes.hpp"
 #include "stages/display/film_encoder.hpp"
 #include "stages/display/film_file.hpp"
@@ -72,7 +75,59 @@ struct place {
     std::string film = (folder.path / "x.mp4").string(), note = (folder.path / "film-display").string();
 };
 
+/// Files of this process end at so many bytes while it lives: a write stops in the middle, as on a full disk.
+class end_of_room {
+public:
+    explicit end_of_room(u64 size) {
+        std::signal(SIGXFSZ, SIG_IGN);
+        ::getrlimit(RLIMIT_FSIZE, &before_);
+        const rlimit small{size, before_.rlim_max};
+        ::setrlimit(RLIMIT_FSIZE, &small);
+    }
+    ~end_of_room() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+    end_of_room(const end_of_room&) = delete;
+    end_of_room& operator=(const end_of_room&) = delete;
+
+private:
+    rlimit before_{};
+};
+
 }  // namespace
+
+TEST_CASE("a fragment for which there was no room is written when there is, at the place where it belongs") {
+    place p;
+    film_file f(p.film, p.note, heading());
+    f.append(0, fragment(0));
+    const u64 size = content(p.film).size();
+    {
+        const end_of_room full(size + 10);
+        CHECK_THROWS_AS(f.append(1, fragment(1)), output_error);
+        CHECK(content(p.film).size() == size + 10);
+        CHECK_FALSE(f.holds(1));
+    }
+    f.append(1, fragment(1));
+    bytes expected = heading();
+    append(expected, fragment(0));
+    append(expected, fragment(1));
+    CHECK(content(p.film) == expected);
+}
+
+TEST_CASE("the encoder sees a picture once, however often its fragment is tried to be written") {
+    if (!why_no_films().empty()) CAROUSEL_SKIP(why_no_films().c_str());
+    place held, straight;
+    const image_size size{64, 48};
+    film a(held.film, held.note, size, 24), b(straight.film, straight.note, size, 24);
+    for (u64 n = 0; n < 4; ++n) {
+        const std::vector<std::byte> picture(size.bytes(), static_cast<std::byte>(50 * n));
+        if (n == 2) {
+            const end_of_room full(content(held.film).size() + 20);
+            for (int tries = 0; tries < 3; ++tries) CHECK_THROWS_AS(a.write(n, picture), output_error);
+        }
+        a.write(n, picture);
+        b.write(n, picture);
+    }
+    CHECK(content(held.film) == content(straight.film));
+}
 
 TEST_CASE("a successor goes on behind the last whole fragment, at whatever byte its predecessor died") {
     place p;

@@ -114,7 +114,7 @@ TEST_CASE("a stopped process is late by its heart, never by a clock that runs on
     CHECK(verdict_on(p) == offence::heart);
 }
 
-TEST_CASE("several that hang are all late at once; of those on one GPU only the oldest, on another one or the CPU each by itself") {
+TEST_CASE("several that hang are all late at once, of those on one GPU only the oldest, on another one or the CPU each by itself") {
     const auto on_device = [](u32 device, f64 seconds) {
         process_view p = well();
         p.device = device;
