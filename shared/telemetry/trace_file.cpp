@@ -144,7 +144,8 @@ void writer::summarise() {
         out_.last = sequence;
         for (const u32 k : wanted) out_.missing += here(k) ? 0 : 1;
     }
-    out_.deaths = deaths_.size();
+    for (const auto& [who, when] : deaths_)
+        out_.deaths += stage_of(who.first) < shape_.stages.size() && when >= c_.begin_ns && when < c_.end_ns ? 1 : 0;
 }
 
 void writer::names() {
@@ -235,7 +236,7 @@ void writer::counters() {
 void writer::instants() {
     for (const trace_note& n : c_.notes) {
         const u32 stage = stage_of(n.seat);
-        if (stage >= shape_.stages.size() || n.time_ns < c_.begin_ns) continue;
+        if (stage >= shape_.stages.size() || n.time_ns < c_.begin_ns || n.time_ns >= c_.end_ns) continue;
         put(R"({{"ph":"i","s":"p","cat":{},"name":{},"pid":{},"tid":{},"ts":{:.3f},"args":{{"epoch":{}}}}})", quoted(n.kind),
             quoted(fmt::format("{} {}", shape_.seat_label(n.seat), n.text)), process_of(stage), thread_of(stage, n.seat, lanes_a_seat),
             us(n.time_ns), n.epoch);

@@ -42,7 +42,7 @@ struct trace_summary {
     u64 first = 0, last = 0;         ///< their sequences
     u64 missing = 0;                 ///< bars that one of those frames lacks in some blocking stage: 0 unless records were lost
     u64 lost_attempts = 0;           ///< work that a death has thrown away
-    u64 deaths = 0;
+    u64 deaths = 0;                  ///< between the beginning of the recording and its end
 };
 
 /// The whole text. Throws nothing of its own.

@@ -178,7 +178,8 @@ TEST_CASE("a frame whose owner died behind its commit is there once, work done a
     c.shape = &shape;
     c.attempts = &attempts;
     c.waits = &waits;
-    c.notes = {{6000, 1, 1, "died", "(pid 7) died: signal 9 (SIGKILL); 2 frames in flight"}, {7000, 99, 1, "died", "nobody"}};
+    c.notes = {{400, 0, 7, "died", "before the recording"}, {10'500, 0, 8, "died", "behind it"},
+               {6000, 1, 1, "died", "(pid 7) died: signal 9 (SIGKILL); 2 frames in flight"}, {7000, 99, 1, "died", "nobody"}};
     c.begin_ns = 500;
     c.end_ns = 10'000;
     trace_summary s;
@@ -188,6 +189,7 @@ TEST_CASE("a frame whose owner died behind its commit is there once, work done a
     CHECK(s.last == 2);
     CHECK(s.missing == 0);
     CHECK(s.lost_attempts == 1);
+    CHECK(s.deaths == 1);
     CHECK(bar_of(t, 3, 0, "frame") != nullptr);
     CHECK(bar_of(t, 3, 1, "thrown away")->at("args").at("epoch") == 1);
     CHECK(bar_of(t, 3, 1, "thrown away")->at("dur") == 2.0);  // to the death
