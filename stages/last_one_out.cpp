@@ -13,6 +13,7 @@
 #include "shm/fd_socket.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/process_id.hpp"
+#include "shm/run_member.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 
@@ -24,18 +25,15 @@ constexpr u64 daemon_patience_ns = 2'000'000'000;
 
 /// Another stage that has not decided to leave. What is DOOMED and still there (the supervisor died over its burial) is killed: with
 /// the control block goes the last list that it is on.
-bool others_live(const shm::control_block& c, u32 own_entry) {
+bool others_live(const shm::control_block& c, u32 own_entry, const std::string& run_id) {
     bool any = false;
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const ring::entry_word w = ring::entry_word::of(ring::load(c.entry[k].identity));
-        const shm::process_id id{static_cast<i32>(w.pid), ring::load(c.entry[k].start_time)};
         if (k == own_entry || w.pid == 0 || w.state == ring::entry_state::unused || w.state == ring::entry_state::fenced) continue;
-        if (id.pid == ::getpid() || !shm::is_alive(id)) continue;
-        if (w.state != ring::entry_state::doomed) {
-            any = true;
-        } else if (const shm::unique_fd fd(shm::open_pidfd(id)); fd) {
-            shm::signal_pidfd(fd.get(), SIGKILL);
-        }
+        const shm::unique_fd fd = shm::open_member({static_cast<i32>(w.pid), ring::load(c.entry[k].start_time)}, run_id);
+        if (!fd) continue;
+        if (w.state != ring::entry_state::doomed) any = true;
+        else shm::signal_pidfd(fd.get(), SIGKILL);
     }
     return any;
 }
@@ -67,7 +65,7 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_dire
     const std::string path = run_directory + "/lock";
     const shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!lock) {  // the folder is gone: of this run nothing but shared memory can be left
-        if (!others_live(c, own_entry)) remove_shared_memory(run_id);
+        if (!others_live(c, own_entry, run_id)) remove_shared_memory(run_id);
         return true;
     }
     struct stat held {
@@ -75,7 +73,7 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_dire
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
     if (::fstat(lock.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino) return false;
     ring::doom(c, own_entry);  // under the lock: of several that leave, each sees who has left before it
-    if (others_live(c, own_entry)) return true;
+    if (others_live(c, own_entry, run_id)) return true;
     if (is_of_run(run_directory, run_id)) {
         // The supervisor's MPS daemon, when the stages were its clients; this process needs no GPU any more.
         (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(run_directory)), daemon_patience_ns);

@@ -16,5 +16,7 @@ namespace carousel::supervisor {
 
 /// Living processes of the run that have not been doomed; 0 also when there is no such control block, or one of another version.
 [[nodiscard]] u32 living_stages(const std::string& run_id);
+/// The same, and standbys, which hold the run's memory as well and can take its seats.
+[[nodiscard]] u32 living_processes(const std::string& run_id);
 
 }  // namespace carousel::supervisor

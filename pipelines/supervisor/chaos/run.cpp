@@ -269,7 +269,7 @@ void tormentor::run_calm() {
 void tormentor::look_for_leaks() {
     for (const leftover& l : find_leftovers())
         if (l.name.starts_with(name_) || (!run_id_.empty() && l.run_id == run_id_)) o_.leaked.push_back(l.kind + " " + l.path);
-    if (const auto alive = living_stages(run_id_); alive > 0) o_.leaked.push_back(fmt::format("{} processes of the run", alive));
+    if (const auto alive = living_processes(run_id_); alive > 0) o_.leaked.push_back(fmt::format("{} processes of the run", alive));
     if (o_.gpu_mib_before < 0) return;
     for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;) {  // the driver takes its time
         o_.gpu_mib_after = gpu_memory_mib();

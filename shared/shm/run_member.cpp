@@ -1,0 +1,33 @@
+#include "shm/run_member.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "shm/segment.hpp"
+
+namespace carousel::shm {
+
+bool maps_run(i32 pid, const std::string& run_id) {
+    std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+    const std::string wanted = "/" + segment::object_name(run_id);
+    for (std::string line; std::getline(maps, line);)
+        if (line.find(wanted) != std::string::npos) return true;
+    return false;
+}
+
+unique_fd open_member(process_id id, const std::string& run_id) {
+    if (id.pid <= 0 || id.pid == ::getpid()) return {};
+    const bool guessed = id.start_time == 0;
+    if (guessed) id.start_time = start_time_of(id.pid);
+    unique_fd fd(id.start_time != 0 ? open_pidfd(id) : -1);
+    pollfd ended{fd.get(), POLLIN, 0};
+    if (!fd || ::poll(&ended, 1, 0) > 0) return {};
+    // The maps are read behind the open: what they say is of the process that the pidfd pins.
+    if (guessed && !maps_run(id.pid, run_id)) return {};
+    return fd;
+}
+
+}  // namespace carousel::shm
