@@ -10,7 +10,9 @@
 namespace carousel::stages {
 namespace {
 constexpr int beat_ms = 50;
-constexpr u64 lock_patience_ns = 3 * ns_per_s;  ///< whoever holds the run's lock is leaving, or about to take the run over
+/// Whoever holds the run's lock is about to take the run over, and on a busy machine that takes its time (all programs are asked what
+/// they would write); but one that is stopped must not keep stages for ever.
+constexpr u64 lock_patience_ns = 60 * ns_per_s;
 }  // namespace
 
 pulse::pulse(runtime& r) : runtime_(&r), grace_ns_(static_cast<u64>(r.attached().keeper_grace_s * 1e9)), thread_([this] { beat(); }) {}

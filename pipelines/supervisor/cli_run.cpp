@@ -92,7 +92,7 @@ namespace {
 int run_or_show(const cli_arguments& a, const cli_environment& env, const pipeline& p) {
     if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
     run_options o;
-    o.stages = describe_stages(p);
+    if (a.dry_run) o.stages = describe_stages(p);  // a run asks them once it holds its lock
     o.report_file = a.report;
     o.color = wants_color(env.err_is_terminal, a.no_color);
     o.seconds = a.seconds;

@@ -115,7 +115,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::
 /// The run of this name that a dead supervisor has left, if any of its stages lives.
 std::optional<run_record> left_alive(const run_lock& lock) {
     auto record = read_record(lock.folder());
-    if (record && (is_alive(*record) || living_stages(record->run_id) == 0)) record.reset();
+    if (record && (is_alive(*record) || living_processes(record->run_id) == 0)) record.reset();
     return record;
 }
 
@@ -139,17 +139,25 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
     return names.empty() ? "" : fmt::format("isolation = \"mps\" has no effect on {}: computing on the CPU", names);
 }
 
-void say_fresh(const run_lock& lock, console& out) {
-    const auto record = read_record(lock.folder());
-    if (record && !is_alive(*record) && shm::segment::exists(record->run_id))
-        out.line(fmt::format("the supervisor of the last run of {} (pid {}) was killed, and none of its stages is alive: its ring memory is gone "
-                             "with them, a fresh run begins",
-                             record->name, record->supervisor.pid));
+/// The run of that name that a killed supervisor has left, as its control block is still there. Asked before the lock is waited for.
+std::optional<run_record> left_behind(const std::string& name) {
+    auto record = read_record(run_folder(name));
+    if (record && (is_alive(*record) || !shm::segment::exists(record->run_id))) record.reset();
+    return record;
+}
+
+/// A fresh start in place of an adoption is never silent.
+void say_fresh(const run_record& left, console& out) {
+    const bool there = shm::segment::exists(left.run_id);
+    out.line(fmt::format("the supervisor of the last run of {} (pid {}) was killed, and {}: a fresh run begins", left.name, left.supervisor.pid,
+                         there ? "none of its stages is alive: its ring memory is gone with them"
+                               : "its stages have just left, for nobody had taken it over within keeper_grace_s"));
 }
 
 }  // namespace
 
-int run_pipeline(const pipeline& p, const run_options& o) {
+int run_pipeline(const pipeline& p, const run_options& asked) {
+    run_options o = asked;
     const signals_kept signals;
     arm_crash_points("supervisor");
     // Nothing that we start is in any MPS domain but the run's own: not in the machine's default one, nor in one that the user's
@@ -157,12 +165,16 @@ int run_pipeline(const pipeline& p, const run_options& o) {
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
     ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
     raise_file_limit();
+    const std::optional<run_record> before = left_behind(p.name);
     run_lock lock(p.name, o.wait_s);
     console out(STDERR_FILENO, o.color, ::isatty(STDERR_FILENO) != 0);
+    // From here on the stages of a run that is to be taken over wait for us, however long the rest takes.
     const std::optional<run_record> left = o.fresh ? std::nullopt : left_alive(lock);
+    lock.leave_folder(left || before);
+    if (o.stages.empty()) o.stages = describe_stages(p);
     lock.leave_folder(left.has_value());
     if (!left) {
-        say_fresh(lock, out);
+        if (before && !o.fresh) say_fresh(*before, out);
         lock.clear_leftovers();
     }
     if (o.keep_logs) lock.keep_logs();

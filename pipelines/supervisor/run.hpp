@@ -11,7 +11,7 @@ namespace carousel::supervisor {
 
 /// What belongs to one run and not to the pipeline.
 struct run_options {
-    std::vector<stage_description> stages;  ///< describe_stages(p)
+    std::vector<stage_description> stages;  ///< describe_stages(p); empty: run_pipeline asks them
     std::string report_file;                ///< JSON; "": none
     bool color = false;                     ///< ANSI colours on stderr are wanted (a terminal, no NO_COLOR, no --no-color)
     f64 seconds = 0;                        ///< ends as by Ctrl-C after so long; 0: never
