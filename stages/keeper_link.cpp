@@ -32,7 +32,7 @@ bool is_broken_pipe(int fd) {
 
 }  // namespace
 
-keeper_link::keeper_link(attachment& a) : a_(&a), socket_(std::move(a.socket)) {}
+keeper_link::keeper_link(attachment& a) : a_(&a), socket_(std::move(a.socket)), epoch_(a.who.epoch) {}
 
 u64 keeper_link::gone_for_ns() const noexcept {
     const u64 since = gone_since_ns_.load(std::memory_order_acquire), now = now_ns();
@@ -48,6 +48,7 @@ bool keeper_link::there() {
 
 void keeper_link::say_ready() {
     const std::lock_guard lock(mutex_);
+    ready_ = true;
     if (socket_) shm::send_message(socket_.get(), R"({"ready":true})");
 }
 
@@ -108,7 +109,7 @@ bool keeper_link::find_broken() {
 
 void keeper_link::write_alone() {
     if (!find_broken()) return;
-    const std::string path = fmt::format("{}/logs/{}.{}.alone", a_->run_directory, a_->stage, a_->who.seat);
+    const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", a_->run_directory, a_->stage, a_->who.seat, ::getpid());
     const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (file) write_to(file.get());  // else its lines are lost, as the reader is
 }
@@ -121,8 +122,12 @@ void keeper_link::try_return() {
     shm::unique_fd s = shm::connect_to(a_->run_directory + "/control.sock", connect_patience_ns);
     if (!s) return;
     move_above_driver(s);
-    const json hello{{"run_id", a_->run_id}, {"stage", a_->stage},     {"seat", a_->who.seat},
-                     {"entry", a_->who.entry}, {"epoch", a_->who.epoch}, {"memory", json::parse(a_->kept_json)}};
+    const bool told = [this] {
+        const std::lock_guard lock(mutex_);
+        return ready_;
+    }();
+    const json hello{{"run_id", a_->run_id},     {"stage", a_->stage}, {"seat", a_->who.seat}, {"entry", a_->who.entry},
+                     {"epoch", epoch_.load()}, {"ready", told},      {"memory", json::parse(a_->kept_json)}};
     std::vector<int> fds;
     for (const shm::unique_fd& fd : a_->fds) fds.push_back(fd.get());
     if (!shm::send_message(s.get(), json{{"return", hello}}.dump(), fds)) return;
@@ -131,6 +136,7 @@ void keeper_link::try_return() {
     const std::lock_guard lock(mutex_);
     socket_ = std::move(s);
     awaits_welcome_ = true;
+    if (ready_ && !told) shm::send_message(socket_.get(), R"({"ready":true})");  // it has become so in between
 }
 
 void keeper_link::on_message(const shm::message& m) {

@@ -176,9 +176,10 @@ void runtime::load_assets(stage& s) {
     }
 }
 
-// All is prepared; what follows is the sleep of a standby. Its supervisor may have died, then its pulse ends it. A death here loses
-// nothing, since an entry with epoch 0 owns no word.
+// All is prepared; what follows is the sleep of a standby. Its supervisor may have died; the next one finds it by its entry, and without
+// one its pulse ends it. A death here loses nothing, since an entry with epoch 0 owns no word.
 void runtime::stand_by() {
+    entry().live_since_ns.store(now_ns(), std::memory_order_release);
     keeper_.say_ready();
     crash_here(crash_point::standing_by);
     shm::doorbell_word& bell = control().seat[who().seat].bell;
@@ -186,6 +187,7 @@ void runtime::stand_by() {
         const u32 seen = shm::ticket(bell);
         if (const u32 epoch = ring::promoted_epoch(control(), who()); epoch != 0) {
             attachment_.who.epoch = epoch;
+            keeper_.bear(epoch);
             log::info("took over");
             crash_here(crash_point::took_over);
             return;

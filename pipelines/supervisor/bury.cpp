@@ -36,7 +36,7 @@ void seat_keeper::bury(seat& s) {
 }
 
 void seat_keeper::first_steps(seat& s, life& l) {
-    if (l.pid == 0) return;  // an entry that nobody has claimed
+    if (l.pid == 0 || l.who.epoch == 0) return;  // an entry that nobody has claimed; a standby, which owned no word
     l.census = ring::census(*c_, s.index, l.who.epoch);
     const shm::seat_block& sb = c_->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
@@ -118,7 +118,7 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
 // The process is gone and its device work with it: nothing of it writes any more.
 void seat_keeper::fence(seat& s, life& l) {
     l.fenced = true;
-    if (!l.how.through && l.pidfd) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, l.domain != 0 ? now_ns() : l.ended_ns, 0, false});
+    if (!l.how.through && l.pidfd && l.who.epoch != 0) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, l.domain != 0 ? now_ns() : l.ended_ns, 0, false});
     ring::mark_fenced(*c_, l.who.entry);
     crash_here(crash_point::entry_fenced);
     if (l.pid > 0) remove_driver_leftovers(l.pid);
@@ -146,7 +146,7 @@ void seat_keeper::on_process_end(seat& s, life& l) {
     l.ended_ns = now_ns();
     const exit_status status = l.pidfd ? reap(l.pidfd.get()) : exit_status{};
     if (l.seen_dead_ns == 0) l.seen_dead_ns = l.ended_ns;
-    if (status.known && l.doomed) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, 0, 0, false, describe_end(status)});
+    if (status.known && l.doomed && l.who.epoch != 0) recoveries_.tell({s.label, l.pid, l.who.epoch, "", 0, 0, 0, 0, false, describe_end(status)});
     if (!l.how.deadline && !l.how.outside && !l.how.asked && status.known &&
         !(l.kill_sent && status.exit_code == exit_code::revoked)) {
         l.how.known = true;

@@ -156,6 +156,10 @@ json make_report(const report_input& in) {
     r["takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, false));
     r["standby_takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, true));
     r["standby_takeovers"] = in.deaths->promoted;
+    // Deaths of stages with a standby behind which a fresh process had to be started.
+    r["standby_missed"] = {{"none", in.deaths->no_spare[static_cast<u8>(why_no_spare::none)]},
+                           {"starting", in.deaths->no_spare[static_cast<u8>(why_no_spare::starting)]},
+                           {"untried", in.deaths->no_spare[static_cast<u8>(why_no_spare::untried)]}};
     r["problems"] = in.problems;
     r["recoveries"] = recoveries_json(*in.recoveries);
     r["sinks"] = json::array();

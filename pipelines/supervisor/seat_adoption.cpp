@@ -5,7 +5,8 @@
 //     as a life without a process: that appoints a fresh successor and hands the words on to it;
 //   claimed entries that are not current: their burial had begun (the successor is appointed first) and is gone through again, each
 //     step of it may be repeated;
-//   standbys: ended, also one that the dead supervisor was about to promote (the seat names it, its entry bears no epoch yet);
+//   standbys: the seat's spare from now on, or its holder, if the dead supervisor fell between the two steps of its promotion
+//     (standby.cpp);
 //   FENCED entries whose epoch a word still bears: the reclaim behind the fence is missing.
 // An adopter is no parent: it learns no exit status. What a stage has noted in its entry counts, else the death is one from outside.
 #include <fmt/format.h>
@@ -90,14 +91,10 @@ std::unique_ptr<life> seat_keeper::life_from(seat& s, u32 entry, const std::stri
         l->how.asked = r.value("asked", false);
         l->how.deadline = r.value("deadline", false);
     }
-    // The generation that the dead supervisor had is the first one here. One that is fenced, and a standby, hold nothing any more.
+    // The generation that the dead supervisor had is the first one here. One that is fenced holds nothing any more.
     const bool client = wants_domain(s) && l->pid != 0 && !l->by_hand;
     l->domain = client ? domain_->generation() : 0;
-    l->let_go = l->fenced || w.state == entry_state::standby;
-    if (w.state == entry_state::standby) {  // owns no word, and the adopter starts its own: ended without a judgement
-        l->judged = l->counted = l->how.outside = true;
-        return l;
-    }
+    l->let_go = l->fenced;
     if (l->pid != 0 && std::find(s.pids.begin(), s.pids.end(), l->pid) == s.pids.end()) {  // spawned since the state was written
         if (!s.pids.empty()) {
             ++s.restarts;
@@ -110,10 +107,14 @@ std::unique_ptr<life> seat_keeper::life_from(seat& s, u32 entry, const std::stri
 
 void seat_keeper::find_lives(seat& s, const std::string& run_id, found& n) {
     const ring::seat_word sits = ring::seat_word::of(ring::load(c_->seat[s.index].current));
-    if (sits.epoch != 0) ring::revoke(*c_, s.index, 0);  // of the very first start, if it came no further than to appoint
+    if (sits.entry != shm::none) ring::revoke(*c_, s.index, 0);  // of the very first start, if it came no further than to appoint
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const entry_word w = entry_word::of(ring::load(c_->entry[k].identity));
         if (w.state == entry_state::unused || w.seat != s.index) continue;
+        if (w.state == entry_state::standby) {
+            adopt_spare(s, k, run_id);
+            continue;
+        }
         const bool current = sits.entry == k && sits.epoch == w.epoch;
         if (!current && w.state == entry_state::fenced && ring::reusable(*c_, k)) continue;
         std::unique_ptr<life> l = life_from(s, k, run_id);
@@ -125,9 +126,11 @@ void seat_keeper::find_lives(seat& s, const std::string& run_id, found& n) {
         else
             s.gone.push_back(std::move(l));
     }
-    // A promotion that was cut between its two steps: the seat names an epoch that no process bears. A fresh one now, before any
-    // burial hands the dead holder's words on to that epoch, where nobody would ever open them.
-    if (!s.now && sits.epoch != 0) s.heir = ring::appoint(*c_, s.index);
+    if (s.now && s.by_standby) ++n.alive;
+    n.spares += s.spare ? 1 : 0;
+    // A promotion that was cut between its two steps, and the spare is dead: the seat names an epoch that no process bears. A fresh one
+    // now, before any burial hands the dead holder's words on to that epoch, where nobody would ever open them.
+    if (!s.now && sits.entry != shm::none) s.heir = ring::appoint(*c_, s.index);
 }
 
 void seat_keeper::resume_seat(seat& s) {
@@ -180,10 +183,14 @@ std::string seat_keeper::let_return(int connection, const shm::peer& peer, const
     const u32 index = who.value("seat", shm::none);
     if (index >= seats_.size()) return "the run has no such seat";
     seat& s = *seats_[index];
-    if (!s.now || s.now->who.entry != who.value("entry", shm::none) || s.now->who.epoch != who.value("epoch", 0U) ||
-        s.now->pid != peer.pid || s.now->connection >= 0 || s.now->ended)
-        return "the seat has a successor already";
-    life& l = *s.now;
+    const u32 entry = who.value("entry", shm::none), epoch = who.value("epoch", 0U);
+    const auto is_it = [&](const std::unique_ptr<life>& l) {
+        const bool same = l && l->who.entry == entry && l->pid == peer.pid && l->connection < 0 && !l->ended;
+        return same && (l->who.epoch == epoch || epoch == 0);  // promoted since it wrote this
+    };
+    const bool spare = is_it(s.spare);
+    if (!spare && !is_it(s.now)) return "the seat has a successor already";
+    life& l = spare ? *s.spare : *s.now;
     shm::unique_fd output;
     std::vector<int> fds;
     if (!l.tool) {
@@ -195,6 +202,10 @@ std::string seat_keeper::let_return(int connection, const shm::peer& peer, const
     l.connection = connection;
     if (!shm::send_message(connection, json{{"welcome", {{"log", fds.empty() ? -1 : 0}}}}.dump(), fds))
         say(fmt::format("{}: welcoming it back: {}", s.label, errno_text(errno)));
+    if (spare) {
+        l.standing_by = l.how.was_ready = l.standing_by || who.value("ready", false);
+        return "";
+    }
     const bool live = entry_word::of(ring::load(c_->entry[l.who.entry].identity)).state == entry_state::live;
     if (live) {
         l.how.was_ready = true;
@@ -207,13 +218,14 @@ std::string seat_keeper::let_return(int connection, const shm::peer& peer, const
 
 void seat_keeper::is_back(int connection) {
     for (auto& s : seats_)
-        if (s->now && s->now->connection == connection) read_alone(*s, s->now->pid);
+        for (const life* l : {s->now.get(), s->spare.get()})
+            if (l != nullptr && l->connection == connection) read_alone(*s, l->pid);
 }
 
 // What a stage has written while it had no reader. Not before it says that it writes elsewhere, or is dead: what came behind the reading
 // would be lost.
 void seat_keeper::read_alone(seat& s, i32 pid) {
-    const std::string path = fmt::format("{}/logs/{}.{}.alone", setup_->directory, setup_->stages[s.stage].name, s.index);
+    const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", setup_->directory, setup_->stages[s.stage].name, s.index, pid);
     std::ifstream in(path);
     for (std::string line; in && std::getline(in, line);) s.log->line(pid, line);
     ::unlink(path.c_str());

@@ -76,6 +76,8 @@ u64 seat_keeper::fingerprint() const noexcept {
     }
     mix(sum, account_.deaths);
     mix(sum, account_.restarts);
+    mix(sum, account_.promoted);
+    for (const u64 n : account_.no_spare) mix(sum, n);
     mix(sum, account_.domain_faults << 1U | (account_.domain_given_up ? 1U : 0U));
     mix(sum, account_.domain_ends << 1U | (account_.domain_whole ? 1U : 0U));
     mix(sum, account_.given_up.size() << 1U | (failure_ ? 1U : 0U));
@@ -94,6 +96,8 @@ json seat_keeper::state_json() const {
              {{"kills_at", account_.kills_at},
               {"deaths", account_.deaths},
               {"restarts", account_.restarts},
+              {"promoted", account_.promoted},
+              {"no_spare", account_.no_spare},
               {"domain_faults", account_.domain_faults},
               {"domain_given_up", account_.domain_given_up},
               {"domain_ends", account_.domain_ends},
@@ -121,6 +125,8 @@ void seat_keeper::restore(const json& state) {
     for (std::size_t k = 0; k < std::size(account_.kills_at); ++k) account_.kills_at[k] = a.at("kills_at").at(k);
     account_.deaths = a.at("deaths");
     account_.restarts = a.at("restarts");
+    account_.promoted = a.value("promoted", u64{0});
+    for (std::size_t k = 0; k < std::size(account_.no_spare); ++k) account_.no_spare[k] = a.value("no_spare", json::array({0, 0, 0})).at(k);
     account_.domain_faults = a.value("domain_faults", u64{0});
     account_.domain_given_up = a.value("domain_given_up", false);
     account_.domain_ends = a.value("domain_ends", u64{0});

@@ -98,11 +98,19 @@ struct void_frame {
     std::string stage, reason;
 };
 
+/// Why the standby of a seat did not take over.
+enum class why_no_spare : u8 {
+    none,         ///< the last one had been used or had died, and the next was not started yet
+    starting,     ///< it had not said that it was ready
+    untried,      ///< it would have: but a holder that has delivered nothing is followed by a fresh process, with delays
+};
+
 /// What deaths looked like, for the report.
 struct death_account {
     u64 kills_at[5] = {};  ///< by ring::job_state
     u64 deaths = 0, restarts = 0;
     u64 promoted = 0;  ///< successors that were warm standbys
+    u64 no_spare[3] = {};  ///< deaths behind which none could be, by why_no_spare
     u64 domain_faults = 0;         ///< times that the MPS domain was renewed
     u64 domain_ends = 0;           ///< of these the ones that ended a whole domain: what fails in the next one until then is the same end
     bool domain_whole = true;      ///< all its stages are back since the last end
@@ -128,7 +136,7 @@ public:
     [[nodiscard]] std::size_t label_width() const noexcept { return label_width_; }
     // ---- a second supervisor (seat_adoption.cpp, seat_state.cpp)
     struct found {
-        u32 alive = 0, dead = 0;
+        u32 alive = 0, dead = 0, spares = 0;
     };
     /// Continues from what a dead supervisor has left: the control block's entries say which processes there are, `state` (what
     /// state_json() gave last; may be null) what was counted and wanted. Buries the dead; starts nobody before memory_is_there().
@@ -201,8 +209,10 @@ private:
     void keep_spare(seat& s, u64 now);
     void start_spare(seat& s, u64 now);
     [[nodiscard]] bool promote_spare(seat& s);
+    void count_promotion(seat& s, i32 pid);
     void end_spare(const seat& s) noexcept;
     void spare_ended(seat& s, u64 now);
+    void adopt_spare(seat& s, u32 entry, const std::string& run_id);
     // mps_seats.cpp
     [[nodiscard]] bool wants_domain(const seat& s) const noexcept;
     [[nodiscard]] bool may_start(const seat& s) const noexcept;

@@ -94,7 +94,8 @@ void engine::watch_take_over(u64 now) {
         taking_over_since_ns_ = 0;
         const std::string dead = found_.dead == 0 ? "" : fmt::format(", {} {} dead and {} replaced", found_.dead,
                                                                      found_.dead == 1 ? "was" : "were", found_.dead == 1 ? "is" : "are");
-        seats_->say(fmt::format("adopted {}: {} {} alive{}", setup_->name, found_.alive, found_.alive == 1 ? "stage" : "stages", dead));
+        const std::string spares = found_.spares == 0 ? "" : fmt::format(", and {} {}", found_.spares, found_.spares == 1 ? "standby" : "standbys");
+        seats_->say(fmt::format("adopted {}: {} {} alive{}{}", setup_->name, found_.alive, found_.alive == 1 ? "stage" : "stages", spares, dead));
         seats_->memory_is_there();
         return;
     }

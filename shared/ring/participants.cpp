@@ -99,7 +99,8 @@ void wake(shm::control_block& c, u32 seat) noexcept {
 bool withdraw(shm::control_block& c, u32 entry) noexcept {
     const u64 raw = load(c.entry[entry].identity);
     const entry_word w = entry_word::of(raw);
-    return w.state == entry_state::starting && w.pid == 0 && cas(c.entry[entry].identity, raw, w.with(entry_state::fenced).pack());
+    const bool waits = w.state == entry_state::starting || w.state == entry_state::standby;
+    return waits && w.pid == 0 && cas(c.entry[entry].identity, raw, w.with(entry_state::fenced).pack());
 }
 
 void doom(shm::control_block& c, u32 entry) noexcept {

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
+#include <regex>
+#include <set>
 
+#include "shm/process_id.hpp"
 #include "tests/crash/crash_drive.hpp"
 #include "tests/support/catch.hpp"
 
@@ -46,6 +50,9 @@ TEST_CASE("a warm standby takes a killed stage's seat and a new one starts behin
     check_whole(run, 3000, hash, kills);
     const json r = run.report();
     CHECK(r["standby_takeovers"] == kills);
+    const std::regex back("\\| (numbers|middle|sink) is back as pid \\d+ after [\\d.]+ m?s \\(standby\\)\n");
+    const std::string log = run.log();
+    CHECK(std::distance(std::sregex_iterator(log.begin(), log.end(), back), std::sregex_iterator()) == kills);
     fmt::print("standby, from the death being seen to the next committed frame: {}\n", r["standby_takeover_ms"].dump());
 }
 
@@ -138,46 +145,160 @@ TEST_CASE("a restarted stage takes the new program, not the old one's standby") 
     CHECK(run.left_behind() == "");
 }
 
-TEST_CASE("a second supervisor ends the first one's standbys and starts its own") {
-    const std::string hash = undisturbed_hash(2000);
+namespace {
+/// A pipeline whose three stages all have standbys, and their pids.
+struct doubled {
     run_fixture run;
-    const std::string file = run.pipeline("heir", number_pipeline("heir", crash_keys, "standby = true\n"));
-    run.start(file, {"--frames", "2000"});
-    const i32 old = next_spare(run, "middle"), holder = run.pid_of("middle");
-    REQUIRE(old != 0);
-    run.signal(SIGKILL);
-    REQUIRE(run.wait() == -SIGKILL);
-    run.start(file, {"--frames", "2000"});
-    const i32 spare = next_spare(run, "middle", old);
-    REQUIRE(spare != 0);
-    CHECK(run.pid_of("middle") == holder);
-    CHECK(run.wait_until([&] { return ::kill(old, 0) != 0; }, 5));
-    run.hit("middle", SIGKILL);
-    CHECK(run.wait_until([&] { return run.pid_of("middle") == spare; }, 5));
-    CHECK(run.wait() == 0);
-    INFO(run.log());
-    check_whole(run, 2000, hash, 1);
-    CHECK(run.report()["taken_over"] == 1);
+    std::string file;
+    std::vector<std::string> args, environment;
+    std::map<std::string, i32> holder, spare;
+
+    doubled(const std::string& name, u64 frames, std::vector<std::string> env = {}) : args{"--frames", std::to_string(frames)}, environment(std::move(env)) {
+        file = run.pipeline(name, number_pipeline(name, std::string(crash_keys) + "keeper_grace_s = 20\n", "standby = true\n", "standby = true\n", "standby = true\n"));
+        start();
+        REQUIRE(look());
+    }
+    void start() { run.start(file, args, environment); }
+    /// Every stage has a standby that is ready.
+    bool look() {
+        for (const char* stage : {"numbers", "middle", "sink"}) {
+            spare[stage] = next_spare(run, stage);
+            holder[stage] = run.pid_of(stage);
+            if (spare[stage] == 0 || holder[stage] == 0) return false;
+        }
+        return true;
+    }
+    void lose_supervisor() {
+        run.signal(SIGKILL);
+        REQUIRE(run.wait() == -SIGKILL);
+    }
+};
+bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
+/// No death that the report tells of was a standby's.
+bool tells_of_no_spare(const json& report) {
+    return std::none_of(report["recoveries"].begin(), report["recoveries"].end(), [](const json& r) { return r["epoch"] == 0; });
+}
+}  // namespace
+
+TEST_CASE("standbys outlive their supervisor: the same ones serve the next, and take over") {
+    const std::string hash = undisturbed_hash(1600);
+    doubled d("heir", 1600);
+    const std::map<std::string, i32> spares = d.spare, holders = d.holder;
+    d.lose_supervisor();
+    sleep_s(0.2);
+    for (const auto& [stage, pid] : spares) CHECK_FALSE(is_gone(pid));
+    d.start();
+    REQUIRE(d.look());
+    CHECK(d.spare == spares);
+    CHECK(d.holder == holders);
+    CHECK(d.run.wait_until([&] { return d.run.log().find("3 stages alive, and 3 standbys") != std::string::npos; }, 5));
+    for (const auto& [stage, pid] : spares) {
+        CAPTURE(stage);
+        d.run.hit(stage, SIGKILL);
+        CHECK(d.run.wait_until([&] { return d.run.pid_of(stage) == pid; }, 5));
+    }
+    CHECK(d.run.wait() == 0);
+    INFO(d.run.log());
+    check_whole(d.run, 1600, hash, 3);
+    CHECK(d.run.report()["taken_over"] == 1);
+    CHECK(d.run.report()["standby_takeovers"] == 3);
+    CHECK(d.run.report()["deaths"] == 3);
+    CHECK(tells_of_no_spare(d.run.report()));
 }
 
-TEST_CASE("a supervisor that dies between the two steps of a promotion is followed by one that fills the seat") {
+TEST_CASE("stages that die while there is no supervisor are followed by their standbys, all of them at once, too") {
+    const bool all = GENERATE(false, true);
+    CAPTURE(all);
+    const std::string hash = undisturbed_hash(1200);
+    doubled d("widows", 1200);
+    const std::map<std::string, i32> spares = d.spare;
+    d.lose_supervisor();
+    ::kill(d.holder["middle"], SIGKILL);
+    if (all)  // the memory of the rings is with the standbys alone
+        for (const char* stage : {"numbers", "sink"}) ::kill(d.holder[stage], SIGKILL);
+    CHECK(d.run.wait_until([&] { return is_gone(d.holder["middle"]); }, 5));
+    d.start();
+    REQUIRE(d.run.wait_running());
+    CHECK(d.run.pid_of("middle") == spares.at("middle"));
+    if (all) CHECK(d.run.pid_of("sink") == spares.at("sink"));
+    CHECK(d.run.wait() == 0);
+    INFO(d.run.log());
+    check_whole(d.run, 1200, hash, 1);
+    CHECK(d.run.report()["taken_over"] == 1);
+    CHECK(d.run.report()["standby_takeovers"].get<int>() >= (all ? 3 : 1));
+}
+
+TEST_CASE("a standby that dies while there is no supervisor is replaced by the next one") {
+    const std::string hash = undisturbed_hash(1200);
+    doubled d("spent", 1200);
+    const i32 old = d.spare["middle"];
+    d.lose_supervisor();
+    ::kill(old, SIGKILL);
+    d.start();
+    const i32 fresh = next_spare(d.run, "middle", old);
+    REQUIRE(fresh != 0);
+    d.run.hit("middle", SIGKILL);
+    CHECK(d.run.wait_until([&] { return d.run.pid_of("middle") == fresh; }, 5));
+    CHECK(d.run.wait() == 0);
+    INFO(d.run.log());
+    check_whole(d.run, 1200, hash, 1);
+    CHECK(d.run.report()["deaths"] == 1);
+    CHECK(tells_of_no_spare(d.run.report()));
+}
+
+TEST_CASE("a supervisor that dies between the two steps of a promotion is followed by one that completes it") {
     const std::string hash = undisturbed_hash(1500);
     run_fixture run;
     crash_plan plan(run.path("plan"));
     plan.add("supervisor", crash_point::seat_named, "kill", 1);
     plan.write();
     const std::string file = run.pipeline("half", number_pipeline("half", crash_keys, "standby = true\n"));
+    const bool spare_dies = GENERATE(false, true);
+    CAPTURE(spare_dies);
     run.start(file, {"--frames", "1500"}, {plan.environment()});
     const i32 spare = next_spare(run, "middle");
     REQUIRE(spare != 0);
     run.hit("middle", SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
     CHECK(plan.still_to_come() == "");
+    if (spare_dies) ::kill(spare, SIGKILL);
     run.start(file, {"--frames", "1500"}, {plan.environment()});
     REQUIRE(run.wait_running());
-    CHECK(run.pid_of("middle") != spare);  // it has no place: it was named, but never bore its epoch
+    CHECK((run.pid_of("middle") == spare) == !spare_dies);
     CHECK(run.wait() == 0);
     INFO(run.log());
     check_whole(run, 1500, hash, 1);
     CHECK(run.report()["taken_over"] == 1);
+}
+
+TEST_CASE("supervisors, stages and standbys killed at random moments lose, repeat and tear nothing, and no standby leaves by itself") {
+    constexpr u64 frames = 3000;
+    std::mt19937_64 random(test_seed());
+    const std::string hash = undisturbed_hash(frames);
+    doubled d("regents", frames);
+    std::set<i32> hit;
+    for (int round = 0; round < 4; ++round) {
+        for (int k = 0; k < 2; ++k) {
+            const char* stage = std::vector{"numbers", "middle", "sink"}[random() % 3];
+            const i32 pid = random() % 3 == 0 ? spare_of(d.run, stage) : d.run.pid_of(stage);
+            if (pid > 0 && ::kill(pid, SIGKILL) == 0) hit.insert(pid);
+            sleep_s(static_cast<f64>(random() % 60) / 1000);
+        }
+        d.lose_supervisor();
+        sleep_s(static_cast<f64>(random() % 100) / 1000);
+        d.start();
+        REQUIRE(d.run.wait_running());
+    }
+    CHECK(d.run.wait() == 0);
+    INFO(d.run.log());
+    check_whole(d.run, frames, hash, 1);
+    const json r = d.run.report();
+    CHECK(r["taken_over"] == 4);
+    for (const json& each : r["recoveries"]) {
+        CAPTURE(each.dump());
+        CHECK(each["epoch"] != 0);
+        if (!each.contains("seen_ns")) continue;  // it left at the end of the run
+        CHECK(hit.count(each["pid"].get<i32>()) == 1);
+    }
+    fmt::print("standbys took over {}, not {}\n", r["standby_takeovers"].dump(), r["standby_missed"].dump());
 }

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <memory>
 
+#include "core/clock.hpp"
 #include "ring/recovery.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/seats.hpp"
@@ -189,6 +190,89 @@ TEST_CASE("a life that was being replaced is ended by the next supervisor") {
     pollfd ready{old.process.pidfd.get(), POLLIN, 0};
     CHECK(::poll(&ready, 1, 5000) == 1);
     CHECK(ring::claim(b.c(), heir) == ring::claim_result::withdrawn);
+}
+
+TEST_CASE("a living standby stays as its seat's spare; a second, a dead and an unclaimed one don't") {
+    left_block b;
+    b.setup.stages[0].standby = true;
+    const sleeper holder, spare, second;
+    b.enter(3, {static_cast<u32>(holder.process.pid), 1, 0, entry_state::live}, holder.process.start_time);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    b.enter(5, {static_cast<u32>(spare.process.pid), 0, 0, entry_state::standby}, spare.process.start_time);
+    b.enter(6, {static_cast<u32>(second.process.pid), 0, 0, entry_state::standby}, second.process.start_time);
+    b.enter(7, {static_cast<u32>(dead_pid()), 0, 0, entry_state::standby}, 1);
+    b.enter(8, {0, 0, 0, entry_state::standby}, 0);
+    const bool ready = GENERATE(true, false);
+    b.c().entry[5].live_since_ns.store(ready ? 1 : 0);
+    const auto n = b.adopt();
+    CHECK(n.alive == 1);
+    CHECK(n.spares == 1);
+    REQUIRE(b.first().spare);
+    CHECK(b.first().spare->pid == spare.process.pid);
+    CHECK(b.first().spare->standing_by == ready);
+    CHECK(b.entry(7).state == entry_state::fenced);
+    CHECK(ring::claim_standby(b.c(), {0, 8, 0}) == ring::claim_result::withdrawn);
+    for (int k = 0; k < 500 && b.entry(6).state != entry_state::fenced; ++k) {
+        b.loop.run_once(10);
+        b.keeper->tick(now_ns());
+    }
+    CHECK(b.entry(6).state == entry_state::fenced);
+    CHECK_FALSE(second.lives());
+    CHECK(spare.lives());
+    CHECK(holder.lives());
+    CHECK(b.keeper->account().deaths == 0);
+    CHECK(b.keeper->recoveries().empty());
+}
+
+TEST_CASE("a holder that died while there was no supervisor is followed by its standby at once, if that was ready") {
+    left_block b;
+    b.setup.stages[0].standby = true;
+    const sleeper spare;
+    const bool ready = GENERATE(true, false);
+    CAPTURE(ready);
+    b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
+    b.c().entry[3].commits.store(9);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    b.enter(5, {static_cast<u32>(spare.process.pid), 0, 0, entry_state::standby}, spare.process.start_time);
+    b.c().entry[5].live_since_ns.store(ready ? 1 : 0);
+    b.set_job(0, 5, 1, job_state::open);
+    nlohmann::json state = [] {
+        left_block other;
+        other.adopt();
+        return other.keeper->state_json();
+    }();
+    state["seats"][0]["state"] = static_cast<int>(seat_state::running);
+    b.adopt(state);
+    CHECK((b.first().now && b.first().now->pid == spare.process.pid) == ready);
+    CHECK(b.entry(5).state == (ready ? entry_state::live : entry_state::standby));
+    CHECK(b.keeper->account().promoted == (ready ? 1 : 0));
+    CHECK(b.keeper->account().no_spare[static_cast<u8>(why_no_spare::starting)] == (ready ? 0 : 1));
+    CHECK(b.keeper->account().deaths == 1);
+}
+
+TEST_CASE("a promotion that was cut between its two steps is completed, and the dead holder's words are the standby's") {
+    left_block b;
+    b.setup.stages[0].standby = true;
+    const sleeper spare;
+    b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
+    b.enter(5, {static_cast<u32>(spare.process.pid), 0, 0, entry_state::standby}, spare.process.start_time);
+    b.c().seat[0].current.store(ring::seat_word{2, 5}.pack());
+    b.set_job(0, 5, 1, job_state::open);
+    b.set_job(1, 6, 1, job_state::idle);
+    b.set_job(2, 7, 1, job_state::submitted);
+    b.set_job(3, 8, 1, job_state::committed);
+    const auto n = b.adopt();
+    b.keeper->tick(1);
+    CHECK(n.alive == 1);
+    REQUIRE(b.first().now);
+    CHECK(b.first().now->pid == spare.process.pid);
+    CHECK_FALSE(b.first().spare);
+    CHECK(b.entry(5).state == entry_state::live);
+    CHECK(b.entry(5).epoch == 3);  // 2 may have been told to somebody, or handed to words
+    CHECK(b.current() == ring::seat_word{3, 5});
+    CHECK(b.entry(3).state == entry_state::fenced);
+    CHECK(b.keeper->account().promoted == 1);
+    b.check_words_free();
 }
 
 TEST_CASE("counts, rests and what was given up outlive their supervisor") {
