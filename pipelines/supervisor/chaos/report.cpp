@@ -160,7 +160,10 @@ json make_report(const settings& s, const outcome& o) {
              {"untouched", recoveries_json(j.untouched)},
              {"image_hash", of_run("image_hash")},
              {"leaked", o.leaked},
+             {"spent", json::array()},
              {"cpus", std::thread::hardware_concurrency()}};
+    for (const auto& [on, seconds] : o.spent_s) out["spent"].push_back({{"on", on}, {"seconds", seconds}});
+    for (const char* key : {"standby_takeovers", "standby_missed"}) out[key] = of_run(key);
     out["calm"] = o.calm.is_null() ? json()
                                    : json{{"image_hash", o.calm["image_hash"]}, {"frames", o.calm["frames"]}, {"frames_per_second", o.calm["frames_per_second"]}};
     if (o.gpu_mib_before >= 0) out["gpu_memory_mib"] = {{"before", o.gpu_mib_before}, {"after", o.gpu_mib_after}};
@@ -180,6 +183,17 @@ std::string report_text(const json& r) {
     if (r["calm"].is_object())
         text += fmt::format("image_hash {}, undisturbed {}; {:.1f} frames/s, undisturbed {:.1f}\n", shown("image_hash"), r["calm"]["image_hash"].dump(),
                             r.value("frames_per_second", 0.0), r["calm"]["frames_per_second"].get<f64>());
+    std::string spent;
+    for (const json& each : r["spent"])
+        spent += fmt::format("{}{} {}", spent.empty() ? "" : ", ", each["on"].get<std::string>(), human_seconds(each["seconds"].get<f64>()));
+    if (!spent.empty()) text += "time spent on: " + spent + "\n";
+    const json missed = r["standby_missed"].is_object() ? r["standby_missed"] : json::object();
+    u64 fresh = 0;
+    for (const auto& each : missed.items()) fresh += each.value().get<u64>();
+    if (const u64 ready = r["standby_takeovers"].is_number() ? r["standby_takeovers"].get<u64>() : 0; ready + fresh > 0)
+        text += fmt::format("standbys took over {} times; {} times none was ready ({} not started yet, {} starting, {} behind a holder that had delivered "
+                            "nothing)\n",
+                            ready, fresh, missed.value("none", 0), missed.value("starting", 0), missed.value("untried", 0));
     for (const json& f : r["failures"]) text += "FAILED: " + f.get<std::string>() + "\n";
     return text;
 }

@@ -73,6 +73,7 @@ private:
     void say(u64 frames);
     void run_calm();
     void look_for_leaks();
+    void spent(const char* on);
 
     const settings& s_;
     std::ostream& progress_;
@@ -83,7 +84,7 @@ private:
     interrupts interrupts_;
     std::vector<fault> kinds_;
     std::deque<i32> hit_;  ///< the last processes that were: they are as good as dead, whatever the supervisor says yet
-    u64 numbers_ = 0, said_ns_ = 0;
+    u64 numbers_ = 0, said_ns_ = 0, phase_ns_ = now_ns();
     u64 tried_ = 0, tried_since_ns_ = 0;  ///< number of the fault that waits for its victim, plus one
 };
 
@@ -277,6 +278,12 @@ void tormentor::look_for_leaks() {
     }
 }
 
+void tormentor::spent(const char* on) {
+    const u64 now = now_ns();
+    o_.spent_s.emplace_back(on, static_cast<f64>(now - phase_ns_) / 1e9);
+    phase_ns_ = now;
+}
+
 outcome tormentor::run() {
     o_.gpu_mib_before = gpu_memory_mib();
     {
@@ -286,18 +293,24 @@ outcome tormentor::run() {
         pause_watch watch(run_id_);
         o_.interrupted = interrupts_.sleep(ns_per_s);
         watch.calm_is_over();
+        spent("start");
         o_.begun_ns = now_ns();
         loop(s, watch);
+        spent("faults");
         wait_for_all(s, back_patience_s);
+        spent("all back");
         o_.ended_ns = now_ns();
         o_.pauses = watch.pauses();
         (void)s.ask({{"command", "shutdown"}});
         const std::optional<int> code = s.wait(90);
         o_.exit_code = code.value_or(-1);
         o_.report = read_json(file("report.json"));
+        spent("end");
     }
     run_calm();
+    spent("undisturbed run");
     look_for_leaks();
+    spent("leaks");
     if (on_terminal_) progress_ << "\r\x1b[K" << std::flush;
     return std::move(o_);
 }

@@ -42,6 +42,7 @@ struct outcome {
     nlohmann::json report, calm;          ///< of `carousel run`; null: none
     int exit_code = 0;
     u64 begun_ns = 0, ended_ns = 0;       ///< of the torment
+    std::vector<std::pair<std::string, f64>> spent_s;  ///< what the time went into, in order
     std::vector<std::string> leaked;
     i64 gpu_mib_before = -1, gpu_mib_after = -1;  ///< -1: no GPU in it
     bool interrupted = false, ended_early = false;

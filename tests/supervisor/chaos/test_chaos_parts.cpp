@@ -89,6 +89,16 @@ TEST_CASE("chaos: each fault is joined with the death that it led to") {
     CHECK_THAT(report_text(r), test::contains("lost 0, repeated 0, torn 0"));
 }
 
+TEST_CASE("chaos: the report tells what the time went into, and how often no standby was ready") {
+    outcome o = made();
+    o.spent_s = {{"start", 3.5}, {"faults", 14}, {"all back", 2}};
+    CHECK_THAT(report_text(make_report({}, o)), test::contains("time spent on: start 3.5s, faults 14s, all back 2.0s\n"));
+    CHECK(report_text(make_report({}, o)).find("standby") == std::string::npos);
+    o.report["standby_takeovers"] = 7;
+    o.report["standby_missed"] = {{"none", 1}, {"starting", 3}, {"untried", 0}};
+    CHECK_THAT(report_text(make_report({}, o)), test::contains("standbys took over 7 times; 4 times none was ready (1 not started yet, 3 starting, 0 behind"));
+}
+
 TEST_CASE("chaos: a death long after a fault, of a process that has got the same pid, is not the fault's") {
     outcome o = made();
     o.faults.insert(o.faults.begin(), {0, fault::kill, 1'500 * ms, "vertex", 99, 1, 0});  // it was dying already: no death of its own
