@@ -17,6 +17,7 @@ ring::plan plan_of(const run_setup& s) {
     p.frame_timeout_ns = s.frame_timeout_ns;
     p.latest_lease_ns = s.latest_lease_ns;
     p.end = s.end;
+    p.first = s.counters;
     for (const stage_setup& from : s.stages) {
         ring::stage_plan to;
         to.name = from.name;

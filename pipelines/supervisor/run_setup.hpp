@@ -49,6 +49,7 @@ struct run_setup {
     u64 start_timeout_ns = 30'000'000'000, stop_timeout_ns = 5'000'000'000;
     f64 keeper_grace_s = 5;           ///< so long stages go on without a supervisor
     u64 end = ring::end_unknown;      ///< --frames N
+    ring::first_counters counters;    ///< where those of the words begin
     shm::scene_state scene;               ///< at the start
     std::vector<stage_setup> stages;  ///< producers before consumers
     std::vector<asset_setup> assets;

@@ -19,7 +19,7 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
         const u64 n = std::clamp(c.link[std::min(b.output_link, shm::max_links - 1)].window, 1U, shm::max_window);
         shm::word& at = c.source[b.source].number[sequence % n];
         const u64 raw = load(at);
-        const u32 lap = static_cast<u32>(sequence / n & generation_mask);
+        const u32 lap = lap_of(c.source[b.source], sequence, n);
         if (lease_word::of(raw).generation == lap) fn(at, raw, lap);
     }
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {

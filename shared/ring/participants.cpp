@@ -49,7 +49,7 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         const u64 before = load(e.identity);
         if (!reusable(c, k)) continue;
         const u64 raw = load(c.seat[seat].current);
-        const u32 epoch = static_cast<u32>((seat_word::of(raw).epoch + 1) & epoch_mask);
+        const u32 epoch = next_epoch(seat_word::of(raw).epoch);
         clean(c, k);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
         crash_here(crash_point::entry_prepared);
@@ -83,7 +83,7 @@ incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     const u64 raw_entry = load(e.identity), raw_seat = load(c.seat[seat].current);
     const entry_word w = entry_word::of(raw_entry);
     if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat) return {};
-    const u32 epoch = static_cast<u32>((seat_word::of(raw_seat).epoch + 1) & epoch_mask);
+    const u32 epoch = next_epoch(seat_word::of(raw_seat).epoch);
     e.live_since_ns.store(now_ns(), std::memory_order_relaxed);
     if (!cas(c.seat[seat].current, raw_seat, seat_word{epoch, entry}.pack())) return {};  // a lock forbids a second supervisor
     crash_here(crash_point::seat_named);

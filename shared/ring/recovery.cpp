@@ -255,7 +255,7 @@ bool try_finish_stop(shm::control_block& c) noexcept {
         highest = std::max(highest, t);
         for (u64 number = t; number < t + n; ++number) {
             const lease_word w = lease_word::of(load(q.number[number % n]));
-            const bool begun = w.generation != (number / n & generation_mask) || w.state == lease_state::leased;
+            const bool begun = w.generation != lap_of(q, number, n) || w.state == lease_state::leased;
             if (begun) highest = std::max(highest, number + 1);
         }
     }

@@ -36,7 +36,11 @@ void write_link(shm::control_block& c, const plan& p, u32 stage) {
             fmt::format("link {}: window {} with {} buffers is more than the ring's {} and {}: lower in_flight, instances or window", s.name,
                         l.window, l.slots, shm::max_window, shm::max_slots));
     l.tail.store(p.first_sequence, std::memory_order_relaxed);
-    for (u32 k = 0; k < l.slots; ++k) l.slot[k].store(slot_word{1, 0, 0, slot_state::free}.pack(), std::memory_order_relaxed);
+    const u32 generation = p.first.generation & static_cast<u32>(generation_mask);
+    for (u32 k = 0; k < l.slots; ++k) {
+        l.slot[k].store(slot_word{generation, 0, 0, slot_state::free}.pack(), std::memory_order_relaxed);
+        for (word& at : l.group[k]) at.store(lease_word{generation, 0, 0, 0, lease_state::wait}.pack(), std::memory_order_relaxed);
+    }
 }
 
 // A source's numbers: the word of index i begins at the lap of the first number >= first_sequence that falls on it.
@@ -46,10 +50,11 @@ void write_source(shm::control_block& c, const plan& p, u32 stage) {
     shm::source_block& q = c.source[index];
     q.stage = stage;
     q.link = c.stage[stage].output_link;
+    q.first_lap = p.first.lap;
     const u64 n = c.link[q.link].window;
     for (u64 i = 0; i < n; ++i) {
         const u64 first = p.first_sequence + (i + n - p.first_sequence % n) % n;
-        const lease_word w{static_cast<u32>(first / n & generation_mask), 0, 0, 0, lease_state::wait};
+        const lease_word w{lap_of(q, first, n), 0, 0, 0, lease_state::wait};
         q.number[i].store(w.pack(), std::memory_order_relaxed);
     }
 }
@@ -71,10 +76,10 @@ void write_seats(shm::control_block& c, const plan& p, u32 stage) {
                 fmt::format("more than {} job words (2 x in_flight of every instance): lower in_flight or instances", shm::max_jobs));
         for (u32 j = 0; j < sb.jobs; ++j) {
             c.job_info[c.jobs + j].seat = seat;
-            c.job[c.jobs + j].store(job_word{1, 0, job_state::idle}.pack(), std::memory_order_relaxed);
+            c.job[c.jobs + j].store(job_word{p.first.version, 0, job_state::idle}.pack(), std::memory_order_relaxed);
         }
         c.jobs += sb.jobs;
-        sb.current.store(seat_word{0, shm::none}.pack(), std::memory_order_relaxed);
+        sb.current.store(seat_word{p.first.epoch, shm::none}.pack(), std::memory_order_relaxed);
     }
 }
 

@@ -22,12 +22,23 @@ struct stage_plan {
     u64 slot_bytes = 0;
 };
 
+/// Where the counters of a fresh control block's words begin. Anywhere will do: all of them come round.
+struct first_counters {
+    u32 generation = 1;  ///< of slots
+    u32 lap = 0;         ///< of sources' numbers
+    u64 version = 1;     ///< of jobs
+    u32 epoch = 0;       ///< of seats, before their first holder
+};
+/// Each just below its end, so that a short run sees all of them come round.
+inline constexpr first_counters counters_near_their_ends{generation_mask - 2, generation_mask - 2, (u64{1} << 36U) - 4, epoch_mask - 2};
+
 struct plan {
     std::string pipeline;
     u32 width = 0, height = 0;
     f64 fps = 0;
     u64 frame_timeout_ns = 2'000'000'000, latest_lease_ns = 250'000'000;
     u64 first_sequence = 0;          ///< words begin here
+    first_counters first;
     u64 end = end_unknown;
     std::vector<stage_plan> stages;  ///< producers before consumers
 };

@@ -11,6 +11,10 @@
 //       A generation older than the slot's reads as WAIT with no attempts; a newer one means that the reader is outdated.
 //   Q[source][n % N] the same layout, generation = lap of the number:  WAIT(lap) -> LEASED(lap) -> WAIT(lap+1)
 //
+// Counters come round (24 bits within hours, a version's 36 within years), so nothing is ever said to be larger than another: words
+// are compared for equality, generations by their distance (seen_at), and 0 means "none" for an epoch alone (next_epoch). What is
+// told apart is never a whole round apart: a tag goes before its job's next version, a column is closed at every free.
+//
 // Memory order: every CAS is acq_rel and every read of a word acquire, so whoever sees a word also sees all that its writer
 // had written before (headers before SUBMITTED, event record before SUBMITTED, payload before COMMITTED on the CPU backend).
 
@@ -29,6 +33,11 @@ constexpr u64 place(u64 value, unsigned shift, unsigned width) { return (value &
 inline constexpr u64 version_mask = (u64{1} << 24) - 1;     ///< what slot and group words keep of a job's version
 inline constexpr u64 generation_mask = (u64{1} << 24) - 1;
 inline constexpr u64 epoch_mask = (u64{1} << 24) - 1;
+
+/// Epoch 0 belongs to nobody, also when the epochs come round.
+constexpr u32 next_epoch(u32 epoch) { return epoch + 1 > epoch_mask ? 1 : epoch + 1; }
+/// The lap of number n of a source whose link has so wide a window: the generation of its word in that lap.
+constexpr u32 lap_of(const shm::source_block& q, u64 n, u64 window) { return static_cast<u32>((n / window + q.first_lap) & generation_mask); }
 
 enum class job_state : u8 { idle, open, submitted, committed, aborted };
 struct job_word {

@@ -99,7 +99,7 @@ outcome worker::choose_number(job& j, u32 in_flight) noexcept {
     for (u64 k = t; k < t + n && k < end; ++k) {
         const u64 raw = load(q.number[k % n]);
         const lease_word w = lease_word::of(raw);
-        if (w.state != lease_state::wait || w.generation != (k / n & generation_mask)) continue;
+        if (w.state != lease_state::wait || w.generation != lap_of(q, k, n)) continue;
         if (w.alone() && in_flight > 0) return outcome::own_work;
         if (!output_->has_free_slot()) return no_room(k);
         j.sequence = k;
@@ -204,6 +204,8 @@ outcome worker::fill(job& j) noexcept {
             stage_->counters.wait_output_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
         }
         crash_here(crash_point::slot_filled);
+        // Tags come round after 2^28 versions, and a slot may have rested for as long: nobody finds this job's in there before its time.
+        output_->block().event_tag[j.output.index].store(0, std::memory_order_relaxed);
     }
     write_header(j);
     crash_here(crash_point::header_written);

@@ -159,7 +159,7 @@ struct alignas(64) incarnation {
     word end_acknowledged;      ///< 1: has seen STOPPING with no lease begun
     word exit_note;             ///< why it ends, as far as it could say: exit code | 0x100 * signal | 1 << 32
     word events_published;      ///< 1: event handles are complete
-    word live_since_ns;
+    word live_since_ns;         ///< a standby: since when it could take over
     word cpu_ns;
     word first_commit_ns;       ///< when this life committed its first frame; 0: not yet
     u32 device;                 ///< device::device_kind
@@ -181,6 +181,8 @@ enum class hold_reason : u64 { nothing = 0, disk_full = 1 };
 struct source_block {
     u32 stage;
     u32 link;                   ///< its output
+    u32 first_lap;              ///< the lap that number 0 would have: 0, but for runs that are to see the laps come round
+    u32 reserved;
     word number[max_window];
 };
 

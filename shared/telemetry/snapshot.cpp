@@ -92,16 +92,18 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
 
 // Predecessors: what the last one said before it died, and how many are not proved gone.
 void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seats) {
-    std::array<u32, shm::max_seats> newest{};
+    std::array<u32, shm::max_seats> nearest;  // epochs come round: the predecessor is the one that is the fewest epochs behind
+    nearest.fill(~0U);
     for (const shm::incarnation& e : c.entry) {
         const ring::entry_word id = ring::entry_word::of(load(e.identity));
         if (id.state == ring::entry_state::unused || id.seat >= seats.size()) continue;
         seat_view& s = seats[id.seat];
-        if (id.epoch == s.epoch) continue;
+        if (id.epoch == s.epoch || id.epoch == 0) continue;  // it sits; or is a standby, which has never sat
         if (id.state != ring::entry_state::fenced) ++s.unfenced;
         const u64 note = relaxed(e.exit_note);
-        if (id.epoch < s.epoch && id.epoch >= newest[id.seat]) {
-            newest[id.seat] = id.epoch;
+        const u32 behind = static_cast<u32>((s.epoch - id.epoch) & ring::epoch_mask);
+        if (behind <= ring::epoch_mask / 2 && behind <= nearest[id.seat]) {
+            nearest[id.seat] = behind;
             s.exit_note = note;
         }
     }

@@ -24,9 +24,11 @@ struct bench {
     }
     seated sit(u32 seat) const {
         seated s;
+        const u32 before = ring::seat_word::of(ring::load(c->seat[seat].current)).epoch;
         s.who = ring::appoint(*c, seat);
         REQUIRE(s.who);
-        (void)ring::revoke(*c, seat, s.who.epoch - 1);
+        (void)ring::revoke(*c, seat, 0);  // whom a fresh block's words belong to
+        (void)ring::revoke(*c, seat, before);
         REQUIRE(ring::claim(*c, s.who) == ring::claim_result::ok);
         REQUIRE(ring::go_live(*c, s.who));
         s.w = std::make_unique<ring::worker>(*c, s.who.seat, s.who.entry, s.who.epoch);

@@ -79,6 +79,7 @@ public:
         p.stages = {{"source", {}, true, o.in_flight, 1}, {"middle", {0}, true, o.in_flight, o.instances}, {"left", {1}, false, 2, 1},
                     {"right", {1}, false, 1, 1}};
         for (stage_plan& s : p.stages) s.slot_bytes = 256;
+        p.first = o.first;
         p.end = o.stop_early ? end_unknown : o.frames;
         p.latest_lease_ns = ~u64{0} >> 1U;  // revoked by the scheduler's hand, not by the clock
         initialise(*world_.c, p);
@@ -107,9 +108,11 @@ public:
 
 private:
     void start(u32 seat) {
+        const u32 before = seat_word::of(load(world_.c->seat[seat].current)).epoch;
         const incarnation_id who = appoint(*world_.c, seat);
         CAROUSEL_ASSERT(who);
-        (void)revoke(*world_.c, seat, who.epoch - 1);
+        (void)revoke(*world_.c, seat, 0);  // whom a fresh block's words belong to
+        (void)revoke(*world_.c, seat, before);
         CAROUSEL_ASSERT(claim(*world_.c, who) == claim_result::ok);
         for (u32 k = 0; k < shm::max_slots; ++k) {
             const u32 names[2] = {who.entry, k};

@@ -26,6 +26,7 @@ struct simulation_options {
     u32 instances = 1;
     u32 in_flight = 2;
     u32 kills = 12;
+    ring::first_counters first;  ///< where the words' counters begin
     bool stop_early = false;  ///< END is unknown and a stop is asked for in mid-run
     bool mps = false;         ///< a kill cuts the device's work short, and the events behind it read as complete, as MPS's do
     bool kill_first = false;  ///< control: the kill comes before the revocation

@@ -83,6 +83,25 @@ TEST_CASE("control: a kill before the revocation lets helpers commit what was cu
     CHECK(torn > 0);
 }
 
+TEST_CASE("the same holds while generations, laps, versions and epochs come round") {
+    u64 kills_at[5] = {};
+    for (u64 seed = 1; seed <= 600; ++seed) {
+        simulation_options o;
+        o.seed = seed;
+        o.instances = seed % 3 == 0 ? 2 : 1;
+        o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
+        o.kills = 4 + static_cast<carousel::u32>(seed % 20);
+        o.first = carousel::ring::counters_near_their_ends;
+        o.stop_early = seed % 5 == 0;
+        if (o.stop_early) o.frames = 1000;
+        const simulation_result r = simulate(o);
+        INFO(describe(o, r));
+        REQUIRE(r.sound());
+        for (int k = 0; k < 5; ++k) kills_at[k] += r.kills_at[k];
+    }
+    for (int k = 0; k < 4; ++k) CHECK(kills_at[k] > 100);
+}
+
 #else
 
 TEST_CASE("control: the seeded bug " CAROUSEL_EXPECT_FAULT " shows in the same histories") {

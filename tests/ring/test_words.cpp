@@ -43,3 +43,22 @@ TEST_CASE("a tag names job, version and epoch: none of two that differ in one is
     CHECK(event_tag(1, 2, 3) != event_tag(1, 3, 3));
     CHECK(event_tag(1, 2, 3) != event_tag(1, 2, 4));
 }
+
+TEST_CASE("epochs come round past 0, which belongs to nobody") {
+    CHECK(next_epoch(0) == 1);
+    CHECK(next_epoch(7) == 8);
+    CHECK(next_epoch((1U << 24U) - 1) == 1);
+}
+
+TEST_CASE("laps come round, and a version's kept part and its tag with it") {
+    shm::source_block q{};
+    CHECK(lap_of(q, 8 * u64{(1U << 24U) - 1} + 7, 8) == (1U << 24U) - 1);
+    CHECK(lap_of(q, 8 * u64{1U << 24U}, 8) == 0);
+    q.first_lap = (1U << 24U) - 1;
+    CHECK(lap_of(q, 7, 8) == (1U << 24U) - 1);
+    CHECK(lap_of(q, 8, 8) == 0);
+    const u64 last = (u64{1} << 36U) - 1;
+    CHECK(job_word::of(job_word{last + 1, 3, job_state::idle}.pack()) == job_word{0, 3, job_state::idle});
+    CHECK((slot_word{1, 5, static_cast<u32>(last & version_mask), slot_state::fill}.tagged(5, last)));
+    CHECK_FALSE((slot_word{1, 5, static_cast<u32>(last & version_mask), slot_state::fill}.tagged(5, last + 1)));
+}
