@@ -63,9 +63,11 @@ void add_keys(CLI::App* app, cli_arguments& a, bool with_name = true) {
     app->add_option("--fps", a.keys.fps, "Frames a second [0: as fast as it goes]")->type_name("N")->take_last();
     app->add_option("--size", a.keys.size, "Size of the pictures")->type_name("WxH")->take_last();
     app->add_option("--mesh", a.keys.mesh, "Mesh of the sources: an .obj, .gltf or .glb file or a shape's name")->type_name("FILE")->take_last();
-    app->add_option("--out", a.keys.out, "Pictures of the displays, e.g. 'frame_%05d.png'; '': none")
-        ->type_name("PATTERN")
-        ->take_last();
+    app->add_option("--out", a.keys.out, "Pictures of the displays that write some, e.g. 'frame_%05d.png'; '': none; may be repeated")
+        ->type_name("[STAGE=]PATTERN")
+        ->expected(1)
+        ->take_all();
+    app->add_option("--keep", a.keys.keep, "Leave the newest N pictures; 0: all [as in the file; with --frames: all]")->type_name("N")->take_last();
     if (with_name)
         app->add_option("-p,--name", a.keys.name, "Name of the running pipeline [the file's]")->type_name("NAME")->take_last();
     app->add_option("--set", a.keys.set, "Any key of the file; may be repeated")->type_name("KEY=VALUE")->expected(1)->take_all();

@@ -30,13 +30,25 @@ std::string start_option(const cli_arguments& a) {
     const pipeline_options& k = a.keys;
     const std::pair<bool, const char*> given[] = {{k.device.has_value(), "--device"}, {k.frames.has_value(), "--frames"},
                                                   {k.fps.has_value(), "--fps"},       {k.size.has_value(), "--size"},
-                                                  {k.mesh.has_value(), "--mesh"},     {k.out.has_value(), "--out"},
+                                                  {k.mesh.has_value(), "--mesh"},     {!k.out.empty(), "--out"},
+                                                  {k.keep.has_value(), "--keep"},
                                                   {!k.set.empty(), "--set"},          {!a.report.empty(), "--report"},
                                                   {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
                                                   {a.keep_logs, "--keep-logs"},       {a.seconds > 0, "--seconds"}};
     for (const auto& [is, name] : given)
         if (is) return name;
     return "";
+}
+
+/// The file's "keep" is for runs without an end: one that is told how many frames to make leaves the pictures of all of them.
+pipeline read_as_asked(const cli_arguments& a) {
+    pipeline p = read_pipeline(a.file, overrides_from(a.keys));
+    if (!a.keys.frames || p.frames == 0) return p;
+    for (stage_spec& s : p.stages) {
+        const bool display = std::filesystem::path(s.run).filename() == "carousel-display";
+        if (display && s.settings.contains("keep") && s.position_of("keep").option.empty()) s.settings["keep"] = 0;
+    }
+    return p;
 }
 
 int start_in_background(const cli_arguments& a, const cli_environment& env, const pipeline& p) {
@@ -49,7 +61,7 @@ int start_in_background(const cli_arguments& a, const cli_environment& env, cons
 }  // namespace
 
 int cli_validate(const cli_arguments& a, const cli_environment& env) {
-    const pipeline p = read_pipeline(a.file, overrides_from(a.keys));
+    const pipeline p = read_as_asked(a);
     const std::vector<stage_description> all = describe_stages(p);
     env.out << (a.json ? plan_json(p, all).dump(2, ' ', false, json::error_handler_t::replace) + "\n" : plan_text(p, all));
     return exit_code::ok;
@@ -66,16 +78,16 @@ int run_profiled(const cli_arguments& a, const cli_environment& env) {
     cli_arguments below = a;
     below.profile.clear();
     if (wanted.tool == "nsys") {
-        const pipeline p = read_pipeline(a.file, overrides_from(a.keys));
+        const pipeline p = read_as_asked(a);
         (void)describe_stages(p);
         return a.dry_run ? run_or_show(below, env, p) : run_below_nsys(a, p.name, env);
     }
-    const std::string name = read_pipeline(a.file, overrides_from(a.keys)).name;
+    const std::string name = read_as_asked(a).name;
     const std::string report = (std::filesystem::current_path() / fmt::format("{}-{}", name, wanted.stage)).string();
     below.keys.set.push_back(ncu_prefix(profiler_path("ncu"), report, wanted.stage));
     std::error_code ignored;
     if (!a.dry_run) std::filesystem::remove(report + ".ncu-rep", ignored);
-    const int code = run_or_show(below, env, read_pipeline(a.file, overrides_from(below.keys)));
+    const int code = run_or_show(below, env, read_as_asked(below));
     if (!a.dry_run) say_ncu_report(report, env);
     return code;
 }
@@ -84,7 +96,7 @@ int run_profiled(const cli_arguments& a, const cli_environment& env) {
 
 int cli_run(const cli_arguments& a, const cli_environment& env) {
     if (!a.profile.empty()) return run_profiled(a, env);
-    return run_or_show(a, env, read_pipeline(a.file, overrides_from(a.keys)));
+    return run_or_show(a, env, read_as_asked(a));
 }
 
 namespace {

@@ -62,6 +62,24 @@ f64 seconds_from(const std::string& option, const std::string& text) {
     return seconds;
 }
 
+namespace {
+
+/// "fragment" of "fragment=frame_%d.png"; "": the text is a pattern. A stage's name has no dot, slash or percent sign.
+std::string stage_of(const std::string& text) {
+    const std::string word = text.substr(0, text.find('='));
+    return word.size() < text.size() && word.find_first_of("./% ") == std::string::npos ? word : "";
+}
+
+key_override out_from(const std::string& text) {
+    const std::string stage = stage_of(text), given = stage.empty() ? text : text.substr(stage.size() + 1);
+    const std::string pattern = given.empty() || given == "none" ? given : absolute(given);
+    const std::string option = "--out '" + text + "'";
+    if (!stage.empty()) return {option, stage + ".out", pattern, scope::path};
+    return {option, "out", pattern, scope::displays};
+}
+
+}  // namespace
+
 std::vector<key_override> overrides_from(const pipeline_options& o) {
     std::vector<key_override> all;
     for (const std::string& text : o.set) all.push_back(set_from(text));
@@ -86,9 +104,11 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
         const bool file = o.mesh->find_first_of("./") != std::string::npos;
         all.push_back({"--mesh " + *o.mesh, "mesh", file ? absolute(*o.mesh) : *o.mesh, scope::sources});
     }
-    if (o.out) {
-        const bool pattern = !o.out->empty() && *o.out != "none";
-        all.push_back({"--out '" + *o.out + "'", "out", pattern ? absolute(*o.out) : *o.out, scope::displays});
+    for (const std::string& text : o.out) all.push_back(out_from(text));
+    if (o.keep) {
+        i64 keep = 0;
+        if (!read_number(*o.keep, keep) || keep < 0) refuse_option("--keep " + *o.keep, "a whole number of pictures, 0 (all) or more");
+        all.push_back({"--keep " + *o.keep, "keep", keep, scope::displays});
     }
     return all;
 }

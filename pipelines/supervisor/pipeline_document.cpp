@@ -138,15 +138,43 @@ json for_display(const json& pattern, const document_section& s) {
     return (path.parent_path() / s.text("name") / path.filename()).string();
 }
 
+bool writes_nothing(const document_section& s) {
+    const document_entry* out = s.find("out");
+    return out != nullptr && out->value.is_string() && (out->value == "" || out->value == "none");
+}
+
+/// Displays that write pictures. One that was told to write none stays as it is, unless it is the only display.
+std::vector<document_section*> displays_of(document& d, const source_position& at) {
+    std::vector<document_section*> all, writing;
+    std::string names;
+    for (document_section& s : d.stages) {
+        if (!is_display(s)) continue;
+        all.push_back(&s);
+        if (!writes_nothing(s)) writing.push_back(&s);
+        names += (names.empty() ? "" : ", ") + s.text("name");
+    }
+    if (!writing.empty() || all.size() == 1) return writing.empty() ? all : writing;
+    if (all.empty()) refuse(at, fmt::format("no stage of {} runs carousel-display", d.file));
+    refuse(at, fmt::format("several displays of {} could write pictures, and none does; name one, e.g. --out '{}=frame_%05d.png' (there are {})",
+                           d.file, all.front()->text("name"), names));
+}
+
+void apply_to_displays(document& d, const key_override& o, const source_position& at) {
+    const bool nothing = o.path == "out" && (o.value == "" || o.value == "none");
+    if (nothing) {  // always possible, also where there is none
+        for (document_section& s : d.stages)
+            if (is_display(s)) put(s, {o.path}, o.value, at);
+        return;
+    }
+    const std::vector<document_section*> meant = displays_of(d, at);
+    for (document_section* s : meant) put(*s, {o.path}, meant.size() > 1 && o.path == "out" ? for_display(o.value, *s) : o.value, at);
+}
+
 void apply_to_many(document& d, const key_override& o, const source_position& at) {
-    const bool sources = o.where == key_override::scope::sources;
-    const auto meant = [&](const document_section& s) { return sources ? is_source(s) : is_display(s); };
-    const auto count = std::count_if(d.stages.begin(), d.stages.end(), meant);
-    if (count == 0)
-        refuse(at, sources ? fmt::format("{} has no source (a stage without inputs)", d.file)
-                           : fmt::format("no stage of {} runs carousel-display", d.file));
+    if (o.where == key_override::scope::displays) return apply_to_displays(d, o, at);
+    if (std::none_of(d.stages.begin(), d.stages.end(), is_source)) refuse(at, fmt::format("{} has no source (a stage without inputs)", d.file));
     for (document_section& s : d.stages)
-        if (meant(s)) put(s, {o.path}, !sources && count > 1 ? for_display(o.value, s) : o.value, at);
+        if (is_source(s)) put(s, {o.path}, o.value, at);
 }
 
 }  // namespace

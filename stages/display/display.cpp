@@ -26,6 +26,7 @@ description display::configure(const configuration& with) {
     } else if (!out.empty() && out != "none") {
         pictures_.emplace("out", out);
     }
+    keep_ = static_cast<u64>(with.settings->integer("keep", 0, 0, i64{1} << 40));
     delay_ms_ = with.settings->integer("delay_ms", 0, 0, 3'600'000);
     return {};
 }
@@ -35,6 +36,7 @@ void display::prepare(environment& env) {
     folder_ = env.run_directory() + "/pictures";
     if (pictures_) {
         prepare_folder(pictures_->parent(folder_));
+        if (keep_ > 0) kept_ = std::make_unique<kept_pictures>(*pictures_, folder_, env.run_directory() + "/pictures-" + name_, keep_);
     }
     if (!film_name_.empty()) {
         if (env.instance() > 0) {
@@ -58,12 +60,14 @@ void display::finish(frame& f) {
         std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms_));
     }
     if (!f.void_reason().empty()) {
+        if (kept_) kept_->passed(f.sequence());
         ledger_->record(f.sequence(), 0, true, env_->epoch());
         return;
     }
     const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
     if (pictures_) {
         write_file_atomically(pictures_->of(f.sequence(), folder_), encode_png(picture, size_.width, size_.height));
+        if (kept_) kept_->wrote(f.sequence());
     }
     if (film_) {
         film_->write(f.sequence(), picture);

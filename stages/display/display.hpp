@@ -6,6 +6,7 @@
 //             ["frame_%05d.png"]
 //             A name that ends in .mp4 makes one film of all pictures instead (film_file.hpp says what becomes of it when this
 //             display is killed); a void frame's place in it shows the picture before.
+//   keep      leaves the pictures of the newest so many frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames a second of the film [the pipeline's fps, or 30]
 //   delay_ms  sleeps this long for each frame: a slow sink, for tests [0]
 // What a crash leaves: each picture whole or absent, and the ledger as described in telemetry/ledger.hpp. Delivering a frame
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "stages/display/film.hpp"
+#include "stages/display/kept_pictures.hpp"
 #include "stages/display/picture_name.hpp"
 #include "stages/formats.hpp"
 #include "stages/stage.hpp"
@@ -37,6 +39,8 @@ private:
     std::string name_;
     image_size size_;
     std::optional<picture_name> pictures_;  ///< none: hashes only, or a film
+    u64 keep_ = 0;                          ///< the newest so many pictures; 0: all
+    std::unique_ptr<kept_pictures> kept_;
     std::string film_name_;                 ///< "": no film
     f64 film_fps_ = 30;
     std::unique_ptr<film> film_;

@@ -2,6 +2,7 @@
 // The names of a picture sequence: "frame_%05d.png". The pattern comes from a user, so it is never given to printf.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "core/types.hpp"
@@ -16,6 +17,8 @@ public:
 
     /// The file's path for one frame; relative patterns lie under `folder`.
     [[nodiscard]] std::filesystem::path of(u64 sequence, const std::filesystem::path& folder) const;
+    /// Which frame a file of that name shows; nothing: the name is not of this sequence.
+    [[nodiscard]] std::optional<u64> sequence_of(const std::string& file_name) const;
     /// The folder that the pictures lie in.
     [[nodiscard]] std::filesystem::path parent(const std::filesystem::path& folder) const;
 

@@ -170,6 +170,16 @@ class Setup(unittest.TestCase):
             self.assertIn("No display", text)
         self.assertIn("no viewer", self.start("pipelines/launch", DISPLAY=":0")[1])
 
+    def test_beside_a_viewer_launch_asks_for_no_pictures_unless_its_user_does(self):
+        self.start("pipelines/launch")  # build/release is there
+        self.put("../tree/build/release/carousel-viewer", "exit 0")
+        demo = f"<{self.root}/pipelines/demo.toml>"
+        for arguments, expected in (((), f"<run>{demo}<--out><>"), (("--frames", "7"), f"<run>{demo}<--frames><7><--out><>"),
+                                    (("--out", "p_%d.png"), f"<run>{demo}<--out><p_%d.png>"), (("--keep=9",), f"<run>{demo}<--keep=9>")):
+            code, text, _ = self.start("pipelines/launch", *arguments, DISPLAY=":0")
+            self.assertEqual((code, text.splitlines()[-1]), (0, expected), text)
+            self.assertEqual("no pictures are written" in text, expected.endswith("<--out><>"), text)
+
     def test_failures_end_the_scripts_with_their_code(self):
         code, text, _ = self.start("pipelines/launch", CMAKE_EXIT="1")
         self.assertEqual(code, 2, text)

@@ -1,7 +1,12 @@
 // The sinks' side: pictures, hashes, ledger, and a stage of one's own.
+#include <fmt/format.h>
+
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "stages/display/display.hpp"
+#include "stages/display/png.hpp"
 #include "stages/geometry/texture.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "telemetry/ledger.hpp"
@@ -116,6 +121,47 @@ TEST_CASE("a void frame has a record and no picture") {
     CHECK(sum.voids == 1);
     CHECK(sum.lost == 0);
     CHECK(scratch_folder::names_in(folder.path / "pictures") == std::vector<std::string>{"frame_00000.png"});
+}
+
+TEST_CASE("a display that keeps three pictures leaves the newest three, also across void frames and its own deaths") {
+    scratch_folder folder;
+    const auto there = [&] { return scratch_folder::names_in(folder.path / "pictures"); };
+    {
+        auto c = painted(folder, R"({"out": "p_%02d.png", "keep": 3})");
+        for (u64 n = 0; n < 6; ++n) c->run(n);
+        CHECK(there() == std::vector<std::string>{"p_03.png", "p_04.png", "p_05.png"});
+    }
+    {  // killed, and taken over: by one that waited as a standby while frame 6 was written, which the dead one did not tidy up behind
+        auto c = painted(folder, R"({"out": "p_%02d.png", "keep": 3})", 2);
+        stages::write_file_atomically(folder.path / "pictures" / "p_06.png", std::as_bytes(std::span("old")));
+        c->run(6);
+        CHECK(there() == std::vector<std::string>{"p_04.png", "p_05.png", "p_06.png"});
+        c->run_void(7, "given up");
+        CHECK(there() == std::vector<std::string>{"p_05.png", "p_06.png"});
+        c->run(8);
+        CHECK(there() == std::vector<std::string>{"p_06.png", "p_08.png"});
+    }
+    auto c = painted(folder, R"({"out": "p_%02d.png", "keep": 1})", 3);  // more left behind than it keeps
+    c->run(9);
+    CHECK(there() == std::vector<std::string>{"p_09.png"});
+}
+
+TEST_CASE("what the run has not written stays, whatever its name") {
+    scratch_folder folder, run;
+    const auto put = [&](const char* name) { stages::write_file_atomically(folder.path / name, std::as_bytes(std::span("theirs"))); };
+    put("p_00.png");   // of an older run into the same folder: this run's frame takes its place, and is this run's
+    put("p_01.png");   // the same, but this run's frame 1 is void
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a file's time is the kernel's tick
+    test::chain c({.width = width, .height = height, .run_directory = run.path.string()});
+    c.add("painter", std::make_unique<painter>());
+    c.add("display", std::make_unique<display>(), fmt::format(R"({{"out": "{}/p_%02d.png", "keep": 2}})", folder.path.string()), {"painter"});
+    c.prepare();
+    for (const char* name : {"p_0.png", "p_000.png", "p_0x.png", "q_00.png", "p_00.png.txt"}) put(name);
+    c.run(0);
+    c.run_void(1, "given up");
+    for (u64 n = 2; n < 6; ++n) c.run(n);
+    CHECK(scratch_folder::names_in(folder.path) ==
+          std::vector<std::string>{"p_0.png", "p_00.png.txt", "p_000.png", "p_01.png", "p_04.png", "p_05.png", "p_0x.png", "q_00.png"});
 }
 
 TEST_CASE("a run directory that can't be written to is an output error") {

@@ -47,6 +47,14 @@ std::vector<std::byte> some_picture(u32 width, u32 height, u32 seed) {
 
 }  // namespace
 
+TEST_CASE("a picture's name tells its frame, and no other name does") {
+    const picture_name n("out", "/some/where/a%%_%03d.png");
+    CHECK(n.sequence_of("a%_007.png") == 7);
+    CHECK(n.sequence_of("a%_1234.png") == 1234);
+    for (const char* other : {"a%_07.png", "a%_0007.png", "a%_.png", "a%_-07.png", "a%_007.pn", "b%_007.png", "a%_007.png.png", "", "a%_99999999999999999999999.png"})
+        CHECK_FALSE(n.sequence_of(other));
+}
+
 TEST_CASE("a pattern names one file a frame") {
     CHECK(name_of("frame_%05d.png", 7) == "/runs/frame_00007.png");
     CHECK(name_of("frame_%05d.png", 1234567) == "/runs/frame_1234567.png");

@@ -110,6 +110,27 @@ TEST_CASE("run hands the checked pipeline and its options to the engine") {
     CHECK(last_options.stages.empty());  // asked once the run's lock is held
 }
 
+TEST_CASE("a display keeps what its file says, all pictures with --frames, and what --keep says in any case") {
+    const world w;
+    const std::string file =
+        runnable(w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\nkeep = 100\n");
+    const auto kept = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), {"run", file});
+        const said s = carousel::test::carousel(words);
+        INFO(s.err);
+        CHECK(s.code == 0);
+        CHECK_FALSE(last_pipeline.find("b")->settings.contains("keep"));
+        return last_pipeline.find("show")->settings.at("keep").get<int>();
+    };
+    CHECK(kept({}) == 100);
+    CHECK(kept({"--frames", "50"}) == 0);
+    CHECK(kept({"--frames", "0"}) == 100);
+    CHECK(kept({"--frames", "50", "--keep", "7"}) == 7);
+    CHECK(kept({"--keep", "0"}) == 0);
+    CHECK(kept({"--frames", "50", "--set", "show.keep=9"}) == 9);
+    CHECK(kept({"--set", "frames=50"}) == 100);
+}
+
 TEST_CASE("wrong options are refused by name before anything runs") {
     const world w;
     const std::string file = runnable(w);

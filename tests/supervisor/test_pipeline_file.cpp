@@ -4,13 +4,23 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
+#include "supervisor/options.hpp"
 #include "tests/supervisor/pipeline_support.hpp"
 
 using namespace carousel;
 using namespace carousel::test;
 using supervisor::parse_pipeline;
 using supervisor::pipeline;
+
+namespace {
+
+std::string display_stage(const std::string& name, const std::string& more) {
+    return "[[stage]]\nname = \"" + name + "\"\nrun = \"carousel-display\"\ninputs = [\"geometry\"]\n" + more + "\n";
+}
+
+}  // namespace
 
 TEST_CASE("an orbiting camera begins in front of its target, at its elevation and distance") {
     const pipeline p = parse_pipeline("[scene]\ncamera = \"orbit\"\norbit_speed = 0.02\nelevation = 0.5\ndistance = 4.0\ntarget = [1, 2, 3]\n"
@@ -281,6 +291,48 @@ TEST_CASE("a mesh goes to every source and a picture pattern to every display") 
     CHECK(two.stages[2].settings.at("out") == "x/other/f_%d.png");
     CHECK_THAT(refusal(stage("a", "") + stage("b", "\"a\""), both),
                contains("--out f_%d.png: no stage of p.toml runs carousel-display"));
+}
+
+TEST_CASE("--out is for the displays that write pictures, and names one where it should be another") {
+    const auto display = [](const std::string& name, const std::string& out) { return display_stage(name, "out = \"" + out + "\""); };
+    const std::string source = stage("geometry", "");
+    const auto outs = [](const std::string& text, std::vector<std::string> given) {
+        supervisor::pipeline_options o;
+        o.out = std::move(given);
+        std::map<std::string, std::string> all;
+        for (const auto& s : parse_pipeline(text, "p.toml", overrides_from(o)).stages)
+            if (s.settings.contains("out")) all[s.name] = s.settings["out"].get<std::string>();
+        return all;
+    };
+    using map = std::map<std::string, std::string>;
+    const std::string fanout = source + display("pictures", "frame_%05d.png") + display("ledger", "");
+    CHECK(outs(fanout, {"/x/f_%d.png"}) == map{{"pictures", "/x/f_%d.png"}, {"ledger", ""}});
+    CHECK(outs(fanout, {"ledger=/x/f_%d.png"}) == map{{"pictures", "frame_%05d.png"}, {"ledger", "/x/f_%d.png"}});
+    CHECK(outs(fanout, {"/y/%d.png", "ledger=/x/f_%d.png"}) == map{{"pictures", "/y/%d.png"}, {"ledger", "/x/f_%d.png"}});
+    CHECK(outs(fanout, {""}) == map{{"pictures", ""}, {"ledger", ""}});
+    CHECK(outs(fanout, {"pictures="}) == map{{"pictures", ""}, {"ledger", ""}});
+    CHECK(outs(source + display("one", ""), {"/x/a=b_%d.png"}) == map{{"one", "/x/a=b_%d.png"}});  // the only one is meant
+    const std::string silent = source + display("one", "") + display("two", "none");
+    const auto refused = [&](const std::string& text, const std::string& given) {
+        supervisor::pipeline_options o;
+        o.out = {given};
+        return refusal(text, overrides_from(o));
+    };
+    CHECK_THAT(refused(silent, "/x/%d.png"), contains("--out '/x/%d.png': several displays of p.toml could write pictures, and none does; name one") &&
+                                                 contains("--out 'one=frame_%05d.png' (there are one, two)"));
+    CHECK_THAT(refused(fanout, "pictres=/x/%d.png"), contains("no stage \"pictres\"") && contains("did you mean \"pictures\"?"));
+    CHECK(outs(source + stage("sink", "\"geometry\""), {""}).empty());  // nothing to turn off
+}
+
+TEST_CASE("--keep is for the displays that write pictures") {
+    const std::string text = stage("geometry", "") + display_stage("pictures", "keep = 100") + display_stage("ledger", "out = \"\"");
+    supervisor::pipeline_options o;
+    o.keep = "7";
+    const pipeline p = parse_pipeline(text, "p.toml", overrides_from(o));
+    CHECK(p.find("pictures")->settings.at("keep") == 7);
+    CHECK_FALSE(p.find("ledger")->settings.contains("keep"));
+    o.keep = "many";
+    CHECK_THROWS_WITH(overrides_from(o), contains("--keep many: expected a whole number of pictures"));
 }
 
 TEST_CASE("a mesh or texture that the file names lies beside the file, one of the command line where the user stands") {

@@ -65,6 +65,20 @@ class Launch(WindowCase):
         self.gone(viewer)
         self.check_report()
 
+    def test_beside_the_window_no_pictures_are_written_and_with_keep_the_newest(self):
+        self.start_display()
+        self.environment["CAROUSEL_LOG"] = "info"
+        without = [w for k, w in enumerate(SMALL) if w != "--out" and SMALL[k - 1] != "--out"]
+        run = self.launch(*without, "--frames", "60")
+        self.assertEqual(run.wait(60), 0, self.said())
+        self.assertEqual(self.check_report()["frames"], 60)
+        self.assertIn("no pictures are written", self.said())
+        self.assertEqual([f for _, _, files in os.walk(self.folder) for f in files if f.startswith("frame_")], [])
+        run = self.launch(*without, "--frames", "60", "--keep", "7")
+        self.assertEqual(run.wait(60), 0, self.said())
+        self.assertEqual(sorted(f for _, _, files in os.walk(self.folder) for f in files if f.startswith("frame_")),
+                         [f"frame_{n:05d}.png" for n in range(53, 60)])
+
     def test_ctrl_c_ends_both(self):
         self.start_display()
         run = self.launch(*SMALL)

@@ -1,0 +1,39 @@
+#pragma once
+// The newest pictures of a run and no others: for runs without an end beside somebody who watches. Each picture that is written
+// sends those away that are `keep` frames older.
+// Removed is only what this run has written: a file of the run's own pattern, made since the run's first display began (the time of
+// a small file in the run's folder). Pictures of other runs in the same folder stay.
+// What a crash leaves: a display that is killed between a picture and the removal delivers that frame again. One that takes its
+// place finds what it has written by looking into the folder, so that whatever its predecessors left goes with the next picture.
+
+#include <ctime>
+#include <filesystem>
+#include <set>
+
+#include "stages/display/picture_name.hpp"
+
+namespace carousel::stages {
+
+class kept_pictures {
+public:
+    /// `note`: path of the small file, made when it isn't there. Throws output_error.
+    kept_pictures(picture_name names, std::filesystem::path folder, std::filesystem::path note, u64 keep);
+
+    /// Behind each picture that was written, before its frame's commit.
+    void wrote(u64 sequence);
+    /// Behind a frame without a picture: those before it grow old all the same.
+    void passed(u64 sequence);
+
+private:
+    void look();
+    [[nodiscard]] bool is_ours(const std::filesystem::path& path) const noexcept;
+
+    picture_name names_;
+    std::filesystem::path folder_;
+    u64 keep_;
+    timespec begun_{};
+    bool looked_ = false;
+    std::set<u64> there_;
+};
+
+}  // namespace carousel::stages
