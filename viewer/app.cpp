@@ -176,6 +176,7 @@ private:
         const nlohmann::json out{{"widgets", all},
                                  {"run", model_.run.run_id},
                                  {"sequence", model_.picture.sequence},
+                                 {"notice", model_.notice},
                                  {"problem", model_.picture.problem},
                                  {"chosen", model_.snap.seat_label(model_.selected_seat)},
                                  {"drawn", ++drawn_}};

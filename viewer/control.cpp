@@ -55,21 +55,22 @@ control_client::~control_client() {
     thread_.join();
 }
 
-void control_client::aim(const std::string& socket_path) {
+void control_client::aim(const std::string& socket_path, const std::string& run_id) {
     const std::lock_guard lock(mutex_);
-    if (path_ == socket_path) return;
-    path_ = socket_path;
+    target next{socket_path, run_id};
+    if (aim_ == next) return;
+    aim_ = std::move(next);
     report_.clear();
     wake_.notify_all();
 }
 
 void control_client::send(command c) {
     const std::lock_guard lock(mutex_);
-    if (path_.empty()) {
+    if (aim_.path.empty()) {
         replies_.push_back({std::move(c), false, "no pipeline is running"});
         return;
     }
-    waiting_.push_back(std::move(c));
+    waiting_.push_back({aim_, std::move(c)});
     wake_.notify_all();
 }
 
@@ -88,8 +89,8 @@ void control_client::flush(f64 seconds) {
     idle_.wait_for(lock, std::chrono::duration<f64>(seconds), [this] { return waiting_.empty() && !busy_; });
 }
 
-reply control_client::ask(const std::string& path, const command& c) {
-    json request{{"command", c.verb}};
+reply control_client::ask(const std::string& path, const std::string& run_id, const command& c) {
+    json request{{"command", c.verb}, {"run_id", run_id}};
     if (!c.stage.empty()) request["stage"] = c.stage;
     if (c.signal != 0) request["signal"] = c.signal;
     if (!c.fault.empty()) request["fault"] = c.fault;
@@ -101,9 +102,9 @@ reply control_client::ask(const std::string& path, const command& c) {
     return r;
 }
 
-void control_client::ask_ps(const std::string& path, const gpu_memory& gpus) {
+void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
     std::string why;
-    const std::optional<json> answer = talk(path, {{"command", "ps"}}, why);
+    const std::optional<json> answer = talk(to.path, {{"command", "ps"}, {"run_id", to.run_id}}, why);
     std::vector<seat_report> seats;
     const std::map<u32, u64> on_gpu = gpus.by_pid();
     try {
@@ -125,7 +126,7 @@ void control_client::ask_ps(const std::string& path, const gpu_memory& gpus) {
         seats.clear();  // of another version: the control block alone is shown
     }
     const std::lock_guard lock(mutex_);
-    if (path_ == path) report_ = std::move(seats);
+    if (aim_ == to) report_ = std::move(seats);
 }
 
 void control_client::loop() {
@@ -134,18 +135,18 @@ void control_client::loop() {
     while (!stop_) {
         const bool asked = wake_.wait_for(lock, std::chrono::milliseconds(500), [this] { return stop_ || !waiting_.empty(); });
         if (stop_) break;
-        const std::string path = path_;
-        if (path.empty()) continue;
-        std::optional<command> c;
+        const target to = aim_;
+        if (to.path.empty() && !asked) continue;
+        std::optional<errand> e;
         if (asked) {
-            c = std::move(waiting_.front());
+            e = std::move(waiting_.front());
             waiting_.pop_front();
         }
         busy_ = true;
         lock.unlock();
         std::optional<reply> r;
-        if (c) r = ask(path, *c);
-        ask_ps(path, gpus);
+        if (e) r = ask(e->to.path, e->to.run_id, e->what);
+        if (!to.path.empty()) ask_ps(to, gpus);
         lock.lock();
         busy_ = false;
         if (r) replies_.push_back(std::move(*r));

@@ -43,8 +43,8 @@ public:
     control_client(const control_client&) = delete;
     control_client& operator=(const control_client&) = delete;
 
-    /// Whom to ask from now on; "" nobody.
-    void aim(const std::string& socket_path);
+    /// Whom to ask from now on, and which run that is: another run at that path refuses. "": nobody.
+    void aim(const std::string& socket_path, const std::string& run_id);
     void send(command c);
     [[nodiscard]] std::vector<reply> take_replies();
     /// Empty: not known (yet).
@@ -52,16 +52,24 @@ public:
     /// Blocks until what was sent has been answered or `seconds` have passed.
     void flush(f64 seconds);
     /// Asks at once, in the caller's thread: blocks until the answer, at most 5 s. Never throws.
-    [[nodiscard]] static reply ask(const std::string& path, const command& c);
+    [[nodiscard]] static reply ask(const std::string& path, const std::string& run_id, const command& c);
 
 private:
+    struct target {
+        std::string path, run_id;
+        bool operator==(const target&) const = default;
+    };
+    struct errand {
+        target to;   ///< as it was when the command was given: none follows the window to another run
+        command what;
+    };
     void loop();
-    void ask_ps(const std::string& path, const gpu_memory& gpus);
+    void ask_ps(const target& to, const gpu_memory& gpus);
 
     std::mutex mutex_;
     std::condition_variable wake_, idle_;
-    std::string path_;
-    std::deque<command> waiting_;
+    target aim_;
+    std::deque<errand> waiting_;
     std::vector<reply> replies_;
     std::vector<seat_report> report_;
     bool stop_ = false, busy_ = false;

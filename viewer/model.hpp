@@ -18,8 +18,8 @@ namespace carousel::viewer {
 
 enum class run_phase : u8 {
     waiting,    ///< no pipeline is running, or several and none is chosen
-    watching,
-    ended,      ///< its supervisor is gone; what is shown is the last that was seen
+    watching,   ///< with a supervisor or, as long as stages go on, without
+    ended,      ///< for good; what is shown is the last that was seen
 };
 
 /// The picture and how it is looked at.
@@ -42,8 +42,10 @@ struct picture_model {
 struct model {
     run_phase phase = run_phase::waiting;
     run_info run;
-    std::vector<run_info> choices;        ///< while waiting: the runs that live
-    std::string chosen;                   ///< set by a panel: attach to this one
+    std::vector<run_info> choices;        ///< while waiting, choosing or ended: the runs that live
+    bool choosing = false;                ///< the list of them is open
+    std::string chosen;                   ///< set by a panel: attach to the one of this name
+    std::string ending;                   ///< ended: "demo has ended: exit code 0"
     std::string notice;                   ///< one sentence on the connection; "" all is well
     u64 now_ns = 0;                       ///< the snapshot's time in deterministic pictures, else the clock
     telemetry::snapshot snap;

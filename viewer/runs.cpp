@@ -1,6 +1,7 @@
 #include "viewer/runs.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,14 +9,23 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/errors.hpp"
+#include "core/read_file.hpp"
+#include "shm/segment.hpp"
+#include "telemetry/run_life.hpp"
 
 namespace carousel::viewer {
 namespace fs = std::filesystem;
 
+// As the supervisor does: sudo and containers leave the variable pointing at another user's folder, or at none.
 std::string runs_folder() {
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-    if (runtime != nullptr && *runtime != '\0') return std::string(runtime) + "/carousel";
-    return fmt::format("/tmp/carousel-{}", ::getuid());
+    struct stat info {};
+    if (runtime != nullptr && runtime[0] == '/' && ::stat(runtime, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid())
+        return std::string(runtime) + "/carousel";
+    return fmt::format("/tmp/carousel-{}", ::geteuid());
 }
 
 std::optional<run_info> read_run(const std::string& folder) {
@@ -31,13 +41,33 @@ std::optional<run_info> read_run(const std::string& folder) {
         r.name = j.value("name", fs::path(folder).filename().string());
         r.file = j.value("file", "");
         r.pid_namespace = j.value("pid_namespace", "");
+        r.boot_id = j.value("boot_id", "");
         return r;
     } catch (const nlohmann::json::exception&) {
         return std::nullopt;
     }
 }
 
+namespace {
+
+std::string present_boot() {
+    std::string text = read_file("/proc/sys/kernel/random/boot_id").value_or("");
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return text;
+}
+
+bool goes_on_alone(const run_info& r) {
+    try {
+        return telemetry::living_stages(shm::segment::observe(r.run_id).block()) > 0;
+    } catch (const error&) {
+        return false;
+    }
+}
+
+}  // namespace
+
 bool lives(const run_info& r) {
+    if (!r.boot_id.empty() && r.boot_id != present_boot()) return false;
     if (!r.pid_namespace.empty()) {
         std::error_code failed;
         const fs::path mine = fs::read_symlink("/proc/self/ns/pid", failed);
@@ -51,10 +81,28 @@ std::vector<run_info> living_runs() {
     std::error_code failed;
     for (fs::directory_iterator at(runs_folder(), failed), end; !failed && at != end; at.increment(failed)) {
         std::optional<run_info> r = read_run(at->path().string());
-        if (r && lives(*r)) out.push_back(std::move(*r));
+        if (r && (lives(*r) || goes_on_alone(*r))) out.push_back(std::move(*r));
     }
     std::sort(out.begin(), out.end(), [](const run_info& a, const run_info& b) { return a.name < b.name; });
     return out;
+}
+
+life_report look_after(run_info& r, const shm::control_block& block) {
+    if (const std::optional<int> code = telemetry::end_of(block)) return {run_life::over, 0, fmt::format("exit code {}", *code)};
+    std::optional<run_info> present = read_run(r.folder);
+    const bool replaced = present && present->run_id != r.run_id;
+    if (present && !replaced) r = std::move(*present);  // perhaps of another supervisor
+    if (!replaced && lives(r)) return {};
+    const u32 stages = telemetry::living_stages(block);
+    // The supervisor may have said its last word, and gone, since we looked for it.
+    if (const std::optional<int> code = telemetry::end_of(block)) return {run_life::over, 0, fmt::format("exit code {}", *code)};
+    if (replaced) return {run_life::over, 0, "a new run has taken its place"};
+    if (stages > 0) return {run_life::alone, stages, ""};
+    return {run_life::over, 0, "its supervisor was killed, and none of its stages is left"};
+}
+
+std::string alone_text(u32 stages) {
+    return fmt::format("supervisor gone, {} {} on", stages, stages == 1 ? "stage goes" : "stages go");
 }
 
 }  // namespace carousel::viewer

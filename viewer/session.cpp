@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/scene.hpp"
+#include "telemetry/run_life.hpp"
 #include "viewer/picture_store.hpp"
 
 namespace carousel::viewer {
@@ -35,11 +36,13 @@ void session::update(model& m, picture_store& store) {
     m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
     if (!m.chosen.empty()) {
         detach(m, run_phase::waiting, "");
+        m.run = {};  // the tie ends by the user's word alone
         options_.name = std::exchange(m.chosen, "");
         next_look_ns_ = 0;
     }
     if (m.phase == run_phase::watching) check_alive(m, now);
-    if (m.phase != run_phase::watching) look_for_run(m, now);
+    if (m.phase != run_phase::watching || m.choosing) look_for_run(m, now);
+    if (m.phase == run_phase::ended) m.notice = m.ending;
     if (m.phase == run_phase::watching) {
         read(m);
         open_tap(m, now);
@@ -56,68 +59,106 @@ void session::update(model& m, picture_store& store) {
 void session::look_for_run(model& m, u64 now) {
     if (now < next_look_ns_) return;
     next_look_ns_ = now + look_every_ns;
-    std::vector<run_info> runs;
-    if (options_.name.empty()) {
-        runs = living_runs();
-        if (options_.supervisor > 0) std::erase_if(runs, [this](const run_info& r) { return r.supervisor.pid != options_.supervisor; });
-    } else if (std::optional<run_info> r = read_run(runs_folder() + "/" + options_.name); r && lives(*r)) {
-        runs.push_back(std::move(*r));
-    }
+    std::vector<run_info> runs = living_runs();
+    if (options_.supervisor > 0) std::erase_if(runs, [this](const run_info& r) { return r.supervisor.pid != options_.supervisor; });
     m.choices = runs;
+    if (m.phase == run_phase::watching) return;
+    if (m.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
+        std::erase_if(runs, [&m](const run_info& r) { return r.folder != m.run.folder || r.run_id != m.run.run_id; });
+        if (runs.empty() || look_after(m.run, observed_->block()).life != run_life::led) return;
+    } else if (!options_.name.empty()) {
+        std::erase_if(runs, [this](const run_info& r) { return r.folder != runs_folder() + "/" + options_.name; });
+    }
     if (runs.empty()) attach_problem_.clear();
-    // A run that has ended is shown until another one takes its place, or another supervisor takes it over.
     if (runs.size() == 1) attach(m, runs[0]);
 }
 
 void session::attach(model& m, const run_info& r) {
+    const bool same = m.run.folder == r.folder && m.run.run_id == r.run_id;
     try {
-        observed_.emplace(shm::segment::observe(r.run_id));
-        attached_.emplace(shm::segment::attach(r.run_id));
+        map(m, r);
     } catch (const error& e) {
-        observed_.reset();
-        attached_.reset();
+        if (m.phase == run_phase::waiting) {
+            observed_.reset();
+            attached_.reset();
+        }
         attach_problem_ = m.notice = e.what();
         return;
     }
     attach_problem_.clear();
     m.notice.clear();
-    sampler_ = std::make_unique<sampler>(observed_->block());
-    tracker_ = telemetry::rate_tracker();
-    m.past.clear();
-    m.bars.clear();
+    m.ending.clear();
+    if (!same) {
+        m.past.clear();
+        m.selected_seat = 0;
+    }
     m.run = r;
     m.phase = run_phase::watching;
-    m.selected_seat = 0;
     m.picture.problem.clear();
-    control_.aim(r.socket());
+    alone_.reset();
+    control_.aim(r.socket(), r.run_id);
+}
+
+// Both mappings of the block that is there now, and all that begins with it.
+void session::map(model& m, const run_info& r) {
+    shm::segment observed = shm::segment::observe(r.run_id), attached = shm::segment::attach(r.run_id);
+    drop_tap(m, "");
+    sampler_.reset();
+    observed_.emplace(std::move(observed));
+    attached_.emplace(std::move(attached));
+    sampler_ = std::make_unique<sampler>(observed_->block());
+    tracker_ = telemetry::rate_tracker();
+    m.bars.clear();
     next_tap_ns_ = 0;
     tap_delay_ns_ = first_tap_delay_ns;
     scene_seen_ = ~u64{0};
 }
 
+// The control block stays mapped, so that it is known whether the run comes back.
 void session::detach(model& m, run_phase phase, const std::string& notice) {
     drop_tap(m, "");
     if (m.phase == run_phase::watching && !notice.empty()) m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, notice});
     sampler_.reset();
-    observed_.reset();
     attached_.reset();
-    control_.aim("");
+    control_.aim("", "");
+    alone_.reset();
     m.phase = phase;
 }
 
 void session::check_alive(model& m, u64 now) {
     if (now < next_check_ns_) return;
     next_check_ns_ = now + check_every_ns;
-    const std::optional<run_info> r = read_run(m.run.folder);
-    const bool replaced = r && r->run_id != m.run.run_id;
-    if (r && !replaced && lives(*r)) {  // perhaps under another supervisor
-        m.run = *r;
+    const i32 old_pid = m.run.supervisor.pid;
+    const life_report present = look_after(m.run, observed_->block());
+    tell_of_supervisor(m, present, old_pid);
+    if (present.life == run_life::over) {
+        read(m);  // the last words
+        m.ending = fmt::format("{} has ended: {}", m.run.name, present.ending);
+        detach(m, run_phase::ended, m.ending);
+        next_look_ns_ = 0;
         return;
     }
-    if (!replaced && lives(m.run)) return;
-    read(m);  // the last words
-    detach(m, run_phase::ended, replaced ? fmt::format("{} was replaced by a new run", m.run.name) : fmt::format("{} has ended", m.run.name));
-    next_look_ns_ = 0;
+    follow_new_block(m);
+}
+
+void session::tell_of_supervisor(model& m, const life_report& now, i32 old_pid) {
+    using telemetry::event_kind;
+    if (now.life == run_life::alone && !alone_)
+        m.events.add({now_ns(), event_kind::bad, shm::none, fmt::format("{} (pid {})", alone_text(now.stages), old_pid)});
+    if (now.life == run_life::led && m.run.supervisor.pid != old_pid)
+        m.events.add({now_ns(), event_kind::good, shm::none, fmt::format("a supervisor has taken {} over (pid {})", m.run.name, m.run.supervisor.pid)});
+    alone_.reset();
+    if (now.life == run_life::alone) alone_ = now.stages;
+}
+
+// A run that begins again keeps its name and its id, but has a new control block.
+void session::follow_new_block(model& m) {
+    try {
+        if (!telemetry::is_made_anew(observed_->block(), shm::segment::observe(m.run.run_id).block())) return;
+        map(m, m.run);
+        m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, fmt::format("{} begins again with new memory", m.run.name)});
+    } catch (const error&) {  // between two blocks: the old one is there as long as it is mapped
+    }
 }
 
 void session::read(model& m) {
@@ -131,7 +172,9 @@ void session::read(model& m) {
         scene_seen_ = version;
         m.scene = m.snap.scene;
     }
-    if (m.snap.supervisor_heartbeat_ns != 0 && m.now_ns > m.snap.supervisor_heartbeat_ns + 3 * ns_per_s)
+    if (alone_)
+        m.notice = alone_text(*alone_);
+    else if (m.snap.supervisor_heartbeat_ns != 0 && m.now_ns > m.snap.supervisor_heartbeat_ns + 3 * ns_per_s)
         m.notice = fmt::format("the supervisor has given no sign of life for {:.0f} s",
                                static_cast<f64>(m.now_ns - m.snap.supervisor_heartbeat_ns) / 1e9);
 }

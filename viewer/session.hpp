@@ -1,6 +1,8 @@
 #pragma once
-// The viewer's tie to a run: finds it, maps it, reads it, taps its picture, and notices when it ends or another takes its name.
-// Whatever goes wrong becomes a sentence in the model; nothing throws. The window's thread.
+// The viewer's tie to a run: finds it, maps it, reads it, taps its picture. With the first look at a run it is tied to that one,
+// (folder, run id), for good: it follows it to another supervisor and to memory made anew, stays with what it saw last when the run
+// has ended, and takes another run only when the user chooses one. Whatever goes wrong becomes a sentence in the model; nothing
+// throws. The window's thread.
 
 #include <memory>
 #include <optional>
@@ -14,7 +16,7 @@
 namespace carousel::viewer {
 
 struct session_options {
-    std::string name;       ///< "": the only one that runs
+    std::string name;       ///< "": the only one that runs at the first look
     std::string stage;      ///< whose picture; "": what the last sink reads
     bool use_gl = false;
     picture_way way = picture_way::best;
@@ -43,8 +45,11 @@ public:
 private:
     void look_for_run(model& m, u64 now);
     void attach(model& m, const run_info& r);
+    void map(model& m, const run_info& r);
     void detach(model& m, run_phase phase, const std::string& notice);
     void check_alive(model& m, u64 now);
+    void tell_of_supervisor(model& m, const life_report& now, i32 old_pid);
+    void follow_new_block(model& m);
     void read(model& m);
     void open_tap(model& m, u64 now);
     void poll_picture(model& m, picture_store& store, u64 now);
@@ -62,6 +67,7 @@ private:
     u64 next_look_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0, scene_seen_ = 0;
     u32 scene_writer_ = 1;
     std::string attach_problem_;   ///< why the run that is there can't be watched
+    std::optional<u32> alone_;     ///< its supervisor is gone, so many stages go on
     bool held_ = false;      ///< the picture was held in the last frame
 };
 

@@ -92,6 +92,8 @@ void tap::read_answer(const std::string& text) {
     if (!answer.contains("tap"))
         throw config_error(answer.value("refused", answer.value("message", std::string("the supervisor gives no picture away"))));
     const json& j = answer.at("tap");
+    if (j.value("run_id", "") != std::string(control_->run_id))
+        throw shm_error("another run answers at the control socket: the one that is watched has ended");
     link_ = j.at("link");
     stage_ = j.value("stage", "");
     entry_ = std::max(shm::max_incarnations, j.value("entry", shm::max_incarnations));

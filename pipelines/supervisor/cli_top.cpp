@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -16,6 +17,7 @@
 #include "supervisor/table.hpp"
 #include "supervisor/terminal.hpp"
 #include "supervisor/top_view.hpp"
+#include "telemetry/run_life.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -38,8 +40,14 @@ public:
         return std::exchange(told_ns_, last) != last;
     }
     void look() {
+        follow_new_block();
         glance();
         tracker_.feed(snap_);
+        if (!is_alive(run_)) {
+            ps_ = nullptr;
+            notice_ = fmt::format("supervisor gone, {} stages go on", telemetry::living_stages(segment_.block()));
+            return;
+        }
         try {
             ps_ = ask_pipeline(run_, {{"command", "ps"}}, 0, answer_patience_s);
             notice_.clear();
@@ -53,6 +61,10 @@ public:
         }
     }
     [[nodiscard]] bool lives() { return goes_on(run_, gone_since_ns_); }
+    [[nodiscard]] std::string ending() const {
+        const std::optional<int> code = telemetry::end_of(segment_.block());
+        return code ? fmt::format("exit code {}", *code) : "its supervisor was killed, and none of its stages is left";
+    }
     [[nodiscard]] std::vector<std::string> lines(bool color, screen_size size) const {
         top_input in;
         in.snap = &snap_;
@@ -67,6 +79,18 @@ public:
     }
 
 private:
+    // A run that begins again has another control block under its old id.
+    void follow_new_block() {
+        try {
+            shm::segment present = shm::segment::observe(run_.run_id);
+            if (!telemetry::is_made_anew(segment_.block(), present.block())) return;
+            segment_ = std::move(present);
+            tracker_ = telemetry::rate_tracker();
+            events_.add({now_ns(), telemetry::event_kind::warning, shm::none, run_.name + " begins again with new memory"});
+        } catch (const error&) {  // between two blocks, or at the end: the old one is there as long as it is mapped
+        }
+    }
+
     run_record run_;
     shm::segment segment_;
     telemetry::snapshot snap_;
@@ -128,14 +152,14 @@ int show(watcher& w, const run_record& run, const cli_arguments& a, const cli_en
         }
     }
     print(last, env.out);
-    env.out << fmt::format("pipeline \"{}\" has ended\n", run.name);
+    env.out << fmt::format("pipeline \"{}\" has ended: {}\n", run.name, w.ending());
     return exit_code::ok;
 }
 
 }  // namespace
 
 int cli_top(const cli_arguments& a, const cli_environment& env) {
-    const run_record run = choose_pipeline(a.pipeline, a.wait_s);
+    const run_record run = choose_watched(a.pipeline, a.wait_s);
     watcher w(run);
     if (!a.once && env.out_is_terminal) return show(w, run, a, env);
     w.look();

@@ -34,16 +34,19 @@ std::string list_of(const std::vector<run_record>& runs) {
 
 std::string waited(f64 wait_s) { return wait_s > 0 ? fmt::format(" after {:.3g} s", wait_s) : ""; }
 
-/// Runs that go on without a supervisor; "": none.
+/// Runs that go on without a supervisor.
+std::vector<run_record> orphans() {
+    std::vector<run_record> runs = recorded_runs();
+    std::erase_if(runs, [](const run_record& r) { return is_alive(r) || living_stages(r.run_id) == 0; });
+    return runs;
+}
+
 std::string orphans_text() {
     std::string text;
-    for (const run_record& r : recorded_runs()) {
-        const u32 alive = is_alive(r) ? 0 : living_stages(r.run_id);
-        if (alive > 0)
-            text += fmt::format("\n  {}: its supervisor (pid {}) was killed, {} of its stages go on: `carousel run {}` with the same settings takes "
-                                "it over",
-                                r.name, r.supervisor.pid, alive, r.file);
-    }
+    for (const run_record& r : orphans())
+        text += fmt::format("\n  {}: its supervisor (pid {}) was killed, {} of its stages go on: `carousel run {}` with the same settings takes "
+                            "it over",
+                            r.name, r.supervisor.pid, living_stages(r.run_id), r.file);
     return text;
 }
 
@@ -52,11 +55,11 @@ std::string orphans_text() {
         throw config_error(fmt::format("{} is running{}; start one with `carousel run FILE` (looked in {}){}",
                                        name.empty() ? "no pipeline" : fmt::format("no pipeline \"{}\"", name), waited(wait_s),
                                        runs_folder(), orphans_text()));
-    if (name.empty()) throw config_error("several pipelines are running; choose one with -p NAME:" + list_of(runs));
+    if (name.empty()) throw config_error("several pipelines are running; choose one with -p NAME:" + list_of(runs) + orphans_text());
     std::vector<std::string> names;
     for (const run_record& r : runs) names.push_back(r.name);
-    throw config_error(fmt::format("no pipeline \"{}\" is running{}{}; these are:{}", name, waited(wait_s),
-                                   did_you_mean_clause(name, names), list_of(runs)));
+    throw config_error(fmt::format("no pipeline \"{}\" is running{}{}; these are:{}{}", name, waited(wait_s),
+                                   did_you_mean_clause(name, names), list_of(runs), orphans_text()));
 }
 
 std::string text_or(const json& j, const char* key, const std::string& otherwise = "-") {
@@ -75,22 +78,35 @@ std::string bytes(f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); 
 
 }  // namespace
 
-run_record choose_pipeline(const std::string& name, f64 wait_s) {
+namespace {
+
+// A run whose supervisor was killed is still the user's: beside it, the only one with a supervisor isn't taken without being named.
+run_record choose(const std::string& name, f64 wait_s, bool lost_too) {
     const u64 deadline = deadline_after(wait_s);
     for (;;) {
-        const std::vector<run_record> runs = living_runs();
-        const auto named = std::find_if(runs.begin(), runs.end(), [&](const run_record& r) { return r.name == name; });
-        if (named != runs.end()) return *named;
-        if (name.empty() && runs.size() == 1) return runs.front();
-        if ((name.empty() && runs.size() > 1) || now_ns() >= deadline) refuse_choice(name, runs, wait_s);
+        const std::vector<run_record> runs = living_runs(), lost = orphans();
+        std::vector<run_record> candidates = runs;
+        if (lost_too) candidates.insert(candidates.end(), lost.begin(), lost.end());
+        const auto named = std::find_if(candidates.begin(), candidates.end(), [&](const run_record& r) { return r.name == name; });
+        if (named != candidates.end()) return *named;
+        const std::size_t all = runs.size() + lost.size();
+        if (name.empty() && all == 1 && candidates.size() == 1) return candidates.front();
+        if ((name.empty() && !candidates.empty() && all > 1) || now_ns() >= deadline) refuse_choice(name, runs, wait_s);
         ::usleep(look_again_us);
     }
 }
 
+}  // namespace
+
+run_record choose_pipeline(const std::string& name, f64 wait_s) { return choose(name, wait_s, false); }
+run_record choose_watched(const std::string& name, f64 wait_s) { return choose(name, wait_s, true); }
+
 json ask_pipeline(const run_record& run, const json& request, f64 wait_s, f64 timeout_s) {
     const std::string who = fmt::format("pipeline \"{}\" (pid {})", run.name, run.supervisor.pid);
     const std::string path = run_folder(run.name) + "/control.sock";
-    const std::string text = request.dump(-1, ' ', false, json::error_handler_t::replace);
+    json meant = request;
+    meant["run_id"] = run.run_id;  // a run that has taken the name meanwhile refuses
+    const std::string text = meant.dump(-1, ' ', false, json::error_handler_t::replace);
     if (text.size() > max_request) throw config_error("the request is longer than 60 KB");
     const u64 deadline = deadline_after(wait_s);
     shm::unique_fd socket = shm::connect_to(path);
@@ -127,7 +143,7 @@ bool goes_on(run_record& r, u64& gone_since_ns) {
         gone_since_ns = 0;
         return true;
     }
-    if (gone_since_ns == 0) gone_since_ns = now_ns();
+    if (gone_since_ns == 0 || living_stages(r.run_id) > 0) gone_since_ns = now_ns();
     return now_ns() - gone_since_ns < successor_patience_ns;
 }
 

@@ -115,6 +115,10 @@ void engine::on_message(connection& c, shm::message& m) {
 json engine::obey(const json& request) {
     try {
         const std::string command = request.at("command");
+        // Who watches a run asks that run and no other: not the one that has taken its name, and its socket's path, meanwhile.
+        if (const std::string meant = request.value("run_id", run_id_); meant != run_id_)
+            return refusal(exit_code::usage, fmt::format("{} is another run here ({}) than the one that is meant ({}): nothing was done", setup_->name,
+                                                         run_id_, meant));
         if (command == "ps") return ps();
         if (command == "trace") return trace(request);
         const std::string name = request.value("stage", "");

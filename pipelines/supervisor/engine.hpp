@@ -22,6 +22,7 @@
 #include "supervisor/report.hpp"
 #include "supervisor/seats.hpp"
 #include "supervisor/web_page.hpp"
+#include "telemetry/run_life.hpp"
 
 namespace carousel::supervisor {
 
@@ -43,6 +44,8 @@ public:
     /// One round of the loop, without having started anybody: for tests of what comes over the socket.
     void turn(int timeout_ms) { loop_.run_once(timeout_ms); }
     [[nodiscard]] const shm::control_block& control() const noexcept { return segment_->block(); }
+    /// For those who watch the run and keep its control block.
+    void note_end(int exit_code) noexcept { telemetry::note_end(segment_->block(), exit_code); }
     [[nodiscard]] seat_keeper& seats() noexcept { return *seats_; }
     /// What made the run poorer or held it up.
     [[nodiscard]] nlohmann::json problems_of_the_run() const { return problems_.all(started_ns_); }

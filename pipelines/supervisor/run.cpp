@@ -109,6 +109,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::
         write_report(s.report_path, make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &e.seats().recoveries(), &sinks, o, e.problems_of_the_run()}), s,
                      sinks);
     say_closing(last, s, o, d, e.seats().account().restarts);
+    e.note_end(o.exit_code);
     return o.exit_code;
 }
 

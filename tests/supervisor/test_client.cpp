@@ -106,15 +106,15 @@ TEST_CASE("commands reach the pipeline that is meant, one stage at a time") {
     CHECK(killed.code == 0);
     CHECK(killed.out == "done\ndone\n");
     REQUIRE(demo.asked.size() == 2);
-    CHECK(demo.asked[0] == json({{"command", "kill"}, {"stage", "fragment.1"}, {"signal", 6}}));
-    CHECK(demo.asked[1] == json({{"command", "kill"}, {"stage", "vertex"}, {"signal", 6}}));
+    CHECK(demo.asked[0] == json({{"command", "kill"}, {"stage", "fragment.1"}, {"signal", 6}, {"run_id", "run-demo"}}));
+    CHECK(demo.asked[1] == json({{"command", "kill"}, {"stage", "vertex"}, {"signal", 6}, {"run_id", "run-demo"}}));
     const said refused = carousel::test::carousel({"restart", "x", "-p", "other"});
     CHECK(refused.code == 2);
     CHECK(refused.err == "error: no stage \"x\"\n");
     for (const char* command : {"stop", "cont", "restart", "down", "up"})
         CHECK(carousel::test::carousel({command, "vertex", "-p", "demo"}).code == 0);
     REQUIRE(demo.asked.size() == 7);
-    CHECK(demo.asked[6] == json({{"command", "up"}, {"stage", "vertex"}}));
+    CHECK(demo.asked[6] == json({{"command", "up"}, {"stage", "vertex"}, {"run_id", "run-demo"}}));
 }
 
 TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported") {

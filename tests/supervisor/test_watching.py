@@ -1,14 +1,16 @@
 """`carousel top`, `graph` and `completion` on real pipelines. Usage: test_watching.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import fcntl
+import json
 import pty
 import re
 import select
 import shutil
+import socket
 import struct
 import tempfile
 import termios
 
-from live import ANSI, CAROUSEL, PIPELINES, PROGRAMS, Live, main, os, signal, subprocess, time, wait_for
+from live import ANSI, CAROUSEL, PIPELINES, PROGRAMS, SMALL, Live, main, os, signal, subprocess, time, wait_for
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
@@ -126,6 +128,52 @@ class Top(Live):
         os.write(t.fd, b"q")
         self.assertEqual(t.exit_code(), 0)
         self.assertEqual([p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)], [])
+
+    def frame_of(self, t):
+        """What the screen's line of the last ring says its newest frame is."""
+        line = next((x for x in t.screen() if re.match(r"fragment +\d+ .* display ", x)), "")
+        return int(line.split()[1]) if line else -1
+
+    def ask(self, request, name=None):
+        """One command over the control socket."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(20)
+            s.connect(os.path.join(self.folder, "carousel", name or self.name, "control.sock"))
+            s.sendall(json.dumps(request).encode())
+            return json.loads(s.recv(1 << 20))
+
+    def test_beside_another_run_it_stays_with_its_own_through_the_supervisors_death_and_memory_made_anew(self):
+        grace = ("--set", "keeper_grace_s=60")
+        self.up(*grace)
+        stranger = self.carousel("up", os.path.join(PIPELINES, "demo.toml"), "-d", *SMALL, "--name", "stranger")
+        self.assertEqual(stranger.returncode, 0, stranger.stderr)
+        t = self.start()
+        wait_for("a screen", lambda: self.frame_of(t) > 5)
+        run = self.ps()["pipeline"]
+        os.kill(run["pid"], signal.SIGKILL)
+        wait_for("the news", lambda: any("supervisor gone, 4 stages go on" in line for line in t.screen()))
+        before = self.frame_of(t)
+        wait_for("its frames", lambda: self.frame_of(t) > before + 10)
+        once = self.carousel("top", "--once", "-p", self.name).stdout
+        self.assertIn("supervisor gone, 4 stages go on", once)
+        self.assertTrue(once.startswith(self.name + ":"), once)
+        for words in (("top", "--once"), ("kill", "fragment"), ("ps",)):  # the other one isn't taken for it
+            refused = self.carousel(*words)
+            self.assertEqual(refused.returncode, 2, words)
+            self.assertIn("4 of its stages go on", refused.stderr)
+        self.assertEqual(self.ask({"command": "kill", "stage": "fragment", "run_id": run["run_id"]}, "stranger")["ok"], False)
+        others = json.loads(self.carousel("ps", "-p", "stranger", "--json").stdout)
+        self.assertEqual([s["restarts"] for s in others["stages"]], [0] * 4)
+        self.up(*grace)  # takes it over
+        wait_for("its next supervisor", lambda: not any("supervisor gone" in line for line in t.screen()))
+        self.assertEqual(self.ps()["pipeline"]["run_id"], run["run_id"])
+        self.assertTrue(self.ask({"command": "begin-again", "run_id": run["run_id"]})["ok"])
+        wait_for("the news of that", lambda: any("begins again with new memory" in line for line in t.screen()))
+        before = self.frame_of(t)
+        wait_for("frames of the new memory", lambda: self.frame_of(t) > before + 10)
+        self.carousel("down", "-p", self.name)
+        self.assertEqual(t.exit_code(), 0)
+        self.assertIn(f'pipeline "{self.name}" has ended: exit code 0'.encode(), t.out)
 
     def is_peek(self, pid):
         """A living carousel-peek of this test's world."""

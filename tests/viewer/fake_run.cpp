@@ -20,6 +20,7 @@
 #include "ring/scene.hpp"
 #include "shm/process_id.hpp"
 #include "telemetry/histogram.hpp"
+#include "telemetry/run_life.hpp"
 
 namespace carousel::test {
 namespace {
@@ -39,15 +40,24 @@ fake_run::fake_run(fake_options options) : options_(std::move(options)) {
     CAROUSEL_ASSERT(runtime != nullptr);
     folder_ = fmt::format("{}/carousel/{}", runtime, options_.name);
     std::filesystem::create_directories(folder_);
+    make_block();
+    const shm::link_block& pictures = segment_->block().link[2];
+    memory_ = device::create_memfd("fake-ring", pictures.slot_bytes * pictures.slots);
+    memory_fd_ = shm::unique_fd(memory_.fd);
+    context_ = device::open({}, 1);
+    ring_ = context_->map(memory_);
+    listener_ = shm::listen_at(folder_ + "/control.sock");
+    write_record(options_.supervisor > 0 ? options_.supervisor : ::getpid());
+    frames_thread_ = std::thread([this] { run_frames(); });
+    serve_thread_ = std::thread([this] { serve(); });
+}
+
+void fake_run::make_block() {
     segment_ = std::make_unique<shm::segment>(shm::segment::create(run_id_));
     shm::control_block& c = segment_->block();
     ring::plan p = demo_plan(options_.width, options_.height);
     p.pipeline = options_.name;
     rig_ = std::make_unique<rig>(p, &c);
-    memory_ = device::create_memfd("fake-ring", c.link[2].slot_bytes * c.link[2].slots);
-    memory_fd_ = shm::unique_fd(memory_.fd);
-    context_ = device::open({}, 1);
-    ring_ = context_->map(memory_);
     c.supervisor.store(static_cast<u64>(::getpid()));
     c.supervisor_heartbeat_ns.store(now_ns());
     rig_->work = [this](u32 seat, const ring::job& j) { paint(seat, j); };
@@ -55,14 +65,27 @@ fake_run::fake_run(fake_options options) : options_(std::move(options)) {
     (void)ring::write_scene(c.scene, 0, {});
     back_at_.assign(c.seats, 0);
     segment_->publish();
-    listener_ = shm::listen_at(folder_ + "/control.sock");
-    std::ofstream(folder_ + "/run.json") << json{{"pid", ::getpid()},
-                                                 {"start_time", shm::this_process().start_time},
-                                                 {"run_id", run_id_},
-                                                 {"name", options_.name},
-                                                 {"file", "demo.toml"}};
-    frames_thread_ = std::thread([this] { run_frames(); });
-    serve_thread_ = std::thread([this] { serve(); });
+}
+
+void fake_run::write_record(i32 supervisor) {
+    const std::string text = json{{"pid", supervisor}, {"start_time", shm::start_time_of(supervisor)}, {"run_id", run_id_}, {"name", options_.name},
+                                  {"file", "demo.toml"}}.dump();
+    std::ofstream(folder_ + "/run.json.tmp") << text;
+    std::filesystem::rename(folder_ + "/run.json.tmp", folder_ + "/run.json");
+}
+
+void fake_run::adopt(i32 supervisor) { write_record(supervisor); }
+
+void fake_run::begin_again() {
+    const std::lock_guard lock(mutex_);
+    shm::segment::remove(run_id_);
+    old_segment_ = std::move(segment_);  // stays mapped here, too: who looks at the old one finds it standing still
+    make_block();
+}
+
+void fake_run::end_with(int exit_code) {
+    telemetry::note_end(segment_->block(), exit_code);
+    end();
 }
 
 fake_run::~fake_run() {
@@ -86,7 +109,12 @@ void fake_run::kill(u32 seat) {
     back_at_[seat] = now_ns() + static_cast<u64>(options_.back_after_s * 1e9);
 }
 
-u32 fake_run::epoch_of(u32 seat) { return ring::seat_word::of(ring::load(block().seat[seat].current)).epoch; }
+u32 fake_run::epoch_in(u32 seat) const { return ring::seat_word::of(ring::load(segment_->block().seat[seat].current)).epoch; }
+
+u32 fake_run::epoch_of(u32 seat) {
+    const std::lock_guard lock(mutex_);
+    return epoch_in(seat);
+}
 
 std::vector<std::string> fake_run::commands() {
     const std::lock_guard lock(mutex_);
@@ -179,6 +207,10 @@ void fake_run::serve() {
 
 void fake_run::answer(int fd, const std::string& text) {
     const json request = json::parse(text);
+    if (request.value("run_id", run_id_) != run_id_) {
+        (void)shm::send_message(fd, json{{"ok", false}, {"message", "another run"}, {"code", 2}}.dump());
+        return;
+    }
     if (request.contains("tap")) {
         const json reply{{"tap",
                           {{"run_id", run_id_},
@@ -193,14 +225,15 @@ void fake_run::answer(int fd, const std::string& text) {
     const std::string verb = request.at("command"), stage = request.value("stage", "");
     json reply{{"ok", true}, {"message", verb + " " + stage + ": done"}};
     if (verb == "ps") {
+        const std::lock_guard lock(mutex_);
         reply["stages"] = json::array();
         const char* names[] = {"geometry", "vertex", "fragment", "display"};
         for (u32 k = 0; k < 4; ++k)
             reply["stages"].push_back({{"name", names[k]},
                                        {"instance", 0},
                                        {"state", rig_->sits(k) ? "running" : "starting"},
-                                       {"restarts", epoch_of(k) - 1},
-                                       {"last_exit", epoch_of(k) > 1 ? json("signal 9 (SIGKILL)") : json()},
+                                       {"restarts", epoch_in(k) - 1},
+                                       {"last_exit", epoch_in(k) > 1 ? json("signal 9 (SIGKILL)") : json()},
                                        {"cpu_percent", 18.0},
                                        {"memory_bytes", 48'000'000 + k * 7'000'000}});
     } else {

@@ -21,6 +21,7 @@ struct fake_options {
     u32 width = 320, height = 180;
     f64 fps = 60;
     f64 back_after_s = 0.3;   ///< from a death to its successor
+    i32 supervisor = 0;       ///< named in the record; 0: this process
 };
 
 class fake_run {
@@ -33,6 +34,12 @@ public:
     void kill(u32 seat);
     /// The record and the socket disappear, as at the end of a run.
     void end();
+    /// The supervisor's last word, then as end().
+    void end_with(int exit_code);
+    /// The record names that process from now on.
+    void adopt(i32 supervisor);
+    /// The control block is made anew under its old name, as when the owner of ipc memory has died; frames begin at 0 again.
+    void begin_again();
     [[nodiscard]] u64 frames() const noexcept { return frames_.load(); }
     [[nodiscard]] u32 epoch_of(u32 seat);
     [[nodiscard]] const std::string& run_id() const noexcept { return run_id_; }
@@ -43,6 +50,9 @@ public:
     [[nodiscard]] static u32 color_of(u64 sequence, u32 x, u32 y, u32 width, u32 height) noexcept;
 
 private:
+    [[nodiscard]] u32 epoch_in(u32 seat) const;   ///< the mutex is held
+    void make_block();
+    void write_record(i32 supervisor);
     void run_frames();
     void serve();
     void answer(int fd, const std::string& text);
@@ -52,7 +62,7 @@ private:
 
     fake_options options_;
     std::string run_id_, folder_;
-    std::unique_ptr<shm::segment> segment_;
+    std::unique_ptr<shm::segment> segment_, old_segment_;
     std::unique_ptr<rig> rig_;
     device::memory_handle memory_;
     shm::unique_fd memory_fd_, listener_;

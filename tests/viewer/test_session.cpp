@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -31,6 +32,26 @@ struct place_of_runs {
         ::setenv("XDG_RUNTIME_DIR", path.c_str(), 1);
     }
     ~place_of_runs() { std::filesystem::remove_all(path); }
+};
+
+/// For a record's supervisor.
+struct process_that_waits {
+    pid_t pid = ::fork();
+    bool gone = false;
+    process_that_waits() {
+        if (pid != 0) return;
+        ::pause();
+        ::_exit(0);
+    }
+    void kill() {
+        if (gone) return;
+        gone = true;
+        ::kill(pid, SIGKILL);
+        ::waitpid(pid, nullptr, 0);
+    }
+    ~process_that_waits() { kill(); }
+    process_that_waits(const process_that_waits&) = delete;
+    process_that_waits& operator=(const process_that_waits&) = delete;
 };
 
 struct watcher {
@@ -121,19 +142,105 @@ TEST_CASE("a killed stage: the last frame stays, the death is told with its caus
     CHECK(run.commands() == std::vector<std::string>{"kill fragment"});
 }
 
-TEST_CASE("a run that ends is said to have ended, and the next one of the name is watched at once") {
+TEST_CASE("a run that ends is said to have ended, and how, and the next one of the name is watched when it is chosen") {
     const place_of_runs place;
     auto run = std::make_unique<fake_run>();
     watcher w;
     REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
-    run->end();
+    run->end_with(0);
+    REQUIRE(w.until([&] { return w.m.phase == run_phase::ended; }));
+    CHECK(w.m.notice == "demo has ended: exit code 0");
     const std::string first = run->run_id();
     run.reset();
-    // This process is the pretended supervisor and lives on: it is the record that is gone.
     fake_run next;
-    REQUIRE(w.until([&] { return w.m.run.run_id == next.run_id(); }));
-    CHECK(w.until([&] { return w.m.phase == run_phase::watching && w.m.picture.sequence > 3; }));
-    CHECK(first != next.run_id());
+    REQUIRE(w.until([&] { return w.m.choices.size() == 1; }));
+    for (int k = 0; k < 3; ++k) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(260));
+        w.step();
+    }
+    CHECK(w.m.phase == run_phase::ended);
+    CHECK(w.m.run.run_id == first);
+    CHECK(w.m.snap.stages.size() == 4);  // what was seen last
+    w.m.chosen = w.m.choices[0].name;
+    CHECK(w.until([&] { return w.m.phase == run_phase::watching && w.m.run.run_id == next.run_id() && w.m.picture.sequence > 3; }));
+}
+
+TEST_CASE("a new run in the folder of the one that is watched is another run") {
+    const place_of_runs place;
+    auto run = std::make_unique<fake_run>();
+    watcher w;
+    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    const std::string first = run->run_id();
+    run.reset();  // its record goes; this process is the pretended supervisor and lives on
+    fake_run next;
+    REQUIRE(w.until([&] { return w.m.phase == run_phase::ended; }));
+    CHECK(w.m.run.run_id == first);
+    CHECK(w.m.notice == "demo has ended: a new run has taken its place");
+    w.m.ask("kill", 2, 9);
+    w.step();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    w.step();
+    CHECK(next.commands().empty());
+}
+
+TEST_CASE("a run that has lost its supervisor is watched on beside another one, and with its next supervisor") {
+    const place_of_runs place;
+    process_that_waits first, second;
+    fake_options o;
+    o.supervisor = first.pid;
+    fake_run run(o);
+    watcher w;
+    REQUIRE(w.until([&] { return w.m.picture.sequence > 3; }));
+    o.name = "stranger";
+    o.supervisor = 0;
+    fake_run stranger(o);
+    first.kill();
+    REQUIRE(w.until([&] { return w.m.notice == "supervisor gone, 4 stages go on"; }));
+    const u64 before = w.m.picture.sequence;
+    CHECK(w.until([&] { return w.m.picture.sequence > before + 10; }));
+    CHECK(w.m.phase == run_phase::watching);
+    CHECK(w.m.run.run_id == run.run_id());
+    run.adopt(second.pid);
+    REQUIRE(w.until([&] { return w.m.notice.empty(); }));
+    CHECK(w.m.run.supervisor.pid == second.pid);
+    w.m.ask("kill", 2, 9);
+    CHECK(w.until([&] { return run.commands() == std::vector<std::string>{"kill fragment"}; }));
+    CHECK(stranger.commands().empty());
+    watcher late;  // a second window: two runs are a question, also while one of them has no supervisor
+    second.kill();
+    late.step();
+    CHECK(late.m.phase == run_phase::waiting);
+    CHECK(late.m.choices.size() == 2);
+}
+
+TEST_CASE("a run whose control block is made anew is followed into it") {
+    const place_of_runs place;
+    fake_run run;
+    watcher w;
+    REQUIRE(w.until([&] { return w.m.picture.sequence > 30; }));
+    run.begin_again();
+    REQUIRE(w.until([&] { return w.m.snap.created_ns == run.block().created_ns; }));
+    CHECK(w.m.phase == run_phase::watching);
+    const u64 frames = w.m.picture.shown_frames;
+    CHECK(w.until([&] { return w.m.picture.shown_frames > frames + 10; }));
+    const auto& told = w.m.events.events();
+    CHECK(std::any_of(told.begin(), told.end(), [](const telemetry::run_event& e) { return e.text == "demo begins again with new memory"; }));
+}
+
+TEST_CASE("a command goes to the run for which it was given, or to none") {
+    const place_of_runs place;
+    fake_options o;
+    o.name = "other";
+    fake_run run, other(o);
+    CHECK_FALSE(control_client::ask(place.path + "/carousel/other/control.sock", run.run_id(), {"kill", "fragment", 9}).ok);
+    CHECK(other.commands().empty());
+    control_client c;
+    c.aim(place.path + "/carousel/demo/control.sock", run.run_id());
+    c.send({"kill", "fragment", 9});
+    c.aim(place.path + "/carousel/other/control.sock", other.run_id());
+    c.flush(5);
+    CHECK(other.commands().empty());
+    CHECK(run.commands() == std::vector<std::string>{"kill fragment"});
 }
 
 TEST_CASE("several runs are a question, and a choice or a name answers it") {

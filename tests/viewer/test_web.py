@@ -1,5 +1,6 @@
 """A run as a web page: a real pipeline on the CPU, real requests, real kills.
 Usage: test_web.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [file for a screenshot]"""
+import json
 import os
 import re
 import shutil
@@ -240,7 +241,7 @@ class Lives(Rig):
                 self.assertEqual(done.wait(20), 2)
                 self.assertIn("expected ADDRESS:PORT", self.log(done))
 
-    def test_a_view_waits_for_a_run_shows_its_end_and_takes_the_next(self):
+    def test_a_view_waits_for_a_run_shows_its_end_and_takes_the_next_when_it_is_told_to(self):
         view = self.start("carousel", "view", "-p", "second", "--http", "0")
         page = self.page_of(view)
         wait_for("it says that it waits", lambda: 'no pipeline "second" is running' in page.json()["notice"])
@@ -251,21 +252,61 @@ class Lives(Rig):
         wait_for("a picture", lambda: page.ask("/snapshot.png")[0] == 200)
         self.assertEqual(run.wait(60), 0)
         wait_for("the end", lambda: page.json()["phase"] == "ended")
-        self.assertIn("has ended", page.json()["notice"])
+        self.assertIn("second has ended: exit code 0; this page shows its last state until another run is chosen", page.json()["notice"])
         self.assertEqual(png_size(page.ask("/snapshot.png")[1]), (320, 180))   # the last one is kept
         self.assertEqual(metrics(page.ask("/metrics")[1].decode()), {'carousel_up{pipeline="second"}': 0})
+        first = page.json()["pipeline"]["run_id"]
         run = self.start_run(name="second")
+        wait_for("the next run among the choices", lambda: [c["pid"] for c in page.json()["choices"]] == [run.pid])
+        time.sleep(1)   # several looks
+        self.assertEqual((page.json()["phase"], page.json()["pipeline"]["run_id"]), ("ended", first))
+        self.assertEqual(page.choose("second", "0" * 32)[0], 403)
+        self.assertEqual(page.choose("third")[0], 409)
+        self.assertEqual(page.choose("second")[0], 200)
         wait_for("the next run", lambda: page.json()["phase"] == "running" and page.json()["pipeline"]["supervisor_pid"] == run.pid)
+        self.assertEqual(page.choose("second")[0], 409)   # one is being watched
+        wait_for("its stages", lambda: all(s["processes"][0]["state"] == "running" for s in page.json()["stages"]))
         pids = [s["processes"][0]["pid"] for s in page.json()["stages"]]
         run.kill()   # not even a supervisor that is killed takes the view along
-        wait_for("its end", lambda: page.json()["phase"] == "ended")
-        for pid in filter(None, pids):
-            os.kill(pid, signal.SIGKILL)
         run.wait()
+        wait_for("the news", lambda: page.json()["notice"] == "supervisor gone, 4 stages go on")
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        wait_for("its end", lambda: page.json()["phase"] == "ended")
+        self.assertIn("its supervisor was killed, and none of its stages is left", page.json()["notice"])
         subprocess.run([os.path.join(self.programs, "carousel"), "clean"], env=self.environment, capture_output=True, timeout=30, check=True)
         view.send_signal(signal.SIGINT)
         self.assertEqual(view.wait(20), 0)
         self.assertIn("watching second", self.log(view))
+
+
+    def test_a_page_stays_with_its_run_beside_another_and_follows_it_to_its_next_supervisor(self):
+        grace = ("--set", "keeper_grace_s=60")
+        run = self.start_run(*grace)
+        view = self.start("carousel", "view", "-p", "demo", "--http", "0")
+        page = self.page_of(view)
+        stranger = self.start_run(name="stranger")
+        wait_for("frames", lambda: page.json()["phase"] == "running" and page.frames() > 5)
+        mine = page.json()["pipeline"]["run_id"]
+        run.kill()
+        run.wait()
+        wait_for("the news", lambda: page.json()["notice"] == "supervisor gone, 4 stages go on")
+        before = page.frames()
+        wait_for("frames without a supervisor", lambda: page.frames() > before + 10)
+        self.assertEqual((page.json()["phase"], page.json()["pipeline"]["run_id"]), ("running", mine))
+        self.assertEqual(page.act("fragment", "kill")[0], 409)   # nobody is there to do it
+        run = self.start_run(*grace)
+        wait_for("its next supervisor", lambda: page.json()["pipeline"]["supervisor_pid"] == run.pid and page.json()["notice"] == "")
+        self.assertEqual(page.json()["pipeline"]["run_id"], mine)
+        shown = {"X-Carousel-Token": page.token, "X-Carousel-Run": "another"}   # a button of a page that showed another run
+        self.assertEqual(page.ask("/stages/fragment/kill", "POST", shown)[0], 409)
+        old = wait_for("fragment runs", lambda: page.process("fragment").get("state") == "running" and page.process("fragment")["pid"])
+        self.assertEqual(page.ask("/stages/fragment/kill", "POST", {**shown, "X-Carousel-Run": mine})[0], 200)
+        wait_for("its successor", lambda: page.process("fragment")["pid"] not in (None, old))
+        others = subprocess.run([os.path.join(self.programs, "carousel"), "ps", "-p", "stranger", "--json"], env=self.environment, capture_output=True,
+                                timeout=30, check=True).stdout
+        self.assertEqual([s["restarts"] for s in json.loads(others)["stages"]], [0] * 4)
+        self.assertIsNone(stranger.poll())
 
 
 @unittest.skipIf(browser.find() is None, "no Chromium here")

@@ -46,6 +46,10 @@ class Page:
         status, body, _ = self.ask(f"/stages/{stage}/{verb}", "POST", headers)
         return status, body.decode()
 
+    def choose(self, run, token=None):
+        status, body, _ = self.ask(f"/runs/{run}/watch", "POST", {"X-Carousel-Token": self.token if token is None else token})
+        return status, body.decode()
+
     def process(self, stage):
         return next((s["processes"][0] for s in self.json()["stages"] if s["name"] == stage), {})
 

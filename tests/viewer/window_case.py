@@ -52,11 +52,12 @@ class WindowCase(unittest.TestCase):
         os.close(read)
         self.environment["DISPLAY"] = ":" + number.decode().strip()
 
-    def start_run(self):
+    def start_run(self, *more, wait=True):
         run = self.start(os.path.join(self.programs, "carousel"), "run", os.path.join(self.pipelines, "demo.toml"), "--device", "cpu",
                          "--size", "320x180", "--set", "geometry.triangles=2000", "--fps", "30", "--out", "", "--no-color",
-                         "--report", os.path.join(self.folder, "report.json"))
-        self.wait_running()
+                         "--report", os.path.join(self.folder, "report.json"), *more)
+        if wait:
+            self.wait_running()
         return run
 
     def wait_running(self):
@@ -84,7 +85,7 @@ class WindowCase(unittest.TestCase):
             with open(self.widgets_file, encoding="utf-8") as f:
                 return json.load(f)
         except (OSError, ValueError):
-            return {"widgets": {}, "sequence": 0, "drawn": 0}
+            return {"widgets": {}, "sequence": 0, "drawn": 0, "notice": None}
 
     def frames_go_on(self, count=10):
         begin = self.seen()["sequence"]

@@ -81,6 +81,7 @@ void connection::on_request() {
 void connection::route(std::string_view path, std::string_view query) {
     const bool reads = request_.method() == http::verb::get || request_.method() == http::verb::head;
     if (path.starts_with("/stages/")) return act(path.substr(8), query);
+    if (path.starts_with("/runs/")) return choose(path.substr(6), query);
     if (!reads) return refuse(status::method_not_allowed, "only GET is known here; actions are POST /stages/STAGE/ACTION");
     const u64 now = now_ns();
     if (path == "/") {
@@ -110,15 +111,34 @@ void connection::route(std::string_view path, std::string_view query) {
     }
 }
 
-// STAGE/ACTION
-void connection::act(std::string_view path, std::string_view query) {
-    if (request_.method() != http::verb::post) return refuse(status::method_not_allowed, "actions are POST requests");
+/// Refuses, and says so, unless this is an action of somebody who has the token.
+bool connection::may_act(std::string_view query) {
+    if (request_.method() != http::verb::post) {
+        refuse(status::method_not_allowed, "actions are POST requests");
+        return false;
+    }
     std::string_view given = view_of(request_["X-Carousel-Token"]);
     if (const std::string_view bearer = view_of(request_[http::field::authorization]); given.empty() && bearer.starts_with("Bearer "))
         given = bearer.substr(7);
     if (given.empty()) given = query_value(query, "token");
-    if (!same_token(given, site_.options.token))
-        return refuse(status::forbidden, "an action takes the token that was printed when this page was started (X-Carousel-Token)");
+    if (same_token(given, site_.options.token)) return true;
+    refuse(status::forbidden, "an action takes the token that was printed when this page was started (X-Carousel-Token)");
+    return false;
+}
+
+// NAME/watch
+void connection::choose(std::string_view path, std::string_view query) {
+    if (!may_act(query)) return;
+    const auto slash = path.find('/');
+    if (slash == std::string_view::npos || path.substr(slash) != "/watch") return refuse(status::not_found, "POST /runs/NAME/watch");
+    const std::string name(path.substr(0, slash));
+    if (!site_.run.choose(name)) return refuse(status::conflict, fmt::format("no run \"{}\" can be watched now", name));
+    respond({status::ok, "application/json", nlohmann::json{{"ok", true}, {"message", "watching " + name}}.dump() + "\n", {}});
+}
+
+// STAGE/ACTION
+void connection::act(std::string_view path, std::string_view query) {
+    if (!may_act(query)) return;
     const auto slash = path.find('/');
     const std::string stage(path.substr(0, slash)), verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
     if (verb != "kill" && verb != "stop" && verb != "cont" && verb != "restart")
@@ -127,13 +147,18 @@ void connection::act(std::string_view path, std::string_view query) {
 }
 
 void connection::ask_supervisor(const std::string& verb, const std::string& stage) {
-    const std::string socket = site_.run.look([](const view& v) { return v.phase == run_phase::running ? v.run.socket() : std::string(); });
+    const auto [socket, run_id] = site_.run.look([](const view& v) {
+        return v.phase == run_phase::running ? std::pair(v.run.socket(), v.run.run_id) : std::pair<std::string, std::string>();
+    });
     if (socket.empty()) return refuse(status::service_unavailable, "no pipeline is running");
+    // The run that the page showed to who pressed the button; scripts may leave it out.
+    const std::string_view shown = view_of(request_["X-Carousel-Run"]);
+    if (!shown.empty() && shown != run_id) return refuse(status::conflict, "this page watches another run by now: nothing was done");
     if (site_.actions >= site::max_actions) return refuse(status::too_many_requests, "too many actions wait for the supervisor's answer");
     ++site_.actions;
     stream_.expires_never();
-    boost::asio::post(site_.asking, [self = shared_from_this(), socket, verb, stage] {
-        const reply r = control_client::ask(socket, {verb, stage, verb == "kill" ? 9 : 0});
+    boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, verb, stage] {
+        const reply r = control_client::ask(socket, run_id, {verb, stage, verb == "kill" ? 9 : 0});
         boost::asio::post(self->site_.io, [self, r, verb, stage] {
             --self->site_.actions;
             self->site_.run.tell(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,

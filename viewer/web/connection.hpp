@@ -36,6 +36,8 @@ private:
     };
     void on_request();
     void route(std::string_view path, std::string_view query);
+    [[nodiscard]] bool may_act(std::string_view query);
+    void choose(std::string_view path, std::string_view query);
     void act(std::string_view path, std::string_view query);
     void ask_supervisor(const std::string& verb, const std::string& stage);
     void snapshot();

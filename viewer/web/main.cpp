@@ -48,7 +48,7 @@ public:
         const auto [phase, run, notice] = watcher_.look([](const web::view& v) { return std::tuple(v.phase, v.run, v.notice); });
         std::string text;
         if (phase == web::run_phase::running && (phase != phase_ || run.run_id != run_id_)) text = fmt::format("watching {} (pid {})", run.name, run.supervisor.pid);
-        if (phase == web::run_phase::ended && phase != phase_) text = fmt::format("{} has ended; waiting for the next run of that name (Ctrl-C ends this page)", run.name);
+        if (phase == web::run_phase::ended && phase != phase_) text = notice + " on the page (Ctrl-C ends it)";
         if (phase == web::run_phase::waiting && !notice.empty() && notice != notice_) text = notice;
         phase_ = phase;
         run_id_ = run.run_id;

@@ -44,9 +44,10 @@ function banner(c) {
     ? 'The others go on; its successor is being started.' : `Back as pid ${c.new_pid} after ${c.back_after_s < 0.01 ? 'less than 10 ms' : 'about ' + span(c.back_after_s)}.`);
 }
 
-async function act(label, verb) {
+let runShown = '';   // what is pressed here goes to that run or to none
+async function post(path) {
   try {
-    const reply = await fetch(`/stages/${encodeURIComponent(label)}/${verb}`, {method: 'POST', headers: {'X-Carousel-Token': token}});
+    const reply = await fetch(path, {method: 'POST', headers: {'X-Carousel-Token': token, 'X-Carousel-Run': runShown}});
     if (!reply.ok) $('may-act').textContent = await reply.text();
   } catch (e) { $('may-act').textContent = 'the page\'s program does not answer'; }
 }
@@ -61,7 +62,24 @@ function buttons(process, mayAct) {
     return b;
   });
 }
-document.addEventListener('click', e => { if (e.target.dataset && e.target.dataset.verb) act(e.target.dataset.stage, e.target.dataset.verb); });
+document.addEventListener('click', e => {
+  const d = e.target.dataset || {};
+  if (d.verb) post(`/stages/${encodeURIComponent(d.stage)}/${d.verb}`);
+  if (d.run) post(`/runs/${encodeURIComponent(d.run)}/watch`);
+});
+
+let noticeShown = '';
+function notice(s) {
+  const key = JSON.stringify([s.notice, s.choices, s.may_act]);   // buttons stay the same elements: a click must not fall between two
+  if (key === noticeShown) return;
+  noticeShown = key;
+  $('notice').hidden = s.notice === '';
+  $('notice').replaceChildren(s.notice, ...s.choices.map(r => {
+    const b = el('button', {type: 'button', 'data-run': r.name, title: `pid ${r.pid}${r.file ? ', ' + r.file : ''}`}, `watch ${r.name}`);
+    b.disabled = !s.may_act;
+    return b;
+  }));
+}
 
 let rowsShown = '';
 function stages(s) {
@@ -119,6 +137,7 @@ function picture(s) {
 function lost() {
   $('phase').className = 'pill lost';
   $('phase').textContent = 'no answer';
+  noticeShown = '';
   $('notice').hidden = false;
   $('notice').textContent = 'The program that serves this page does not answer: it has ended with its pipeline, or was stopped. Trying again.';
 }
@@ -133,8 +152,8 @@ async function poll() {
     const s = await (await fetch('/status.json', {headers: {'X-Carousel-Token': token}})).json();
     $('phase').className = 'pill ' + s.phase;
     $('phase').textContent = s.phase;
-    $('notice').hidden = s.notice === '';
-    $('notice').textContent = s.notice;
+    notice(s);
+    runShown = s.pipeline ? s.pipeline.run_id : '';
     if (s.pipeline) {
       $('name').textContent = s.pipeline.name;
       document.title = `${s.pipeline.name} – Carousel`;

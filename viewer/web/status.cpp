@@ -167,6 +167,9 @@ const char* name_of_kind(telemetry::event_kind k) {
     return "info";
 }
 
+/// By its folder, which decides where it is found.
+std::string folder_name(const run_info& r) { return r.folder.substr(r.folder.rfind('/') + 1); }
+
 std::string text_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 template <typename F>
@@ -180,7 +183,9 @@ json column(const view& v, F value) {
 
 std::string status_json(const view& v, const picture_status& p, bool may_act, u64 now) {
     json out{{"version", 1}, {"phase", name_of(v.phase)}, {"notice", v.notice}, {"may_act", may_act}, {"pipeline", nullptr}, {"crash", nullptr}};
-    out["stages"] = out["rings"] = out["events"] = json::array();
+    out["stages"] = out["rings"] = out["events"] = out["choices"] = json::array();
+    if (v.phase != run_phase::running)
+        for (const run_info& r : v.choices) out["choices"].push_back({{"name", folder_name(r)}, {"pid", r.supervisor.pid}, {"file", text_or_null(r.file)}});
     if (v.phase != run_phase::waiting) {
         out["pipeline"] = pipeline_json(v, now);
         out["crash"] = crash_json(v, now);

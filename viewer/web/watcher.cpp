@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "telemetry/run_life.hpp"
 
 namespace carousel::viewer::web {
 namespace {
@@ -88,20 +90,34 @@ void watcher::tick(u64 now) {
 
 void watcher::look_for_run() {
     const std::vector<run_info> runs = living_runs();
+    view_.choices = runs;
+    if (view_.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
+        const auto same = std::find_if(runs.begin(), runs.end(), [this](const run_info& r) { return r.folder == view_.run.folder && r.run_id == view_.run.run_id; });
+        if (same != runs.end() && last_ && look_after(view_.run, last_->block()).life == run_life::led) attach(*same);
+        return;
+    }
     const run_info* found = nullptr;
     for (const run_info& r : runs)
-        if (name_.empty() ? runs.size() == 1 : r.name == name_) found = &r;
-    // A supervisor that is on its way out is still alive for a moment: its run isn't watched twice.
-    if (found != nullptr && !(view_.phase == run_phase::ended && found->run_id == view_.run.run_id)) {
+        if (name_.empty() ? runs.size() == 1 : r.folder == runs_folder() + "/" + name_) found = &r;
+    if (found != nullptr)
         attach(*found);
-    } else if (view_.phase == run_phase::ended) {
-        view_.notice = fmt::format("{} has ended; this page shows its last state and waits for the next run of that name", view_.run.name);
-    } else {
+    else
         view_.notice = waiting_notice(name_, runs);
-    }
+}
+
+bool watcher::choose(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    if (view_.phase == run_phase::running) return false;
+    const bool known = std::any_of(view_.choices.begin(), view_.choices.end(), [&](const run_info& r) { return r.folder == runs_folder() + "/" + name; });
+    if (!known) return false;
+    name_ = name;
+    view_.phase = run_phase::waiting;
+    next_look_ns_ = 0;
+    return true;
 }
 
 void watcher::attach(const run_info& r) {
+    const bool same = view_.run.folder == r.folder && view_.run.run_id == r.run_id;
     try {
         attachment_ = std::make_shared<attachment>(attachment{r, shm::segment::observe(r.run_id), shm::segment::attach(r.run_id)});
     } catch (const error& e) {  // starting, or ending
@@ -109,42 +125,62 @@ void watcher::attach(const run_info& r) {
         return;
     }
     sampler_ = std::make_unique<sampler>(attachment_->observed.block(), sample_every_ns);
+    last_.reset();
     tracker_ = telemetry::rate_tracker();
-    view_.past.clear();
+    if (!same) view_.past.clear();
     view_.run = r;
     view_.phase = run_phase::running;
     view_.notice.clear();
     view_.report.clear();
-    name_ = r.name;
-    control_.aim(r.socket());
+    alone_.reset();
+    control_.aim(r.socket(), r.run_id);
 }
 
-void watcher::detach(const std::string& why) {
-    view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, why});
-    view_.notice = why;
+void watcher::end(const std::string& how) {
+    const std::string text = fmt::format("{} has ended: {}", view_.run.name, how);
+    view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, text});
+    view_.notice = text + "; this page shows its last state until another run is chosen";
     view_.phase = run_phase::ended;
     sampler_.reset();
+    try {
+        last_.emplace(shm::segment::observe(view_.run.run_id));
+    } catch (const error&) {  // nothing is left that could be taken over
+    }
     attachment_.reset();
-    control_.aim("");
+    control_.aim("", "");
     next_look_ns_ = 0;
 }
 
 void watcher::check_alive() {
-    const std::optional<run_info> r = read_run(view_.run.folder);
-    const bool replaced = r && r->run_id != view_.run.run_id;
-    if (replaced || !lives(r ? *r : view_.run)) {  // its record may name another supervisor by now, one that has taken it over
-        read();                                    // the last words
-        detach(replaced ? fmt::format("{} was replaced by a new run", view_.run.name) : fmt::format("{} has ended", view_.run.name));
+    const i32 old_pid = view_.run.supervisor.pid;
+    const life_report present = look_after(view_.run, attachment_->observed.block());
+    tell_of_supervisor(present, old_pid);
+    if (present.life == run_life::over) {
+        read();  // the last words
+        end(present.ending);
         return;
     }
-    // A run that begins again keeps its name and its id, but has a new control block.
+    follow_new_block();
+}
+
+void watcher::tell_of_supervisor(const life_report& now, i32 old_pid) {
+    using telemetry::event_kind;
+    if (now.life == run_life::alone && !alone_)
+        view_.events.add({now_ns(), event_kind::bad, shm::none, fmt::format("{} (pid {})", alone_text(now.stages), old_pid)});
+    if (now.life == run_life::led && view_.run.supervisor.pid != old_pid)
+        view_.events.add({now_ns(), event_kind::good, shm::none,
+                          fmt::format("a supervisor has taken {} over (pid {})", view_.run.name, view_.run.supervisor.pid)});
+    alone_.reset();
+    if (now.life == run_life::alone) alone_ = now.stages;
+}
+
+// A run that begins again keeps its name and its id, but has a new control block.
+void watcher::follow_new_block() {
     try {
-        if (shm::segment::observe(view_.run.run_id).block().created_ns != attachment_->observed.block().created_ns) {
-            view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, fmt::format("{} begins again with new memory", view_.run.name)});
-            attach(*r);
-        }
-    } catch (const error& e) {
-        view_.notice = fmt::format("the control block of {} has disappeared ({})", view_.run.name, e.what());
+        if (!telemetry::is_made_anew(attachment_->observed.block(), shm::segment::observe(view_.run.run_id).block())) return;
+        view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, fmt::format("{} begins again with new memory", view_.run.name)});
+        attach(view_.run);
+    } catch (const error&) {  // between two blocks: the old one is there as long as it is mapped
     }
 }
 
@@ -159,7 +195,7 @@ void watcher::read() {
     explain_crash();
     const u64 now = now_ns(), beat = view_.snap.supervisor_heartbeat_ns;
     const bool silent = beat != 0 && now > beat + 3 * ns_per_s;
-    view_.notice = silent ? fmt::format("the supervisor has given no sign of life for {:.0f} s", static_cast<f64>(now - beat) / 1e9) : "";
+    view_.notice = alone_ ? alone_text(*alone_) : silent ? fmt::format("the supervisor has given no sign of life for {:.0f} s", static_cast<f64>(now - beat) / 1e9) : "";
 }
 
 void watcher::explain_crash() {

@@ -1,6 +1,7 @@
 #pragma once
-// The page's tie to a run: a thread that finds it, reads it ten times a second and notices when it ends, is replaced or begins
-// again. What the page shows is read from here under a lock that is held for fractions of a millisecond. Never throws: what goes
+// The page's tie to a run: a thread that finds it, reads it ten times a second and notices when its supervisor goes and comes, when
+// it begins again and when it ends. The tie is to one run, (folder, run id): another one is watched when a user says so, and not
+// before. What the page shows is read from here under a lock that is held for fractions of a millisecond. Never throws: what goes
 // wrong becomes a sentence in view::notice.
 
 #include <condition_variable>
@@ -27,6 +28,7 @@ enum class run_phase : u8 { waiting, running, ended };
 struct view {
     run_phase phase = run_phase::waiting;
     run_info run;
+    std::vector<run_info> choices;        ///< while none is watched: the runs that could be
     std::string notice;                   ///< one sentence on the connection; "" all is well
     telemetry::snapshot snap;
     telemetry::rates rates;
@@ -46,7 +48,7 @@ struct attachment {
 
 class watcher {
 public:
-    /// `name`: of the run; "": the only one that runs, then always the one of its name.
+    /// `name`: of the run; "": the only one that runs. The first that is found is watched to its end, and no other.
     explicit watcher(std::string name);
     ~watcher();
     watcher(const watcher&) = delete;
@@ -60,6 +62,8 @@ public:
     }
     /// Null while no run is watched.
     [[nodiscard]] std::shared_ptr<attachment> attached();
+    /// From now on the run of that name, by its user's word. False: no such run can be watched, or one is being watched.
+    [[nodiscard]] bool choose(const std::string& name);
     /// A line into the event log.
     void tell(telemetry::event_kind kind, const std::string& text);
 
@@ -68,8 +72,10 @@ private:
     void tick(u64 now);
     void look_for_run();
     void attach(const run_info& r);
-    void detach(const std::string& why);
+    void end(const std::string& how);
     void check_alive();
+    void tell_of_supervisor(const life_report& now, i32 old_pid);
+    void follow_new_block();
     void read();
     void explain_crash();
 
@@ -80,11 +86,13 @@ private:
     telemetry::rate_tracker tracker_;
     telemetry::timeline bars_;
     u64 next_look_ns_ = 0, next_check_ns_ = 0;
+    std::optional<u32> alone_;   ///< its supervisor is gone, so many stages go on
     std::mutex mutex_;   ///< all below
     std::condition_variable wake_;
     bool stop_ = false;
     view view_;
     std::shared_ptr<attachment> attachment_;
+    std::optional<shm::segment> last_;   ///< of the run that has ended: should it be taken over after all
     std::thread thread_;
 };
 

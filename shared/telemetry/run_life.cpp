@@ -1,0 +1,35 @@
+#include "telemetry/run_life.hpp"
+
+#include "ring/words.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::telemetry {
+namespace {
+constexpr u32 end_shift = 32;
+}
+
+// One store: a watcher sees the run without an end or with its whole exit code.
+void note_end(shm::control_block& c, int exit_code) noexcept {
+    const u64 pid = c.supervisor.load(std::memory_order_relaxed) & 0xFFFF'FFFFU;
+    c.supervisor.store(pid | (u64{static_cast<u8>(exit_code)} + 1) << end_shift, std::memory_order_release);
+}
+
+std::optional<int> end_of(const shm::control_block& c) noexcept {
+    const u64 said = ring::load(c.supervisor) >> end_shift;
+    if (said == 0 || said > 256) return std::nullopt;
+    return static_cast<int>(said - 1);
+}
+
+u32 living_stages(const shm::control_block& c) noexcept {
+    u32 count = 0;
+    for (const shm::incarnation& e : c.entry) {
+        const ring::entry_word w = ring::entry_word::of(ring::load(e.identity));
+        if (w.pid == 0 || (w.state != ring::entry_state::starting && w.state != ring::entry_state::live)) continue;
+        // A process that died between its claim and the store of its start time can't be told from one with its pid: not counted.
+        const shm::process_id id{static_cast<i32>(w.pid), ring::load(e.start_time)};
+        count += id.start_time != 0 && shm::is_alive(id) ? 1 : 0;
+    }
+    return count;
+}
+
+}  // namespace carousel::telemetry
