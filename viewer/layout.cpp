@@ -12,6 +12,8 @@ namespace {
 
 using theme::px;
 
+constexpr std::array right{place::stages, place::rings, place::plots, place::events};
+
 panel* find(std::vector<placed_panel>& panels, place where) {
     for (placed_panel& p : panels)
         if (p.where == where) return p.what.get();
@@ -36,6 +38,8 @@ void border(const char* name, bool vertical, ImVec2 low, ImVec2 high, f32 from, 
 }
 
 }  // namespace
+
+f32 frame_height() { return 2 * ImGui::GetStyle().WindowPadding.y + ImGui::GetTextLineHeightWithSpacing() + px(2); }
 
 void draw_panel(panel& p, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
     const ImVec2 size(std::max(px(40), high.x - low.x), std::max(px(30), high.y - low.y));
@@ -67,8 +71,11 @@ void layout::draw(std::vector<placed_panel>& panels, model& m, picture_store& st
 void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
     settings& s = m.kept;
     const f32 gap = px(6), width = high.x - low.x, height = high.y - low.y;
-    const f32 middle = low.x + width * s.main_split, below = low.y + height * s.left_split;
-    const f32 foot = low.x + (middle - low.x) * s.bottom_split;
+    const f32 left_end = left_end_of(panels, m, height);
+    const f32 middle = low.x + width * s.main_split, below = low.y + height * left_end;
+    // Narrower than that, the scene's sliders would cut their values off.
+    const f32 foot_share = std::max(s.bottom_split, std::min(0.5F, px(224) / (middle - low.x)));
+    const f32 foot = low.x + (middle - low.x) * foot_share;
     const auto show = [&](place where, f32 x0, f32 y0, f32 x1, f32 y1) {
         if (panel* p = find(panels, where); p != nullptr) draw_panel(*p, m, store, ImVec2(x0, y0), ImVec2(x1, y1));
     };
@@ -81,23 +88,51 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     strip(middle - gap / 2, low.y, middle + gap / 2, high.y);
     strip(low.x, below - gap / 2, middle - gap / 2, below + gap / 2);
     strip(foot - gap / 2, below + gap / 2, foot + gap / 2, high.y);
-    for (const f32 s_k : s.right_splits) strip(middle + gap / 2, low.y + height * s_k - gap / 2, high.x, low.y + height * s_k + gap / 2);
-    constexpr place right[] = {place::stages, place::rings, place::plots, place::events};
+    const right_ends ends = ends_of(panels, m, height);
+    for (const f32 s_k : ends) strip(middle + gap / 2, low.y + height * s_k - gap / 2, high.x, low.y + height * s_k + gap / 2);
     f32 y = low.y;
-    for (std::size_t k = 0; k < 4; ++k) {
-        const f32 next = k < 3 ? low.y + height * s.right_splits[k] : high.y + gap / 2;
+    for (std::size_t k = 0; k < right.size(); ++k) {
+        const f32 next = k < ends.size() ? low.y + height * ends[k] : high.y + gap / 2;
         show(right[k], middle + gap / 2, y, high.x, next - gap / 2);
         y = next + gap / 2;
     }
     border("border.main", true, ImVec2(middle - gap / 2, low.y), ImVec2(middle + gap / 2, high.y), low.x, high.x, s.main_split, 0.15F, 0.85F);
-    border("border.left", false, ImVec2(low.x, below - gap / 2), ImVec2(middle - gap, below + gap / 2), low.y, high.y, s.left_split, 0.15F, 0.9F);
-    border("border.foot", true, ImVec2(foot - gap / 2, below + gap), ImVec2(foot + gap / 2, high.y), low.x, middle, s.bottom_split, 0.1F, 0.9F);
-    for (std::size_t k = 0; k < 3; ++k) {
-        const f32 at = low.y + height * s.right_splits[k];
-        const f32 least = (k == 0 ? 0.0F : s.right_splits[k - 1]) + 0.06F, most = (k == 2 ? 1.0F : s.right_splits[k + 1]) - 0.06F;
-        border(fmt::format("border.right.{}", k).c_str(), false, ImVec2(middle + gap, at - gap / 2), ImVec2(high.x, at + gap / 2), low.y, high.y,
-               s.right_splits[k], std::min(least, most), most);
+    f32 left_moved = left_end;
+    border("border.left", false, ImVec2(low.x, below - gap / 2), ImVec2(middle - gap, below + gap / 2), low.y, high.y, left_moved, 0.15F, 0.9F);
+    if (left_moved != left_end) s.left_split = left_moved;
+    f32 foot_moved = foot_share;
+    border("border.foot", true, ImVec2(foot - gap / 2, below + gap), ImVec2(foot + gap / 2, high.y), low.x, middle, foot_moved, 0.1F, 0.9F);
+    if (foot_moved != foot_share) s.bottom_split = foot_moved;
+    for (std::size_t k = 0; k < ends.size(); ++k) {
+        const f32 at = low.y + height * ends[k];
+        const f32 least = (k == 0 ? 0.0F : ends[k - 1]) + 0.06F, most = (k == 2 ? 1.0F : ends[k + 1]) - 0.06F;
+        f32 moved = ends[k];
+        border(fmt::format("border.right.{}", k).c_str(), false, ImVec2(middle + gap, at - gap / 2), ImVec2(high.x, at + gap / 2), low.y, high.y, moved,
+               std::min(least, most), most);
+        if (moved != ends[k]) s.right_splits[k] = moved;
     }
+}
+
+// As kept, but in a low window the image, which has room to spare there, leaves the scene what it takes.
+f32 layout::left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
+    constexpr f32 least_image = 0.5F;
+    const panel* scene = find(panels, place::scene);
+    const f32 wanted = scene != nullptr ? (scene->wanted_height(m) + px(6)) / height : 0;
+    return std::min(m.kept.left_split, std::max(least_image, 1 - wanted));
+}
+
+// As kept, but in a low window stages and rings get what a pipeline of the common size takes, from plots and events.
+right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
+    constexpr f32 most[] = {0.3F, 0.45F}, least_plots = 0.12F, least_events = 0.1F;
+    right_ends ends = m.kept.right_splits;
+    f32 from = 0;
+    for (std::size_t k = 0; k < 2; ++k) {
+        const panel* p = find(panels, right[k]);
+        const f32 wanted = p != nullptr ? std::min(most[k], (p->wanted_height(m) + px(6)) / height) : 0;
+        from = ends[k] = std::max(ends[k], from + wanted);
+    }
+    ends[2] = std::max(ends[2], std::min(from + least_plots, 1 - least_events));
+    return ends;
 }
 
 void layout::draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high) {

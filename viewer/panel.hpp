@@ -22,6 +22,8 @@ public:
     virtual void draw(model& m, picture_store& store) = 0;
     /// At the right end of the title line: small buttons, legends. `width`: pixels that it may take.
     virtual void menu(model&, f32 /*width*/) {}
+    /// What its content takes from top to bottom, title and edges included, pixels; 0: as much or little as it gets.
+    [[nodiscard]] virtual f32 wanted_height(const model&) const { return 0; }
     /// True: the key was for this panel.
     virtual bool on_key(model&, const key_press&) { return false; }
 };

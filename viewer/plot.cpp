@@ -96,10 +96,17 @@ void draw_values(ImDrawList* d, const plot_spec& s, const frame& f) {
     }
     std::vector<ImVec2> at;
     for (const plot_line& l : s.lines) {
-        at.clear();
-        for (const ImVec2& p : l.points)
+        const auto draw = [&] {
+            if (at.size() > 1) d->AddPolyline(at.data(), static_cast<int>(at.size()), l.color, 0, px(1.6F));
+            at.clear();
+        };
+        f64 last = -HUGE_VAL;
+        for (const ImVec2& p : l.points) {
+            if (!std::isfinite(p.y) || (s.x_gap > 0 && p.x - last > s.x_gap)) draw();
+            last = p.x;
             if (p.x >= f.x_low && std::isfinite(p.y)) at.emplace_back(f.x(p.x), f.y(p.y));
-        if (at.size() > 1) d->AddPolyline(at.data(), static_cast<int>(at.size()), l.color, 0, px(1.6F));
+        }
+        draw();
     }
 }
 
@@ -111,8 +118,8 @@ void draw_hover(ImDrawList* d, const plot_spec& s, const frame& f) {
     ImGui::BeginTooltip();
     ui::small_text(s.log_x ? fmt::format("{} {}", ui::number(std::pow(10.0, x)), s.x_unit) : fmt::format("{:.1f} {}", x, s.x_unit));
     for (const plot_line& l : s.lines) {
-        const auto p = std::lower_bound(l.points.begin(), l.points.end(), x, [](const ImVec2& a, f64 b) { return a.x < b; });
-        if (p != l.points.end()) ui::text(fmt::format("{}  {} {}", l.name, ui::number(p->y), s.unit), l.color);
+        const std::optional<f64> y = value_at(l, x, s.x_gap);
+        ui::text(y ? fmt::format("{}  {} {}", l.name, ui::number(*y), s.unit) : fmt::format("{}  not measured", l.name), l.color);
     }
     for (const plot_mark& m : s.marks)
         if (std::abs(f.x(m.x) - mouse.x) < px(5)) ui::text(m.name, m.color);
@@ -120,6 +127,20 @@ void draw_hover(ImDrawList* d, const plot_spec& s, const frame& f) {
 }
 
 }  // namespace
+
+std::optional<f64> value_at(const plot_line& line, f64 x, f64 x_gap) noexcept {
+    const std::vector<ImVec2>& p = line.points;
+    const auto next = std::lower_bound(p.begin(), p.end(), x, [](const ImVec2& a, f64 b) { return a.x < b; });
+    auto nearest = next;
+    if (next == p.end() || (next != p.begin() && x - std::prev(next)->x < next->x - x)) {
+        if (p.empty()) return std::nullopt;
+        nearest = std::prev(next);
+    }
+    const bool far = x_gap > 0 && std::abs(nearest->x - x) > x_gap;
+    const bool outside = x_gap <= 0 && (x < p.front().x || x > p.back().x);
+    if (far || outside || !std::isfinite(nearest->y)) return std::nullopt;
+    return nearest->y;
+}
 
 f64 tick_step(f64 span, int parts) noexcept {
     if (!(span > 0) || !std::isfinite(span) || parts < 1) return 1;

@@ -3,6 +3,7 @@
 
 #include <imgui.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace carousel::viewer {
 struct plot_line {
     std::string name;
     ImU32 color = 0;
-    std::vector<ImVec2> points;   ///< in order of x
+    std::vector<ImVec2> points;   ///< in order of x; a y that is no number: nothing was measured there
 };
 struct plot_mark {
     f64 x = 0;
@@ -32,12 +33,16 @@ struct plot_spec {
     std::vector<plot_line> lines;
     std::vector<plot_mark> marks;
     std::vector<plot_note> notes; ///< beside the title, in place of the lines' names
+    f64 x_gap = 0;                ///< nothing was measured between points that are farther apart; 0: they never are
     bool bars = false;            ///< the first line's points are bars from 0
     bool log_x = false;           ///< x is log10 of what the ticks show
 };
 
 /// Draws at the cursor and takes `size`. `name` is for tests.
 void draw_plot(const char* name, const plot_spec& spec, ImVec2 size);
+
+/// What a line says at x: of its nearest point within the gap; nothing where nothing was measured.
+[[nodiscard]] std::optional<f64> value_at(const plot_line& line, f64 x, f64 x_gap) noexcept;
 
 /// A round step (1, 2 or 5 times a power of ten) that cuts `span` into at most `parts`.
 [[nodiscard]] f64 tick_step(f64 span, int parts) noexcept;

@@ -21,13 +21,15 @@ constexpr shortcut shortcuts[] = {
     {"L", "light or dark"},
     {"P", "picture of the window as a PNG into the present folder"},
     {"Shift+P", "the frame itself as a PNG"},
+    {"N", "watch another run; the window never changes its run by itself"},
     {"Ctrl+Q", "close the viewer; the pipeline goes on unless it was started with it"},
     {"", ""},
     {"1 ... 9", "choose a stage"},
-    {"K", "kill -9 the chosen stage"},
-    {"S  C", "stop it, and let it continue"},
-    {"R", "replace it by a new process"},
-    {"H  G  X  A", "fault in its next frame: hang, GPU fault, exit, abort"},
+    {"", "What harms a stage takes Ctrl; the letter alone does nothing:"},
+    {"Ctrl+K", "kill -9 the chosen stage"},
+    {"Ctrl+R", "replace it by a new process"},
+    {"Ctrl+S", "stop it: the pipeline waits; C alone lets it continue"},
+    {"Ctrl+H G X A", "fault in its next frame: hang, GPU fault, exit, abort"},
     {"", ""},
     {"space  .", "pause the picture; step to the newest frame"},
     {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},
@@ -84,6 +86,7 @@ void screen::draw(model& m, picture_store& store, const std::string& window_text
         layout_.draw(panels_, m, store, low, high);
     ImGui::End();
     if (m.help) draw_help(m);
+    if (m.choosing) draw_chooser(m);
 }
 
 void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImVec2 high) {
@@ -97,7 +100,7 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
         ImGui::PopFont();
         return x + width;
     };
-    const f32 buttons = high.x - px(190);
+    const f32 buttons = high.x - px(214);
     d->PushClipRect(low, ImVec2(std::max(low.x, buttons - px(8)), high.y), true);
     f32 x = put(low.x + px(4), theme::large_font(), "Carousel", c.text) + px(18);
     if (m.phase != run_phase::waiting || !m.snap.stages.empty()) {
@@ -124,11 +127,49 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
     }
     d->PopClipRect();
     ImGui::SetCursorScreenPos(ImVec2(std::max(low.x, buttons), middle - ImGui::GetFrameHeight() / 2));
+    if (ui::button("head.runs", "runs", "N", "watch another run; the window never changes its run by itself")) m.choosing = !m.choosing;
+    ImGui::SameLine();
     if (ui::button("head.theme", m.kept.dark ? "light" : "dark", "L", "light or dark")) m.kept.dark = !m.kept.dark;
     ImGui::SameLine();
     if (ui::button("head.shot", "picture", "P", "write this window as a PNG into the present folder")) m.screenshot = true;
     ImGui::SameLine();
     if (ui::button("head.help", "help", "F1", "what can be done here")) m.help = !m.help;
+}
+
+namespace {
+
+/// A button a run; the one that is pressed is watched from now on.
+void draw_runs(model& m) {
+    for (std::size_t k = 0; k < m.choices.size(); ++k) {
+        const run_info& r = m.choices[k];
+        const std::string number = k < 9 ? fmt::format("{}", k + 1) : "";
+        const bool here = m.phase == run_phase::watching && r.folder == m.run.folder && r.run_id == m.run.run_id;
+        const std::string label = fmt::format("{}   {}   pid {}   {}{}", number, r.name, r.supervisor.pid, r.file, here ? "   (this one)" : "");
+        if (!ui::button("choice." + r.name, label.c_str(), number.c_str(), "watch this one", false, !here)) continue;
+        m.chosen = r.name;
+        m.choosing = false;
+    }
+}
+
+}  // namespace
+
+void screen::draw_chooser(model& m) {
+    const ImVec2 size = ImGui::GetIO().DisplaySize;
+    ImGui::SetNextWindowPos(ImVec2(size.x / 2, size.y * 0.3F), ImGuiCond_Always, ImVec2(0.5F, 0.5F));
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::colors().raised);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(22), px(18)));
+    ImGui::SetNextWindowFocus();
+    if (ImGui::Begin("runs", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_AlwaysAutoResize)) {
+        ImGui::PushFont(theme::large_font());
+        ui::text(m.choices.empty() ? "No pipeline is running" : "Runs that can be watched");
+        ImGui::PopFont();
+        draw_runs(m);
+        ui::small_text("N or Esc closes this; nothing changes then.");
+    }
+    ui::mark("chooser", ImGui::GetWindowPos(), ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(), ImGui::GetWindowPos().y + ImGui::GetWindowHeight()));
+    ImGui::End();
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
 }
 
 void screen::draw_choice(model& m, ImVec2 low, ImVec2 high) {
@@ -141,12 +182,7 @@ void screen::draw_choice(model& m, ImVec2 low, ImVec2 high) {
     ImGui::PopFont();
     if (m.choices.size() > 1) {
         ui::text("Choose one, or name it on the command line with -p NAME.", theme::colors().muted);
-        for (std::size_t k = 0; k < m.choices.size(); ++k) {
-            const run_info& r = m.choices[k];
-            const std::string number = k < 9 ? fmt::format("{}", k + 1) : "";
-            const std::string label = fmt::format("{}   {}   pid {}   {}", number, r.name, r.supervisor.pid, r.file);
-            if (ui::button("choice." + r.name, label.c_str(), number.c_str(), "watch this one")) m.chosen = r.name;
-        }
+        draw_runs(m);
     } else {
         ui::text("This window finds it as soon as it is there. In a terminal:", theme::colors().muted);
         ImGui::Dummy(ImVec2(1, px(4)));
@@ -176,6 +212,7 @@ void screen::draw_help(model& m) {
         for (const shortcut& s : shortcuts) {
             if (*s.keys == '\0') {
                 ImGui::Dummy(ImVec2(1, px(2)));
+                if (*s.what != '\0') ui::small_text(s.what);
                 continue;
             }
             ui::text(s.keys, theme::colors().accent);
@@ -197,7 +234,7 @@ void screen::on_key(model& m, const key_press& k) {
         return;
     }
     if (k.key == key::escape) {
-        m.help = false;
+        m.help = m.choosing = false;
         return;
     }
     if (k.ctrl && k.key == 'Q') {
@@ -212,9 +249,15 @@ void screen::on_key(model& m, const key_press& k) {
         m.screenshot = true;
         return;
     }
-    const bool asks = m.phase == run_phase::waiting && m.choices.size() > 1;
-    if (asks && k.key >= '1' && k.key <= '9' && static_cast<std::size_t>(k.key - '1') < m.choices.size()) {
+    const bool question = m.phase == run_phase::waiting && m.snap.stages.empty();
+    if (!k.ctrl && !k.shift && k.key == 'N' && !question) {
+        m.choosing = !m.choosing;
+        return;
+    }
+    const bool asks = m.choosing || (m.phase == run_phase::waiting && m.choices.size() > 1);
+    if (asks && !k.ctrl && k.key >= '1' && k.key <= '9' && static_cast<std::size_t>(k.key - '1') < m.choices.size()) {
         m.chosen = m.choices[static_cast<std::size_t>(k.key - '1')].name;
+        m.choosing = false;
         return;
     }
     for (placed_panel& p : panels_)

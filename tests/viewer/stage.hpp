@@ -3,6 +3,7 @@
 
 #include <imgui.h>
 
+#include <cfloat>
 #include <cmath>
 #include <memory>
 
@@ -41,14 +42,27 @@ struct stage {
     stage(const stage&) = delete;
     stage& operator=(const stage&) = delete;
 
-    void draw(viewer::model& m, int frames = 2) {
+    void draw(viewer::model& m, int frames = 2, ImVec2 mouse = ImVec2(-FLT_MAX, -FLT_MAX), f32 wheel = 0) {
         for (int k = 0; k < frames; ++k) {
             viewer::theme::apply(m.kept.dark, scale);
+            ImGui::GetIO().MousePos = mouse;
+            ImGui::GetIO().MouseWheel = wheel;
             (void)window->begin_frame();
             screen.draw(m, *store, "test");
             ImGui::Render();
             window->end_frame(ImGui::GetDrawData(), store->version());
         }
+    }
+    /// Of a window that is none.
+    void resize(int width, int height) {
+        viewer::window_options o;
+        o.width = width;
+        o.height = height;
+        window = viewer::make_null_window(o);
+    }
+    /// Frames with the mouse there; the wheel turns in the first of them.
+    void draw_with_mouse(viewer::model& m, ImVec2 mouse, f32 wheel = 0) {
+        for (int k = 0; k < 3; ++k) draw(m, 1, mouse, k == 1 ? wheel : 0);
     }
     /// Vertices that the last frame drew.
     [[nodiscard]] static int vertices() { return ImGui::GetDrawData()->TotalVtxCount; }

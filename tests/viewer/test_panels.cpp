@@ -90,6 +90,79 @@ TEST_CASE("a running pipeline: every slot and every button has its place inside 
     for (u32 k = 0; k < slots; ++k) CHECK(stage::find("rings.slot.fragment." + std::to_string(k)) != nullptr);
 }
 
+TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
+    for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1920, 1080}}) {
+        watched w(test::demo_plan(1280, 720));
+        w.r.sit_all();
+        w.run(60);
+        w.m.picture.width = 1280;
+        w.m.picture.height = 720;
+        stage s(false, width, height, 1.0F);
+        s.draw(w.m, 3);
+        const auto inside = [](const std::string& name, const char* panel) {
+            const viewer::ui::widget *at = stage::find(name), *in = stage::find(std::string("panel.") + panel);
+            INFO(name << " in " << panel);
+            REQUIRE(at != nullptr);
+            REQUIRE(in != nullptr);
+            CHECK(at->x >= in->x);
+            CHECK(at->y >= in->y);
+            CHECK(at->x + at->width <= in->x + in->width);
+            CHECK(at->y + at->height <= in->y + in->height - 4);  // its edge
+        };
+        for (const char* name : {"geometry", "vertex", "fragment", "display"})
+            for (const char* what : {"row", "kill", "stop", "restart"}) inside(std::string("stages.") + what + "." + name, "stages");
+        for (const char* name : {"geometry", "vertex", "fragment"}) inside(std::string("rings.link.") + name, "rings");
+        for (const char* name : {"image.pause", "image.alpha", "image.exposure", "image.save"}) inside(name, "image");
+        for (const char* name : {"scene.yaw", "scene.ambient", "scene.wireframe", "scene.reset"}) inside(name, "scene");
+        for (const char* name : {"plots.fps", "plots.latency"}) inside(name, "plots");
+        for (const char* name : {"head.runs", "head.theme", "head.shot", "head.help"}) {
+            const viewer::ui::widget* at = stage::find(name);
+            REQUIRE(at != nullptr);
+            CHECK(at->x + at->width <= static_cast<f32>(width));
+        }
+        for (const f32 x : {0.5F, 0.05F}) {  // the value of the pixel under the mouse, whole, and not under the mouse
+            const viewer::ui::widget* area = stage::find("image.area");
+            const ImVec2 mouse(area->x + area->width * x, area->y + area->height * (x < 0.1F ? 0.7F : 0.5F));
+            s.draw_with_mouse(w.m, mouse);
+            inside("image.pixel", "image");
+            const viewer::ui::widget* value = stage::find("image.pixel");
+            CHECK_FALSE((mouse.x >= value->x && mouse.x < value->x + value->width && mouse.y >= value->y && mouse.y < value->y + value->height));
+        }
+    }
+}
+
+TEST_CASE("the events stay at their newest line through every size of the window, until the reader scrolls away") {
+    watched w(test::demo_plan(64, 64));
+    w.r.sit_all();
+    w.run(5);
+    const auto tell = [&](int count) {
+        for (int k = 0; k < count; ++k)
+            w.m.events.add({w.m.now_ns, telemetry::event_kind::info, shm::none, "something has happened that takes a long line to be told: number " + std::to_string(k)});
+    };
+    tell(60);
+    stage s(false, 1920, 1080);
+    const auto at_end = [] { return stage::find("events.end") != nullptr; };
+    s.draw(w.m, 4);
+    CHECK(at_end());
+    for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1000, 600}, std::pair{1920, 1080}, std::pair{1100, 1000}}) {
+        s.resize(width, height);
+        s.draw(w.m, 4);
+        INFO(width << " x " << height);
+        CHECK(at_end());
+        tell(3);
+        s.draw(w.m, 4);
+        CHECK(at_end());
+    }
+    const viewer::ui::widget* p = stage::find("panel.events");
+    s.draw_with_mouse(w.m, ImVec2(p->x + p->width / 2, p->y + p->height / 2), 3.0F);  // the wheel, upwards
+    s.draw(w.m, 3);
+    CHECK_FALSE(at_end());
+    tell(3);
+    s.resize(1280, 720);
+    s.draw(w.m, 4);
+    CHECK_FALSE(at_end());  // the control: he reads on where he is
+}
+
 TEST_CASE("in a small window the table of a run on a GPU does without some columns, not without its buttons") {
     watched w(test::demo_plan(1280, 720));
     w.r.sit_all();
@@ -180,21 +253,30 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     const auto press = [&](int key, bool shift = false, bool ctrl = false) { s.screen.on_key(w.m, {key, ctrl, shift}); };
     press('3');
     CHECK(w.m.selected_seat == 2);
-    press('K');
+    for (const char slipped : {'K', 'S', 'R', 'H', 'G', 'X', 'A'}) {
+        press(slipped);
+        CHECK_THAT(w.m.events.events().back().text, test::contains(std::string("nothing was done: Ctrl+") + slipped));
+    }
+    CHECK(w.m.commands.empty());  // what harms takes Ctrl
+    const auto harm = [&](char key) { press(key, false, true); };
+    harm('K');
     REQUIRE(w.m.commands.size() == 1);
     CHECK(w.m.commands[0].verb == "kill");
     CHECK(w.m.commands[0].stage == "fragment");
     CHECK(w.m.commands[0].signal == 9);
-    press('S');
+    harm('S');
     press('C');
-    press('R');
-    press('H');
-    CHECK(w.m.commands.size() == 5);
+    harm('R');
+    harm('H');
+    REQUIRE(w.m.commands.size() == 5);
+    CHECK(w.m.commands[1].verb == "stop");
+    CHECK(w.m.commands[2].verb == "cont");
+    CHECK(w.m.commands[3].verb == "restart");
     CHECK(w.m.commands[4].verb == "inject");
     CHECK(w.m.commands[4].fault == "hang");
-    press('G');
-    press('X');
-    press('A');
+    harm('G');
+    harm('X');
+    harm('A');
     REQUIRE(w.m.commands.size() == 8);
     CHECK(w.m.commands[5].fault == "gpu-fault");
     CHECK(w.m.commands[6].fault == "exit");
@@ -214,6 +296,18 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     press(viewer::key::f1);
     s.draw(w.m);
     CHECK(stage::find("help") != nullptr);
+    press(viewer::key::escape);
+    w.m.choices.resize(2);
+    w.m.choices[1].name = "other";
+    press('N');
+    s.draw(w.m);
+    CHECK(stage::find("choice.other") != nullptr);
+    press('2');
+    CHECK(w.m.chosen == "other");
+    CHECK_FALSE(w.m.choosing);
+    w.m.chosen.clear();
+    press('2');
+    CHECK(w.m.chosen.empty());  // the list is closed: a stage's number again
     press('Q', false, true);
     CHECK(w.m.quit);
     for (const viewer::run_phase phase : {viewer::run_phase::waiting, viewer::run_phase::ended, viewer::run_phase::watching}) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "tests/support/catch.hpp"
 #include "viewer/camera.hpp"
@@ -135,6 +136,21 @@ TEST_CASE("a viewer that is killed while it keeps its settings leaves whole ones
     std::size_t files = 0;
     for (const auto& e : std::filesystem::directory_iterator(f.path)) files += e.exists() ? 1 : 0;
     CHECK(files == 1);
+}
+
+TEST_CASE("a plot says what was measured nearest to the mouse, and nothing where nothing was") {
+    const f32 none = std::numeric_limits<f32>::quiet_NaN();
+    const plot_line l{"fragment", 0, {{-10, 5}, {-9.9F, 6}, {-9.8F, none}, {-3, 7}, {-2.9F, 8}}};
+    CHECK(value_at(l, -9.96, 1) == 5);
+    CHECK(value_at(l, -9.94, 1) == 6);
+    CHECK_FALSE(value_at(l, -9.8, 1));    // looked at, without a frame
+    CHECK_FALSE(value_at(l, -6, 1));      // nobody looked
+    CHECK_FALSE(value_at(l, -60, 1));     // before the first look
+    CHECK(value_at(l, -60, 0) == std::nullopt);
+    CHECK(value_at(l, -2.5, 1) == 8);
+    CHECK_FALSE(value_at(l, -1, 1));
+    CHECK_FALSE(value_at(plot_line{}, 0, 1));
+    CHECK(value_at(l, -5, 0) == 7);       // bars: from the first to the last
 }
 
 TEST_CASE("ticks are round and few") {

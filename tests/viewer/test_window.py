@@ -34,15 +34,18 @@ class Window(WindowCase):
         self.click("stages.row.vertex")
         wait_for("vertex is chosen", lambda: self.seen()["chosen"] == "vertex")
         before = wait_for("the pid of vertex", lambda: self.pid_of("vertex"))
-        self.press("k")  # the same by key, on the chosen stage
+        self.press("k")  # a letter alone harms nobody
+        self.frames_drawn(10)
+        self.assertEqual(self.pid_of("vertex"), before)
+        self.press("ctrl+k")  # the same by key, on the chosen stage
         wait_for("another pid of vertex", lambda: self.pid_of("vertex") not in (None, before))
         self.frames_go_on()
 
         before = wait_for("vertex runs again", lambda: self.pid_of("vertex"))
-        self.press("x")  # a fault that it brings upon itself
+        self.press("ctrl+x")  # a fault that it brings upon itself
         wait_for("a third pid of vertex", lambda: self.pid_of("vertex") not in (None, before))
         self.assertEqual(self.stage("vertex")["last_exit"], "exit code 3, injected")
-        self.press("g")  # refused on the CPU, with a sentence among the events
+        self.press("ctrl+g")  # refused on the CPU, with a sentence among the events
         self.frames_go_on()
 
         self.press("F1")
@@ -85,6 +88,24 @@ class Window(WindowCase):
         self.frames_go_on()
         self.assertIsNone(run.poll())
         self.assertIsNone(viewers[0].poll())
+
+    def test_a_window_stays_with_its_run_when_its_supervisor_is_killed_beside_another_run(self):
+        grace = ("--set", "keeper_grace_s=60")
+        run = self.start_run(*grace)
+        viewer = self.start_viewer("--null")
+        wait_for("frames in the window", lambda: self.seen()["sequence"] > 0)
+        mine = self.seen()["run"]
+        self.start(os.path.join(PROGRAMS, "viewer_fake_run"), "60", "64x64", "stranger")
+        wait_for("another run", lambda: os.path.exists(os.path.join(self.folder, "carousel", "stranger", "run.json")))
+        run.kill()
+        run.wait()
+        wait_for("the news", lambda: self.seen()["notice"] == "supervisor gone, 4 stages go on")
+        self.frames_go_on()
+        self.start_run(*grace, wait=False)
+        wait_for("its next supervisor", lambda: self.seen()["notice"] == "")
+        self.frames_go_on()
+        self.assertEqual(self.seen()["run"], mine)
+        self.assertIsNone(viewer.poll())
 
     def test_no_display_is_a_sentence(self):
         self.environment.pop("DISPLAY", None)

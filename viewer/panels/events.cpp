@@ -23,10 +23,9 @@ public:
         const f32 age_width = ImGui::CalcTextSize("59 min 59 s").x;
         for (const telemetry::run_event& e : events) draw_line(m, e, age_width);
         ImGui::PopFont();
-        // Follows the newest line unless the reader has scrolled away from it.
-        if (events.back().time_ns != seen_ && (ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - theme::px(30) || seen_ == 0))
-            ImGui::SetScrollHereY(1.0F);
-        seen_ = events.back().time_ns;
+        const bool end_seen = ImGui::IsRectVisible(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+        if (end_seen) ui::mark("events.end");
+        follow();
     }
     void menu(model& m, f32) override { ui::small_text(m.events.events().empty() ? "" : "age · what happened"); }
 
@@ -44,7 +43,18 @@ private:
         ui::text(e.text, loud ? theme::event_color(e.kind) : theme::colors().text);
         ImGui::PopTextWrapPos();
     }
-    u64 seen_ = 0;
+    // Stays at the newest line unless the reader scrolls away from it, until he is back there. Who scrolls is told by what else
+    // changed: a panel or a wrapping of lines that is another size moves the end away from a reader who did nothing.
+    void follow() {
+        const f32 y = ImGui::GetScrollY(), end = ImGui::GetScrollMaxY();
+        if (end == end_ && y < y_ - 0.5F) following_ = false;
+        if (y >= end - theme::px(4)) following_ = true;
+        if (following_) ImGui::SetScrollHereY(1.0F);
+        y_ = y;
+        end_ = end;
+    }
+    f32 y_ = 0, end_ = 0;
+    bool following_ = true;
 };
 
 }  // namespace

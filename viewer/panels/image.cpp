@@ -33,8 +33,9 @@ public:
         draw_surround(d, at, end, shown);
         if (!shown) draw_reason(m, d, at, size);
         draw_banner(m, d, at, size);
-        d->PopClipRect();
         if (shown) steer(m, store, at, size);
+        draw_picked(d, at, end);
+        d->PopClipRect();
         draw_tools(m);
     }
 
@@ -142,7 +143,7 @@ private:
             color = theme::colors().warning;
         }
         if (m.phase == run_phase::ended) {
-            text = fmt::format("{} has ended; this is its last frame", m.run.name);
+            text = fmt::format("{}; this is its last frame  (N: another run)", m.ending.empty() ? m.run.name + " has ended" : m.ending);
             color = theme::colors().muted;
         }
         if (text.empty()) return;
@@ -207,6 +208,21 @@ private:
         picked_frame_ = ImGui::GetFrameCount();
     }
 
+    // In a lower corner of the picture: the one that the mouse is not in.
+    void draw_picked(ImDrawList* d, ImVec2 at, ImVec2 end) const {
+        if (picked_frame_ != ImGui::GetFrameCount()) return;
+        ImGui::PushFont(theme::small_font());
+        const ImVec2 text = ImGui::CalcTextSize(picked_.c_str());
+        const f32 width = text.x + px(16), height = text.y + px(8);
+        const ImVec2 mouse = ImGui::GetIO().MousePos;
+        const bool in_the_way = mouse.x < at.x + width + px(20) && mouse.y > end.y - height - px(20);
+        const ImVec2 low(in_the_way ? std::max(at.x, end.x - width) : at.x, end.y - height), high(low.x + width, end.y);
+        d->AddRectFilled(low, high, IM_COL32(10, 12, 15, 225));
+        d->AddText(ImVec2(low.x + px(8), low.y + px(4)), IM_COL32(236, 239, 243, 255), picked_.c_str());
+        ui::mark("image.pixel", low, high);
+        ImGui::PopFont();
+    }
+
     void draw_tools(model& m) {
         picture_model& p = m.picture;
         ImGui::PushFont(theme::small_font());
@@ -237,8 +253,7 @@ private:
         if (ui::button("image.save", "save", "Shift+P", "write this frame as a PNG into the present folder") && p.width > 0) p.save_frame = true;
         ImGui::SameLine(0, px(14));
         const f32 zoom = p.zoom > 0 ? p.zoom : fit_zoom_;
-        std::string text = p.width > 0 ? fmt::format("zoom {:.0f} %", zoom * 100) : "";
-        if (picked_frame_ >= ImGui::GetFrameCount() - 1) text = fmt::format("{}   {}", picked_, text);
+        const std::string text = p.width > 0 ? fmt::format("zoom {:.0f} %", zoom * 100) : "";
         ui::text(ui::fitted(text, std::max(px(10), ImGui::GetContentRegionAvail().x)), theme::colors().muted);
         ImGui::PopFont();
     }

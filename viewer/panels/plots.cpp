@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "telemetry/histogram.hpp"
 #include "viewer/panels/list.hpp"
@@ -25,6 +26,7 @@ plot_spec timed(const model& m, const char* title, const char* unit, f64 y_least
     s.y_least = y_least;
     s.x_low = -static_cast<f64>(m.kept.plot_span_s);
     s.x_high = 0;
+    s.x_gap = 1;  // ten samples a second while somebody looks
     for (const telemetry::restart_mark& r : m.past.marks())
         s.marks.push_back({seconds_ago(m, r.time_ns), theme::colors().bad, fmt::format("{} died", m.snap.stage_name(r.stage))});
     return s;
@@ -41,6 +43,8 @@ void add_line(const model& m, plot_spec& s, const std::string& name, ImU32 color
 }
 
 f32 at_or_zero(const std::vector<f32>& v, std::size_t k) { return k < v.size() ? v[k] : 0.0F; }
+/// No frame, no latency: 0 ms is none that was measured.
+f32 measured(f32 ms) { return ms > 0 ? ms : std::numeric_limits<f32>::quiet_NaN(); }
 
 plot_spec frames(const model& m) {
     plot_spec s = timed(m, "Throughput", "frames/s", 10);
@@ -54,8 +58,8 @@ plot_spec latency(const model& m) {
     plot_spec s = timed(m, "Latency p99", "ms", 1);
     for (std::size_t k = 0; k < m.snap.stages.size(); ++k)
         add_line(m, s, m.snap.stages[k].name, theme::stage_color(static_cast<u32>(k)),
-                 [k](const telemetry::history_sample& h) { return at_or_zero(h.stage_p99_ms, k); });
-    add_line(m, s, "end to end", theme::colors().text, [](const telemetry::history_sample& h) { return h.end_to_end_p99_ms; });
+                 [k](const telemetry::history_sample& h) { return measured(at_or_zero(h.stage_p99_ms, k)); });
+    add_line(m, s, "end to end", theme::colors().text, [](const telemetry::history_sample& h) { return measured(h.end_to_end_p99_ms); });
     return s;
 }
 
@@ -95,7 +99,8 @@ plot_spec histogram(const model& m) {
     plot_line l{"frames", theme::colors().accent, {}};
     for (u32 k = 0; k < shm::latency_buckets; ++k) {
         const f64 middle = std::log10(static_cast<f64>(telemetry::upper_ns(k)) / 1e6) - 0.02;
-        if (middle > s.x_low - 0.1 && middle < s.x_high + 0.1) l.points.emplace_back(static_cast<f32>(middle), static_cast<f32>(sum[k]));
+        const bool shown = middle > s.x_low - 0.1 && middle < s.x_high + 0.1;
+        if (shown && slowest_ms > 0) l.points.emplace_back(static_cast<f32>(middle), static_cast<f32>(sum[k]));
     }
     s.lines.push_back(std::move(l));
     for (const f64 p : {0.5, 0.99}) {

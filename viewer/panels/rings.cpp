@@ -5,6 +5,7 @@
 #include <array>
 
 #include "device/backend.hpp"
+#include "viewer/layout.hpp"
 #include "viewer/panels/list.hpp"
 #include "viewer/theme.hpp"
 #include "viewer/ui.hpp"
@@ -125,10 +126,15 @@ public:
         if (m.snap.links.empty()) ui::small_text("no rings yet");
         for (std::size_t k = 0; k < m.snap.links.size(); ++k) {
             ImGui::PushID(static_cast<int>(k));
+            const ImVec2 begin = ImGui::GetCursorScreenPos();
             draw_link(m, k);
             ImGui::PopID();
+            ui::mark("rings.link." + m.snap.links[k].name, begin, ImGui::GetCursorScreenPos());
         }
+        content_ = ImGui::GetCursorPosY();
     }
+
+    [[nodiscard]] f32 wanted_height(const model&) const override { return frame_height() + content_; }
 
     void menu(model&, f32 width) override {
         ImGui::PushFont(theme::small_font());
@@ -178,6 +184,8 @@ private:
         ImGui::PopFont();
         ImGui::Dummy(ImVec2(1, px(2)));
     }
+
+    f32 content_ = 0;   ///< height of what was drawn last
 };
 
 }  // namespace

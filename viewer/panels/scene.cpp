@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "viewer/layout.hpp"
 #include "viewer/panels/list.hpp"
 #include "viewer/theme.hpp"
 #include "viewer/ui.hpp"
@@ -53,9 +54,12 @@ public:
             changed = true;
         }
         ImGui::PopItemWidth();
+        content_ = ImGui::GetCursorPosY();
         ImGui::PopFont();
         m.scene_changed = m.scene_changed || changed;
     }
+
+    [[nodiscard]] f32 wanted_height(const model&) const override { return frame_height() + content_; }
 
     void menu(model&, f32 width) override {
         if (width > px(150)) ui::small_text("drag on the image");
@@ -74,6 +78,8 @@ public:
     }
 
 private:
+    f32 content_ = 0;   ///< height of what was drawn last
+
     static bool slider(const char* label, const char* name, f32& value, f32 low, f32 high, const char* format) {
         const bool changed = ImGui::SliderFloat(label, &value, low, high, format);
         ui::mark(name);

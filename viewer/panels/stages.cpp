@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "viewer/layout.hpp"
 #include "viewer/panels/list.hpp"
 #include "viewer/theme.hpp"
 #include "viewer/ui.hpp"
@@ -94,12 +95,13 @@ struct harm {
     const char* key;
     const char* fault;
     const char* help;
+    [[nodiscard]] char letter() const { return key[sizeof "Ctrl+" - 1]; }
 };
 constexpr harm harms[] = {
-    {"stages.hang", "H hang", "H", "hang", "the chosen stage never ends its next frame: found at frame_timeout_ms, and replaced"},
-    {"stages.gpu-fault", "G GPU fault", "G", "gpu-fault", "an illegal address in a kernel of the chosen stage; stages on a GPU only"},
-    {"stages.exit", "X exit", "X", "exit", "the chosen stage ends itself in the middle of its next frame"},
-    {"stages.abort", "A abort", "A", "abort", "the chosen stage calls abort() in the middle of its next frame"},
+    {"stages.hang", "H hang", "Ctrl+H", "hang", "the chosen stage never ends its next frame: found at frame_timeout_ms, and replaced"},
+    {"stages.gpu-fault", "G GPU fault", "Ctrl+G", "gpu-fault", "an illegal address in a kernel of the chosen stage; stages on a GPU only"},
+    {"stages.exit", "X exit", "Ctrl+X", "exit", "the chosen stage ends itself in the middle of its next frame"},
+    {"stages.abort", "A abort", "Ctrl+A", "abort", "the chosen stage calls abort() in the middle of its next frame"},
 };
 
 class stages_panel final : public panel {
@@ -130,22 +132,27 @@ public:
         ImGui::PopFont();
     }
 
+    [[nodiscard]] f32 wanted_height(const model& m) const override {
+        const f32 row = theme::small_font()->FontSize + px(2) + 2 * ImGui::GetStyle().CellPadding.y;
+        return frame_height() + static_cast<f32>(m.snap.seats.size() + 1) * row + px(2);
+    }
+
     bool on_key(model& m, const key_press& k) override {
-        if (k.ctrl || m.snap.seats.empty()) return false;
-        if (k.key >= '1' && k.key <= '9' && static_cast<std::size_t>(k.key - '1') < m.snap.seats.size()) {
+        if (m.snap.seats.empty()) return false;
+        if (!k.ctrl && k.key >= '1' && k.key <= '9' && static_cast<std::size_t>(k.key - '1') < m.snap.seats.size()) {
             m.selected_seat = static_cast<u32>(k.key - '1');
             return true;
         }
         if (k.shift || m.phase != run_phase::watching || m.selected_seat >= m.snap.seats.size()) return false;
+        if (!k.ctrl) return on_plain_key(m, k.key);
         switch (k.key) {
             case 'K': m.ask("kill", m.selected_seat, SIGKILL); return true;
             case 'S': m.ask("stop", m.selected_seat); return true;
-            case 'C': m.ask("cont", m.selected_seat); return true;
             case 'R': m.ask("restart", m.selected_seat); return true;
             default: break;
         }
         for (const harm& h : harms)
-            if (k.key == h.key[0]) {
+            if (k.key == h.letter()) {
                 m.inject(h.fault, m.selected_seat);
                 return true;
             }
@@ -159,9 +166,9 @@ public:
         ImGui::PushFont(theme::small_font());
         ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
         ui::text(fmt::format("{}:", ui::fitted(m.snap.seat_label(m.selected_seat), px(90))), theme::colors().text);
-        if (width > px(690)) {
+        if (width > px(730)) {
             ImGui::SameLine(0, px(6));
-            ui::text("K kill -9 · S stop · C continue · R restart · fault:", theme::colors().muted);
+            ui::text("C continue · with Ctrl: K kill -9 · S stop · R restart · fault:", theme::colors().muted);
         }
         const bool can = m.phase == run_phase::watching && m.snap.seats[m.selected_seat].pid != 0;
         for (const harm& h : harms) {
@@ -173,6 +180,22 @@ public:
     }
 
 private:
+    // A letter that slips harms nobody: what does takes Ctrl, and says so where it was left out.
+    static bool on_plain_key(model& m, int key) {
+        const char k = static_cast<char>(key);
+        if (k == 'C') {
+            m.ask("cont", m.selected_seat);
+            return true;
+        }
+        const char* what = k == 'K' ? "kills" : k == 'S' ? "stops" : k == 'R' ? "replaces" : nullptr;
+        for (const harm& h : harms)
+            if (k == h.letter()) what = "harms";
+        if (what == nullptr) return false;
+        m.events.add({m.now_ns, telemetry::event_kind::info, shm::none,
+                      fmt::format("nothing was done: Ctrl+{} {} {}, {} alone does nothing", k, what, m.snap.seat_label(m.selected_seat), k)});
+        return true;
+    }
+
     /// Those that there is room for.
     static void show_columns(bool on_gpu) {
         bool shown[std::size(columns)];
@@ -258,15 +281,15 @@ private:
         const bool watching = m.phase == run_phase::watching, can = watching && m.snap.seats[seat].pid != 0;
         ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
         ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), 0));
-        if (ui::button("stages.kill." + label, "kill -9", "K", "kill this process with SIGKILL", true, can)) m.ask("kill", seat, SIGKILL);
+        if (ui::button("stages.kill." + label, "kill -9", "Ctrl+K", "kill this process with SIGKILL", true, can)) m.ask("kill", seat, SIGKILL);
         ImGui::SameLine();
         if (held) {
             if (ui::button("stages.cont." + label, "cont.", "C", "let it go on", false, can)) m.ask("cont", seat);
-        } else if (ui::button("stages.stop." + label, " stop ", "S", "hold it: the pipeline waits, nothing is replaced", false, can)) {
+        } else if (ui::button("stages.stop." + label, " stop ", "Ctrl+S", "hold it: the pipeline waits, nothing is replaced", false, can)) {
             m.ask("stop", seat);
         }
         ImGui::SameLine();
-        if (ui::button("stages.restart." + label, "restart", "R", "replace it by a new process", false, watching)) m.ask("restart", seat);
+        if (ui::button("stages.restart." + label, "restart", "Ctrl+R", "replace it by a new process", false, watching)) m.ask("restart", seat);
         ImGui::PopStyleVar(2);
     }
 };
