@@ -10,7 +10,7 @@ namespace {
 using namespace carousel;
 using namespace carousel::supervisor;
 
-constexpr u64 now = 100 * ns_per_s, limit = 2 * ns_per_s;
+constexpr u64 now = 10'000 * ns_per_s, limit = 2 * ns_per_s;
 constexpr u64 ago(f64 seconds) { return now - static_cast<u64>(seconds * 1e9); }
 
 /// A process that is well and works on a frame.
