@@ -192,7 +192,7 @@ TEST_CASE("a life that was being replaced is ended by the next supervisor") {
     CHECK(ring::claim(b.c(), heir) == ring::claim_result::withdrawn);
 }
 
-TEST_CASE("a living standby stays as its seat's spare; a second, a dead and an unclaimed one don't") {
+TEST_CASE("a living standby stays as its seat's spare, and a second, a dead and an unclaimed one don't") {
     left_block b;
     b.setup.stages[0].standby = true;
     const sleeper holder, spare, second;
