@@ -86,6 +86,7 @@ run_setup two_stages() {
         stage_setup st;
         st.name = name;
         st.in_flight = 2;
+        st.standby = true;
         s.stages.push_back(st);
     }
     s.stages[0].format = {{"type", "t"}};
@@ -259,6 +260,12 @@ TEST_CASE("the successor of an entry that its adopter has withdrawn is another e
     event_loop loop;
     console out{-1, false, false};
     memory_keeper memory;
+    // No word bears the withdrawn entry's epoch: they are all an older life's, which is not gone yet. So the entry looks free for use.
+    const child older;
+    const ring::incarnation_id old = ring::appoint(*block, 0);
+    block->entry[old.entry].identity.store(entry_word{older.pid(), old.epoch, 0, entry_state::doomed}.pack());
+    block->entry[old.entry].start_time.store(older.start_time());
+    for (u32 k = 0; k < block->seat[0].jobs; ++k) block->job[k].store(job_word{5, old.epoch, job_state::aborted}.pack());
     const ring::incarnation_id told = ring::appoint(*block, 0);
     const bool withdrawn_already = GENERATE(false, true);  // by an adopter that died behind it
     if (withdrawn_already) REQUIRE(ring::withdraw(*block, told.entry));
