@@ -1,6 +1,8 @@
 #pragma once
 // A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again and again.
 
+#include <optional>
+
 #include "ring/worker.hpp"
 #include "stages/runtime.hpp"
 
@@ -14,6 +16,7 @@ public:
     ring::job job;
     device::event* event = nullptr;  ///< behind all of the job's work
     bool traced = false;             ///< `carousel trace` was on when it was claimed
+    std::optional<u64> hash;         ///< as finish() has given it
 
     [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }
@@ -28,6 +31,8 @@ public:
     }
     [[nodiscard]] u32 lane() const noexcept override { return lane_; }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
+
+    void set_hash(u64 of_it) noexcept override { hash = of_it; }
 
     void set_void_text(std::string text) { void_text_ = std::move(text); }
 

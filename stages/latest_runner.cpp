@@ -94,7 +94,6 @@ void run_latest(runtime& r, stage& s) {
         block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
         torn_before = torn_now;
         disk.write_patiently(f.job.sequence, [&] { s.finish(f); });
-        disk.write_patiently(f.job.sequence, [&] { s.committed(f.job.sequence); });
         const u64 now = now_ns();
         telemetry::count_busy(r.entry(), block.counters, now, true);
         block.counters.frames.fetch_add(1, std::memory_order_relaxed);

@@ -12,10 +12,10 @@
 //      It must be a function of the frame's inputs: what is kept between frames is lost when the process is killed.
 //   5. finish(): only if commits_on_host(): called behind the frame's completion, on the completion thread, before the commit.
 //      Everything it does must be idempotent on the frame's sequence: after a crash a frame may be finished twice.
-//   6. committed(): likewise, behind the commit.
+//      A stage without an output may name what it got by frame.set_hash(): the runner keeps the run's ledger for every such stage.
 // Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception from process or
 // finish ends the process (exit code 73), which counts as an attempt on the frames in flight; only a disk_full_error
-// (core/disk_full.hpp) from finish or committed doesn't: the runner waits for room, and calls it again. From prepare() on an exception ends it at
+// (core/disk_full.hpp) from finish doesn't: the runner waits for room, and calls it again. From prepare() on an exception ends it at
 // once: the stage's destructor doesn't run.
 
 #include <memory>
@@ -104,6 +104,9 @@ public:
     [[nodiscard]] virtual u32 lane() const noexcept = 0;                 ///< < in_flight; scratch per lane is never shared
     /// Non-empty when the frame is void (it was given up upstream after max_attempts): only finish() sees such frames.
     [[nodiscard]] virtual std::string_view void_reason() const noexcept = 0;
+    /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal runs have equal hashes then
+    /// (`image_hash` of the report), and `carousel chaos` compares them. Without it frames are counted only.
+    virtual void set_hash(u64 hash) noexcept { (void)hash; }
 };
 
 class stage {
@@ -118,9 +121,6 @@ public:
     virtual void process(frame& f) = 0;
     [[nodiscard]] virtual bool commits_on_host() const { return false; }
     virtual void finish(frame& f) { (void)f; }
-    /// Only if commits_on_host(): called on the completion thread when the commit of this frame has succeeded. A process that is
-    /// killed in between never gets the call. For ledgers.
-    virtual void committed(u64 sequence) { (void)sequence; }
 };
 
 /// The whole main() of a stage program: attaches to its supervisor and runs `make()`'s stage until the end of the run.

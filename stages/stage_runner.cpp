@@ -27,6 +27,8 @@ u64 number_from_environment(const char* name) {
     return text != nullptr ? std::strtoull(text, nullptr, 10) : ~u64{0};
 }
 
+u32 life_of(const runtime& r) { return telemetry::ledger_life(r.who().seat, r.who().epoch); }
+
 /// Runs a stage's own code; whatever it throws ends the process.
 template <typename F>
 void guarded(const char* what, u64 sequence, F&& fn) {
@@ -54,6 +56,8 @@ stage_runner::stage_runner(runtime& r, stage& s)
       may_spin_(std::thread::hardware_concurrency() > r.control().seats + 1),
       tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
     *reinterpret_cast<u32*>(torn_->host_data()) = 0;
+    if (!worker_.output())
+        ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(r.run_directory(), r.attached().stage));
     for (u32 k = 0; k < r.in_flight(); ++k) {
         frames_.push_back(std::make_unique<frame_in_work>(r, k));
         idle_.push_back(frames_.back().get());
@@ -251,22 +255,31 @@ void stage_runner::complete_one(frame_in_work& f) {
     crash_here(crash_point::work_complete);
     const u64 complete = f.traced ? now_ns() : 0;
     const running_clock clock(runtime_->entry().finishing_since_ns);
-    if (stage_->commits_on_host()) {
+    if (stage_->commits_on_host() || ledger_) {
         const device::profiler_range shown(profiler_, "finish", f.job.sequence);
-        host_work("finish", f, [&] { stage_->finish(f); });
+        host_work("finish", f, [&] {
+            f.hash.reset();
+            if (stage_->commits_on_host()) stage_->finish(f);
+            if (ledger_) record(f);
+        });
     }
     crash_here(crash_point::host_work_done);
     if (!worker_.commit(f.job)) {
         log::info("frame {}: commit refused, this process has a successor: leaving", f.job.sequence);
         die(exit_code::revoked);
     }
+    // Before the job word moves on: one that says COMMITTED tells the supervisor that this mark may be missing.
+    if (ledger_) host_work("the mark", f, [&] { ledger_->mark_committed(f.job.sequence, life_of(*runtime_)); });
     const u64 committed = now_ns();
     account(f, committed);
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
     const bool ours = worker_.complete(f.job);
     if (f.traced) trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), complete, committed, now_ns());
     if (!ours) die(exit_code::revoked);
-    if (stage_->commits_on_host()) host_work("committed", f, [&] { stage_->committed(f.job.sequence); });
+}
+
+void stage_runner::record(const frame_in_work& f) {
+    ledger_->record(f.job.sequence, f.hash, f.job.void_stage != shm::none, life_of(*runtime_));
 }
 
 // What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms nothing.

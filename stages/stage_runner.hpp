@@ -1,7 +1,8 @@
 #pragma once
 // The loop of a stage process that reads blocking groups (or is a source). Three threads:
 //   main        begin -> process -> submit; helps its producers and sweeps where it would idle
-//   completion  waits for each job's own event in order, finish(), commit, complete
+//   completion  waits for each job's own event in order, finish(), commit, complete; and keeps the ledger of a stage without an
+//               output (telemetry/ledger.hpp): record in front of the commit, mark behind it, before anything else
 //   pulse       heartbeat, supervisor's EOF, CPU time (pulse.hpp)
 // Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event is bounded by the
 // supervisor, which kills a stage whose frame passes frame_timeout_ms (clocks: pipelines/supervisor/clocks.hpp).
@@ -19,6 +20,7 @@
 #include "ring/helper.hpp"
 #include "stages/disk_hold.hpp"
 #include "stages/frame_in_work.hpp"
+#include "telemetry/ledger.hpp"
 #include "telemetry/trace_writer.hpp"
 
 namespace carousel::stages {
@@ -44,6 +46,7 @@ private:
     void complete_one(frame_in_work& f);
     template <typename F>
     void host_work(const char* what, const frame_in_work& f, F&& work);
+    void record(const frame_in_work& f);
     void account(const frame_in_work& f, u64 committed_ns);
     [[nodiscard]] u32 in_flight();
     void released(frame_in_work& f);
@@ -52,6 +55,7 @@ private:
     stage* stage_;
     ring::worker worker_;
     ring::helper helper_;
+    std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< of a stage without an output; its completion thread writes it
     telemetry::trace_writer trace_;
     device::profiler profiler_;                  ///< a domain a stage
     disk_hold hold_;                             ///< the completion thread's

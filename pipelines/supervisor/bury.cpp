@@ -21,6 +21,8 @@ using ring::load;
 /// A death by a signal from outside, before the process is reaped: behind a GPU context that takes about 90 ms.
 constexpr const char* killed_text = "killed";
 
+constexpr std::size_t listed_given_up = 1000;
+
 std::string describe_end(const exit_status& e) {
     return e.signal != 0 ? fmt::format("signal {}", e.signal) : fmt::format("exit code {}", e.exit_code);
 }
@@ -78,7 +80,7 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
         if (followed) s.now = std::move(s.spare);
     }
     if (!l.revoked) {
-        l.revoked = ring::revoke(*c_, s.index, l.who.epoch);
+        l.revoked = ring::revoke(*c_, s.index, l.who.epoch, [&](u64 sequence) { found_committed(s, l, sequence); });
         crash_here(crash_point::words_revoked);
     }
     if (l.breaks && l.revoked && !l.broke) {
@@ -242,9 +244,23 @@ void seat_keeper::note_given_up(const seat& s, const life& l) {
     });
     if (cap == 0 || failures < cap) return;
     note("given up", now_ns(), s, l, fmt::format("gives frame {} up after {} attempts", l.sequences.front(), failures));
+    if (account_.given_up.size() >= listed_given_up) {
+        account_.given_up.erase(account_.given_up.begin());
+        ++account_.given_up_before;
+    }
     account_.given_up.push_back({l.sequences.front(), setup_->stages[s.stage].name, describe(l.how)});
     say(fmt::format("{}: frame {} is given up after {} attempts ({}): it goes on without a picture", s.label, l.sequences.front(),
                     failures, describe(l.how)));
+}
+
+// The word is about to move on. In a sink the death may have come between commit and mark: the mark is made here.
+void seat_keeper::found_committed(const seat& s, life& l, u64 sequence) {
+    if (std::find(l.committed.begin(), l.committed.end(), sequence) == l.committed.end()) l.committed.push_back(sequence);
+    if (setup_->stages[s.stage].has_output()) return;
+    recovery seen{s.label, l.pid, l.who.epoch};
+    seen.committed = l.committed;
+    recoveries_.tell(seen);
+    if (const std::string text = ledgers_.found_committed(s.stage, s.index, l.who.epoch, sequence); !text.empty()) say(text);
 }
 
 // An asset that the dead one was loading: EMPTY again, now that nothing of it can write any more.

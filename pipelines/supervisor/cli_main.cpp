@@ -34,7 +34,8 @@ Examples:
   carousel bench pipeline pipelines/demo.toml       how fast the whole pipeline is
 
 `carousel COMMAND --help` tells more.
-Exit codes: 0 well; 1 a required stage failed; 2 usage or pipeline file; 3 no device; 70-75 see README.md; 128+N signal N.)";
+Exit codes: 0 well; 1 a required stage failed, or a frame was lost, repeated or torn; 2 usage or pipeline file; 3 no device; 4 all frames
+came, but some were given up and came without a picture; 70-75 see README.md; 128+N signal N.)";
 
 constexpr const char* up_footer = R"(
 Examples:
@@ -68,6 +69,9 @@ void add_keys(CLI::App* app, cli_arguments& a, bool with_name = true) {
         ->expected(1)
         ->take_all();
     app->add_option("--keep", a.keys.keep, "Leave the newest N pictures; 0: all [as in the file; with --frames: all]")->type_name("N")->take_last();
+    app->add_option("--allow-dead-letters", a.keys.allow_dead_letters, "End with 0 although up to N frames were given up; true: any number [0]")
+        ->type_name("N")
+        ->take_last();
     if (with_name)
         app->add_option("-p,--name", a.keys.name, "Name of the running pipeline [the file's]")->type_name("NAME")->take_last();
     app->add_option("--set", a.keys.set, "Any key of the file; may be repeated")->type_name("KEY=VALUE")->expected(1)->take_all();
@@ -185,7 +189,7 @@ Examples:
 Faults: kill, term, stop: signals from outside; all: SIGKILL to every stage at once; abort, exit, hang, gpu-fault: a stage does it
 by itself in the middle of a frame; supervisor: SIGKILL, and the same command takes the run over. The same seed gives the same
 faults in the same order; when they fall depends on the machine. Exit code 0: lost = repeated = torn = dead letters = 0, the image_hash
-of an undisturbed run, no process died that was not hit, every run taken over, nothing left behind; 1: not so; 130: interrupted.)");
+of an undisturbed run (where no sink gives hashes: as many frames), no process died that was not hit, every run taken over, nothing left behind; 1: not so; 130: interrupted.)");
 }
 
 void add_view(CLI::App& app, cli_arguments& a) {

@@ -33,7 +33,7 @@ std::string start_option(const cli_arguments& a) {
                                                   {k.mesh.has_value(), "--mesh"},     {!k.out.empty(), "--out"},
                                                   {k.keep.has_value(), "--keep"},
                                                   {!k.set.empty(), "--set"},          {!a.report.empty(), "--report"},
-                                                  {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
+                                                  {k.allow_dead_letters.has_value(), "--allow-dead-letters"}, {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
                                                   {a.keep_logs, "--keep-logs"},       {a.seconds > 0, "--seconds"}};
     for (const auto& [is, name] : given)
         if (is) return name;

@@ -154,6 +154,7 @@ void engine::tick() {
     const u64 now = now_ns();
     segment_->block().supervisor_heartbeat_ns.store(now, std::memory_order_relaxed);
     seats_->tick(now);
+    if (const std::string text = seats_->ledgers().tick(now, segment_->block()); !text.empty()) seats_->say(text);
     if (page_) page_->tick(now);
     if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) begin_drain("the time is over");
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a second).

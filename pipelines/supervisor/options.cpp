@@ -99,6 +99,8 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
         all.push_back({option, "fps", fps, scope::path});
     }
     if (o.size) all.push_back({"--size " + *o.size, "size", size_from("--size " + *o.size, *o.size), scope::path});
+    if (o.allow_dead_letters)
+        all.push_back({"--allow-dead-letters " + *o.allow_dead_letters, "allow_dead_letters", value_from(*o.allow_dead_letters), scope::path});
     if (o.mesh) {
         // A shape's name ("torus-knots") has neither a dot nor a slash; a file has.
         const bool file = o.mesh->find_first_of("./") != std::string::npos;

@@ -82,6 +82,7 @@ struct pipeline {
     f64 keeper_grace_s = 5;       ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
     isolation_kind isolation = isolation_kind::process;  ///< process: a GPU context of its own a stage; mps: one MPS domain for all
     f64 fps = 0;                                    ///< frames a second of time and pace; 0: as fast as it goes
+    u64 allow_dead_letters = 0;                     ///< frames that may be given up without an exit code of its own; all ones: any number
     u64 frames = 0;                                 ///< ends after so many; 0: until it is told to
     shm::scene_state scene;                         ///< of [scene]: camera, light and the like at the start
     std::vector<stage_spec> stages;                 ///< producers before consumers, else in the file's order

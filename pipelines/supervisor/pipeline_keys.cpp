@@ -101,6 +101,16 @@ u32 read_frame_timeout(section_reader& r, u32 fallback) {
     return static_cast<u32>(ms);
 }
 
+/// true: any number of frames; false: none.
+u64 read_allowed(section_reader& r) {
+    const document_entry* e = r.take("allow_dead_letters");
+    if (e == nullptr) return 0;
+    if (e->value.is_boolean()) return e->value.get<bool>() ? ~u64{0} : 0;
+    if (!e->value.is_number_integer() || e->value.get<i64>() < 0)
+        section_reader::wrong("allow_dead_letters", *e, "true, false, or how many frames may be given up");
+    return e->value.get<u64>();
+}
+
 std::string read_stage_name(section_reader& r, const document_section& s) {
     const document_entry* e = r.take("name");
     if (e == nullptr) refuse(s.at, s.title + " has no name; expected e.g. name = \"geometry\"");
@@ -172,6 +182,7 @@ void read_pipeline_keys(const document_section& s, pipeline& p) {
     p.keeper_grace_s = r.number("keeper_grace_s", p.keeper_grace_s, 0, hour_ms / 1000.0);
     p.fps = r.number("fps", p.fps, 0, 100'000);
     p.frames = r.integer("frames", p.frames, 0, no_limit);
+    p.allow_dead_letters = read_allowed(r);
     p.isolation = static_cast<isolation_kind>(r.choice("isolation", 0, {"process", "mps"}));
     r.refuse_unknown();
     for (const auto& [key, entry] : s.keys) p.key_at[key] = entry.key_at;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -11,7 +12,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr std::size_t most = 200'000;  // a restart storm of days must not fill the disk
+constexpr u64 lines_a_death = 8;  ///< more than a death has steps: the file is no longer than that
 
 template <typename T>
 void keep(T& old, const T& fresh) {
@@ -29,6 +30,7 @@ json line_of(const recovery& r) {
     if (!r.ended.empty()) j["ended"] = r.ended;
     if (r.domain_end != 0) j["domain_end"] = r.domain_end;
     if (r.shared) j["shared"] = true;
+    if (!r.committed.empty()) j["committed"] = r.committed;
     return j;
 }
 
@@ -42,17 +44,42 @@ std::vector<f64> spans(const std::vector<recovery>& all, From from, To to) {
 
 }  // namespace
 
-recovery_log::recovery_log(const std::string& path) {
+recovery_log::recovery_log(const std::string& path, std::size_t keep) : path_(path), keep_(keep) {
     std::ifstream before(path);
-    for (std::string line; std::getline(before, line) && told_ < most; ++told_) {
+    for (std::string line; std::getline(before, line); ++lines_) {
         const json j = json::parse(line, nullptr, false);
         if (!j.is_object()) continue;
         try {
-            merge(recovery_from(j));
+            if (j.contains("dropped")) dropped_ = j["dropped"].get<u64>();
+            else merge(recovery_from(j));
         } catch (const json::exception&) {  // another version's
         }
+        drop_old();
     }
     file_.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+}
+
+void recovery_log::drop_old() {
+    if (all_.size() <= keep_ + keep_ / 4) return;
+    const std::size_t old = all_.size() - keep_;
+    all_.erase(all_.begin(), all_.begin() + static_cast<std::ptrdiff_t>(old));
+    dropped_ += old;
+}
+
+void recovery_log::append(const std::string& line) {
+    if (file_ && ::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) file_.reset();
+    ++lines_;
+}
+
+void recovery_log::write_anew() {
+    const std::string aside = path_ + ".tmp";
+    file_.reset(::open(aside.c_str(), O_WRONLY | O_TRUNC | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    lines_ = 0;
+    append(json{{"dropped", dropped_}}.dump() + "\n");
+    for (const recovery& r : all_) append(line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    if (file_ && std::rename(aside.c_str(), path_.c_str()) == 0) return;
+    ::unlink(aside.c_str());  // no room, say: the old one goes on
+    file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
 }
 
 void recovery_log::merge(const recovery& r) {
@@ -71,26 +98,26 @@ void recovery_log::merge(const recovery& r) {
     keep(at->ended, r.ended);
     keep(at->domain_end, r.domain_end);
     at->shared = at->shared || r.shared;
+    keep(at->committed, r.committed);
 }
 
 void recovery_log::tell(const recovery& r) {
-    if (told_ >= most) return;
-    ++told_;
     merge(r);
-    const std::string line = line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-    if (file_ && ::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) file_.reset();
+    drop_old();
+    append(line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    if (file_ && lines_ > lines_a_death * keep_) write_anew();
 }
 
 recovery recovery_from(const json& j) {
     const auto ns = [&](const char* key) { return j.value(key, u64{0}); };
     return {j.value("seat", ""), j.value("pid", 0),  j.value("epoch", 0U),  j.value("how", ""),       ns("signalled_ns"),
             ns("seen_ns"),       ns("fenced_ns"), ns("followed_ns"), j.value("standby", false), j.value("ended", ""),
-            ns("domain_end"),    j.value("shared", false)};
+            ns("domain_end"),    j.value("shared", false), j.value("committed", std::vector<u64>())};
 }
 
 json recoveries_json(const std::vector<recovery>& all) {
     json out = json::array();
-    for (std::size_t k = all.size() - std::min<std::size_t>(all.size(), 50'000); k < all.size(); ++k) out.push_back(line_of(all[k]));
+    for (const recovery& r : all) out.push_back(line_of(r));
     return out;
 }
 

@@ -13,13 +13,12 @@
 #include "core/errors.hpp"
 #include "ring/words.hpp"
 #include "telemetry/histogram.hpp"
-#include "telemetry/ledger.hpp"
+#include "telemetry/ledger_fold.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr std::size_t listed_voids = 1000;
 
 f64 in_ms(u64 ns) { return static_cast<f64>(ns) / 1e6; }
 
@@ -61,17 +60,10 @@ json stage_json(const report_input& in, u32 stage) {
     return j;
 }
 
-json dead_letters(const report_input& in) {
-    std::map<u64, json> letters;  // one frame may be void in several sinks
-    for (const sink_account& s : *in.sinks)
-        for (const u64 sequence : s.void_sequences)
-            letters.try_emplace(sequence, json{{"sequence", sequence}, {"stage", nullptr}, {"reason", "unknown"}});
-    for (const void_frame& v : in.deaths->given_up) {
-        const auto at = letters.find(v.sequence);
-        if (at != letters.end()) at->second = {{"sequence", v.sequence}, {"stage", v.stage}, {"reason", v.reason}};
-    }
+json letters_json(const dead_letters& d) {
     json out = json::array();
-    for (auto& [sequence, letter] : letters) out.push_back(std::move(letter));
+    for (const dead_letter& l : d.newest)
+        out.push_back({{"sequence", l.sequence}, {"stage", l.stage.empty() ? json() : json(l.stage)}, {"reason", l.reason.empty() ? "unknown" : l.reason}});
     return out;
 }
 
@@ -91,20 +83,14 @@ f64 quantile(std::vector<f64> samples, f64 p) {
     return samples[static_cast<std::size_t>(std::clamp(p * last + 0.5, 0.0, last))];
 }
 
-std::vector<sink_account> read_ledgers(const run_setup& s, u64 end) {
+std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_block& c, u64 end) {
     std::vector<sink_account> out;
-    for (const stage_setup& st : s.stages) {
-        if (st.has_output() || st.latest) continue;
-        sink_account a;
-        a.stage = st.name;
-        if (const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, st.name))) {
-            const telemetry::ledger_summary sum = ledger->summarize(0, end);
-            a = {st.name, true, sum.records, sum.lost, sum.repeated, sum.voids, sum.unmarked, sum.image_hash, {}};
-            for (u64 first = 0; sum.voids > 0 && first < end && a.void_sequences.size() < listed_voids; first += 4096)
-                for (const telemetry::ledger_record& r : ledger->read(first, std::min<u64>(4096, end - first)))
-                    if ((r.flags & telemetry::ledger_void) != 0 && a.void_sequences.size() < listed_voids)
-                        a.void_sequences.push_back(r.sequence_plus_1 - 1);
-        }
+    for (u32 k = 0; k < s.stages.size(); ++k) {
+        if (s.stages[k].has_output()) continue;
+        sink_account a{s.stages[k].name, not_counted(s, c, k)};
+        const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, a.stage));
+        if (a.counted() && ledger) a.sum = ledger->summarize(end);
+        if (a.counted() && !ledger) a.sum.lost = end;  // it has never begun
         out.push_back(std::move(a));
     }
     return out;
@@ -113,20 +99,81 @@ std::vector<sink_account> read_ledgers(const run_setup& s, u64 end) {
 damage damage_of(const std::vector<sink_account>& sinks, const shm::control_block& c) {
     damage d;
     for (const sink_account& s : sinks) {
-        d.lost += s.lost;
-        d.repeated += s.repeated;
+        if (!s.counted()) continue;
+        d.counted = true;
+        d.lost += s.sum.lost;
+        d.repeated += s.sum.repeated;
     }
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) d.torn += ring::load(c.stage[k].counters.torn);
     return d;
 }
 
+dead_letters dead_letters_of(const std::vector<sink_account>& sinks, const death_account& deaths) {
+    dead_letters out;
+    std::map<u64, dead_letter> letters;  // one frame may be void in several sinks
+    const bool counted = std::any_of(sinks.begin(), sinks.end(), [](const sink_account& s) { return s.counted(); });
+    for (const sink_account& s : sinks) {
+        if (!s.counted()) continue;
+        out.count = std::max(out.count, s.sum.voids);
+        for (const u64 sequence : s.sum.void_sequences) letters.try_emplace(sequence, dead_letter{sequence, "", ""});
+    }
+    for (const void_frame& v : deaths.given_up)
+        if (!counted || letters.contains(v.sequence)) letters[v.sequence] = {v.sequence, v.stage, v.reason};
+    if (!counted) out.count = deaths.given_up_before + letters.size();
+    for (auto& [sequence, letter] : letters) out.newest.push_back(std::move(letter));
+    return out;
+}
+
+std::string given_up_text(const dead_letters& d) {
+    constexpr std::size_t told = 3;
+    if (d.count == 0) return "";
+    std::string names;
+    for (std::size_t k = 0; k < std::min(told, d.newest.size()); ++k) {
+        const dead_letter& l = d.newest[k];
+        names += fmt::format("{}frame {}: {}", k == 0 ? "" : "; ", l.sequence, l.stage.empty() ? "by whom is not known" : l.stage + ", " + l.reason);
+    }
+    return fmt::format("{} given up ({}{})", d.count, names, d.count > told ? "; ..." : "");
+}
+
+int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& letters, u64 allowed) noexcept {
+    if (o.exit_code != exit_code::ok) return o.exit_code;
+    if (d.any()) return exit_code::stage_failed;
+    return letters.count > allowed ? exit_code::given_up : exit_code::ok;
+}
+
+std::string damage_text(const damage& d, const std::vector<sink_account>& sinks) {
+    std::string out = d.counted ? fmt::format("lost {}, repeated {}, torn {}", d.lost, d.repeated, d.torn)
+                                : fmt::format("lost and repeated frames were not counted, torn {}", d.torn);
+    for (const sink_account& s : sinks)
+        if (!s.counted()) out += fmt::format("; {} not counted: {}", s.stage, s.not_counted);
+    return out;
+}
+
+namespace {
+
+json sink_json(const run_setup& s, const sink_account& a) {
+    if (!a.counted()) return {{"stage", a.stage}, {"counted", false}, {"why", a.not_counted}, {"lost", nullptr}, {"repeated", nullptr}};
+    const telemetry::ledger_summary& sum = a.sum;
+    return {{"stage", a.stage},
+            {"counted", true},
+            {"ledger", s.report_path.empty() || sum.records == 0 ? json() : json(kept_ledger(s.report_path, a.stage))},
+            {"records", sum.records},
+            {"folded", sum.folded},
+            {"lost", sum.lost},
+            {"repeated", sum.repeated},
+            {"voids", sum.voids},
+            {"unmarked", sum.unmarked},
+            {"marked_by_supervisor", sum.told},
+            {"image_hash", a.has_hash() ? json(fmt::format("{:016x}", sum.image_hash)) : json()}};
+}
+
+}  // namespace
+
 json make_report(const report_input& in) {
     const run_setup& s = *in.setup;
     const damage d = damage_of(*in.sinks, *in.control);
-    const auto first = std::find_if(in.sinks->begin(), in.sinks->end(), [](const sink_account& a) { return a.has_ledger; });
-    const json letters = dead_letters(in);
-    u64 voids = 0;
-    for (const sink_account& a : *in.sinks) voids = std::max(voids, a.voids);
+    const auto first = std::find_if(in.sinks->begin(), in.sinks->end(), [](const sink_account& a) { return a.has_hash(); });
+    const dead_letters letters = dead_letters_of(*in.sinks, *in.deaths);
     json r{{"pipeline", s.name},
            {"file", s.file},
            {"device", s.device_name},
@@ -134,11 +181,12 @@ json make_report(const report_input& in) {
            {"ending", in.outcome.ending},
            {"exit_code", in.outcome.exit_code},
            {"frames", in.outcome.end},
-           {"lost", d.lost},
-           {"repeated", d.repeated},
+           {"lost", d.counted ? json(d.lost) : json()},
+           {"repeated", d.counted ? json(d.repeated) : json()},
            {"torn", d.torn},
-           {"dead_letters", letters},
-           {"dead_letter_count", voids},
+           {"dead_letters", letters_json(letters)},
+           {"dead_letter_count", letters.count},
+           {"allow_dead_letters", s.allow_dead_letters == ~u64{0} ? json(true) : json(s.allow_dead_letters)},
            {"restarts", in.deaths->restarts},
            {"deaths", in.deaths->deaths},
            {"begun_again", in.outcome.begun_again},
@@ -146,7 +194,7 @@ json make_report(const report_input& in) {
            {"mps", !s.has_mps() ? json() : json{{"domain_faults", in.deaths->domain_faults}, {"given_up", in.deaths->domain_given_up}}},
            {"seconds", in.outcome.seconds},
            {"frames_per_second", in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
-           {"image_hash", first != in.sinks->end() ? json(fmt::format("{:016x}", first->image_hash)) : json()},
+           {"image_hash", first != in.sinks->end() ? json(fmt::format("{:016x}", first->sum.image_hash)) : json()},
            {"command_line", in.outcome.command_line}};
     r["kills_at"] = json::object();
     constexpr const char* states[] = {"idle", "open", "submitted", "committed", "aborted"};
@@ -162,16 +210,9 @@ json make_report(const report_input& in) {
                            {"untried", in.deaths->no_spare[static_cast<u8>(why_no_spare::untried)]}};
     r["problems"] = in.problems;
     r["recoveries"] = recoveries_json(*in.recoveries);
+    r["recoveries_dropped"] = in.recoveries_dropped;
     r["sinks"] = json::array();
-    for (const sink_account& a : *in.sinks) {
-        json j{{"stage", a.stage}, {"ledger", nullptr}};
-        if (a.has_ledger)
-            j = {{"stage", a.stage},       {"ledger", s.report_path.empty() ? json() : json(kept_ledger(s.report_path, a.stage))},
-                 {"records", a.records},   {"lost", a.lost},
-                 {"repeated", a.repeated}, {"voids", a.voids},
-                 {"unmarked", a.unmarked}, {"image_hash", fmt::format("{:016x}", a.image_hash)}};
-        r["sinks"].push_back(std::move(j));
-    }
+    for (const sink_account& a : *in.sinks) r["sinks"].push_back(sink_json(s, a));
     r["memory"] = json::array();
     for (const memory_item& m : plan_memory(s))
         r["memory"].push_back({{"of", m.name}, {"kind", kind_name(m.choice.kind)}, {"bytes", m.bytes}});
@@ -227,14 +268,7 @@ void check_report_path(const std::string& path) {
 
 void write_report(const std::string& path, const json& report, const run_setup& s, const std::vector<sink_account>& sinks) {
     for (const sink_account& a : sinks) {
-        if (!a.has_ledger) continue;
-        std::error_code failed;
-        const std::string to = kept_ledger(path, a.stage);
-        std::filesystem::copy_file(telemetry::ledger_path(s.directory, a.stage), to,
-                                   std::filesystem::copy_options::overwrite_existing, failed);
-        if (failed)
-            throw output_error(fmt::format("the ledger of {} can't be kept as {}: {}; choose another --report FILE", a.stage, to,
-                                           failed.message()));
+        if (a.counted()) telemetry::copy_ledger(telemetry::ledger_path(s.directory, a.stage), kept_ledger(path, a.stage));
     }
     write_text_whole(path, report.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }

@@ -10,6 +10,7 @@
 #include "supervisor/memory_plan.hpp"
 #include "supervisor/run_setup.hpp"
 #include "supervisor/seats.hpp"
+#include "telemetry/ledger.hpp"
 
 namespace carousel::supervisor {
 
@@ -27,12 +28,13 @@ struct run_outcome {
 /// One sink's account.
 struct sink_account {
     std::string stage;
-    bool has_ledger = false;
-    u64 records = 0, lost = 0, repeated = 0, voids = 0, unmarked = 0, image_hash = 0;
-    std::vector<u64> void_sequences;  ///< the first thousand
+    std::string not_counted = {};      ///< why; "": it is, and the sum is of its ledger
+    telemetry::ledger_summary sum = {};
+    [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
+    [[nodiscard]] bool has_hash() const noexcept { return counted() && sum.without_hash == 0; }
 };
-/// Reads the ledgers of the blocking sinks, in the order of the pipeline.
-[[nodiscard]] std::vector<sink_account> read_ledgers(const run_setup& s, u64 end);
+/// Reads the ledgers of all sinks, in the order of the pipeline. Throws output_error.
+[[nodiscard]] std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_block& c, u64 end);
 
 struct report_input {
     const run_setup* setup = nullptr;
@@ -43,14 +45,33 @@ struct report_input {
     const std::vector<sink_account>* sinks = nullptr;
     run_outcome outcome;
     nlohmann::json problems = nlohmann::json::array();  ///< problems.hpp
+    u64 recoveries_dropped = 0;                         ///< deaths that are too old for the list
 };
 [[nodiscard]] nlohmann::json make_report(const report_input& in);
 
 /// Sums over the sinks and stages.
 struct damage {
+    bool counted = false;  ///< some sink is
     u64 lost = 0, repeated = 0, torn = 0;
     [[nodiscard]] bool any() const noexcept { return lost + repeated + torn != 0; }
 };
+/// A frame that reached a sink, or went nowhere, without a picture.
+struct dead_letter {
+    u64 sequence = 0;
+    std::string stage, reason;  ///< "": not known
+};
+struct dead_letters {
+    u64 count = 0;                    ///< of the sink that got most
+    std::vector<dead_letter> newest;  ///< by sequence, at most a thousand a sink
+};
+/// What the sinks' ledgers call void, with what the supervisor saw of it; where nothing is counted, what the supervisor saw.
+[[nodiscard]] dead_letters dead_letters_of(const std::vector<sink_account>& sinks, const death_account& deaths);
+/// "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "" for none.
+[[nodiscard]] std::string given_up_text(const dead_letters& d);
+/// The run's own code, unless that is 0 and something is wrong with its frames: damage goes before frames that were given up.
+[[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& letters, u64 allowed) noexcept;
+/// "lost 0, repeated 0, torn 0"; where nothing was counted it says so, and which sinks were not.
+[[nodiscard]] std::string damage_text(const damage& d, const std::vector<sink_account>& sinks);
 [[nodiscard]] damage damage_of(const std::vector<sink_account>& sinks, const shm::control_block& c);
 
 /// Throws output_error before anything is started, when the report could not be written later.

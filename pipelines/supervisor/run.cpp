@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
@@ -85,10 +86,9 @@ void say_root_cause(closing& out, const root_cause& f) {
     for (const std::string& line : f.last_lines) out.line("    " + line);
 }
 
-void say_closing(closing& out, const run_setup& s, const run_outcome& o, const damage& d, u64 restarts) {
-    out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; lost {}, repeated {}, torn {}; {} restarts{}", s.name,
-                         o.end, o.seconds, o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, d.lost, d.repeated, d.torn,
-                         restarts, o.complete ? "" : " (" + o.ending + ")"));
+void say_closing(closing& out, const run_setup& s, const run_outcome& o, const std::string& account, u64 restarts) {
+    out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end, o.seconds,
+                         o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account, restarts, o.complete ? "" : " (" + o.ending + ")"));
     if (!s.pictures.empty()) out.line("pictures: " + s.pictures);
     if (!s.report_path.empty()) out.line("report: " + s.report_path);
     const auto worker = std::find_if(s.stages.begin(), s.stages.end(),
@@ -99,16 +99,19 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o, const d
 }
 
 int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::string>& command_line, console& out) {
-    const std::vector<sink_account> sinks = read_ledgers(s, o.end);
+    const std::vector<sink_account> sinks = read_ledgers(s, e.control(), o.end);
     const damage d = damage_of(sinks, e.control());
-    if (d.any() && o.exit_code == exit_code::ok) o.exit_code = exit_code::stage_failed;
+    const dead_letters letters = dead_letters_of(sinks, e.seats().account());
+    o.exit_code = exit_code_of(o, d, letters, s.allow_dead_letters);
     o.command_line = command_line;
     closing last(out, e.seats().journal());
     if (e.seats().failure()) say_root_cause(last, *e.seats().failure());
     if (!s.report_path.empty())
-        write_report(s.report_path, make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &e.seats().recoveries(), &sinks, o, e.problems_of_the_run()}), s,
+        write_report(s.report_path, make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &e.seats().recoveries(), &sinks, o, e.problems_of_the_run(), e.seats().recoveries_dropped()}), s,
                      sinks);
-    say_closing(last, s, o, d, e.seats().account().restarts);
+    std::string account = damage_text(d, sinks);
+    if (letters.count > 0) account += "; " + given_up_text(letters);
+    say_closing(last, s, o, account, e.seats().account().restarts);
     e.note_end(o.exit_code);
     return o.exit_code;
 }
@@ -182,6 +185,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     check_report_path(o.report_file);
     run_setup s = setup_from(p, o, probe_for(p));
     s.directory = lock.folder();
+    if (const char* keep = std::getenv("CAROUSEL_TEST_KEEP_RECORDS")) s.kept_records = std::strtoull(keep, nullptr, 10);
     const nlohmann::json identity = identity_of(s);
     if (left) {
         take_identity(lock, *left, identity, s);

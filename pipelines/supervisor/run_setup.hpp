@@ -50,6 +50,8 @@ struct run_setup {
     f64 keeper_grace_s = 5;           ///< so long stages go on without a supervisor
     u64 end = ring::end_unknown;      ///< --frames N
     ring::first_counters counters;    ///< where those of the words begin
+    u64 allow_dead_letters = 0;       ///< frames given up beyond so many: exit_code::given_up
+    u64 kept_records = 100'000;       ///< of each sink's ledger, the newest; older ones are folded (telemetry/ledger_fold.hpp)
     shm::scene_state scene;               ///< at the start
     std::vector<stage_setup> stages;  ///< producers before consumers
     std::vector<asset_setup> assets;

@@ -80,7 +80,7 @@ u64 seat_keeper::fingerprint() const noexcept {
     for (const u64 n : account_.no_spare) mix(sum, n);
     mix(sum, account_.domain_faults << 1U | (account_.domain_given_up ? 1U : 0U));
     mix(sum, account_.domain_ends << 1U | (account_.domain_whole ? 1U : 0U));
-    mix(sum, account_.given_up.size() << 1U | (failure_ ? 1U : 0U));
+    mix(sum, (account_.given_up_before + account_.given_up.size()) << 1U | (failure_ ? 1U : 0U));
     return sum;
 }
 
@@ -102,6 +102,7 @@ json seat_keeper::state_json() const {
               {"domain_given_up", account_.domain_given_up},
               {"domain_ends", account_.domain_ends},
               {"domain_whole", account_.domain_whole},
+              {"given_up_before", account_.given_up_before},
               {"given_up", given_up}}}};
 }
 
@@ -131,6 +132,7 @@ void seat_keeper::restore(const json& state) {
     account_.domain_given_up = a.value("domain_given_up", false);
     account_.domain_ends = a.value("domain_ends", u64{0});
     account_.domain_whole = a.value("domain_whole", true);
+    account_.given_up_before = a.value("given_up_before", u64{0});
     for (const json& v : a.at("given_up")) account_.given_up.push_back({v.at("sequence"), v.at("stage"), v.at("reason")});
     if (const json& f = state.at("failure"); f.is_object())
         failure_ = root_cause{f.at("label"), f.at("what"), f.at("exit_code"), f.at("last_lines").get<std::vector<std::string>>()};

@@ -18,7 +18,7 @@ namespace carousel::supervisor {
 
 using nlohmann::json;
 
-seat_keeper::seat_keeper(const run_setup& setup, event_loop& loop, console& out) : setup_(&setup), loop_(&loop), console_(&out) {
+seat_keeper::seat_keeper(const run_setup& setup, event_loop& loop, console& out) : setup_(&setup), loop_(&loop), console_(&out), ledgers_(setup) {
     u32 index = 0, on_cpu = 0;
     for (u32 k = 0; k < setup.stages.size(); ++k) {
         const stage_setup& st = setup.stages[k];

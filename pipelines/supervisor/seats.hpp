@@ -18,6 +18,7 @@
 #include "shm/injected_fault.hpp"
 #include "supervisor/clocks.hpp"
 #include "supervisor/event_loop.hpp"
+#include "supervisor/ledger_keeper.hpp"
 #include "supervisor/log_pipe.hpp"
 #include "supervisor/memory_keeper.hpp"
 #include "supervisor/recovery_log.hpp"
@@ -46,6 +47,7 @@ struct life {
     bool by_us = false;          ///< alive when it was buried: a deadline, `restart`, `down`
     ring::job_census census;     ///< when its death was seen
     std::vector<u64> sequences;  ///< frames that were in flight then
+    std::vector<u64> committed;  ///< frames whose job words still said COMMITTED when they were taken from it
     ring::blame why = ring::blame::none;
     u32 quarantined = 0;         ///< buffers that wait for its end
     bool standing_by = false;    ///< a spare that has said that it is ready to take over
@@ -115,7 +117,8 @@ struct death_account {
     u64 domain_ends = 0;           ///< of these the ones that ended a whole domain: what fails in the next one until then is the same end
     bool domain_whole = true;      ///< all its stages are back since the last end
     bool domain_given_up = false;  ///< its stages have GPU contexts of their own since
-    std::vector<void_frame> given_up;
+    std::vector<void_frame> given_up;  ///< the newest thousand
+    u64 given_up_before = 0;           ///< and how many before those
 };
 
 class seat_keeper {
@@ -189,6 +192,8 @@ public:
     [[nodiscard]] bool through(u32 stage) const noexcept;  ///< every frame of the run is through it
     [[nodiscard]] const run_notes& notes() const noexcept { return notes_; }
     [[nodiscard]] const std::vector<recovery>& recoveries() const noexcept { return recoveries_.all(); }
+    [[nodiscard]] u64 recoveries_dropped() const noexcept { return recoveries_.dropped(); }
+    [[nodiscard]] ledger_keeper& ledgers() noexcept { return ledgers_; }
     void say(const std::string& text);
     /// What the supervisor itself says, for DIR/logs.
     [[nodiscard]] log_sink& journal() noexcept { return *journal_; }
@@ -249,6 +254,7 @@ private:
     void judge(seat& s, life& l);
     void blame_late(seat& s, life& l) noexcept;
     void note_given_up(const seat& s, const life& l);
+    void found_committed(const seat& s, life& l, u64 sequence);
     void reset_assets(const life& l) noexcept;
     [[nodiscard]] u32 count_quarantined(const seat& s) const noexcept;
     void give_up(seat& s, const life* l);
@@ -273,6 +279,7 @@ private:
     death_account account_;
     run_notes notes_;
     recovery_log recoveries_;
+    ledger_keeper ledgers_;
     mps_domain* domain_ = nullptr;
     bool renewing_ = false;
     u32 faults_in_row_ = 0;

@@ -98,6 +98,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     // For tests: a short run sees what a long one does after hours.
     if (const char* where = std::getenv("CAROUSEL_TEST_COUNTERS"); where != nullptr && std::string_view(where) == "near-their-ends")
         s.counters = ring::counters_near_their_ends;
+    s.allow_dead_letters = p.allow_dead_letters;
     s.report_path = o.report_file;
     s.http = o.http;
     s.color = o.color;

@@ -59,7 +59,7 @@ void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn
 }
 
 // Step 6 of a dead owner: its work is complete and committed, only the bookkeeping is missing.
-void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw, u32 heir) noexcept {
+[[maybe_unused]] void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw, u32 heir) noexcept {
     const job_word j = job_word::of(raw);
     const shm::stage_block& s = stage_of(c, seat);
     for_each_slot(c, seat, job, j.version, [&](shm::word& at, u64 exact, slot_word w, u32) {
@@ -89,7 +89,7 @@ job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
     return out;
 }
 
-bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
+bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch, const std::function<void(u64)>& committed) noexcept {
     const u32 heir = seat_word::of(load(c.seat[seat].current)).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
@@ -102,7 +102,15 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
             if (w.state == job_state::idle) {
                 cas(c.job[j], raw, job_word{w.version, heir, job_state::idle}.pack());
             } else if (w.state == job_state::committed) {
+                // The sequence is the word's own if the word stands behind it, too: its owner writes another one only behind an IDLE.
+                // An owner that has moved on by itself has made its entry before.
+                const u64 sequence = load(c.job_info[j].sequence);
+                if (committed && load(c.job[j]) == raw) committed(sequence);
+#ifndef CAROUSEL_BUG_ABORT_COMMITTED
                 finish_committed(c, seat, j, raw, heir);
+#else
+                cas(c.job[j], raw, job_word{w.version, w.epoch, job_state::aborted}.pack());  // seeded bug: throws back what has happened
+#endif
             } else if (w.state == job_state::open || w.state == job_state::submitted) {
 #ifndef CAROUSEL_BUG_NO_ABORT
                 cas(c.job[j], raw, w.with(job_state::aborted).pack());

@@ -11,6 +11,8 @@
 //      it, since a process that is stopped between two of its own CASes may still tag words;
 //   5. after the fence (the process is gone and its device work with it): reclaim(): QUARANTINED -> FREE, ABORTED -> IDLE.
 
+#include <functional>
+
 #include "ring/participants.hpp"
 
 namespace carousel::ring {
@@ -27,8 +29,9 @@ struct job_census {
 };
 [[nodiscard]] job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept;
 
-/// Step 2. `heir`: the seat's present epoch. True when the incarnation is revoked.
-bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept;
+/// Step 2. `heir`: the seat's present epoch. True when the incarnation is revoked. `committed` is told the frame of each COMMITTED word
+/// before the word is moved on, maybe more than once: a dead sink may have had no time to enter it in its ledger. It must not throw.
+bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch, const std::function<void(u64)>& committed = {}) noexcept;
 /// Step 4. With blame::own, counts an attempt if exactly one frame was in flight (`in_flight` of the census taken before), else
 /// marks the frames to be leased alone. True when nothing tagged was found.
 bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_flight) noexcept;

@@ -60,7 +60,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         j.claimed_ns = now_ns();
         control_->job_info[j.index].process_since_ns.store(0, std::memory_order_relaxed);
         control_->job_info[j.index].submitted_since_ns.store(0, std::memory_order_relaxed);
-        control_->job_info[j.index].sequence.store(j.sequence, std::memory_order_relaxed);
+        // Release: whoever reads it sees that the word has left the COMMITTED of its frame before (revoke() asks).
+        control_->job_info[j.index].sequence.store(j.sequence, std::memory_order_release);
         crash_here(crash_point::job_chosen);
         if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) return outcome::revoked;
         crash_here(crash_point::job_opened);

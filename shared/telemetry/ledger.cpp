@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 #include <xxhash.h>
 
 #include "core/disk_full.hpp"
+#include "core/errors.hpp"
+#include "telemetry/ledger_fold.hpp"
 
 namespace carousel::telemetry {
 namespace {
@@ -22,6 +25,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "ledgers are little-endian files, written as they lie in memory");
 
 constexpr u64 records_at_once = 4096;
+constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by record(); the mark is behind them
 
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
     const char* hint = error_number == ENOSPC || error_number == EDQUOT
@@ -68,40 +72,51 @@ ledger_writer::~ledger_writer() { ::close(fd_); }
 ledger_record ledger_writer::read(u64 sequence) const {
     ledger_record r;
     const std::size_t n = read_at(fd_, &r, sizeof r, sequence * sizeof r, path_);
-    return n == sizeof r && present(r, sequence) ? r : ledger_record{};
+    return n >= recorded_bytes && present(r, sequence) ? r : ledger_record{};
 }
 
-void ledger_writer::write(u64 sequence, const ledger_record& r) const {
+void ledger_writer::write(const void* bytes, u64 count, u64 offset) const {
     ssize_t n = 0;
     do {
-        n = pwrite(fd_, &r, sizeof r, static_cast<off_t>(sequence * sizeof r));
+        n = pwrite(fd_, bytes, count, static_cast<off_t>(offset));
     } while (n < 0 && errno == EINTR);
-    if (n != static_cast<ssize_t>(sizeof r)) {
-        fail("write", path_, n < 0 ? errno : ENOSPC);  // a short write of 32 bytes happens at the end of the disk only
+    if (n != static_cast<ssize_t>(count)) {
+        fail("write", path_, n < 0 ? errno : ENOSPC);  // a short write of so few bytes happens at the end of the disk only
     }
 }
 
-void ledger_writer::record(u64 sequence, u64 hash, bool is_void, u64 epoch) {
-    const ledger_record before = read(sequence);
+void ledger_writer::record(u64 sequence, std::optional<u64> hash, bool is_void, u32 life) {
     ledger_record r;
     r.sequence_plus_1 = sequence + 1;
-    r.hash = is_void ? 0 : hash;
-    r.flags = (is_void ? ledger_void : 0) | (before.flags & ledger_committed);
-    r.times = before.times;
-    r.epoch = epoch;
-    write(sequence, r);
+    r.hash = is_void ? 0 : hash.value_or(0);
+    r.flags = is_void ? ledger_void : hash ? 0 : ledger_no_hash;
+    r.writer = life;
+    write(&r, recorded_bytes, sequence * sizeof r);
 }
 
-void ledger_writer::mark_committed(u64 sequence) {
-    ledger_record r = read(sequence);
+void ledger_writer::write_mark(u64 sequence, u32 committer, u32 commits) const {
+    const u32 mark[2] = {committer, commits};
+    write(mark, sizeof mark, sequence * sizeof(ledger_record) + offsetof(ledger_record, committer));
+}
+
+void ledger_writer::mark_committed(u64 sequence, u32 life) {
+    const ledger_record r = read(sequence);
     if (r.sequence_plus_1 == 0) {
         throw output_error(fmt::format("the ledger {} has no record of frame {}, which is being committed; was the file replaced?", path_, sequence));
     }
-    if ((r.flags & ledger_committed) != 0) {
-        ++r.times;
+    const bool told_already = r.committer == life && (r.commits & ledger_told) != 0;  // of this very commit
+    write_mark(sequence, life, commits_of(r) + (told_already ? 0 : 1));
+}
+
+bool ledger_writer::tell_committed(u64 sequence, u32 life) {
+    const ledger_record r = read(sequence);
+    if (r.sequence_plus_1 == 0) {
+        return false;
     }
-    r.flags |= ledger_committed;
-    write(sequence, r);
+    if (r.committer != life) {  // else it has marked its commit itself, or a supervisor before us has
+        write_mark(sequence, life, (commits_of(r) + 1) | ledger_told);
+    }
+    return true;
 }
 
 std::optional<ledger_reader> ledger_reader::open(const std::string& path) {
@@ -126,7 +141,7 @@ ledger_reader::ledger_reader(ledger_reader&& other) noexcept : path_(std::move(o
 std::vector<ledger_record> ledger_reader::read(u64 first, u64 count) const {
     std::vector<ledger_record> records(count);
     const std::size_t bytes = read_at(fd_, records.data(), count * sizeof(ledger_record), first * sizeof(ledger_record), path_);
-    const u64 whole = bytes / sizeof(ledger_record);
+    const u64 whole = (bytes + sizeof(ledger_record) - recorded_bytes) / sizeof(ledger_record);  // the last one may lack its mark
     for (u64 i = 0; i < count; ++i) {
         if (i >= whole || !present(records[i], first + i)) {
             records[i] = ledger_record{};
@@ -140,38 +155,35 @@ u64 ledger_reader::size() const {
     if (fstat(fd_, &s) != 0) {
         fail("read", path_, errno);
     }
-    return static_cast<u64>(s.st_size) / sizeof(ledger_record);
+    return (static_cast<u64>(s.st_size) + sizeof(ledger_record) - 1) / sizeof(ledger_record);
 }
 
 u64 ledger_reader::first_undelivered(u64 from) const {
-    for (u64 at = from;; at += records_at_once) {
+    for (u64 at = std::max(from, folded_end(path_));; at += records_at_once) {
         const auto records = read(at, records_at_once);
-        for (u64 i = 0; i < records_at_once; ++i)
-            if ((records[i].flags & ledger_committed) == 0) return at + i;
+        for (u64 i = 0; i < records_at_once; ++i) {
+            if (!is_marked(records[i])) {
+                return at + i;
+            }
+        }
     }
 }
 
-ledger_summary ledger_reader::summarize(u64 first, u64 end) const {
-    ledger_summary sum;
-    XXH3_state_t state;
-    XXH3_64bits_reset(&state);
-    for (u64 at = first; at < end; at += records_at_once) {
-        const auto records = read(at, std::min(records_at_once, end - at));
-        std::vector<u64> hashes;
-        hashes.reserve(records.size());
-        for (const ledger_record& r : records) {
-            const bool there = r.sequence_plus_1 != 0;
-            sum.records += there ? 1 : 0;
-            sum.lost += there ? 0 : 1;
-            sum.repeated += r.times;
-            sum.voids += (r.flags & ledger_void) != 0 ? 1 : 0;
-            sum.unmarked += there && (r.flags & ledger_committed) == 0 ? 1 : 0;
-            hashes.push_back(r.hash);
+ledger_summary ledger_reader::summarize(u64 end) const {
+    for (;;) {
+        ledger_account account = ledger_account::load(folded_path(path_));
+        const u64 first = account.end();
+        for (u64 at = first; at < end; at += records_at_once) {
+            for (const ledger_record& r : read(at, std::min(records_at_once, end - at))) {
+                account.add(r);
+            }
         }
-        XXH3_64bits_update(&state, hashes.data(), hashes.size() * sizeof(u64));
+        if (folded_end(path_) == first) {  // nobody has folded what we read
+            ledger_summary sum = account.summary();
+            sum.folded = first;
+            return sum;
+        }
     }
-    sum.image_hash = XXH3_64bits_digest(&state);
-    return sum;
 }
 
 }  // namespace carousel::telemetry

@@ -2,19 +2,29 @@
 // A sink's ledger: one record a frame, from which the supervisor computes what was lost, what was repeated, and one hash over
 // all pictures. It is kept apart from the protocol's own words on purpose: the protocol can't be its own witness.
 //
-// Who may call: the writer belongs to a sink's process (its completion thread); the reader to any process, also during the run.
-// Several writers of one file (instances, a successor beside its dying predecessor) don't disturb each other: each record has
-// its own place and is written whole by one pwrite(2).
+// Who may call: the writer belongs to a sink's process (the runner's completion thread) and, for the marks of the dead, to the
+// supervisor; the reader to any process, also during the run. Several writers of one file (instances, a successor beside its dying
+// predecessor) don't disturb each other: each record has its own place, and record and mark are different bytes of it, written
+// by one pwrite(2) each. A predecessor's late record can't wipe its successor's mark out.
 //
 // Layout of `<run directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 32 n, see ledger_record.
-// A hole reads as zeros, hence the field that is sequence + 1.
+// A hole reads as zeros, hence the field that is sequence + 1. What is delivered and old is folded away (ledger_fold.hpp).
 //
-// Order: record() before the frame's commit, mark_committed() after the commit has succeeded. What a crash leaves:
+// Order: record(), the frame's commit (its job word becomes COMMITTED), mark_committed(), and only then the rest (the input DONE,
+// the job word IDLE). What a death leaves:
 //   before record():            nothing; the frame is delivered again.
-//   between record and commit:  a record without the mark; the frame is delivered again and its record rewritten (no repeat).
-//   between commit and mark:    a record without the mark of a frame that is done; it counts as delivered once.
-// A frame whose commit succeeds although its record bears the mark was delivered twice: that, and only that, is a repeat. A
-// dying predecessor may rewrite the record of its successor (same hash), but it never commits, so it never counts.
+//   between record and commit:  a record without the mark; the job word is aborted, the frame delivered again, its record rewritten.
+//   between commit and mark:    a record without the mark, and a job word that still says COMMITTED, because a word moves on behind the
+//                               mark only. Whoever revokes the dead reads that word before anything else is done to it, and makes the
+//                               mark on the dead one's behalf: tell_committed().
+//   behind the mark:            the mark.
+// So at the end of a run each frame that was committed bears a mark with the life that committed it, at whatever point its process
+// died, and that has two consequences, neither of which rests on what recovery does to the words afterwards:
+//   No loss is certified:  a frame without a mark was committed by nobody. It is lost, record or not. (A recovery that takes the dead
+//                          one's lease for done leaves just this: a record, and no mark.)
+//   No repeat is certified: a commit that finds a mark is one too many, by whichever life, told or made itself. (A recovery that throws a
+//                          COMMITTED frame back leaves a mark that was told; the second commit finds it.)
+// One case is no repeat: a life that was stopped between its commit and its mark, and marks what the supervisor has told already.
 
 #include <optional>
 #include <span>
@@ -27,14 +37,21 @@ namespace carousel::telemetry {
 
 struct ledger_record {
     u64 sequence_plus_1 = 0;  ///< 0: no record
-    u64 hash = 0;             ///< XXH3_64bits of the picture's bytes; 0 for a void frame
-    u32 flags = 0;            ///< ledger_void | ledger_committed
-    u32 times = 0;            ///< commits beyond the first
-    u64 epoch = 0;            ///< incarnation of the seat that wrote the record last
+    u64 hash = 0;             ///< as the stage gave it (the display: XXH3_64bits of the picture's bytes); 0 for a void frame
+    u32 flags = 0;            ///< ledger_void | ledger_no_hash
+    u32 writer = 0;           ///< the life that wrote the record last
+    u32 committer = 0;        ///< the mark: the life that committed the frame last; 0: nobody
+    u32 commits = 0;          ///< how often it was committed; ledger_told beside it
 };
 static_assert(sizeof(ledger_record) == 32);
 inline constexpr u32 ledger_void = 1;
-inline constexpr u32 ledger_committed = 2;
+inline constexpr u32 ledger_no_hash = 2;           ///< counted only: the stage gives no hash
+inline constexpr u32 ledger_told = 0x8000'0000U;   ///< in `commits`: the supervisor made the mark, for one that died before it could
+
+/// One process on one seat: its epoch (24 bits, from 1) and the seat.
+[[nodiscard]] constexpr u32 ledger_life(u32 seat, u32 epoch) noexcept { return seat << 24U | (epoch & 0xFF'FFFFU); }
+[[nodiscard]] constexpr bool is_marked(const ledger_record& r) noexcept { return r.sequence_plus_1 != 0 && r.committer != 0; }
+[[nodiscard]] constexpr u32 commits_of(const ledger_record& r) noexcept { return r.commits & ~ledger_told; }
 
 /// Path of a stage's ledger.
 [[nodiscard]] std::string ledger_path(const std::string& run_directory, const std::string& stage);
@@ -47,15 +64,18 @@ public:
     ledger_writer(const ledger_writer&) = delete;
     ledger_writer& operator=(const ledger_writer&) = delete;
 
-    /// Writes the record of one frame; call it before the commit. Keeps the mark and the count of an earlier delivery.
+    /// Writes the record of one frame; call it before the commit. Leaves the mark of an earlier delivery alone.
     /// Throws output_error when the record can't be written (disk full).
-    void record(u64 sequence, u64 hash, bool is_void, u64 epoch);
-    /// The frame's commit has succeeded. Throws output_error.
-    void mark_committed(u64 sequence);
+    void record(u64 sequence, std::optional<u64> hash, bool is_void, u32 life);
+    /// The frame's commit by this life has succeeded; call it before anything else is done about the frame. Throws output_error.
+    void mark_committed(u64 sequence, u32 life);
+    /// The supervisor has found the job word of the dead `life` COMMITTED. May be told again. False: there is no record of the frame.
+    bool tell_committed(u64 sequence, u32 life);
 
 private:
     [[nodiscard]] ledger_record read(u64 sequence) const;
-    void write(u64 sequence, const ledger_record& r) const;
+    void write(const void* bytes, u64 count, u64 offset) const;
+    void write_mark(u64 sequence, u32 committer, u32 commits) const;
 
     std::string path_;
     int fd_ = -1;
@@ -63,11 +83,15 @@ private:
 
 struct ledger_summary {
     u64 records = 0;     ///< frames of the range that have a record
-    u64 lost = 0;        ///< frames of the range that have none
+    u64 lost = 0;        ///< frames of the range that nobody has committed
     u64 repeated = 0;    ///< commits beyond each frame's first
     u64 voids = 0;       ///< frames that were given up upstream
-    u64 unmarked = 0;    ///< records whose commit was not seen: at most one for each death of the sink, and job in flight
+    u64 unmarked = 0;    ///< of the lost: recorded, but not committed
+    u64 told = 0;        ///< marks that the supervisor made for the dead
+    u64 without_hash = 0;  ///< frames that were counted only
+    u64 folded = 0;      ///< of the range, frames whose records are folded away
     u64 image_hash = 0;  ///< XXH3_64bits over the range's hashes (u64, little-endian) by sequence; 0 for a void or lost frame
+    std::vector<u64> void_sequences = {};  ///< the newest thousand
 };
 
 class ledger_reader {
@@ -78,15 +102,15 @@ public:
     ledger_reader(ledger_reader&& other) noexcept;
     ledger_reader& operator=(ledger_reader&&) = delete;
 
-    /// The records of [first, first + count); those beyond the file's end are empty. Throws output_error.
+    /// The records of [first, first + count); those beyond the file's end, or folded away, are empty. Throws output_error.
     [[nodiscard]] std::vector<ledger_record> read(u64 first, u64 count) const;
     /// Frames that the file has room for: one more than the highest sequence recorded.
     [[nodiscard]] u64 size() const;
     /// The lowest sequence from `from` on that bears no mark: no commit of it is known, so it has to be delivered (again). Of the file
     /// alone, whatever the control block says. Throws output_error.
     [[nodiscard]] u64 first_undelivered(u64 from) const;
-    /// Of the range [first, end).
-    [[nodiscard]] ledger_summary summarize(u64 first, u64 end) const;
+    /// Of the frames [0, end), those that are folded away included. Throws output_error.
+    [[nodiscard]] ledger_summary summarize(u64 end) const;
 
 private:
     ledger_reader(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}

@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "stages/display/png.hpp"
+#include "telemetry/ledger.hpp"
 
 namespace carousel::stages {
 
@@ -32,7 +33,6 @@ description display::configure(const configuration& with) {
 }
 
 void display::prepare(environment& env) {
-    env_ = &env;
     folder_ = env.run_directory() + "/pictures";
     if (pictures_) {
         prepare_folder(pictures_->parent(folder_));
@@ -46,7 +46,6 @@ void display::prepare(environment& env) {
         prepare_folder(path.parent_path());
         film_ = std::make_unique<film>(path.string(), env.run_directory() + "/film-" + name_, size_, film_fps_);
     }
-    ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
     lanes_.clear();
     for (u32 lane = 0; lane < env.in_flight(); ++lane) {
         lanes_.push_back(env.context().allocate_host(size_.bytes()));
@@ -61,7 +60,6 @@ void display::finish(frame& f) {
     }
     if (!f.void_reason().empty()) {
         if (kept_) kept_->passed(f.sequence());
-        ledger_->record(f.sequence(), 0, true, env_->epoch());
         return;
     }
     const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
@@ -72,9 +70,7 @@ void display::finish(frame& f) {
     if (film_) {
         film_->write(f.sequence(), picture);
     }
-    ledger_->record(f.sequence(), telemetry::hash_bytes(picture), false, env_->epoch());
+    f.set_hash(telemetry::hash_bytes(picture));
 }
-
-void display::committed(u64 sequence) { ledger_->mark_committed(sequence); }
 
 }  // namespace carousel::stages

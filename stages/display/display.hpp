@@ -1,5 +1,5 @@
 #pragma once
-// The headless sink: takes pictures off the device, hashes every one into the run's ledger and writes them as PNG files.
+// The headless sink: takes pictures off the device, hashes every one for the run's ledger and writes them as PNG files.
 // Input: carousel.image.rgba8. Output: none.
 // Settings:
 //   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or "none": no pictures
@@ -9,8 +9,7 @@
 //   keep      leaves the pictures of the newest so many frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames a second of the film [the pipeline's fps, or 30]
 //   delay_ms  sleeps this long for each frame: a slow sink, for tests [0]
-// What a crash leaves: each picture whole or absent, and the ledger as described in telemetry/ledger.hpp. Delivering a frame
-// again replaces its picture and its record by the same.
+// What a crash leaves: each picture whole or absent. Delivering a frame again replaces its picture by the same.
 
 #include <memory>
 #include <optional>
@@ -22,7 +21,6 @@
 #include "stages/display/picture_name.hpp"
 #include "stages/formats.hpp"
 #include "stages/stage.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::stages {
 
@@ -33,7 +31,6 @@ public:
     void process(frame& f) override;
     [[nodiscard]] bool commits_on_host() const override { return true; }
     void finish(frame& f) override;
-    void committed(u64 sequence) override;
 
 private:
     std::string name_;
@@ -46,9 +43,7 @@ private:
     std::unique_ptr<film> film_;
     std::string folder_;                    ///< for relative patterns
     i64 delay_ms_ = 0;
-    const environment* env_ = nullptr;
     std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< one picture each, in memory that the CPU can read
-    std::unique_ptr<telemetry::ledger_writer> ledger_;
 };
 
 }  // namespace carousel::stages

@@ -5,6 +5,7 @@
 //   die_at      frame at which it dies [-1: none]            die_how  exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang
 //   | hang_device (its queue's work never ends) | hang_finish [abort] die_lives   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
 //   line for each frame on stderr [false]
+//   sink        has no output [false]    hashes  a sink gives the ledger a hash of each number [true]    plain  it has no finish() at all [false]
 //   no_device_life  that life of the seat finds no device in prepare(), as a client of a dying MPS domain does [-1: none]
 #include <unistd.h>
 
@@ -48,6 +49,8 @@ public:
         no_device_life_ = s.integer("no_device_life", -1, -1, 1'000'000);
         say_ = s.flag("say", false);
         sink_ = s.flag("sink", false);
+        hashes_ = s.flag("hashes", true);
+        plain_ = s.flag("plain", false);
         stages::description d;
         if (!sink_) d.output = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
         return d;
@@ -61,7 +64,6 @@ public:
             last_ms_ = 200;
             throw device_error("the first kernels failed, as told");
         }
-        if (sink_) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
         for (u32 lane = 0; lane < env.in_flight(); ++lane) seen_.push_back(std::make_unique<u64>(0));
     }
 
@@ -80,18 +82,15 @@ public:
         });
     }
 
-    [[nodiscard]] bool commits_on_host() const override { return sink_; }
+    [[nodiscard]] bool commits_on_host() const override { return sink_ && !plain_; }
     void finish(stages::frame& f) override {
         sleep_ms(finish_ms_);
         if (die_how_ == "hang_finish" && static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_)
             sleep_ms(3'600'000);
-        if (!ledger_) return;
-        const u64 value = f.void_reason().empty() ? *seen_[f.lane()] : 0;
-        ledger_->record(f.sequence(), telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))), !f.void_reason().empty(),
-                        env_->epoch());
-    }
-    void committed(u64 sequence) override {
-        if (ledger_) ledger_->mark_committed(sequence);
+        if (!hashes_) return;
+        if (!f.void_reason().empty()) return;
+        const u64 value = *seen_[f.lane()];
+        f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))));
     }
 
 private:
@@ -108,11 +107,10 @@ private:
     }
 
     std::string name_, die_how_;
-    bool source_ = false, sink_ = false, late_start_ = false, say_ = false;
+    bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0;
     const stages::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
-    std::unique_ptr<telemetry::ledger_writer> ledger_;
 };
 
 }  // namespace carousel::test

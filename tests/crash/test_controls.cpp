@@ -4,6 +4,7 @@
 #include "ring/words.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
+#include "tests/crash/crash_plan.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -51,6 +52,53 @@ TEST_CASE("control: the same kills with the real supervisor lose nothing") {
     }
     CHECK(run.wait(60) == 0);
     CHECK(run.report()["lost"] == 0);
+}
+
+namespace {
+
+/// The display, the real one, is killed 20 times at a point; what its ledger makes of it.
+json display_dies_at(run_fixture& run, crash_point point, int expected) {
+    crash_plan plan(run.path("plan"));
+    for (int k = 0; k < 20; ++k) plan.add("display", point, "kill", 3);
+    plan.write();
+    run.start(run.pipeline("dies", picture_pipeline("dies")), {"--frames", "200", "--set", "display.delay_ms=2"}, {plan.environment()});
+    CHECK(run.wait(60) == expected);
+    INFO(run.log());
+    CHECK(plan.still_to_come() == "");
+    return run.report();
+}
+
+}  // namespace
+
+TEST_CASE("the real display, killed 20 times between its record and its commit, or its commit and its mark, loses and repeats nothing") {
+    const crash_point point = GENERATE(crash_point::host_work_done, crash_point::job_committed);
+    CAPTURE(std::string(name_of(point)));
+    run_fixture run;
+    const json r = display_dies_at(run, point, 0), sink = r["sinks"][0];
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(sink["records"] == 200);
+    CHECK(sink["unmarked"] == 0);
+    u64 named = 0;  // in the records of the deaths
+    for (const json& death : r["recoveries"]) named += death.value("committed", json::array()).size();
+    CHECK(sink["marked_by_supervisor"] == named);
+    CHECK(named == (point == crash_point::job_committed ? 20 : 0));
+}
+
+TEST_CASE("control: a supervisor that drops the frames of the dead is caught at both sides of the display's commit") {
+    const crash_point point = GENERATE(crash_point::host_work_done, crash_point::job_committed);
+    CAPTURE(std::string(name_of(point)));
+    run_fixture run("carousel-bug-lose-lease");
+    const json r = display_dies_at(run, point, 1);
+    CHECK(r["lost"].get<u64>() > 0);
+    if (point == crash_point::host_work_done) CHECK(r["sinks"][0]["unmarked"].get<u64>() > 0);  // recorded, and still not certified
+}
+
+TEST_CASE("control: a supervisor that throws back what was committed is caught by the ledger, whoever made the mark") {
+    run_fixture run("carousel-bug-abort-committed");
+    const json r = display_dies_at(run, crash_point::job_committed, 1);
+    CHECK(r["repeated"].get<u64>() == 20);
+    CHECK(r["lost"] == 0);
 }
 
 TEST_CASE("control: a status word that changes under a lease is counted as torn") {

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "core/errors.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -20,9 +21,10 @@ TEST_CASE("a frame that kills its stage each time is given up after max_attempts
     run_fixture run;
     const std::string middle = fmt::format("die_at = 30\ndie_how = \"{}\"\nmax_attempts = 3\n", how);
     run.start(run.pipeline("poison", number_pipeline("poison", "", middle)), {"--frames", "100"});
-    CHECK(run.wait() == 0);
+    CHECK(run.wait() == exit_code::given_up);
     INFO(run.log());
     const json r = run.report();
+    CHECK(r["exit_code"] == exit_code::given_up);
     REQUIRE(r.contains("dead_letters"));
     CHECK(r["frames"] == 100);
     CHECK(r["lost"] == 0);

@@ -39,7 +39,6 @@ public:
         if (env.context().kind() != device::device_kind::cuda)
             throw config_error("this stage knows how to die on a GPU alone: give it device = \"cuda:0\"");
         env_ = &env;
-        if (sink_) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(env.run_directory(), name_));
         seen_ = env.context().allocate_host(sizeof(u64) * env.in_flight());
         word_ = env.context().allocate(sizeof(u64) * 2);
     }
@@ -57,12 +56,9 @@ public:
 
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
     void finish(stages::frame& f) override {
-        if (!ledger_) return;
-        const u64 value = f.void_reason().empty() ? reinterpret_cast<const u64*>(seen_->host_data())[f.lane()] : 0;
-        ledger_->record(f.sequence(), telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))), !f.void_reason().empty(), env_->epoch());
-    }
-    void committed(u64 sequence) override {
-        if (ledger_) ledger_->mark_committed(sequence);
+        if (!f.void_reason().empty()) return;
+        const u64 value = reinterpret_cast<const u64*>(seen_->host_data())[f.lane()];
+        f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))));
     }
 
 private:
@@ -81,7 +77,6 @@ private:
     i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0;
     const stages::environment* env_ = nullptr;
     std::unique_ptr<device::mapping> seen_, word_;
-    std::unique_ptr<telemetry::ledger_writer> ledger_;
 };
 
 }  // namespace carousel::test

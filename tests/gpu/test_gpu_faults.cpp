@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "core/errors.hpp"
 #include "tests/gpu/gpu_run.hpp"
 #include "tests/support/catch.hpp"
 
@@ -59,7 +60,7 @@ TEST_CASE("a frame that faults the device each time is given up and reaches the 
     device_keys keys;
     keys.middle = "die_at = 100\ndie_how = \"illegal\"\ndie_lives = 1000\nmax_attempts = 2\n";
     run.start(run.pipeline("poison", device_pipeline("poison", keys)), {"--frames", "300"});
-    CHECK(run.wait() == 0);
+    CHECK(run.wait() == exit_code::given_up);
     INFO(run.log());
     const json r = run.report();
     REQUIRE(r.contains("dead_letters"));

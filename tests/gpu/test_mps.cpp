@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "supervisor/mps_control.hpp"
+#include "core/errors.hpp"
 #include "tests/gpu/gpu_run.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
@@ -116,7 +117,7 @@ TEST_CASE("a frame that faults an MPS domain each time ends the domain, and is g
     run_fixture run;
     run.start(run.pipeline("poison", device_pipeline("poison", in_domain("die_at = 100\ndie_how = \"illegal\"\ndie_lives = 1000\nmax_attempts = 2\n"))),
               {"--frames", "300"});
-    CHECK(run.wait() == 0);
+    CHECK(run.wait() == exit_code::given_up);
     INFO(run.log());
     const json r = run.report();
     REQUIRE(r.contains("dead_letters"));

@@ -295,3 +295,26 @@ TEST_CASE("an attempt that is counted late changes the word that was looked at, 
         CHECK(seen == 1);
     }
 }
+
+TEST_CASE("the frame of a word that says COMMITTED is told before the word moves on, and of no other word") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);
+    CHECK(pass(*sink.w) == 0);
+    job committed, submitted;
+    REQUIRE(sink.w->begin(committed, 0) == outcome::ok);
+    REQUIRE(sink.w->submit(committed));
+    REQUIRE(sink.w->commit(committed));
+    REQUIRE(sink.w->begin(submitted, 1) == outcome::ok);
+    REQUIRE(sink.w->submit(submitted));
+    doom(*b.c, sink.who.entry);
+    REQUIRE(appoint(*b.c, 1));
+    std::vector<u64> told;
+    REQUIRE(revoke(*b.c, 1, sink.who.epoch, [&](u64 sequence) {
+        CHECK(job_word::of(load(b.c->job[committed.index])).state == job_state::committed);
+        told.push_back(sequence);
+    }));
+    CHECK(told == std::vector<u64>{1});
+    CHECK(job_word::of(load(b.c->job[committed.index])).state == job_state::idle);
+    CHECK(job_word::of(load(b.c->job[submitted.index])).state == job_state::aborted);
+}

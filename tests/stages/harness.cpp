@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "core/errors.hpp"
+#include "telemetry/ledger.hpp"
 
 namespace carousel::test {
 
@@ -39,6 +40,7 @@ struct chain::seat {
     stages::description description;
     std::vector<std::string> inputs;
     std::unique_ptr<device::mapping> slot;
+    std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as the runner keeps it
 };
 
 class chain::frame_in_hand : public stages::frame {
@@ -53,6 +55,14 @@ public:
     [[nodiscard]] stages::payload_ref output() const noexcept override { return slot_of(seat_); }
     [[nodiscard]] u32 lane() const noexcept override { return static_cast<u32>(sequence_ % chain_.options_.in_flight); }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return reason_; }
+    void set_hash(u64 hash) noexcept override { hash_ = hash; }
+
+    void finish() {
+        seat_.object->finish(*this);
+        if (!seat_.ledger) return;
+        seat_.ledger->record(sequence_, hash_, !reason_.empty(), chain_.options_.epoch);
+        seat_.ledger->mark_committed(sequence_, chain_.options_.epoch);
+    }
 
 private:
     static stages::payload_ref slot_of(seat& s) {
@@ -63,6 +73,7 @@ private:
     u64 sequence_;
     shm::scene_state scene_;
     std::string reason_;
+    std::optional<u64> hash_;
 };
 
 chain::chain(chain_options options) : options_(std::move(options)), world_(std::make_unique<world>(options_)) {}
@@ -107,6 +118,9 @@ void chain::prepare() {
     }
     for (auto& s : seats_) {
         s->object->prepare(*world_);
+        if (s->description.output.type.empty()) {
+            s->ledger = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(options_.run_directory, s->name));
+        }
     }
 }
 
@@ -116,8 +130,7 @@ void chain::run(u64 sequence, const shm::scene_state& scene) {
         s->object->process(f);
         if (s->object->commits_on_host()) {
             world_->work->drain();
-            s->object->finish(f);
-            s->object->committed(sequence);
+            f.finish();
         }
     }
     world_->work->drain();
@@ -127,8 +140,7 @@ void chain::run_void(u64 sequence, const std::string& reason) {
     for (auto& s : seats_) {
         if (s->object->commits_on_host()) {
             frame_in_hand f(*this, *s, sequence, {}, reason);
-            s->object->finish(f);
-            s->object->committed(sequence);
+            f.finish();
         }
     }
 }

@@ -86,6 +86,7 @@ TEST_CASE("run hands the checked pipeline and its options to the engine") {
                                              "--set",     "b.own=[1, 2]",
                                              "--set",     "link.a.window=12",
                                              "--set",     "latest_lease_ms=9",
+                                             "--allow-dead-letters", "3",
                                              "--seconds", "1.5",
                                              "--wait",    "2"});
     INFO(s.err);
@@ -93,6 +94,7 @@ TEST_CASE("run hands the checked pipeline and its options to the engine") {
     REQUIRE(runs == 1);
     CHECK(last_pipeline.name == "mine");
     CHECK(last_pipeline.latest_lease_ms == 9);
+    CHECK(last_pipeline.allow_dead_letters == 3);
     CHECK(last_pipeline.device == "cpu");
     CHECK(last_pipeline.frames == 20);
     CHECK(last_pipeline.fps == 30);
@@ -151,6 +153,7 @@ TEST_CASE("wrong options are refused by name before anything runs") {
     CHECK_THAT(refused({"--size", "640x48.5"}), contains("expected WIDTHxHEIGHT"));
     CHECK_THAT(refused({"--size", "99999999999999999999x1"}), contains("expected WIDTHxHEIGHT"));
     CHECK_THAT(refused({"--fps", "fast"}), contains("--fps fast: expected frames a second"));
+    CHECK_THAT(refused({"--allow-dead-letters", "some"}), contains("--allow-dead-letters some: allow_dead_letters = \"some\": expected true, false, or"));
     CHECK_THAT(refused({"--fps", "-1"}), contains("--fps -1: fps = -1"));
     CHECK_THAT(refused({"--device", "gpu0"}), contains("--device gpu0: device = \"gpu0\": expected"));
     CHECK_THAT(refused({"--set", "frames"}), contains("--set frames: expected KEY=VALUE"));

@@ -110,6 +110,16 @@ memory = "ipc"
     CHECK(p.links.at("source").memory == supervisor::link_memory::ipc);
 }
 
+TEST_CASE("how many frames may be given up is a number, or any, or none") {
+    const auto read = [](const std::string& value) {
+        return parse_pipeline("[pipeline]\nallow_dead_letters = " + value + "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n", "p.toml")
+            .allow_dead_letters;
+    };
+    CHECK(read("true") == ~u64{0});
+    CHECK(read("false") == 0);
+    CHECK(read("12") == 12);
+}
+
 TEST_CASE("what a pipeline file leaves out has the documented default") {
     const pipeline p = parse_pipeline("[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n",
                                       "dir/my-file.toml");
@@ -119,6 +129,7 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
     CHECK(p.height == 720);
     CHECK(p.frame_timeout_ms == 2000);
     CHECK(p.frames == 0);
+    CHECK(p.allow_dead_letters == 0);
     CHECK(p.fps == 0);
     CHECK(p.stages[0].in_flight == 3);
     CHECK(p.stages[0].instances == 1);
@@ -153,6 +164,8 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"[pipeline]", "size = 640", "p.toml:2:8: size = 640: expected [width, height], each from 1 to 16384"},
         {"[pipeline]", "size = [640.5, 2]", "p.toml:2:8: size = [640.5,2]: expected [width, height], each from 1 to 16384"},
         {"[pipeline]", "frames = -1", "p.toml:2:10: frames = -1: expected a whole number, 0 or more"},
+        {"[pipeline]", "allow_dead_letters = -1", "p.toml:2:22: allow_dead_letters = -1: expected true, false, or how many frames may be given up"},
+        {"[pipeline]", "allow_dead_letters = \"all\"", "p.toml:2:22: allow_dead_letters = \"all\": expected true, false, or how many"},
         {"[pipeline]", "fps = -1", "p.toml:2:7: fps = -1: expected a number from 0 to 100000"},
         {"[pipeline]", "fps = nan", "p.toml:2:7: fps: not a finite number"},
         {"[pipeline]", "frame_timeout_ms = 9", "p.toml:2:20: frame_timeout_ms = 9: expected a whole number from 10 to 3600000, or 0 for none"},

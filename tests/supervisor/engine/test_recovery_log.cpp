@@ -85,3 +85,31 @@ TEST_CASE("an account that can't be kept on disk is kept in memory") {
     log.tell({"vertex", 11, 2, "", 0, 50 * ms, 60 * ms, 0, false});
     CHECK(fences_ms(log.all()) == std::vector<f64>{10});
 }
+
+TEST_CASE("a run of months keeps the newest deaths and the number of the others, in memory and in its file") {
+    const scratch_folder folder;
+    const std::string file = (folder.path / "recoveries.jsonl").string();
+    constexpr i32 deaths = 20'000;
+    constexpr std::size_t keep = 100;
+    const auto check = [&](const recovery_log& log) {
+        REQUIRE(log.all().size() >= keep);
+        CHECK(log.all().size() <= keep + keep / 4);
+        CHECK(log.all().size() + log.dropped() == deaths);
+        CHECK(log.all().back().pid == deaths);
+        CHECK(log.all().back().fenced_ns == 9 * ms);
+        CHECK(log.all().front().pid == deaths - static_cast<i32>(log.all().size()) + 1);
+    };
+    {
+        recovery_log log(file, keep);
+        u64 most = 0;
+        for (i32 k = 1; k <= deaths; ++k) {
+            log.tell({"fragment", k, 3, "", 0, 5 * ms, 0, 0, false});
+            log.tell({"fragment", k, 3, "", 0, 0, 9 * ms, 0, false});
+            if (k % 50 == 0) most = std::max<u64>(most, std::filesystem::file_size(file));
+        }
+        check(log);
+        CHECK(most < 100'000);  // 40,000 lines of some 50 bytes were told
+    }
+    check(recovery_log(file, keep));  // the supervisor after it
+    CHECK(folder.names() == std::vector<std::string>{"recoveries.jsonl"});
+}

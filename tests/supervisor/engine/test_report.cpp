@@ -49,7 +49,7 @@ struct synthetic {
         telemetry::ledger_writer w(telemetry::ledger_path(setup.directory, "sink"));
         for (u64 n = first; n < end; ++n) {
             w.record(n, n == void_at ? 0 : n * 7 + 1, n == void_at, 1);
-            w.mark_committed(n);
+            w.mark_committed(n, 1);
         }
     }
     json report() const {
@@ -58,7 +58,7 @@ struct synthetic {
         o.complete = true;
         o.seconds = 2;
         o.ending = "complete";
-        const std::vector<sink_account> sinks = read_ledgers(setup, o.end);
+        const std::vector<sink_account> sinks = read_ledgers(setup, *control, o.end);
         return make_report({&setup, control.get(), &seats, &deaths, &recoveries, &sinks, o, {}});
     }
 };
@@ -102,7 +102,7 @@ TEST_CASE("lost, repeated and torn frames are found where they happen") {
     CHECK(r["lost"] == 2);
     CHECK(r["repeated"] == 1);
     CHECK(r["torn"] == 5);
-    CHECK(damage_of(read_ledgers(s.setup, 10), *s.control).any());
+    CHECK(damage_of(read_ledgers(s.setup, *s.control, 10), *s.control).any());
 }
 
 TEST_CASE("the hash depends on the pictures and their order alone") {
@@ -111,7 +111,9 @@ TEST_CASE("the hash depends on the pictures and their order alone") {
     b.record(5, 10);
     b.record(0, 5);
     c.record(0, 9);
-    telemetry::ledger_writer(telemetry::ledger_path(c.setup.directory, "sink")).record(9, 1234, false, 1);
+    telemetry::ledger_writer other(telemetry::ledger_path(c.setup.directory, "sink"));
+    other.record(9, 1234, false, 1);
+    other.mark_committed(9, 1);
     CHECK(a.report()["image_hash"] == b.report()["image_hash"]);
     CHECK(a.report()["image_hash"] != c.report()["image_hash"]);
 }
@@ -126,6 +128,31 @@ TEST_CASE("void frames are dead letters with the stage and reason that the super
     CHECK(r["dead_letter_count"] == 1);
     REQUIRE(r["dead_letters"].size() == 1);
     CHECK(r["dead_letters"][0] == json({{"sequence", 6}, {"stage", "source"}, {"reason", "signal 11 (SIGSEGV)"}}));
+}
+
+TEST_CASE("frames that were given up are told with the first few names, and have an exit code of their own behind all others") {
+    synthetic s;
+    s.record(0, 10, 6);
+    s.deaths.given_up.push_back({6, "source", "signal 11 (SIGSEGV)"});
+    const auto sinks = read_ledgers(s.setup, *s.control, 10);
+    const dead_letters one = dead_letters_of(sinks, s.deaths);
+    CHECK(given_up_text(one) == "1 given up (frame 6: source, signal 11 (SIGSEGV))");
+    CHECK(given_up_text({}).empty());
+    CHECK(given_up_text({5, {{1, "a", "x"}, {2, "", ""}, {3, "b", "y"}, {4, "c", "z"}, {5, "c", "z"}}}) ==
+          "5 given up (frame 1: a, x; frame 2: by whom is not known; frame 3: b, y; ...)");
+    run_outcome o;
+    CHECK(exit_code_of(o, {}, one, 0) == exit_code::given_up);
+    CHECK(exit_code_of(o, {}, one, 1) == 0);
+    CHECK(exit_code_of(o, {true, 1, 0, 0}, one, 0) == exit_code::stage_failed);
+    o.exit_code = 130;
+    CHECK(exit_code_of(o, {}, one, 0) == 130);
+}
+
+TEST_CASE("where no sink is counted, what was given up is what the supervisor saw") {
+    synthetic s;
+    s.setup.stages[1].latest = true;
+    s.deaths.given_up.push_back({6, "source", "exit code 3"});
+    CHECK(dead_letters_of(read_ledgers(s.setup, *s.control, 10), s.deaths).count == 1);
 }
 
 TEST_CASE("deaths: where they fell, how soon they were seen and fenced") {
@@ -143,12 +170,57 @@ TEST_CASE("deaths: where they fell, how soon they were seen and fenced") {
     CHECK(quantile({}, 0.5) == 0);
 }
 
-TEST_CASE("a sink without a ledger is said to have none, and claims nothing") {
+TEST_CASE("a sink that has never begun has lost every frame") {
     const synthetic s;
     const json r = s.report();
-    CHECK(r["image_hash"].is_null());
+    CHECK(r["lost"] == 10);
     CHECK(r["sinks"][0]["ledger"].is_null());
-    CHECK_FALSE(r["sinks"][0].contains("lost"));
+}
+
+TEST_CASE("a frame that was recorded and committed by nobody is lost") {
+    synthetic s;
+    s.record(0, 9);
+    telemetry::ledger_writer(telemetry::ledger_path(s.setup.directory, "sink")).record(9, 64, false, 1);
+    const json r = s.report();
+    CHECK(r["lost"] == 1);
+    CHECK(r["sinks"][0]["unmarked"] == 1);
+    CHECK(damage_of(read_ledgers(s.setup, *s.control, 10), *s.control).any());
+}
+
+TEST_CASE("where nothing was counted the report says so, and claims nothing") {
+    synthetic s;
+    const auto why = GENERATE("latest", "optional");
+    if (why == std::string("latest")) {
+        s.setup.stages[1].latest = true;
+    } else {
+        s.record(0, 4);
+        ring::close_group(*s.control, s.control->stage[1].input_link[0], s.control->stage[1].input_group[0]);
+    }
+    const json r = s.report();
+    CHECK(r["lost"].is_null());
+    CHECK(r["repeated"].is_null());
+    CHECK(r["torn"] == 0);
+    CHECK(r["image_hash"].is_null());
+    CHECK(r["sinks"][0]["counted"] == false);
+    CHECK(r["sinks"][0]["lost"].is_null());
+    const auto sinks = read_ledgers(s.setup, *s.control, 10);
+    const damage d = damage_of(sinks, *s.control);
+    CHECK_FALSE(d.any());
+    CHECK_THAT(damage_text(d, sinks), test::contains("lost and repeated frames were not counted, torn 0; sink not counted: ") && test::contains(why));
+}
+
+TEST_CASE("a sink that gives no hashes is counted all the same") {
+    synthetic s;
+    telemetry::ledger_writer w(telemetry::ledger_path(s.setup.directory, "sink"));
+    for (u64 n = 0; n < 10; ++n) {
+        w.record(n, std::nullopt, false, 1);
+        w.mark_committed(n, 1);
+    }
+    const json r = s.report();
+    CHECK(r["lost"] == 0);
+    CHECK(r["sinks"][0]["records"] == 10);
+    CHECK(r["image_hash"].is_null());
+    CHECK(r["sinks"][0]["image_hash"].is_null());
 }
 
 TEST_CASE("a report is written whole, with the ledgers beside it, and a place that can't be written is told beforehand") {
@@ -157,12 +229,12 @@ TEST_CASE("a report is written whole, with the ledgers beside it, and a place th
     s.setup.report_path = (s.folder.path / "r.json").string();
     check_report_path(s.setup.report_path);
     CHECK_FALSE(std::filesystem::exists(s.setup.report_path));
-    write_report(s.setup.report_path, s.report(), s.setup, read_ledgers(s.setup, 10));
+    write_report(s.setup.report_path, s.report(), s.setup, read_ledgers(s.setup, *s.control, 10));
     std::ifstream in(s.setup.report_path);
     CHECK(json::parse(in)["frames"] == 10);
     const auto kept = telemetry::ledger_reader::open(kept_ledger(s.setup.report_path, "sink"));
     REQUIRE(kept);
-    CHECK(kept->summarize(0, 10).lost == 0);
+    CHECK(kept->summarize(10).lost == 0);
     for (const std::string& name : s.folder.names()) CHECK(name.find(".tmp") == std::string::npos);
     CHECK_THROWS_AS(check_report_path("/nowhere/r.json"), output_error);
     CHECK_THROWS_AS(check_report_path(s.folder.path.string()), output_error);

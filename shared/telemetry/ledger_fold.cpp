@@ -1,0 +1,210 @@
+#include "telemetry/ledger_fold.hpp"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "core/errors.hpp"
+#include "core/read_file.hpp"
+
+namespace carousel::telemetry {
+namespace {
+
+constexpr u64 magic = 0x3144'4c4f'4657'4c43;  // "CLWFOLD1", as bytes
+constexpr u64 listed_voids = 1000;
+
+[[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
+    throw output_error(fmt::format("can't {} {}: {}; the ledger goes on unfolded and grows", what, path, errno_text(error_number)));
+}
+
+/// Closes itself.
+struct descriptor {
+    descriptor(const std::string& path, int flags) : fd(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {}
+    ~descriptor() {
+        if (fd >= 0) {
+            ::close(fd);
+        }
+    }
+    descriptor(const descriptor&) = delete;
+    descriptor& operator=(const descriptor&) = delete;
+    int fd;
+};
+
+void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::string& path) {
+    for (u64 done = 0; done < count;) {
+        const ssize_t n = pwrite(fd, static_cast<const char*>(bytes) + done, count - done, static_cast<off_t>(offset + done));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            fail("write", path, n < 0 ? errno : ENOSPC);
+        }
+        done += static_cast<u64>(n);
+    }
+}
+
+/// `<ledger>.folded`, as it lies in memory. Read by the build that wrote it alone: the state of the hash is its library's.
+struct file_layout {
+    u64 what = magic;
+    u32 library = XXH_VERSION_NUMBER, state_bytes = sizeof(XXH3_state_t);
+    u64 end = 0, repeated = 0, voids = 0, told = 0, without_hash = 0, listed = 0;
+    u64 void_sequences[listed_voids] = {};
+    alignas(64) unsigned char state[sizeof(XXH3_state_t)] = {};
+    u64 check = 0;  ///< XXH3_64bits of all that is before it
+};
+static_assert(std::is_trivially_copyable_v<file_layout>);
+u64 check_of(const file_layout& f) { return XXH3_64bits(&f, offsetof(file_layout, check)); }
+
+}  // namespace
+
+struct ledger_account::hash_state {
+    XXH3_state_t of;
+    hash_state() {
+        std::memset(&of, 0, sizeof of);  // it is written out whole
+        XXH3_64bits_reset(&of);
+    }
+};
+
+ledger_account::ledger_account() : hash_(std::make_unique<hash_state>()) {}
+ledger_account::~ledger_account() = default;
+ledger_account::ledger_account(ledger_account&&) noexcept = default;
+ledger_account& ledger_account::operator=(ledger_account&&) noexcept = default;
+
+void ledger_account::add(const ledger_record& r) {
+    const bool there = r.sequence_plus_1 != 0, marked = is_marked(r), is_void = there && (r.flags & ledger_void) != 0;
+    sum_.records += there ? 1 : 0;
+    sum_.lost += marked ? 0 : 1;
+    sum_.unmarked += there && !marked ? 1 : 0;
+    sum_.repeated += marked && commits_of(r) > 1 ? commits_of(r) - 1 : 0;
+    sum_.told += marked && (r.commits & ledger_told) != 0 ? 1 : 0;
+    sum_.without_hash += there && (r.flags & ledger_no_hash) != 0 ? 1 : 0;
+    sum_.voids += is_void ? 1 : 0;
+    if (is_void) {
+        if (sum_.void_sequences.size() == listed_voids) {
+            sum_.void_sequences.erase(sum_.void_sequences.begin());
+        }
+        sum_.void_sequences.push_back(end_);
+    }
+    const u64 hash = marked ? r.hash : 0;
+    XXH3_64bits_update(&hash_->of, &hash, sizeof hash);
+    ++end_;
+}
+
+ledger_summary ledger_account::summary() const {
+    ledger_summary sum = sum_;
+    sum.image_hash = XXH3_64bits_digest(&hash_->of);
+    return sum;
+}
+
+ledger_account ledger_account::load(const std::string& path) {
+    ledger_account a;
+    const std::optional<std::string> bytes = read_file(path);
+    if (!bytes) {
+        return a;
+    }
+    file_layout f;
+    if (bytes->size() == sizeof f) {
+        std::memcpy(&f, bytes->data(), sizeof f);
+    }
+    if (bytes->size() != sizeof f || f.what != magic || f.check != check_of(f) || f.library != XXH_VERSION_NUMBER || f.listed > listed_voids) {
+        throw output_error(fmt::format("{} is no account of a ledger by this build of Carousel: what was delivered before can't be read", path));
+    }
+    a.end_ = f.end;
+    a.sum_.records = f.end;
+    a.sum_.repeated = f.repeated;
+    a.sum_.voids = f.voids;
+    a.sum_.told = f.told;
+    a.sum_.without_hash = f.without_hash;
+    a.sum_.void_sequences.assign(f.void_sequences, f.void_sequences + f.listed);
+    const unsigned char* const secret = a.hash_->of.extSecret;  // an address: of this process
+    std::memcpy(&a.hash_->of, f.state, sizeof f.state);
+    a.hash_->of.extSecret = secret;
+    return a;
+}
+
+void ledger_account::save(const std::string& path) const {
+    CAROUSEL_ASSERT(sum_.lost == 0);
+    file_layout f;
+    f.end = end_;
+    f.repeated = sum_.repeated;
+    f.voids = sum_.voids;
+    f.told = sum_.told;
+    f.without_hash = sum_.without_hash;
+    f.listed = sum_.void_sequences.size();
+    std::copy(sum_.void_sequences.begin(), sum_.void_sequences.end(), f.void_sequences);
+    std::memcpy(f.state, &hash_->of, sizeof f.state);
+    f.check = check_of(f);
+    const std::string aside = path + ".tmp";
+    {
+        const descriptor file(aside, O_WRONLY | O_CREAT | O_TRUNC);
+        if (file.fd < 0) {
+            fail("write", aside, errno);
+        }
+        write_all(file.fd, &f, sizeof f, 0, aside);
+    }
+    if (std::rename(aside.c_str(), path.c_str()) != 0) {
+        fail("write", path, errno);
+    }
+}
+
+std::string folded_path(const std::string& ledger) { return ledger + ".folded"; }
+u64 folded_end(const std::string& ledger) { return ledger_account::load(folded_path(ledger)).end(); }
+
+u64 fold_ledger(const std::string& ledger, u64 below) {
+    ledger_account account = ledger_account::load(folded_path(ledger));
+    const u64 before = account.end();
+    const auto reader = ledger_reader::open(ledger);
+    below -= below % fold_step;
+    while (reader && account.end() < below) {
+        const auto records = reader->read(account.end(), fold_step);
+        if (!std::all_of(records.begin(), records.end(), is_marked)) {
+            break;
+        }
+        for (const ledger_record& r : records) {
+            account.add(r);
+        }
+    }
+    if (account.end() == before) {
+        return before;
+    }
+    account.save(folded_path(ledger));
+    const descriptor file(ledger, O_RDWR);
+    // Not every file system can: there the file keeps its size.
+    [[maybe_unused]] const int ignored = file.fd < 0 ? -1
+        : ::fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(account.end() * sizeof(ledger_record)));
+    return account.end();
+}
+
+void copy_ledger(const std::string& from, const std::string& to) {
+    const ledger_account account = ledger_account::load(folded_path(from));
+    const auto reader = ledger_reader::open(from);
+    if (!reader) {
+        return;
+    }
+    const descriptor file(to, O_WRONLY | O_CREAT | O_TRUNC);
+    if (file.fd < 0) {
+        fail("write", to, errno);
+    }
+    for (u64 at = account.end(), size = reader->size(); at < size; at += fold_step) {
+        const auto records = reader->read(at, std::min(fold_step, size - at));
+        write_all(file.fd, records.data(), records.size() * sizeof(ledger_record), at * sizeof(ledger_record), to);
+    }
+    ::unlink(folded_path(to).c_str());
+    if (account.end() > 0) {
+        account.save(folded_path(to));
+    }
+}
+
+}  // namespace carousel::telemetry

@@ -1,0 +1,63 @@
+#pragma once
+// A run may last for months, and a ledger grows by 32 bytes a frame: what is delivered and old is folded into running counts and a
+// running hash, and its records' space goes back to the file system. The newest records stay.
+//
+// Who may call: fold_ledger() one process at a time (the run's supervisor); the readers any process.
+//
+// `<ledger>.folded` holds the account of the frames [0, end) and is replaced whole (temporary file, rename). Steps, and what a kill leaves:
+//   1. read [old end, new end)      the old account.
+//   2. write the account aside      the old account, and a file that the next fold overwrites.
+//   3. rename                       the new account; the records below its end are still there, and read by nobody.
+//   4. punch the hole               done. The next fold punches from 0, so that step 3 left behind is made good.
+// A reader that meets a fold reads the account before and behind the records, and begins anew when it has changed.
+// Only frames that bear a mark are folded, and all of them below the end do: a folded frame can't be lost any more. Nor can it be
+// repeated, as long as more frames are kept than a window holds; a commit of a frame that is folded already would not be seen.
+// Where the file system can't punch holes the file keeps its size; the account is the same.
+
+#include <memory>
+#include <string>
+
+#include "telemetry/ledger.hpp"
+
+namespace carousel::telemetry {
+
+/// The account of a sink's frames [0, end()), extended record by record.
+class ledger_account {
+public:
+    ledger_account();
+    ~ledger_account();
+    ledger_account(ledger_account&&) noexcept;
+    ledger_account& operator=(ledger_account&&) noexcept;
+
+    /// Of the frame end(): its record, or an empty one.
+    void add(const ledger_record& r);
+    [[nodiscard]] u64 end() const noexcept { return end_; }
+    [[nodiscard]] ledger_summary summary() const;
+
+    /// An empty account when there is no such file. Throws output_error for one that is not ours or damaged.
+    [[nodiscard]] static ledger_account load(const std::string& path);
+    /// Whole or not at all. Throws output_error.
+    void save(const std::string& path) const;
+
+private:
+    struct hash_state;
+    u64 end_ = 0;
+    ledger_summary sum_;
+    std::unique_ptr<hash_state> hash_;
+};
+
+/// Where the folded part's account lies.
+[[nodiscard]] std::string folded_path(const std::string& ledger);
+/// First frame whose record is kept. Throws output_error.
+[[nodiscard]] u64 folded_end(const std::string& ledger);
+
+/// Records are folded by so many at least: a page of the file system holds 128.
+inline constexpr u64 fold_step = 4096;
+/// Folds the frames below `below` (rounded down to fold_step) as far as they all bear their mark. Returns the first frame kept. Throws
+/// output_error; the ledger is as it was then.
+u64 fold_ledger(const std::string& ledger, u64 below);
+
+/// Copies the records that are kept, holes left out, and the account of the rest beside it. Throws output_error.
+void copy_ledger(const std::string& from, const std::string& to);
+
+}  // namespace carousel::telemetry
