@@ -1,6 +1,7 @@
 // `carousel chaos`: a user's own proof that nothing which happens to one stage harms a frame or another stage.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -25,7 +26,10 @@ int cli_chaos(const cli_arguments& a, const cli_environment& env) {
     s.compare = !a.no_compare;
     if (!a.chaos_faults.empty()) s.kinds = chaos::faults_from(a.chaos_faults);
     if (s.rate < 0) throw config_error("--rate: expected faults a second, 0 or more");
-    (void)read_pipeline(a.file, overrides_from(a.keys));  // said before anything is started
+    const pipeline p = read_pipeline(a.file, overrides_from(a.keys));  // said before anything is started
+    s.has_displays = std::any_of(p.stages.begin(), p.stages.end(), [](const stage_spec& st) {
+        return std::filesystem::path(st.run).filename() == "carousel-display";
+    });
     check_report_path(a.report);
     env.err << fmt::format("chaos: seed {} (--seed {} repeats the plan)\n", s.seed, s.seed);
     const chaos::outcome o = chaos::torment(s, env.err, env.err_is_terminal);

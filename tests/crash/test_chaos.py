@@ -11,9 +11,10 @@ seed = os.environ.get("CAROUSEL_TEST_SEED", str(int(time.time()) % 1_000_000 + 1
 print(f"seed {seed} (CAROUSEL_TEST_SEED repeats the plan)", flush=True)
 
 
-def chaos(*options, program="carousel", timeout=400, **variables):
+def chaos(*options, program="carousel", timeout=400, pipeline=None, **variables):
     """(exit code, report, what it said)"""
-    p = subprocess.run([f"{PROGRAMS}/{program}", "chaos", f"{PIPELINES}/demo.toml", *SMALL, "--seed", seed, "--json", *options],
+    what = [pipeline] if pipeline else [f"{PIPELINES}/demo.toml", *SMALL]
+    p = subprocess.run([f"{PROGRAMS}/{program}", "chaos", *what, "--seed", seed, "--json", *options],
                        env=environment | variables, capture_output=True, text=True, timeout=timeout)
     try: report = json.loads(p.stdout)
     except ValueError: report = None
@@ -81,6 +82,25 @@ def a_supervisor_that_drops_frames_is_caught():
     assert any("lost" in f if report["lost"] > 0 else "exit code 143" in f for f in report["failures"]), said
 
 
+def numbers(name, *keys):
+    """A pipeline without a carousel-display."""
+    program = f"{PROGRAMS}/carousel-test-number"
+    stages = [("numbers", "", []), ("middle", "numbers", []), ("sink", "middle", ["sink = true", *keys])]
+    text = '[pipeline]\ndevice = "cpu"\nsize = [16, 16]\nfps = 200\n'
+    for stage, reads, more in stages:
+        text += f'[[stage]]\nname = "{stage}"\nrun = "{program}"\n' + (f'inputs = ["{reads}"]\n' if reads else "") + "".join(f"{k}\n" for k in more)
+    with open(f"{folder}/{name}.toml", "w") as f: f.write(text)
+    return f"{folder}/{name}.toml"
+
+
+def any_sink_will_do_by_hash_or_by_count():
+    for name, keys, hashed in [("hashed", [], True), ("plain", ["plain = true"], False)]:
+        code, report, said = chaos("--count", "6", "--rate", "0", "--faults", "kill,abort,supervisor", pipeline=numbers(name, *keys))
+        check_passed(code, report, said, 6)
+        assert (report["image_hash"] is not None) == hashed, said
+        assert report["calm"]["frames"] == report["frames"], said
+
+
 def ctrl_c_ends_it_and_leaves_nothing():
     p = subprocess.Popen([f"{PROGRAMS}/carousel", "chaos", f"{PIPELINES}/demo.toml", *SMALL, "--seed", seed], env=environment,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -115,7 +135,7 @@ if WHICH == "long":
     tests = [two_thousand_faults_harm_no_frame]
 else:
     tests = [faults_of_every_kind_harm_no_frame, nobody_is_untouched_in_an_mps_domain_that_a_fault_ends, the_same_seed_hits_the_same_stages,
-             a_supervisor_that_drops_frames_is_caught, ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
+             a_supervisor_that_drops_frames_is_caught, any_sink_will_do_by_hash_or_by_count, ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
 for test in tests:
     began = time.time()
     test()

@@ -88,15 +88,30 @@ joined join(const outcome& o) {
     return out;
 }
 
+/// By hash, sink by sink, where the stage gives one; else by what was counted: both runs have as many frames.
+void compare(const outcome& o, std::vector<std::string>& out) {
+    const json &r = o.report, &calm = o.calm;
+    if (calm["image_hash"] != r["image_hash"]) out.push_back("image_hash differs from the undisturbed run's");
+    if (calm["frames"] != r["frames"]) out.push_back(fmt::format("frames: {}, of the undisturbed run {}", r["frames"].dump(), calm["frames"].dump()));
+    const json none = json::array(), ours = r.value("sinks", none), theirs = calm.value("sinks", none);
+    for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k)
+        for (const char* key : {"image_hash", "records"})
+            if (const json a = ours[k].value(key, json()), b = theirs[k].value(key, json()); a != b && (k > 0 || std::string_view(key) == "records"))
+                out.push_back(fmt::format("{}: {} {}, of the undisturbed run {}", ours[k].value("stage", "?"), key, a.dump(), b.dump()));
+}
+
 std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     std::vector<std::string> out;
     const json& r = o.report;
     if (r.is_null()) return {fmt::format("the run wrote no report (its end: {})", o.exit_code < 0 ? "none within 90 s" : fmt::format("exit code {}", o.exit_code))};
     if (o.exit_code != 0) out.push_back(fmt::format("the run ended with exit code {}", o.exit_code));
     if (o.ended_early) out.push_back("the run ended before the torment did");
-    for (const char* key : {"lost", "repeated", "torn", "dead_letter_count"})
-        if (const u64 n = r.value(key, u64{0}); n != 0) out.push_back(fmt::format("{}: {}", key, n));
-    if (!o.calm.is_null() && o.calm["image_hash"] != r["image_hash"]) out.push_back("image_hash differs from the undisturbed run's");
+    for (const char* key : {"lost", "repeated", "torn", "dead_letter_count"}) {
+        const json n = r.value(key, json(0));
+        if (n.is_null()) out.push_back(fmt::format("{}: not counted: no sink was left that reads every frame", key));
+        else if (n != 0) out.push_back(fmt::format("{}: {}", key, n.dump()));
+    }
+    if (!o.calm.is_null()) compare(o, out);
     const json mps = r.value("mps", json());
     if (mps.is_object() && mps.value("given_up", false))
         out.push_back(fmt::format("the MPS domain was given up after {} ends: what came then was not tried in it", mps.value("domain_faults", u64{0})));
@@ -180,9 +195,13 @@ std::string report_text(const json& r) {
     text += fmt::format("{} faults in {}, seed {}: {} frames, lost {}, repeated {}, torn {}, dead letters {}, untouched processes that died {}\n",
                         r["faults"].get<u64>(), human_seconds(r["seconds"].get<f64>()), r["seed"].get<u64>(), shown("frames"), shown("lost"),
                         shown("repeated"), shown("torn"), shown("dead_letters"), shown("untouched_deaths"));
-    if (r["calm"].is_object())
-        text += fmt::format("image_hash {}, undisturbed {}; {:.1f} frames/s, undisturbed {:.1f}\n", shown("image_hash"), r["calm"]["image_hash"].dump(),
-                            r.value("frames_per_second", 0.0), r["calm"]["frames_per_second"].get<f64>());
+    if (r["calm"].is_object()) {
+        const json& calm = r["calm"];
+        text += r["image_hash"].is_null() && calm["image_hash"].is_null()
+                    ? fmt::format("no hashes (no sink gives any): compared by count, {} frames, undisturbed {}", shown("frames"), calm["frames"].dump())
+                    : fmt::format("image_hash {}, undisturbed {}", shown("image_hash"), calm["image_hash"].dump());
+        text += fmt::format("; {:.1f} frames/s, undisturbed {:.1f}\n", r.value("frames_per_second", 0.0), calm["frames_per_second"].get<f64>());
+    }
     std::string spent;
     for (const json& each : r["spent"])
         spent += fmt::format("{}{} {}", spent.empty() ? "" : ", ", each["on"].get<std::string>(), human_seconds(each["seconds"].get<f64>()));

@@ -89,7 +89,8 @@ private:
 };
 
 std::vector<std::string> tormentor::words(const std::string& name, const std::string& report, u64 frames) const {
-    std::vector<std::string> w{"run", s_.file, "--name", name, "--report", report, "--no-color", "--out", ""};
+    std::vector<std::string> w{"run", s_.file, "--name", name, "--report", report, "--no-color"};
+    if (s_.has_displays) w.insert(w.end(), {"--out", ""});
     const auto add = [&](const char* option, const std::optional<std::string>& value) {
         if (value) w.insert(w.end(), {option, *value});
     };

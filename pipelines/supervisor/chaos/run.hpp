@@ -22,6 +22,7 @@ struct settings {
     f64 rate = 2;                  ///< faults a second; 0: the next as soon as all stages run again
     std::vector<fault> kinds;      ///< empty: all that the pipeline can have
     std::string log;               ///< what was done when, a line of JSON each; "": nowhere
+    bool has_displays = true;      ///< some stage writes pictures (carousel-display): it is told not to
     bool compare = true;           ///< with an undisturbed run of as many frames
 };
 

@@ -143,6 +143,20 @@ TEST_CASE("chaos: who shares the end of an MPS domain that a fault has brought a
     }
 }
 
+TEST_CASE("chaos: sinks that give no hash are compared by count, several sinks one by one") {
+    outcome o = made();
+    o.report["image_hash"] = o.calm["image_hash"] = nullptr;
+    for (json* r : {&o.report, &o.calm})
+        (*r)["sinks"] = {{{"stage", "sink"}, {"records", 100}, {"image_hash", nullptr}}, {{"stage", "second"}, {"records", 100}, {"image_hash", "abc"}}};
+    const json passed = make_report({}, o);
+    CAPTURE(passed["failures"].dump());
+    CHECK(passed["passed"] == true);
+    CHECK_THAT(report_text(passed), test::contains("compared by count, 100 frames, undisturbed 100"));
+    SECTION("a frame less") { o.report["sinks"][0]["records"] = 99; }
+    SECTION("another picture in the second") { o.report["sinks"][1]["image_hash"] = "abd"; }
+    CHECK(make_report({}, o)["passed"] == (o.report["sinks"] == o.calm["sinks"]));
+}
+
 TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     const auto fails_with = [](auto change, const std::string& word) {
         outcome o = made();
@@ -155,6 +169,8 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     fails_with([](outcome& o) { o.report["lost"] = 1; }, "lost: 1");
     fails_with([](outcome& o) { o.report["repeated"] = 2; }, "repeated: 2");
     fails_with([](outcome& o) { o.report["torn"] = 3; }, "torn: 3");
+    fails_with([](outcome& o) { o.report["lost"] = nullptr; }, "lost: not counted");
+    fails_with([](outcome& o) { o.calm["frames"] = 99; }, "frames: 100, of the undisturbed run 99");
     fails_with([](outcome& o) { o.report["dead_letter_count"] = 1; }, "dead_letter_count");
     fails_with([](outcome& o) { o.calm["image_hash"] = "abd"; }, "image_hash");
     fails_with([](outcome& o) { o.report["taken_over"] = 0; }, "taken over");
