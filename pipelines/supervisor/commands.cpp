@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 constexpr std::size_t max_connections = 300;
+constexpr u64 said_refusals = 10;
 
 json refusal(int code, const std::string& message) { return {{"ok", false}, {"message", message}, {"code", code}}; }
 
@@ -61,8 +62,23 @@ void engine::read_connection(int fd) {
             drop(fd);
             return;
         }
-        on_message(at->second, m);
+        // The one guard for every kind of message: a peer that is broken, or malicious, loses its connection and nothing else.
+        try {
+            on_message(at->second, m);
+        } catch (const std::exception& e) {
+            refuse_message(fd, e.what());
+            return;
+        }
     }
+}
+
+void engine::refuse_message(int fd, const std::string& why) {
+    if (connections_.count(fd) == 0) return;
+    answer(fd, {{"refused", "this message can't be read: " + why}});
+    if (++refused_messages_ <= said_refusals)
+        seats_->say(fmt::format("a message of pid {} can't be read ({}): its connection is closed{}", shm::peer_of(fd).pid, why,
+                                refused_messages_ == said_refusals ? "; further ones are not said" : ""));
+    drop(fd);
 }
 
 void engine::drop(int fd) {
@@ -82,7 +98,7 @@ std::string engine::let_in(connection& c, const json& request, shm::message& m) 
         std::string why = open ? seats_->let_in(c.fd.get(), shm::peer_of(c.fd.get()), request["hello"]) : "the run is ending";
         c.stage = why.empty();
         return why;
-    } catch (const std::exception& e) {
+    } catch (const error& e) {  // ours: a sentence for the stage
         return e.what();
     }
 }
@@ -102,7 +118,7 @@ void engine::on_message(connection& c, shm::message& m) {
     } else if (asks("tap")) {
         try {
             lend(c, request["tap"]);
-        } catch (const std::exception& e) {
+        } catch (const error& e) {
             answer(fd, {{"refused", e.what()}});
         }
     } else if (request.contains("ready") && c.stage) {

@@ -81,6 +81,7 @@ private:
     void accept_all();
     void read_connection(int fd);
     void drop(int fd);
+    void refuse_message(int fd, const std::string& why);
     void on_message(connection& c, shm::message& m);
     [[nodiscard]] std::string let_in(connection& c, const nlohmann::json& request, shm::message& m);
     [[nodiscard]] nlohmann::json obey(const nlohmann::json& request);
@@ -114,6 +115,7 @@ private:
     u64 taking_over_since_ns_ = 0;  ///< 0: not, or done
     u64 saved_print_ = 0;
     bool state_failed_ = false;
+    u64 refused_messages_ = 0;
     u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0, stop_at_ns_ = 0,
         begun_again_ = 0;
 };
