@@ -1,11 +1,10 @@
 #pragma once
 // Looks at the run every few milliseconds from a thread of its own, more often than a window draws: so that no death is missed
-// between two drawn frames, the timeline has no gaps, and a stage that is always busy is seen to be. Reads only.
+// between two drawn frames, and the timeline has no gaps. Reads only.
 
 #include <condition_variable>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_timeline.hpp"
@@ -20,8 +19,8 @@ public:
     sampler(const sampler&) = delete;
     sampler& operator=(const sampler&) = delete;
 
-    /// What was seen since the last call; `busy_ns` as snapshot::stages: time with a frame in work.
-    void collect(telemetry::event_tracker& events, telemetry::timeline& bars, std::vector<u64>& busy_ns);
+    /// What was seen since the last call.
+    void collect(telemetry::event_tracker& events, telemetry::timeline& bars);
 
 private:
     void loop();
@@ -33,7 +32,6 @@ private:
     bool stop_ = false;
     telemetry::event_tracker events_;
     telemetry::timeline bars_;
-    std::vector<u64> busy_ns_;
     std::thread thread_;
 };
 

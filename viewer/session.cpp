@@ -163,8 +163,7 @@ void session::follow_new_block(model& m) {
 
 void session::read(model& m) {
     telemetry::read_snapshot(observed_->block(), m.snap);
-    sampler_->collect(m.events, m.bars, busy_ns_);
-    for (std::size_t k = 0; k < m.snap.stages.size() && k < busy_ns_.size(); ++k) m.snap.stages[k].sampled_busy_ns = busy_ns_[k];
+    sampler_->collect(m.events, m.bars);
     m.rates = tracker_.feed(m.snap);
     m.past.feed(m.snap, m.rates);
     for (const telemetry::crash& c : m.events.take_deaths()) m.past.mark(c.died_ns, c.stage);

@@ -62,7 +62,6 @@ private:
     std::optional<shm::segment> attached_;   ///< writable: lease words of the tap, scene settings
     std::unique_ptr<sampler> sampler_;
     std::unique_ptr<tap> tap_;
-    std::vector<u64> busy_ns_;
     telemetry::rate_tracker tracker_;
     u64 next_look_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0, scene_seen_ = 0;
     u32 scene_writer_ = 1;

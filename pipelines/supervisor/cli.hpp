@@ -21,6 +21,7 @@ struct cli_environment {
     bool out_is_terminal = false, err_is_terminal = false;
     int (*run)(const pipeline&, const run_options&) = nullptr;
     clean_places places = {};  ///< for `clean`
+    std::size_t columns = 0;   ///< of the terminal that `out` is; 0: it is none
 };
 
 /// Everything that any subcommand takes.

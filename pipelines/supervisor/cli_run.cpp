@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +52,9 @@ pipeline read_as_asked(const cli_arguments& a) {
     return p;
 }
 
+/// Below forty columns nothing could be told in order: a terminal that narrow breaks the lines itself.
+std::size_t columns_of(const cli_environment& env) { return env.columns == 0 ? paper_columns : std::max<std::size_t>(40, env.columns); }
+
 int start_in_background(const cli_arguments& a, const cli_environment& env, const pipeline& p) {
     detach_request d{p.name, a.words, own_command()};
     d.words.insert(d.words.begin() + 1, "--in-background");
@@ -63,7 +67,7 @@ int start_in_background(const cli_arguments& a, const cli_environment& env, cons
 int cli_validate(const cli_arguments& a, const cli_environment& env) {
     const pipeline p = read_as_asked(a);
     const std::vector<stage_description> all = describe_stages(p);
-    env.out << (a.json ? plan_json(p, all).dump(2, ' ', false, json::error_handler_t::replace) + "\n" : plan_text(p, all));
+    env.out << (a.json ? plan_json(p, all).dump(2, ' ', false, json::error_handler_t::replace) + "\n" : plan_text(p, all, columns_of(env)));
     return exit_code::ok;
 }
 
@@ -119,7 +123,7 @@ int run_or_show(const cli_arguments& a, const cli_environment& env, const pipeli
         (void)page_program();
     }
     if (!a.dry_run) return env.run(p, o);
-    env.out << plan_text(p, o.stages) << placement_text(setup_from(p, o, probe_for(p)));
+    env.out << plan_text(p, o.stages, columns_of(env)) << placement_text(setup_from(p, o, probe_for(p)), columns_of(env));
     return exit_code::ok;
 }
 

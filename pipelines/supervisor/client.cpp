@@ -151,16 +151,18 @@ std::string ps_table(const json& reply) {
     const json none = json::object();
     const json& p = reply.contains("pipeline") && reply["pipeline"].is_object() ? reply["pipeline"] : none;
     std::string out = printable(fmt::format("{}: {}, pid {}, device {}, up {}, {} frames, {} frames/s, {}", text_or(p, "name"),
-                                            text_or(p, "state"), number_or(p, "pid", whole), text_or(p, "device"),
+                                            text_or(p, p.contains("state_text") ? "state_text" : "state"), number_or(p, "pid", whole), text_or(p, "device"),
                                             number_or(p, "uptime_s", human_seconds), number_or(p, "frames", whole),
                                             number_or(p, "frames_per_second", human_rate), text_or(p, "file"))) +
                       "\n";
+    if (p.contains("bottleneck") && p["bottleneck"].is_object())
+        if (const std::string limit = text_or(p["bottleneck"], "text", ""); !limit.empty()) out += printable(limit) + "\n";
     const json rows = reply.contains("stages") && reply["stages"].is_array() ? reply["stages"] : json::array();
     const auto of_name = [&](const std::string& name) {
         return std::count_if(rows.begin(), rows.end(),
                              [&](const json& r) { return r.is_object() && text_or(r, "name") == name; });
     };
-    table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">FRAMES", ">CPU", ">MEMORY", "DEVICE"});
+    table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">FRAMES", ">BUSY", ">CPU", ">MEMORY", "DEVICE"});
     for (const json& r : rows) {
         if (!r.is_object()) continue;
         std::string name = text_or(r, "name");
@@ -169,7 +171,7 @@ std::string ps_table(const json& reply) {
         const bool waits = r.contains("waits_for") && r["waits_for"].is_string();
         t.add({name, pid, waits ? "waiting: " + text_or(r, "waits_for") : text_or(r, "state"), number_or(r, "age_s", human_seconds), number_or(r, "restarts", whole),
                text_or(r, "last_exit"), number_or(r, "frames_per_second", human_rate), number_or(r, "frames", whole),
-               number_or(r, "cpu_percent", percent), number_or(r, "memory_bytes", bytes), text_or(r, "device")});
+               number_or(r, "busy", [](f64 v) { return percent(v * 100); }), number_or(r, "cpu_percent", percent), number_or(r, "memory_bytes", bytes), text_or(r, "device")});
     }
     out += t.text();
     if (reply.contains("problems") && reply["problems"].is_array())

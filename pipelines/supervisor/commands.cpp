@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -191,6 +192,7 @@ std::string engine::state_name() const {
         case phase::running:
             break;
     }
+    if (!missing_stages(*setup_, seats_->seats()).empty()) return "waiting";
     bool starting = false;
     for (const auto& s : seats_->seats()) {
         if (s->machine.state() == seat_state::stopped) return "paused";
@@ -199,8 +201,24 @@ std::string engine::state_name() const {
     return starting ? "starting" : "running";
 }
 
+// "waiting: fragment is down, vertex is in backoff": for people.
+std::string engine::state_text() const {
+    std::string text = state_name();
+    if (text != "waiting") return text;
+    const char* between = ": ";
+    for (const missing_stage& m : missing_stages(*setup_, seats_->seats()))
+        text += std::exchange(between, ", ") + m.name + " " + m.how;
+    return text;
+}
+
 json engine::ps() const {
     const u64 now = now_ns();
+    const std::vector<telemetry::stage_shares> shares = times_.recent();
+    const auto share = [&shares](u32 stage, f64 telemetry::stage_shares::*of) {
+        return shares.empty() ? json() : json(shares[stage].*of);
+    };
+    json waits_for = json::array();
+    for (const missing_stage& m : missing_stages(*setup_, seats_->seats())) waits_for.push_back(m.name);
     const auto& at = seats_->account().kills_at;
     const json kills{{"idle", at[0]}, {"open", at[1]}, {"submitted", at[2]}, {"committed", at[3]}, {"aborted", at[4]}};
     json stages = json::array();
@@ -219,6 +237,10 @@ json engine::ps() const {
                           {"last_exit", s->last_exit.empty() ? json() : json(s->last_exit)},
                           {"frames_per_second", progress_.frames_per_second(s->stage)},
                           {"frames", ring::load(segment_->block().stage[s->stage].counters.frames)},
+                          {"busy", share(s->stage, &telemetry::stage_shares::busy)},
+                          {"wait_input", share(s->stage, &telemetry::stage_shares::wait_input)},
+                          {"wait_output", share(s->stage, &telemetry::stage_shares::wait_output)},
+                          {"wait_own", share(s->stage, &telemetry::stage_shares::wait_own)},
                           {"commits", alive ? json(ring::load(segment_->block().entry[s->now->who.entry].commits)) : json()},
                           {"cpu_percent", s->cpu_percent},
                           {"memory_bytes", alive ? json(shm::resident_bytes(s->now->pid)) : json()},
@@ -229,6 +251,9 @@ json engine::ps() const {
             {"pipeline",
              {{"name", setup_->name},
               {"state", state_name()},
+              {"state_text", state_text()},
+              {"waits_for", waits_for},
+              {"bottleneck", bottleneck_of(*setup_, shares, &seats_->seats())},
               {"pid", ::getpid()},
               {"run_id", run_id_},
               {"owner_pid", memory_.owner_pidfd() >= 0 ? json(memory_.owner_pid()) : json()},

@@ -51,7 +51,7 @@ u64 committed_frames(const shm::control_block& c) noexcept {
 }  // namespace
 
 engine::engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out, beginning how)
-    : setup_(&setup), console_(&out), run_id_(std::move(run_id)), helpers_(std::move(helpers)), progress_(setup, out) {
+    : setup_(&setup), console_(&out), run_id_(std::move(run_id)), helpers_(std::move(helpers)), progress_(setup, out), times_(setup) {
     memory_.belongs_to({setup.directory, run_id_, setup.keeper_grace_s});
     if (setup.has_mps()) domain_ = std::make_unique<mps_domain>(setup.directory, loop_);
     if (how == beginning::adopt) {
@@ -158,12 +158,16 @@ void engine::tick() {
     if (page_) page_->tick(now);
     if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) begin_drain("the time is over");
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a second).
-    if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) begun_ns_ = now;
+    if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) {
+        begun_ns_ = now;
+        times_.begin(segment_->block(), now);
+    }
+    times_.tick(segment_->block(), now);
     watch_take_over(now);
     if (phase_ == phase::running || phase_ == phase::draining)
         for (const std::string& text : problems_.tick(*setup_, segment_->block(), seats_->seats(), now)) seats_->say(text);
     check_end(now);
-    progress_.tick(segment_->block(), seats_->account().restarts, state_name(), now);
+    progress_.tick(segment_->block(), seats_->account().restarts, state_text(), now);
     console_->flush();
 }
 
@@ -178,6 +182,7 @@ void engine::check_end(u64 now) {
     if ((phase_ == phase::running || phase_ == phase::draining) && ring::all_delivered(c)) {
         phase_ = phase::leaving;
         phase_since_ns_ = finished_ns_ = now;
+        times_.finish(c, now);
         seats_->no_more_starts();
         seats_->release_held();
     }
@@ -263,6 +268,7 @@ void engine::end_now(const std::string& why) {
     if (unwritten_.empty() && !ring::all_delivered(segment_->block())) unwritten_ = unwritten();
     if (!unwritten_.empty()) seats_->say("error: " + unwritten_);
     if (finished_ns_ == 0) finished_ns_ = now_ns();
+    times_.finish(segment_->block(), now_ns());
     phase_ = phase::ending;
     phase_since_ns_ = now_ns();
     seats_->no_more_starts();

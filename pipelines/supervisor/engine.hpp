@@ -21,6 +21,7 @@
 #include "supervisor/progress.hpp"
 #include "supervisor/report.hpp"
 #include "supervisor/seats.hpp"
+#include "supervisor/stage_times.hpp"
 #include "supervisor/web_page.hpp"
 #include "telemetry/run_life.hpp"
 
@@ -49,6 +50,7 @@ public:
     [[nodiscard]] seat_keeper& seats() noexcept { return *seats_; }
     /// What made the run poorer or held it up.
     [[nodiscard]] nlohmann::json problems_of_the_run() const { return problems_.all(started_ns_); }
+    [[nodiscard]] std::vector<telemetry::stage_shares> shares_of_the_run() const { return times_.whole(); }
 
 private:
     enum class phase { running, draining, leaving, ending, rebuilding };
@@ -89,6 +91,7 @@ private:
     // taps.cpp
     void lend(connection& c, const nlohmann::json& wish);
     [[nodiscard]] std::string state_name() const;
+    [[nodiscard]] std::string state_text() const;
     // trace.cpp
     [[nodiscard]] nlohmann::json trace(const nlohmann::json& request);
 
@@ -105,6 +108,7 @@ private:
     std::unique_ptr<seat_keeper> seats_;
     std::unique_ptr<web_page> page_;
     progress progress_;
+    stage_times times_;
     problems problems_;
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, asked_to_end_ = false;

@@ -1,6 +1,7 @@
 // The program `carousel`: supervisor and command line in one. It links no CUDA.
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
     carousel::supervisor::cli_environment env{std::cout, std::cerr};
     env.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;
     env.err_is_terminal = ::isatty(STDERR_FILENO) == 1;
+    if (winsize w{}; env.out_is_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0) env.columns = w.ws_col;
     env.run = carousel::supervisor::run_pipeline;
     const int code = carousel::supervisor::cli_main({argv + 1, argv + argc}, env);
     return carousel::after_output(code);

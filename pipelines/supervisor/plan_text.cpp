@@ -72,16 +72,23 @@ std::string format_text(const json& format) {
     }
 }
 
-std::string plan_text(const pipeline& p, const std::vector<stage_description>& all) {
-    table t({"STAGE", "READS", "DEVICE", ">IN FLIGHT", ">SLOT", "PROGRAM", "WRITES"});
+std::string plan_text(const pipeline& p, const std::vector<stage_description>& all, std::size_t width) {
+    table t({"STAGE", "READS", "DEVICE", ">IN FLIGHT", ">SLOT"});
     for (std::size_t k = 0; k < all.size(); ++k) {
         const stage_spec& s = p.stages[k];
         t.add({name_with_count(s.name, s.instances), s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")), s.device,
-               std::to_string(s.in_flight), all[k].slot_bytes == 0 ? "-" : human_bytes(all[k].slot_bytes), all[k].program,
-               format_text(all[k].format)});
+               std::to_string(s.in_flight), all[k].slot_bytes == 0 ? "-" : human_bytes(all[k].slot_bytes)});
     }
-    return fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: fine\n{}", p.file, p.name, p.stages.size(), p.width, p.height,
-                       t.text());
+    t.fit(width, {{"READS"}, {"STAGE", 8}});
+    const std::string head = fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: fine", p.file, p.name, p.stages.size(), p.width, p.height);
+    std::string text = wrapped(head, width, 2) + "\n" + t.text();
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        text += "\n" + wrapped(fmt::format("{} runs {}", p.stages[k].name, all[k].program), width, 4) + "\n";
+        if (!t.has("READS") && !p.stages[k].inputs.empty())
+            text += wrapped(fmt::format("  reads {}", fmt::join(p.stages[k].inputs, ", ")), width, 4) + "\n";
+        if (!all[k].format.is_null()) text += wrapped("  writes " + format_text(all[k].format), width, 4) + "\n";
+    }
+    return text;
 }
 
 json plan_json(const pipeline& p, const std::vector<stage_description>& all) {
@@ -101,7 +108,7 @@ json plan_json(const pipeline& p, const std::vector<stage_description>& all) {
             {"stages", stages}};
 }
 
-std::string placement_text(const run_setup& s) {
+std::string placement_text(const run_setup& s, std::size_t width) {
     const ring::plan plan = plan_of(s);
     std::map<u32, u32> stage_of;  // link -> stage
     std::string devices;
@@ -111,6 +118,7 @@ std::string placement_text(const run_setup& s) {
     }
     table t({"MEMORY", "READERS", ">SLOTS", ">WINDOW", ">SLOT", ">BYTES", "KIND"});
     u64 sum = 0;
+    std::string readers;
     for (const memory_item& m : plan_memory(s)) {
         sum += m.bytes;
         if (m.asset) {
@@ -118,12 +126,16 @@ std::string placement_text(const run_setup& s) {
             continue;
         }
         const u32 k = stage_of.at(m.index);
+        readers += wrapped(fmt::format("{} is read by {}", m.name, readers_of(s, k)), width, 4) + "\n";
         t.add({m.name, readers_of(s, k), std::to_string(ring::derived_slots(plan, k)), std::to_string(ring::derived_window(plan, k)),
                human_bytes(s.stages[k].slot_bytes), human_bytes(m.bytes), place_of(m.choice, s.stages)});
     }
-    return fmt::format("\ndevices: {}\n\n{}\nmemory of rings and assets: {}; {}; {}\n", devices, t.text(), human_bytes(sum),
-                       s.end == ring::end_unknown ? std::string("runs until it is told to end") : fmt::format("ends after {} frames", s.end),
-                       s.report_path.empty() ? std::string("no report") : "report to " + s.report_path);
+    t.fit(width, {{"READERS"}, {"WINDOW"}, {"MEMORY", 12}});
+    const std::string end = s.end == ring::end_unknown ? "runs until it is told to end" : fmt::format("ends after {} frames", s.end);
+    const std::string last = fmt::format("memory of rings and assets: {}; {}; {}", human_bytes(sum), end,
+                                         s.report_path.empty() ? std::string("no report") : "report to " + s.report_path);
+    return fmt::format("\n{}\n\n{}{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(), t.has("READERS") ? "" : "\n" + readers,
+                       wrapped(last, width, 2));
 }
 
 }  // namespace carousel::supervisor

@@ -12,6 +12,7 @@
 
 #include "core/errors.hpp"
 #include "ring/words.hpp"
+#include "supervisor/stage_times.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/ledger_fold.hpp"
 
@@ -38,8 +39,7 @@ json stage_json(const report_input& in, u32 stage) {
         restarts += s->restarts;
         for (const i32 pid : s->pids) pids.push_back(pid);
     }
-    const f64 lived_ns = std::max(1e-9, in.outcome.seconds) * 1e9 * st.instances;
-    const auto share = [&](const shm::word& ns) { return std::min(1.0, static_cast<f64>(ring::load(ns)) / lived_ns); };
+    const auto share = [&](f64 telemetry::stage_shares::*of) { return stage < in.shares.size() ? json(in.shares[stage].*of) : json(); };
     json j{{"name", st.name},
            {"device", st.device_name},
            {"pids", pids},
@@ -48,10 +48,10 @@ json stage_json(const report_input& in, u32 stage) {
            {"in_flight_high_water", ring::load(n.in_flight_high_water)},
            {"latency_ms", latency_json(n.latency, &n.latency_max_ns)},
            {"handover_ms", latency_json(n.handover, nullptr)},
-           {"busy", share(n.busy_ns)},
-           {"wait_input", share(n.wait_input_ns)},
-           {"wait_output", share(n.wait_output_ns)},
-           {"wait_own", share(n.wait_own_ns)},
+           {"busy", share(&telemetry::stage_shares::busy)},
+           {"wait_input", share(&telemetry::stage_shares::wait_input)},
+           {"wait_output", share(&telemetry::stage_shares::wait_output)},
+           {"wait_own", share(&telemetry::stage_shares::wait_own)},
            {"helped", ring::load(n.helped)},
            {"revoked_commits", ring::load(n.revoked_commits)},
            {"voids", ring::load(n.voids)},
@@ -208,6 +208,7 @@ json make_report(const report_input& in) {
     r["standby_missed"] = {{"none", in.deaths->no_spare[static_cast<u8>(why_no_spare::none)]},
                            {"starting", in.deaths->no_spare[static_cast<u8>(why_no_spare::starting)]},
                            {"untried", in.deaths->no_spare[static_cast<u8>(why_no_spare::untried)]}};
+    r["bottleneck"] = bottleneck_of(s, in.shares, nullptr);
     r["problems"] = in.problems;
     r["recoveries"] = recoveries_json(*in.recoveries);
     r["recoveries_dropped"] = in.recoveries_dropped;

@@ -10,6 +10,7 @@
 #include "supervisor/memory_plan.hpp"
 #include "supervisor/run_setup.hpp"
 #include "supervisor/seats.hpp"
+#include "telemetry/bottleneck.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel::supervisor {
@@ -45,6 +46,7 @@ struct report_input {
     const std::vector<sink_account>* sinks = nullptr;
     run_outcome outcome;
     nlohmann::json problems = nlohmann::json::array();  ///< problems.hpp
+    std::vector<telemetry::stage_shares> shares = {};   ///< as the stages, of outcome.seconds; empty: not measured
     u64 recoveries_dropped = 0;                         ///< deaths that are too old for the list
 };
 [[nodiscard]] nlohmann::json make_report(const report_input& in);

@@ -86,9 +86,12 @@ void say_root_cause(closing& out, const root_cause& f) {
     for (const std::string& line : f.last_lines) out.line("    " + line);
 }
 
-void say_closing(closing& out, const run_setup& s, const run_outcome& o, const std::string& account, u64 restarts) {
+void say_closing(closing& out, const run_setup& s, const run_outcome& o, const std::string& account, u64 restarts,
+                 const std::vector<telemetry::stage_shares>& shares) {
     out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end, o.seconds,
                          o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account, restarts, o.complete ? "" : " (" + o.ending + ")"));
+    if (const std::string limit = bottleneck_of(s, shares, nullptr).value("text", ""); !limit.empty() && !s.quiet)
+        out.line(fmt::format("{}: {} (over the whole run)", s.name, limit));
     if (!s.pictures.empty()) out.line("pictures: " + s.pictures);
     if (!s.report_path.empty()) out.line("report: " + s.report_path);
     const auto worker = std::find_if(s.stages.begin(), s.stages.end(),
@@ -107,11 +110,13 @@ int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::
     closing last(out, e.seats().journal());
     if (e.seats().failure()) say_root_cause(last, *e.seats().failure());
     if (!s.report_path.empty())
-        write_report(s.report_path, make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &e.seats().recoveries(), &sinks, o, e.problems_of_the_run(), e.seats().recoveries_dropped()}), s,
-                     sinks);
+        write_report(s.report_path,
+                     make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &e.seats().recoveries(), &sinks, o, e.problems_of_the_run(),
+                                  e.shares_of_the_run(), e.seats().recoveries_dropped()}),
+                     s, sinks);
     std::string account = damage_text(d, sinks);
     if (letters.count > 0) account += "; " + given_up_text(letters);
-    say_closing(last, s, o, account, e.seats().account().restarts);
+    say_closing(last, s, o, account, e.seats().account().restarts, e.shares_of_the_run());
     e.note_end(o.exit_code);
     return o.exit_code;
 }

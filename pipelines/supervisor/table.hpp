@@ -16,9 +16,19 @@ public:
     /// Missing cells are empty, further ones an error (assertion).
     void add(std::vector<std::string> cells);
     [[nodiscard]] std::string text() const;
+    /// One sacrifice for a narrow screen: the column of that header gives up what is too much, down to `least`; 0: it goes.
+    struct sacrifice {
+        const char* header;
+        std::size_t least = 0;
+    };
+    /// Makes them in order, until the lines are at most `width` columns wide (0: no limit). Cut cells end with an ellipsis.
+    void fit(std::size_t width, const std::vector<sacrifice>& order);
+    [[nodiscard]] bool has(const std::string& header) const noexcept;
     [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
 
 private:
+    [[nodiscard]] std::vector<std::size_t> widths() const;
+    void drop(std::size_t column);
     std::vector<std::string> headers_;
     std::vector<bool> right_;
     std::vector<std::vector<std::string>> rows_;
@@ -29,6 +39,11 @@ private:
 [[nodiscard]] std::string human_rate(f64 per_s);   ///< "0", "0.52", "59.9", "1204"
 /// Columns that a UTF-8 text takes (one a code point), control characters as one.
 [[nodiscard]] std::size_t width_of(const std::string& text) noexcept;
+/// At most `width` columns of a text without colours; where something is cut off, an ellipsis ends it.
+[[nodiscard]] std::string shortened(const std::string& text, std::size_t width);
+/// The text in lines of at most `width` columns, broken at blanks, or behind a slash or comma where there is no blank; lines
+/// behind the first begin with `indent` blanks.
+[[nodiscard]] std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
 /// The text with control characters, which could move a terminal's cursor, replaced by '?'.
 [[nodiscard]] std::string printable(const std::string& text);
 

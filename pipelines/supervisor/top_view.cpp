@@ -88,16 +88,26 @@ std::string number_in(const json* row, const char* key, std::string (*as)(f64)) 
 
 std::string milliseconds(f64 ms) { return ms > 0 ? fmt::format("{:.{}f}", ms, ms < 9.95 ? 2 : 1) : "-"; }
 
-void add_head(page& p, const top_input& in) {
+/// What is left to say in a second line: latency through the whole pipeline, and what limits it.
+std::string second_line(const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
-    const json none = json::object();
-    const auto at = in.ps.is_object() ? in.ps.find("pipeline") : in.ps.end();
-    const json& said = in.ps.is_object() && at != in.ps.end() ? *at : none;
     f64 p50 = 0, p99 = 0;
     for (std::size_t k = 0; k < s.stages.size() && k < in.rates->stages.size(); ++k) {
         p50 = std::max(p50, in.rates->stages[k].end_to_end_p50_ms);
         p99 = std::max(p99, in.rates->stages[k].end_to_end_p99_ms);
     }
+    std::string text = p50 > 0 ? fmt::format("end to end {} ms (p99 {})", milliseconds(p50), milliseconds(p99)) : "";
+    const telemetry::bottleneck b = telemetry::find_bottleneck(s, *in.rates);
+    const std::string limit = telemetry::describe(b, s.stage_name(b.stage), s.fps);
+    if (!limit.empty()) text += (text.empty() ? "" : "; ") + limit;
+    return text;
+}
+
+void add_head(page& p, const top_input& in) {
+    const telemetry::snapshot& s = *in.snap;
+    const json none = json::object();
+    const auto at = in.ps.is_object() ? in.ps.find("pipeline") : in.ps.end();
+    const json& said = in.ps.is_object() && at != in.ps.end() ? *at : none;
     u64 delivered = ~u64{0};
     f64 rate = 0;
     for (std::size_t k = 0; k < s.links.size(); ++k) {
@@ -106,11 +116,11 @@ void add_head(page& p, const top_input& in) {
         if (s.links[k].tail < delivered) rate = in.rates->links.size() > k ? in.rates->links[k].received_per_second : 0;
         delivered = std::min(delivered, s.links[k].tail);
     }
-    p.add(printable(fmt::format("{}: {}, device {}, up {}, {} frames, {} frames/s{}", s.pipeline, text_in(&said, "state"),
-                                text_in(&said, "device"), number_in(&said, "uptime_s", human_seconds), delivered == ~u64{0} ? 0 : delivered,
-                                human_rate(rate),
-                                p50 > 0 ? fmt::format(", end to end {} ms (p99 {})", milliseconds(p50), milliseconds(p99)) : std::string())),
+    p.add(printable(fmt::format("{}: {}, device {}, up {}, {} frames, {} frames/s", s.pipeline,
+                                text_in(&said, said.contains("state_text") ? "state_text" : "state"), text_in(&said, "device"),
+                                number_in(&said, "uptime_s", human_seconds), delivered == ~u64{0} ? 0 : delivered, human_rate(rate))),
           "\x1b[1m");
+    if (const std::string more = second_line(in); !more.empty()) p.add(printable(more));
     if (!in.notice.empty()) p.add(in.notice, "\x1b[31m");
 }
 
@@ -118,24 +128,29 @@ void add_stages(page& p, const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
     table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">BUSY", ">P50 MS", ">P99 MS", ">CPU", ">MEMORY", "DEVICE"});
     std::vector<std::string> states;
+    std::string exits;
     for (u32 k = 0; k < s.seats.size(); ++k) {
         const telemetry::seat_view& seat = s.seats[k];
         const json* row = row_of(in.ps, s, k);
         const telemetry::stage_rates r = seat.stage < in.rates->stages.size() ? in.rates->stages[seat.stage] : telemetry::stage_rates{};
         const bool alive = seat.state == ring::entry_state::live || seat.state == ring::entry_state::starting;
         states.push_back(state_of(seat, row));
+        if (const std::string exit = text_in(row, "last_exit"); exit != "-")
+            exits += fmt::format("{}{} {}", exits.empty() ? "" : ", ", s.seat_label(k), exit);
         t.add({s.seat_label(k), alive && seat.pid != 0 ? std::to_string(seat.pid) : "-", states.back(), number_in(row, "age_s", human_seconds),
                std::to_string(seat.restarts()), text_in(row, "last_exit"), human_rate(r.frames_per_second),
-               fmt::format("{:.0f}%", r.busy * 100), milliseconds(r.latency_p50_ms), milliseconds(r.latency_p99_ms),
+               fmt::format("{:.0f}%", r.time.busy * 100), milliseconds(r.latency_p50_ms), milliseconds(r.latency_p99_ms),
                k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
                number_in(row, "memory_bytes", [](f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); }), text_in(row, "device")});
     }
+    t.fit(in.width, {{"DEVICE"}, {"LAST EXIT"}, {"MEMORY"}, {"AGE"}, {"CPU"}, {"RESTARTS"}, {"PID"}, {"STAGE", 6}});
     const std::vector<std::string> lines = lines_of(t);
     for (std::size_t k = 0; k < lines.size(); ++k) {
         const std::string state = k == 0 ? "" : states[k - 1];
         const bool well = state == "running" || state == "done";
         p.add(lines[k], k == 0 ? "\x1b[7m" : well ? "" : state == "failed" || state == "dead" || state == "dying" ? "\x1b[31m" : "\x1b[33m");
     }
+    if (!t.has("LAST EXIT") && !exits.empty()) p.add(printable("last exit: " + exits));
 }
 
 std::string readers_text(const telemetry::snapshot& s, const telemetry::link_view& l) {
@@ -157,6 +172,7 @@ void add_rings(page& p, const top_input& in) {
                human_bytes(r.bytes_per_second > 0 ? static_cast<u64>(r.bytes_per_second) : 0), readers_text(s, s.links[k]),
                slot_letters(s.links[k])});
     }
+    t.fit(in.width, {{"BYTES/S"}, {"READERS", 16}, {"OUT/S"}, {"READERS"}, {"IN/S"}, {"FRAME"}, {"RING", 6}});
     const std::vector<std::string> lines = lines_of(t);
     for (std::size_t k = 0; k < lines.size(); ++k) {
         if (k == 0)

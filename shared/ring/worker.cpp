@@ -122,12 +122,14 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         for (u32 i = 0; i < stage_->inputs; ++i) through = through && ready[i].tail >= end;
         if (through) return outcome::closed;
     }
+    outcome none = outcome::empty;  // all that the ring can hold is taken already: is the oldest of it still in this stage's hands?
     for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
         if (!first) return outcome::empty;  // in order: the next frame is not there yet
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
         if (w.state == lease_state::leased && in_order_ && !is_mine(w)) return outcome::empty;
+        if (k == 0 && w.state == lease_state::leased) none = outcome::own_work;
         if (w.state != lease_state::wait) continue;
         j.sequence = t + k;
         j.inputs = stage_->inputs;
@@ -147,7 +149,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         if (!room) return no_room(j.sequence);
         return outcome::ok;
     }
-    return outcome::empty;
+    return none;
 }
 
 // Who is in the way of `sequence`: the oldest frame of the ring is either made, and waits for its readers, or it is this stage's own

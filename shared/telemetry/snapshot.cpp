@@ -47,9 +47,7 @@ void read_stage(const shm::stage_block& b, u64 seats, u64 links, stage_view& out
     out.torn = relaxed(k.torn);
     out.helped = relaxed(k.helped);
     out.revoked_commits = relaxed(k.revoked_commits);
-    out.busy_ns = relaxed(k.busy_ns);
-    out.wait_input_ns = relaxed(k.wait_input_ns);
-    out.wait_output_ns = relaxed(k.wait_output_ns);
+    out.time = read_time(k);
     out.in_flight_high_water = relaxed(k.in_flight_high_water);
     out.latency_max_ns = relaxed(k.latency_max_ns);
     out.end_to_end_max_ns = relaxed(k.end_to_end_max_ns);

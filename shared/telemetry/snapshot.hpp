@@ -14,6 +14,7 @@
 #include "core/types.hpp"
 #include "ring/words.hpp"
 #include "shm/control_block.hpp"
+#include "telemetry/bottleneck.hpp"
 
 namespace carousel::telemetry {
 
@@ -53,8 +54,8 @@ struct stage_view {
     u32 in_flight = 0, flags = 0;
     bool source = false;
     u64 frames = 0, voids = 0, torn = 0, helped = 0, revoked_commits = 0;
-    u64 sampled_busy_ns = 0;             ///< filled in by who looks more often than the stage counts; 0: nobody does
-    u64 busy_ns = 0, wait_input_ns = 0, wait_output_ns = 0, in_flight_high_water = 0;
+    stage_time time;
+    u64 in_flight_high_water = 0;
     u64 latency_max_ns = 0, end_to_end_max_ns = 0;
     bucket_counts latency{}, handover{}, end_to_end{};
 };

@@ -10,15 +10,9 @@ u64 grown(u64 now, u64 before) noexcept { return now > before ? now - before : 0
 
 void rate_stage(const stage_view& now, const stage_view& before, u64 span_ns, u32 seats, stage_rates& out) {
     const f64 span_s = static_cast<f64>(span_ns) / 1e9;
-    const auto share = [&](u64 a, u64 b) {
-        return std::clamp(static_cast<f64>(grown(a, b)) / static_cast<f64>(span_ns) / std::max(1U, seats), 0.0, 1.0);
-    };
     out.frames_per_second = static_cast<f64>(grown(now.frames, before.frames)) / span_s;
     out.helped_per_second = static_cast<f64>(grown(now.helped, before.helped)) / span_s;
-    // A stage counts its busy time when it falls idle; one that never does is only seen busy by looking.
-    out.busy = std::max(share(now.busy_ns, before.busy_ns), share(now.sampled_busy_ns, before.sampled_busy_ns));
-    out.wait_input = share(now.wait_input_ns, before.wait_input_ns);
-    out.wait_output = share(now.wait_output_ns, before.wait_output_ns);
+    out.time = shares_of(now.time, before.time, span_ns, seats);
     out.latency = difference(now.latency, before.latency);
     out.end_to_end = difference(now.end_to_end, before.end_to_end);
     const bucket_counts handover = difference(now.handover, before.handover);

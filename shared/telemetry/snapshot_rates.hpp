@@ -12,10 +12,10 @@
 
 namespace carousel::telemetry {
 
-/// Of one stage over the tracker's span. Shares are of wall time, 0..1 (several instances may add up to more: it is capped).
+/// Of one stage over the tracker's span.
 struct stage_rates {
     f64 frames_per_second = 0;
-    f64 busy = 0, wait_input = 0, wait_output = 0;
+    stage_shares time;                                ///< what a seat's time went to
     f64 latency_p50_ms = 0, latency_p99_ms = 0;       ///< claim to commit
     f64 handover_p50_ms = 0, handover_p99_ms = 0;     ///< producer's commit to this stage's lease
     f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0; ///< sinks: source's claim to commit

@@ -43,6 +43,24 @@ TEST_CASE("a ring that is full of frames not made yet is the stage's own work, o
     CHECK(pass(*source.w) == window);
 }
 
+TEST_CASE("a reader that has taken all that its ring can hold waits for itself, not for its producer") {
+    plan p = chain();
+    p.stages[0].window = 2;
+    bench b(p);
+    const seated source = b.sit(0), sink = b.sit(1);
+    REQUIRE(b.c->link[0].window == 2);
+    for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w) == n);
+    job j[3];
+    REQUIRE(sink.w->begin(j[0], 0) == outcome::ok);
+    CHECK(pass(*sink.w, 1) == 1);
+    CHECK(sink.w->begin(j[2], 1) == outcome::own_work);  // frame 0 keeps the ring full
+    CHECK(source.w->begin(j[1], 0) == outcome::full);
+    REQUIRE(sink.w->submit(j[0]));
+    REQUIRE(sink.w->commit(j[0]));
+    REQUIRE(sink.w->complete(j[0]));
+    CHECK(sink.w->begin(j[2], 0) == outcome::empty);
+}
+
 TEST_CASE("a consumer waits for the next frame and never passes it over") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);

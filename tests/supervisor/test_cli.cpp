@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "supervisor/table.hpp"
 #include "tests/supervisor/world.hpp"
 
 using namespace carousel;
@@ -203,6 +204,12 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
         CHECK(plan.code == 0);
         CHECK_THAT(plan.out, contains("a on cpu, b on cpu") && contains("ring a") && contains("b (blocking)") && contains("memfd (host)") &&
                                  contains("asset mesh") && contains("64 B") && contains("ends after 7 frames"));
+    }
+    for (const char* command : {"run", "validate"}) {  // on paper, however long a path or a format is
+        std::vector<std::string> words{command, file};
+        if (*command == 'r') words.insert(words.end(), {"--dry-run", "--device", "cpu"});
+        std::istringstream lines(carousel::test::carousel(words).out);
+        for (std::string line; std::getline(lines, line);) CHECK(supervisor::width_of(line) <= 110);
     }
     const said as_json = carousel::test::carousel({"validate", file, "--json"});
     const json j = json::parse(as_json.out);

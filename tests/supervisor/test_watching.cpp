@@ -10,6 +10,7 @@
 #include "supervisor/log_pipe.hpp"
 #include "supervisor/log_reader.hpp"
 #include "supervisor/own_command.hpp"
+#include "supervisor/table.hpp"
 #include "supervisor/top_view.hpp"
 #include "tests/supervisor/world.hpp"
 
@@ -141,6 +142,84 @@ TEST_CASE("top cuts its lines to the terminal, with colours as without") {
         for (std::size_t at; (at = line.find('\x1b')) != std::string::npos;) line.erase(at, line.find('m', at) - at + 1);
         CHECK(line.size() <= 20);
     }
+}
+
+TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every stage, also behind a kill") {
+    telemetry::snapshot s;
+    s.pipeline = "demo";
+    json rows = json::array();
+    const char* names[] = {"geometry", "vertex", "fragment", "display"};
+    telemetry::rates rates;
+    rates.span_s = 2;
+    for (u32 k = 0; k < 4; ++k) {
+        s.stages.emplace_back();
+        s.stages[k].name = names[k];
+        s.stages[k].first_seat = k;
+        s.stages[k].seats = 1;
+        s.stages[k].output = k < 3 ? k : shm::none;
+        s.seats.emplace_back();
+        s.seats[k].stage = k;
+        s.seats[k].pid = 1234567 + k;
+        s.seats[k].epoch = 12;
+        s.seats[k].state = ring::entry_state::live;
+        rates.stages.emplace_back();
+        rates.stages[k].frames_per_second = 8123.4;
+        rates.stages[k].time = {0.2 * k + 0.31, k == 2 ? 0.1 : 0.5, 0, 0};
+        rates.stages[k].latency_p50_ms = 12.34;
+        rates.stages[k].latency_p99_ms = 123.4;
+        rates.stages[k].end_to_end_p50_ms = 123.4;
+        rates.stages[k].end_to_end_p99_ms = 234.5;
+        rates.cpu.push_back(0.98);
+        rows.push_back({{"name", names[k]}, {"state", "running"}, {"age_s", 754.0}, {"last_exit", k == 2 ? json("signal 9 (SIGKILL)") : json()},
+                        {"memory_bytes", 123456789}, {"device", "cuda:0"}});
+        if (k == 3) break;
+        s.links.emplace_back();
+        s.links[k].name = names[k];
+        s.links[k].newest = 123456789;
+        s.links[k].slots.resize(17);
+        s.links[k].groups.resize(2);
+        s.links[k].groups[0].stage = k + 1;
+        s.links[k].groups[0].lag = 14;
+        s.links[k].groups[1].state = ring::group_state::latest;
+        rates.links.push_back({8123.4, 8123.4, 1.5e11, {0, 0}});
+    }
+    const std::deque<telemetry::run_event> events(3, {1, telemetry::event_kind::bad, 2, "fragment (pid 1234569) died: signal 9 (SIGKILL)"});
+    top_input in;
+    in.snap = &s;
+    in.rates = &rates;
+    in.events = &events;
+    in.ps = {{"pipeline", {{"state", "running"}, {"state_text", "running"}, {"device", "cuda:0"}, {"uptime_s", 754.0}}}, {"stages", rows}};
+    for (const std::size_t width : {80, 60, 100, 132}) {
+        in.width = width;
+        in.rows = 24;
+        const std::vector<std::string> lines = top_lines(in);
+        CHECK(lines.size() <= 24);
+        std::string all;
+        for (const std::string& line : lines) {
+            CHECK(width_of(line) <= width);
+            all += line + "\n";
+        }
+        INFO(all);
+        for (const char* title : {"STAGE", "STATE", "FRAMES/S", "BUSY", "P50 MS", "P99 MS", "SLOTS"}) CHECK_THAT(all, contains(title));
+        for (u32 k = 0; k < 4; ++k) {
+            const auto row = std::find_if(lines.begin(), lines.end(), [&](const std::string& l) { return l.starts_with(names[k]); });
+            REQUIRE(row != lines.end());
+            CHECK_THAT(*row, contains("running") && contains("8123") && contains(fmt::format("{:.0f}%", 20.0 * k + 31)) && contains("12.3") &&
+                                 contains("123.4"));
+        }
+        for (u32 k = 0; k < 3; ++k)
+            CHECK(std::any_of(lines.begin(), lines.end(), [&](const std::string& l) { return l.starts_with(names[k]) && l.ends_with(std::string(17, '.')); }));
+        CHECK_THAT(all, contains("signal 9 (SIGKILL)") && contains("fragment limits: busy 71 %"));
+    }
+}
+
+TEST_CASE("a name that is longer than the screen is cut with an ellipsis, the figures stay") {
+    table t({"NAME", ">FIGURE", "MORE"});
+    t.add({"a name that is far too long", "42", "and more of it"});
+    t.fit(20, {{"MORE"}, {"NAME", 6}});
+    CHECK(t.text() == "NAME         FIGURE\na name that\u2026      42\n");
+    t.fit(4, {{"NAME", 6}});
+    CHECK(t.text() == "NAME    FIGURE\na nam\u2026      42\n");
 }
 
 TEST_CASE("hints name a command that works where the user stands") {

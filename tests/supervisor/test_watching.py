@@ -194,6 +194,34 @@ class Top(Live):
         self.assertEqual(self.carousel("top", "-p", "nosuch").returncode, 2)
 
 
+    def test_on_80_columns_no_figure_is_lost_also_behind_a_kill(self):
+        self.up()
+        os.kill(self.stage("fragment")["pid"], signal.SIGKILL)
+        t = Terminal([CAROUSEL, "top", "-p", self.name, "--interval", "0.2"], self.environment, columns=80, rows=24)
+        row = r"fragment +.*running .* 3\d\.\d +\d+% +\d+\.\d+ +\d+\.\d+( |$)"
+        wait_for("rates", lambda: any(re.match(row, line) for line in t.screen()))
+        screen = t.screen()
+        self.assertLessEqual(max(map(len, screen)), 80)
+        self.assertRegex("\n".join(screen), r"(?m)^fragment +.*[.wRrd]{8,}$")
+        self.assertRegex("\n".join(screen), r"the pace limits: 30 frames/s|limits: busy \d+ %|no stage stands out")
+        self.assertIn("SIGKILL", "\n".join(screen))
+        os.write(t.fd, b"q")
+        self.assertEqual(t.exit_code(), 0)
+
+    def test_a_dry_run_fits_the_terminal_and_110_columns_on_paper(self):
+        words = ["run", os.path.join(PIPELINES, "fanout.toml"), "--dry-run", "--device", "cpu"]
+        paper = self.carousel(*words).stdout.splitlines()
+        self.assertLessEqual(max(map(len, paper)), 110)
+        for columns in (80, 60):
+            t = Terminal([CAROUSEL, *words], self.environment, columns=columns)
+            self.assertEqual(t.exit_code(), 0)
+            lines = t.out.decode().replace("\r", "").splitlines()
+            self.assertLessEqual(max(map(len, lines)), columns)
+            joined = re.sub(r"\s+", "", "".join(lines))  # broken, with nothing left out
+            for text in ("carousel.triangles{counters:u32[16]", "carousel-fragment", "(blocking", "memory of rings and assets".replace(" ", "")):
+                self.assertIn(text, joined)
+
+
 class Graph(Live):
     def check_dot(self, text):
         self.assertTrue(text.startswith("digraph "))

@@ -225,15 +225,25 @@ TEST_CASE("what one tracker has seen can be handed to another, once") {
     CHECK(shown.last_crash()->back_ns >= shown.last_crash()->died_ns);
 }
 
-TEST_CASE("a stage that never falls idle is busy if somebody looks") {
-    rig r(test::demo_plan(64, 32));
-    snapshot a = read_snapshot(r.block());
-    snapshot b = a;
+TEST_CASE("where a stage's time goes is read from its counters, a seat's share of the span") {
+    ring::plan p = test::demo_plan(64, 32);
+    p.stages[2].instances = 2;
+    rig r(p);
+    const snapshot a = read_snapshot(r.block());
+    shm::stage_counters& n = r.block().stage[2].counters;
+    n.busy_ns.fetch_add(1800 * ns_per_ms);
+    n.wait_input_ns.fetch_add(200 * ns_per_ms);
+    n.wait_output_ns.fetch_add(400 * ns_per_ms);
+    n.wait_own_ns.fetch_add(1000 * ns_per_ms);
+    snapshot b = read_snapshot(r.block());
     b.taken_ns = a.taken_ns + ns_per_s;
-    b.stages[2].sampled_busy_ns = 900 * ns_per_ms;
     rate_tracker tracker;
     (void)tracker.feed(a);
-    CHECK(tracker.feed(b).stages[2].busy == test::near(0.9));
+    const stage_shares t = tracker.feed(b).stages[2].time;
+    CHECK(t.busy == test::near(0.9));
+    CHECK(t.wait_input == test::near(0.1));
+    CHECK(t.wait_output == test::near(0.2));
+    CHECK(t.wait_own == test::near(0.5));
 }
 
 TEST_CASE("the end of a run is seen when all rings have reached it") {

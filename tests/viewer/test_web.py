@@ -59,6 +59,24 @@ def metrics(text):
 class Served(Rig):
     """One pipeline with its page, asked in many ways."""
 
+    def test_the_page_names_what_limits_and_its_figures_move_while_a_stage_is_busy(self):
+        _, page = self.running_page("--set", "display.delay_ms=40")
+        limit = wait_for("a name", lambda: (b := page.json()["pipeline"]["bottleneck"])["kind"] == "stage" and b, 20)
+        self.assertEqual(limit["stage"], "display")
+        self.assertRegex(limit["text"], r"^display limits: busy (9\d|100) %$")
+        display, = [s for s in page.json()["stages"] if s["name"] == "display"]
+        self.assertGreater(display["busy"], 0.9)
+        self.assertGreater(display["wait_own"], 0.7)
+        self.assertLess(display["wait_input"] + display["wait_output"], 0.2)
+        busy, own = (f'carousel_stage_{x}_seconds_total{{pipeline="demo",stage="display"}}' for x in ("busy", "wait_own"))
+        before, began = metrics(page.ask("/metrics")[1].decode()), time.monotonic()
+        time.sleep(1)
+        after = metrics(page.ask("/metrics")[1].decode())
+        passed = time.monotonic() - began
+        for name in (busy, own):
+            self.assertGreater(after[name] - before[name], 0.5 * passed)
+            self.assertLess(after[name] - before[name], passed + 0.3)
+
     def test_what_the_page_serves(self):
         run, page = self.running_page()
         wait_for("rates", lambda: page.json()["pipeline"]["frames_per_second"])

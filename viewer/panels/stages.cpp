@@ -44,7 +44,8 @@ void draw_shares(const telemetry::stage_rates& r) {
     ImGui::InvisibleButton("shares", ImVec2(width + number, height));
     const ImVec2 low(at.x, at.y + px(1));
     d->AddRectFilled(low, ImVec2(at.x + width, low.y + height), c.raised, px(2));
-    const f32 shares[3] = {static_cast<f32>(r.busy), static_cast<f32>(r.wait_input), static_cast<f32>(r.wait_output)};
+    const telemetry::stage_shares& t = r.time;
+    const f32 shares[3] = {static_cast<f32>(t.busy), static_cast<f32>(t.wait_input), static_cast<f32>(t.wait_output)};
     const ImU32 tones[3] = {c.good, theme::with_alpha(theme::stage_color(0), 0.5F), theme::with_alpha(theme::stage_color(1), 0.65F)};
     f32 x = at.x;  // a stage may wait for a slot while frames are in work: the waits get what busy leaves
     for (int k = 0; k < 3; ++k) {
@@ -52,10 +53,11 @@ void draw_shares(const telemetry::stage_rates& r) {
         if (next > x + 0.5F) d->AddRectFilled(ImVec2(x, low.y), ImVec2(next, low.y + height), tones[k]);
         x = next;
     }
-    const std::string text = fmt::format("{:.0f}%", r.busy * 100);
+    const std::string text = fmt::format("{:.0f}%", t.busy * 100);
     d->AddText(ImVec2(at.x + width + number - ImGui::CalcTextSize(text.c_str()).x, at.y), c.text, text.c_str());
-    ui::tip(fmt::format("green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: waiting for a free slot  {:.1f} %", r.busy * 100,
-                        r.wait_input * 100, r.wait_output * 100));
+    ui::tip(fmt::format("green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: waiting for a free slot  {:.1f} %\n"
+                        "waiting for its own frames, part of busy  {:.1f} %",
+                        t.busy * 100, t.wait_input * 100, t.wait_output * 100, t.wait_own * 100));
 }
 
 struct column {
@@ -161,6 +163,7 @@ public:
 
     // Faults for the chosen stage; what every row has as a button is named by its key alone.
     void menu(model& m, f32 width) override {
+        width -= draw_limit(m, width - px(330));
         if (width < px(330) || m.snap.seats.empty()) return;
         m.selected_seat = std::min(m.selected_seat, static_cast<u32>(m.snap.seats.size()) - 1);
         ImGui::PushFont(theme::small_font());
@@ -194,6 +197,24 @@ private:
         m.events.add({m.now_ns, telemetry::event_kind::info, shm::none,
                       fmt::format("nothing was done: Ctrl+{} {} {}, {} alone does nothing", k, what, m.snap.seat_label(m.selected_seat), k)});
         return true;
+    }
+
+    /// What limits the pipeline, where there is room for it; how wide that is.
+    static f32 draw_limit(const model& m, f32 room) {
+        const telemetry::bottleneck b = m.phase == run_phase::watching ? telemetry::find_bottleneck(m.snap, m.rates) : telemetry::bottleneck{};
+        const std::string text = telemetry::describe(b, m.snap.stage_name(b.stage), m.snap.fps);
+        ImGui::PushFont(theme::small_font());
+        const f32 width = text.empty() ? 0 : ImGui::CalcTextSize(text.c_str()).x + px(14);
+        const bool shown = width > 0 && width <= room;
+        if (shown) {
+            using kind = telemetry::bottleneck::kind;
+            ui::text(text, b.what == kind::held || b.what == kind::down ? theme::colors().warning : theme::colors().text);
+            ui::mark("stages.limit");
+            ui::tip("of the last 2 s: the stage that waits neither for frames nor for room behind it");
+            ImGui::SameLine(0, px(14));
+        }
+        ImGui::PopFont();
+        return shown ? width : 0;
     }
 
     /// Those that there is room for.

@@ -60,12 +60,14 @@ void stages(writer& w, const snapshot& s) {
                [](const stage& st) { return static_cast<f64>(st.voids); });
     each_stage(w, s, "carousel_torn_frames_total", "counter", "Frames whose status word did not fit when they were read; always 0.",
                [](const stage& st) { return static_cast<f64>(st.torn); });
-    each_stage(w, s, "carousel_stage_busy_seconds_total", "counter", "Time with a frame in work, counted when a stage falls idle.",
-               [](const stage& st) { return seconds(st.busy_ns); });
-    each_stage(w, s, "carousel_stage_wait_input_seconds_total", "counter", "Time without an input frame.",
-               [](const stage& st) { return seconds(st.wait_input_ns); });
-    each_stage(w, s, "carousel_stage_wait_output_seconds_total", "counter", "Time without a free slot in the ring behind the stage.",
-               [](const stage& st) { return seconds(st.wait_output_ns); });
+    each_stage(w, s, "carousel_stage_busy_seconds_total", "counter", "Time with a frame in work, counted while it lasts; summed over instances.",
+               [](const stage& st) { return seconds(st.time.busy_ns); });
+    each_stage(w, s, "carousel_stage_wait_input_seconds_total", "counter", "Time without an input frame, or before a source's next frame is due.",
+               [](const stage& st) { return seconds(st.time.wait_input_ns); });
+    each_stage(w, s, "carousel_stage_wait_output_seconds_total", "counter", "Time without room in the ring behind the stage, for its readers' sake.",
+               [](const stage& st) { return seconds(st.time.wait_output_ns); });
+    each_stage(w, s, "carousel_stage_wait_own_seconds_total", "counter", "Time in which the stage's own frames had to come through first.",
+               [](const stage& st) { return seconds(st.time.wait_own_ns); });
 }
 
 void seats(writer& w, const snapshot& s) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/backend.hpp"
+#include "telemetry/bottleneck_json.hpp"
 
 namespace carousel::viewer::web {
 namespace {
@@ -55,9 +56,10 @@ json stage_json(const view& v, std::size_t k, u64 now) {
             {"device", s.seats > 0 ? json(device_name(v.snap.seats[s.first_seat].device)) : json()},
             {"frames", s.frames},
             {"frames_per_second", number_or_null(rated, r.frames_per_second)},
-            {"busy", number_or_null(rated, r.busy)},
-            {"wait_input", number_or_null(rated, r.wait_input)},
-            {"wait_output", number_or_null(rated, r.wait_output)},
+            {"busy", number_or_null(rated, r.time.busy)},
+            {"wait_input", number_or_null(rated, r.time.wait_input)},
+            {"wait_output", number_or_null(rated, r.time.wait_output)},
+            {"wait_own", number_or_null(rated, r.time.wait_own)},
             {"latency_p50_ms", number_or_null(r.latency_p50_ms > 0, r.latency_p50_ms)},
             {"latency_p99_ms", number_or_null(r.latency_p99_ms > 0, r.latency_p99_ms)},
             {"end_to_end_p50_ms", number_or_null(sink && r.end_to_end_p50_ms > 0, r.end_to_end_p50_ms)},
@@ -129,6 +131,7 @@ json pipeline_json(const view& v, u64 now) {
     u64 restarts = 0;
     for (const telemetry::seat_view& seat : s.seats) restarts += seat.restarts();
     const bool counted = s.end != ring::end_unknown && s.end != ring::end_stopping;
+    const telemetry::bottleneck limit = v.phase == run_phase::running ? telemetry::find_bottleneck(s, v.rates) : telemetry::bottleneck{};
     return {{"name", v.run.name},
             {"file", text_or_null(v.run.file)},
             {"run_id", s.run_id},
@@ -142,7 +145,8 @@ json pipeline_json(const view& v, u64 now) {
             {"frames_per_second", number_or_null(d.known && v.rates.span_s > 0, d.per_second)},
             {"end_to_end_p50_ms", number_or_null(d.p50_ms > 0, d.p50_ms)},
             {"end_to_end_p99_ms", number_or_null(d.p99_ms > 0, d.p99_ms)},
-            {"restarts", restarts}};
+            {"restarts", restarts},
+            {"bottleneck", telemetry::bottleneck_json(limit, s.stage_name(limit.stage), s.fps)}};
 }
 
 json crash_json(const view& v, u64 now) {

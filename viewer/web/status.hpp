@@ -6,8 +6,9 @@
 // /status.json:
 //   version 1 · phase "waiting" | "running" | "ended" · notice: a sentence, "" when all is well · may_act: false, the page may only look
 //   pipeline {name, file, run_id, width, height, frames_per_second_wanted (0: as fast as it goes), frames_wanted | null, supervisor_pid,
-//             age_s, frames (delivered by every sink), frames_per_second, end_to_end_p50_ms, end_to_end_p99_ms, restarts}
-//   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, latency_p50_ms, latency_p99_ms,
+//             age_s, frames (delivered by every sink), frames_per_second, end_to_end_p50_ms, end_to_end_p99_ms, restarts,
+//             bottleneck {kind "stage" | "pace" | "none" | "held" | "down" | "unknown", stage | null, busy | null, text}}
+//   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, wait_own, latency_p50_ms, latency_p99_ms,
 //            end_to_end_p50_ms, end_to_end_p99_ms (sinks, else null), void_frames, torn_frames, in_flight,
 //            processes [{label, instance, pid, state, held, restarts, last_exit, cpu_percent, memory_bytes, age_s, jobs_in_flight}]}]
 //   rings [{stage, slot_bytes, memory, window, newest_frame | null, sent_per_second, received_per_second, bytes_per_second,

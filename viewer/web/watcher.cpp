@@ -186,8 +186,7 @@ void watcher::follow_new_block() {
 
 void watcher::read() {
     telemetry::read_snapshot(attachment_->observed.block(), view_.snap);
-    sampler_->collect(view_.events, bars_, busy_ns_);
-    for (std::size_t k = 0; k < view_.snap.stages.size() && k < busy_ns_.size(); ++k) view_.snap.stages[k].sampled_busy_ns = busy_ns_[k];
+    sampler_->collect(view_.events, bars_);
     view_.rates = tracker_.feed(view_.snap);
     view_.past.feed(view_.snap, view_.rates);
     for (const telemetry::crash& c : view_.events.take_deaths()) view_.past.mark(c.died_ns, c.stage);

@@ -82,7 +82,6 @@ private:
     std::string name_;
     control_client control_;
     std::unique_ptr<sampler> sampler_;
-    std::vector<u64> busy_ns_;
     telemetry::rate_tracker tracker_;
     telemetry::timeline bars_;
     u64 next_look_ns_ = 0, next_check_ns_ = 0;

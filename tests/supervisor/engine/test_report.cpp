@@ -22,6 +22,7 @@ struct synthetic {
     std::vector<std::unique_ptr<seat>> seats;
     death_account deaths;
     std::vector<recovery> recoveries;
+    std::vector<telemetry::stage_shares> shares;
 
     synthetic() {
         setup.name = "made";
@@ -59,7 +60,7 @@ struct synthetic {
         o.seconds = 2;
         o.ending = "complete";
         const std::vector<sink_account> sinks = read_ledgers(setup, *control, o.end);
-        return make_report({&setup, control.get(), &seats, &deaths, &recoveries, &sinks, o, {}});
+        return make_report({&setup, control.get(), &seats, &deaths, &recoveries, &sinks, o, {}, shares});
     }
 };
 
@@ -69,7 +70,7 @@ TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
     synthetic s;
     s.record(0, 10);
     s.control->stage[0].counters.frames.store(10);
-    s.control->stage[0].counters.busy_ns.store(1'000'000'000);
+    s.shares = {{0.5, 0, 0.4, 0.1}, {0.98, 0.01, 0, 0.9}};
     s.control->stage[0].counters.in_flight_high_water.store(3);
     for (int k = 0; k < 100; ++k) telemetry::add_sample(s.control->stage[0].counters.latency, k < 95 ? 1'000'000 : 50'000'000);
     const json r = s.report();
@@ -84,12 +85,24 @@ TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
     const json& source = r["stages"][0];
     CHECK(source["frames"] == 10);
     CHECK(source["busy"] == 0.5);
+    CHECK(source["wait_output"] == 0.4);
+    CHECK(source["wait_own"] == 0.1);
+    CHECK(r["bottleneck"] == json({{"kind", "stage"}, {"stage", "sink"}, {"busy", 0.98}, {"text", "sink limits: busy 98 %"}}));
     CHECK(source["in_flight_high_water"] == 3);
     const f64 p50 = source["latency_ms"]["p50"], p99 = source["latency_ms"]["p99"];
     CHECK((p50 > 0.9 && p50 < 1.2));
     CHECK((p99 > 45 && p99 < 60));
     CHECK(source["pids"] == json({100}));
     CHECK(r["stages"][1].contains("end_to_end_ms"));
+}
+
+TEST_CASE("a run whose stages' time was not measured says so, and claims no share") {
+    synthetic s;
+    s.record(0, 10);
+    const json r = s.report();
+    CHECK(r["stages"][0]["busy"].is_null());
+    CHECK(r["stages"][1]["wait_own"].is_null());
+    CHECK(r["bottleneck"]["kind"] == "unknown");
 }
 
 TEST_CASE("lost, repeated and torn frames are found where they happen") {

@@ -1,0 +1,18 @@
+#pragma once
+// A bottleneck as reports, `ps --json` and /status.json have it: {"kind": "stage" | "pace" | "none" | "held" | "down" |
+// "unknown", "stage": name | null, "busy": 0..1 | null, "text": the sentence that people are shown}.
+
+#include <nlohmann/json.hpp>
+
+#include "telemetry/bottleneck.hpp"
+
+namespace carousel::telemetry {
+
+[[nodiscard]] inline nlohmann::json bottleneck_json(const bottleneck& b, const std::string& name, f64 fps) {
+    return {{"kind", name_of(b.what)},
+            {"stage", b.stage != shm::none ? nlohmann::json(name) : nlohmann::json()},
+            {"busy", b.what == bottleneck::kind::stage ? nlohmann::json(b.busy) : nlohmann::json()},
+            {"text", describe(b, name, fps)}};
+}
+
+}  // namespace carousel::telemetry

@@ -1,0 +1,127 @@
+// The rule that names what limits a pipeline.
+#include "telemetry/bottleneck.hpp"
+
+#include "core/clock.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::telemetry;
+using kind = bottleneck::kind;
+
+namespace {
+
+/// geometry, vertex, fragment, display: fragment works all the time, those before it wait for room, the one behind it for frames.
+std::vector<stage_load> demo() {
+    std::vector<stage_load> all(4);
+    all[0].shares = {0.2, 0, 0.85, 0.02};
+    all[0].source = true;
+    all[1].shares = {0.6, 0.05, 0.75, 0.1};
+    all[2].shares = {0.98, 0.01, 0.01, 0.9};
+    all[3].shares = {0.4, 0.65, 0, 0.1};
+    return all;
+}
+
+kind kind_of(const std::vector<stage_load>& all, f64 fps = 0) { return find_bottleneck(all, fps).what; }
+
+}  // namespace
+
+TEST_CASE("the stage that waits for nobody limits, wherever it stands") {
+    const bottleneck b = find_bottleneck(demo(), 0);
+    CHECK(b.what == kind::stage);
+    CHECK(b.stage == 2);
+    CHECK(b.busy == 0.98);
+    CHECK(describe(b, "fragment", 0) == "fragment limits: busy 98 %");
+    std::vector<stage_load> all = demo();
+    all[2].shares = {0.5, 0.3, 0.3, 0};
+    for (u32 k = 0; k < 4; ++k) {
+        std::vector<stage_load> other = all;
+        other[k].shares = {0.95, 0.02, 0.03, 0.5};
+        CHECK(find_bottleneck(other, 0).stage == k);
+    }
+}
+
+TEST_CASE("a stage with frames in flight all the time that waits for its input is not what limits") {
+    std::vector<stage_load> all = demo();
+    all[3].shares = {1, 0.9, 0, 0};  // several lanes: the device works while the next frame isn't there
+    CHECK(find_bottleneck(all, 0).stage == 2);
+}
+
+TEST_CASE("two stages that are as loaded as each other: none stands out") {
+    std::vector<stage_load> all = demo();
+    all[3].shares = {0.97, 0.02, 0, 0.9};
+    CHECK(kind_of(all) == kind::nothing);
+    CHECK(describe(find_bottleneck(all, 0), "", 0) == "no stage stands out");
+    all[3].shares = {0.92, 0.08, 0, 0.9};
+    CHECK(find_bottleneck(all, 0).stage == 2);
+}
+
+TEST_CASE("stages that all have time left are limited by none of them") {
+    std::vector<stage_load> all(3);
+    for (stage_load& s : all) s.shares = {0.45, 0.3, 0.25, 0};
+    CHECK(kind_of(all) == kind::nothing);
+}
+
+TEST_CASE("a source that waits for its clock: the pace limits, unless a stage can't keep it") {
+    std::vector<stage_load> all = demo();
+    for (stage_load& s : all) s.shares = {0.3, 0.7, 0, 0};
+    CHECK(kind_of(all, 60) == kind::pace);
+    CHECK(describe(find_bottleneck(all, 60), "", 60) == "the pace limits: 60 frames/s");
+    CHECK(describe(find_bottleneck(all, 60), "", 29.97) == "the pace limits: 29.97 frames/s");
+    all[2].shares = {0.99, 0.01, 0, 0.9};  // just keeps it
+    CHECK(kind_of(all, 60) == kind::pace);
+    all[0].shares = {0.3, 0.1, 0.6, 0};  // doesn't: the source waits for room more than for its clock
+    CHECK(find_bottleneck(all, 60).stage == 2);
+    CHECK(kind_of(demo(), 60) == kind::stage);
+    CHECK(kind_of(all, 0) == kind::stage);
+}
+
+TEST_CASE("a stage that is down or stopped is named before any share, one that starts makes it unknown") {
+    std::vector<stage_load> all = demo();
+    all[1].condition = stage_condition::starting;
+    CHECK(kind_of(all) == kind::unknown);
+    all[3].condition = stage_condition::held;
+    const bottleneck held = find_bottleneck(all, 60);
+    CHECK(held.what == kind::held);
+    CHECK(held.stage == 3);
+    CHECK(describe(held, "display", 0) == "display is stopped: the others wait for it");
+    all[1].condition = stage_condition::down;
+    const bottleneck down = find_bottleneck(all, 60);
+    CHECK(down.what == kind::down);
+    CHECK(down.stage == 1);
+    CHECK(describe(down, "vertex", 0) == "vertex is down: the others wait for it");
+    all[1].required = all[3].required = false;  // the run goes on without them
+    CHECK(find_bottleneck(all, 0).stage == 2);
+}
+
+TEST_CASE("a latest reader holds nobody up") {
+    std::vector<stage_load> all = demo();
+    all[2].shares = {0.7, 0.1, 0.2, 0};
+    all[3].shares = {1, 0, 0, 1};
+    all[3].waited_for = false;
+    CHECK(find_bottleneck(all, 0).stage == 2);
+    all[3].condition = stage_condition::down;
+    CHECK(find_bottleneck(all, 0).stage == 2);
+}
+
+TEST_CASE("where nothing was measured nothing is claimed") {
+    CHECK(kind_of({}) == kind::unknown);
+    CHECK(kind_of(std::vector<stage_load>(4)) == kind::unknown);
+    CHECK(describe({}, "", 0).empty());
+}
+
+TEST_CASE("shares are of a seat's time and never above all of it") {
+    const stage_shares one = shares_of({1'500, 100, 200, 600}, {500, 0, 0, 100}, 1'000, 2);
+    CHECK(one.busy == 0.5);
+    CHECK(one.wait_input == 0.05);
+    CHECK(one.wait_output == 0.1);
+    CHECK(one.wait_own == 0.25);
+    // A wait that began before the span is counted when it ends.
+    const stage_shares late = shares_of({1'300, 100, 0, 1'100}, {}, 1'000, 1);
+    CHECK(late.busy == 1);
+    CHECK(late.wait_input + late.wait_own <= 1.000001);
+    CHECK(late.wait_own > 0.9);
+    CHECK(late.own() <= 1);
+    const stage_shares back = shares_of({1, 1, 1, 1}, {5, 5, 5, 5}, 1'000, 1);  // another run's counters
+    CHECK(back.busy == 0);
+    CHECK(shares_of({5, 5, 5, 5}, {}, 0, 1).busy == 0);
+}
