@@ -62,15 +62,22 @@ EOF
     printf '%s' "$viewer_packages"
 }
 
-# What the tests take on top; ffmpeg's libraries (films, `--out x.mp4`) are big, and whoever wants films can have them by one line.
-carousel_test_packages() {
+# What films (`--out x.mp4`) take on top. ffmpeg's libraries are big: ./pipelines/launch installs them for the first film, not before.
+carousel_film_packages() {
     cat <<EOF
-catch2 catch2/catch.hpp:catch2/catch_all.hpp
-python3 python3
 libavcodec-dev libavcodec/avcodec.h
 libavformat-dev libavformat/avformat.h
 libavutil-dev libavutil/avutil.h
 libswscale-dev libswscale/swscale.h
+EOF
+}
+
+# What the tests take on top.
+carousel_test_packages() {
+    carousel_film_packages
+    cat <<EOF
+catch2 catch2/catch.hpp:catch2/catch_all.hpp
+python3 python3
 ffmpeg ffmpeg
 EOF
     # A real window, driven by a real mouse, where the viewer is built.

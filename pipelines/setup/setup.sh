@@ -3,7 +3,7 @@
 # What ./pipelines/launch and ./tests/run share: find and install missing packages, configure, build. Sourced; bash.
 #
 # The caller sets `root` (the repository), may set `no_install=yes`, and calls in this order:
-#   carousel_packages programs|tests|all-tests      ends the script with exit code 2 when something is missing and can't be installed
+#   carousel_packages programs|films|tests|all-tests      ends the script with exit code 2 when something is missing and can't be installed
 #   carousel_configure PRESET [--kept] [-Dkey=value ...]
 #   carousel_build PRESET TARGET...
 # A second start costs one dpkg-query, one comparison of a stamp file and a ninja run that finds nothing to do.
@@ -75,7 +75,8 @@ carousel_packages() {
     carousel_distribution /etc/os-release
     mapfile -t missing < <({
         carousel_program_packages
-        if [ "$1" != programs ]; then carousel_test_packages; fi
+        if [ "$1" = films ]; then carousel_film_packages; fi
+        case $1 in *tests) carousel_test_packages ;; esac
         if [ "$1" = all-tests ]; then carousel_fuzz_packages; fi
     } | carousel_missing)
     [ ${#missing[@]} = 0 ] && return 0
@@ -145,9 +146,9 @@ carousel_configure() {
     else
         options="$*"
     fi
-    # A toolkit that is installed or removed later must be seen, though no file of ours has changed.
+    # A toolkit, or what films take, that is installed or removed later must be seen, though no file of ours has changed.
     key="$options
-$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) cxx=${CXX:-} flags=${CXXFLAGS:-}"
+$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
     if [ -e "$build/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then
         return 0
     fi

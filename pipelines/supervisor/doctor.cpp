@@ -121,6 +121,7 @@ std::vector<finding> examine(const doctor_places& places) {
     examine_death_signs(all);
     examine_cuda(all, places);
     examine_display(all);
+    examine_build(all);
     return all;
 }
 

@@ -110,6 +110,14 @@ class Setup(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("no sudo", text)
 
+    def test_what_films_take_is_installed_for_a_film_alone(self):
+        missing = "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev"
+        self.assertNotIn("libav", self.start("pipelines/launch", MISSING=missing)[2])
+        code, text, calls = self.start("pipelines/launch", "--out", "film.mp4", MISSING=missing)
+        self.assertEqual((code, text.splitlines()[-1]), (0, f"<run><{self.root}/pipelines/demo.toml><--out><film.mp4><--frames><300>"), text)
+        self.assertRegex(calls, f"apt-get .*install -y --no-install-recommends {missing}\n")
+        self.assertIn("libavcodec-dev", self.start("tests/run", "--no-install", MISSING=missing)[1])
+
     def test_a_failed_installation_ends_with_2_after_an_update_was_tried(self):
         code, text, calls = self.start("pipelines/launch", MISSING="libspng-dev", APT_EXIT="100")
         self.assertEqual(code, 2, text)

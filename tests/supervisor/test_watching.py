@@ -3,6 +3,7 @@ import fcntl
 import json
 import pty
 import re
+import resource
 import select
 import shutil
 import socket
@@ -302,6 +303,34 @@ class Completion(Live):
         script = "carousel completion fish | source; complete -C 'carousel kill frag'"
         result = subprocess.run(["fish", "-c", script], env={**self.environment, "HOME": self.folder}, capture_output=True, text=True, check=True)
         self.assertEqual(result.stdout.split(), ["fragment"])
+
+
+class Doctor(Live):
+    def test_doctor_says_what_this_build_can_do_and_what_would_add_the_rest(self):
+        lonely = os.path.join(self.folder, "lonely")
+        os.mkdir(lonely)
+        shutil.copy(os.path.join(PROGRAMS, "carousel"), lonely)
+        for program, there in ((os.path.join(PROGRAMS, "carousel"), None), (os.path.join(lonely, "carousel"), False)):
+            said = subprocess.run([program, "doctor", "--json"], env=self.environment, capture_output=True, text=True, check=False)
+            checks = {c["name"]: c for c in json.loads(said.stdout)["checks"]}
+            for name, file, package in (("films", "libcarousel-film.so", "libavcodec-dev"), ("page", "carousel-web", "libturbojpeg0-dev"),
+                                        ("viewer", "carousel-viewer", "libimgui-dev")):
+                built = os.path.exists(os.path.join(PROGRAMS, file)) if there is None else there
+                self.assertEqual(checks[name]["found"].split(":")[0], "built" if built else "not built", name)
+                self.assertEqual(checks[name]["remedy"], "" if built else checks[name]["remedy"])
+                self.assertEqual(package in checks[name]["remedy"], not built, name)
+            self.assertIn("JPEG textures", checks)
+            self.assertIn("MPS", " ".join(checks))
+
+
+class AddressSpace(Live):
+    def test_a_limit_of_address_space_is_named_as_the_reason(self):
+        for kib in (30000, 50000, 80000):
+            done = self.carousel("run", os.path.join(PIPELINES, "demo.toml"), "--name", self.name, "--device", "cpu", "--size", "1280x720", "--frames", "2", "--out", "",
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (kib * 1024, kib * 1024)))
+            self.assertNotEqual(done.returncode, 0, kib)
+            self.assertIn(f"{kib / 1024:.1f} MiB of address space (ulimit -v)", done.stderr, kib)
+            self.assertNotIn("No such file or directory", done.stderr, kib)
 
 
 class Probe(Live):
