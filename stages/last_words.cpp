@@ -3,11 +3,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <new>
+#include <system_error>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/memory_limit.hpp"
 #include "ring/participants.hpp"
 
 namespace carousel::stages {
@@ -56,6 +60,13 @@ void with_last_words(const std::function<void()>& work) {
     } catch (const carousel::error& e) {
         log::error("{}", e.what());
         die(e.code());
+    } catch (const std::bad_alloc&) {
+        log::error("no memory: {}", no_memory_text(ENOMEM));
+        die(exit_code::stage_exception);
+    } catch (const std::system_error& e) {  // a thread that was refused: its stack is memory
+        const bool refused = e.code() == std::errc::resource_unavailable_try_again;
+        log::error("{}", refused ? "no thread or no memory: " + no_memory_text(EAGAIN) : std::string(e.what()));
+        die(exit_code::stage_exception);
     } catch (const std::exception& e) {
         log::error("{}", e.what());
         die(exit_code::stage_exception);

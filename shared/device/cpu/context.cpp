@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "core/memory_limit.hpp"
 #include "device/cpu/event.hpp"
 #include "device/cpu/memfd.hpp"
 #include "device/cpu/queue.hpp"
@@ -21,8 +22,9 @@ public:
         bytes_ = bytes == 0 ? 1 : bytes;
         void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (at == MAP_FAILED) {
+            const int why = errno;  // what is free is read from files, which sets it
             throw device_error(fmt::format("CPU backend: no {} bytes of memory: {}; {:.1f} MiB are free; use a smaller size",
-                                           bytes_, errno_text(errno), static_cast<double>(available_host_bytes()) / 1048576.0));
+                                           bytes_, no_memory_text(why), static_cast<double>(available_host_bytes()) / 1048576.0));
         }
         ::madvise(at, bytes_, MADV_HUGEPAGE);
         data_ = static_cast<std::byte*>(at);

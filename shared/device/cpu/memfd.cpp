@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/errors.hpp"
+#include "core/memory_limit.hpp"
 #include "core/log.hpp"
 
 namespace carousel::device {
@@ -120,7 +121,7 @@ memfd_mapping::memfd_mapping(const memory_handle& handle) {
     }
     void* at = ::mmap(nullptr, handle.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, handle.fd, 0);
     if (at == MAP_FAILED) {
-        throw shm_error(fmt::format("mapping shared memory: mmap of {} bytes failed: {}", handle.bytes, errno_text(errno)));
+        throw shm_error(fmt::format("mapping shared memory: mmap of {} bytes failed: {}", handle.bytes, no_memory_text(errno)));
     }
     ::madvise(at, handle.bytes, MADV_HUGEPAGE);  // a wish: only where shmem_enabled allows it
     ::madvise(at, handle.bytes, MADV_DONTFORK);  // stages never fork; a tool that does must not hold the memory
