@@ -217,7 +217,7 @@ TEST_CASE("a name that is longer than the screen is cut with an ellipsis, the fi
     table t({"NAME", ">FIGURE", "MORE"});
     t.add({"a name that is far too long", "42", "and more of it"});
     t.fit(20, {{"MORE"}, {"NAME", 6}});
-    CHECK(t.text() == "NAME         FIGURE\na name that\u2026      42\n");
+    CHECK(t.text() == "NAME          FIGURE\na name that\u2026      42\n");
     t.fit(4, {{"NAME", 6}});
     CHECK(t.text() == "NAME    FIGURE\na nam\u2026      42\n");
 }
