@@ -28,10 +28,11 @@ foreach(library IN LISTS CAROUSEL_LIBRARIES)
   list(APPEND dependencies ${packages})
 endforeach()
 list(TRANSFORM dependencies REPLACE "::$" "")
-list(TRANSFORM dependencies REPLACE "^CUDA$" "CUDAToolkit")
-list(REMOVE_ITEM dependencies carousel)
+list(REMOVE_ITEM dependencies carousel CUDA CUDAToolkit)
 if(CAROUSEL_WITH_CUDA)
-  list(APPEND dependencies CUDAToolkit)   # the static runtime, which a project without CUDA of its own doesn't link by itself
+  # A stage that runs on the CPU links the CUDA runtime through the library, though its project needs no toolkit: the runtime comes along.
+  get_target_property(runtime CUDA::cudart_static IMPORTED_LOCATION)
+  install(FILES ${runtime} DESTINATION ${CMAKE_INSTALL_LIBDIR}/carousel RENAME libcudart_static.a)
 endif()
 list(REMOVE_DUPLICATES dependencies)
 set(CAROUSEL_FIND_DEPENDENCIES "")
@@ -42,7 +43,7 @@ endforeach()
 install(TARGETS ${CAROUSEL_LIBRARIES} EXPORT carousel_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT carousel_targets FILE carousel-targets.cmake NAMESPACE carousel:: DESTINATION ${package_folder})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/carousel-config.cmake.in ${PROJECT_BINARY_DIR}/carousel-config.cmake
-  INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_BINDIR share_folder)
+  INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_LIBDIR share_folder)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/carousel-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/carousel-config.cmake ${PROJECT_BINARY_DIR}/carousel-config-version.cmake
   ${CMAKE_CURRENT_LIST_DIR}/carousel_add_stage.cmake DESTINATION ${package_folder})

@@ -60,10 +60,14 @@ class Install(unittest.TestCase):
         cls.prefix = os.path.join(cls.folder.name, "prefix")
         run(CMAKE, "--install", BUILD, "--prefix", cls.prefix)
         build = os.path.join(cls.folder.name, "outside")
-        run(CMAKE, "-S", OUTSIDE, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={cls.prefix}", f"-DCMAKE_CXX_COMPILER={CXX}",
-            "-DCMAKE_BUILD_TYPE=Release")
+        cls.configure(build, "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON")  # a stage on the CPU needs no toolkit
         run(CMAKE, "--build", build)
         cls.invert = os.path.join(build, "carousel-invert")
+
+    @classmethod
+    def configure(cls, build, *more):
+        run(CMAKE, "-S", OUTSIDE, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={cls.prefix}", f"-DCMAKE_CXX_COMPILER={CXX}",
+            "-DCMAKE_BUILD_TYPE=Release", *more)
 
     @classmethod
     def tearDownClass(cls):
@@ -85,6 +89,9 @@ class Install(unittest.TestCase):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, name)), name)
         found = subprocess.run(["grep", "-rlI", "-e", BUILD, self.prefix], capture_output=True, text=True, check=False)
         self.assertEqual(found.stdout, "", "installed files name the build folder")
+
+    def test_a_project_that_may_find_the_toolkit_is_configured_too(self):
+        self.configure(os.path.join(self.folder.name, "with-toolkit"))
 
     def test_no_empty_folder_is_installed(self):
         self.assertEqual([folder for folder, below, files in os.walk(self.prefix) if not below and not files], [])
