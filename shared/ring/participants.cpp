@@ -43,7 +43,7 @@ void clean(shm::control_block& c, u32 entry) noexcept {
 }  // namespace
 
 incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
-    CAROUSEL_ASSERT(seat < c.seats);
+    CAROUSEL_ASSERT(seat < shm::max_seats);
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         shm::incarnation& e = c.entry[k];
         const u64 before = load(e.identity);
@@ -64,7 +64,7 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
 }
 
 incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept {
-    CAROUSEL_ASSERT(seat < c.seats);
+    CAROUSEL_ASSERT(seat < shm::max_seats);
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const u64 before = load(c.entry[k].identity);
         if (!reusable(c, k)) continue;
@@ -78,7 +78,7 @@ incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept {
 // to somebody else, and two entries of one epoch would mix up their events. This way round the seat bears an epoch that no process
 // does: the standby goes on waiting, owns no word, and whoever takes the run over raises the epoch once more and ends it.
 incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
-    CAROUSEL_ASSERT(seat < c.seats && entry < shm::max_incarnations);
+    CAROUSEL_ASSERT(seat < shm::max_seats && entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[entry];
     const u64 raw_entry = load(e.identity), raw_seat = load(c.seat[seat].current);
     const entry_word w = entry_word::of(raw_entry);

@@ -1,9 +1,12 @@
 #include "simulation.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "core/errors.hpp"
+#include "ring/block_check.hpp"
 
 namespace carousel::test {
 namespace {
@@ -83,6 +86,11 @@ public:
         p.end = o.stop_early ? end_unknown : o.frames;
         p.latest_lease_ns = ~u64{0} >> 1U;  // revoked by the scheduler's hand, not by the clock
         initialise(*world_.c, p);
+        world_.c->magic.store(shm::control_magic);
+        if (o.check_every != 0) {
+            made_ = std::make_unique<shm::control_block>();
+            std::memcpy(static_cast<void*>(made_.get()), static_cast<const void*>(world_.c.get()), sizeof *made_);
+        }
         for (u32 seat = 0; seat < world_.c->seats; ++seat) start(seat);
         viewer_ = std::make_unique<latest_reader>(*world_.c, 1, shm::max_incarnations);
     }
@@ -100,6 +108,7 @@ public:
             else if (dice < 60) supervise();
             else if (dice < 120) view();
             else advance(*processes_[world_.below(processes_.size())]);
+            if (options_.check_every != 0 && step % options_.check_every == 0 && world_.result.finding.empty()) check();
         }
         for (int k = 0; k < 3; ++k) supervise();
         judge();
@@ -126,6 +135,24 @@ private:
         p->context = std::make_unique<fake_context>(world_);
         p->help = std::make_unique<helper>(*world_.c, *p->context);
         processes_.push_back(std::move(p));
+    }
+
+    // Between two steps nothing moves: every word must be as the protocol leaves it.
+    void check() {
+        known_run known;
+        known.end = load(world_.c->end);
+        for (u32 k = 0; k < made_->seats; ++k) known.epochs.push_back(seat_word::of(load(world_.c->seat[k].current)).epoch);
+        for (const auto& p : processes_)
+            known.lives.push_back({p->who.seat, p->who.entry, p->who.epoch, static_cast<u32>(::getpid()), !p->zombie, false});
+        for (const incarnation_id& who : fenced_) known.lives.push_back({who.seat, who.entry, who.epoch, 0, false, false});
+        known.tails = tails_;
+        for (const auto& found :
+             {check_static(*world_.c, *made_), check_known(*world_.c, *made_, known), check_words(*world_.c, *made_, known)})
+            if (!found.empty())
+                world_.result.finding = "step " + std::to_string(world_.result.steps) + ": " + found.front().text();
+        ++world_.result.checks;
+        tails_.clear();
+        for (u32 k = 0; k < made_->links; ++k) tails_.push_back(load(world_.c->link[k].tail));
     }
 
     void kill_one() {
@@ -300,6 +327,8 @@ private:
 
     simulation_options options_;
     world world_;
+    std::unique_ptr<shm::control_block> made_;  ///< as it was published
+    std::vector<u64> tails_;
     std::vector<std::unique_ptr<process>> processes_;
     std::vector<incarnation_id> fenced_;
     std::unique_ptr<latest_reader> viewer_;

@@ -30,6 +30,7 @@ struct simulation_options {
     bool stop_early = false;  ///< END is unknown and a stop is asked for in mid-run
     bool mps = false;         ///< a kill cuts the device's work short, and the events behind it read as complete, as MPS's do
     bool kill_first = false;  ///< control: the kill comes before the revocation
+    u32 check_every = 0;      ///< holds the block against block_check.hpp after each so-many steps; 0: never
 };
 
 struct simulation_result {
@@ -37,6 +38,8 @@ struct simulation_result {
     bool stuck = false;
     u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
     u32 kills_at[5] = {};
+    u64 checks = 0;
+    std::string finding;      ///< the first one; the histories break no rule, so it is a false one
     [[nodiscard]] bool sound() const { return lost + repeated + torn + late + disorder == 0 && !stuck; }
 };
 

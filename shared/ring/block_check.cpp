@@ -1,0 +1,182 @@
+#include "ring/block_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace carousel::ring {
+namespace {
+
+/// Collects; a block that is damaged all over needs no thousand lines.
+class findings {
+public:
+    void add(std::string word, std::string what) {
+        if (all_.size() < most_findings) all_.push_back({std::move(word), std::move(what)});
+    }
+    template <typename T>
+    void same(const T& now, const T& then, const std::string& whose, const char* field) {
+        if (now != then) add(fmt::format("{}: {}", whose, field), fmt::format("is {}, it was made as {}", now, then));
+    }
+    template <std::size_t N>
+    void same_name(const char (&now)[N], const char (&then)[N], const std::string& whose, const char* field) {
+        if (std::memcmp(now, then, N) != 0)
+            add(fmt::format("{}: {}", whose, field), fmt::format("is no longer \"{}\"", std::string(then, strnlen(then, N))));
+    }
+    template <std::size_t N>
+    void same_bytes(const std::byte (&now)[N], const std::byte (&then)[N], const std::string& whose, const char* field) {
+        if (std::memcmp(now, then, N) != 0) add(fmt::format("{}: {}", whose, field), "has changed since it was made");
+    }
+    [[nodiscard]] std::vector<finding> take() { return std::move(all_); }
+
+private:
+    std::vector<finding> all_;
+};
+
+std::string stage_name(const shm::control_block& made, u32 stage) {
+    return stage < std::min(made.stages, shm::max_stages) ? std::string(made.stage[stage].name) : fmt::format("stage {}", stage);
+}
+
+std::string seat_name(const shm::control_block& made, u32 seat) {
+    const shm::seat_block& s = made.seat[std::min(seat, shm::max_seats - 1)];
+    const bool several = s.stage < shm::max_stages && made.stage[s.stage].seats > 1;
+    return several ? fmt::format("{}.{}", stage_name(made, s.stage), s.instance) : stage_name(made, s.stage);
+}
+
+void check_head(findings& f, const shm::control_block& c, const shm::control_block& made) {
+    const std::string whose = "the block's head";
+    if (load(c.magic) != shm::control_magic) f.add(whose + ": magic", "is not a control block's: no process can attach any more");
+    f.same(c.version, made.version, whose, "version");
+    f.same(c.uid, made.uid, whose, "uid");
+    f.same(c.bytes, made.bytes, whose, "bytes");
+    f.same_name(c.run_id, made.run_id, whose, "run_id");
+    f.same_name(c.pipeline, made.pipeline, whose, "pipeline");
+    f.same(c.created_ns, made.created_ns, whose, "created_ns");
+    f.same(c.stages, made.stages, whose, "stages");
+    f.same(c.seats, made.seats, whose, "seats");
+    f.same(c.links, made.links, whose, "links");
+    f.same(c.sources, made.sources, whose, "sources");
+    f.same(c.jobs, made.jobs, whose, "jobs");
+    f.same(c.assets, made.assets, whose, "assets");
+    f.same(c.width, made.width, whose, "width");
+    f.same(c.height, made.height, whose, "height");
+    f.same(c.frame_timeout_ns, made.frame_timeout_ns, whose, "frame_timeout_ns");
+    f.same(c.latest_lease_ns, made.latest_lease_ns, whose, "latest_lease_ns");
+    f.same(std::bit_cast<u64>(c.fps), std::bit_cast<u64>(made.fps), whose, "fps (as bits)");
+    f.same(c.first_sequence, made.first_sequence, whose, "first_sequence");
+}
+
+void check_stage(findings& f, const shm::stage_block& now, const shm::stage_block& then) {
+    const std::string whose = "stage " + std::string(then.name);
+    f.same_name(now.name, then.name, whose, "name");
+    f.same(now.inputs, then.inputs, whose, "inputs");
+    for (u32 i = 0; i < shm::max_inputs; ++i) {
+        f.same(now.input_link[i], then.input_link[i], whose, "input_link");
+        f.same(now.input_group[i], then.input_group[i], whose, "input_group");
+    }
+    f.same(now.output_link, then.output_link, whose, "output_link");
+    f.same(now.source, then.source, whose, "source");
+    f.same(now.first_seat, then.first_seat, whose, "first_seat");
+    f.same(now.seats, then.seats, whose, "seats");
+    f.same(now.in_flight, then.in_flight, whose, "in_flight");
+    f.same(now.max_attempts, then.max_attempts, whose, "max_attempts");
+    f.same(now.flags, then.flags, whose, "flags");
+    f.same(now.frame_timeout_ns, then.frame_timeout_ns, whose, "frame_timeout_ns");
+}
+
+void check_link(findings& f, const shm::link_block& now, const shm::link_block& then) {
+    const std::string whose = "ring of " + std::string(then.name);
+    f.same_name(now.name, then.name, whose, "name");
+    f.same(now.stage, then.stage, whose, "stage");
+    f.same(now.slots, then.slots, whose, "slots");
+    f.same(now.window, then.window, whose, "window");
+    f.same(now.blocking, then.blocking, whose, "blocking");
+    for (u32 g = 0; g < shm::max_blocking; ++g) f.same(now.group_stage[g], then.group_stage[g], whose, "group_stage");
+    f.same(now.slot_bytes, then.slot_bytes, whose, "slot_bytes");
+    f.same(now.memory, then.memory, whose, "memory");
+    f.same(now.memory_ready, then.memory_ready, whose, "memory_ready");
+    f.same_bytes(now.ipc_handle, then.ipc_handle, whose, "ipc_handle");
+}
+
+void check_entries(findings& f, const shm::control_block& c, const shm::control_block& made, const known_run& known) {
+    for (const known_life& l : known.lives) {
+        if (l.entry >= shm::max_incarnations || l.seat >= std::min(made.seats, shm::max_seats)) continue;
+        const entry_word w = entry_word::of(load(c.entry[l.entry].identity));
+        const std::string whose = fmt::format("entry {} ({})", l.entry, seat_name(made, l.seat));
+        if (w.seat != l.seat || w.epoch != l.epoch)
+            f.add(whose + ": identity", fmt::format("names seat {} and epoch {}, the process there has seat {} and epoch {}",
+                                                    w.seat, w.epoch, l.seat, l.epoch));
+        else if (w.pid != 0 && l.pid != 0 && w.pid != l.pid)
+            f.add(whose + ": identity", fmt::format("names pid {}, the process there is {}", w.pid, l.pid));
+        else if (l.standby ? w.state != entry_state::standby
+                           : l.current && w.state != entry_state::starting && w.state != entry_state::live)
+            f.add(whose + ": identity", fmt::format("says state {}, its process works", static_cast<u32>(w.state)));
+        if (!l.current) continue;
+        const seat_word sits = seat_word::of(load(c.seat[l.seat].current));
+        if (sits != seat_word{l.epoch, l.entry})
+            f.add(fmt::format("seat of {}: current", seat_name(made, l.seat)),
+                  fmt::format("names epoch {} in entry {}, there sits epoch {} in entry {}", sits.epoch,
+                              static_cast<i64>(sits.entry), l.epoch, l.entry));
+    }
+}
+
+}  // namespace
+
+std::vector<finding> check_static(const shm::control_block& c, const shm::control_block& made) {
+    findings f;
+    check_head(f, c, made);
+    for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k) check_stage(f, c.stage[k], made.stage[k]);
+    for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) check_link(f, c.link[k], made.link[k]);
+    for (u32 k = 0; k < std::min(made.seats, shm::max_seats); ++k) {
+        const std::string whose = "seat of " + seat_name(made, k);
+        f.same(c.seat[k].stage, made.seat[k].stage, whose, "stage");
+        f.same(c.seat[k].instance, made.seat[k].instance, whose, "instance");
+        f.same(c.seat[k].first_job, made.seat[k].first_job, whose, "first_job");
+        f.same(c.seat[k].jobs, made.seat[k].jobs, whose, "jobs");
+    }
+    for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
+        const std::string whose = "source " + stage_name(made, made.source[k].stage);
+        f.same(c.source[k].stage, made.source[k].stage, whose, "stage");
+        f.same(c.source[k].link, made.source[k].link, whose, "link");
+    }
+    for (u32 k = 0; k < std::min(made.jobs, shm::max_jobs); ++k)
+        f.same(c.job_info[k].seat, made.job_info[k].seat, fmt::format("job {} ({})", k, seat_name(made, made.job_info[k].seat)),
+               "seat");
+    for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k) {
+        const std::string whose = "asset " + std::string(made.asset[k].name);
+        f.same_name(c.asset[k].name, made.asset[k].name, whose, "name");
+        f.same(c.asset[k].bytes, made.asset[k].bytes, whose, "bytes");
+        f.same(c.asset[k].maker_stage, made.asset[k].maker_stage, whose, "maker_stage");
+        f.same(c.asset[k].memory, made.asset[k].memory, whose, "memory");
+        f.same_bytes(c.asset[k].ipc_handle, made.asset[k].ipc_handle, whose, "ipc_handle");
+    }
+    return f.take();
+}
+
+std::vector<finding> check_known(const shm::control_block& c, const shm::control_block& made, const known_run& known) {
+    findings f;
+    const auto end_text = [](u64 end) {
+        return end == end_unknown ? std::string("unknown") : end == end_stopping ? "stopping" : fmt::format("{}", end);
+    };
+    if (const u64 end = load(c.end); end != known.end)
+        f.add("the run: end", fmt::format("is {}, the supervisor has set {}", end_text(end), end_text(known.end)));
+    for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) {
+        const std::string whose = fmt::format("ring of {}: tail", made.link[k].name);
+        const u64 tail = load(c.link[k].tail), before = k < known.tails.size() ? known.tails[k] : made.first_sequence;
+        if (tail < before) f.add(whose, fmt::format("is {}, it was {} before and only grows", tail, before));
+        if (known.end != end_unknown && known.end != end_stopping && tail > std::max(known.end, before))
+            f.add(whose, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
+        const u64 begun = made.first_sequence, committed = load(c.link[k].committed);  // the tail first: it follows
+        if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&
+            tail - begun - known.miscounted > committed)
+            f.add(whose, fmt::format("is {}, but {} frames have been committed since {}", tail, committed, begun));
+    }
+    check_entries(f, c, made, known);
+    for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k)
+        if (const u64 state = field(load(c.asset[k].state), 0, 4); state > static_cast<u64>(shm::asset_state::ready))
+            f.add(fmt::format("asset {}: state", made.asset[k].name), fmt::format("is {}: there is no such state", state));
+    return f.take();
+}
+
+}  // namespace carousel::ring

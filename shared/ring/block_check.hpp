@@ -1,0 +1,51 @@
+#pragma once
+// What is impossible in a control block: a process that writes where it must not may have hit any word of it. The checks compare
+// a block with what was written when it was made, with what the supervisor knows by itself, and with the protocol's rules; each
+// finding names the word, whose it is, and what can't be about it. Pure functions over a const block: they read each word once,
+// check every index, and change nothing.
+//
+// Who may call: the supervisor's thread; tests. Which check may run when:
+//   check_static  any time: static parts are written before the block is published and never again;
+//   check_known   any time, by the only one who changes these words (END, seats, entries, the growth of tails);
+//   check_words   when nothing moves. In a running pipeline a frame that moves between two reads looks like damage.
+// A block without findings may still be damaged (a picture's camera, a counter): these are the rules that it can be held against.
+
+#include <string>
+#include <vector>
+
+#include "ring/words.hpp"
+
+namespace carousel::ring {
+
+struct finding {
+    std::string word;  ///< whose and which: "ring of vertex: tail"
+    std::string what;  ///< "is 4711, beyond the end of the run (600)"
+    [[nodiscard]] std::string text() const { return word + " " + what; }
+    bool operator==(const finding&) const = default;
+};
+
+/// An incarnation that the supervisor has started, or knows to have been there.
+struct known_life {
+    u32 seat = shm::none, entry = shm::none, epoch = 0;
+    u32 pid = 0;           ///< 0: not known
+    bool current = false;  ///< sits on its seat: the seat's word names it
+    bool standby = false;
+};
+
+/// What the supervisor knows without reading the block.
+struct known_run {
+    u64 end = end_unknown;         ///< as it was set: unknown, stopping or a number
+    std::vector<u64> tails;        ///< by link, seen last; empty: none yet
+    u64 miscounted = ~u64{0};      ///< frames that `committed` of a ring may lack: each of a life that ended between mark and count
+    std::vector<u32> epochs;       ///< by seat: the present one; empty: not known
+    std::vector<known_life> lives; ///< of all seats, the dead and unfenced among them
+};
+
+inline constexpr std::size_t most_findings = 16;
+
+/// `made`: a copy of the block as it was published.
+[[nodiscard]] std::vector<finding> check_static(const shm::control_block& c, const shm::control_block& made);
+[[nodiscard]] std::vector<finding> check_known(const shm::control_block& c, const shm::control_block& made, const known_run& known);
+[[nodiscard]] std::vector<finding> check_words(const shm::control_block& c, const shm::control_block& made, const known_run& known);
+
+}  // namespace carousel::ring

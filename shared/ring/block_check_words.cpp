@@ -1,0 +1,241 @@
+// check_words(): the protocol's rules, word by word, over a block in which nothing moves. Each rule names in its comment who
+// would have had to break the protocol for it to fail.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ring/block_check.hpp"
+
+namespace carousel::ring {
+namespace {
+
+class word_check {
+public:
+    word_check(const shm::control_block& c, const shm::control_block& made, const known_run& known)
+        : c_(c), made_(made), known_(known) {}
+
+    std::vector<finding> run() {
+        for (u32 k = 0; k < std::min(made_.seats, shm::max_seats); ++k) jobs_of(k);
+        for (u32 k = 0; k < std::min(made_.links, shm::max_links); ++k) link(k);
+        for (u32 k = 0; k < std::min(made_.sources, shm::max_sources); ++k) source(k);
+        for (u32 k = 0; k < std::min(made_.links, shm::max_links); ++k) frame_at_tail(k);
+        return std::move(all_);
+    }
+
+private:
+    void add(std::string word, std::string what) {
+        if (all_.size() < most_findings) all_.push_back({std::move(word), std::move(what)});
+    }
+    [[nodiscard]] const char* name_of_stage(u32 stage) const { return made_.stage[std::min(stage, shm::max_stages - 1)].name; }
+    [[nodiscard]] const char* name_of_job(u32 job) const {
+        return name_of_stage(
+            made_.seat[std::min(made_.job_info[std::min(job, shm::max_jobs - 1)].seat, shm::max_seats - 1)].stage);
+    }
+    [[nodiscard]] u32 stage_of_job(u32 job) const {
+        const u32 seat = job < std::min(made_.jobs, shm::max_jobs) ? made_.job_info[job].seat : shm::none;
+        return seat < shm::max_seats ? made_.seat[seat].stage : shm::none;
+    }
+    [[nodiscard]] job_word job(u32 k) const { return job_word::of(load(c_.job[std::min(k, shm::max_jobs - 1)])); }
+    [[nodiscard]] u64 tail(u32 link) const { return load(c_.link[link].tail); }
+    [[nodiscard]] bool end_is_number() const { return known_.end != end_unknown && known_.end != end_stopping; }
+
+    // A tag is only ever written by a job that is OPEN, and the job word leaves that version behind its tags.
+    void tag(const std::string& whose, const char* tagged, u32 j, u32 version, u32 stage) {
+        if (stage_of_job(j) != stage) {
+            add(whose, fmt::format("is {} by job {}, which is no job of {}", tagged, j, name_of_stage(stage)));
+            return;
+        }
+        const job_word w = job(j);
+        if ((w.version & version_mask) != version || w.state == job_state::idle)
+            add(whose, fmt::format("is {} by job {} in its version {}, which is {} in version {}", tagged, j, version,
+                                   w.state == job_state::idle ? "idle" : "at work", w.version & version_mask));
+    }
+
+    // A job word bears the epoch of an incarnation that there was: the present one, or one that is not reclaimed yet.
+    void jobs_of(u32 seat) {
+        const shm::seat_block& s = made_.seat[seat];
+        for (u32 j = s.first_job; j < std::min(s.first_job + s.jobs, shm::max_jobs); ++j) {
+            const job_word w = job(j);
+            const std::string whose = fmt::format("job {} ({})", j, name_of_stage(s.stage));
+            if (static_cast<u8>(w.state) > static_cast<u8>(job_state::aborted)) {
+                add(whose, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
+                continue;
+            }
+            if (known_.epochs.size() > seat && w.epoch != known_.epochs[seat] && w.epoch != 0 &&
+                std::none_of(known_.lives.begin(), known_.lives.end(),
+                             [&](const known_life& l) { return l.seat == seat && l.epoch == w.epoch; }))
+                add(whose, fmt::format("bears epoch {}, which no process of its seat has", w.epoch));
+            if (w.state == job_state::submitted) submitted(j, w, s.stage, whose);
+        }
+    }
+
+    // SUBMITTED is behind all leases and the output's slot, and both stay until COMMITTED (or ABORTED).
+    void submitted(u32 j, const job_word& w, u32 stage, const std::string& whose) {
+        const shm::stage_block& b = made_.stage[stage];
+        const u64 version = w.version & version_mask;
+        bool leased = false, filled = b.output_link >= shm::max_links;
+        if (b.source < shm::max_sources)
+            for (const shm::word& at : c_.source[b.source].number) leased = leased || lease_word::of(load(at)).tagged(j, version);
+        for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {
+            if (b.input_link[i] >= shm::max_links || b.input_group[i] >= shm::max_groups) continue;
+            for (u32 k = 0; k < std::min(made_.link[b.input_link[i]].slots, shm::max_slots); ++k)
+                leased = leased || lease_word::of(load(c_.link[b.input_link[i]].group[k][b.input_group[i]])).tagged(j, version);
+        }
+        for (u32 k = 0; !filled && k < std::min(made_.link[b.output_link].slots, shm::max_slots); ++k)
+            filled = slot_word::of(load(c_.link[b.output_link].slot[k])).tagged(j, version);
+        if (!leased) add(whose, fmt::format("is submitted, but no frame is leased to it in its version {}", version));
+        if (!filled) add(whose, fmt::format("is submitted, but no slot of its ring is filled by it in its version {}", version));
+    }
+
+    void link(u32 k) {
+        const shm::link_block &l = c_.link[k], &m = made_.link[k];
+        for (u32 g = 0; g < shm::max_groups; ++g) {
+            const group_state s = group_word::of(load(l.group_state[g])).state;
+            const bool right = g < std::min(m.blocking, shm::max_blocking)
+                                   ? s == group_state::blocking || s == group_state::closed
+                               : g >= shm::max_blocking ? s == group_state::absent || s == group_state::latest
+                                                        : s == group_state::absent;
+            if (!right)
+                add(fmt::format("ring of {}: group_state {}", m.name, g),
+                    fmt::format("says {}, which this group can't be", static_cast<u32>(s)));
+        }
+        std::map<u64, u32> seen;
+        for (u32 n = 0; n < std::min(m.slots, shm::max_slots); ++n) slot(k, n, seen);
+    }
+
+    void slot(u32 k, u32 n, std::map<u64, u32>& seen) {
+        const shm::link_block &l = c_.link[k], &m = made_.link[k];
+        const slot_word w = slot_word::of(load(l.slot[n]));
+        const std::string whose = fmt::format("ring of {}: slot {}", m.name, n);
+        switch (w.state) {
+            case slot_state::free:
+                break;
+            case slot_state::fill:
+                tag(whose, "filled", w.job, w.version, m.stage);
+                break;
+            case slot_state::quarantined:
+                tag(whose, "quarantined", w.job, w.version, m.stage);
+                break;
+            case slot_state::ready:
+                ready(k, n, w, whose, seen);
+                break;
+            default:
+                add(whose, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
+        }
+        if (w.state == slot_state::free && (w.job != 0 || w.version != 0)) add(whose, "is free, but names a job");
+        for (u32 g = 0; g < shm::max_groups; ++g) {
+            if (g >= std::min(m.blocking, shm::max_blocking) && g < shm::max_blocking) continue;
+            const lease_word lease = lease_word::of(load(l.group[n][g]));
+            const std::string word = fmt::format("{}, group {}", whose, g);
+            const bool newer =
+                lease.generation != w.generation && ((lease.generation - w.generation) & generation_mask) < (u64{1} << 23);
+            if (static_cast<u8>(lease.state) > static_cast<u8>(lease_state::skipped))
+                add(word, fmt::format("is in state {}: there is no such state", static_cast<u32>(lease.state)));
+            else if (newer)
+                add(word, fmt::format("is of generation {}, newer than its slot's ({})", lease.generation, w.generation));
+            else if (lease.generation != w.generation)
+                continue;  // stale: reads as WAIT
+            else if (lease.state == lease_state::leased && g < shm::max_blocking)
+                tag(word, "leased", lease.job, lease.version, m.group_stage[g]);
+            else if (w.state != slot_state::ready && lease.state != lease_state::wait)
+                add(word, "has been read, but its slot holds no frame yet");
+        }
+    }
+
+    // A READY slot lies in the window (or below the tail, where it waits to be freed), and each frame has one.
+    void ready(u32 k, u32 n, const slot_word& w, const std::string& whose, std::map<u64, u32>& seen) {
+        const shm::link_block& m = made_.link[k];
+        const shm::frame_header& h = c_.link[k].header[n];
+        const u64 sequence = h.sequence.load(std::memory_order_relaxed), t = tail(k);
+        if (stage_of_job(w.job) != m.stage) add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
+        if (sequence < made_.first_sequence || (sequence >= t && sequence - t >= m.window))
+            add(whose + ": header.sequence", fmt::format("is {}, the ring is at {} with a window of {}", sequence, t, m.window));
+        else if (end_is_number() && sequence >= known_.end)
+            add(whose + ": header.sequence", fmt::format("is {}, beyond the end of the run ({})", sequence, known_.end));
+        if (const auto [other, fresh] = seen.try_emplace(sequence, n); !fresh)
+            add(whose + ": header.sequence",
+                fmt::format("is {}, as in slot {}: one frame can't be in two", sequence, other->second));
+        if (h.void_stage != shm::none && h.void_stage >= made_.stages)
+            add(whose + ": header.void_stage", fmt::format("names stage {}: there are {}", h.void_stage, made_.stages));
+    }
+
+    // Number n in [T, T+N) waits or is leased at its own lap, or is done: then it waits at the next one. It is still leased at
+    // the lap before when a helper has committed that frame and its owner has not come to say so.
+    void source(u32 k) {
+        const shm::source_block& q = made_.source[k];
+        if (q.link >= shm::max_links) return;
+        const u64 n = std::clamp(made_.link[q.link].window, 1U, shm::max_window), t = tail(q.link);
+        for (u64 number = t; number < t + n; ++number) {
+            const lease_word w = lease_word::of(load(c_.source[k].number[number % n]));
+            const std::string whose = fmt::format("source {}: number {}", name_of_stage(q.stage), number);
+            const u64 lap = number / n & generation_mask;
+            if (w.state != lease_state::wait && w.state != lease_state::leased)
+                add(whose, fmt::format("is in state {}: a number waits or is leased", static_cast<u32>(w.state)));
+            else if (w.state == lease_state::leased && w.generation == ((lap - 1) & generation_mask) &&
+                     job(w.job).state == job_state::committed)
+                tag(whose, "leased", w.job, w.version, q.stage);
+            else if (w.generation != lap && (w.generation != ((lap + 1) & generation_mask) || w.state == lease_state::leased))
+                add(whose, fmt::format("is in lap {}, it can be in {} only, or behind it", w.generation, lap));
+            else if (w.state == lease_state::leased)
+                tag(whose, "leased", w.job, w.version, q.stage);
+            if (w.state == lease_state::leased && w.generation == lap && end_is_number() && number >= known_.end)
+                add(whose, fmt::format("is leased, beyond the end of the run ({})", known_.end));
+        }
+    }
+
+    /// The READY slot of a frame, or none.
+    [[nodiscard]] u32 ready_slot(u32 link, u64 sequence) const {
+        for (u32 n = 0; n < std::min(made_.link[link].slots, shm::max_slots); ++n)
+            if (slot_word::of(load(c_.link[link].slot[n])).state == slot_state::ready &&
+                c_.link[link].header[n].sequence.load(std::memory_order_relaxed) == sequence)
+                return n;
+        return shm::none;
+    }
+
+    // The frame that a ring waits for is in it, or in work, or still to come. A frame that its producer has done with is in the
+    // ring.
+    void frame_at_tail(u32 k) {
+        const shm::link_block& m = made_.link[k];
+        const u64 t = tail(k);
+        if ((end_is_number() && t >= known_.end) || ready_slot(k, t) != shm::none) return;
+        const shm::stage_block& maker = made_.stage[std::min(m.stage, shm::max_stages - 1)];
+        for (u32 s = maker.first_seat; s < std::min(maker.first_seat + maker.seats, shm::max_seats); ++s)
+            for (u32 j = made_.seat[s].first_job; j < std::min(made_.seat[s].first_job + made_.seat[s].jobs, shm::max_jobs); ++j)
+                if (job(j).state != job_state::idle && load(c_.job_info[j].sequence) == t) return;
+        const std::string whose = fmt::format("ring of {}: frame {}", m.name, t);
+        if (maker.source < shm::max_sources) {
+            const u64 n = std::clamp(m.window, 1U, shm::max_window);
+            const lease_word w = lease_word::of(load(c_.source[maker.source].number[t % n]));
+            if (w.generation == ((t / n + 1) & generation_mask)) add(whose, "is done with by its source, but in no slot");
+            return;
+        }
+        for (u32 i = 0; i < std::min(maker.inputs, shm::max_inputs); ++i) {
+            const u32 from = maker.input_link[i];
+            if (from >= shm::max_links || maker.input_group[i] >= shm::max_blocking) continue;
+            if (tail(from) > t) {
+                add(whose,
+                    fmt::format("is nowhere: the ring of {}, which it comes from, is at {}", made_.link[from].name, tail(from)));
+                return;
+            }
+            const u32 slot = ready_slot(from, t);
+            if (slot == shm::none) continue;
+            const lease_word w = lease_word::of(load(c_.link[from].group[slot][maker.input_group[i]]))
+                                     .seen_at(slot_word::of(load(c_.link[from].slot[slot])).generation);
+            if (w.state == lease_state::done) add(whose, fmt::format("is nowhere: {} is done with it", maker.name));
+        }
+    }
+
+    const shm::control_block& c_;
+    const shm::control_block& made_;
+    const known_run& known_;
+    std::vector<finding> all_;
+};
+
+}  // namespace
+
+std::vector<finding> check_words(const shm::control_block& c, const shm::control_block& made, const known_run& known) {
+    return word_check(c, made, known).run();
+}
+
+}  // namespace carousel::ring

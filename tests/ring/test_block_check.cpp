@@ -1,0 +1,241 @@
+// What is impossible in a control block is found, whose word it is is said, and what the protocol leaves is never called damage.
+// Each rule gets the smallest write that breaks it, into a block that was driven by the real ring code.
+#include <cstring>
+#include <functional>
+#include <memory>
+
+#include "ring/block_check.hpp"
+#include "simulation.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/viewer/rig.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::ring;
+
+/// source -> middle-1 -> sink in mid-run: frames are done, some wait, one is in work at each end.
+struct run_in_hand {
+    std::unique_ptr<shm::control_block> made = std::make_unique<shm::control_block>();
+    std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
+    test::rig rig;
+    known_run known;
+
+    run_in_hand() : rig(plan_of_three(), block.get()) {
+        block->magic.store(shm::control_magic);
+        std::memcpy(static_cast<void*>(made.get()), static_cast<const void*>(block.get()), sizeof *made);
+        rig.sit_all();
+        for (int k = 0; k < 5; ++k) rig.turn();
+        for (int k = 0; k < 3; ++k) (void)rig.pass(0);
+        (void)rig.pass(1);
+        REQUIRE(rig.begin(0));
+        REQUIRE(rig.begin(1));
+        known.end = 600;
+        known.miscounted = 2;
+        for (u32 k = 0; k < made->seats; ++k) {
+            const u32 epoch = seat_word::of(load(block->seat[k].current)).epoch;
+            known.epochs.push_back(epoch);
+            known.lives.push_back({k, rig.entry_of(k), epoch,
+                                   static_cast<u32>(entry_word::of(load(block->entry[rig.entry_of(k)].identity)).pid), true,
+                                   false});
+        }
+        for (u32 k = 0; k < made->links; ++k) known.tails.push_back(load(block->link[k].tail));
+        REQUIRE(findings() == "");
+    }
+    static plan plan_of_three() {
+        plan p = test::chain_of(3);
+        p.end = 600;
+        return p;
+    }
+    shm::control_block& c() const { return *block; }
+    /// All that is found, a line each.
+    std::string findings() const {
+        std::string out;
+        for (const auto& found :
+             {check_static(*block, *made), check_known(*block, *made, known), check_words(*block, *made, known)})
+            for (const finding& f : found) out += f.text() + "\n";
+        return out;
+    }
+    /// A slot of the ring in that state.
+    u32 slot_in(u32 link, slot_state s) const {
+        for (u32 k = 0; k < made->link[link].slots; ++k)
+            if (slot_word::of(load(block->link[link].slot[k])).state == s) return k;
+        FAIL("no slot in state " << static_cast<u32>(s));
+        return 0;
+    }
+    u32 job_in(job_state s) const {
+        for (u32 k = 0; k < made->jobs; ++k)
+            if (job_word::of(load(block->job[k])).state == s) return k;
+        FAIL("no job in state " << static_cast<u32>(s));
+        return 0;
+    }
+};
+
+struct broken_rule {
+    const char* name;
+    std::function<void(run_in_hand&)> write;
+    const char* word;  ///< what the finding names
+    const char* what;
+};
+
+void change_slot(run_in_hand& r, u32 link, slot_state in, const std::function<void(slot_word&)>& change) {
+    shm::word& at = r.c().link[link].slot[r.slot_in(link, in)];
+    slot_word w = slot_word::of(load(at));
+    change(w);
+    at.store(w.pack());
+}
+
+u32 ready_slot_of(const run_in_hand& r, u32 link, u64 sequence) {
+    for (u32 k = 0; k < r.made->link[link].slots; ++k)
+        if (slot_word::of(load(r.c().link[link].slot[k])).state == slot_state::ready &&
+            load(r.c().link[link].header[k].sequence) == sequence)
+            return k;
+    FAIL("frame " << sequence << " is not ready");
+    return 0;
+}
+
+void set_lease(run_in_hand& r, u32 link, u64 sequence, lease_word w) {
+    const u32 slot = ready_slot_of(r, link, sequence);
+    w.generation += slot_word::of(load(r.c().link[link].slot[slot])).generation;
+    r.c().link[link].group[slot][0].store(w.pack());
+}
+
+const std::vector<broken_rule>& rules() {
+    static const std::vector<broken_rule> all = {
+        {"the magic number", [](run_in_hand& r) { r.c().magic.store(1); }, "the block's head: magic", "no process can attach"},
+        {"a count", [](run_in_hand& r) { r.c().links = 7; }, "the block's head: links", "is 7, it was made as 2"},
+        {"the pace", [](run_in_hand& r) { r.c().fps = 1e-9; }, "the block's head: fps", "made as 0"},
+        {"a name", [](run_in_hand& r) { r.c().stage[1].name[0] = 'x'; }, "stage middle-1: name", "no longer"},
+        {"the topology", [](run_in_hand& r) { r.c().stage[1].input_link[0] = 40; }, "stage middle-1: input_link", "is 40"},
+        {"a deadline", [](run_in_hand& r) { r.c().stage[2].frame_timeout_ns = 1; }, "stage sink: frame_timeout_ns", "is 1"},
+        {"a ring's size", [](run_in_hand& r) { r.c().link[0].slots = 3; }, "ring of source: slots", "is 3"},
+        {"a handle", [](run_in_hand& r) { r.c().link[1].ipc_handle[5] = std::byte{1}; }, "ring of middle-1: ipc_handle",
+         "has changed"},
+        {"a seat's jobs", [](run_in_hand& r) { r.c().seat[1].first_job = 0; }, "seat of middle-1: first_job", "is 0"},
+        {"a job's seat", [](run_in_hand& r) { r.c().job_info[2].seat = 9; }, "job 2 (source): seat", "is 9"},
+        {"the end", [](run_in_hand& r) { r.c().end.store(4161); }, "the run: end", "is 4161, the supervisor has set 600"},
+        {"the end forgotten", [](run_in_hand& r) { r.c().end.store(end_unknown); }, "the run: end", "is unknown"},
+        {"a tail beyond the end", [](run_in_hand& r) { r.c().link[1].tail.store(601); }, "ring of middle-1: tail",
+         "beyond the end"},
+        {"a tail that shrinks", [](run_in_hand& r) { r.c().link[1].tail.store(1); }, "ring of middle-1: tail", "only grows"},
+        {"a tail that has passed frames by", [](run_in_hand& r) { r.c().link[1].tail.fetch_add(9); }, "ring of middle-1: tail",
+         "have been committed"},
+        {"a seat's holder",
+         [](run_in_hand& r) {
+             r.c().seat[1].current.store(seat_word{9, 50}.pack());
+         },
+         "seat of middle-1: current", "names epoch 9"},
+        {"an entry's pid", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{1} << 41U); },
+         "(sink): identity", "names pid"},
+        {"an entry's epoch", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{1} << 20U); },
+         "(sink): identity", "epoch"},
+        {"an entry's state", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(0)].identity.fetch_xor(15); }, "(source): identity",
+         "its process works"},
+        {"an asset's state",
+         [](run_in_hand& r) {
+             r.c().assets = r.made->assets = 1;
+             r.c().asset[0].state.store(7);
+         },
+         "asset : state", "no such state"},
+        {"a job's state", [](run_in_hand& r) { r.c().job[0].fetch_or(15); }, "job 0 (source)", "no such state"},
+        {"a job's epoch", [](run_in_hand& r) { r.c().job[0].fetch_xor(u64{5} << 4U); }, "job 0 (source)",
+         "no process of its seat"},
+        {"a job that never leased",
+         [](run_in_hand& r) {
+             const u32 k = r.job_in(job_state::idle);
+             r.c().job[k].store(job_word::of(load(r.c().job[k])).with(job_state::submitted).pack());
+         },
+         "job ", "no frame is leased to it"},
+        {"a slot's state",
+         [](run_in_hand& r) { change_slot(r, 1, slot_state::free, [](slot_word& w) { w.state = static_cast<slot_state>(9); }); },
+         "ring of middle-1: slot", "no such state"},
+        {"a slot without a job",
+         [](run_in_hand& r) { change_slot(r, 0, slot_state::free, [](slot_word& w) { w.state = slot_state::fill, w.job = 1; }); },
+         "ring of source: slot", "which is idle"},
+        {"a slot of a stranger", [](run_in_hand& r) { change_slot(r, 1, slot_state::fill, [](slot_word& w) { w.job = 0; }); },
+         "ring of middle-1: slot", "no job of middle-1"},
+        {"a free slot that names a job",
+         [](run_in_hand& r) { change_slot(r, 1, slot_state::free, [](slot_word& w) { w.version = 3; }); },
+         "ring of middle-1: slot", "names a job"},
+        {"a frame beyond the window", [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 6)].sequence.store(99); },
+         "header.sequence", "with a window of"},
+        {"a frame twice", [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 7)].sequence.store(6); },
+         "header.sequence", "can't be in two"},
+        {"a void stage that isn't", [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 7)].void_stage = 30; },
+         "header.void_stage", "names stage 30"},
+        {"a lease without a job",
+         [](run_in_hand& r) {
+             set_lease(r, 0, 7, {0, r.made->seat[1].first_job + 5, 9, 0, lease_state::leased});
+         },
+         "group 0", "is leased by job"},
+        {"a lease's state",
+         [](run_in_hand& r) {
+             set_lease(r, 0, 7, {0, 0, 0, 0, static_cast<lease_state>(6)});
+         },
+         "group 0", "no such state"},
+        {"a lease of the future",
+         [](run_in_hand& r) {
+             set_lease(r, 0, 7, {3, 0, 0, 0, lease_state::wait});
+         },
+         "group 0", "newer than its slot's"},
+        {"a group that nobody planned",
+         [](run_in_hand& r) {
+             r.c().link[0].group_state[3].store(group_word{0, 0, group_state::blocking}.pack());
+         },
+         "group_state 3", "can't be"},
+        {"a number's lap", [](run_in_hand& r) { r.c().source[0].number[7].fetch_add(u64{4} << 40U); }, "source source: number",
+         "lap"},
+        {"a number's state", [](run_in_hand& r) { r.c().source[0].number[7].fetch_or(3); }, "source source: number",
+         "waits or is leased"},
+        {"a frame that is nowhere",
+         [](run_in_hand& r) { change_slot(r, 1, slot_state::ready, [](slot_word& w) { w = w.freed(); }); },
+         "ring of middle-1: frame 5", "is nowhere"},
+        {"a source's frame that is nowhere",
+         [](run_in_hand& r) {
+             const u64 t = load(r.c().link[0].tail);
+             r.c().link[0].slot[ready_slot_of(r, 0, t)].store(slot_word{9, 0, 0, slot_state::free}.pack());
+         },
+         "ring of source: frame", "in no slot"},
+    };
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("each impossible word is found, and its finding says whose it is") {
+    for (const broken_rule& rule : rules()) {
+        run_in_hand r;
+        rule.write(r);
+        INFO(rule.name << ":\n" << r.findings());
+        CHECK(r.findings().find(rule.word) != std::string::npos);
+        CHECK(r.findings().find(rule.what) != std::string::npos);
+    }
+}
+
+TEST_CASE("a block that is damaged all over gives a few findings, and no read out of range") {
+    run_in_hand r;
+    std::memset(static_cast<void*>(r.block.get()), 0xFF, sizeof *r.block);
+    CHECK(check_static(*r.block, *r.made).size() == most_findings);
+    CHECK(check_words(*r.block, *r.made, r.known).size() == most_findings);
+    std::memset(static_cast<void*>(r.block.get()), 0, sizeof *r.block);
+    CHECK(!check_words(*r.block, *r.made, r.known).empty());
+}
+
+TEST_CASE("what the protocol leaves between any two steps is never called damage, whoever dies") {
+    u64 checks = 0;
+    for (u64 seed = 1; seed <= 150; ++seed) {
+        test::simulation_options o;
+        o.seed = seed;
+        o.instances = seed % 3 == 0 ? 2 : 1;
+        o.in_flight = 1 + static_cast<u32>(seed % 4);
+        o.kills = 4 + static_cast<u32>(seed % 20);
+        o.stop_early = seed % 5 == 0;
+        o.check_every = 3;
+        const test::simulation_result r = test::simulate(o);
+        INFO("seed " << seed << ": " << r.finding);
+        REQUIRE(r.finding.empty());
+        REQUIRE(r.sound());
+        checks += r.checks;
+    }
+    CHECK(checks > 50'000);
+}
