@@ -40,7 +40,7 @@ void seat_keeper::bury(seat& s) {
 void seat_keeper::first_steps(seat& s, life& l) {
     if (l.pid == 0 || l.who.epoch == 0) return;  // an entry that nobody has claimed; a standby, which owned no word
     l.census = ring::census(*c_, s.index, l.who.epoch);
-    const shm::seat_block& sb = c_->seat[s.index];
+    const shm::seat_block& sb = made_->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
         const ring::job_word w = ring::job_word::of(load(c_->job[j]));
         if (w.epoch == l.who.epoch && w.state != ring::job_state::idle && w.state != ring::job_state::committed)
@@ -64,8 +64,9 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
     if (!l.doomed) {
         l.breaks = breaks_domain(s, l);
         const bool followed = !l.breaks && promote_spare(s);
-        if (!followed && !s.heir) s.heir = ring::appoint(*c_, s.index);
-        if (!followed && !s.heir) return;  // no entry is free: the next tick tries again
+        if (!followed && !s.heir && !paused_)
+            s.heir = ring::appoint(*c_, s.index);      // else the whole block is about to be made anew
+        if (!followed && !s.heir && !paused_) return;  // no entry is free: the next tick tries again
         first_steps(s, l);
         ring::doom(*c_, l.who.entry);
         crash_here(crash_point::entry_doomed);
@@ -92,7 +93,7 @@ void seat_keeper::advance(seat& s, life& l, u64 now) {
     // One that leaves behind the last frame of the run may do so in peace (tools write their results then), and one that leaves
     // by itself may say why.
     const u64 patience = l.how.through ? setup_->stop_timeout_ns : l.leaving ? ns_per_s : 100 * ns_per_ms;
-    const bool due = (l.revoked && !l.how.through && !l.leaving) || now - l.seen_dead_ns > patience;
+    const bool due = paused_ || (l.revoked && !l.how.through && !l.leaving) || now - l.seen_dead_ns > patience;
     if (!l.kill_sent && due && now - l.seen_dead_ns >= kill_delay_ns_) {
         if (l.by_us && !l.how.through) count_death(s.index);  // this kill falls behind the abort
         if (l.leaving && !l.ended) l.how.deadline = true;
@@ -169,7 +170,7 @@ void seat_keeper::on_process_end(seat& s, life& l) {
 // At which state of its jobs a kill fell. Words of all epochs count: a predecessor's ABORTED ones show a kill that falls into its
 // burial.
 void seat_keeper::count_death(u32 seat_index) {
-    const shm::seat_block& sb = c_->seat[seat_index];
+    const shm::seat_block& sb = made_->seat[seat_index];
     bool at[5] = {};
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
         const auto state = static_cast<u8>(ring::job_word::of(load(c_->job[j])).state);
@@ -237,7 +238,7 @@ void seat_keeper::blame_late(seat& s, life& l) noexcept {
 
 void seat_keeper::note_given_up(const seat& s, const life& l) {
     if (l.sequences.size() != 1) return;
-    const u32 cap = c_->stage[s.stage].max_attempts;
+    const u32 cap = made_->stage[s.stage].max_attempts;
     u32 failures = 0;
     ring::for_each_lease_of(*c_, s.stage, l.sequences.front(), [&](const shm::word&, u64 raw, u32 generation) {
         failures = std::max(failures, ring::lease_word::of(raw).seen_at(generation).failures());
@@ -274,8 +275,8 @@ void seat_keeper::reset_assets(const life& l) noexcept {
 }
 
 u32 seat_keeper::count_quarantined(const seat& s) const noexcept {
-    const shm::seat_block& sb = c_->seat[s.index];
-    const u32 link = c_->stage[s.stage].output_link;
+    const shm::seat_block& sb = made_->seat[s.index];
+    const u32 link = made_->stage[s.stage].output_link;
     if (link >= shm::max_links) return 0;
     u32 count = 0;
     for (u32 k = 0; k < std::min(c_->link[link].slots, shm::max_slots); ++k) {
@@ -283,6 +284,13 @@ u32 seat_keeper::count_quarantined(const seat& s) const noexcept {
         count += w.state == ring::slot_state::quarantined && w.job >= sb.first_job && w.job - sb.first_job < sb.jobs ? 1U : 0U;
     }
     return count;
+}
+
+void seat_keeper::close_groups_of(u32 stage) noexcept {
+    const shm::stage_block& b = made_->stage[stage];
+    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
+        if (b.input_link[i] < shm::max_links && b.input_group[i] < shm::max_blocking)
+            ring::close_group(*c_, b.input_link[i], b.input_group[i]);
 }
 
 void seat_keeper::give_up(seat& s, const life* l) {
@@ -294,9 +302,7 @@ void seat_keeper::give_up(seat& s, const life* l) {
         say(fmt::format("{} has failed ({}); it is optional: the rest goes on{}", s.label, s.last_exit,
                         others ? "" : " without it"));
         if (others) return;
-        const shm::stage_block& b = c_->stage[s.stage];
-        for (u32 i = 0; i < b.inputs; ++i)
-            if (b.input_group[i] < shm::max_blocking) ring::close_group(*c_, b.input_link[i], b.input_group[i]);
+        close_groups_of(s.stage);
         return;
     }
     if (failure_ || ending_) return;  // the first one counts, and nobody fails by being ended

@@ -21,6 +21,8 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t max_connections = 300;
 constexpr u64 said_refusals = 10;
+constexpr u64 accept_rest_ns = 250 * ns_per_ms, idle_client_ns = 2 * ns_per_s, shortage_over_ns = ns_per_s,
+              shortage_patience_ns = 8 * ns_per_s;
 
 json refusal(int code, const std::string& message) { return {{"ok", false}, {"message", message}, {"code", code}}; }
 
@@ -44,12 +46,57 @@ void answer(int fd, const json& reply) {
 void engine::accept_all() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!fd && is_shortage(errno) && errno != EAGAIN) return rest_from_accepting(errno);
         if (!fd) return;
         if (shm::peer_of(fd.get()).uid != ::getuid() || connections_.size() >= max_connections) continue;
         const int number = fd.get();
         connections_[number].fd = std::move(fd);
+        connections_[number].since_ns = now_ns();
         loop_.watch(number, EPOLLIN | EPOLLRDHUP, [this, number](u32) { read_connection(number); });
     }
+}
+
+void engine::watch_listener() {
+    loop_.watch(listener_.get(), EPOLLIN, [this](u32) { accept_all(); });
+}
+
+// No descriptor is left for whoever wants to connect. They wait in the queue; a listener that is watched meanwhile would wake us
+// without end. Clients that only hang on lose their place to stages.
+void engine::rest_from_accepting(int why) {
+    const u64 now = now_ns();
+    if (short_since_ns_ == 0) {
+        short_since_ns_ = now;
+        seats_->say(fmt::format("a process that connects can't be let in yet: {}", shortage_text(why)));
+    }
+    loop_.forget(listener_.get());
+    accept_again_ns_ = now + accept_rest_ns;
+    std::vector<int> idle;
+    for (const auto& [fd, c] : connections_)
+        if (!c.stage && c.tap == shm::none && now - c.since_ns > idle_client_ns) idle.push_back(fd);
+    for (const int fd : idle) drop(fd);
+}
+
+// A stage that waits for its place is not late. A run that nobody can be let into for so long ends, and says why.
+void engine::watch_shortage(u64 now) {
+    if (accept_again_ns_ != 0 && now >= accept_again_ns_) {
+        accept_again_ns_ = 0;
+        watch_listener();
+        return accept_all();
+    }
+    const auto can_not_start = [](const auto& s) { return s->start_short; };
+    if (short_since_ns_ == 0 && std::any_of(seats_->seats().begin(), seats_->seats().end(), can_not_start)) short_since_ns_ = now;
+    if (short_since_ns_ == 0) return;
+    const auto waits = [](const auto& s) {
+        return s->start_short || (s->now && s->now->connection < 0 && s->machine.state() == seat_state::starting);
+    };
+    if (std::none_of(seats_->seats().begin(), seats_->seats().end(), waits)) {
+        if (accept_again_ns_ == 0 && now - short_since_ns_ > shortage_over_ns) short_since_ns_ = 0;
+        return;
+    }
+    if (now - short_since_ns_ < shortage_patience_ns || seats_->failure() || phase_ == phase::ending) return;
+    seats_->fail("carousel",
+                 fmt::format("no stage can be let in for {} s: {}", shortage_patience_ns / ns_per_s, shortage_text(EMFILE)),
+                 exit_code::shared_memory);
 }
 
 void engine::read_connection(int fd) {
@@ -268,10 +315,12 @@ json engine::ps() const {
               {"uptime_s", static_cast<f64>(now - started_ns_) / 1e9},
               {"frames", delivered(*setup_, segment_->block())},
               {"restarts", seats_->account().restarts},
+              {"stalls", mends_.stalls},
+              {"damaged", mends_.damaged},
               {"kills_at", kills},
               {"frames_per_second", progress_.frames_per_second()}}},
             {"stages", stages},
-            {"problems", problems_.present()},
+            {"problems", problems_.present(now)},
             {"links", links_json(*setup_)}};
 }
 

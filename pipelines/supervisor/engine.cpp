@@ -63,16 +63,19 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
         memory_.make(plan_memory(setup), helpers_);
         make_block(0, setup.end);
     }
+    set_end(how == beginning::adopt ? ring::load(segment_->block().end) : setup.end);
     listener_ = shm::listen_at(setup.directory + "/control.sock");
     signals_ = watch_signals();
     timer_ = make_timer();
     seats_ = std::make_unique<seat_keeper>(setup, loop_, out);
-    seats_->attach_to(segment_->block(), memory_);
+    if (how == beginning::adopt) remember_made(segment_->block());
+    seats_->attach_to(segment_->block(), memory_, made_.get());
+    seats_->the_end_is(end_);
     seats_->use_domain(domain_.get());
     started_ns_ = moved_ns_ = now_ns();
     if (how == beginning::adopt) take_over();
     if (seconds > 0) stop_at_ns_ = started_ns_ + static_cast<u64>(seconds * 1e9);
-    loop_.watch(listener_.get(), EPOLLIN, [this](u32) { accept_all(); });
+    watch_listener();
     loop_.watch(timer_.get(), EPOLLIN, [this](u32) {
         u64 expirations = 0;
         if (::read(timer_.get(), &expirations, sizeof expirations) > 0) tick();
@@ -103,34 +106,34 @@ engine::~engine() {
     ::unlink((setup_->directory + "/control.sock").c_str());
 }
 
+/// What a fresh block says before anybody works: all of it comes from the plan.
+void engine::write_plan(shm::control_block& c, u64 first_sequence, u64 end) const {
+    ring::plan p = plan_of(*setup_);
+    p.first_sequence = first_sequence;
+    p.end = end;
+    ring::initialise(c, p);
+    c.assets = static_cast<u32>(setup_->assets.size());
+    for (u32 k = 0; k < c.assets; ++k) {
+        setup_->assets[k].name.copy(c.asset[k].name, sizeof c.asset[k].name - 1);
+        c.asset[k].bytes = setup_->assets[k].bytes;
+        c.asset[k].maker_stage = setup_->assets[k].maker;
+    }
+    memory_.enter(c);
+}
+
 void engine::make_block(u64 first_sequence, u64 end) {
     auto fresh = std::make_unique<shm::segment>(shm::segment::create(run_id_));
     shm::control_block& c = fresh->block();
     try {
-        ring::plan p = plan_of(*setup_);
-        p.first_sequence = first_sequence;
-        p.end = end;
-        ring::initialise(c, p);
-        c.assets = static_cast<u32>(setup_->assets.size());
-        for (u32 k = 0; k < c.assets; ++k) {
-            setup_->assets[k].name.copy(c.asset[k].name, sizeof c.asset[k].name - 1);
-            c.asset[k].bytes = setup_->assets[k].bytes;
-            c.asset[k].maker_stage = setup_->assets[k].maker;
-        }
-        memory_.enter(c);
+        write_plan(c, first_sequence, end);
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
-        if (segment_) {  // begun again: what the run has counted, and what its viewers have set, goes on
-            const shm::control_block& old = segment_->block();
-            for (u32 k = 0; k < c.stages; ++k)
-                std::memcpy(static_cast<void*>(&c.stage[k].counters), static_cast<const void*>(&old.stage[k].counters),
-                            sizeof old.stage[k].counters);
-            std::memcpy(static_cast<void*>(&c.scene), static_cast<const void*>(&old.scene), sizeof old.scene);
-            c.trace_until_ns.store(ring::load(old.trace_until_ns), std::memory_order_relaxed);
-        } else {
+        if (segment_)  // begun again: what the run has counted, and what its viewers have set, goes on
+            figures_.restore(c, segment_->block(), setup_->scene, c.stages, doubted_);
+        else
             for (shm::scene_state& s : c.scene.copy) s = setup_->scene;
-        }
         fresh->publish();
+        keep_made(c);
     } catch (...) {
         shm::segment::remove(run_id_);
         throw;
@@ -145,7 +148,7 @@ run_outcome engine::run() {
         save_state();  // before anything else is waited for
         loop_.run_once(1000);
     }
-    for (u32 k = 0; k < segment_->block().links; ++k) ring::link_ref(segment_->block(), k).sweep();
+    for (u32 k = 0; k < made_->links; ++k) ring::link_ref(segment_->block(), k).sweep();
     console_->clear_status();
     return outcome();
 }
@@ -164,6 +167,8 @@ void engine::tick() {
     }
     times_.tick(segment_->block(), now);
     watch_take_over(now);
+    watch_shortage(now);
+    watch_damage(now);
     if (phase_ == phase::running || phase_ == phase::draining)
         for (const std::string& text : problems_.tick(*setup_, segment_->block(), seats_->seats(), now)) seats_->say(text);
     check_end(now);
@@ -177,9 +182,11 @@ void engine::check_end(u64 now) {
         if (seats_->all_gone()) finish_begin_again();
         return;
     }
+    if (seats_->failure() && phase_ != phase::ending && failed_by_damage()) return;
     if (seats_->failure() && phase_ != phase::ending) end_now("");
-    if (phase_ == phase::draining && ring::load(c.end) == ring::end_stopping) ring::try_finish_stop(c);
-    if ((phase_ == phase::running || phase_ == phase::draining) && ring::all_delivered(c)) {
+    if (phase_ == phase::draining && end_ == ring::end_stopping && ring::try_finish_stop(c) && !take_end(ring::load(c.end)))
+        return;
+    if ((phase_ == phase::running || phase_ == phase::draining) && all_delivered()) {
         phase_ = phase::leaving;
         phase_since_ns_ = finished_ns_ = now;
         times_.finish(c, now);
@@ -248,6 +255,7 @@ void engine::interrupt(int signal) {
 }
 
 void engine::begin_drain(const std::string& why) {
+    asked_to_end_ = asked_to_end_ || phase_ == phase::rebuilding;  // the new block is told
     if (phase_ != phase::running) return;
     seats_->say(why);
     for (const auto& s : seats_->seats()) {
@@ -261,6 +269,8 @@ void engine::begin_drain(const std::string& why) {
     phase_since_ns_ = moved_ns_ = now_ns();
     seats_->release_held();
     ring::begin_stop(segment_->block());
+    stop_told_ = true;
+    set_end(ring::end_stopping);
 }
 
 void engine::end_now(const std::string& why) {
@@ -277,14 +287,15 @@ void engine::end_now(const std::string& why) {
 }
 
 run_outcome engine::outcome() {
-    const shm::control_block& c = segment_->block();
     run_outcome o;
-    const bool whole = ring::all_delivered(c);
+    const bool whole = all_delivered();
     o.complete = whole && !seats_->failure();
-    o.end = whole ? ring::load(c.end) : delivered(*setup_, c);
+    o.end = whole ? end_ : std::min(delivered(*setup_, segment_->block()), end_);
     o.seconds =
         static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) - (begun_ns_ != 0 ? begun_ns_ : started_ns_)) / 1e9;
     o.begun_again = begun_again_;
+    o.mends = mends_;
+    for (mend_record& m : o.mends.last) m.at_ns -= std::min(m.at_ns, started_ns_);
     o.taken_over = taken_over_;
     if (const auto& f = seats_->failure()) {
         o.exit_code = f->exit_code;

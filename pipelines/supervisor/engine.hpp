@@ -5,8 +5,9 @@
 //   running -> draining   Ctrl-C, TERM, `carousel down`: END is fixed, what is begun is delivered
 //   running, draining -> leaving   every frame is delivered: the stages leave by themselves
 //   any -> ending         a required stage has failed, a second Ctrl-C, or a stage that does not leave: TERM, then KILL
-//   running -> rebuilding the owner of `ipc` memory has died: all stages end, memory and words are made anew, the run goes on at
-//                         the sinks' lowest undelivered frame
+//   running -> rebuilding the owner of `ipc` memory has died, or the control block is damaged, or nothing moves and nobody says why
+//                         (damage.cpp): all stages end, memory and words are made anew, the run goes on at the sinks' lowest
+//                         undelivered frame
 
 #include <map>
 #include <memory>
@@ -14,7 +15,9 @@
 
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
+#include "supervisor/descriptors.hpp"
 #include "supervisor/event_loop.hpp"
+#include "supervisor/kept_figures.hpp"
 #include "supervisor/memory_keeper.hpp"
 #include "supervisor/mps_domain.hpp"
 #include "supervisor/problems.hpp"
@@ -22,6 +25,7 @@
 #include "supervisor/report.hpp"
 #include "supervisor/seats.hpp"
 #include "supervisor/stage_times.hpp"
+#include "supervisor/stall_watch.hpp"
 #include "supervisor/web_page.hpp"
 #include "telemetry/run_life.hpp"
 
@@ -48,6 +52,8 @@ public:
     /// For those who watch the run and keep its control block.
     void note_end(int exit_code) noexcept { telemetry::note_end(segment_->block(), exit_code); }
     [[nodiscard]] seat_keeper& seats() noexcept { return *seats_; }
+    /// The run is over: what it has to write may take the descriptors that were kept for it.
+    void give_up_reserve() noexcept { reserve_.give_up(); }
     /// What made the run poorer or held it up.
     [[nodiscard]] nlohmann::json problems_of_the_run() const { return problems_.all(started_ns_); }
     [[nodiscard]] std::vector<telemetry::stage_shares> shares_of_the_run() const { return times_.whole(); }
@@ -57,9 +63,11 @@ private:
     struct connection {
         shm::unique_fd fd;
         bool stage = false;
+        u64 since_ns = 0;
         u32 tap = shm::none;  ///< a viewer's place in latest groups
     };
     // engine.cpp
+    void write_plan(shm::control_block& c, u64 first_sequence, u64 end) const;
     void make_block(u64 first_sequence, u64 end);
     void tick();
     void check_end(u64 now);
@@ -70,8 +78,24 @@ private:
     [[nodiscard]] std::string unwritten() const;
     void push_out(u64 now);
     void watch_owner();
+    // begin_again.cpp
     void begin_again(const std::string& why);
     void finish_begin_again();
+    [[nodiscard]] u64 first_to_deliver() const;
+    [[nodiscard]] u64 first_to_believe() const;
+    void cut_ledgers(u64 first);
+    // damage.cpp
+    void keep_made(const shm::control_block& c);
+    void remember_made(const shm::control_block& c);
+    void set_end(u64 end);
+    [[nodiscard]] bool take_end(u64 found);
+    [[nodiscard]] bool all_delivered() const noexcept;
+    [[nodiscard]] ring::known_run what_is_known() const;
+    [[nodiscard]] std::vector<ring::finding> look_at_block(bool words) const;
+    void watch_damage(u64 now);
+    void watch_stall(u64 now);
+    [[nodiscard]] bool failed_by_damage();
+    void mend(const std::string& what, const std::vector<ring::finding>& found);
     [[nodiscard]] run_outcome outcome();
     // take_over.cpp
     void take_over();
@@ -81,6 +105,9 @@ private:
     void save_state();
     // commands.cpp
     void accept_all();
+    void watch_listener();
+    void rest_from_accepting(int why);
+    void watch_shortage(u64 now);
     void read_connection(int fd);
     void drop(int fd);
     void refuse_message(int fd, const std::string& why);
@@ -102,7 +129,21 @@ private:
     std::unique_ptr<mps_domain> domain_;  ///< null: no stage asks for it
     memory_keeper memory_;
     std::unique_ptr<shm::segment> segment_;
+    std::unique_ptr<shm::control_block> made_;  ///< the block as it was published: what its static parts must still be
+    u64 end_ = ring::end_unknown;               ///< END as we have set it; the block's own word is only held against it
+    bool stop_told_ = false;                    ///< begin_stop() was called on this block
+    std::vector<u64> seen_tails_;               ///< by link; they only grow
+    kept_figures figures_;
+    stall_watch stall_;
+    damage_account mends_;
+    u64 deaths_then_ = 0;                       ///< when this block was made
+    u64 figures_at_ns_ = 0, mended_at_frame_ = 0;
+    u32 mends_in_row_ = 0;
+    bool doubted_ = false;                      ///< the present rebuild mends damage
+    std::string still_because_;                 ///< reason last said for standing still
     std::unique_ptr<shm::trace_segment> trace_;  ///< once somebody has asked for a trace
+    descriptor_reserve reserve_;
+    u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< no descriptors are left: 0: there are
     shm::unique_fd signals_, timer_, listener_;
     std::map<int, connection> connections_;
     std::unique_ptr<seat_keeper> seats_;

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
+#include "supervisor/descriptors.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -65,7 +66,7 @@ void log_sink::append_json(i32 pid, std::string_view text) {
 log_pipe log_pipe::make(shm::unique_fd& write_end) {
     int ends[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC) != 0)
-        throw shm_error("making a log pipe: " + errno_text(errno) + "; raise the limit of open files (ulimit -n)");
+        throw_system_error("making a log pipe", errno);
     log_pipe p;
     p.read_.reset(ends[0]);
     write_end.reset(ends[1]);

@@ -78,6 +78,7 @@ struct pipeline {
     std::string device = "auto";
     u32 width = 1280, height = 720;
     u32 frame_timeout_ms = 2000;  ///< while a stage computes on one frame (clocks.hpp); 0: none
+    u32 stall_timeout_ms = 5000;  ///< nothing moves and no stage says why: the control block is made anew; 0: never
     u32 latest_lease_ms = 250;    ///< a latest reader's lease may be revoked after so long
     f64 keeper_grace_s = 5;       ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
     isolation_kind isolation = isolation_kind::process;  ///< process: a GPU context of its own a stage; mps: one MPS domain for all

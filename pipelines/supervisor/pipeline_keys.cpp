@@ -178,6 +178,7 @@ void read_pipeline_keys(const document_section& s, pipeline& p) {
     p.device = read_device(r, p.device);
     read_size(r, p);
     p.frame_timeout_ms = read_frame_timeout(r, p.frame_timeout_ms);
+    p.stall_timeout_ms = static_cast<u32>(r.integer("stall_timeout_ms", p.stall_timeout_ms, 0, hour_ms));
     p.latest_lease_ms = static_cast<u32>(r.integer("latest_lease_ms", p.latest_lease_ms, 1, hour_ms));
     p.keeper_grace_s = r.number("keeper_grace_s", p.keeper_grace_s, 0, hour_ms / 1000.0);
     p.fps = r.number("fps", p.fps, 0, 100'000);

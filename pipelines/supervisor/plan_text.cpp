@@ -104,6 +104,7 @@ json plan_json(const pipeline& p, const std::vector<stage_description>& all) {
               {"frames", p.frames},
               {"allow_dead_letters", p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters)},
               {"frame_timeout_ms", p.frame_timeout_ms},
+              {"stall_timeout_ms", p.stall_timeout_ms},
               {"isolation", p.isolation}}},
             {"stages", stages}};
 }

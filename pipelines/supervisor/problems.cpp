@@ -13,6 +13,7 @@ namespace {
 using nlohmann::json;
 constexpr u64 look_every_ns = 250 * ns_per_ms, patience_ns = ns_per_s, fence_patience_ns = 2 * ns_per_s;
 constexpr std::size_t most = 100;
+constexpr u64 shown_ns = 60 * ns_per_s;
 
 struct slots {
     u32 quarantined = 0, free = 0;
@@ -108,8 +109,17 @@ std::vector<std::string> problems::tick(const run_setup& s, const shm::control_b
     return fresh;
 }
 
-json problems::present() const {
+void problems::tell(const std::string& text, u64 now) {
+    problem p{"told", text, now, now, true};
+    if (past_.size() < most) past_.push_back(p);
+    std::erase_if(told_, [&](const problem& o) { return now > o.since_ns + shown_ns; });
+    if (told_.size() < most) told_.push_back(std::move(p));
+}
+
+json problems::present(u64 now) const {
     json out = json::array();
+    for (const problem& p : told_)
+        if (now < p.since_ns + shown_ns) out.push_back(p.text);
     for (const problem& p : now_)
         if (p.said) out.push_back(p.text);
     return out;

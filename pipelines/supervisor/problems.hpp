@@ -24,13 +24,15 @@ public:
     /// Looks about four times a second. Returns what is to be said now: those that have lasted for some time, each once.
     [[nodiscard]] std::vector<std::string> tick(const run_setup& s, const shm::control_block& c, const std::vector<std::unique_ptr<seat>>& seats,
                                                 u64 now);
+    /// Something that was over as soon as it was found; `present` shows it for a while.
+    void tell(const std::string& text, u64 now);
     /// Those that last, as texts.
-    [[nodiscard]] nlohmann::json present() const;
+    [[nodiscard]] nlohmann::json present(u64 now) const;
     /// All that were said, the first hundred: {"text", "at_s" (since `begin_ns`), "lasted_s" (null: to the end)}.
     [[nodiscard]] nlohmann::json all(u64 begin_ns) const;
 
 private:
-    std::vector<problem> now_, past_;
+    std::vector<problem> now_, past_, told_;
     u64 looked_ns_ = 0;
 };
 

@@ -191,7 +191,11 @@ json make_report(const report_input& in) {
            {"deaths", in.deaths->deaths},
            {"begun_again", in.outcome.begun_again},
            {"taken_over", in.outcome.taken_over},
-           {"mps", !s.has_mps() ? json() : json{{"domain_faults", in.deaths->domain_faults}, {"given_up", in.deaths->domain_given_up}}},
+           {"stalls", in.outcome.mends.stalls},
+           {"damaged", in.outcome.mends.damaged},
+           {"frames_beyond_end", in.outcome.mends.beyond_end},
+           {"mps",
+            !s.has_mps() ? json() : json{{"domain_faults", in.deaths->domain_faults}, {"given_up", in.deaths->domain_given_up}}},
            {"seconds", in.outcome.seconds},
            {"frames_per_second", in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
            {"image_hash", first != in.sinks->end() ? json(fmt::format("{:016x}", first->sum.image_hash)) : json()},
@@ -210,6 +214,10 @@ json make_report(const report_input& in) {
                            {"untried", in.deaths->no_spare[static_cast<u8>(why_no_spare::untried)]}};
     r["bottleneck"] = bottleneck_of(s, in.shares, nullptr);
     r["problems"] = in.problems;
+    r["mends"] = json::array();
+    for (const mend_record& m : in.outcome.mends.last)
+        r["mends"].push_back(
+            {{"at_s", static_cast<f64>(m.at_ns) / 1e9}, {"frame", m.frame}, {"stalled", m.stalled}, {"found", m.found}});
     r["recoveries"] = recoveries_json(*in.recoveries);
     r["recoveries_dropped"] = in.recoveries_dropped;
     r["sinks"] = json::array();

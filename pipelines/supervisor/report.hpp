@@ -15,13 +15,26 @@
 
 namespace carousel::supervisor {
 
+/// Times that the control block was made anew because nothing moved, or because a word of it was impossible.
+struct mend_record {
+    u64 at_ns = 0, frame = 0;  ///< frame: where the run went on
+    bool stalled = false;
+    std::vector<std::string> found;  ///< empty: no word is wrong
+};
+struct damage_account {
+    u64 stalls = 0, damaged = 0;
+    u64 beyond_end = 0;              ///< frames that a sink had delivered beyond the end, taken out of the account
+    std::vector<mend_record> last;   ///< the first hundred
+};
+
 struct run_outcome {
     u64 end = 0;            ///< frames 0 .. end-1 had to reach every sink
     bool complete = false;  ///< they were delivered and every stage left by itself
     f64 seconds = 0;
     int exit_code = 0;
     std::string ending;   ///< "complete", "interrupted", "failed: ..."
-    u64 begun_again = 0;  ///< times the run began again because memory of kind ipc had lost its owner
+    u64 begun_again = 0;  ///< times the run began again with memory and words made anew
+    damage_account mends;
     u32 taken_over = 0;   ///< times that a second supervisor took the run over from a killed one
     std::vector<std::string> command_line;
 };

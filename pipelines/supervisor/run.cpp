@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "supervisor/descriptors.hpp"
 #include "supervisor/engine.hpp"
 #include "supervisor/left_run.hpp"
 #include "supervisor/mps_control.hpp"
@@ -30,14 +30,6 @@ std::string new_run_id() {
     u64 bits = 0;
     if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) bits = static_cast<u64>(::getpid());
     return fmt::format("{:012x}", bits & 0xFFFF'FFFF'FFFFU);
-}
-
-/// Every stage costs a socket, a pipe and a pidfd, and its ring memory an fd.
-void raise_file_limit() {
-    rlimit files{};
-    if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= 4096) return;
-    files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4096);
-    ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 /// Ctrl-C before the engine listens must not leave the lock's folder or half a start behind: it is kept for the engine.
@@ -102,13 +94,13 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o, const s
 }
 
 int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::string>& command_line, console& out) {
+    closing last(out, e.seats().journal());
+    if (e.seats().failure()) say_root_cause(last, *e.seats().failure());  // before anything that can fail
     const std::vector<sink_account> sinks = read_ledgers(s, e.control(), o.end);
     const damage d = damage_of(sinks, e.control());
     const dead_letters letters = dead_letters_of(sinks, e.seats().account());
     o.exit_code = exit_code_of(o, d, letters, s.allow_dead_letters);
     o.command_line = command_line;
-    closing last(out, e.seats().journal());
-    if (e.seats().failure()) say_root_cause(last, *e.seats().failure());
     if (!s.report_path.empty())
         write_report(s.report_path,
                      make_report({&s, &e.control(), &e.seats().seats(), &e.seats().account(), &e.seats().recoveries(), &sinks, o, e.problems_of_the_run(),
@@ -207,7 +199,9 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     lock.leave_folder(false);
     e.seats().journal().note(::getpid(), fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins", s.stages.size(), s.file));
     try {
-        const int code = finish(e, s, e.run(), o.command_line, out);
+        const run_outcome outcome = e.run();
+        e.give_up_reserve();
+        const int code = finish(e, s, outcome, o.command_line, out);
         out.flush();
         return code;
     } catch (const error& failed) {  // said by who started us; in the background nobody hears that

@@ -82,6 +82,7 @@ json identity_of(const run_setup& s) {
             {"fps", s.fps},
             {"frames", s.end == ring::end_unknown ? 0 : s.end},
             {"frame_timeout_ms", s.frame_timeout_ns / 1'000'000},
+            {"stall_timeout_ms", s.stall_timeout_ns / 1'000'000},
             {"latest_lease_ms", s.latest_lease_ns / 1'000'000},
             {"keeper_grace_s", s.keeper_grace_s},
             {"scene", scene_json(s.scene)},

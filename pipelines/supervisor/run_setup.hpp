@@ -46,6 +46,7 @@ struct run_setup {
     f64 fps = 0;
     std::string device_name;  ///< as asked for, resolved: "cpu", "cuda:0"
     u64 frame_timeout_ns = 2'000'000'000, latest_lease_ns = 250'000'000;
+    u64 stall_timeout_ns = 5'000'000'000;  ///< nothing moves and nobody says why: the words are made anew; 0: never
     u64 start_timeout_ns = 30'000'000'000, stop_timeout_ns = 5'000'000'000;
     f64 keeper_grace_s = 5;           ///< so long stages go on without a supervisor
     u64 end = ring::end_unknown;      ///< --frames N

@@ -147,10 +147,20 @@ void seat_keeper::pause() {
     }
 }
 
-void seat_keeper::resume() {
-    paused_ = false;
-    for (auto& s : seats_)
+void seat_keeper::resume(bool revive) {
+    paused_ = ending_ = false;
+    for (auto& s : seats_) {
+        const seat_state was = s->machine.state();
+        const bool optional = setup_->stages[s->stage].optional;
+        if (was == seat_state::failed && optional) close_groups_of(s->stage);
+        // A source may be done long before the sinks are: there is nothing left of its frames now.
+        if (was == seat_state::done || (revive && ((was == seat_state::failed && !optional) || was == seat_state::backoff))) {
+            s->machine.resume(seat_state::starting, now_ns(), 0);
+            s->start_wanted = true;
+        }
         if (s->start_wanted) start(*s);
+    }
+    if (revive) failure_.reset();
 }
 
 void seat_keeper::fail(const std::string& label, const std::string& what, int code) {

@@ -12,9 +12,13 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/descriptors.hpp"
 #include "supervisor/mps_domain.hpp"
 
 namespace carousel::supervisor {
+namespace {
+constexpr u64 short_delay_ns = 500 * ns_per_ms;
+}
 
 using nlohmann::json;
 
@@ -54,9 +58,10 @@ seat_keeper::~seat_keeper() {
     }
 }
 
-void seat_keeper::attach_to(shm::control_block& c, const memory_keeper& memory) {
+void seat_keeper::attach_to(shm::control_block& c, const memory_keeper& memory, const shm::control_block* made) {
     CAROUSEL_ASSERT(all_gone());
     c_ = &c;
+    made_ = made != nullptr ? made : &c;
     memory_ = &memory;
     for (auto& s : seats_) {
         s->gone.clear();
@@ -121,6 +126,11 @@ void seat_keeper::start(seat& s) {
     l->spawned_ns = now_ns();
     try {
         spawn_life(s, *l);
+    } catch (const out_of_resources& e) {  // ours, not the stage's: it is started again, and nothing is counted
+        if (!s.start_short) say(fmt::format("{} can't be started yet: {}", s.label, e.what()));
+        s.start_short = s.start_wanted = true;
+        s.due_ns = now_ns() + short_delay_ns;
+        return;
     } catch (const error& e) {
         say(fmt::format("{}: {}", s.label, e.what()));
         s.last_exit = "not started";
@@ -131,6 +141,7 @@ void seat_keeper::start(seat& s) {
         return;
     }
     s.heir = {};
+    s.start_short = false;
     s.clock_base_ns = l->spawned_ns;
     if (!s.pids.empty()) {
         ++s.restarts;
@@ -273,8 +284,8 @@ std::string seat_keeper::let_in_as(seat& s, life& l, int connection, i32 pid) {
 
 std::string seat_keeper::answer(const seat& s, const life& l, std::vector<int>& fds) const {
     const stage_setup& st = setup_->stages[s.stage];
-    const shm::stage_block& b = c_->stage[s.stage];
-    json a{{"run_id", c_->run_id},
+    const shm::stage_block& b = made_->stage[s.stage];
+    json a{{"run_id", made_->run_id},
            {"run_directory", setup_->directory},
            {"stage", st.name},
            {"seat", l.who.seat},

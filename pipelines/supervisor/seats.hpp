@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/block_check.hpp"
 #include "ring/recovery.hpp"
 #include "shm/injected_fault.hpp"
 #include "supervisor/clocks.hpp"
@@ -72,6 +73,7 @@ struct seat {
     u64 vacant_since_ns = 0;    ///< death of the last holder, until its successor commits: the takeover that the report tells
     i32 vacant_pid = 0;         ///< that holder
     u32 vacant_epoch = 0;
+    bool start_short = false;   ///< it can't be started for want of descriptors, processes or memory: said once
     bool start_wanted = false;  ///< to be spawned at due_ns
     u64 due_ns = 0;
     std::unique_ptr<log_sink> log;
@@ -128,8 +130,11 @@ public:
     seat_keeper(const seat_keeper&) = delete;
     seat_keeper& operator=(const seat_keeper&) = delete;
 
-    /// Uses this control block and memory from now on; no life may be left.
-    void attach_to(shm::control_block& c, const memory_keeper& memory);
+    /// Uses this control block and memory from now on; no life may be left. `made`: what the block was published as; its static parts
+    /// are read there, since a broken process may write into the block itself (null: trust the block).
+    void attach_to(shm::control_block& c, const memory_keeper& memory, const shm::control_block* made = nullptr);
+    /// END as the engine has set it; what the block says about it is only what it should say.
+    void the_end_is(u64 end) noexcept { end_ = end; }
     /// Before anything is started or taken over. Null: every stage has a GPU context of its own.
     void use_domain(mps_domain* domain);
     void start_all();
@@ -177,7 +182,8 @@ public:
     void no_more_starts() noexcept;
     /// Ends every process and starts none until resume(): memory and words are made anew meanwhile.
     void pause();
-    void resume();
+    /// `revive`: also the seats that have failed or are done, since a damaged block may have told them so.
+    void resume(bool revive);
     /// Something beside the stages has failed for good.
     void fail(const std::string& label, const std::string& what, int code);
     void release_held();
@@ -189,6 +195,11 @@ public:
     [[nodiscard]] std::vector<std::unique_ptr<seat>>& seats() noexcept { return seats_; }
     [[nodiscard]] const std::optional<root_cause>& failure() const noexcept { return failure_; }
     [[nodiscard]] const death_account& account() const noexcept { return account_; }
+    // ---- a run that stands still (stated_reasons.cpp)
+    /// Adds the present epochs and all incarnations that may still write, from what this process knows.
+    void tell_known(ring::known_run& known) const;
+    /// Why nothing has to move now, as a stage's state or its process says and as far as that can be believed; "": nobody has a reason.
+    [[nodiscard]] std::string stated_reason(u64 now) const;
     [[nodiscard]] bool through(u32 stage) const noexcept;  ///< every frame of the run is through it
     [[nodiscard]] const run_notes& notes() const noexcept { return notes_; }
     [[nodiscard]] const std::vector<recovery>& recoveries() const noexcept { return recoveries_.all(); }
@@ -256,8 +267,11 @@ private:
     void note_given_up(const seat& s, const life& l);
     void found_committed(const seat& s, life& l, u64 sequence);
     void reset_assets(const life& l) noexcept;
+    [[nodiscard]] std::string reason_of(const seat& s, u64 now) const;
+    [[nodiscard]] bool is_at_work(const seat& s, u64 now) const noexcept;
     [[nodiscard]] u32 count_quarantined(const seat& s) const noexcept;
     void give_up(seat& s, const life* l);
+    void close_groups_of(u32 stage) noexcept;
     // watch.cpp
     void watch_deadlines(u64 now);
     [[nodiscard]] process_view view(const seat& s, u64 now) const noexcept;
@@ -273,6 +287,8 @@ private:
     event_loop* loop_;
     console* console_;
     shm::control_block* c_ = nullptr;
+    const shm::control_block* made_ = nullptr;  ///< static parts
+    std::optional<u64> end_;
     const memory_keeper* memory_ = nullptr;
     std::vector<std::unique_ptr<seat>> seats_;
     std::optional<root_cause> failure_;

@@ -93,6 +93,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.scene = p.scene;
     s.frame_timeout_ns = p.frame_timeout_ms * ns_per_ms;
     s.latest_lease_ns = p.latest_lease_ms * ns_per_ms;
+    s.stall_timeout_ns = p.stall_timeout_ms * ns_per_ms;
     s.keeper_grace_s = p.keeper_grace_s;
     if (p.frames > 0) s.end = p.frames;
     // For tests: a short run sees what a long one does after hours.

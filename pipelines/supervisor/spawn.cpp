@@ -16,6 +16,7 @@
 
 #include "core/errors.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/descriptors.hpp"
 
 extern char** environ;
 
@@ -116,6 +117,7 @@ spawned spawn(const spawn_request& request) {
     pid_t pid = 0;
     const int failed =
         posix_spawnp(&pid, argv.at(0).c_str(), &a.files, &a.attributes, pointers(argv).data(), pointers(environment).data());
+    if (is_shortage(failed)) throw_system_error(fmt::format("starting {}", argv.at(0)), failed);
     if (failed != 0)
         throw config_error(fmt::format("starting {}: {}; is it built and executable? (`run` names it in the pipeline file)",
                                        argv.at(0), errno_text(failed)));
@@ -127,6 +129,7 @@ spawned spawn(const spawn_request& request) {
         const int why = errno;
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
+        if (is_shortage(why)) throw_system_error(fmt::format("opening a pidfd for {}", argv.at(0)), why);
         throw shm_error(
             fmt::format("opening a pidfd for {} (pid {}): {}; Linux 5.4 or later is needed", argv.at(0), pid, errno_text(why)));
     }

@@ -39,20 +39,32 @@ u32 next_tap(const shm::control_block& c) {
 }  // namespace
 
 void engine::save_state() {
-    const u64 print = seats_->fingerprint() ^ static_cast<u64>(phase_) << 40U ^ begun_ns_ ^ finished_ns_ << 1U ^ begun_again_ << 2U ^
-                      static_cast<u64>(interrupts_) << 50U ^ static_cast<u64>(taken_over_) << 56U ^ started_ns_;
+    const u64 print = seats_->fingerprint() ^ static_cast<u64>(phase_) << 40U ^ begun_ns_ ^ finished_ns_ << 1U ^
+                      begun_again_ << 2U ^ static_cast<u64>(interrupts_) << 50U ^ static_cast<u64>(taken_over_) << 56U ^
+                      started_ns_ ^ end_ << 3U ^ mends_.damaged << 44U ^ mends_.stalls << 36U;
     if (print == saved_print_) return;
     saved_print_ = print;
     json j = seats_->state_json();
-    j["run"] = {{"started_ns", started_ns_}, {"begun_ns", begun_ns_},         {"finished_ns", finished_ns_},
-                {"begun_again", begun_again_}, {"asked_to_end", asked_to_end_}, {"ended_by", ended_by_},
-                {"interrupts", interrupts_},   {"taken_over", taken_over_}};
+    j["run"] = {{"started_ns", started_ns_},
+                {"begun_ns", begun_ns_},
+                {"finished_ns", finished_ns_},
+                {"begun_again", begun_again_},
+                {"asked_to_end", asked_to_end_},
+                {"ended_by", ended_by_},
+                {"interrupts", interrupts_},
+                {"taken_over", taken_over_},
+                {"stalls", mends_.stalls},
+                {"damaged", mends_.damaged},
+                {"end", end_},
+                {"beyond_end", mends_.beyond_end}};
     try {
+        if (short_since_ns_ != 0) reserve_.give_up();
         write_whole_file(setup_->directory + "/state.json", j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     } catch (const error& e) {
         if (!state_failed_) seats_->say(fmt::format("warning: {}: a second supervisor would count from 0", e.what()));
         state_failed_ = true;
     }
+    reserve_.fill();
 }
 
 void engine::take_over() {
@@ -70,11 +82,16 @@ void engine::take_over() {
         ended_by_ = run.value("ended_by", 0);
         interrupts_ = run.value("interrupts", 0);
         taken_over_ = run.value("taken_over", 0U);
+        mends_.stalls = run.value("stalls", u64{0});
+        mends_.damaged = run.value("damaged", u64{0});
+        mends_.beyond_end = run.value("beyond_end", u64{0});
+        if (ring::load(c.stop_asked) == 0) set_end(run.value("end", end_));  // a stop may be younger than the file
     }
+    if (!state.is_object()) deaths_then_ = ~u64{0};  // nobody knows how many there were
     ++taken_over_;
     taps_ = next_tap(c);
     if (ring::load(c.stop_asked) != 0) {
-        asked_to_end_ = true;
+        asked_to_end_ = stop_told_ = true;
         phase_ = phase::draining;
         phase_since_ns_ = now;
     }
@@ -92,6 +109,7 @@ void engine::watch_take_over(u64 now) {
     const auto missing = seats_->not_returned();
     if (memory_.complete() && owner_there) {
         taking_over_since_ns_ = 0;
+        memory_.enter(*made_);
         const std::string dead = found_.dead == 0 ? "" : fmt::format(", {} {} dead and {} replaced", found_.dead,
                                                                      found_.dead == 1 ? "was" : "were", found_.dead == 1 ? "is" : "are");
         const std::string spares = found_.spares == 0 ? "" : fmt::format(", and {} {}", found_.spares, found_.spares == 1 ? "standby" : "standbys");

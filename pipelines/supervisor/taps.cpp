@@ -28,10 +28,9 @@ u32 tapped_stage(const run_setup& s, const std::string& name) {
 }  // namespace
 
 void engine::lend(connection& c, const json& wish) {
-    shm::control_block& block = segment_->block();
     const u32 stage = tapped_stage(*setup_, wish.value("stage", ""));
     const stage_setup& st = setup_->stages[stage];
-    const u32 link = block.stage[stage].output_link;
+    const u32 link = made_->stage[stage].output_link;
     if (c.tap == shm::none) {
         // Names a place in a latest group; never an incarnation's entry, and not used again for as long as it matters.
         c.tap = shm::max_incarnations + taps_++ % (0xFFFFU - shm::max_incarnations);

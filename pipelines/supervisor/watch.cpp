@@ -99,7 +99,7 @@ process_view seat_keeper::view(const seat& s, u64 now) const noexcept {
     v.device_ns = ring::load(e.device_since_ns);
     v.finishing_ns = ring::load(e.finishing_since_ns);
     v.heartbeat_ns = ring::load(e.heartbeat_ns);
-    const shm::seat_block& b = c_->seat[s.index];
+    const shm::seat_block& b = made_->seat[s.index];
     for (u32 j = b.first_job; j < std::min(b.first_job + b.jobs, shm::max_jobs); ++j) {
         const ring::job_word w = ring::job_word::of(ring::load(c_->job[j]));
         if (w.epoch != s.now->who.epoch) continue;
@@ -191,9 +191,9 @@ bool seat_keeper::waits_for_asset(const seat& s) const noexcept {
 }
 
 bool seat_keeper::through(u32 stage) const noexcept {
-    const u64 end = ring::load(c_->end);
+    const u64 end = end_ ? *end_ : ring::load(c_->end);
     if (end == ring::end_unknown || end == ring::end_stopping) return false;
-    const shm::stage_block& b = c_->stage[stage];
+    const shm::stage_block& b = made_->stage[stage];
     if (b.source != shm::none) return b.output_link < shm::max_links && ring::load(c_->link[b.output_link].tail) >= end;
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
         if (b.input_link[i] >= shm::max_links || ring::load(c_->link[b.input_link[i]].tail) < end) return false;

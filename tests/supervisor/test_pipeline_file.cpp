@@ -39,6 +39,7 @@ name = "all"
 device = "cpu"
 size = [640, 480]
 frame_timeout_ms = 500
+stall_timeout_ms = 800
 latest_lease_ms = 100
 isolation = "process"
 fps = 59.5
@@ -80,6 +81,7 @@ memory = "ipc"
     CHECK(p.width == 640);
     CHECK(p.height == 480);
     CHECK(p.frame_timeout_ms == 500);
+    CHECK(p.stall_timeout_ms == 800);
     CHECK(p.latest_lease_ms == 100);
     CHECK(p.fps == 59.5);
     CHECK(p.frames == 12);
@@ -128,6 +130,7 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
     CHECK(p.width == 1280);
     CHECK(p.height == 720);
     CHECK(p.frame_timeout_ms == 2000);
+    CHECK(p.stall_timeout_ms == 5000);
     CHECK(p.frames == 0);
     CHECK(p.allow_dead_letters == 0);
     CHECK(p.fps == 0);

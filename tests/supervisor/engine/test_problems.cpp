@@ -57,7 +57,7 @@ struct made_run {
 TEST_CASE("problems: a run that is well has none") {
     made_run r;
     CHECK(r.said().empty());
-    CHECK(r.found.present().empty());
+    CHECK(r.found.present(r.now).empty());
     CHECK(r.found.all(0).empty());
 }
 
@@ -70,11 +70,11 @@ TEST_CASE("problems: a ring without a free buffer is one when quarantine is why,
     const std::vector<std::string> said = r.said();
     REQUIRE(said.size() == 1);
     CHECK_THAT(said[0], test::contains("source: no buffer of its ring is free"));
-    CHECK(r.found.present().size() == 1);
+    CHECK(r.found.present(r.now).size() == 1);
     CHECK(r.said().empty());  // once
     r.set_all(ring::slot_state::free);
     CHECK(r.said().empty());
-    CHECK(r.found.present().empty());
+    CHECK(r.found.present(r.now).empty());
     const nlohmann::json all = r.found.all(since - ns_per_s);
     REQUIRE(all.size() == 1);
     CHECK(all[0]["at_s"] == 1.0);
@@ -102,4 +102,12 @@ TEST_CASE("problems: a stage that dies before it delivers is one while it rests"
     const std::vector<std::string> said = r.said();
     REQUIRE(said.size() == 1);
     CHECK_THAT(said[0], test::contains("sink dies before it delivers anything (exit code 3; 1 in a row)"));
+}
+
+TEST_CASE("problems: what was over as soon as it was found is shown for a minute, and reported for good") {
+    made_run r;
+    r.found.tell("the control block was damaged", r.now);
+    CHECK(r.found.present(r.now + ns_per_s).size() == 1);
+    CHECK(r.found.present(r.now + 61 * ns_per_s).empty());
+    CHECK(r.found.all(r.now - ns_per_s).size() == 1);
 }

@@ -1,0 +1,141 @@
+// A control block into which somebody has written, and a run that stands still: found, named, mended, counted; and what has a
+// reason to wait is left alone. The test is the broken process: it maps the block as any process of the user can.
+#include <csignal>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "ring/words.hpp"
+#include "shm/segment.hpp"
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+constexpr u64 frames = 500;
+constexpr const char* keys = "fps = 200\nstall_timeout_ms = 700\n";
+
+/// A run of numbers, some frames under way.
+struct damaged_run {
+    run_fixture run;
+    explicit damaged_run(const std::string& name, const std::string& more = keys, const std::string& middle = "",
+                         u64 all = frames) {
+        run.start(run.pipeline(name, number_pipeline(name, more, middle)), {"--frames", std::to_string(all)});
+        REQUIRE(run.wait_running());
+        REQUIRE(run.wait_until([&] { return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 30; }));
+    }
+    /// What the broken process does.
+    template <typename F>
+    void write(F&& fn) {
+        shm::segment s = shm::segment::attach(run.ask({{"command", "ps"}})["pipeline"].value("run_id", ""));
+        fn(s.block());
+    }
+    json ends_whole() {
+        CHECK(run.wait(40) == 0);
+        INFO(run.log());
+        json r = run.report();
+        REQUIRE(r.contains("frames"));
+        CHECK(r["frames"] == frames);
+        CHECK(r["lost"] == 0);
+        CHECK(r["repeated"] == 0);
+        CHECK(r["torn"] == 0);
+        CHECK(run.left_behind() == "");
+        return r;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a run whose END somebody has written over ends where it was meant to, and tells it") {
+    damaged_run d("beyond");
+    d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
+    const json r = d.ends_whole();
+    CHECK(r["damaged"] == 1);
+    REQUIRE(r["mends"].size() == 1);
+    CHECK_THAT(r["mends"][0]["found"][0].get<std::string>(), contains("the run: end is unknown, the supervisor has set 500"));
+    CHECK_THAT(d.run.log(), contains("the control block is damaged (the run: end"));
+}
+
+TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for longer than stall_timeout_ms") {
+    damaged_run d("wiped");
+    d.write([](shm::control_block& c) {  // every buffer behind the source is free again, whatever it held
+        for (u32 k = 0; k < c.link[0].slots; ++k) {
+            const ring::slot_word w = ring::slot_word::of(ring::load(c.link[0].slot[k]));
+            c.link[0].slot[k].store(w.freed().pack());
+        }
+        c.source[0].number[ring::load(c.link[0].tail) % c.link[0].window].fetch_add(u64{1}
+                                                                                    << 40U);  // and its number is done with
+    });
+    const json r = d.ends_whole();
+    CHECK(r["stalls"].get<u64>() + r["damaged"].get<u64>() == 1);
+    REQUIRE(!r["mends"].empty());
+    CHECK(!r["mends"][0]["found"].empty());
+    CHECK(!r["problems"].empty());
+}
+
+TEST_CASE("static parts and the seats' words are looked at all the time, and a newcomer never sees them broken") {
+    damaged_run d("static");
+    d.write([](shm::control_block& c) { c.magic.store(7); });
+    d.run.wait_until([&] { return d.run.log().find("magic") != std::string::npos; }, 5);
+    REQUIRE(d.run.wait_running());
+    d.write([](shm::control_block& c) { c.stage[1].input_link[0] = 4000; });
+    d.run.wait_until([&] { return d.run.log().find("input_link") != std::string::npos; }, 5);
+    REQUIRE(d.run.wait_running());
+    d.write([](shm::control_block& c) { c.seat[2].current.store(~u64{0}); });
+    const json r = d.ends_whole();
+    CHECK(r["damaged"] == 3);
+    CHECK(r["begun_again"] == 3);
+    CHECK_THAT(d.run.log(), contains("seat of sink: current"));
+}
+
+TEST_CASE("a pace that lies an hour ahead is not waited for") {
+    damaged_run d("pace");
+    d.write([](shm::control_block& c) { c.next_source_ns.store(now_ns() + 3600 * ns_per_s); });
+    const json r = d.ends_whole();
+    CHECK(r["damaged"] == 1);
+    CHECK_THAT(d.run.log(), contains("next_source_ns"));
+}
+
+TEST_CASE("a held stage, a slow frame and a slow pace are reasons to wait: they are said, and nothing is made anew") {
+    damaged_run held("held");
+    std::string out;
+    REQUIRE(held.run.command({"stop", "middle", "-p", "held"}, out) == 0);
+    CHECK(held.run.wait_until([&] { return held.run.log().find("middle is held") != std::string::npos; }, 5));
+    sleep_s(1);
+    REQUIRE(held.run.command({"cont", "middle", "-p", "held"}, out) == 0);
+    json r = held.ends_whole();
+    CHECK(r["begun_again"] == 0);
+
+    run_fixture slow;
+    slow.start(slow.pipeline("slow", number_pipeline("slow", "stall_timeout_ms = 300\nframe_timeout_ms = 20000\n",
+                                                     "work_ms = 1500\nin_flight = 1\n")),
+               {"--frames", "3"});
+    CHECK(slow.wait(40) == 0);
+    CHECK(slow.report()["begun_again"] == 0);
+    CHECK_THAT(slow.log(), contains("middle is at work on a frame"));
+
+    run_fixture paced;
+    paced.start(paced.pipeline("paced", number_pipeline("paced", "stall_timeout_ms = 200\nfps = 0.7\n")), {"--frames", "4"});
+    CHECK(paced.wait(40) == 0);
+    CHECK(paced.report()["begun_again"] == 0);
+    CHECK(paced.log().find("no frame has moved") == std::string::npos);
+}
+
+TEST_CASE("a block that is damaged again and again ends the run with a sentence, and the supervisor lives to say it") {
+    damaged_run d("again");
+    const std::string id = d.run.ask({{"command", "ps"}})["pipeline"].value("run_id", "");
+    const u64 until = now_ns() + 40 * ns_per_s;
+    while (d.run.running() && now_ns() < until) {
+        try {
+            shm::segment::attach(id).block().end.store(3);
+        } catch (const std::exception&) {  // between two blocks
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(d.run.wait(10) == 1);
+    CHECK_THAT(d.run.log(), contains("was made anew 3 times and no frame was delivered in between"));
+    CHECK(d.run.left_behind() == "");
+}
