@@ -31,6 +31,7 @@ list(TRANSFORM dependencies REPLACE "::$" "")
 list(REMOVE_ITEM dependencies carousel CUDA CUDAToolkit)
 if(CAROUSEL_WITH_CUDA)
   # A stage that runs on the CPU links the CUDA runtime through the library, though its project needs no toolkit: the runtime comes along.
+  find_package(CUDAToolkit REQUIRED)
   get_target_property(runtime CUDA::cudart_static IMPORTED_LOCATION)
   install(FILES ${runtime} DESTINATION ${CMAKE_INSTALL_LIBDIR}/carousel RENAME libcudart_static.a)
 endif()
