@@ -157,6 +157,9 @@ BAD = ("silent", "did not end", "supervisor dead", "exit 0 with a wrong account"
 
 
 def keep(path, results, about):
+    for r in results.values():  # what was written matters where it did harm
+        if r["verdict"] == "whole" and r.get("same_pictures"):
+            r.pop("written", None)
     with open(path + ".tmp", "w", encoding="utf-8") as f:
         json.dump({"about": about, "results": sorted(results.values(), key=lambda r: r["seed"])}, f, indent=1)
     os.replace(path + ".tmp", path)

@@ -101,7 +101,7 @@ memory = "ipc"
     CHECK(s.prefix == std::vector<std::string>{"gdb", "--args", "-ex", "run it"});
     CHECK(s.settings.dump() == R"({"own":{"deep":[1,2.5,"x"]}})");
     CHECK(s.has_output);
-    CHECK(s.position_of("own").text() == "dir/all.toml:26:1");
+    CHECK(s.position_of("own").text() == "dir/all.toml:27:1");
     CHECK(p.stages[1].device == "cpu");
     CHECK(p.stages[1].group == supervisor::group_kind::latest);
     CHECK(p.stages[1].optional);
