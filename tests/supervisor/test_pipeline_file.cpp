@@ -309,7 +309,7 @@ TEST_CASE("a mesh goes to every source and a picture pattern to every display") 
                contains("--out f_%d.png: no stage of p.toml runs carousel-display"));
 }
 
-TEST_CASE("--out is for the displays that write pictures, and names one where it should be another") {
+TEST_CASE("the option --out is for the displays that write pictures, and names one where it should be another") {
     const auto display = [](const std::string& name, const std::string& out) { return display_stage(name, "out = \"" + out + "\""); };
     const std::string source = stage("geometry", "");
     const auto outs = [](const std::string& text, std::vector<std::string> given) {
@@ -340,7 +340,7 @@ TEST_CASE("--out is for the displays that write pictures, and names one where it
     CHECK(outs(source + stage("sink", "\"geometry\""), {""}).empty());  // nothing to turn off
 }
 
-TEST_CASE("--keep is for the displays that write pictures") {
+TEST_CASE("the option --keep is for the displays that write pictures") {
     const std::string text = stage("geometry", "") + display_stage("pictures", "keep = 100") + display_stage("ledger", "out = \"\"");
     supervisor::pipeline_options o;
     o.keep = "7";
