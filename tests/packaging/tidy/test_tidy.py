@@ -40,6 +40,7 @@ class Tidy(unittest.TestCase):
             "a tab": {"stages/a.hpp": pragma + "\tint a;\n"},
             "a path of one machine": {"stages/a.hpp": pragma + "// /home" + "/someone\n"},
             "a semicolon in its name": {"stages/a.hpp": pragma + 'TEST_CASE("this; that") {}\n'},
+            "begins with a dash": {"stages/a.hpp": pragma + 'TEST_CASE("--this") {}\n'},
             "which no reader": {"README.md": "see shared/" + "design/x.md\n"},
             "finish it": {"stages/a.hpp": pragma + "// TO" + "DO later\n"},
             "without #pragma once": {"stages/a.hpp": "int a;\n"},

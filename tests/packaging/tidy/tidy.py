@@ -91,6 +91,8 @@ def check_text(name, text):
             yield number, f"{undone.search(line)[0]}: finish it or leave it out"
         if name.endswith(SOURCE) and re.match(r'TEST_CASE\("[^"]*;', line):
             yield number, "a test case with a semicolon in its name: Catch's script for ctest cuts the name there, and asks for no such case"
+        if name.endswith(SOURCE) and re.match(r'TEST_CASE\("-', line):
+            yield number, "a test case whose name begins with a dash: ctest asks for it by name, and the program takes that for an option"
         if name.endswith(SOURCE) and re.match(r"\s*using namespace std\b", line):
             yield number, "using namespace std"
     if name.endswith(".hpp") and "#pragma once" not in text and not text.startswith("// No include guard by purpose"):
