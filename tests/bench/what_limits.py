@@ -47,7 +47,7 @@ def main():
     p.add_argument("--device", default="cpu")
     p.add_argument("--frames", type=int, default=4000)
     p.add_argument("--runs", type=int, default=3)
-    a = p.parse_args(words[:words.index("--")] if "--" in words else words)
+    a = p.parse_intermixed_args(words[:words.index("--")] if "--" in words else words)
     for file in a.pipelines:
         runs = sorted((report(a, file, more) for _ in range(a.runs)), key=lambda r: r["frames_per_second"])
         print(table(" ".join([os.path.relpath(file, ROOT), *more]), runs[len(runs) // 2]), end="\n\n", flush=True)

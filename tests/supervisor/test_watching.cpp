@@ -135,12 +135,12 @@ TEST_CASE("top cuts its lines to the terminal, with colours as without") {
     in.rows = 3;
     const std::vector<std::string> plain = top_lines(in);
     CHECK(plain.size() == 3);
-    for (const std::string& line : plain) CHECK(line.size() <= 20);
+    for (const std::string& line : plain) CHECK(width_of(line) <= 20);
     in.color = true;
     in.rows = 0;
     for (std::string line : top_lines(in)) {
         for (std::size_t at; (at = line.find('\x1b')) != std::string::npos;) line.erase(at, line.find('m', at) - at + 1);
-        CHECK(line.size() <= 20);
+        CHECK(width_of(line) <= 20);
     }
 }
 

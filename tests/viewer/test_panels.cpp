@@ -68,6 +68,24 @@ TEST_CASE("a run without a frame shows all panels") {
     draw_everywhere(w.m);
 }
 
+TEST_CASE("the stages panel says what limits while there is something to say") {
+    watched w(test::demo_plan(1280, 720));
+    CHECK_FALSE(shows(w.m, "stages.limit"));  // nothing was measured yet
+    w.r.sit_all();
+    w.run(200);
+    CHECK(shows(w.m, "stages.limit"));
+    for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1920, 1080}}) {
+        stage s(false, width, height);
+        s.draw(w.m);
+        const viewer::ui::widget* at = stage::find("stages.limit");
+        const viewer::ui::widget* in = stage::find("panel.stages");
+        REQUIRE((at != nullptr && in != nullptr));
+        CHECK((at->x >= in->x && at->x + at->width <= in->x + in->width));
+    }
+    w.m.phase = viewer::run_phase::ended;
+    CHECK_FALSE(shows(w.m, "stages.limit"));
+}
+
 TEST_CASE("a running pipeline: every slot and every button has its place inside its panel") {
     watched w(test::demo_plan(1280, 720));
     w.r.sit_all();
