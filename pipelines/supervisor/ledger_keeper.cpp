@@ -61,7 +61,7 @@ std::string ledger_keeper::tick(u64 now, const shm::control_block& c) {
     } catch (const error& e) {
         if (!failed_) {
             failed_ = true;  // once: it is tried again every second
-            return e.what();
+            return fmt::format("{}; the ledger goes on unfolded and grows", e.what());
         }
     }
     return "";

@@ -277,7 +277,13 @@ void check_report_path(const std::string& path) {
 
 void write_report(const std::string& path, const json& report, const run_setup& s, const std::vector<sink_account>& sinks) {
     for (const sink_account& a : sinks) {
-        if (a.counted()) telemetry::copy_ledger(telemetry::ledger_path(s.directory, a.stage), kept_ledger(path, a.stage));
+        if (!a.counted()) continue;
+        const std::string to = kept_ledger(path, a.stage);
+        try {
+            telemetry::copy_ledger(telemetry::ledger_path(s.directory, a.stage), to);
+        } catch (const output_error& e) {
+            throw output_error(fmt::format("the ledger of {} can't be kept as {}: {}; choose another --report FILE", a.stage, to, e.what()));
+        }
     }
     write_text_whole(path, report.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }

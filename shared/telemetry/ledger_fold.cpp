@@ -26,7 +26,7 @@ constexpr u64 magic = 0x3144'4c4f'4657'4c43;  // "CLWFOLD1", as bytes
 constexpr u64 listed_voids = 1000;
 
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
-    throw output_error(fmt::format("can't {} {}: {}; the ledger goes on unfolded and grows", what, path, errno_text(error_number)));
+    throw output_error(fmt::format("can't {} {}: {}", what, path, errno_text(error_number)));
 }
 
 /// Closes itself.
