@@ -208,7 +208,7 @@ struct control_block {
 
     alignas(64) word end;       ///< END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
     word stop_asked;            ///< 1: the run was asked to end early
-    word supervisor;            ///< low half: pid of the supervisor; high half: the exit code once the run is over (telemetry/run_life.hpp)
+    word supervisor;            ///< low half: pid of the supervisor; high half: 1 + exit code once it is over (telemetry/run_life.hpp)
     word supervisor_heartbeat_ns;
     word next_source_ns;        ///< when the next frame is due: pacing by fps survives a source's death
     word trace_until_ns;        ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0: never asked
