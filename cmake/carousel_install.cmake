@@ -52,10 +52,8 @@ install(FILES ${PROJECT_BINARY_DIR}/carousel-config.cmake ${PROJECT_BINARY_DIR}/
 # --- headers: one include folder, laid out like the tree ------------------------------------------------------------------------
 install(DIRECTORY shared/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel FILES_MATCHING PATTERN "*.hpp")
 install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
-foreach(header stage.hpp settings.hpp formats.hpp mesh_formats.hpp)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/stages/${header})
-    install(FILES stages/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel/stages)
-  endif()
+foreach(folder sdk scene)
+  install(DIRECTORY stages/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel/stages FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 
 # --- programs (all in one folder: `carousel` finds the stages beside itself) and pipeline files ----------------------------------

@@ -14,7 +14,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 find_program(CAROUSEL_CCACHE ccache)
 if(CAROUSEL_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CAROUSEL_CCACHE})
+  # Without these words ccache keeps nothing of a file that uses a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,locale ${CAROUSEL_CCACHE})
   if(CAROUSEL_WITH_CUDA)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CAROUSEL_CCACHE})
   endif()
@@ -28,7 +29,46 @@ if(CAROUSEL_SANITIZE)
   add_link_options(-fsanitize=${CAROUSEL_SANITIZE})
 endif()
 
+# What nearly every file includes is parsed once for all targets. A file still includes what it uses: the fuzz preset builds without.
+# Two such headers: loading nlohmann/json costs a small file more than it saves, so only those who ask for it get it
+# (carousel_precompile_json).
+option(CAROUSEL_PRECOMPILE "Parse the headers that most files share only once" ON)
+set(CAROUSEL_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cstring> <filesystem> <functional> <map> <memory> <optional> <span>
+  <string> <string_view> <vector> <fmt/format.h>)
+
+# carousel_precompile(TARGET KIND OPTION...): TARGET takes the header that carousel_precompiled_KIND compiles with OPTION.... It must
+# link fmt; KIND `none`, for those that don't: no such header.
+function(carousel_precompile target kind)
+  get_target_property(type ${target} TYPE)
+  if(NOT CAROUSEL_PRECOMPILE OR kind STREQUAL "none" OR type MATCHES "SHARED|MODULE")   # position-independent code has another header
+    return()
+  endif()
+  set(shared carousel_precompiled_${kind})
+  if(NOT TARGET ${shared})
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "// Empty: the target's precompiled header is what others use.\n")
+    add_library(${shared} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
+    target_link_libraries(${shared} PRIVATE ${CAROUSEL_FMT})
+    target_compile_options(${shared} PRIVATE -ffp-contract=off ${ARGN})
+    set(headers ${CAROUSEL_PRECOMPILED})
+    if(kind MATCHES "json")
+      find_package(nlohmann_json REQUIRED)   # what it finds is known in one folder and those below it
+      target_link_libraries(${shared} PRIVATE nlohmann_json::nlohmann_json)
+      list(APPEND headers <nlohmann/json.hpp>)
+    endif()
+    target_precompile_headers(${shared} PRIVATE ${headers})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${shared})
+endfunction()
+
+# carousel_target_options(TARGET [KIND OPTION...]): the shared options, then OPTION...; KIND is carousel_precompile's, `plain` unless given.
 function(carousel_target_options target)
+  set(more ${ARGN})
+  set(kind plain)
+  if(more)
+    list(POP_FRONT more kind)
+  endif()
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${more}>")
+  carousel_precompile(${target} ${kind} ${more})
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-unused-parameter -ffp-contract=off>
     $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -prec-div=true -prec-sqrt=true -ftz=false --expt-relaxed-constexpr

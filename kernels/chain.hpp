@@ -81,7 +81,7 @@ public:
     [[nodiscard]] std::vector<f32> models() { return download<f32>(models_->data(), u64{options_.instances} * 16); }
     [[nodiscard]] device::queue& queue() { return queue_; }
 
-    shm::scene_state scene;
+    scene_state scene;
 
 private:
     void upload(std::byte* to, const void* from, u64 bytes) {

@@ -14,7 +14,7 @@
 #include "device/backend.hpp"
 #include "kernels/mesh_layout.hpp"
 #include "kernels/triangle_layout.hpp"
-#include "shm/scene_state.hpp"
+#include "kernels/scene.hpp"
 
 namespace carousel::kernels {
 
@@ -68,7 +68,7 @@ enum class arrangement : u8 { grid, field };
 /// Model matrices as a function of the frame's number and the scene alone.
 struct animate_args {
     u64 sequence = 0;
-    shm::scene_state scene;
+    scene_state scene;
     u32 instance_count = 1;      ///< 1 .. the plane's max_instances
     f32 spacing = 2.4F;
     draw_record* draw = nullptr;
@@ -85,7 +85,7 @@ struct vertex_stage_args {
     const std::byte* mesh_block = nullptr;
     const draw_record* draw = nullptr;
     const f32* models = nullptr;
-    shm::scene_state scene;
+    scene_state scene;
     u32 width = 0, height = 0;   ///< pixels, 1 .. max_extent
     triangle_buffers out;
 };
@@ -111,7 +111,7 @@ struct fragment_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;
     triangle_buffers in;         ///< as vertex_stage filled it; only read
-    shm::scene_state scene;      ///< the same as the vertex stage's
+    scene_state scene;      ///< the same as the vertex stage's
     u32 width = 0, height = 0;   ///< the same as the vertex stage's
     u8* color = nullptr;         ///< u8[height][width][4]
     std::byte* scratch = nullptr;

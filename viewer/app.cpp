@@ -13,13 +13,13 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "viewer/picture_store.hpp"
-#include "viewer/png.hpp"
-#include "viewer/screen.hpp"
-#include "viewer/session.hpp"
+#include "viewer/panels/screen.hpp"
+#include "viewer/session/picture_store.hpp"
+#include "viewer/session/session.hpp"
 #include "viewer/stats.hpp"
-#include "viewer/theme.hpp"
-#include "viewer/ui.hpp"
+#include "viewer/ui/theme.hpp"
+#include "viewer/ui/ui.hpp"
+#include "viewer/watch/png.hpp"
 
 namespace carousel::viewer {
 namespace {
@@ -83,12 +83,12 @@ public:
                 now > began + static_cast<u64>(options_.wait_s * 1e9)) {
                 if (model_.choices.size() > 1) {
                     std::string names;
-                    for (const run_info& r : model_.choices) names += (names.empty() ? "" : ", ") + r.name;
+                    for (const run::record& r : model_.choices) names += (names.empty() ? "" : ", ") + r.name;
                     log::error("several pipelines are running: {}: choose one with -p NAME", names);
                     return exit_code::usage;
                 }
                 log::error("no pipeline{} was running within {} s (looked in {}): start one with ./pipelines/launch",
-                           options_.name.empty() ? "" : " named " + options_.name, options_.wait_s, runs_folder());
+                           options_.name.empty() ? "" : " named " + options_.name, options_.wait_s, run::runs_folder());
                 return exit_code::usage;
             }
             const bool last = (options_.frames > 0 && frame >= options_.frames) || (options_.for_s > 0 && now >= began + static_cast<u64>(options_.for_s * 1e9));
@@ -113,7 +113,7 @@ private:
         screen_.draw(model_, *store_, options_.deterministic ? "" : window_->description());
         ImGui::Render();
         window_->end_frame(ImGui::GetDrawData(), store_->version());
-        session_->obey(model_);
+        session_->handle_command(model_);
         stats_.feed(model_);
         if (std::exchange(model_.screenshot, false)) shot_wanted_ = next_name("carousel", now_ns() / ns_per_s);
         if (std::exchange(model_.picture.save_frame, false)) save_frame();

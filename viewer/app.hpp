@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/types.hpp"
-#include "viewer/tap.hpp"
+#include "viewer/watch/tap.hpp"
 
 namespace carousel::viewer {
 

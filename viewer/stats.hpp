@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "viewer/model.hpp"
-#include "viewer/window.hpp"
+#include "viewer/session/model.hpp"
+#include "viewer/window/window.hpp"
 
 namespace carousel::viewer {
 

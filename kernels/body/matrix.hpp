@@ -4,7 +4,7 @@
 
 #include "kernels/body/fixed_math.hpp"
 #include "kernels/triangle_layout.hpp"
-#include "shm/scene_state.hpp"
+#include "kernels/scene.hpp"
 
 namespace carousel::kernels::body {
 
@@ -13,7 +13,7 @@ struct matrix34 {
 };
 
 /// View and projection of a camera. A degenerate camera (eye = target, up along the view) gives NaN: nothing is drawn.
-[[nodiscard]] inline matrix34 view_projection(const shm::camera_state& c, u32 width, u32 height) {
+[[nodiscard]] inline matrix34 view_projection(const kernels::camera_state& c, u32 width, u32 height) {
     const f64 forward0[3] = {f64(c.target[0]) - c.eye[0], f64(c.target[1]) - c.eye[1], f64(c.target[2]) - c.eye[2]};
     f64 f[3], r[3], u[3];
     const f64 fl = sqrt_(forward0[0] * forward0[0] + forward0[1] * forward0[1] + forward0[2] * forward0[2]);

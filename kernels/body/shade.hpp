@@ -20,7 +20,7 @@ struct shading {
     texture_record texture;  ///< the only one, if there is one
 };
 
-[[nodiscard]] inline shading make_shading(const shm::scene_state& s, u32 width, u32 height, const mesh_counts& mesh) {
+[[nodiscard]] inline shading make_shading(const kernels::scene_state& s, u32 width, u32 height, const mesh_counts& mesh) {
     return {
         {s.light[0], s.light[1], s.light[2]}, s.ambient,          s.exposure,         s.shading, s.wireframe, 2.0F / static_cast<f32>(width),
         2.0F / static_cast<f32>(height),      mesh.texture_width, mesh.texture_height,

@@ -1,4 +1,4 @@
-// carousel-alloc: makes the GPU memory that the keeper holds, so that the keeper itself never touches CUDA.
+// carousel-alloc: makes the GPU memory that the supervisor holds, so that the supervisor itself never touches CUDA.
 //
 //   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]    (without --requests they are read from stdin)
 //

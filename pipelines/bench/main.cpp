@@ -15,7 +15,7 @@
 #include "bench/report.hpp"
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
-#include "supervisor/describe.hpp"
+#include "spec/describe.hpp"
 
 namespace {
 

@@ -39,11 +39,11 @@ public:
     virtual void resize(u32 width, u32 height) = 0;
     /// Clears and draws one lit picture, complete when it returns. `models` f32[instances][16] as animate_instances() makes
     /// them.
-    virtual peer_time draw(const shm::scene_state& scene, std::span<const f32> models) = 0;
+    virtual peer_time draw(const kernels::scene_state& scene, std::span<const f32> models) = 0;
     /// The last picture as ours would lie: u32[height][width] RGBA, top row first.
     [[nodiscard]] virtual std::vector<u32> picture() = 0;
     /// Draws the scene once more as triangle ids: u32[height][width], top row first, ~0 where nothing is.
-    [[nodiscard]] virtual std::vector<u32> ids(const shm::scene_state& scene, std::span<const f32> models) = 0;
+    [[nodiscard]] virtual std::vector<u32> ids(const kernels::scene_state& scene, std::span<const f32> models) = 0;
 };
 
 /// OpenGL 3.3 through EGL without a display.

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "supervisor/pipeline_file.hpp"
+#include "spec/pipeline_file.hpp"
 
 namespace carousel::bench {
 namespace {

@@ -15,9 +15,9 @@
 #include "bench/process_figures.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "os/spawn.hpp"
+#include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
-#include "supervisor/spawn.hpp"
-#include "supervisor/subprocess.hpp"
 
 namespace carousel::bench {
 namespace {

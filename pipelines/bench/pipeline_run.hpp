@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/statistics.hpp"
-#include "supervisor/interrupts.hpp"
+#include "os/interrupts.hpp"
 
 namespace carousel::bench {
 

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string>
 
-#include "supervisor/subprocess.hpp"
+#include "os/subprocess.hpp"
 
 namespace carousel::bench {
 namespace {

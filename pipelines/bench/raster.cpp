@@ -11,7 +11,7 @@
 #include "kernels/body/shade.hpp"
 #include "kernels/chain.hpp"
 #include "kernels/cpu/entries.hpp"
-#include "viewer/png.hpp"
+#include "viewer/watch/png.hpp"
 
 namespace carousel::bench {
 namespace {

@@ -40,6 +40,7 @@ enum class crash_point : u8 {
     number_leased,     ///< (source) its number is LEASED
     input_leased,      ///< one input is LEASED
     slot_filled,       ///< an output slot is FILL, its header is the old frame's
+    parameters_chosen, ///< (source) its number has its set, the header is the old frame's
     header_written,
     // a frame: work and hand-over
     clock_started,     ///< the deadline runs, nothing is enqueued
@@ -66,7 +67,7 @@ enum class crash_point : u8 {
     work_ended,
     run_over,          ///< the stage object's work is over, an exit would still be a fault
     leaving,           ///< exit is expected
-    // the supervisor: a start, a burial, taking a run over
+    // the supervisor: a start, a retirement, taking a run over
     entry_prepared,    ///< an entry is STARTING, its seat still names the one before
     entry_appointed,   ///< the seat names an entry that nobody has been told of
     stage_spawned,     ///< a process runs that nobody has noted
@@ -76,8 +77,9 @@ enum class crash_point : u8 {
     death_judged,      ///< the successor has been started, or will be
     entry_fenced,      ///< it is known to be gone, its buffers are in quarantine
     words_reclaimed,
-    run_taken_over,    ///< the dead are buried, no stage has come back
+    run_taken_over,    ///< the dead are retired, no stage has come back
     stage_returned,    ///< one has
+    parameters_filled, ///< a change is written and doesn't count yet
     seat_named,        ///< (promotion) the seat names a standby whose entry bears no epoch yet
     count_
 };

@@ -5,7 +5,7 @@
 //
 // Who may call: one process, any thread, unless a function says otherwise. A context must outlive all that it made.
 // Crash: objects of this header own only this process's mappings; memory itself lives as long as somebody holds its fd (the
-// keeper does), so a process that dies anywhere in here takes nothing from the others. An event that a dead process had
+// supervisor does), so a process that dies anywhere in here takes nothing from the others. An event that a dead process had
 // recorded never fires on CUDA: nothing may wait for an imported event, it may only be queried.
 
 #include <array>

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstring>
 
+#include "ring/parameter_box.hpp"
+
 namespace carousel::ring {
 namespace {
 
@@ -99,6 +101,33 @@ void check_link(findings& f, const shm::link_block& now, const shm::link_block& 
     f.same_bytes(now.ipc_handle, then.ipc_handle, whose, "ipc_handle");
 }
 
+void check_sets(findings& f, const shm::parameter_box& now, const shm::parameter_box& then) {
+    f.same(now.bytes, then.bytes, "parameters", "bytes");
+    for (u32 k = 0; k < shm::max_parameter_sets; ++k) {
+        const std::string whose = fmt::format("parameters: set {}", k);
+        f.same(now.set[k].from, then.set[k].from, whose, "from");
+        f.same(now.set[k].number, then.set[k].number, whose, "number");
+        f.same_bytes(now.set[k].value, then.set[k].value, whose, "value");
+    }
+}
+
+// A source moves the horizon behind a number that it has leased, and leases none beyond its window.
+void check_parameters(findings& f, const shm::control_block& c, const shm::control_block& made) {
+    const parameter_state is = parameter_state::of(load(c.parameters.state)),
+                          was = parameter_state::of(load(made.parameters.state));
+    if (is.sets != was.sets)
+        f.add("parameters: state", fmt::format("counts {} sets, the supervisor has published {}", is.sets, was.sets));
+    if (is.horizon < was.horizon)
+        f.add("parameters: horizon", fmt::format("is {}, it was {} before and only grows", is.horizon, was.horizon));
+    u64 reach = 0;
+    for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
+        const u32 link = std::min(made.source[k].link, shm::max_links - 1);
+        reach = std::max(reach, load(c.link[link].tail) + made.link[link].window);  // the state first: tails follow
+    }
+    if (made.sources > 0 && is.horizon > reach)
+        f.add("parameters: horizon", fmt::format("is {}, no source can have leased a number from {} on", is.horizon, reach));
+}
+
 void check_entries(findings& f, const shm::control_block& c, const shm::control_block& made, const known_run& known) {
     for (const known_life& l : known.lives) {
         if (l.entry >= shm::max_incarnations || l.seat >= std::min(made.seats, shm::max_seats)) continue;
@@ -151,6 +180,7 @@ std::vector<finding> check_static(const shm::control_block& c, const shm::contro
         f.same(c.asset[k].memory, made.asset[k].memory, whose, "memory");
         f.same_bytes(c.asset[k].ipc_handle, made.asset[k].ipc_handle, whose, "ipc_handle");
     }
+    check_sets(f, c.parameters, made.parameters);
     return f.take();
 }
 
@@ -172,6 +202,7 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
             tail - begun - known.miscounted > committed)
             f.add(whose, fmt::format("is {}, but {} frames have been committed since {}", tail, committed, begun));
     }
+    check_parameters(f, c, made);
     check_entries(f, c, made, known);
     for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k)
         if (const u64 state = field(load(c.asset[k].state), 0, 4); state > static_cast<u64>(shm::asset_state::ready))

@@ -5,10 +5,12 @@
 // check every index, and change nothing.
 //
 // Who may call: the supervisor's thread; tests. Which check may run when:
-//   check_static  any time: static parts are written before the block is published and never again;
+//   check_static  any time: static parts are written before the block is published and never again, sets of parameters by
+//                 the caller alone;
 //   check_known   any time, by the only one who changes these words (END, seats, entries, the growth of tails);
 //   check_words   when nothing moves. In a running pipeline a frame that moves between two reads looks like damage.
-// A block without findings may still be damaged (a picture's camera, a counter): these are the rules that it can be held against.
+// A block without findings may still be damaged (a frame's own copy of its parameters, a counter): these are the rules that it
+// can be held against.
 
 #include <string>
 #include <vector>
@@ -43,7 +45,7 @@ struct known_run {
 
 inline constexpr std::size_t most_findings = 16;
 
-/// `made`: a copy of the block as it was published.
+/// `made`: a copy of the block as it was published, whose parameters' sets and state are brought up to date behind each change.
 [[nodiscard]] std::vector<finding> check_static(const shm::control_block& c, const shm::control_block& made);
 [[nodiscard]] std::vector<finding> check_known(const shm::control_block& c, const shm::control_block& made, const known_run& known);
 [[nodiscard]] std::vector<finding> check_words(const shm::control_block& c, const shm::control_block& made, const known_run& known);

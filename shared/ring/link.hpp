@@ -51,7 +51,7 @@ public:
 
     /// FILL -> READY of the job's slot; true when this call did it. Only after J read COMMITTED(version).
     bool mark_ready(u32 slot, u32 job, u64 version) noexcept;
-    /// Step 7: moves the tail, then frees what lies below. True when anything changed (and rings then).
+    /// S7: moves the tail, then frees what lies below. True when anything changed (and rings then).
     bool sweep() noexcept;
     /// Rings every stage at this link.
     void ring() noexcept;

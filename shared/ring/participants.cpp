@@ -112,6 +112,17 @@ void doom(shm::control_block& c, u32 entry) noexcept {
     }
 }
 
+void discard(shm::control_block& c, u32 entry) noexcept {
+    const u64 raw = load(c.entry[entry].identity);
+    cas(c.entry[entry].identity, raw, entry_word{}.pack());
+}
+
+void doom_again(shm::control_block& c, u32 entry) noexcept {
+    const u64 raw = load(c.entry[entry].identity);
+    const entry_word w = entry_word::of(raw);
+    if (w.state == entry_state::fenced) cas(c.entry[entry].identity, raw, w.with(entry_state::doomed).pack());
+}
+
 void mark_fenced(shm::control_block& c, u32 entry) noexcept {
     for (;;) {
         const u64 raw = load(c.entry[entry].identity);
@@ -152,6 +163,21 @@ bool go_live(shm::control_block& c, const incarnation_id& who) noexcept {
     e.live_since_ns.store(now_ns(), std::memory_order_release);
     const entry_word mine{static_cast<u32>(getpid()), who.epoch, who.seat, entry_state::starting};
     return cas(e.identity, mine.pack(), mine.with(entry_state::live).pack());
+}
+
+bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept {
+    const u64 raw = load(c.asset[asset].state);
+    return asset_word::of(raw).state == shm::asset_state::empty &&
+           cas(c.asset[asset].state, raw, asset_word{shm::asset_state::loading, who.epoch, who.seat}.pack());
+}
+
+bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept {
+    return cas(c.asset[asset].state, asset_word{shm::asset_state::loading, who.epoch, who.seat}.pack(),
+               asset_word{shm::asset_state::ready, who.epoch, who.seat}.pack());
+}
+
+bool asset_is_ready(const shm::control_block& c, u32 asset) noexcept {
+    return asset_word::of(load(c.asset[asset].state)).state == shm::asset_state::ready;
 }
 
 }  // namespace carousel::ring

@@ -20,6 +20,10 @@ struct incarnation_id {
 bool withdraw(shm::control_block& c, u32 entry) noexcept;
 /// Marks an entry DOOMED (its words are being aborted) or FENCED (its process is gone, device work included).
 void doom(shm::control_block& c, u32 entry) noexcept;
+/// An entry that was reserved and that nobody can ever have been told of: UNUSED again.
+void discard(shm::control_block& c, u32 entry) noexcept;
+/// FENCED -> DOOMED: an entry that its seat still names is nobody's to be used again. Else nothing.
+void doom_again(shm::control_block& c, u32 entry) noexcept;
 void mark_fenced(shm::control_block& c, u32 entry) noexcept;
 /// FENCED and no job word bears its epoch: may be used again.
 [[nodiscard]] bool reusable(const shm::control_block& c, u32 entry) noexcept;
@@ -43,9 +47,22 @@ bool go_live(shm::control_block& c, const incarnation_id& who) noexcept;
 /// The epoch with which this standby's entry has become its seat's LIVE holder; 0: not yet.
 [[nodiscard]] u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexcept;
 
+/// EMPTY -> LOADING by `who`. False: it is not EMPTY.
+bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept;
+/// LOADING by `who` -> READY. False: `who` is revoked, and the asset another's.
+[[nodiscard]] bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept;
+[[nodiscard]] bool asset_is_ready(const shm::control_block& c, u32 asset) noexcept;
+
 /// Exit notes: what a dying process could still say. 0: nothing. Bit 32: it is a note; bit 33: somebody else sent the signal.
 [[nodiscard]] constexpr u64 note_exit(int code) { return u64{1} << 32U | static_cast<u64>(static_cast<u32>(code) & 0xFFU); }
 [[nodiscard]] constexpr u64 note_signal_from_outside(int signal) { return u64{3} << 32U | static_cast<u64>(signal) << 8U; }
 [[nodiscard]] constexpr u64 note_signal(int signal) { return u64{1} << 32U | static_cast<u64>(signal) << 8U; }
+struct exit_note {
+    bool told = false, outside = false;
+    int exit_code = 0, signal = 0;  ///< signal 0: it has exited
+    [[nodiscard]] static constexpr exit_note of(u64 raw) {
+        return {(raw >> 32U) != 0, (raw >> 33U & 1U) != 0, static_cast<int>(raw & 0xFFU), static_cast<int>(raw >> 8U & 0xFFU)};
+    }
+};
 
 }  // namespace carousel::ring

@@ -58,8 +58,8 @@ void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn
     }
 }
 
-// Step 6 of a dead owner: its work is complete and committed, only the bookkeeping is missing.
-[[maybe_unused]] void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw, u32 heir) noexcept {
+// S6 of a dead owner: its work is complete and committed, only the bookkeeping is missing.
+[[maybe_unused]] void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw, u32 successor) noexcept {
     const job_word j = job_word::of(raw);
     const shm::stage_block& s = stage_of(c, seat);
     for_each_slot(c, seat, job, j.version, [&](shm::word& at, u64 exact, slot_word w, u32) {
@@ -72,7 +72,7 @@ void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn
                                        : lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done};
         cas(at, exact, next.pack());
     });
-    cas(c.job[job], raw, job_word{j.version + 1, heir, job_state::idle}.pack());
+    cas(c.job[job], raw, job_word{j.version + 1, successor, job_state::idle}.pack());
 }
 
 }  // namespace
@@ -90,24 +90,24 @@ job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
 }
 
 bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch, const std::function<void(u64)>& committed) noexcept {
-    const u32 heir = seat_word::of(load(c.seat[seat].current)).epoch;
+    const u32 successor = seat_word::of(load(c.seat[seat].current)).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
-    if (heir == dead_epoch) return false;  // somebody has written over the seat: nothing could ever come to an end
+    if (successor == dead_epoch) return false;  // somebody has written over the seat: nothing could ever come to an end
     for (u32 j = r.first; j < r.last; ++j) {
         for (u32 tries = 0; tries < most_moves; ++tries) {  // until the word bears another epoch or is ABORTED: its owner may still be moving it
             const u64 raw = load(c.job[j]);
             const job_word w = job_word::of(raw);
             if (w.epoch != dead_epoch || w.state == job_state::aborted) break;
             if (w.state == job_state::idle) {
-                cas(c.job[j], raw, job_word{w.version, heir, job_state::idle}.pack());
+                cas(c.job[j], raw, job_word{w.version, successor, job_state::idle}.pack());
             } else if (w.state == job_state::committed) {
                 // The sequence is the word's own if the word stands behind it, too: its owner writes another one only behind an IDLE.
                 // An owner that has moved on by itself has made its entry before.
                 const u64 sequence = load(c.job_info[j].sequence);
                 if (committed && load(c.job[j]) == raw) committed(sequence);
 #ifndef CAROUSEL_BUG_ABORT_COMMITTED
-                finish_committed(c, seat, j, raw, heir);
+                finish_committed(c, seat, j, raw, successor);
 #else
                 cas(c.job[j], raw, job_word{w.version, w.epoch, job_state::aborted}.pack());  // seeded bug: throws back what has happened
 #endif
@@ -129,7 +129,7 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch, const std::function
             }
         }
     }
-    // A dead incarnation's own step 6 may have made a new IDLE word behind us: look again.
+    // A dead incarnation's own S6 may have made a new IDLE word behind us: look again.
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
         if (w.epoch == dead_epoch && w.state != job_state::aborted) clean = false;
@@ -170,7 +170,7 @@ bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_
 }
 
 bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
-    const u32 heir = seat_word::of(load(c.seat[seat].current)).epoch;
+    const u32 successor = seat_word::of(load(c.seat[seat].current)).epoch;
     const job_range r = jobs_of(c, seat);
     for (u32 j = r.first; j < r.last; ++j) {
         const u64 raw = load(c.job[j]);
@@ -181,12 +181,20 @@ bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
             if (s.state == slot_state::fill || !cas(at, exact, s.freed().pack())) tagged = true;
         });
         for_each_lease(c, seat, j, w.version, [&](shm::word&, u64, bool) { tagged = true; });
-        if (!tagged) cas(c.job[j], raw, job_word{w.version + 1, heir, job_state::idle}.pack());
+        if (!tagged) cas(c.job[j], raw, job_word{w.version + 1, successor, job_state::idle}.pack());
     }
     ring_neighbours(c, seat);
     for (u32 j = r.first; j < r.last; ++j)
         if (job_word::of(load(c.job[j])).epoch == dead_epoch) return false;
     return true;
+}
+
+void reset_assets(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept {
+    for (u32 k = 0; k < std::min(c.assets, shm::max_assets); ++k) {
+        const u64 raw = load(c.asset[k].state);
+        if (raw == asset_word{shm::asset_state::loading, dead_epoch, seat}.pack())
+            cas(c.asset[k].state, raw, asset_word{}.pack());
+    }
 }
 
 void ring_neighbours(shm::control_block& c, u32 seat) noexcept {

@@ -29,14 +29,18 @@ struct job_census {
 };
 [[nodiscard]] job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept;
 
-/// Step 2. `heir`: the seat's present epoch. True when the incarnation is revoked. `committed` is told the frame of each COMMITTED word
-/// before the word is moved on, maybe more than once: a dead sink may have had no time to enter it in its ledger. It must not throw.
+/// R2. `successor` in the code is the seat's present epoch. True when the incarnation is revoked. `committed` is told the frame
+/// of each COMMITTED word before the word is moved on, maybe more than once: a dead sink may have had no time to enter it in its
+/// ledger. It must not throw.
 bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch, const std::function<void(u64)>& committed = {}) noexcept;
-/// Step 4. With blame::own, counts an attempt if exactly one frame was in flight (`in_flight` of the census taken before), else
+/// R4. With blame::own, counts an attempt if exactly one frame was in flight (`in_flight` of the census taken before), else
 /// marks the frames to be leased alone. True when nothing tagged was found.
 bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_flight) noexcept;
-/// Step 5, after the fence. True when nothing bears the epoch any more.
+/// R5, behind the fence. True when nothing bears the epoch any more.
 bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept;
+
+/// Behind the fence, too: an asset that the dead one was loading is EMPTY again, now that nothing of it can write any more.
+void reset_assets(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept;
 
 /// Rings every stage at the links of the seat's stage.
 void ring_neighbours(shm::control_block& c, u32 seat) noexcept;

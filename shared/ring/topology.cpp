@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/errors.hpp"
+#include "ring/parameter_box.hpp"
 
 namespace carousel::ring {
 namespace {
@@ -131,6 +132,7 @@ void initialise(shm::control_block& c, const plan& p) {
     c.first_sequence = p.first_sequence;
     c.stages = static_cast<u32>(p.stages.size());
     c.end.store(p.end, std::memory_order_relaxed);
+    initialise_parameters(c.parameters, {}, p.first_sequence);  // whoever has some does so again
     for (u32 k = 0; k < c.stages; ++k) {
         const stage_plan& s = p.stages[k];
         shm::stage_block& b = c.stage[k];

@@ -122,6 +122,16 @@ struct seat_word {
     bool operator==(const seat_word&) const = default;
 };
 
+/// An asset: EMPTY -> LOADING by one process -> READY; back to EMPTY when the loader is fenced.
+struct asset_word {
+    shm::asset_state state = shm::asset_state::empty;
+    u32 epoch = 0, seat = 0;  ///< of the process that loads it, or has
+    [[nodiscard]] static constexpr asset_word of(u64 w) {
+        return {static_cast<shm::asset_state>(field(w, 0, 4)), static_cast<u32>(field(w, 4, 24)), static_cast<u32>(w >> 28U)};
+    }
+    [[nodiscard]] constexpr u64 pack() const { return static_cast<u64>(state) | place(epoch, 4, 24) | u64{seat} << 28U; }
+};
+
 enum class entry_state : u8 { unused, starting, standby, live, doomed, fenced };
 struct entry_word {
     u32 pid = 0;    ///< 0: not claimed by a process yet

@@ -1,12 +1,12 @@
 #include "ring/worker.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
-#include "ring/camera_path.hpp"
-#include "ring/scene.hpp"
+#include "ring/parameter_box.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::ring {
@@ -195,7 +195,6 @@ bool worker::abandon(job& j, u32 leased) noexcept {
 
 // The window at the lease guarantees that a slot comes free; until then the job stays OPEN, which has no deadline.
 outcome worker::fill(job& j) noexcept {
-    j.scene = {};
     if (output_) {
         while (!(j.output = output_->claim(j.index, j.version))) {
             const u32 seen = shm::ticket(stage_->doorbell);
@@ -216,9 +215,11 @@ outcome worker::fill(job& j) noexcept {
 }
 
 void worker::write_header(job& j) noexcept {
+    const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
     if (j.inputs > 0) {
         const shm::frame_header& from = input_[0]->block().header[j.input[0].index];
-        j.scene = from.scene;
+        j.parameter_number = from.parameter_number;  // at a join the first input's; its number has the same in every ring
+        std::memcpy(j.parameters, from.parameters, bytes);
         j.time_s = from.time_s;
         j.born_ns = from.born_ns;
         for (u32 i = 0; i < j.inputs; ++i) {
@@ -229,7 +230,9 @@ void worker::write_header(job& j) noexcept {
             }
         }
     } else {
-        j.scene = scene_at(read_scene(control_->scene), j.sequence);
+        const shm::parameter_set& set = parameters_for(control_->parameters, j.sequence);
+        j.parameter_number = set.number;
+        std::memcpy(j.parameters, set.value, bytes);
         j.time_s = static_cast<f64>(j.sequence) / (control_->fps > 0 ? control_->fps : 60.0);
         j.born_ns = j.claimed_ns;
     }
@@ -245,7 +248,8 @@ void worker::write_header(job& j) noexcept {
     h.submitted_ns = 0;
     h.committed_ns.store(0, std::memory_order_relaxed);
     h.time_s = j.time_s;
-    h.scene = j.scene;
+    h.parameter_number = j.parameter_number;
+    std::memcpy(h.parameters, j.parameters, bytes);
     j.output.sequence = j.sequence;
 }
 

@@ -45,7 +45,8 @@ struct job {
     u32 void_reason = 0;
     bool alone = false;                     ///< suspect: no other frame may be in flight beside it
     u64 claimed_ns = 0, submitted_ns = 0;
-    shm::scene_state scene;
+    u64 parameter_number = 0;
+    alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< parameter_box::bytes of them
     f64 time_s = 0;
     u64 born_ns = 0;
 };
@@ -54,7 +55,7 @@ class worker {
 public:
     worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept;
 
-    /// Chooses a frame and takes it (steps 1 to 3). `in_flight`: jobs of this process not yet completed. On `ok` the caller must
+    /// Chooses a frame and takes it (S1 to S3). `in_flight`: jobs of this process not yet completed. On `ok` the caller must
     /// bring the job to submit() or end the process.
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
     /// Instead of begin(), for a source whose next frame is not due yet: `stopping`, acknowledged, or `closed` as begin() would say
@@ -62,11 +63,11 @@ public:
     [[nodiscard]] outcome await_turn() noexcept;
     /// Marks the start of process() in the job's own record, for whoever draws it. Deadlines run by shm::incarnation's words.
     void start_clock(const job& j) noexcept;
-    /// Step 4's CAS, behind the event record. False: revoked.
+    /// S4's CAS, behind the event record. False: revoked.
     [[nodiscard]] bool submit(job& j) noexcept;
-    /// Step 5 by the owner, behind the event. True: committed, by this call or by a helper. False: revoked.
+    /// S5 by the owner, behind the event. True: committed, by this call or by a helper. False: revoked.
     [[nodiscard]] bool commit(job& j) noexcept;
-    /// Step 6. False: revoked (nothing lost: the supervisor finishes it).
+    /// S6. False: revoked (nothing lost: the supervisor finishes it).
     bool complete(job& j) noexcept;
 
     [[nodiscard]] u64 tag(const job& j) const noexcept { return event_tag(j.index, j.version, epoch_); }

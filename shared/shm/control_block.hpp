@@ -13,12 +13,11 @@
 #include <cstddef>
 
 #include "core/types.hpp"
-#include "shm/scene_state.hpp"
 
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 3;
+inline constexpr u32 control_version = 4;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;          ///< instances of all stages
@@ -34,6 +33,8 @@ inline constexpr u32 max_incarnations = 192;
 inline constexpr u32 max_sources = 8;
 inline constexpr u32 max_assets = 16;
 inline constexpr u32 latency_buckets = 256;
+inline constexpr u32 max_parameter_bytes = 256;
+inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
 inline constexpr u32 none = ~0U;              ///< "no such index"
 
 using word = std::atomic<u64>;
@@ -55,7 +56,8 @@ struct frame_header {
     u64 claimed_ns, submitted_ns;  ///< of this link's producer
     word committed_ns;
     f64 time_s;                 ///< sequence / fps
-    scene_state scene;
+    u64 parameter_number;       ///< which set of parameters: 0 at the start, one more with each change
+    alignas(8) std::byte parameters[max_parameter_bytes];  ///< a copy of the set: the source's, handed on from ring to ring
 };
 
 /// The ring behind one stage.
@@ -186,10 +188,18 @@ struct source_block {
     word number[max_window];
 };
 
-/// Scene settings: a writer fills a copy that nobody reads, then publishes its index by one CAS.
-struct scene_box {
-    word current;               ///< {version:56, index:8}
-    scene_state copy[8];
+/// One set of parameters: immutable from the moment in which it is counted until no frame needs it.
+struct parameter_set {
+    u64 from;                   ///< the first frame that it counts for
+    u64 number;                 ///< of the changes of the run; 0: as it was started
+    alignas(8) std::byte value[max_parameter_bytes];
+};
+/// What may be set while the run goes on: ring/parameter_box.hpp.
+struct parameter_box {
+    u32 bytes;                  ///< of a set; 0: the pipeline has no parameters
+    u32 reserved;
+    alignas(64) word state;     ///< {sets:24, horizon:40}
+    parameter_set set[max_parameter_sets];
 };
 
 struct control_block {
@@ -213,7 +223,7 @@ struct control_block {
     word next_source_ns;        ///< when the next frame is due: pacing by fps survives a source's death
     word trace_until_ns;        ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0: never asked
     doorbell_word supervisor_doorbell;
-    scene_box scene;
+    parameter_box parameters;
 
     stage_block stage[max_stages];
     seat_block seat[max_seats];

@@ -12,7 +12,7 @@ namespace carousel::shm {
 
 bool maps_run(i32 pid, const std::string& run_id) {
     std::ifstream maps(fmt::format("/proc/{}/maps", pid));
-    const std::string wanted = "/" + segment::object_name(run_id);
+    const std::string wanted = fmt::format("/{}", segment::object_name(run_id));
     for (std::string line; std::getline(maps, line);)
         if (line.find(wanted) != std::string::npos) return true;
     return false;

@@ -50,6 +50,8 @@ std::size_t read_at(int fd, void* to, std::size_t bytes, u64 offset, const std::
     return done;
 }
 
+u32 flags_of(const std::optional<u64>& hash, bool is_void) noexcept { return is_void ? ledger_void : hash ? 0 : ledger_no_hash; }
+
 bool present(const ledger_record& r, u64 sequence) noexcept { return r.sequence_plus_1 == sequence + 1; }
 
 }  // namespace
@@ -88,33 +90,41 @@ void ledger_writer::write(const void* bytes, u64 count, u64 offset) const {
 void ledger_writer::record(u64 sequence, std::optional<u64> hash, bool is_void, u32 life) {
     ledger_record r;
     r.sequence_plus_1 = sequence + 1;
-    r.hash = is_void ? 0 : hash.value_or(0);
-    r.flags = is_void ? ledger_void : hash ? 0 : ledger_no_hash;
+    r.recorded_hash = is_void ? 0 : hash.value_or(0);
+    r.recorded_flags = flags_of(hash, is_void);
     r.writer = life;
     write(&r, recorded_bytes, sequence * sizeof r);
 }
 
-void ledger_writer::write_mark(u64 sequence, u32 committer, u32 commits) const {
-    const u32 mark[2] = {committer, commits};
-    write(mark, sizeof mark, sequence * sizeof(ledger_record) + offsetof(ledger_record, committer));
+void ledger_writer::write_mark(u64 sequence, ledger_record r) const {
+    write(reinterpret_cast<const std::byte*>(&r) + recorded_bytes, sizeof r - recorded_bytes, sequence * sizeof r + recorded_bytes);
 }
 
-void ledger_writer::mark_committed(u64 sequence, u32 life) {
-    const ledger_record r = read(sequence);
+void ledger_writer::mark_committed(u64 sequence, std::optional<u64> hash, bool is_void, u32 life) {
+    ledger_record r = read(sequence);
     if (r.sequence_plus_1 == 0) {
         throw output_error(fmt::format("the ledger {} has no record of frame {}, which is being committed; was the file replaced?", path_, sequence));
     }
     const bool told_already = r.committer == life && (r.commits & ledger_told) != 0;  // of this very commit
-    write_mark(sequence, life, commits_of(r) + (told_already ? 0 : 1));
+    r.commits = commits_of(r) + (told_already ? 0 : 1);
+    r.committer = life;
+    r.hash = is_void ? 0 : hash.value_or(0);
+    r.flags = flags_of(hash, is_void);
+    write_mark(sequence, r);
 }
 
 bool ledger_writer::tell_committed(u64 sequence, u32 life) {
-    const ledger_record r = read(sequence);
+    ledger_record r = read(sequence);
     if (r.sequence_plus_1 == 0) {
         return false;
     }
     if (r.committer != life) {  // else it has marked its commit itself, or a supervisor before us has
-        write_mark(sequence, life, (commits_of(r) + 1) | ledger_told);
+        const bool its_own = r.writer == life;
+        r.commits = (commits_of(r) + 1) | ledger_told;
+        r.committer = life;
+        r.hash = its_own ? r.recorded_hash : 0;
+        r.flags = its_own ? r.recorded_flags : ledger_no_hash;
+        write_mark(sequence, r);
     }
     return true;
 }

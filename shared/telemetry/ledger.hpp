@@ -5,9 +5,10 @@
 // Who may call: the writer belongs to a sink's process (the runner's completion thread) and, for the marks of the dead, to the
 // supervisor; the reader to any process, also during the run. Several writers of one file (instances, a successor beside its dying
 // predecessor) don't disturb each other: each record has its own place, and record and mark are different bytes of it, written
-// by one pwrite(2) each. A predecessor's late record can't wipe its successor's mark out.
+// by one pwrite(2) each. A predecessor that was stopped and wakes may write its late record over its successor's: of a buffer that
+// holds another frame by then. So the mark bears the hash again, from the memory of the one that committed; nobody else writes it.
 //
-// Layout of `<run directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 32 n, see ledger_record.
+// Layout of `<run directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 48 n, see ledger_record.
 // A hole reads as zeros, hence the field that is sequence + 1. What is delivered and old is folded away (ledger_fold.hpp).
 //
 // Order: record(), the frame's commit (its job word becomes COMMITTED), mark_committed(), and only then the rest (the input DONE,
@@ -16,7 +17,8 @@
 //   between record and commit:  a record without the mark; the job word is aborted, the frame delivered again, its record rewritten.
 //   between commit and mark:    a record without the mark, and a job word that still says COMMITTED, because a word moves on behind the
 //                               mark only. Whoever revokes the dead reads that word before anything else is done to it, and makes the
-//                               mark on the dead one's behalf: tell_committed().
+//                               mark on the dead one's behalf: tell_committed(), with the hash of the record if that is the dead one's
+//                               own. A record that another has written over meanwhile gives none: the frame is counted only.
 //   behind the mark:            the mark.
 // So at the end of a run each frame that was committed bears a mark with the life that committed it, at whatever point its process
 // died, and that has two consequences, neither of which rests on what recovery does to the words afterwards:
@@ -37,13 +39,17 @@ namespace carousel::telemetry {
 
 struct ledger_record {
     u64 sequence_plus_1 = 0;  ///< 0: no record
+    u64 recorded_hash = 0;    ///< what its writer means to commit
+    u32 recorded_flags = 0;   ///< ledger_void | ledger_no_hash
+    u32 writer = 0;           ///< the life that wrote the record last
+    // The mark.
+    u32 committer = 0;        ///< the life that committed the frame last; 0: nobody
+    u32 commits = 0;          ///< how often it was committed; ledger_told beside it
     u64 hash = 0;             ///< as the stage gave it (the display: XXH3_64bits of the picture's bytes); 0 for a void frame
     u32 flags = 0;            ///< ledger_void | ledger_no_hash
-    u32 writer = 0;           ///< the life that wrote the record last
-    u32 committer = 0;        ///< the mark: the life that committed the frame last; 0: nobody
-    u32 commits = 0;          ///< how often it was committed; ledger_told beside it
+    u32 reserved = 0;
 };
-static_assert(sizeof(ledger_record) == 32);
+static_assert(sizeof(ledger_record) == 48);
 inline constexpr u32 ledger_void = 1;
 inline constexpr u32 ledger_no_hash = 2;           ///< counted only: the stage gives no hash
 inline constexpr u32 ledger_told = 0x8000'0000U;   ///< in `commits`: the supervisor made the mark, for one that died before it could
@@ -67,15 +73,16 @@ public:
     /// Writes the record of one frame; call it before the commit. Leaves the mark of an earlier delivery alone.
     /// Throws output_error when the record can't be written (disk full).
     void record(u64 sequence, std::optional<u64> hash, bool is_void, u32 life);
-    /// The frame's commit by this life has succeeded; call it before anything else is done about the frame. Throws output_error.
-    void mark_committed(u64 sequence, u32 life);
+    /// The frame's commit by this life has succeeded; call it before anything else is done about the frame, with what record() was
+    /// given. Throws output_error.
+    void mark_committed(u64 sequence, std::optional<u64> hash, bool is_void, u32 life);
     /// The supervisor has found the job word of the dead `life` COMMITTED. May be told again. False: there is no record of the frame.
     bool tell_committed(u64 sequence, u32 life);
 
 private:
     [[nodiscard]] ledger_record read(u64 sequence) const;
     void write(const void* bytes, u64 count, u64 offset) const;
-    void write_mark(u64 sequence, u32 committer, u32 commits) const;
+    void write_mark(u64 sequence, ledger_record r) const;
 
     std::string path_;
     int fd_ = -1;

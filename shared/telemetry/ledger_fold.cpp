@@ -83,13 +83,13 @@ ledger_account::ledger_account(ledger_account&&) noexcept = default;
 ledger_account& ledger_account::operator=(ledger_account&&) noexcept = default;
 
 void ledger_account::add(const ledger_record& r) {
-    const bool there = r.sequence_plus_1 != 0, marked = is_marked(r), is_void = there && (r.flags & ledger_void) != 0;
+    const bool there = r.sequence_plus_1 != 0, marked = is_marked(r), is_void = there && ((marked ? r.flags : r.recorded_flags) & ledger_void) != 0;
     sum_.records += there ? 1 : 0;
     sum_.lost += marked ? 0 : 1;
     sum_.unmarked += there && !marked ? 1 : 0;
     sum_.repeated += marked && commits_of(r) > 1 ? commits_of(r) - 1 : 0;
     sum_.told += marked && (r.commits & ledger_told) != 0 ? 1 : 0;
-    sum_.without_hash += there && (r.flags & ledger_no_hash) != 0 ? 1 : 0;
+    sum_.without_hash += there && ((marked ? r.flags : r.recorded_flags) & ledger_no_hash) != 0 ? 1 : 0;
     sum_.voids += is_void ? 1 : 0;
     if (is_void) {
         if (sum_.void_sequences.size() == listed_voids) {

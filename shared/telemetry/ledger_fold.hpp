@@ -1,5 +1,5 @@
 #pragma once
-// A run may last for months, and a ledger grows by 32 bytes a frame: what is delivered and old is folded into running counts and a
+// A run may last for months, and a ledger grows by 48 bytes a frame: what is delivered and old is folded into running counts and a
 // running hash, and its records' space goes back to the file system. The newest records stay.
 //
 // Who may call: fold_ledger() one process at a time (the run's supervisor); the readers any process.
@@ -51,7 +51,7 @@ private:
 /// First frame whose record is kept. Throws output_error.
 [[nodiscard]] u64 folded_end(const std::string& ledger);
 
-/// Records are folded by so many at least: a page of the file system holds 128.
+/// Records are folded by so many at least: so that their space is whole pages of the file system.
 inline constexpr u64 fold_step = 4096;
 /// Folds the frames below `below` (rounded down to fold_step) as far as they all bear their mark. Returns the first frame kept. Throws
 /// output_error; the ledger is as it was then.

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
-#include "ring/scene.hpp"
+#include "ring/parameter_box.hpp"
 #include "telemetry/histogram.hpp"
 
 namespace carousel::telemetry {
@@ -250,7 +250,11 @@ void read_snapshot(const shm::control_block& c, snapshot& out) {
     out.first_sequence = c.first_sequence;
     out.supervisor_heartbeat_ns = relaxed(c.supervisor_heartbeat_ns);
     out.supervisor_pid = static_cast<u32>(relaxed(c.supervisor));
-    out.scene = ring::read_scene(c.scene);
+    const shm::parameter_set& newest = ring::newest_parameters(c.parameters);
+    out.parameter_bytes = std::min(c.parameters.bytes, shm::max_parameter_bytes);
+    out.parameter_number = newest.number;
+    out.parameter_from = newest.from;
+    std::memcpy(out.parameters.data(), newest.value, out.parameters.size());
     out.stages.resize(std::min(c.stages, shm::max_stages));
     out.seats.resize(std::min(c.seats, shm::max_seats));
     out.links.resize(std::min(c.links, shm::max_links));

@@ -107,7 +107,10 @@ struct snapshot {
     u64 end = ring::end_unknown, first_sequence = 0;
     u64 supervisor_heartbeat_ns = 0;
     u32 supervisor_pid = 0;
-    shm::scene_state scene{};
+    u32 parameter_bytes = 0;          ///< of a set; 0: no parameters
+    u64 parameter_number = 0;         ///< of the newest set: what frames to come will have
+    u64 parameter_from = 0;           ///< its first frame
+    std::array<std::byte, shm::max_parameter_bytes> parameters{};  ///< its values
     std::vector<stage_view> stages;
     std::vector<seat_view> seats;
     std::vector<link_view> links;

@@ -64,10 +64,10 @@ void display::finish(frame& f) {
     }
     const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
     if (pictures_) {
-        write_file_atomically(pictures_->of(f.sequence(), folder_), encode_png(picture, size_.width, size_.height));
+        write_file_atomically(pictures_->of(f.sequence(), folder_), encode_png(picture, size_.width, size_.height), [&] { return f.is_ours(); });
         if (kept_) kept_->wrote(f.sequence());
     }
-    if (film_) {
+    if (film_ && f.is_ours()) {
         film_->write(f.sequence(), picture);
     }
     f.set_hash(telemetry::hash_bytes(picture));

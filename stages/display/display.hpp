@@ -19,8 +19,8 @@
 #include "stages/display/film.hpp"
 #include "stages/display/kept_pictures.hpp"
 #include "stages/display/picture_name.hpp"
-#include "stages/formats.hpp"
-#include "stages/stage.hpp"
+#include "stages/sdk/formats.hpp"
+#include "stages/sdk/stage.hpp"
 
 namespace carousel::stages {
 

@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 namespace {

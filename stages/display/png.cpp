@@ -89,7 +89,7 @@ std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u3
     return {first, first + bytes};
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes, const std::function<bool()>& wanted) {
     const auto temporary = temporary_of(path);
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) {
@@ -98,6 +98,10 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
     int failed = write_all(fd, bytes);
     if (::close(fd) != 0 && failed == 0) {
         failed = errno;  // some file systems report a full disk only here
+    }
+    if (failed == 0 && wanted && !wanted()) {
+        ::unlink(temporary.c_str());
+        return;
     }
     if (failed == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) {
         failed = errno;

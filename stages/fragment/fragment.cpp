@@ -7,7 +7,7 @@ description fragment::configure(const configuration& with) {
     require_limits(with, mesh_);
     width_ = with.width;
     height_ = with.height;
-    return {image_format(width_, height_), {}, {mesh_asset}};
+    return {image_format(width_, height_), {}, {mesh_asset}, scene_parameters::schema()};
 }
 
 void fragment::prepare(environment& env) {
@@ -20,7 +20,7 @@ void fragment::process(frame& f) {
     args.mesh = mesh_.layout;
     args.mesh_block = block_;
     args.in = triangle_planes_of(f.input(0), mesh_.max_instances);
-    args.scene = f.scene();
+    args.scene = scene_of(f);
     args.width = width_;
     args.height = height_;
     args.color = f.output().plane<u8>(0);

@@ -3,7 +3,8 @@
 // Input: carousel.triangles. Output: carousel.image.rgba8 of the pipeline's size. Asset: mesh (texture coordinates, normals,
 // base colour). Settings: none.
 
-#include "stages/mesh_formats.hpp"
+#include "stages/scene/mesh_formats.hpp"
+#include "stages/scene/scene_parameters.hpp"
 
 namespace carousel::stages {
 

@@ -9,7 +9,8 @@ public:
     half_frame(frame& whole, payload_ref in, payload_ref out) : whole_(whole), in_(in), out_(out) {}
     [[nodiscard]] u64 sequence() const noexcept override { return whole_.sequence(); }
     [[nodiscard]] f64 time_s() const noexcept override { return whole_.time_s(); }
-    [[nodiscard]] const shm::scene_state& scene() const noexcept override { return whole_.scene(); }
+    [[nodiscard]] std::span<const std::byte> parameter_values() const noexcept override { return whole_.parameter_values(); }
+    [[nodiscard]] u64 parameter_number() const noexcept override { return whole_.parameter_number(); }
     [[nodiscard]] device::queue& queue() noexcept override { return whole_.queue(); }
     [[nodiscard]] payload_ref input(std::size_t) const noexcept override { return in_; }
     [[nodiscard]] payload_ref output() const noexcept override { return out_; }

@@ -9,7 +9,8 @@ description geometry::configure(const configuration& with) {
     stand_ = with.settings->choice("arrangement", "grid", {"grid", "field"}) == "field" ? kernels::arrangement::field : kernels::arrangement::grid;
     spacing_ = static_cast<f32>(with.settings->number("spacing", 2.4, 0.0, 1000.0));
     require_limits(with, {mesh_.layout(), instances_});
-    return {scene_format(mesh_.layout().counts, instances_), {{mesh_asset, mesh_.layout().bytes}}, {}};
+    return {
+        scene_format(mesh_.layout().counts, instances_), {{mesh_asset, mesh_.layout().bytes}}, {}, scene_parameters::schema()};
 }
 
 void geometry::load_asset(std::string_view, std::span<std::byte> memory, environment& env) {
@@ -19,7 +20,7 @@ void geometry::load_asset(std::string_view, std::span<std::byte> memory, environ
 void geometry::process(frame& f) {
     kernels::animate_args args;
     args.sequence = f.sequence();
-    args.scene = f.scene();
+    args.scene = scene_of(f);
     args.instance_count = instances_;
     args.spacing = spacing_;
     args.draw = f.output().plane<kernels::draw_record>(0);

@@ -12,7 +12,8 @@
 //   spacing    of the copies; the mesh has radius 1 [2.4]
 
 #include "stages/geometry/mesh_source.hpp"
-#include "stages/mesh_formats.hpp"
+#include "stages/scene/mesh_formats.hpp"
+#include "stages/scene/scene_parameters.hpp"
 
 namespace carousel::stages {
 

@@ -9,7 +9,7 @@
 
 #include "core/log.hpp"
 #include "stages/geometry/gltf_primitive.hpp"
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 namespace {

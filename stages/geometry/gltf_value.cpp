@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "stages/geometry/gltf_document.hpp"
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 

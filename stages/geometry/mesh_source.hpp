@@ -8,7 +8,7 @@
 #include "device/backend.hpp"
 #include "kernels/kernels.hpp"
 #include "stages/geometry/texture_set.hpp"
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 

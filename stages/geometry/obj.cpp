@@ -17,7 +17,7 @@
 
 #include "core/log.hpp"
 #include "stages/geometry/polygon.hpp"
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 namespace {

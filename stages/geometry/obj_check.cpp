@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "stages/geometry/obj.hpp"
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "kernels/mip_chain.hpp"
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 
 namespace carousel::stages {
 

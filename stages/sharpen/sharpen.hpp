@@ -3,7 +3,7 @@
 // Settings: strength, how much of the difference to the surroundings is added [0.5].
 
 #include "kernels/kernels.hpp"
-#include "stages/formats.hpp"
+#include "stages/sdk/formats.hpp"
 
 namespace carousel::stages {
 

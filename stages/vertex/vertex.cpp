@@ -7,7 +7,7 @@ description vertex::configure(const configuration& with) {
     require_limits(with, mesh_);
     width_ = with.width;
     height_ = with.height;
-    return {triangles_format(mesh_.layout.counts, mesh_.max_instances), {}, {mesh_asset}};
+    return {triangles_format(mesh_.layout.counts, mesh_.max_instances), {}, {mesh_asset}, scene_parameters::schema()};
 }
 
 void vertex::prepare(environment& env) { block_ = map_mesh(env, mesh_); }
@@ -18,7 +18,7 @@ void vertex::process(frame& f) {
     args.mesh_block = block_;
     args.draw = f.input(0).plane<kernels::draw_record>(0);
     args.models = f.input(0).plane<f32>(1);
-    args.scene = f.scene();
+    args.scene = scene_of(f);
     args.width = width_;
     args.height = height_;
     args.out = triangle_planes_of(f.output(), mesh_.max_instances);

@@ -2,7 +2,8 @@
 // Transforms, culls and classifies the triangles of a scene.
 // Input: carousel.scene. Output: carousel.triangles. Asset: mesh. Settings: none.
 
-#include "stages/mesh_formats.hpp"
+#include "stages/scene/mesh_formats.hpp"
+#include "stages/scene/scene_parameters.hpp"
 
 namespace carousel::stages {
 

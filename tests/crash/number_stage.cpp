@@ -19,7 +19,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "device/cpu/pool.hpp"
-#include "stages/stage.hpp"
+#include "stages/sdk/stage.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel::test {

@@ -147,15 +147,21 @@ i32 run_fixture::pid_of(const std::string& name) {
 }
 
 bool run_fixture::wait_running(f64 timeout_s) {
-    return wait_until(
+    const bool seen = wait_until(
                [&] {
                    const std::vector<json> all = stages();
-                   const bool every =
-                       !all.empty() && std::all_of(all.begin(), all.end(), [](const json& s) { return s["state"] == "running"; });
+                   // "running" is still said of a stage whose death is not seen yet: the process itself is looked at, too.
+                   const bool every = !all.empty() && std::all_of(all.begin(), all.end(), [](const json& s) {
+                       const i32 pid = s["pid"].is_number() ? s["pid"].get<i32>() : 0;
+                       return s["state"] == "running" && shm::is_alive({pid, shm::start_time_of(pid)});
+                   });
                    return every || !running();
                },
-               timeout_s) &&
-           running();
+               timeout_s);
+    if (seen && running()) return true;
+    std::printf("the run %s; its log:\n%s\n", seen ? "has ended before all its stages were seen running" : "does not run in time",
+                log().c_str());
+    return false;
 }
 
 std::size_t run_fixture::descriptors() const {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "supervisor/spawn.hpp"
+#include "os/spawn.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace carousel::test {

@@ -56,7 +56,7 @@ def faults_of_every_kind_harm_no_frame():
 
 
 def nobody_is_untouched_in_an_mps_domain_that_a_fault_ends():
-    fake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../supervisor/fake_mps")
+    fake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../pipelines/supervisor/mps/fake_mps")
     code, report, said = chaos("--count", "10", "--rate", "0", "--faults", "kill,term,abort,exit,supervisor", "--set", "isolation=mps",
                                PATH=f"{fake}:{os.environ['PATH']}", CAROUSEL_TEST_MPS_ON_CPU="1")
     check_passed(code, report, said, 10)
@@ -81,6 +81,15 @@ def a_supervisor_that_drops_frames_is_caught():
     assert code == 1 and report and not report["passed"], said
     # What it drops is missing in the ledger, or, when no later frame was delivered, keeps the run from ending by itself.
     assert any("lost" in f if report["lost"] > 0 else "exit code 143" in f for f in report["failures"]), said
+
+
+def a_run_that_had_to_be_mended_is_caught():
+    # The same bug, but the watch for stalls makes the run anew at each hole: no frame is missing in the end.
+    code, report, said = chaos("--count", "15", "--rate", "0", "--faults", "kill", "--no-compare", "--set", "display.delay_ms=5",
+                               "--set", "stall_timeout_ms=1000", program="carousel-bug-lose-lease")
+    assert code == 1 and report and not report["passed"], said
+    assert report["stalls"] + report["damaged"] > 0, said
+    assert any("made anew" in f for f in report["failures"]), said
 
 
 def numbers(name, *keys):
@@ -136,7 +145,8 @@ if WHICH == "long":
     tests = [two_thousand_faults_harm_no_frame]
 else:
     tests = [faults_of_every_kind_harm_no_frame, nobody_is_untouched_in_an_mps_domain_that_a_fault_ends, the_same_seed_hits_the_same_stages,
-             a_supervisor_that_drops_frames_is_caught, any_sink_will_do_by_hash_or_by_count, ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
+             a_supervisor_that_drops_frames_is_caught,
+             a_run_that_had_to_be_mended_is_caught, any_sink_will_do_by_hash_or_by_count, ctrl_c_ends_it_and_leaves_nothing, bad_input_is_one_sentence]
 for test in tests:
     began = time.time()
     test()

@@ -1,4 +1,5 @@
-// Deadlines of real processes: who is late by which clock, and who is not (the table in pipelines/supervisor/clocks.hpp).
+// Deadlines of real processes: who is late by which clock, and who is not (the table in
+// pipelines/supervisor/processes/clocks.hpp).
 #include <fmt/format.h>
 
 #include <csignal>

@@ -16,7 +16,7 @@ using nlohmann::json;
 const std::vector<std::string> near_their_ends{"CAROUSEL_TEST_COUNTERS=near-their-ends"};
 
 std::string slow(const std::string& name, const std::string& keys = "") {
-    return number_pipeline(name, "fps = 60\nkeeper_grace_s = 20\n", keys, keys, keys);
+    return number_pipeline(name, "fps = 60\nsupervisor_grace_s = 20\n", keys, keys, keys);
 }
 
 }  // namespace
@@ -33,13 +33,16 @@ TEST_CASE("kills while all counters come round lose, repeat and tear nothing, wi
     run.start(file, args, near_their_ends);
     REQUIRE(run.wait_running());
     u32 kills = 0;
+    const std::array stages{"numbers", "middle", "sink"};
     for (int k = 0; k < 24; ++k) {
-        for (const char* stage : {"numbers", "middle", "sink"}) {
+        for (const char* stage : stages) {
+            // Nobody is killed in the supervisor's own turn: with all stages dead at once there is nothing to take over.
+            if (k == 8) break;
             const i32 pid = random() % 2 == 0 ? run.pid_of(stage) : 0;
             kills += pid > 0 && ::kill(pid, SIGKILL) == 0 ? 1 : 0;
         }
         if (k == 8) {
-            REQUIRE(run.wait_running());  // with nobody alive there would be nothing to take over
+            REQUIRE(run.wait_running());
             run.signal(SIGKILL);
             REQUIRE(run.wait() == -SIGKILL);
             run.start(file, args, near_their_ends);

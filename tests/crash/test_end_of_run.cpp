@@ -6,8 +6,8 @@
 #include <csignal>
 #include <thread>
 
+#include "runs/run_lock.hpp"
 #include "shm/process_id.hpp"
-#include "supervisor/run_lock.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
@@ -111,7 +111,7 @@ TEST_CASE("a second run of a name whose supervisor lives is refused, and waits w
 TEST_CASE("what a killed supervisor leaves is ended and cleaned by the next run of the name that is told to begin anew") {
     run_fixture run;
     const std::string file = run.pipeline("killed", number_pipeline("killed", "fps = 200\n"));
-    run.start(file, {}, {"CAROUSEL_KEEPER_GRACE_S=60"});
+    run.start(file, {}, {"CAROUSEL_SUPERVISOR_GRACE_S=60"});
     REQUIRE(run.wait_running());
     const i32 orphan = run.pid_of("middle");
     ::kill(run.ask({{"command", "ps"}})["pipeline"]["pid"].get<i32>(), SIGKILL);
@@ -126,7 +126,7 @@ TEST_CASE("what a killed supervisor leaves is ended and cleaned by the next run 
 
 TEST_CASE("stages leave by themselves when nobody takes the run over") {
     run_fixture run;
-    run.start(run.pipeline("orphans", number_pipeline("orphans", "fps = 200\n")), {}, {"CAROUSEL_KEEPER_GRACE_S=1"});
+    run.start(run.pipeline("orphans", number_pipeline("orphans", "fps = 200\n")), {}, {"CAROUSEL_SUPERVISOR_GRACE_S=1"});
     REQUIRE(run.wait_running());
     std::vector<i32> orphans;
     for (const char* stage : {"numbers", "middle", "sink"}) orphans.push_back(run.pid_of(stage));

@@ -99,6 +99,16 @@ late_start = true
     CHECK(r["sinks"][0]["lost"] == 0);
 }
 
+TEST_CASE("a run whose only sink is optional ends when that sink has failed for good") {
+    run_fixture run;
+    const std::string file = run.pipeline("alone", number_pipeline("alone", "", "", "", "optional = true\nrestart = \"no\"\ndie_at = 5\n"));
+    run.start(file, {"--frames", "300"});
+    CHECK(run.wait() == 1);
+    INFO(run.log());
+    CHECK_THAT(run.log(), contains("no other sink is left"));
+    CHECK(run.left_behind() == "");
+}
+
 TEST_CASE("a stage whose settings are wrong is refused before anything starts") {
     run_fixture run;
     run.start(run.pipeline("wrong", number_pipeline("wrong", "", "enqueue_msec = 3\n")), {"--frames", "10"});

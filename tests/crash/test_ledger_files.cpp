@@ -29,17 +29,17 @@ TEST_CASE("lost, repeated and image_hash of the report follow from the ledger fi
     const json sink = report["sinks"][0];
     std::ifstream in(run.path(sink["ledger"].get<std::string>()), std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    REQUIRE(bytes.size() == frames * 32);
+    REQUIRE(bytes.size() == frames * 48);
 
     u64 lost = 0, repeated = 0;
     std::vector<u64> hashes;
-    for (u64 n = 0; n < frames; ++n) {  // {u64 sequence + 1, u64 hash, u32 flags, writer, committer, commits}, little-endian
+    for (u64 n = 0; n < frames; ++n) {  // {u64 sequence + 1, recorded hash, u32 flags, writer; committer, commits, u64 hash, u32 flags, 0}
         u64 sequence_plus_1 = 0, hash = 0;
         u32 committer = 0, commits = 0;
-        std::memcpy(&sequence_plus_1, bytes.data() + n * 32, 8);
-        std::memcpy(&hash, bytes.data() + n * 32 + 8, 8);
-        std::memcpy(&committer, bytes.data() + n * 32 + 24, 4);
-        std::memcpy(&commits, bytes.data() + n * 32 + 28, 4);
+        std::memcpy(&sequence_plus_1, bytes.data() + n * 48, 8);
+        std::memcpy(&hash, bytes.data() + n * 48 + 32, 8);
+        std::memcpy(&committer, bytes.data() + n * 48 + 24, 4);
+        std::memcpy(&commits, bytes.data() + n * 48 + 28, 4);
         lost += sequence_plus_1 == n + 1 && committer != 0 ? 0 : 1;
         repeated += (commits & 0x7FFF'FFFFU) - 1;
         hashes.push_back(hash);
@@ -54,7 +54,7 @@ TEST_CASE("lost, repeated and image_hash of the report follow from the ledger fi
 TEST_CASE("a long run's ledger is folded while it runs, over the deaths of its sink and its supervisor, and tells the same of the whole run") {
     constexpr u64 frames = 24'000;
     run_fixture run;
-    const std::string file = run.pipeline("long", number_pipeline("long", "fps = 4000\nkeeper_grace_s = 20\n"));
+    const std::string file = run.pipeline("long", number_pipeline("long", "fps = 4000\nsupervisor_grace_s = 20\n"));
     const std::vector<std::string> words{"--frames", std::to_string(frames)}, hook{"CAROUSEL_TEST_KEEP_RECORDS=1000"};
     const std::string ledger = run.path("runtime/carousel/long/ledger-sink.bin");
     const auto space = [](const std::string& path) {
@@ -78,8 +78,8 @@ TEST_CASE("a long run's ledger is folded while it runs, over the deaths of its s
     const json r = run.report(), sink = r["sinks"][0];
     CHECK(sink["records"] == frames);
     CHECK(sink["folded"].get<u64>() >= frames / 2);
-    CHECK(most < frames * 32 * 3 / 4);  // a second's frames, the thousand that are kept, and a step of the fold
-    CHECK(space(run.path(sink["ledger"].get<std::string>())) < frames * 32 * 3 / 4);
+    CHECK(most < frames * 48 * 3 / 4);  // a second's frames, the thousand that are kept, and a step of the fold
+    CHECK(space(run.path(sink["ledger"].get<std::string>())) < frames * 48 * 3 / 4);
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
     std::vector<u64> hashes;

@@ -200,7 +200,7 @@ TEST_CASE("faults of the device that nobody asked for end the MPS domain for the
 
 TEST_CASE("a supervisor that is killed leaves its MPS daemon to the one that adopts the run") {
     run_fixture run;
-    const std::string file = run.pipeline("adopted", shared("adopted", "keeper_grace_s = 20\n"));
+    const std::string file = run.pipeline("adopted", shared("adopted", "supervisor_grace_s = 20\n"));
     run.start(file, {"--frames", frames}, with_fake(run));
     REQUIRE(run.wait_running());
     const i32 daemon = run.ask({{"command", "ps"}})["pipeline"]["mps"]["daemon_pid"];
@@ -217,7 +217,7 @@ TEST_CASE("a supervisor that is killed leaves its MPS daemon to the one that ado
 
 TEST_CASE("without another supervisor the last stage that leaves ends the MPS daemon") {
     run_fixture run;
-    run.start(run.pipeline("orphaned", shared("orphaned", "keeper_grace_s = 0.3\n")), {"--frames", "100000"}, with_fake(run));
+    run.start(run.pipeline("orphaned", shared("orphaned", "supervisor_grace_s = 0.3\n")), {"--frames", "100000"}, with_fake(run));
     REQUIRE(run.wait_running());
     run.signal(SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);

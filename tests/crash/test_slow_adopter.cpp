@@ -1,4 +1,5 @@
-// Stages without a supervisor and one that takes its time: whoever holds the run's lock is waited for, whatever keeper_grace_s says.
+// Stages without a supervisor and one that takes its time: whoever holds the run's lock is waited for, whatever
+// supervisor_grace_s says.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -33,7 +34,7 @@ bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
 
 TEST_CASE("a second supervisor that is slow to learn what the programs write finds the stages waiting, however short their patience") {
     run_fixture run;
-    std::string text = paced("slow", "keeper_grace_s = 2\n");
+    std::string text = paced("slow", "supervisor_grace_s = 2\n");
     const std::string program = programs() + "/carousel-test-number";
     const std::string slow = run.path("slow-to-tell");
     std::ofstream(slow) << "#!/bin/sh\n[ \"$1\" = --describe ] && sleep 1.2\nexec " << program << " \"$@\"\n";
@@ -56,7 +57,7 @@ TEST_CASE("a second supervisor that is slow to learn what the programs write fin
 
 TEST_CASE("stages wait for whoever holds their run's lock, far beyond their own patience, and leave when it is given back") {
     run_fixture run;
-    run.start(run.pipeline("locked", paced("locked", "keeper_grace_s = 1\n")), {});
+    run.start(run.pipeline("locked", paced("locked", "supervisor_grace_s = 1\n")), {});
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     kill_supervisor(run);

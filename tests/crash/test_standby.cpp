@@ -1,4 +1,4 @@
-// Warm standbys: a spare process that takes a dead stage's seat.
+// Warm standbys: a process that takes a dead stage's seat.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,14 +18,14 @@ using namespace carousel::test;
 using nlohmann::json;
 
 /// The pid of a stage's standby that is ready; 0 while there is none.
-i32 spare_of(run_fixture& run, const std::string& stage) {
+i32 standby_of(run_fixture& run, const std::string& stage) {
     const json s = run.stage(stage);
     return s.value("standby", json()) == "ready" && s["standby_pid"].is_number() ? s["standby_pid"].get<i32>() : 0;
 }
 /// Waits for a standby other than `old`. 0: none came.
-i32 next_spare(run_fixture& run, const std::string& stage, i32 old = 0) {
+i32 next_standby(run_fixture& run, const std::string& stage, i32 old = 0) {
     i32 found = 0;
-    (void)run.wait_until([&] { return (found = spare_of(run, stage)) != 0 && found != old; });
+    (void)run.wait_until([&] { return (found = standby_of(run, stage)) != 0 && found != old; });
     return found != old ? found : 0;
 }
 
@@ -38,12 +38,12 @@ TEST_CASE("a warm standby takes a killed stage's seat and a new one starts behin
               {"--frames", "3000"});
     u32 kills = 0;
     for (const char* stage : {"middle", "sink", "numbers", "middle", "sink", "numbers"}) {
-        const i32 spare = next_spare(run, stage);
-        REQUIRE(spare != 0);
+        const i32 standby = next_standby(run, stage);
+        REQUIRE(standby != 0);
         run.hit(stage, SIGKILL);
         ++kills;
-        REQUIRE(run.wait_until([&] { return run.pid_of(stage) == spare; }, 5));
-        REQUIRE(next_spare(run, stage, spare) != 0);
+        REQUIRE(run.wait_until([&] { return run.pid_of(stage) == standby; }, 5));
+        REQUIRE(next_standby(run, stage, standby) != 0);
     }
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -59,16 +59,16 @@ TEST_CASE("a warm standby takes a killed stage's seat and a new one starts behin
 TEST_CASE("a standby that is killed harms nothing and is replaced") {
     const std::string hash = undisturbed_hash(1500);
     run_fixture run;
-    run.start(run.pipeline("spare", number_pipeline("spare", crash_keys, "standby = true\n")), {"--frames", "1500"});
-    i32 spare = 0;
+    run.start(run.pipeline("standby", number_pipeline("standby", crash_keys, "standby = true\n")), {"--frames", "1500"});
+    i32 standby = 0;
     for (int k = 0; k < 3; ++k) {
-        spare = next_spare(run, "middle", spare);
-        REQUIRE(spare != 0);
-        REQUIRE(::kill(spare, SIGKILL) == 0);
+        standby = next_standby(run, "middle", standby);
+        REQUIRE(standby != 0);
+        REQUIRE(::kill(standby, SIGKILL) == 0);
     }
-    spare = next_spare(run, "middle", spare);
-    REQUIRE(spare != 0);
-    ::kill(spare, SIGSTOP);  // one that can't wake up when it is called: it is replaced like any stopped stage
+    standby = next_standby(run, "middle", standby);
+    REQUIRE(standby != 0);
+    ::kill(standby, SIGSTOP);  // one that can't wake up when it is called: it is replaced like any stopped stage
     run.hit("middle", SIGKILL);
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -79,17 +79,17 @@ TEST_CASE("the holder and its standby die together and the seat is filled anew")
     const std::string hash = undisturbed_hash(1500);
     run_fixture run;
     run.start(run.pipeline("both", number_pipeline("both", crash_keys, "standby = true\n")), {"--frames", "1500"});
-    i32 spare = 0, holder = 0;
+    i32 standby = 0, holder = 0;
     for (int k = 0; k < 3; ++k) {  // the dying ones of the last round may still be shown
-        spare = next_spare(run, "middle", spare);
-        REQUIRE(spare != 0);
+        standby = next_standby(run, "middle", standby);
+        REQUIRE(standby != 0);
         REQUIRE(run.wait_until([&] {
             const i32 now = run.pid_of("middle");
-            return now != 0 && now != holder && now != spare;
+            return now != 0 && now != holder && now != standby;
         }, 10));
         holder = run.pid_of("middle");
-        ::kill(k == 0 ? spare : holder, SIGKILL);
-        ::kill(k == 0 ? holder : spare, SIGKILL);
+        ::kill(k == 0 ? standby : holder, SIGKILL);
+        ::kill(k == 0 ? holder : standby, SIGKILL);
     }
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -122,7 +122,7 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
     plan.add("middle", crash_point::took_over, "kill", 1);
     plan.write();
     run.start(run.pipeline("moment", number_pipeline("moment", crash_keys, "standby = true\n")), {"--frames", "1500"}, {plan.environment()});
-    REQUIRE(next_spare(run, "middle") != 0);
+    REQUIRE(next_standby(run, "middle") != 0);
     run.hit("middle", SIGKILL);
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -133,12 +133,12 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
 TEST_CASE("a restarted stage takes the new program, not the old one's standby") {
     run_fixture run;
     run.start(run.pipeline("anew", number_pipeline("anew", crash_keys, "standby = true\n")), {"--frames", "3000"});
-    const i32 spare = next_spare(run, "middle");
-    REQUIRE(spare != 0);
+    const i32 standby = next_standby(run, "middle");
+    REQUIRE(standby != 0);
     std::string out;
     REQUIRE(run.command({"restart", "middle", "-p", "anew"}, out) == 0);
-    REQUIRE(next_spare(run, "middle", spare) != 0);
-    CHECK(run.pid_of("middle") != spare);
+    REQUIRE(next_standby(run, "middle", standby) != 0);
+    CHECK(run.pid_of("middle") != standby);
     CHECK(run.wait() == 0);
     CHECK(run.report()["standby_takeovers"] == 0);
     CHECK(run.report()["lost"] == 0);
@@ -151,10 +151,11 @@ struct doubled {
     run_fixture run;
     std::string file;
     std::vector<std::string> args, environment;
-    std::map<std::string, i32> holder, spare;
+    std::map<std::string, i32> holder, standby;
 
     doubled(const std::string& name, u64 frames, std::vector<std::string> env = {}) : args{"--frames", std::to_string(frames)}, environment(std::move(env)) {
-        file = run.pipeline(name, number_pipeline(name, std::string(crash_keys) + "keeper_grace_s = 20\n", "standby = true\n", "standby = true\n", "standby = true\n"));
+        file = run.pipeline(name, number_pipeline(name, std::string(crash_keys) + "supervisor_grace_s = 20\n", "standby = true\n",
+                                                  "standby = true\n", "standby = true\n"));
         start();
         REQUIRE(look());
     }
@@ -162,9 +163,9 @@ struct doubled {
     /// Every stage has a standby that is ready.
     bool look() {
         for (const char* stage : {"numbers", "middle", "sink"}) {
-            spare[stage] = next_spare(run, stage);
+            standby[stage] = next_standby(run, stage);
             holder[stage] = run.pid_of(stage);
-            if (spare[stage] == 0 || holder[stage] == 0) return false;
+            if (standby[stage] == 0 || holder[stage] == 0) return false;
         }
         return true;
     }
@@ -182,17 +183,17 @@ bool tells_of_no_spare(const json& report) {
 
 TEST_CASE("standbys outlive their supervisor: the same ones serve the next, and take over") {
     const std::string hash = undisturbed_hash(1600);
-    doubled d("heir", 1600);
-    const std::map<std::string, i32> spares = d.spare, holders = d.holder;
+    doubled d("doubled", 1600);
+    const std::map<std::string, i32> standbys = d.standby, holders = d.holder;
     d.lose_supervisor();
     sleep_s(0.2);
-    for (const auto& [stage, pid] : spares) CHECK_FALSE(is_gone(pid));
+    for (const auto& [stage, pid] : standbys) CHECK_FALSE(is_gone(pid));
     d.start();
     REQUIRE(d.look());
-    CHECK(d.spare == spares);
+    CHECK(d.standby == standbys);
     CHECK(d.holder == holders);
     CHECK(d.run.wait_until([&] { return d.run.log().find("3 stages alive, and 3 standbys") != std::string::npos; }, 5));
-    for (const auto& [stage, pid] : spares) {
+    for (const auto& [stage, pid] : standbys) {
         CAPTURE(stage);
         d.run.hit(stage, SIGKILL);
         CHECK(d.run.wait_until([&] { return d.run.pid_of(stage) == pid; }, 5));
@@ -211,7 +212,7 @@ TEST_CASE("stages that die while there is no supervisor are followed by their st
     CAPTURE(all);
     const std::string hash = undisturbed_hash(1200);
     doubled d("widows", 1200);
-    const std::map<std::string, i32> spares = d.spare;
+    const std::map<std::string, i32> standbys = d.standby;
     d.lose_supervisor();
     ::kill(d.holder["middle"], SIGKILL);
     if (all)  // the memory of the rings is with the standbys alone
@@ -219,8 +220,8 @@ TEST_CASE("stages that die while there is no supervisor are followed by their st
     CHECK(d.run.wait_until([&] { return is_gone(d.holder["middle"]); }, 5));
     d.start();
     REQUIRE(d.run.wait_running());
-    CHECK(d.run.pid_of("middle") == spares.at("middle"));
-    if (all) CHECK(d.run.pid_of("sink") == spares.at("sink"));
+    CHECK(d.run.pid_of("middle") == standbys.at("middle"));
+    if (all) CHECK(d.run.pid_of("sink") == standbys.at("sink"));
     CHECK(d.run.wait() == 0);
     INFO(d.run.log());
     check_whole(d.run, 1200, hash, 1);
@@ -231,11 +232,11 @@ TEST_CASE("stages that die while there is no supervisor are followed by their st
 TEST_CASE("a standby that dies while there is no supervisor is replaced by the next one") {
     const std::string hash = undisturbed_hash(1200);
     doubled d("spent", 1200);
-    const i32 old = d.spare["middle"];
+    const i32 old = d.standby["middle"];
     d.lose_supervisor();
     ::kill(old, SIGKILL);
     d.start();
-    const i32 fresh = next_spare(d.run, "middle", old);
+    const i32 fresh = next_standby(d.run, "middle", old);
     REQUIRE(fresh != 0);
     d.run.hit("middle", SIGKILL);
     CHECK(d.run.wait_until([&] { return d.run.pid_of("middle") == fresh; }, 5));
@@ -253,18 +254,18 @@ TEST_CASE("a supervisor that dies between the two steps of a promotion is follow
     plan.add("supervisor", crash_point::seat_named, "kill", 1);
     plan.write();
     const std::string file = run.pipeline("half", number_pipeline("half", crash_keys, "standby = true\n"));
-    const bool spare_dies = GENERATE(false, true);
-    CAPTURE(spare_dies);
+    const bool standby_dies = GENERATE(false, true);
+    CAPTURE(standby_dies);
     run.start(file, {"--frames", "1500"}, {plan.environment()});
-    const i32 spare = next_spare(run, "middle");
-    REQUIRE(spare != 0);
+    const i32 standby = next_standby(run, "middle");
+    REQUIRE(standby != 0);
     run.hit("middle", SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
     CHECK(plan.still_to_come() == "");
-    if (spare_dies) ::kill(spare, SIGKILL);
+    if (standby_dies) ::kill(standby, SIGKILL);
     run.start(file, {"--frames", "1500"}, {plan.environment()});
     REQUIRE(run.wait_running());
-    CHECK((run.pid_of("middle") == spare) == !spare_dies);
+    CHECK((run.pid_of("middle") == standby) == !standby_dies);
     CHECK(run.wait() == 0);
     INFO(run.log());
     check_whole(run, 1500, hash, 1);
@@ -280,7 +281,7 @@ TEST_CASE("supervisors, stages and standbys killed at random moments lose, repea
     for (int round = 0; round < 4; ++round) {
         for (int k = 0; k < 2; ++k) {
             const char* stage = std::vector{"numbers", "middle", "sink"}[random() % 3];
-            const i32 pid = random() % 3 == 0 ? spare_of(d.run, stage) : d.run.pid_of(stage);
+            const i32 pid = random() % 3 == 0 ? standby_of(d.run, stage) : d.run.pid_of(stage);
             if (pid > 0 && ::kill(pid, SIGKILL) == 0) hit.insert(pid);
             sleep_s(static_cast<f64>(random() % 60) / 1000);
         }

@@ -22,7 +22,7 @@ constexpr u64 frames = 1600;  // 4 s at the pace of the disturbed runs
 const std::vector<std::string> to_end{"--frames", std::to_string(frames)};
 
 /// Slow enough to be disturbed; the hash of a number pipeline doesn't depend on its pace.
-std::string paced(const std::string& name, const char* grace = "keeper_grace_s = 20\n") {
+std::string paced(const std::string& name, const char* grace = "supervisor_grace_s = 20\n") {
     return number_pipeline(name, fmt::format("fps = 400\n{}", grace), "work_ms = 2\n");
 }
 
@@ -237,7 +237,7 @@ TEST_CASE("another pipeline does not take a living run over: refused with the di
 
 TEST_CASE("of two supervisors that take a run over at once one does, the other is refused") {
     run_fixture run;
-    const std::string file = run.pipeline("heirs", paced("heirs"));
+    const std::string file = run.pipeline("successors", paced("successors"));
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     kill_supervisor(run);
@@ -246,7 +246,7 @@ TEST_CASE("of two supervisors that take a run over at once one does, the other i
     const int code = run.command({"run", file, "--frames", to_end[1]}, out);
     CAPTURE(out, run.log());
     if (code == 0) {  // it was the quicker one, and has run to the end
-        CHECK_THAT(out, contains("adopted heirs"));
+        CHECK_THAT(out, contains("adopted successors"));
         CHECK(run.wait() == 2);
         CHECK(says(run, "running already"));
     } else {
@@ -258,9 +258,9 @@ TEST_CASE("of two supervisors that take a run over at once one does, the other i
     CHECK(run.left_behind() == "");
 }
 
-TEST_CASE("without a second supervisor the stages end after keeper_grace_s, and the last one leaves nothing behind") {
+TEST_CASE("without a second supervisor the stages end after supervisor_grace_s, and the last one leaves nothing behind") {
     run_fixture run;
-    run.start(run.pipeline("alone", paced("alone", "keeper_grace_s = 3\n")), {});
+    run.start(run.pipeline("alone", paced("alone", "supervisor_grace_s = 3\n")), {});
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     const bool one_is_stopped = GENERATE(false, true);
@@ -316,7 +316,7 @@ TEST_CASE("with no stage left alive a fresh run begins, and says so") {
 
 TEST_CASE("a stopped supervisor keeps its run: nobody else takes it, and it goes on where it was") {
     run_fixture run;
-    const std::string file = run.pipeline("asleep", paced("asleep", "keeper_grace_s = 0.5\nframe_timeout_ms = 1000\n"));
+    const std::string file = run.pipeline("asleep", paced("asleep", "supervisor_grace_s = 0.5\nframe_timeout_ms = 1000\n"));
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);

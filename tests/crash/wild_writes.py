@@ -1,7 +1,7 @@
 """Wild writes: random values into non-zero words of a living run's control block, as any broken process of the user could make them.
 No run may stand silent for more than 10 s, end with exit code 0 and a wrong account, or lose its supervisor.
 
-Usage: wild_writes.py PROGRAMS PIPELINES [--seeds 1-108] [--writes 30] [--jobs 2] [--keep FILE.json]
+Usage: wild_writes.py PROGRAMS PIPELINES [--seeds 1-108] [--writes 30] [--jobs 2] [--keep FILE.json] [--device cpu|cuda] [--isolation mps]
        wild_writes.py PROGRAMS PIPELINES everyday            a few seeds, for the tests of every day
 Run by name. With --keep the result stands in FILE.json (and FILE.md) with commit and machine; seeds that stand there already are not
 run again. Each seed says for itself what it wrote: the same seed over the same build writes the same kinds of values, into words that
@@ -32,12 +32,14 @@ STATUS = re.compile(r"^wild: [\w ]+, (\d+) of \d+ frames")
 class Run:
     """One run of the demo, its log lines with the time at which they came."""
 
+    on = ["--device", "cpu"]  # where; the same for all runs of a call
+
     def __init__(self, programs, pipelines):
         self.folder = tempfile.mkdtemp(prefix="carousel-wild-")
         os.mkdir(os.path.join(self.folder, "runtime"), 0o700)
         self.report_file = os.path.join(self.folder, "report.json")
         self.process = subprocess.Popen(
-            [os.path.join(programs, "carousel"), "run", os.path.join(pipelines, "demo.toml"), "--name", "wild", "--device", "cpu", "--size", "64x36",
+            [os.path.join(programs, "carousel"), "run", os.path.join(pipelines, "demo.toml"), "--name", "wild", *self.on, "--size", "64x36",
              "--set", "geometry.triangles=200", "--out", "", "--fps", str(FPS), "--frames", str(FRAMES), "--no-color", "--report", self.report_file],
             env={**os.environ, "XDG_RUNTIME_DIR": os.path.join(self.folder, "runtime")}, cwd=self.folder, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
@@ -167,8 +169,10 @@ def keep(path, results, about):
     for r in results.values():
         verdicts.setdefault(r["verdict"], []).append(r["seed"])
     silences = sorted(r.get("silence_s", 0) for r in results.values())
+    where = {"cpu": "the CPU"}.get(about.get("device", "cpu"), about.get("device")) + (" under MPS" if about.get("isolation") == "mps" else "")
     text = [f"# Wild writes: {about['writes']} random writes into the control block of a living run, {len(results)} seeds", "",
-            f"Commit {about['commit']}, {about['cores']} cores, {about['kernel']} {about['machine']}; {FRAMES} frames of the demo on the CPU at {FPS} frames/s.", "",
+            f"Commit {about['commit']}, {about['cores']} cores, {about['kernel']} {about['machine']}; "
+            f"{FRAMES} frames of the demo on {where} at {FPS} frames/s.", "",
             "| verdict | seeds | which |", "|---|---|---|"]
     text += [f"| {v} | {len(s)} | {'' if v == 'whole' else ', '.join(map(str, sorted(s)))} |" for v, s in sorted(verdicts.items())]
     text += ["", f"Longest silence {silences[-1]:.1f} s, median {silences[len(silences) // 2]:.1f} s; "
@@ -187,8 +191,11 @@ def main():
     p.add_argument("--writes", type=int, default=30)
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--keep")
+    p.add_argument("--device", default="cpu")
+    p.add_argument("--isolation", default="process", choices=["process", "mps"])
     a = p.parse_args()
     a.programs, a.pipelines = os.path.abspath(a.programs), os.path.abspath(a.pipelines)
+    Run.on = ["--device", a.device, "--set", f"isolation={a.isolation}"]
     first, _, last = (a.seeds if a.length == "campaign" else "3-4").partition("-")
     results = {}
     if a.keep and os.path.exists(a.keep):
@@ -203,7 +210,7 @@ def main():
             if r["verdict"] in BAD:
                 print("\n".join(r.get("written", []) + r.get("log", [])), flush=True)
             if a.keep:
-                keep(a.keep, results, {**machine(), "writes": a.writes})
+                keep(a.keep, results, {**machine(), "writes": a.writes, "device": a.device, "isolation": a.isolation})
     bad = [(r["seed"], r["verdict"]) for r in results.values() if r["verdict"] in BAD]
     print("bad:", bad)
     sys.exit(1 if bad else 0)

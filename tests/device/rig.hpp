@@ -41,7 +41,7 @@ private:
 /// Enqueues diary[++diary[0]] = value; `diary` is zeroed memory of allocate_host.
 void append(device::queue& q, u32* diary, u32 value);
 
-/// Memory that other processes can map, as the keeper would hold it: a memfd, or VMM memory of the first GPU.
+/// Memory that other processes can map, as the supervisor would hold it: a memfd, or VMM memory of the first GPU.
 class shareable {
 public:
     explicit shareable(u64 bytes);

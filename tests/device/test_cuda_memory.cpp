@@ -21,7 +21,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A block as the keeper would take it over from carousel-alloc.
+/// A block as the supervisor would take it over from carousel-alloc.
 device::memory_handle take(test::child& alloc, std::vector<shm::unique_fd>& fds) {
     const json j = alloc.receive(&fds);
     CAPTURE(j.dump());

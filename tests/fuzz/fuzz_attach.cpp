@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "core/errors.hpp"
-#include "stages/attach.hpp"
-#include "supervisor/client.hpp"
+#include "runs/client.hpp"
+#include "stages/runner/attach.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const shm::unique_fd listener = shm::listen_at(files.folder() + "/control.sock");
     static const shm::unique_fd memory(::memfd_create("fuzz", MFD_CLOEXEC));
     const std::string text(reinterpret_cast<const char*>(data), std::min<std::size_t>(size, shm::max_message));
-    std::thread keeper([&] {
+    std::thread supervisor([&] {
         shm::unique_fd fd;
         for (int k = 0; k < 2000 && !fd; ++k) {
             fd.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)stages::settings::from_json(a.settings_json).has("x");
     } catch (const error&) {
     }
-    keeper.join();
+    supervisor.join();
     const nlohmann::json reply = nlohmann::json::parse(text, nullptr, false);
     if (reply.is_object()) test::require(!supervisor::ps_table(reply).empty(), "a table is printed");
     return 0;

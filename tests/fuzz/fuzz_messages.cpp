@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
-#include "supervisor/engine.hpp"
+#include "supervisor/engine/engine.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace carousel {

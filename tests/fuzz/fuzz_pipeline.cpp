@@ -2,7 +2,7 @@
 // for --set behind bytes 0xFF.
 #include "core/errors.hpp"
 #include "shm/control_block.hpp"
-#include "supervisor/options.hpp"
+#include "spec/options.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -12,7 +12,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "stages/stage.hpp"
+#include "stages/sdk/stage.hpp"
 #include "telemetry/ledger.hpp"
 #include "tests/gpu/device_kernels.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <csignal>
 
-#include "supervisor/mps_control.hpp"
 #include "core/errors.hpp"
+#include "supervisor/mps/mps_control.hpp"
 #include "tests/gpu/gpu_run.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
@@ -90,7 +90,7 @@ TEST_CASE("kills from outside of every stage of an MPS domain, and of the superv
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     const std::string hash = undisturbed_device_hash(2000);
     run_fixture run;
-    const std::string file = run.pipeline("killed", device_pipeline("killed", in_domain("", "keeper_grace_s = 20\n")));
+    const std::string file = run.pipeline("killed", device_pipeline("killed", in_domain("", "supervisor_grace_s = 20\n")));
     run.start(file, {"--frames", "2000"});
     for (const char* stage : {"numbers", "middle", "sink"}) {
         CAPTURE(stage);

@@ -17,7 +17,7 @@ std::vector<std::byte> unbounded(chain& c) {
     return block;
 }
 
-void require_no_difference(const chain_options& options, const std::vector<shm::scene_state>& scenes) {
+void require_no_difference(const chain_options& options, const std::vector<kernels::scene_state>& scenes) {
     auto& on = tested();
     chain with(*on.context, *on.queue, options), without(*on.context, *on.queue, options);
     without.set_mesh(unbounded(without));
@@ -30,8 +30,8 @@ void require_no_difference(const chain_options& options, const std::vector<shm::
     }
 }
 
-shm::scene_state seen_from(f32 x, f32 y, f32 z, f32 near = 0.1F) {
-    shm::scene_state s;
+kernels::scene_state seen_from(f32 x, f32 y, f32 z, f32 near = 0.1F) {
+    kernels::scene_state s;
     s.shading = 2;  // a colour a triangle: which one is seen matters
     s.camera.eye[0] = x, s.camera.eye[1] = y, s.camera.eye[2] = z;
     s.camera.near = near;
@@ -39,11 +39,11 @@ shm::scene_state seen_from(f32 x, f32 y, f32 z, f32 near = 0.1F) {
 }
 
 /// From near and far, from below the horizon, from within with a near plane that cuts, and with the mesh beside the picture.
-std::vector<shm::scene_state> views() {
-    std::vector<shm::scene_state> all{seen_from(0, 0, 2.6F),   seen_from(1.9F, 0.01F, 0.3F), seen_from(0.2F, 0, 0.95F, 0.2F),
+std::vector<kernels::scene_state> views() {
+    std::vector<kernels::scene_state> all{seen_from(0, 0, 2.6F),   seen_from(1.9F, 0.01F, 0.3F), seen_from(0.2F, 0, 0.95F, 0.2F),
                                       seen_from(0, 0.1F, 40),  seen_from(0.7F, -2, 0.4F),    seen_from(0.01F, 0.02F, 0.03F),
                                       seen_from(0.9F, 0.05F, 0.6F, 0.01F)};
-    shm::scene_state beside = seen_from(0, 0, 2.6F);
+    kernels::scene_state beside = seen_from(0, 0, 2.6F);
     beside.camera.target[0] = 1.2F;
     all.push_back(beside);
     return all;

@@ -82,7 +82,7 @@ TEST_CASE("More than a fifth of a sphere's clusters are hidden from outside, and
     CAPTURE(f.hidden, f.clusters, f.culled, f.all);
     REQUIRE(f.hidden * 5 > f.clusters);
     REQUIRE(f.inside * 10 > f.clusters * 8);  // only its top and bottom reach beyond the picture
-    shm::scene_state aside = c.scene;
+    kernels::scene_state aside = c.scene;
     aside.camera.target[0] = 50;
     const body::matrix34 away = body::view_projection(aside.camera, 1920, 1080);
     REQUIRE(examine(view_mesh(c.layout(), block.data()), away.m, body::make_viewport(1920, 1080, 0.1F)).hidden == f.clusters);

@@ -68,7 +68,7 @@ TEST_CASE("A cut lies at the same point whichever end is named first") {
 }
 
 TEST_CASE("The perspective camera sees its target in the middle and the vertical field of view at the edges") {
-    shm::camera_state camera;
+    kernels::camera_state camera;
     const matrix34 m = view_projection(camera, 1920, 1080);
     const clip_vertex middle = to_clip(m.m, {0.0F, 0.0F, 0.0F});
     REQUIRE(std::abs(middle.x) < 1e-6F);

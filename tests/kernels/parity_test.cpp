@@ -18,7 +18,7 @@ backend& cpu_backend() {
     return b;
 }
 
-void require_equal_pictures(const chain_options& options, const shm::scene_state& scene, u64 sequence) {
+void require_equal_pictures(const chain_options& options, const kernels::scene_state& scene, u64 sequence) {
     auto& on = tested();
     auto& host = cpu_backend();
     chain gpu(*on.context, *on.queue, options), cpu(*host.context, *host.queue, options);
@@ -50,7 +50,7 @@ TEST_CASE("CPU and GPU: odd sizes, 4K and instances") {
     for (const auto& [w, h] : {std::array{1U, 1U}, {7U, 5U}, {65U, 33U}, {1921U, 1079U}}) {
         require_equal_pictures({mesh_shape::bumpy_sphere, 10'000, w, h, 1}, {}, 1);
     }
-    shm::scene_state high;
+    kernels::scene_state high;
     high.camera.eye[1] = 3.0F;
     high.camera.eye[2] = 8.0F;
     require_equal_pictures({mesh_shape::torus_knots, 5'000, 320, 240, 9}, high, 3);
@@ -67,7 +67,7 @@ TEST_CASE("CPU and GPU: a million triangles in 4K") {
 
 TEST_CASE("CPU and GPU: the camera inside the mesh, clipping everywhere") {
     CAROUSEL_NEEDS_DEVICE();
-    shm::scene_state inside;
+    kernels::scene_state inside;
     inside.camera.eye[0] = 0.2F;
     inside.camera.eye[2] = 0.95F;
     inside.camera.near = 0.2F;

@@ -5,7 +5,8 @@
 // read complete when they were never recorded for this frame; commits by an observing consumer; a supervisor that dies between
 // any two of its CASes; plain blocking groups, groups of reading stages (instances, several jobs in flight, joins, sinks in
 // order), latest members that join, leave, stop for ever and lose their lease; sources whose numbers are leased words, over
-// several laps; the end in two phases; frames that kill, and void frames; who may sit on a seat (seat_model.hpp).
+// several laps; the end in two phases; frames that kill, and void frames; who may sit on a seat (seat_model.hpp); which
+// parameters a frame has (parameter_model.hpp).
 //
 // Safety, in every state: nothing is read while it is not whole or overwritten while it is leased (TORN), no frame is committed
 // or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one believes that it was revoked (SPURIOUS), sinks
@@ -20,6 +21,7 @@
 //
 // Each clause that a test leaves out and each seeded bug is a switch in setup.hpp. carousel-model-check runs any set-up by name.
 
+#include "parameter_model.hpp"
 #include "seat_model.hpp"
 #include "test_support.hpp"
 
@@ -104,4 +106,31 @@ TEST_CASE("a standby is promoted without a moment in which two entries bear one 
 TEST_CASE("a promotion that begins with the entry leaves two entries with one epoch when its supervisor dies") {
     const seat_result r = explore_seat({.standby = true, .seat_first = false});
     CHECK(r.shared_epoch);
+}
+
+TEST_CASE("a frame's parameters are a function of its number, and a change counts from the frame that it was answered with") {
+    const parameter_result r = explore_parameters({});
+    INFO(r.states << " states");
+    CHECK_FALSE(r.differs);
+    CHECK_FALSE(r.falls);
+    CHECK_FALSE(r.inexact);
+    CHECK_FALSE(r.torn);
+    // It is worth something only if there was once no room, and the count has come round.
+    CHECK(r.refused);
+    CHECK(r.round);
+    CHECK(r.states == 993558);
+}
+
+TEST_CASE(
+    "a source that does not move the horizon gets a change that was to count behind its frame, or none that was to count for "
+    "it") {
+    CHECK(explore_parameters({.move_horizon = false}).inexact);
+}
+
+TEST_CASE("a change that counts by a CAS without the horizon that it was written with changes a frame in work") {
+    CHECK(explore_parameters({.one_cas = false}).inexact);
+}
+
+TEST_CASE("a change that is taken without room for it overwrites a set that a frame needs") {
+    CHECK_FALSE(explore_parameters({.check_room = false}).sound());
 }

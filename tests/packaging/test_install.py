@@ -83,7 +83,7 @@ class Install(unittest.TestCase):
         return [{"stage": "fragment", "format": {"type": "carousel.image.rgba8", "planes": [plane], "constants": {}}}]
 
     def test_what_is_installed(self):
-        expected = ["include/carousel/stages/stage.hpp", "include/carousel/device/backend.hpp", "share/carousel/pipelines/demo.toml",
+        expected = ["include/carousel/stages/sdk/stage.hpp", "include/carousel/device/backend.hpp", "share/carousel/pipelines/demo.toml",
                     "include/carousel/device/cpu/memfd.hpp", "include/carousel/kernels/body/setup.hpp"]
         for name in expected:
             self.assertTrue(os.path.exists(os.path.join(self.prefix, name)), name)

@@ -36,13 +36,13 @@ struct bench {
     }
     seated die(const seated& dead, ring::blame why, u32 in_flight) const {
         ring::doom(*c, dead.who.entry);
-        seated heir = sit(dead.who.seat);
+        seated successor = sit(dead.who.seat);
         REQUIRE(ring::revoke(*c, dead.who.seat, dead.who.epoch));
         (void)ring::requeue(*c, dead.who.seat, dead.who.epoch, why, in_flight);
         fence(dead, why);
-        return heir;
+        return successor;
     }
-    /// The end of a burial: the process is gone.
+    /// The end of a retirement: the process is gone.
     void fence(const seated& dead, ring::blame why = ring::blame::none) const {
         ring::mark_fenced(*c, dead.who.entry);
         (void)ring::requeue(*c, dead.who.seat, dead.who.epoch, why, 0);

@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "ring/block_check.hpp"
+#include "ring/parameter_box.hpp"
 
 namespace carousel::test {
 namespace {
@@ -86,6 +87,11 @@ public:
         p.end = o.stop_early ? end_unknown : o.frames;
         p.latest_lease_ns = ~u64{0} >> 1U;  // revoked by the scheduler's hand, not by the clock
         initialise(*world_.c, p);
+        const u64 value = 0;
+        initialise_parameters(world_.c->parameters, std::as_bytes(std::span(&value, 1)), 0);
+        if (o.first.lap != 0)
+            world_.c->parameters.state.store(parameter_state{o.first.lap, 0}.pack());  // every place has that set
+        changes_random_.seed(o.seed);
         world_.c->magic.store(shm::control_magic);
         if (o.check_every != 0) {
             made_ = std::make_unique<shm::control_block>();
@@ -103,6 +109,7 @@ public:
             if (finished()) break;
             if (options_.stop_early && step == limit / 400) begin_stop(*world_.c);
             if (options_.stop_early) (void)try_finish_stop(*world_.c);
+            if (changes_random_() % 16 == 0) change_parameters();
             const u64 dice = world_.below(1000);
             if (dice < 8 && kills > 0) --kills, kill_one();
             else if (dice < 60) supervise();
@@ -135,6 +142,28 @@ private:
         p->context = std::make_unique<fake_context>(world_);
         p->help = std::make_unique<helper>(*world_.c, *p->context);
         processes_.push_back(std::move(p));
+    }
+
+    // As the supervisor does: into the block, and into its own copy of it.
+    void change_parameters() {
+        const u64 value = ++world_.result.changes, oldest = load(world_.c->link[0].tail);
+        const auto bytes = std::as_bytes(std::span(&value, 1));
+        const std::optional<u64> from = publish(world_.c->parameters, bytes, oldest);
+        if (!from) --world_.result.changes;
+        else change_from_.push_back(*from);
+        if (!from || !made_) return;
+        shm::parameter_box& own = made_->parameters;
+        own.state.store(parameter_state{parameter_state::of(load(own.state)).sets, *from}.pack());
+        CAROUSEL_ASSERT(publish(own, bytes, oldest) == from);
+    }
+
+    // Change k + 1 counts from change_from_[k] on: which one a frame has follows from the answers alone.
+    void check_parameters(const job& j) {
+        const auto behind = std::upper_bound(change_from_.begin(), change_from_.end(), j.sequence);
+        u64 value = 0;
+        std::memcpy(&value, j.parameters, sizeof value);
+        const u64 expected = static_cast<u64>(behind - change_from_.begin());
+        if (j.parameter_number != expected || value != expected) ++world_.result.mixed;
     }
 
     // Between two steps nothing moves: every word must be as the protocol leaves it.
@@ -260,6 +289,7 @@ private:
 
     void check_inputs(process& p, const job& j) {
         if (p.zombie) return;  // what a revoked process reads is thrown away
+        check_parameters(j);
         for (u32 k = 0; k < j.inputs; ++k)
             if (world_.content[{p.w->input(k).index(), j.input[k].index}] != j.sequence) ++world_.result.torn;
     }
@@ -329,6 +359,8 @@ private:
     world world_;
     std::unique_ptr<shm::control_block> made_;  ///< as it was published
     std::vector<u64> tails_;
+    std::mt19937_64 changes_random_;  ///< its own: the histories are the same with changes and without
+    std::vector<u64> change_from_;
     std::vector<std::unique_ptr<process>> processes_;
     std::vector<incarnation_id> fenced_;
     std::unique_ptr<latest_reader> viewer_;

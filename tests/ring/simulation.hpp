@@ -1,7 +1,8 @@
 #pragma once
 // A run of the real ring code without processes: every participant is an object, every step of a stage is one call, and a seeded
 // scheduler decides who goes next, who is killed, who wakes up as a zombie and when a late device write lands. What the protocol
-// promises is checked at every delivery. So the code that runs in production is what is tested, in hours of crashes a second.
+// promises is checked at every delivery. Parameters are changed all the time. So the code that runs in production is what is
+// tested, in hours of crashes a second.
 //
 // Pipeline: source -> middle (1 or 2 instances) -> two sinks, plus a latest reader that dawdles.
 
@@ -35,12 +36,14 @@ struct simulation_options {
 
 struct simulation_result {
     u64 lost = 0, repeated = 0, torn = 0, late = 0, disorder = 0;
+    u64 mixed = 0;            ///< frames with another set of parameters than their number's
     bool stuck = false;
+    u64 changes = 0;          ///< of the parameters
     u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
     u32 kills_at[5] = {};
     u64 checks = 0;
     std::string finding;      ///< the first one; the histories break no rule, so it is a false one
-    [[nodiscard]] bool sound() const { return lost + repeated + torn + late + disorder == 0 && !stuck; }
+    [[nodiscard]] bool sound() const { return lost + repeated + torn + late + disorder + mixed == 0 && !stuck; }
 };
 
 [[nodiscard]] simulation_result simulate(const simulation_options& options);

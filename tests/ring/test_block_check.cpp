@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "ring/block_check.hpp"
+#include "ring/parameter_box.hpp"
 #include "simulation.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/rig.hpp"
@@ -26,6 +27,12 @@ struct run_in_hand {
         std::memcpy(static_cast<void*>(made.get()), static_cast<const void*>(block.get()), sizeof *made);
         rig.sit_all();
         for (int k = 0; k < 5; ++k) rig.turn();
+        // A change, and the supervisor's copy of it.
+        const std::byte value[] = {std::byte{7}};
+        const u64 from = publish(block->parameters, value, 0).value_or(0);
+        made->parameters.state.store(parameter_state{0, from}.pack());
+        REQUIRE(from > 0);
+        REQUIRE(publish(made->parameters, value, 0) == from);
         for (int k = 0; k < 3; ++k) (void)rig.pass(0);
         (void)rig.pass(1);
         REQUIRE(rig.begin(0));
@@ -183,6 +190,22 @@ const std::vector<broken_rule>& rules() {
              r.c().link[0].group_state[3].store(group_word{0, 0, group_state::blocking}.pack());
          },
          "group_state 3", "can't be"},
+        {"the size of the parameters", [](run_in_hand& r) { r.c().parameters.bytes = 256; }, "parameters: bytes",
+         "is 256, it was made as 0"},
+        {"a set's first frame", [](run_in_hand& r) { r.c().parameters.set[3].from = 2; }, "parameters: set 3: from", "is 2"},
+        {"a set's number", [](run_in_hand& r) { r.c().parameters.set[1].number = 9; }, "parameters: set 1: number",
+         "is 9, it was made as 1"},
+        {"a set's value", [](run_in_hand& r) { r.c().parameters.set[1].value[255] = std::byte{1}; }, "parameters: set 1: value",
+         "has changed"},
+        {"a set that nobody published", [](run_in_hand& r) { r.c().parameters.state.fetch_add(u64{1} << 40U); },
+         "parameters: state", "counts 2 sets, the supervisor has published 1"},
+        {"a horizon beyond all windows", [](run_in_hand& r) { r.c().parameters.state.fetch_add(100); }, "parameters: horizon",
+         "no source can have leased"},
+        {"a horizon that falls",
+         [](run_in_hand& r) {
+             r.c().parameters.state.store(parameter_state{1, 2}.pack());
+         },
+         "parameters: horizon", "is 2, it was 5 before"},
         {"a number's lap", [](run_in_hand& r) { r.c().source[0].number[7].fetch_add(u64{4} << 40U); }, "source source: number",
          "lap"},
         {"a number's state", [](run_in_hand& r) { r.c().source[0].number[7].fetch_or(3); }, "source source: number",

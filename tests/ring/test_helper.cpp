@@ -126,12 +126,12 @@ TEST_CASE("a job that has moved on between the helper's two looks is not committ
 
 TEST_CASE("the event that counts is the one of the incarnation that J names, not of another one of its seat") {
     helped_ring r;
-    seated spare;
-    spare.who = reserve_standby(*r.b.c, 0);  // an earlier entry of the same seat, whose events nobody has recorded
-    REQUIRE(claim_standby(*r.b.c, spare.who) == claim_result::ok);
-    r.publish(spare);
+    seated standby;
+    standby.who = reserve_standby(*r.b.c, 0);  // an earlier entry of the same seat, whose events nobody has recorded
+    REQUIRE(claim_standby(*r.b.c, standby.who) == claim_result::ok);
+    r.publish(standby);
     const seated source = r.sit(0);
-    REQUIRE(source.who.entry > spare.who.entry);
+    REQUIRE(source.who.entry > standby.who.entry);
     const job j = r.submitted(source, true);
     CHECK(r.help.help(r.link) == 0);
     CHECK(r.b.job(j.index).state == job_state::submitted);

@@ -20,7 +20,7 @@ TEST_CASE("an entry is used again when its process is gone and no word bears its
     CHECK_FALSE(reusable(*b.c, old.who.entry));
     doom(*b.c, old.who.entry);
     CHECK_FALSE(reusable(*b.c, old.who.entry));
-    const seated heir = b.sit(0);
+    const seated successor = b.sit(0);
     REQUIRE(revoke(*b.c, 0, old.who.epoch));
     (void)requeue(*b.c, 0, old.who.epoch, blame::none, 1);
     mark_fenced(*b.c, old.who.entry);
@@ -35,7 +35,7 @@ TEST_CASE("an entry is used again when its process is gone and no word bears its
     CHECK(b.c->entry[next.entry].exit_note.load() == 0);
     CHECK(b.c->entry[next.entry].first_commit_ns.load() == 0);
     CHECK(b.c->entry[next.entry].events_published.load() == 0);
-    (void)heir;
+    (void)successor;
 }
 
 TEST_CASE("a run has 192 lives at once and any number one after the other") {
@@ -52,7 +52,11 @@ TEST_CASE("a run has 192 lives at once and any number one after the other") {
         CHECK(pass(*sink.w) == life);
     }
     std::vector<incarnation_id> unfenced;
-    while (const incarnation_id who = reserve_standby(*b.c, 0)) unfenced.push_back(who);
+    while (unfenced.size() < shm::max_incarnations) {
+        const incarnation_id who = reserve_standby(*b.c, 0);
+        if (!who) break;
+        unfenced.push_back(who);
+    }
     CHECK(unfenced.size() == shm::max_incarnations - 2);
     CHECK_FALSE(appoint(*b.c, 0));
     mark_fenced(*b.c, unfenced.back().entry);
@@ -85,18 +89,18 @@ TEST_CASE("what is fenced stays fenced") {
 TEST_CASE("a standby owns no word until it is promoted, and only a claimed one of this seat is") {
     bench b(chain());
     const seated old = b.sit(0);
-    const incarnation_id spare = reserve_standby(*b.c, 0);
-    REQUIRE(spare);
-    CHECK(entry(b, spare.entry).epoch == 0);
-    CHECK_FALSE(promote(*b.c, 0, spare.entry));  // nobody has claimed it
-    REQUIRE(claim_standby(*b.c, spare) == claim_result::ok);
-    CHECK_FALSE(promote(*b.c, 1, spare.entry));  // another seat's
-    CHECK(promoted_epoch(*b.c, spare) == 0);
-    const incarnation_id who = promote(*b.c, 0, spare.entry);
+    const incarnation_id standby = reserve_standby(*b.c, 0);
+    REQUIRE(standby);
+    CHECK(entry(b, standby.entry).epoch == 0);
+    CHECK_FALSE(promote(*b.c, 0, standby.entry));  // nobody has claimed it
+    REQUIRE(claim_standby(*b.c, standby) == claim_result::ok);
+    CHECK_FALSE(promote(*b.c, 1, standby.entry));  // another seat's
+    CHECK(promoted_epoch(*b.c, standby) == 0);
+    const incarnation_id who = promote(*b.c, 0, standby.entry);
     CHECK(who.epoch == old.who.epoch + 1);
-    CHECK(promoted_epoch(*b.c, spare) == who.epoch);
-    CHECK(entry(b, spare.entry).state == entry_state::live);
-    CHECK_FALSE(promote(*b.c, 0, spare.entry));
+    CHECK(promoted_epoch(*b.c, standby) == who.epoch);
+    CHECK(entry(b, standby.entry).state == entry_state::live);
+    CHECK_FALSE(promote(*b.c, 0, standby.entry));
     REQUIRE(revoke(*b.c, 0, old.who.epoch));
     CHECK(b.job(0).epoch == who.epoch);
 }
@@ -104,8 +108,8 @@ TEST_CASE("a standby owns no word until it is promoted, and only a claimed one o
 TEST_CASE("a seat that names a standby whose entry bears no epoch yet has promoted nobody") {
     bench b(chain());
     const seated old = b.sit(0);
-    const incarnation_id spare = reserve_standby(*b.c, 0);
-    REQUIRE(claim_standby(*b.c, spare) == claim_result::ok);
-    b.c->seat[0].current.store(seat_word{old.who.epoch + 1, spare.entry}.pack());  // a supervisor died between its two CASes
-    CHECK(promoted_epoch(*b.c, spare) == 0);
+    const incarnation_id standby = reserve_standby(*b.c, 0);
+    REQUIRE(claim_standby(*b.c, standby) == claim_result::ok);
+    b.c->seat[0].current.store(seat_word{old.who.epoch + 1, standby.entry}.pack());  // a supervisor died between its two CASes
+    CHECK(promoted_epoch(*b.c, standby) == 0);
 }

@@ -17,13 +17,13 @@ namespace {
 std::string describe(const simulation_options& o, const simulation_result& r) {
     return "seed " + std::to_string(o.seed) + " instances " + std::to_string(o.instances) + ": lost " + std::to_string(r.lost) + " repeated " +
            std::to_string(r.repeated) + " torn " + std::to_string(r.torn) + " late " + std::to_string(r.late) + " disorder " +
-           std::to_string(r.disorder) + (r.stuck ? " stuck" : "");
+           std::to_string(r.disorder) + " mixed " + std::to_string(r.mixed) + (r.stuck ? " stuck" : "");
 }
 }  // namespace
 
 TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoever dies between two steps") {
     u64 kills_at[5] = {};
-    u64 helped = 0, seen = 0;
+    u64 helped = 0, seen = 0, changes = 0;
     for (u64 seed = 1; seed <= 1500; ++seed) {
         simulation_options o;
         o.seed = seed;
@@ -37,11 +37,13 @@ TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoe
         for (int k = 0; k < 5; ++k) kills_at[k] += r.kills_at[k];
         helped += r.helped;
         seen += r.seen_by_latest;
+        changes += r.changes;
     }
     // The histories are worth something only if kills fell at every state, and helpers and viewers had their share.
     for (int k = 0; k < 4; ++k) CHECK(kills_at[k] > 100);
     CHECK(helped > 100);
     CHECK(seen > 100);
+    CHECK(changes > 10'000);
 }
 
 TEST_CASE("a stop in mid-run ends with every frame that a source had begun") {
@@ -105,18 +107,20 @@ TEST_CASE("the same holds while generations, laps, versions and epochs come roun
 #else
 
 TEST_CASE("control: the seeded bug " CAROUSEL_EXPECT_FAULT " shows in the same histories") {
-    u64 lost = 0, repeated = 0, torn = 0, late = 0, stuck = 0;
-    for (u64 seed = 1; seed <= 1500 && lost + repeated + torn + late + stuck == 0; ++seed) {
+    u64 lost = 0, repeated = 0, torn = 0, late = 0, stuck = 0, mixed = 0;
+    for (u64 seed = 1; seed <= 1500 && lost + repeated + torn + late + stuck + mixed == 0; ++seed) {
         simulation_options o;
         o.seed = seed;
         o.instances = seed % 3 == 0 ? 2 : 1;
         o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
         o.kills = 4 + static_cast<carousel::u32>(seed % 20);
         const simulation_result r = simulate(o);
-        lost += r.lost, repeated += r.repeated, torn += r.torn, late += r.late + r.disorder, stuck += r.stuck ? 1 : 0;
+        lost += r.lost, repeated += r.repeated, torn += r.torn, late += r.late + r.disorder, stuck += r.stuck ? 1 : 0,
+            mixed += r.mixed;
     }
-    INFO("lost " << lost << " repeated " << repeated << " torn " << torn << " late " << late << " stuck " << stuck);
-    CHECK(lost + repeated + torn + late + stuck > 0);
+    INFO("lost " << lost << " repeated " << repeated << " torn " << torn << " late " << late << " stuck " << stuck << " mixed "
+                 << mixed);
+    CHECK(lost + repeated + torn + late + stuck + mixed > 0);
 }
 
 #endif

@@ -113,13 +113,13 @@ TEST_CASE("a sink takes no frame ahead of one that its predecessor still holds")
     job held;
     REQUIRE(old.w->begin(held, 0) == outcome::ok);
     doom(*b.c, old.who.entry);
-    const seated heir = b.sit(1);
+    const seated successor = b.sit(1);
     REQUIRE(revoke(*b.c, 1, old.who.epoch));
     job j;
-    CHECK(heir.w->begin(j, 0) == outcome::empty);  // frame 1 waits, but frame 0 has not been given back
+    CHECK(successor.w->begin(j, 0) == outcome::empty);  // frame 1 waits, but frame 0 has not been given back
     (void)requeue(*b.c, 1, old.who.epoch, blame::none, 1);
-    CHECK(pass(*heir.w) == 0);
-    CHECK(pass(*heir.w) == 1);
+    CHECK(pass(*successor.w) == 0);
+    CHECK(pass(*successor.w) == 1);
     b.fence(old);
 }
 
@@ -133,14 +133,14 @@ TEST_CASE("a join takes no frame while one of its inputs is still held by a pred
     job held, j;
     REQUIRE(old.w->begin(held, 0) == outcome::ok);
     doom(*b.c, old.who.entry);
-    const seated heir = b.sit(2);
+    const seated successor = b.sit(2);
     REQUIRE(revoke(*b.c, 2, old.who.epoch));
     shm::word& first = b.c->link[0].group[held.input[0].index][b.c->stage[2].input_group[0]];
     const lease_word w = lease_word::of(load(first));
     REQUIRE(cas(first, load(first), lease_word{w.generation, 0, 0, 0, lease_state::wait}.pack()));  // given back, the second one not yet
-    CHECK(heir.w->begin(j, 0) == outcome::empty);
+    CHECK(successor.w->begin(j, 0) == outcome::empty);
     (void)requeue(*b.c, 2, old.who.epoch, blame::none, 1);
-    CHECK(pass(*heir.w) == 0);
+    CHECK(pass(*successor.w) == 0);
 }
 
 TEST_CASE("with two frames in flight no frame counts an attempt, and each is leased alone, by a sink and by a source") {
@@ -183,11 +183,11 @@ TEST_CASE("a worker that waits for a buffer learns there that it has a successor
     const seated source = b.sit(0);
     link_ref link(*b.c, 0);
     std::vector<slot_ref> taken;
-    seated heir;
+    seated successor;
     const once_at between(crash_point::number_leased, [&] {  // every buffer is taken behind the look at them, and the seat with them
         for (u64 v = 1; slot_ref s = link.claim(shm::max_jobs - 1, v); ++v) taken.push_back(s);
         doom(*b.c, source.who.entry);
-        heir.who = appoint(*b.c, 0);
+        successor.who = appoint(*b.c, 0);
         CHECK(revoke(*b.c, 0, source.who.epoch));
     });
     job j;
@@ -245,11 +245,11 @@ TEST_CASE("a commit that others have made counts only when it is of this very jo
     REQUIRE(old.w->complete(helped));
     REQUIRE(old.w->begin(submitted, 0) == outcome::ok);
     REQUIRE(old.w->submit(submitted));
-    const seated heir = b.die(old, blame::none, 1);
+    const seated successor = b.die(old, blame::none, 1);
     job theirs;
-    REQUIRE(heir.w->begin(theirs, 0) == outcome::ok);
-    REQUIRE(heir.w->submit(theirs));
-    REQUIRE(heir.w->commit(theirs));
+    REQUIRE(successor.w->begin(theirs, 0) == outcome::ok);
+    REQUIRE(successor.w->submit(theirs));
+    REQUIRE(successor.w->commit(theirs));
     REQUIRE(theirs.index == submitted.index);
     CHECK_FALSE(old.w->commit(submitted));
 }
@@ -263,10 +263,10 @@ TEST_CASE("frames that a dead worker had committed are finished for it, those it
     REQUIRE(old.w->begin(open, 1) == outcome::ok);
     REQUIRE(old.w->submit(done));
     REQUIRE(old.w->commit(done));
-    const seated heir = b.die(old, blame::none, 1);
+    const seated successor = b.die(old, blame::none, 1);
     CHECK(slot_of(b, 1, 0) == done.output.index);
     CHECK(b.lease(0, done.input[0].index, 0).state == lease_state::done);
-    CHECK(pass(*heir.w) == 1);
+    CHECK(pass(*successor.w) == 1);
     CHECK(pass(*sink.w) == 0);
     CHECK(pass(*sink.w) == 1);
 }
@@ -278,8 +278,8 @@ TEST_CASE("a source's frame that it had committed when it died is never made a s
     REQUIRE(old.w->begin(j, 0) == outcome::ok);
     REQUIRE(old.w->submit(j));
     REQUIRE(old.w->commit(j));
-    const seated heir = b.die(old, blame::none, 0);
-    CHECK(pass(*heir.w) == 1);
+    const seated successor = b.die(old, blame::none, 0);
+    CHECK(pass(*successor.w) == 1);
     CHECK(pass(*sink.w) == 0);
     CHECK(pass(*sink.w) == 1);
 }
@@ -290,13 +290,13 @@ TEST_CASE("buffers of the dead are in quarantine until its fence, and its succes
     std::vector<job> held(b.c->stage[0].in_flight);
     for (u32 k = 0; k < held.size(); ++k) REQUIRE(old.w->begin(held[k], k) == outcome::ok);
     doom(*b.c, old.who.entry);
-    const seated heir = b.sit(0);
+    const seated successor = b.sit(0);
     REQUIRE(revoke(*b.c, 0, old.who.epoch));
     (void)requeue(*b.c, 0, old.who.epoch, blame::none, 3);
     for (const job& j : held) CHECK(b.slot(0, j.output.index).state == slot_state::quarantined);
     const u32 window = b.c->link[0].window;
-    for (u32 n = 0; n < window; ++n) CHECK(pass(*heir.w) == n);
-    CHECK(heir.w->output()->has_free_slot());
+    for (u32 n = 0; n < window; ++n) CHECK(pass(*successor.w) == n);
+    CHECK(successor.w->output()->has_free_slot());
     for (u32 n = 0; n < window; ++n) CHECK(pass(*sink.w) == n);
     for (const job& j : held) CHECK(b.slot(0, j.output.index).state == slot_state::quarantined);
     b.fence(old);
@@ -310,7 +310,7 @@ TEST_CASE("a job word of the dead is not given away while a frame or a buffer be
     job j;
     REQUIRE(old.w->begin(j, 0) == outcome::ok);
     doom(*b.c, old.who.entry);
-    const seated heir = b.sit(1);
+    const seated successor = b.sit(1);
     REQUIRE(revoke(*b.c, 1, old.who.epoch));
     mark_fenced(*b.c, old.who.entry);
     CHECK_FALSE(reclaim(*b.c, 1, old.who.epoch));  // no requeue has been
@@ -322,7 +322,7 @@ TEST_CASE("a job word of the dead is not given away while a frame or a buffer be
     CHECK(b.job(j.index).state == job_state::aborted);
     (void)requeue(*b.c, 1, old.who.epoch, blame::none, 1);
     CHECK(reclaim(*b.c, 1, old.who.epoch));
-    CHECK(b.job(j.index) == job_word{j.version + 1, heir.who.epoch, job_state::idle});
+    CHECK(b.job(j.index) == job_word{j.version + 1, successor.who.epoch, job_state::idle});
 }
 
 TEST_CASE("a stop ends behind the highest frame that a source has begun, done or in hand") {

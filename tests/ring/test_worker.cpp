@@ -117,8 +117,8 @@ TEST_CASE("the end waits for the revocation of a source that is doomed") {
     for (u64 n = 0; n < 3; ++n) CHECK(pass(*old.w) == n);
     begin_stop(*b.c);
     doom(*b.c, old.who.entry);
-    const incarnation_id heir = appoint(*b.c, 0);  // the epoch is raised, the predecessor's words are not taken yet
-    REQUIRE(heir);
+    const incarnation_id successor = appoint(*b.c, 0);  // the epoch is raised, the predecessor's words are not taken yet
+    REQUIRE(successor);
     CHECK_FALSE(try_finish_stop(*b.c));
     REQUIRE(revoke(*b.c, 0, old.who.epoch));
     CHECK(try_finish_stop(*b.c));
@@ -218,13 +218,13 @@ TEST_CASE("a revoked worker can neither submit nor commit, and learns it") {
     REQUIRE(source.w->begin(open, 0) == outcome::ok);
     REQUIRE(source.w->begin(submitted, 1) == outcome::ok);
     REQUIRE(source.w->submit(submitted));
-    const seated heir = b.die(source, blame::none, 2);
+    const seated successor = b.die(source, blame::none, 2);
     CHECK_FALSE(source.w->submit(open));
     CHECK_FALSE(source.w->commit(submitted));
     job j;
     CHECK(source.w->begin(j, 0) == outcome::revoked);
-    CHECK(pass(*heir.w) == 0);
-    CHECK(pass(*heir.w) == 1);
+    CHECK(pass(*successor.w) == 0);
+    CHECK(pass(*successor.w) == 1);
 }
 
 TEST_CASE("a source that waits for its turn hears that the run stops, and that it is over") {

@@ -45,23 +45,27 @@ struct chain::seat {
 
 class chain::frame_in_hand : public stages::frame {
 public:
-    frame_in_hand(chain& c, seat& s, u64 sequence, const shm::scene_state& scene, std::string reason)
+    frame_in_hand(chain& c, seat& s, u64 sequence, const kernels::scene_state& scene, std::string reason)
         : chain_(c), seat_(s), sequence_(sequence), scene_(scene), reason_(std::move(reason)) {}
     [[nodiscard]] u64 sequence() const noexcept override { return sequence_; }
     [[nodiscard]] f64 time_s() const noexcept override { return static_cast<f64>(sequence_) / 60.0; }
-    [[nodiscard]] const shm::scene_state& scene() const noexcept override { return scene_; }
+    [[nodiscard]] std::span<const std::byte> parameter_values() const noexcept override {
+        return std::as_bytes(std::span(&scene_, 1));
+    }
+    [[nodiscard]] u64 parameter_number() const noexcept override { return 0; }
     [[nodiscard]] device::queue& queue() noexcept override { return *chain_.world_->work; }
     [[nodiscard]] stages::payload_ref input(std::size_t i) const noexcept override { return slot_of(chain_.find(seat_.inputs[i])); }
     [[nodiscard]] stages::payload_ref output() const noexcept override { return slot_of(seat_); }
     [[nodiscard]] u32 lane() const noexcept override { return static_cast<u32>(sequence_ % chain_.options_.in_flight); }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return reason_; }
+    [[nodiscard]] bool is_ours() const noexcept override { return chain_.ours; }
     void set_hash(u64 hash) noexcept override { hash_ = hash; }
 
     void finish() {
         seat_.object->finish(*this);
         if (!seat_.ledger) return;
         seat_.ledger->record(sequence_, hash_, !reason_.empty(), chain_.options_.epoch);
-        seat_.ledger->mark_committed(sequence_, chain_.options_.epoch);
+        seat_.ledger->mark_committed(sequence_, hash_, !reason_.empty(), chain_.options_.epoch);
     }
 
 private:
@@ -71,7 +75,7 @@ private:
     chain& chain_;
     seat& seat_;
     u64 sequence_;
-    shm::scene_state scene_;
+    kernels::scene_state scene_;
     std::string reason_;
     std::optional<u64> hash_;
 };
@@ -124,7 +128,7 @@ void chain::prepare() {
     }
 }
 
-void chain::run(u64 sequence, const shm::scene_state& scene) {
+void chain::run(u64 sequence, const kernels::scene_state& scene) {
     for (auto& s : seats_) {
         frame_in_hand f(*this, *s, sequence, scene, "");
         s->object->process(f);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "device/backend.hpp"
-#include "shm/scene_state.hpp"
-#include "stages/stage.hpp"
+#include "kernels/scene.hpp"
+#include "stages/sdk/stage.hpp"
 
 namespace carousel::test {
 
@@ -24,6 +24,7 @@ struct chain_options {
 
 class chain {
 public:
+    bool ours = true;  ///< frame::is_ours() of its frames
     explicit chain(chain_options options);
     ~chain();
 
@@ -33,7 +34,7 @@ public:
     /// Makes memory and assets, prepares all stages. After the last add().
     void prepare();
     /// One frame through all stages, finished and committed.
-    void run(u64 sequence, const shm::scene_state& scene = {});
+    void run(u64 sequence, const kernels::scene_state& scene = {});  ///< its parameters
     /// The last frame as a void one: only finish() of the sinks.
     void run_void(u64 sequence, const std::string& reason);
     /// Plane `index` of what a stage wrote last.

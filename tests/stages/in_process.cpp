@@ -9,7 +9,7 @@
 #include "device/cpu/event.hpp"
 #include "device/cpu/memfd.hpp"
 #include "ring/recovery.hpp"
-#include "stages/last_words.hpp"
+#include "stages/runner/exit_note.hpp"
 
 namespace carousel::test {
 namespace {
@@ -172,7 +172,7 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
     a.width = a.height = 16;
     a.settings_json = "{}";
     a.kept_json = "[]";
-    a.keeper_grace_s = 60;
+    a.supervisor_grace_s = 60;
     a.socket = std::move(lines_[stage]);
     if (stage > 0) {
         a.inputs.push_back({block_->stage[stage - 1].name, format_});
@@ -191,12 +191,12 @@ void threads_of_a_run::live(u32 stage) {
     from.control = [this](const std::string&) -> shm::control_block& { return *block_; };
     from.device = [this](const device::device_id&, unsigned) { return memory_.open(options_.as_cuda); };
     stages::runtime r(attachment_for(stage), s, from);
-    stages::pulse heart(r);
+    stages::heartbeat heart(r);
     s.prepare(r);
     stages::stage_runner runner(r, s);
     r.go_live();
     runner.run();
-    heart.wait_for_keeper();
+    heart.wait_for_supervisor();
     stages::expect_exit();  // as stage_main() does: the control block is gone when this process ends
 }
 

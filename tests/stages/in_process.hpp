@@ -1,7 +1,7 @@
 #pragma once
-// A run of real stages as threads of one process: real runners, pulses and lines to the supervisor, over one mapping of the control
-// block and of ring memory, so that a race shows to ThreadSanitizer; and with events that behave as CUDA's, so that an order shows
-// that the CPU's events forgive.
+// A run of real stages as threads of one process: real runners, heartbeats and lines to the supervisor, over one mapping of the
+// control block and of ring memory, so that a race shows to ThreadSanitizer; and with events that behave as CUDA's, so that an
+// order shows that the CPU's events forgive.
 
 #include <atomic>
 #include <map>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "ring/topology.hpp"
-#include "stages/pulse.hpp"
-#include "stages/runtime.hpp"
-#include "stages/stage_runner.hpp"
+#include "stages/runner/heartbeat.hpp"
+#include "stages/runner/runtime.hpp"
+#include "stages/runner/stage_runner.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace carousel::test {

@@ -112,6 +112,19 @@ TEST_CASE("a successor that delivers a frame again replaces picture and record b
     CHECK(ledger_in(folder).read(0, 1)[0].committer == 2);
 }
 
+TEST_CASE("a process that has a successor by now puts no picture over its successor's, and leaves nothing behind") {
+    scratch_folder folder;
+    const auto path = folder.path / "pictures" / "frame_00000.png";
+    auto zombie = painted(folder, "{}"), successor = painted(folder, "{}", 2);
+    successor->run(0);
+    const auto before = std::filesystem::last_write_time(path);
+    const std::size_t files = std::distance(std::filesystem::directory_iterator(folder.path / "pictures"), {});
+    zombie->ours = false;
+    zombie->run(0);
+    CHECK(std::filesystem::last_write_time(path) == before);
+    CHECK(static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder.path / "pictures"), {})) == files);
+}
+
 TEST_CASE("a void frame has a record and no picture") {
     scratch_folder folder;
     auto c = painted(folder, "{}");

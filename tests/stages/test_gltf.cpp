@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "stages/geometry/gltf.hpp"
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 #include "tests/stages/gltf_builder.hpp"
 #include "tests/support/catch.hpp"
 

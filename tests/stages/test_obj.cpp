@@ -9,9 +9,9 @@
 #include "stages/geometry/mesh_source.hpp"
 #include "stages/geometry/obj.hpp"
 #include "stages/geometry/polygon.hpp"
-#include "stages/settings.hpp"
-#include "tests/support/scratch_folder.hpp"
+#include "stages/sdk/settings.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
 using namespace carousel::stages;

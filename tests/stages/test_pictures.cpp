@@ -14,9 +14,9 @@
 #include "stages/display/picture_name.hpp"
 #include "stages/display/png.hpp"
 #include "stages/geometry/texture.hpp"
-#include "stages/settings.hpp"
-#include "tests/support/scratch_folder.hpp"
+#include "stages/sdk/settings.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
 using namespace carousel::stages;

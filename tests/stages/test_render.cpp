@@ -63,7 +63,7 @@ TEST_CASE("a picture is a function of the frame's number and scene alone: not of
 TEST_CASE("camera and scene settings change the picture") {
     auto c = render_chain({}, sphere);
     const u64 usual = picture_hash(*c, 3);
-    shm::scene_state scene;
+    kernels::scene_state scene;
     scene.camera.eye[2] = 4.0F;
     c->run(3, scene);
     CHECK(telemetry::hash_bytes(c->read("fragment")) != usual);

@@ -51,7 +51,7 @@ std::vector<u32> listed(Chain& chain) {
 }
 
 void require_equal_pictures(const std::string& settings, u32 width, u32 height, std::initializer_list<u64> frames,
-                            const shm::scene_state& scene = {}) {
+                            const kernels::scene_state& scene = {}) {
     INFO(settings << " at " << width << " x " << height);
     auto on_cpu = render_chain({.width = width, .height = height}, settings);
     auto on_gpu = render_chain({.device = gpu, .width = width, .height = height}, settings);
@@ -93,7 +93,7 @@ TEST_CASE("odd sizes, instances and textures give the same pictures on the CPU a
 
 TEST_CASE("a camera within the mesh, where triangles are clipped, gives the same pictures on the CPU and on the GPU") {
     NEEDS_GPU();
-    shm::scene_state scene;
+    kernels::scene_state scene;
     scene.camera.eye[2] = 0.5F;
     scene.camera.target[0] = 1.0F;
     for (const char* mesh : {"bumpy-sphere", "torus-knots", "triangle-soup", "long-slivers"}) {

@@ -1,7 +1,7 @@
 // Every scene that the geometry stage makes, by the hash of its pictures: they may change only when somebody means it. CPU backend; that
 // the GPU's are the same is test_render_gpu's.
 #include "kernels/body/matrix.hpp"
-#include "ring/camera_path.hpp"
+#include "stages/scene/scene_parameters.hpp"
 #include "tests/stages/chains.hpp"
 #include "tests/stages/painted_boxes.hpp"
 #include "tests/support/catch.hpp"
@@ -13,11 +13,11 @@ using test::render_chain;
 namespace {
 
 /// Two frames' hashes as one.
-u64 hash_of(const std::string& settings, const shm::scene_state& scene = {}) {
+u64 hash_of(const std::string& settings, const kernels::scene_state& scene = {}) {
     auto c = render_chain({}, settings);
     std::vector<std::byte> both;
     for (const u64 n : {0, 50}) {
-        c->run(n, ring::scene_at(scene, n));
+        c->run(n, scene);
         const auto picture = c->read("fragment");
         both.insert(both.end(), picture.begin(), picture.end());
     }
@@ -27,16 +27,16 @@ u64 hash_of(const std::string& settings, const shm::scene_state& scene = {}) {
 }  // namespace
 
 TEST_CASE("the scenes' pictures are what they were") {
-    shm::scene_state orbit;
+    kernels::scene_state orbit;
     orbit.camera.eye[1] = 3.0F;
     orbit.camera.eye[2] = 9.0F;
     orbit.orbit = 0.02F;
     struct scene {
         const char* settings;
-        const shm::scene_state& state;
+        const kernels::scene_state& state;
         u64 hash;
     };
-    const shm::scene_state usual;
+    const kernels::scene_state usual;
     for (const scene& s : {
              scene{R"({"mesh": "bumpy-sphere", "triangles": 3000})", usual, 0x930bb5a819b7e98},
              scene{R"({"mesh": "fractal-terrain", "triangles": 3000})", usual, 0x44401f7d6ebdb02e},
@@ -55,7 +55,7 @@ TEST_CASE("the scenes' pictures are what they were") {
 
 TEST_CASE("a glTF scene with several nodes, materials and textures has the picture that it had") {
     scratch_folder folder;
-    shm::scene_state scene;
+    kernels::scene_state scene;
     scene.camera.eye[1] = 0.8F;
     CHECK(hash_of(R"({"mesh": ")" + test::painted_boxes(folder) + "\"}", scene) == 0x85d52d20ec65e6bb);
 }
@@ -81,21 +81,30 @@ TEST_CASE("the copies of a field stand about their spacing apart and never leave
     }
 }
 
+TEST_CASE("the renderer's parameters begin as their struct does, to the bit") {
+    const ring::parameter_schema schema = stages::scene_parameters::schema();
+    schema.check();
+    const stages::scene_parameters defaults;
+    REQUIRE(schema.bytes == sizeof defaults);
+    const std::vector<std::byte> values = schema.initial_values();
+    CHECK(std::memcmp(values.data(), &defaults, sizeof defaults) == 0);
+}
+
 TEST_CASE("the camera's path is a circle around the target, a function of the frame's number") {
-    shm::scene_state scene;
+    kernels::scene_state scene;
     scene.camera.eye[1] = 1.5F;
     scene.camera.target[0] = 2.0F;
-    const auto still = ring::scene_at(scene, 12345);
+    const auto still = stages::scene_at(scene, 12345);
     CHECK(std::memcmp(&still, &scene, sizeof scene) == 0);
     scene.orbit = 0.01F;
     const f64 radius = std::hypot(2.0, 2.6);
     for (const u64 n : {0ULL, 1ULL, 157ULL, 1'000'000ULL, 1ULL << 33U}) {
-        const auto& c = ring::scene_at(scene, n).camera;
+        const auto& c = stages::scene_at(scene, n).camera;
         CHECK(c.eye[1] == 1.5F);
         CHECK(std::hypot(f64{c.eye[0]} - 2.0, f64{c.eye[2]}) == test::near(radius));
     }
     scene.orbit = 1.57079633F;
-    const auto& quarter = ring::scene_at(scene, 1).camera;
+    const auto& quarter = stages::scene_at(scene, 1).camera;
     CHECK(quarter.eye[0] == test::near(2.0 + 2.6));
     CHECK(quarter.eye[2] == test::near(2.0));
 }

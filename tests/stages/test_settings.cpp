@@ -1,4 +1,4 @@
-#include "stages/settings.hpp"
+#include "stages/sdk/settings.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -2,12 +2,12 @@
 #include <fstream>
 #include <iterator>
 
+#include "kernels/mip_chain.hpp"
 #include "stages/display/png.hpp"
 #include "stages/geometry/texture_set.hpp"
-#include "stages/settings.hpp"
-#include "kernels/mip_chain.hpp"
-#include "tests/support/scratch_folder.hpp"
+#include "stages/sdk/settings.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"
 
 using namespace carousel;

@@ -78,8 +78,8 @@ TEST_CASE("what a dead process had begun is counted neither for it nor for the n
     for (ring::stage_plan& s : plan.stages) s.slot_bytes = 64;
     ring::initialise(*p.c, plan);
     for (shm::incarnation& e : p.c->entry) begin_busy(e, 1000);  // whichever is taken had been somebody's
-    const ring::incarnation_id heir = ring::appoint(*p.c, 0);
-    REQUIRE(heir);
-    count_busy(p.c->entry[heir.entry], p.n, 1'000'000, false);
+    const ring::incarnation_id successor = ring::appoint(*p.c, 0);
+    REQUIRE(successor);
+    count_busy(p.c->entry[successor.entry], p.n, 1'000'000, false);
     CHECK(p.busy() == 0);
 }

@@ -1,5 +1,5 @@
 // The trace's rings and what is made of them: torn and half-written records, overruns, killed writers, and a small trace whose
-// text is looked at. tests/supervisor/test_trace.py traces real pipelines.
+// text is looked at. tests/pipelines/cli/test_trace.py traces real pipelines.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -17,7 +17,7 @@
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
 #include "ring/frame_format.hpp"
-#include "ring/scene.hpp"
+#include "ring/parameter_box.hpp"
 #include "shm/process_id.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/run_life.hpp"
@@ -62,7 +62,7 @@ void fake_run::make_block() {
     c.supervisor_heartbeat_ns.store(now_ns());
     rig_->work = [this](u32 seat, const ring::job& j) { paint(seat, j); };
     rig_->sit_all();
-    (void)ring::write_scene(c.scene, 0, {});
+    if (options_.schema) ring::initialise_parameters(c.parameters, options_.schema.initial_values(), 0);
     back_at_.assign(c.seats, 0);
     segment_->publish();
 }
@@ -76,7 +76,7 @@ void fake_run::write_record(i32 supervisor) {
 
 void fake_run::adopt(i32 supervisor) { write_record(supervisor); }
 
-void fake_run::begin_again() {
+void fake_run::rebuild() {
     const std::lock_guard lock(mutex_);
     shm::segment::remove(run_id_);
     old_segment_ = std::move(segment_);  // stays mapped here, too: who looks at the old one finds it standing still
@@ -157,7 +157,7 @@ void fake_run::revive(u64 now) {
     for (u32 k = 0; k < back_at_.size(); ++k) {
         if (back_at_[k] == 0 || now < back_at_[k]) continue;
         back_at_[k] = 0;
-        rig_->bury(k);
+        rig_->retire(k);
         rig_->sit(k);
     }
 }
@@ -222,34 +222,42 @@ void fake_run::answer(int fd, const std::string& text) {
         (void)shm::send_message(fd, reply.dump(), {memory_fd_.get()});
         return;
     }
-    const std::string verb = request.at("command"), stage = request.value("stage", "");
-    json reply{{"ok", true}, {"message", verb + " " + stage + ": done"}};
-    if (verb == "ps") {
-        const std::lock_guard lock(mutex_);
-        reply["stages"] = json::array();
-        const char* names[] = {"geometry", "vertex", "fragment", "display"};
-        for (u32 k = 0; k < 4; ++k)
-            reply["stages"].push_back({{"name", names[k]},
-                                       {"instance", 0},
-                                       {"state", rig_->sits(k) ? "running" : "starting"},
-                                       {"restarts", epoch_in(k) - 1},
-                                       {"last_exit", epoch_in(k) > 1 ? json("signal 9 (SIGKILL)") : json()},
-                                       {"cpu_percent", 18.0},
-                                       {"memory_bytes", 48'000'000 + k * 7'000'000}});
-    } else {
-        const std::vector<std::string> names{"geometry", "vertex", "fragment", "display"};
-        const auto at = std::find(names.begin(), names.end(), stage);
-        const u32 seat = static_cast<u32>(at - names.begin());
-        {
-            const std::lock_guard lock(mutex_);
-            commands_.push_back(verb + " " + stage);
-            if (seat < 4 && verb == "stop") held_.insert(seat);
-            if (seat < 4 && verb == "cont") held_.erase(seat);
-            if (seat < 4 && (verb == "stop" || verb == "cont")) segment_->block().seat[seat].held.store(verb == "stop" ? 1 : 0);
-        }
-        if (seat < 4 && (verb == "kill" || verb == "restart")) kill(seat);
-    }
+    const std::string verb = request.at("command");
+    const json reply = verb == "ps"           ? answer_ps()
+                       : verb == "parameters" ? answer_parameters()
+                       : verb == "set"        ? answer_set(request)
+                                              : answer_command(verb, request.value("stage", ""));
     (void)shm::send_message(fd, reply.dump());
+}
+
+json fake_run::answer_ps() {
+    const std::lock_guard lock(mutex_);
+    json stages = json::array();
+    const char* names[] = {"geometry", "vertex", "fragment", "display"};
+    for (u32 k = 0; k < 4; ++k)
+        stages.push_back({{"name", names[k]},
+                          {"instance", 0},
+                          {"state", rig_->sits(k) ? "running" : "starting"},
+                          {"restarts", epoch_in(k) - 1},
+                          {"last_exit", epoch_in(k) > 1 ? json("signal 9 (SIGKILL)") : json()},
+                          {"cpu_percent", 18.0},
+                          {"memory_bytes", 48'000'000 + k * 7'000'000}});
+    return {{"ok", true}, {"message", "ps : done"}, {"stages", stages}};
+}
+
+json fake_run::answer_command(const std::string& verb, const std::string& stage) {
+    const std::vector<std::string> names{"geometry", "vertex", "fragment", "display"};
+    const auto at = std::find(names.begin(), names.end(), stage);
+    const u32 seat = static_cast<u32>(at - names.begin());
+    {
+        const std::lock_guard lock(mutex_);
+        commands_.push_back(verb + " " + stage);
+        if (seat < 4 && verb == "stop") held_.insert(seat);
+        if (seat < 4 && verb == "cont") held_.erase(seat);
+        if (seat < 4 && (verb == "stop" || verb == "cont")) segment_->block().seat[seat].held.store(verb == "stop" ? 1 : 0);
+    }
+    if (seat < 4 && (verb == "kill" || verb == "restart")) kill(seat);
+    return {{"ok", true}, {"message", verb + " " + stage + ": done"}};
 }
 
 }  // namespace carousel::test

@@ -1,10 +1,11 @@
 #pragma once
 // A run as a viewer meets it, without stages: a run folder with record and socket, a control block in shared memory, a ring of
-// pictures in a memfd, and a thread that passes frames, obeys commands and dies when it is told to.
+// pictures in a memfd, parameters that can be set, and a thread that passes frames, obeys commands and dies when it is told to.
 // XDG_RUNTIME_DIR must name a folder of the caller's.
 
 #include <atomic>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "shm/fd_socket.hpp"
 #include "shm/segment.hpp"
 #include "tests/viewer/rig.hpp"
+#include "tests/viewer/scene_schema.hpp"
 
 namespace carousel::test {
 
@@ -22,6 +24,16 @@ struct fake_options {
     f64 fps = 60;
     f64 back_after_s = 0.3;   ///< from a death to its successor
     i32 supervisor = 0;       ///< named in the record; 0: this process
+    ring::parameter_schema schema = scene_schema();   ///< none: the run has no parameters
+    std::string schema_text = {};   ///< what is said of the schema instead, JSON; "": the truth
+};
+
+/// How `set` and `parameters` are answered.
+struct fake_answers {
+    f64 after_s = 0;        ///< a `set` is done so much later, and answered then
+    u32 wait = 0;           ///< so many are refused: changes wait for frames
+    std::string refusal;    ///< the sentence that refuses all others; "": they are done
+    u32 unknown = 0;        ///< so many questions for the parameters are not understood
 };
 
 class fake_run {
@@ -39,11 +51,21 @@ public:
     /// The record names that process from now on.
     void adopt(i32 supervisor);
     /// The control block is made anew under its old name, as when the owner of ipc memory has died; frames begin at 0 again.
-    void begin_again();
+    void rebuild();
     [[nodiscard]] u64 frames() const noexcept { return frames_.load(); }
     [[nodiscard]] u32 epoch_of(u32 seat);
     [[nodiscard]] const std::string& run_id() const noexcept { return run_id_; }
     [[nodiscard]] shm::control_block& block() noexcept { return segment_->block(); }
+    /// Whatever is set from now on, and asked.
+    void answer_as(fake_answers a);
+    /// By somebody else: {name: value}.
+    void set_values(const nlohmann::json& values);
+    /// Raw bytes over the newest set, as a broken process may leave them.
+    void damage_values(std::byte with);
+    /// JSON text of every `set` that came, "reset" for one that resets.
+    [[nodiscard]] std::vector<std::string> sets();
+    /// A field's first element in the control block's newest set.
+    [[nodiscard]] f64 value_of(const std::string& name);
     /// "verb stage" of every command that came.
     [[nodiscard]] std::vector<std::string> commands();
     /// The colour of a pixel of a frame.
@@ -56,6 +78,12 @@ private:
     void run_frames();
     void serve();
     void answer(int fd, const std::string& text);
+    [[nodiscard]] nlohmann::json answer_command(const std::string& verb, const std::string& stage);
+    [[nodiscard]] nlohmann::json answer_ps();
+    [[nodiscard]] nlohmann::json answer_parameters();
+    [[nodiscard]] nlohmann::json answer_set(const nlohmann::json& request);
+    [[nodiscard]] nlohmann::json parameters_now();                ///< the mutex is held
+    void publish(const nlohmann::json& values, bool reset);       ///< the mutex is held
     void paint(u32 seat, const ring::job& j);
     void count(u32 seat, const ring::job& j);
     void revive(u64 now);
@@ -71,7 +99,8 @@ private:
     std::mutex mutex_;
     std::vector<u64> back_at_;
     std::set<u32> held_;
-    std::vector<std::string> commands_;
+    std::vector<std::string> commands_, sets_;
+    fake_answers answers_;
     std::atomic<u64> frames_{0};
     std::atomic<bool> stop_{false};
     std::thread frames_thread_, serve_thread_;

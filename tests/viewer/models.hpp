@@ -2,9 +2,11 @@
 // Models of every kind of run, for drawing.
 
 #include "core/clock.hpp"
+#include "ring/parameter_box.hpp"
 #include "telemetry/histogram.hpp"
 #include "tests/viewer/rig.hpp"
-#include "viewer/model.hpp"
+#include "tests/viewer/scene_schema.hpp"
+#include "viewer/session/model.hpp"
 
 namespace carousel::test {
 
@@ -20,6 +22,9 @@ struct watched {
         m.phase = viewer::run_phase::watching;
         m.run.name = "demo";
         m.run.run_id = "rig";
+        m.schema = scene_schema();
+        m.values = m.schema.initial_values();
+        ring::initialise_parameters(r.block().parameters, m.values, 0);
     }
     void look() {
         telemetry::read_snapshot(r.block(), m.snap);

@@ -15,8 +15,8 @@ rig::rig(plan p, shm::control_block* c) : own_(c == nullptr ? std::make_unique<s
 
 void rig::sit(u32 seat) {
     sitting& s = seats_[seat];
-    s.who = s.heir ? s.heir : appoint(*c_, seat);
-    s.heir = {};
+    s.who = s.successor ? s.successor : appoint(*c_, seat);
+    s.successor = {};
     CAROUSEL_ASSERT(s.who);
     (void)revoke(*c_, seat, s.who.epoch - 1);
     CAROUSEL_ASSERT(claim(*c_, s.who) == claim_result::ok);
@@ -32,13 +32,13 @@ void rig::sit_all() {
 void rig::die(u32 seat) {
     sitting& s = seats_[seat];
     doom(*c_, s.who.entry);
-    s.heir = appoint(*c_, seat);
+    s.successor = appoint(*c_, seat);
     (void)revoke(*c_, seat, s.who.epoch);
     (void)requeue(*c_, seat, s.who.epoch, blame::none, static_cast<u32>(s.open.size()));
     s.w.reset();
 }
 
-void rig::bury(u32 seat) {
+void rig::retire(u32 seat) {
     sitting& s = seats_[seat];
     mark_fenced(*c_, s.who.entry);
     (void)requeue(*c_, seat, s.who.epoch, blame::none, 0);

@@ -21,9 +21,9 @@ public:
     /// A process sits down on the seat; its number serves as its pid.
     void sit(u32 seat);
     void sit_all();
-    /// Death seen, revoked, requeued; the slots in work are quarantined. The seat stays empty until bury() and sit().
+    /// Death seen, revoked, requeued; the slots in work are quarantined. The seat stays empty until retire() and sit().
     void die(u32 seat);
-    void bury(u32 seat);
+    void retire(u32 seat);
     /// One job of the seat from claim to recycle. False: nothing to do.
     bool pass(u32 seat);
     /// Begins a job and leaves it in work.
@@ -42,7 +42,7 @@ public:
 
 private:
     struct sitting {
-        ring::incarnation_id who, heir;
+        ring::incarnation_id who, successor;
         std::unique_ptr<ring::worker> w;
         std::vector<ring::job> open;
     };

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <memory>
 
-#include "viewer/screen.hpp"
-#include "viewer/theme.hpp"
-#include "viewer/ui.hpp"
+#include "viewer/panels/screen.hpp"
+#include "viewer/ui/theme.hpp"
+#include "viewer/ui/ui.hpp"
 
 namespace carousel::test {
 

@@ -7,7 +7,7 @@
 #include "tests/support/skip.hpp"
 #include "tests/viewer/models.hpp"
 #include "tests/viewer/stage.hpp"
-#include "viewer/png.hpp"
+#include "viewer/watch/png.hpp"
 
 using namespace carousel;
 using test::stage;

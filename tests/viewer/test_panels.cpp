@@ -1,5 +1,6 @@
 // Every panel with every kind of run, on no window at all: nothing may crash, leave the window or have a place that is no number.
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -222,7 +223,7 @@ TEST_CASE("a crash: the banner is there while the stage is dead, and some second
     w.look();
     CHECK(shows(w.m, "image.banner"));
     draw_everywhere(w.m);
-    w.r.bury(2);
+    w.r.retire(2);
     w.r.sit(2);
     w.time_ns += ns_per_s;
     w.look();
@@ -309,8 +310,8 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     press('L');
     CHECK_FALSE(w.m.kept.dark);
     press('M');
-    CHECK(w.m.scene.shading == 1);
-    CHECK(w.m.scene_changed);
+    CHECK(w.m.schema.element_of(*w.m.schema.find("shading"), w.m.values) == 1);
+    CHECK(w.m.values_changed);
     press(viewer::key::f1);
     s.draw(w.m);
     CHECK(stage::find("help") != nullptr);
@@ -354,6 +355,8 @@ TEST_CASE("what a damaged control block says is drawn, too") {
     stage s(false, 1280, 720);
     viewer::model m;
     m.phase = viewer::run_phase::watching;
+    m.schema = test::scene_schema();
+    m.values = m.schema.initial_values();
     telemetry::rate_tracker tracker;
     for (int round = 0; round < 12; ++round) {
         auto* words = reinterpret_cast<u64*>(c.get());
@@ -364,7 +367,7 @@ TEST_CASE("what a damaged control block says is drawn, too") {
         m.past.feed(m.snap, m.rates);
         m.events.feed(m.snap);
         m.bars.feed(m.snap);
-        m.scene = m.snap.scene;
+        std::copy_n(m.snap.parameters.begin(), m.values.size(), m.values.begin());
         s.draw(m);
         CHECK(stage::sane());
     }

@@ -12,10 +12,10 @@
 #include <limits>
 
 #include "tests/support/catch.hpp"
-#include "viewer/camera.hpp"
-#include "viewer/plot.hpp"
-#include "viewer/settings.hpp"
-#include "viewer/ui.hpp"
+#include "viewer/session/camera.hpp"
+#include "viewer/session/settings.hpp"
+#include "viewer/ui/plot.hpp"
+#include "viewer/ui/ui.hpp"
 
 using namespace carousel;
 using namespace carousel::viewer;
@@ -32,13 +32,13 @@ struct folder {
 }  // namespace
 
 TEST_CASE("a camera goes into angles and back to the same place") {
-    shm::camera_state c;
+    viewer::camera c;
     for (const f32 x : {-3.0F, 0.5F, 2.0F})
         for (const f32 y : {-1.5F, 0.0F, 1.0F}) {
             c.eye[0] = x;
             c.eye[1] = y;
             c.eye[2] = 1.25F;
-            shm::camera_state again = c;
+            viewer::camera again = c;
             place_camera(orbit_of(c), again);
             for (int k = 0; k < 3; ++k) CHECK(std::abs(again.eye[k] - c.eye[k]) < 1e-4F);
         }
@@ -52,19 +52,19 @@ TEST_CASE("the camera never reaches the pole, never falls into its target, and s
     CHECK(o.distance > 0.1F);
     for (int k = 0; k < 300; ++k) dolly(o, -3);
     CHECK(o.distance < 100);
-    shm::camera_state c;
+    viewer::camera c;
     c.eye[0] = std::nanf("");
     c.target[1] = INFINITY;
     place_camera(orbit_of(c), c);
     for (int k = 0; k < 3; ++k) CHECK(std::isfinite(c.eye[k]));
     f32 light[3] = {0, 0, 0};
-    place_light(angles_of(light), light);
+    place_direction(angles_of(light), light);
     CHECK(light[2] == 1);
 }
 
 TEST_CASE("a drag to the right turns what is seen to the right, and moving keeps the distance") {
     orbit o;
-    shm::camera_state c;
+    viewer::camera c;
     turn(o, 0.1F, 0);
     place_camera(o, c);
     CHECK(c.eye[0] < 0);  // the eye goes left

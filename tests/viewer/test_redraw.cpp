@@ -10,9 +10,9 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/viewer/stage.hpp"
-#include "viewer/gl_paint.hpp"
-#include "viewer/gl_pixels.hpp"
-#include "viewer/redraw.hpp"
+#include "viewer/window/gl_paint.hpp"
+#include "viewer/window/gl_pixels.hpp"
+#include "viewer/window/redraw.hpp"
 
 using namespace carousel;
 using namespace carousel::viewer;

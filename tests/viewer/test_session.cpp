@@ -6,33 +6,19 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <functional>
 #include <thread>
 
-#include "core/clock.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/viewer/fake_run.hpp"
-#include "viewer/picture_store.hpp"
-#include "viewer/session.hpp"
+#include "tests/viewer/watcher.hpp"
 
 using namespace carousel;
 using namespace carousel::viewer;
 using test::fake_options;
 using test::fake_run;
+using test::place_of_runs;
+using test::watcher;
 
 namespace {
-
-struct place_of_runs {
-    std::string path;
-    place_of_runs() {
-        char name[] = "/tmp/carousel-runs-XXXXXX";
-        path = ::mkdtemp(name);
-        ::setenv("XDG_RUNTIME_DIR", path.c_str(), 1);
-    }
-    ~place_of_runs() { std::filesystem::remove_all(path); }
-};
 
 /// For a record's supervisor.
 struct process_that_waits {
@@ -52,28 +38,6 @@ struct process_that_waits {
     ~process_that_waits() { kill(); }
     process_that_waits(const process_that_waits&) = delete;
     process_that_waits& operator=(const process_that_waits&) = delete;
-};
-
-struct watcher {
-    model m;
-    std::unique_ptr<picture_store> store = make_null_store();
-    session s;
-    explicit watcher(const std::string& name = "") : s({name, "", false}) {}
-    explicit watcher(const session_options& o) : s(o) {}
-    void step() {
-        s.update(m, *store);
-        s.obey(m);
-    }
-    /// Until `done` or 10 s have passed.
-    bool until(const std::function<bool()>& done) {
-        const u64 end = now_ns() + 10 * ns_per_s;
-        while (now_ns() < end) {
-            step();
-            if (done()) return true;
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        }
-        return false;
-    }
 };
 
 }  // namespace
@@ -218,7 +182,7 @@ TEST_CASE("a run whose control block is made anew is followed into it") {
     fake_run run;
     watcher w;
     REQUIRE(w.until([&] { return w.m.picture.sequence > 30; }));
-    run.begin_again();
+    run.rebuild();
     REQUIRE(w.until([&] { return w.m.snap.created_ns == run.block().created_ns; }));
     CHECK(w.m.phase == run_phase::watching);
     const u64 frames = w.m.picture.shown_frames;
@@ -258,23 +222,6 @@ TEST_CASE("several runs are a question, and a choice or a name answers it") {
     watcher named("demo");
     CHECK(named.until([&] { return named.m.phase == run_phase::watching; }));
     CHECK(named.m.snap.pipeline == "demo");
-}
-
-TEST_CASE("scene settings reach the control block, and those of others reach the viewer") {
-    const place_of_runs place;
-    fake_run run;
-    watcher w;
-    REQUIRE(w.until([&] { return w.m.phase == run_phase::watching; }));
-    w.m.scene.shading = 2;
-    w.m.scene.camera.eye[0] = 1.5F;
-    w.m.scene_changed = true;
-    w.step();
-    w.step();
-    CHECK(w.m.snap.scene.shading == 2);
-    CHECK(w.m.snap.scene.camera.eye[0] == 1.5F);
-    watcher other;
-    REQUIRE(other.until([&] { return other.m.phase == run_phase::watching; }));
-    CHECK(other.m.scene.shading == 2);
 }
 
 TEST_CASE("eight viewers fit, the ninth is told why it sees nothing, and a place that is left is taken") {

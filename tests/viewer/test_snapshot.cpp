@@ -6,7 +6,7 @@
 
 #include "core/clock.hpp"
 #include "ring/latest.hpp"
-#include "ring/scene.hpp"
+#include "ring/parameter_box.hpp"
 #include "shm/segment.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/snapshot_events.hpp"
@@ -110,7 +110,7 @@ TEST_CASE("a crash quarantines the slots in work, and the successor has the next
     CHECK(events.last_crash()->back_ns == 0);
     CHECK(events.take_deaths().size() == 1);
     CHECK(events.take_deaths().empty());
-    r.bury(1);
+    r.retire(1);
     r.sit(1);
     const snapshot back = read_snapshot(r.block());
     events.feed(back);
@@ -216,7 +216,7 @@ TEST_CASE("what one tracker has seen can be handed to another, once") {
     CHECK(watching.events().empty());
     CHECK(shown.take_deaths().size() == 1);
     shown.explain(1, "signal 9 (SIGKILL)");
-    r.bury(1);
+    r.retire(1);
     r.sit(1);
     watching.feed(read_snapshot(r.block()));
     shown.merge(watching);
@@ -257,12 +257,19 @@ TEST_CASE("the end of a run is seen when all rings have reached it") {
     CHECK(read_snapshot(r.block()).ended());
 }
 
-TEST_CASE("scene settings are read whole") {
+TEST_CASE("the newest set of parameters is read whole, with its number and its first frame") {
     rig r(test::demo_plan(64, 32));
-    shm::scene_state scene;
-    scene.spin = 0.5F;
-    REQUIRE(ring::write_scene(r.block().scene, 1, scene));
-    CHECK(read_snapshot(r.block()).scene.spin == 0.5F);
+    CHECK(read_snapshot(r.block()).parameter_bytes == 0);
+    std::array<std::byte, 24> values{};
+    ring::initialise_parameters(r.block().parameters, values, 0);
+    values.back() = std::byte{7};
+    const std::optional<u64> from = ring::publish(r.block().parameters, values, 0);
+    REQUIRE(from);
+    const snapshot s = read_snapshot(r.block());
+    CHECK(s.parameter_bytes == 24);
+    CHECK(s.parameter_number == 1);
+    CHECK(s.parameter_from == *from);
+    CHECK(std::equal(values.begin(), values.end(), s.parameters.begin()));
 }
 
 TEST_CASE("a read-only mapping is enough") {

@@ -14,6 +14,7 @@ import unittest
 import zlib
 
 import browser
+from web_parameters import Parameters, ParametersSeen  # noqa: F401  cases of their own, found here by unittest
 from web_rig import Rig, end_process, free_port, wait_for
 from processes import skip  # web_rig has made it findable
 
@@ -80,6 +81,8 @@ class Served(Rig):
     def test_what_the_page_serves(self):
         run, page = self.running_page()
         wait_for("rates", lambda: page.json()["pipeline"]["frames_per_second"])
+        # The supervisor's word is asked for twice a second: it may still be that of the start.
+        wait_for("stages that run", lambda: all(p["state"] == "running" for x in page.json()["stages"] for p in x["processes"]))
         s = page.json()
         self.assertEqual((s["version"], s["phase"], s["notice"], s["may_act"], s["crash"]), (1, "running", "", False, None))
         self.assertEqual((s["pipeline"]["name"], s["pipeline"]["width"], s["pipeline"]["height"]), ("demo", 320, 180))
@@ -299,7 +302,7 @@ class Lives(Rig):
 
 
     def test_a_page_stays_with_its_run_beside_another_and_follows_it_to_its_next_supervisor(self):
-        grace = ("--set", "keeper_grace_s=60")
+        grace = ("--set", "supervisor_grace_s=60")
         run = self.start_run(*grace)
         view = self.start("carousel", "view", "-p", "demo", "--http", "0")
         page = self.page_of(view)
@@ -332,7 +335,7 @@ class Seen(Rig):
     def test_a_person_looks_kills_and_sees_it_come_back(self):
         run, page = self.running_page(size="1280x720", fps="0" if PICTURE else "30")
         address = f"http://127.0.0.1:{page.port}/"
-        b = browser.Browser(browser.find(), 1440, 1180)
+        b = browser.Browser(browser.find(), 1440, 1250)
         self.addCleanup(b.close)
         b.open(address)
         wait_for("the table", lambda: b.value("document.querySelectorAll('#rows tr').length") == 4)

@@ -1,5 +1,10 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
 #include "tests/support/catch.hpp"
 #include "viewer/web/guard.hpp"
+#include "viewer/web/parameters.hpp"
 
 using namespace carousel::viewer::web;
 
@@ -21,4 +26,49 @@ TEST_CASE("a key's value is found in a query, and only that key's") {
     CHECK(query_value("token", "token").empty());
     CHECK(query_value("", "token").empty());
     CHECK(query_value("token=&token=x", "token").empty());
+}
+
+TEST_CASE("a body that names parameters is handed on, and any other is refused in a sentence") {
+    std::string why;
+    CHECK(values_in(R"( {"exposure": 2, "eye": [0, 1, 6]} )", why) == R"({"exposure":2,"eye":[0,1,6]})");
+    CHECK(why.empty());
+    const std::string deep(2000, '[');
+    for (const char* body :
+         {"", "2", "[1]", "null", "exposure=2", R"({"exposure": 2)", R"({"exposure": 2}})", "\xff", "{}", deep.c_str()}) {
+        INFO(body);
+        why.clear();
+        CHECK_FALSE(values_in(body, why));
+        CHECK(why.starts_with("the body "));
+    }
+}
+
+TEST_CASE("values are shown by the schema, and not at all where it does not fit the bytes") {
+    view v;
+    v.schema = {.type = "some.type", .bytes = 4, .fields = {{.name = "size", .initial = {0.5}}}};
+    const std::vector<std::byte> bytes = v.schema.initial_values();
+    std::copy(bytes.begin(), bytes.end(), v.snap.parameters.begin());
+    v.snap.parameter_bytes = 4;
+    v.snap.parameter_number = 3;
+    v.snap.parameter_from = 120;
+    CHECK(parameters_of(v).is_null());   // no run is watched
+    v.phase = run_phase::running;
+    const nlohmann::json shown = parameters_of(v);
+    CHECK(shown["type"] == "some.type");
+    CHECK(shown["number"] == 3);
+    CHECK(shown["from"] == 120);
+    CHECK(shown["values"] == nlohmann::json{{"size", 0.5}});
+    REQUIRE(shown["fields"].size() == 1);
+    CHECK(shown["fields"][0]["name"] == "size");
+    CHECK(shown["fields"][0]["low"] == 0);   // also what is as usual
+    CHECK(shown["fields"][0]["choices"].empty());
+    v.phase = run_phase::ended;
+    CHECK(parameters_of(v) == shown);
+    v.snap.parameters[3] = std::byte{0x7F};   // far out of its range
+    CHECK(parameters_of(v).is_null());
+    v.snap.parameters[3] = bytes[3];
+    v.snap.parameter_bytes = 8;
+    CHECK(parameters_json(v) == "null");
+    v.snap.parameter_bytes = 4;
+    v.schema = {};
+    CHECK(parameters_of(v).is_null());
 }

@@ -90,7 +90,7 @@ class Window(WindowCase):
         self.assertIsNone(viewers[0].poll())
 
     def test_a_window_stays_with_its_run_when_its_supervisor_is_killed_beside_another_run(self):
-        grace = ("--set", "keeper_grace_s=60")
+        grace = ("--set", "supervisor_grace_s=60")
         run = self.start_run(*grace)
         viewer = self.start_viewer("--null")
         wait_for("frames in the window", lambda: self.seen()["sequence"] > 0)

@@ -27,10 +27,10 @@ class Page:
     def __init__(self, port, token):
         self.port, self.token = int(port), token
 
-    def ask(self, path, method="GET", headers=None, timeout=20):
+    def ask(self, path, method="GET", headers=None, timeout=20, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
-            connection.request(method, path, headers=headers or {})
+            connection.request(method, path, body=body, headers=headers or {})
             answer = connection.getresponse()
             return answer.status, answer.read(), answer.headers
         finally:

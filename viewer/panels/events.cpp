@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "viewer/panels/list.hpp"
-#include "viewer/theme.hpp"
-#include "viewer/ui.hpp"
+#include "viewer/ui/theme.hpp"
+#include "viewer/ui/ui.hpp"
 
 namespace carousel::viewer {
 namespace {

@@ -7,8 +7,9 @@
 
 #include "core/clock.hpp"
 #include "viewer/panels/list.hpp"
-#include "viewer/theme.hpp"
-#include "viewer/ui.hpp"
+#include "viewer/session/camera.hpp"
+#include "viewer/ui/theme.hpp"
+#include "viewer/ui/ui.hpp"
 
 namespace carousel::viewer {
 namespace {
@@ -154,16 +155,25 @@ private:
         ui::mark("image.banner", at, ImVec2(at.x + size.x, at.y + height));
     }
 
+    /// Nothing where the parameters have no camera.
+    template <typename F>
+    static void move_camera(model& m, F&& how) {
+        std::optional<camera> c = m.has_parameters() ? camera_of(m.schema, m.values) : std::nullopt;
+        if (!c) return;
+        orbit o = orbit_of(*c);
+        how(o, *c);
+        place_camera(o, *c);
+        put_camera(*c, m.schema, m.values);
+        m.values_changed = true;
+    }
+
     // Left drag turns the camera, right drag moves it, middle drag moves the picture, the wheel zooms (with Ctrl: the camera).
     void steer(model& m, picture_store& store, ImVec2 at, ImVec2 size) {
         picture_model& p = m.picture;
         ImGuiIO& io = ImGui::GetIO();
         if (ImGui::IsItemHovered() && io.MouseWheel != 0) {
             if (io.KeyCtrl) {
-                orbit o = orbit_of(m.scene.camera);
-                dolly(o, io.MouseWheel);
-                place_camera(o, m.scene.camera);
-                m.scene_changed = true;
+                move_camera(m, [&](orbit& o, const camera&) { dolly(o, io.MouseWheel); });
             } else {  // about the mouse
                 const f32 before = p.zoom > 0 ? p.zoom : fit_zoom_;
                 const f32 x = p.pan_x, y = p.pan_y;
@@ -180,13 +190,12 @@ private:
                 p.pan_y += io.MouseDelta.y;
                 if (p.zoom == 0) p.zoom = fit_zoom_;
             } else {
-                orbit o = orbit_of(m.scene.camera);
-                if (io.MouseDown[1])
-                    shift(o, dx, dy, m.scene.camera.fov_y);
-                else
-                    turn(o, dx, dy);
-                place_camera(o, m.scene.camera);
-                m.scene_changed = true;
+                move_camera(m, [&](orbit& o, const camera& c) {
+                    if (io.MouseDown[1])
+                        shift(o, dx, dy, c.fov_y);
+                    else
+                        turn(o, dx, dy);
+                });
             }
         }
         if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) pick(m, store);

@@ -1,7 +1,7 @@
 #pragma once
 // One function a panel.
 
-#include "viewer/panel.hpp"
+#include "viewer/panels/panel.hpp"
 
 namespace carousel::viewer {
 

@@ -5,10 +5,10 @@
 #include <array>
 
 #include "device/backend.hpp"
-#include "viewer/layout.hpp"
+#include "viewer/panels/layout.hpp"
 #include "viewer/panels/list.hpp"
-#include "viewer/theme.hpp"
-#include "viewer/ui.hpp"
+#include "viewer/ui/theme.hpp"
+#include "viewer/ui/ui.hpp"
 
 namespace carousel::viewer {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <csignal>
 
-#include "viewer/layout.hpp"
+#include "viewer/panels/layout.hpp"
 #include "viewer/panels/list.hpp"
-#include "viewer/theme.hpp"
-#include "viewer/ui.hpp"
+#include "viewer/ui/theme.hpp"
+#include "viewer/ui/ui.hpp"
 
 namespace carousel::viewer {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "viewer/panels/list.hpp"
-#include "viewer/plot.hpp"
-#include "viewer/theme.hpp"
-#include "viewer/ui.hpp"
+#include "viewer/ui/plot.hpp"
+#include "viewer/ui/theme.hpp"
+#include "viewer/ui/ui.hpp"
 
 namespace carousel::viewer {
 namespace {

@@ -1,5 +1,5 @@
 // carousel-peek: the newest picture of a run, small, for `carousel top --image`, which may load no CUDA itself. Reads the ring as a
-// `latest` reader (viewer/tap.hpp): it never holds the pipeline up, and may be killed at any time.
+// `latest` reader (viewer/watch/tap.hpp): it never holds the pipeline up, and may be killed at any time.
 //   carousel-peek RUN_FOLDER RUN_ID [STAGE]     fd 3: a SOCK_SEQPACKET socket to who asks; its end is ours
 //   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\n" and WIDTH x HEIGHT RGB bytes, top row first, at most as large as asked for
 //                       "none" while there is no picture;  "error: TEXT" where there can't be one, and the end
@@ -14,7 +14,7 @@
 #include "core/errors.hpp"
 #include "shm/segment.hpp"
 #include "viewer/peek/shrink.hpp"
-#include "viewer/tap.hpp"
+#include "viewer/watch/tap.hpp"
 
 namespace {
 

@@ -11,6 +11,7 @@
 #include "viewer/web/guard.hpp"
 #include "viewer/web/metrics.hpp"
 #include "viewer/web/page.hpp"
+#include "viewer/web/parameters.hpp"
 #include "viewer/web/status.hpp"
 
 namespace carousel::viewer::web {
@@ -82,7 +83,11 @@ void connection::route(std::string_view path, std::string_view query) {
     const bool reads = request_.method() == http::verb::get || request_.method() == http::verb::head;
     if (path.starts_with("/stages/")) return act(path.substr(8), query);
     if (path.starts_with("/runs/")) return choose(path.substr(6), query);
-    if (!reads) return refuse(status::method_not_allowed, "only GET is known here; actions are POST /stages/STAGE/ACTION");
+    if (path == "/parameters" || path.starts_with("/parameters/")) return set_parameters(path.substr(11), query);
+    if (!reads)
+        return refuse(
+            status::method_not_allowed,
+            "only GET is known here; actions are POST /stages/STAGE/ACTION, POST /parameters and POST /parameters/reset");
     const u64 now = now_ns();
     if (path == "/") {
         // The page loads nothing from elsewhere, and nobody may frame it to steal a click.
@@ -98,6 +103,8 @@ void connection::route(std::string_view path, std::string_view query) {
         const picture_status p = site_.shots.status();
         const bool may_act = same_token(view_of(request_["X-Carousel-Token"]), site_.options.token);
         respond({status::ok, "application/json", site_.run.look([&](const view& v) { return status_json(v, p, may_act, now); }), {}});
+    } else if (path == "/parameters.json") {
+        respond({status::ok, "application/json", site_.run.look([](const view& v) { return parameters_json(v); }), {}});
     } else if (path == "/history.json") {
         respond({status::ok, "application/json", site_.run.look([&](const view& v) { return history_json(v, now); }), {}});
     } else if (path == "/metrics") {
@@ -107,7 +114,10 @@ void connection::route(std::string_view path, std::string_view query) {
     } else if (path == "/stream.mjpg") {
         begin_stream();
     } else {
-        refuse(status::not_found, "there is nothing here: /, /stream.mjpg, /snapshot.png, /status.json, /history.json and /metrics are known");
+        refuse(status::not_found,
+               "there is nothing here: /, /stream.mjpg, /snapshot.png, /status.json, /parameters.json, /history.json and "
+               "/metrics are known, "
+               "and with POST /parameters and /parameters/reset");
     }
 }
 
@@ -143,13 +153,31 @@ void connection::act(std::string_view path, std::string_view query) {
     const std::string stage(path.substr(0, slash)), verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
     if (verb != "kill" && verb != "stop" && verb != "cont" && verb != "restart")
         return refuse(status::not_found, "POST /stages/STAGE/ACTION: kill, stop, cont and restart are known");
-    ask_supervisor(verb, stage);
+    ask_supervisor({verb, stage, verb == "kill" ? 9 : 0});
 }
 
-void connection::ask_supervisor(const std::string& verb, const std::string& stage) {
+// "", or /reset
+void connection::set_parameters(std::string_view path, std::string_view query) {
+    if (!may_act(query)) return;
+    command c;
+    c.verb = "set";
+    c.reset = path == "/reset";
+    if (!c.reset && !path.empty())
+        return refuse(status::not_found, "POST /parameters with {\"NAME\": VALUE, ...}, or POST /parameters/reset");
+    if (!c.reset) {
+        std::string why;
+        const std::optional<std::string> values = values_in(request_.body(), why);
+        if (!values) return refuse(status::bad_request, why);
+        c.values = *values;
+    }
+    ask_supervisor(std::move(c));
+}
+
+void connection::ask_supervisor(command c) {
     const auto [socket, run_id] = site_.run.look([](const view& v) {
         return v.phase == run_phase::running ? std::pair(v.run.socket(), v.run.run_id) : std::pair<std::string, std::string>();
     });
+    const std::shared_ptr<attachment> here = site_.run.attached();
     if (socket.empty()) return refuse(status::service_unavailable, "no pipeline is running");
     // The run that the page showed to who pressed the button; scripts may leave it out.
     const std::string_view shown = view_of(request_["X-Carousel-Run"]);
@@ -157,17 +185,24 @@ void connection::ask_supervisor(const std::string& verb, const std::string& stag
     if (site_.actions >= site::max_actions) return refuse(status::too_many_requests, "too many actions wait for the supervisor's answer");
     ++site_.actions;
     stream_.expires_never();
-    boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, verb, stage] {
-        const reply r = control_client::ask(socket, run_id, {verb, stage, verb == "kill" ? 9 : 0});
-        boost::asio::post(self->site_.io, [self, r, verb, stage] {
-            --self->site_.actions;
-            self->site_.run.tell(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
-                                 fmt::format("page: {} {}: {}", verb, stage, r.message));
-            const nlohmann::json text{{"ok", r.ok}, {"message", r.message}};
-            self->respond({r.ok ? status::ok : status::conflict, "application/json",
-                           text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", {}});
-        });
+    boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here, c = std::move(c)] {
+        const reply r = control_client::ask(socket, run_id, c);
+        // Read now: what /status.json knows may be a tenth of a second old.
+        const u64 from = c.verb == "set" && here ? telemetry::read_snapshot(here->observed.block()).parameter_from : 0;
+        boost::asio::post(self->site_.io, [self, r, from] { self->answer_action(r, from); });
     });
+}
+
+void connection::answer_action(const reply& r, u64 from) {
+    --site_.actions;
+    nlohmann::json text{{"ok", r.ok}, {"message", r.message}};
+    if (r.asked.verb == "set")
+        text["from"] = from;  // and no line among the events: a slider sends ten changes a second
+    else
+        site_.run.tell(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
+                       fmt::format("page: {} {}: {}", r.asked.verb, r.asked.stage, r.message));
+    respond({r.ok ? status::ok : status::conflict, "application/json",
+             text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", {}});
 }
 
 void connection::snapshot() {

@@ -39,7 +39,9 @@ private:
     [[nodiscard]] bool may_act(std::string_view query);
     void choose(std::string_view path, std::string_view query);
     void act(std::string_view path, std::string_view query);
-    void ask_supervisor(const std::string& verb, const std::string& stage);
+    void set_parameters(std::string_view path, std::string_view query);
+    void ask_supervisor(command c);
+    void answer_action(const reply& r, u64 from);
     void snapshot();
     void begin_stream();
     void watch_for_end();

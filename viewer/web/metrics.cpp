@@ -130,6 +130,8 @@ std::string metrics_text(const view& v, u64 now) {
     seats(w, v.snap);
     latency(w, v);
     rings(w, v.snap);
+    w.family("carousel_parameter_changes_total", "counter", "Times that parameters were set or reset since the run's start.");
+    w.value("", static_cast<f64>(v.snap.parameter_number));
     w.family("carousel_run_age_seconds", "gauge", "Since the run's control block was made.");
     w.value("", seconds(now - std::min(now, v.snap.created_ns)));
     w.family("carousel_supervisor_silence_seconds", "gauge", "Since the supervisor's last sign of life.");

@@ -45,11 +45,21 @@ function banner(c) {
 }
 
 let runShown = '';   // what is pressed here goes to that run or to none
-async function post(path) {
+let refusalUntil = 0;
+/// Shows for a while why something was not done.
+function refused(why) {
+  $('may-act').textContent = why;
+  refusalUntil = performance.now() + 6000;
+  return why;
+}
+/// '' when it was done, else the sentence that is shown.
+async function post(path, body) {
   try {
-    const reply = await fetch(path, {method: 'POST', headers: {'X-Carousel-Token': token, 'X-Carousel-Run': runShown}});
-    if (!reply.ok) $('may-act').textContent = await reply.text();
-  } catch (e) { $('may-act').textContent = 'the page\'s program does not answer'; }
+    const reply = await fetch(path, {method: 'POST', headers: {'X-Carousel-Token': token, 'X-Carousel-Run': runShown}, body});
+    if (reply.ok) return '';
+    const text = await reply.text();
+    return refused((reply.headers.get('Content-Type') || '').includes('json') ? JSON.parse(text).message : text.trim());
+  } catch (e) { return refused('the page\'s program does not answer'); }
 }
 
 function buttons(process, mayAct) {
@@ -66,6 +76,7 @@ document.addEventListener('click', e => {
   const d = e.target.dataset || {};
   if (d.verb) post(`/stages/${encodeURIComponent(d.stage)}/${d.verb}`);
   if (d.run) post(`/runs/${encodeURIComponent(d.run)}/watch`);
+  if (e.target.id === 'parameters-reset') resetParameters();
 });
 
 let noticeShown = '';
@@ -103,7 +114,7 @@ function stages(s) {
   });
   rowsShown = key;
   $('rows').replaceChildren(...rows);
-  $('may-act').textContent = s.may_act ? '' : 'buttons are off: open the address with ?token=… that was printed when this page was started';
+  if (performance.now() > refusalUntil) $('may-act').textContent = s.may_act ? '' : 'buttons are off: open the address with ?token=… that was printed when this page was started';
 }
 
 function rings(s) {
@@ -162,6 +173,7 @@ async function poll() {
     }
     banner(s.crash);
     picture(s);
+    parameters(s);
     stages(s);
     rings(s);
     events(s.events);

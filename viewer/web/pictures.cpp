@@ -6,7 +6,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "viewer/png.hpp"
+#include "viewer/watch/png.hpp"
 
 namespace carousel::viewer::web {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "viewer/tap.hpp"
+#include "viewer/watch/tap.hpp"
 #include "viewer/web/jpeg.hpp"
 #include "viewer/web/watcher.hpp"
 

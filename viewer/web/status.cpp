@@ -6,6 +6,7 @@
 
 #include "device/backend.hpp"
 #include "telemetry/bottleneck_json.hpp"
+#include "viewer/web/parameters.hpp"
 
 namespace carousel::viewer::web {
 namespace {
@@ -172,7 +173,7 @@ const char* name_of_kind(telemetry::event_kind k) {
 }
 
 /// By its folder, which decides where it is found.
-std::string folder_name(const run_info& r) { return r.folder.substr(r.folder.rfind('/') + 1); }
+std::string folder_name(const run::record& r) { return r.folder.substr(r.folder.rfind('/') + 1); }
 
 std::string text_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
@@ -189,13 +190,14 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
     json out{{"version", 1}, {"phase", name_of(v.phase)}, {"notice", v.notice}, {"may_act", may_act}, {"pipeline", nullptr}, {"crash", nullptr}};
     out["stages"] = out["rings"] = out["events"] = out["choices"] = json::array();
     if (v.phase != run_phase::running)
-        for (const run_info& r : v.choices) out["choices"].push_back({{"name", folder_name(r)}, {"pid", r.supervisor.pid}, {"file", text_or_null(r.file)}});
+        for (const run::record& r : v.choices) out["choices"].push_back({{"name", folder_name(r)}, {"pid", r.supervisor.pid}, {"file", text_or_null(r.file)}});
     if (v.phase != run_phase::waiting) {
         out["pipeline"] = pipeline_json(v, now);
         out["crash"] = crash_json(v, now);
         for (std::size_t k = 0; k < v.snap.stages.size(); ++k) out["stages"].push_back(stage_json(v, k, now));
         for (std::size_t k = 0; k < v.snap.links.size(); ++k) out["rings"].push_back(ring_json(v, k));
     }
+    out["parameters"] = parameters_of(v);
     const auto& events = v.events.events();
     for (std::size_t k = events.size() - std::min(events.size(), most_events); k < events.size(); ++k)
         out["events"].push_back({{"age_s", age_s(events[k].time_ns, now)}, {"kind", name_of_kind(events[k].kind)}, {"text", events[k].text}});

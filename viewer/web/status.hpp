@@ -17,6 +17,7 @@
 //   picture {width, height, stage, frame, age_s | null, way, problem, watchers, discarded}
 //   crash null | {stage, how, old_pid, new_pid | null, age_s, back_after_s | null}
 //   choices [{name, pid, file | null}]: while no run is watched, those that could be (POST /runs/NAME/watch)
+//   parameters: parameters.hpp, and /parameters.json
 //   events [{age_s, kind "info" | "good" | "warning" | "bad", text}], newest last, at most 100
 // Latencies, rates and shares are of the last 2 s.
 //

@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "run/parameter_message.hpp"
 #include "telemetry/run_life.hpp"
 
 namespace carousel::viewer::web {
@@ -16,10 +17,10 @@ namespace {
 constexpr u64 look_every_ns = 250 * ns_per_ms, check_every_ns = 250 * ns_per_ms, sample_every_ns = 8 * ns_per_ms;
 constexpr auto tick_every = std::chrono::milliseconds(100);
 
-std::string waiting_notice(const std::string& name, const std::vector<run_info>& others) {
+std::string waiting_notice(const std::string& name, const std::vector<run::record>& others) {
     if (name.empty() && others.empty()) return "no pipeline is running; this page waits for one (start it with: carousel run FILE)";
     std::string names;
-    for (const run_info& r : others) names += (names.empty() ? "" : ", ") + r.name;
+    for (const run::record& r : others) names += (names.empty() ? "" : ", ") + r.name;
     if (name.empty()) return fmt::format("several pipelines are running ({}); choose one: carousel view -p NAME", names);
     return fmt::format("no pipeline \"{}\" is running{}; this page waits for it", name, names.empty() ? "" : " (these are: " + names + ")");
 }
@@ -89,16 +90,16 @@ void watcher::tick(u64 now) {
 }
 
 void watcher::look_for_run() {
-    const std::vector<run_info> runs = living_runs();
+    const std::vector<run::record> runs = run::watchable_runs();
     view_.choices = runs;
     if (view_.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
-        const auto same = std::find_if(runs.begin(), runs.end(), [this](const run_info& r) { return r.folder == view_.run.folder && r.run_id == view_.run.run_id; });
-        if (same != runs.end() && last_ && look_after(view_.run, last_->block()).life == run_life::led) attach(*same);
+        const auto same = std::find_if(runs.begin(), runs.end(), [this](const run::record& r) { return r.folder == view_.run.folder && r.run_id == view_.run.run_id; });
+        if (same != runs.end() && last_ && run::look_after(view_.run, last_->block()).state == run::life::led) attach(*same);
         return;
     }
-    const run_info* found = nullptr;
-    for (const run_info& r : runs)
-        if (name_.empty() ? runs.size() == 1 : r.folder == runs_folder() + "/" + name_) found = &r;
+    const run::record* found = nullptr;
+    for (const run::record& r : runs)
+        if (name_.empty() ? runs.size() == 1 : r.folder == run::runs_folder() + "/" + name_) found = &r;
     if (found != nullptr)
         attach(*found);
     else
@@ -108,7 +109,7 @@ void watcher::look_for_run() {
 bool watcher::choose(const std::string& name) {
     const std::lock_guard lock(mutex_);
     if (view_.phase == run_phase::running) return false;
-    const bool known = std::any_of(view_.choices.begin(), view_.choices.end(), [&](const run_info& r) { return r.folder == runs_folder() + "/" + name; });
+    const bool known = std::any_of(view_.choices.begin(), view_.choices.end(), [&](const run::record& r) { return r.folder == run::runs_folder() + "/" + name; });
     if (!known) return false;
     name_ = name;
     view_.phase = run_phase::waiting;
@@ -116,7 +117,7 @@ bool watcher::choose(const std::string& name) {
     return true;
 }
 
-void watcher::attach(const run_info& r) {
+void watcher::attach(const run::record& r) {
     const bool same = view_.run.folder == r.folder && view_.run.run_id == r.run_id;
     try {
         attachment_ = std::make_shared<attachment>(attachment{r, shm::segment::observe(r.run_id), shm::segment::attach(r.run_id)});
@@ -134,6 +135,10 @@ void watcher::attach(const run_info& r) {
     view_.report.clear();
     alone_.reset();
     control_.aim(r.socket(), r.run_id);
+    // A block that was made anew may have other fields: what was answered before it doesn't count.
+    control_.ask_parameters_again();
+    parameters_known_ = false;
+    view_.schema = {};
 }
 
 void watcher::end(const std::string& how) {
@@ -153,9 +158,9 @@ void watcher::end(const std::string& how) {
 
 void watcher::check_alive() {
     const i32 old_pid = view_.run.supervisor.pid;
-    const life_report present = look_after(view_.run, attachment_->observed.block());
+    const run::life_report present = run::look_after(view_.run, attachment_->observed.block());
     tell_of_supervisor(present, old_pid);
-    if (present.life == run_life::over) {
+    if (present.state == run::life::over) {
         read();  // the last words
         end(present.ending);
         return;
@@ -163,25 +168,22 @@ void watcher::check_alive() {
     follow_new_block();
 }
 
-void watcher::tell_of_supervisor(const life_report& now, i32 old_pid) {
+void watcher::tell_of_supervisor(const run::life_report& now, i32 old_pid) {
     using telemetry::event_kind;
-    if (now.life == run_life::alone && !alone_)
-        view_.events.add({now_ns(), event_kind::bad, shm::none, fmt::format("{} (pid {})", alone_text(now.stages), old_pid)});
-    if (now.life == run_life::led && view_.run.supervisor.pid != old_pid)
+    if (now.state == run::life::alone && !alone_)
+        view_.events.add({now_ns(), event_kind::bad, shm::none, fmt::format("{} (pid {})", run::alone_text(now.stages), old_pid)});
+    if (now.state == run::life::led && view_.run.supervisor.pid != old_pid)
         view_.events.add({now_ns(), event_kind::good, shm::none,
                           fmt::format("a supervisor has taken {} over (pid {})", view_.run.name, view_.run.supervisor.pid)});
     alone_.reset();
-    if (now.life == run_life::alone) alone_ = now.stages;
+    if (now.state == run::life::alone) alone_ = now.stages;
 }
 
 // A run that begins again keeps its name and its id, but has a new control block.
 void watcher::follow_new_block() {
-    try {
-        if (!telemetry::is_made_anew(attachment_->observed.block(), shm::segment::observe(view_.run.run_id).block())) return;
-        view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, fmt::format("{} begins again with new memory", view_.run.name)});
-        attach(view_.run);
-    } catch (const error&) {  // between two blocks: the old one is there as long as it is mapped
-    }
+    if (!run::made_anew(view_.run, attachment_->observed.block())) return;
+    view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(view_.run)});
+    attach(view_.run);
 }
 
 void watcher::read() {
@@ -191,10 +193,22 @@ void watcher::read() {
     view_.past.feed(view_.snap, view_.rates);
     for (const telemetry::crash& c : view_.events.take_deaths()) view_.past.mark(c.died_ns, c.stage);
     view_.report = control_.report();
+    learn_parameters();
     explain_crash();
     const u64 now = now_ns(), beat = view_.snap.supervisor_heartbeat_ns;
     const bool silent = beat != 0 && now > beat + 3 * ns_per_s;
-    view_.notice = alone_ ? alone_text(*alone_) : silent ? fmt::format("the supervisor has given no sign of life for {:.0f} s", static_cast<f64>(now - beat) / 1e9) : "";
+    view_.notice = alone_ ? run::alone_text(*alone_) : silent ? fmt::format("the supervisor has given no sign of life for {:.0f} s", static_cast<f64>(now - beat) / 1e9) : "";
+}
+
+// Asked for in the thread of control_, once a second until it is answered; one that can't be read is told once.
+void watcher::learn_parameters() {
+    for (const reply& r : control_.take_replies())
+        view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, r.message});
+    if (parameters_known_) return;
+    if (const std::optional<run::parameter_state> s = control_.parameters()) {
+        view_.schema = s->schema;
+        parameters_known_ = true;
+    }
 }
 
 void watcher::explain_crash() {

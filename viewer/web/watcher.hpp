@@ -12,12 +12,13 @@
 #include <thread>
 #include <vector>
 
+#include "ring/parameter_schema.hpp"
+#include "run/life.hpp"
 #include "shm/segment.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_history.hpp"
-#include "viewer/control.hpp"
-#include "viewer/runs.hpp"
-#include "viewer/sampler.hpp"
+#include "viewer/watch/control.hpp"
+#include "viewer/watch/sampler.hpp"
 
 namespace carousel::viewer::web {
 
@@ -27,21 +28,22 @@ enum class run_phase : u8 { waiting, running, ended };
 /// The run as it was last read.
 struct view {
     run_phase phase = run_phase::waiting;
-    run_info run;
-    std::vector<run_info> choices;        ///< while none is watched: the runs that could be
+    run::record run;
+    std::vector<run::record> choices;        ///< while none is watched: the runs that could be
     std::string notice;                   ///< one sentence on the connection; "" all is well
     telemetry::snapshot snap;
     telemetry::rates rates;
     telemetry::history past{0.25, 480};   ///< two minutes
     telemetry::event_tracker events;
     std::vector<seat_report> report;      ///< the supervisor's own words, may be empty
+    ring::parameter_schema schema;        ///< of what lies in snap.parameters; none: no parameters, or not known yet
     /// The supervisor's report on a seat, or null.
     [[nodiscard]] const seat_report* report_of(u32 seat) const;
 };
 
 /// Both mappings of one run's control block; lives as long as anybody uses it.
 struct attachment {
-    run_info run;
+    run::record run;
     shm::segment observed;   ///< read-only: all that is shown
     shm::segment attached;   ///< writable: lease words of the tap
 };
@@ -71,19 +73,21 @@ private:
     void loop();
     void tick(u64 now);
     void look_for_run();
-    void attach(const run_info& r);
+    void attach(const run::record& r);
     void end(const std::string& how);
     void check_alive();
-    void tell_of_supervisor(const life_report& now, i32 old_pid);
+    void tell_of_supervisor(const run::life_report& now, i32 old_pid);
     void follow_new_block();
     void read();
     void explain_crash();
+    void learn_parameters();
 
     std::string name_;
     control_client control_;
     std::unique_ptr<sampler> sampler_;
     telemetry::rate_tracker tracker_;
     telemetry::timeline bars_;
+    bool parameters_known_ = false;   ///< of the block that is attached
     u64 next_look_ns_ = 0, next_check_ns_ = 0;
     std::optional<u32> alone_;   ///< its supervisor is gone, so many stages go on
     std::mutex mutex_;   ///< all below

@@ -103,7 +103,7 @@ public:
         check("making the targets");
     }
 
-    peer_time draw(const shm::scene_state& scene, std::span<const f32> models) override {
+    peer_time draw(const kernels::scene_state& scene, std::span<const f32> models) override {
         glBindFramebuffer(GL_FRAMEBUFFER, framebuffers_[0]);
         glFinish();
         const u64 cpu_begin = process_cpu_ns(), begin = now_ns();
@@ -130,7 +130,7 @@ public:
         return read(GL_RGBA, GL_UNSIGNED_BYTE);
     }
 
-    [[nodiscard]] std::vector<u32> ids(const shm::scene_state& scene, std::span<const f32> models) override {
+    [[nodiscard]] std::vector<u32> ids(const kernels::scene_state& scene, std::span<const f32> models) override {
         glBindFramebuffer(GL_FRAMEBUFFER, framebuffers_[1]);
         const GLuint none[4] = {~0U, 0, 0, 0};
         const GLfloat far = 1;
@@ -145,7 +145,7 @@ public:
 private:
     [[nodiscard]] bool on_cpu() const { return software_; }
 
-    void draw_instances(GLuint program, const shm::scene_state& scene, std::span<const f32> models) {
+    void draw_instances(GLuint program, const kernels::scene_state& scene, std::span<const f32> models) {
         const body::matrix34 projection = body::view_projection(scene.camera, width_, height_);
         const f32 near = scene.camera.near, far = scene.camera.far, a = (far + near) / (far - near);
         glUniform2f(glGetUniformLocation(program, "depth"), a, -2 * far * near / (far - near));

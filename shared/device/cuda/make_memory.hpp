@@ -1,5 +1,5 @@
 #pragma once
-// Makes shareable GPU memory: what carousel-alloc does for the keeper. Not for stages, which only map what they are handed.
+// Makes shareable GPU memory: what carousel-alloc does for the supervisor. Not for stages, which only map what they are handed.
 
 #include <memory>
 #include <vector>

@@ -1,7 +1,7 @@
 // A stage outside the Carousel tree, against the installed headers: turns a picture into its negative, on the CPU.
 
-#include <stages/formats.hpp>
-#include <stages/stage.hpp>
+#include <stages/sdk/formats.hpp>
+#include <stages/sdk/stage.hpp>
 
 #include "device/cpu/pool.hpp"
 

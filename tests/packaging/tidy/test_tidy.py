@@ -30,11 +30,16 @@ class Tidy(unittest.TestCase):
         listed = {"shared/CMakeLists.txt": "add_library(x ring/ring.cpp ../kernels/k.cu ../stages/a.cpp)\n"}
         cases = {
             "includes go down": {"shared/core/a.hpp": pragma + '#include "ring/ring.hpp"\n'},
-            "supervisor includes": {"pipelines/supervisor/a.hpp": pragma + '#include "device/cpu/pool.hpp"\n'},
-            "viewer includes": {"viewer/a.hpp": pragma + '#include "stages/stage.hpp"\n'},
+            "supervisor/plan includes": {"pipelines/supervisor/plan/a.hpp": pragma + '#include "device/cpu/pool.hpp"\n'},
+            "os includes": {"pipelines/os/a.hpp": pragma + '#include "supervisor/plan/run_setup.hpp"\n'},
+            "stages/runner includes": {"stages/runner/a.hpp": pragma + '#include "stages/scene/mesh_formats.hpp"\n'},
+            "viewer/watch includes": {"viewer/watch/a.hpp": pragma + '#include "viewer/window/window.hpp"\n'},
+            "a folder without a layer": {"pipelines/new/a.hpp": pragma + '#include "os/spawn.hpp"\n'},
+            "viewer includes": {"viewer/a.hpp": pragma + '#include "stages/sdk/stage.hpp"\n'},
             "kernels includes": {"kernels/a.hpp": pragma + '#include "ring/ring.hpp"\n'},
             "no Boost mutex": {"shared/shm/a.hpp": pragma + "#include <boost/interprocess/sync/interprocess_mutex.hpp>\n"},
             "outside a folder cuda": {"shared/device/a.hpp": pragma + "#include <cuda_runtime.h>\n"},
+            "outside shared/ring": {"stages/sdk/a.hpp": pragma + "bool b = ring::cas(word, 1, 2);\n"},
             "under a folder cuda": {"kernels/k.cu": "int k;\n", **listed},
             "at most": {"stages/a.cpp": "int a;\n" * 401, **listed},
             "a tab": {"stages/a.hpp": pragma + "\tint a;\n"},
@@ -45,6 +50,9 @@ class Tidy(unittest.TestCase):
             "finish it": {"stages/a.hpp": pragma + "// TO" + "DO later\n"},
             "without #pragma once": {"stages/a.hpp": "int a;\n"},
             "never globbed": {"CMakeLists.txt": "file(GLOB_RECURSE s *.cpp)\n"},
+            "1001 words": {"README.md": "word\n" * 1001},
+            "121 columns": {"viewer/README.md": "x" * 121 + "\n"},
+            "which is not there": {"viewer/README.md": "[the page](web/none.md)\n"},
             "names it": {"stages/ring.cpp": "int a;\n"},
         }
         for what, extra in cases.items():

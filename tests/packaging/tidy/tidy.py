@@ -7,20 +7,45 @@ import sys
 SOURCE = (".cpp", ".hpp", ".cu", ".cuh")
 TEXT = SOURCE + (".py", ".sh", ".cmake", ".toml", ".json", ".md", ".in", ".txt", "launch", "run")
 MAX_LINES = 400
+MAX_README_WORDS, MAX_PROSE = 1000, 120
+WRITTEN_BY_PROGRAMS = ("tests/mutations/RESULTS.md", "tests/crash/reports/wild_writes.md", "tests/crash/reports/wild_writes_two.md")
 
-# Which layers a layer may include, besides itself. Includes go down only.
+# Which folders a folder may include, besides itself and its own subfolders. Includes go down only. The longest name that fits counts.
+BASE = ["core", "shm"]
+RUN = BASE + ["ring", "telemetry", "run"]        # what a process needs that loads no CUDA
+LIBRARY = RUN + ["device"]
+SUPERVISOR = ["os", "runs", "spec", "supervisor/plan", "supervisor/mps", "supervisor/processes", "supervisor/engine"]
+RENDERER = LIBRARY + ["kernels", "stages/sdk", "stages/scene"]
+VIEWER = ["viewer/watch", "viewer/ui", "viewer/window", "viewer/session", "viewer/panels"]
 LAYERS = {
     "core": [],
     "shm": ["core"],
-    "device": ["core", "shm"],
-    "ring": ["core", "shm", "device"],
-    "telemetry": ["core", "shm", "device", "ring"],
-    "kernels": ["core", "shm", "device"],   # of shm the plain scene settings
-    "stages": ["core", "shm", "device", "ring", "telemetry", "kernels"],
-    "supervisor": ["core", "shm", "ring", "telemetry"],   # links no CUDA, ever
-    "viewer": ["core", "shm", "device", "ring", "telemetry"],
+    "device": BASE,
+    "ring": BASE + ["device"],
+    "telemetry": BASE + ["device", "ring"],
+    "run": BASE + ["device", "ring", "telemetry"],
+    "kernels": ["core", "device"],
+    "stages/sdk": LIBRARY + ["kernels"],
+    "stages/scene": LIBRARY + ["kernels", "stages/sdk"],
+    "stages/runner": LIBRARY + ["stages/sdk"],
+    "stages/geometry": RENDERER,
+    "stages/vertex": RENDERER,
+    "stages/fragment": RENDERER,
+    "stages/fused": RENDERER + ["stages/vertex", "stages/fragment"],
+    "stages/display": RENDERER,
+    "stages/sharpen": RENDERER,
+    **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
+    "doctor": RUN + SUPERVISOR,
+    "chaos": RUN + SUPERVISOR,
+    "bench": LIBRARY + ["kernels", "os", "spec", "viewer/watch"],
+    "alloc": BASE + ["device"],
+    "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench"],
+    **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
+    "viewer/peek": LIBRARY + ["viewer/watch"],
+    "viewer/web": LIBRARY + ["viewer/watch"],
+    "viewer": LIBRARY + VIEWER,
 }
-# What the keeper of all memory needs of the device layer: what a handle is, and how the CPU's memory is made. No CUDA in either.
+# What the supervisor, which holds all memory, needs of the device layer: what a handle is, and how the CPU's memory is made. No CUDA in either.
 EXCEPTIONS = {("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}
 
 
@@ -41,18 +66,22 @@ def tracked_files(root):
 
 
 def layer_of(name):
+    """The layer of a file of the tree; None for what has none (tests)."""
     parts = name.split("/")
-    if parts[0] == "shared" and len(parts) > 2:
-        return parts[1]
-    if parts[:2] == ["pipelines", "supervisor"]:
-        return "supervisor"
-    return parts[0] if parts[0] in ("kernels", "stages", "viewer") else None
+    if parts[0] not in ("shared", "kernels", "stages", "viewer", "pipelines"):
+        return None
+    folder = parts[1:-1] if parts[0] in ("shared", "pipelines") else parts[:-1]
+    while folder and "/".join(folder) not in LAYERS:
+        folder.pop()
+    return "/".join(folder) or "a folder without a layer"
 
 
 def layer_of_include(path):
-    """The layer that an #include "path" goes to; None for a header beside the file."""
-    head = path.removeprefix("shared/").removeprefix("pipelines/").split("/")[0]
-    return head if head in LAYERS and "/" in path else None
+    """The layer that an #include "path" goes to; None for a header beside the file or of another project."""
+    folder = path.removeprefix("shared/").removeprefix("pipelines/").split("/")[:-1]
+    while folder and "/".join(folder) not in LAYERS:
+        folder.pop()
+    return "/".join(folder) or None
 
 
 def check_includes(name, text):
@@ -64,12 +93,22 @@ def check_includes(name, text):
         if not m:
             continue
         target = layer_of_include(m[2])
-        if target and target != layer and target not in LAYERS.get(layer, []) and (layer, m[2]) not in EXCEPTIONS:
-            yield number, f"{layer} includes {m[2]}: includes go down only ({layer} may use {', '.join(LAYERS[layer]) or 'nothing'})"
+        allowed = LAYERS.get(layer, [])
+        if target and target != layer and target not in allowed and (layer.split("/")[0], m[2]) not in EXCEPTIONS:
+            yield number, f"{layer} includes {m[2]}: includes go down only ({layer} may use {', '.join(allowed) or 'nothing'})"
         if name.startswith("shared/") and re.match(r"boost/interprocess/(sync/|managed_)", m[2]):
             yield number, f"{m[2]}: no Boost mutex, condition or managed segment in shared memory (a killed holder wedges everybody)"
         if re.match(r"(cuda|cuda_runtime|cuda_runtime_api)\.h$", m[2]) and "/cuda/" not in name:
             yield number, f"{m[2]} outside a folder cuda/"
+
+
+def check_protocol(name, text):
+    """The protocol's words are changed in ring/, where their argument stands, and nowhere else."""
+    if name.startswith(("shared/ring/", "tests/")):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(r"\bring::cas\b", line):
+            yield number, "a word of the protocol is changed outside shared/ring"
 
 
 def check_text(name, text):
@@ -109,6 +148,20 @@ def check_cmake(name, text):
                 yield number, "sources are listed, never globbed"
 
 
+def check_document(name, text, root):
+    """README is what a stranger reads first: short. Prose fits a terminal; tables and code don't have to. Links lead somewhere."""
+    if name == "README.md" and len(text.split()) > MAX_README_WORDS:
+        yield 1, f"{len(text.split())} words, at most {MAX_README_WORDS}: the rest stands beside what it describes"
+    code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        code ^= line.startswith("```")
+        if len(line) > MAX_PROSE and not code and not line.startswith(("|", "![", "    ")):
+            yield number, f"prose of {len(line)} columns, at most {MAX_PROSE}"
+        for target in [] if code else re.findall(r"\]\(([^)#\s]+)", line):
+            if "://" not in target and not os.path.exists(os.path.join(root, os.path.dirname(name), target)):
+                yield number, f"a link to {target}, which is not there"
+
+
 def unlisted_sources(files, texts):
     """Sources that no CMakeLists.txt names, as a path from its own folder or behind a variable: they are never built."""
     listed, behind_variable = set(), []
@@ -136,8 +189,10 @@ def check_tree(root):
                 texts[name] = f.read()
     offences = []
     for name, text in sorted(texts.items()):
-        for check in (check_text, check_cmake) + ((check_includes,) if name.endswith(SOURCE) else ()):
+        for check in (check_text, check_cmake) + ((check_includes, check_protocol) if name.endswith(SOURCE) else ()):
             offences += [f"{name}:{number}: {what}" for number, what in check(name, text)]
+        if name.endswith(".md") and name not in WRITTEN_BY_PROGRAMS:
+            offences += [f"{name}:{number}: {what}" for number, what in check_document(name, text, root)]
     offences += [f"{name}:1: no CMakeLists.txt names it" for name in unlisted_sources(files, texts)]
     return len(texts), offences
 

@@ -1,0 +1,66 @@
+#include "chaos/faults.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/did_you_mean.hpp"
+#include "core/errors.hpp"
+
+namespace carousel::supervisor::chaos {
+namespace {
+
+constexpr std::array<u64, fault_names.size()> weight{10, 2, 2, 1, 4, 3, 2, 3, 1};
+u64 weight_of(fault f) noexcept { return weight[static_cast<std::size_t>(f)]; }
+
+}  // namespace
+
+std::vector<fault> faults_from(const std::string& text) {
+    std::vector<fault> out;
+    const std::vector<std::string> known(fault_names.begin(), fault_names.end());
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        at = end + 1;
+        const auto found = std::find(known.begin(), known.end(), word);
+        if (found == known.end())
+            throw config_error(fmt::format("--faults {}: no such fault \"{}\"; expected some of {}{}", text, word, fmt::join(known, ","),
+                                           did_you_mean_clause(word, known)));
+        const auto f = static_cast<fault>(found - known.begin());
+        if (std::find(out.begin(), out.end(), f) == out.end()) out.push_back(f);
+    }
+    return out;
+}
+
+plan::plan(u64 seed, std::vector<fault> kinds, f64 mean_wait_s) : state_(seed), kinds_(std::move(kinds)), mean_wait_s_(mean_wait_s) {
+    CAROUSEL_ASSERT(!kinds_.empty());
+    for (const fault f : kinds_) weights_ += weight_of(f);
+}
+
+// splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): the standard library's distributions differ
+// between libraries.
+u64 plan::random() noexcept {
+    u64 z = state_ += 0x9e37'79b9'7f4a'7c15ULL;
+    z = (z ^ z >> 30U) * 0xbf58'476d'1ce4'e5b9ULL;
+    z = (z ^ z >> 27U) * 0x94d0'49bb'1331'11ebULL;
+    return z ^ z >> 31U;
+}
+f64 plan::fraction() noexcept { return static_cast<f64>(random() >> 11U) * 0x1p-53; }
+
+step plan::next() {
+    step s;
+    s.number = number_++;
+    u64 at = random() % weights_;
+    for (const fault f : kinds_) {
+        s.kind = f;
+        if (at < weight_of(f)) break;
+        at -= weight_of(f);
+    }
+    s.wait_s = -std::log1p(-fraction()) * mean_wait_s_;
+    s.who = random() >> 1U;
+    s.supervisor_gap_s = fraction() * 0.4;
+    return s;
+}
+
+}  // namespace carousel::supervisor::chaos

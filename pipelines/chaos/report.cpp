@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "chaos/run.hpp"
+#include "core/clock.hpp"
+#include "os/table.hpp"
+#include "supervisor/engine/report.hpp"
+#include "supervisor/processes/recovery_log.hpp"
+
+namespace carousel::supervisor::chaos {
+namespace {
+
+using nlohmann::json;
+constexpr u64 longest_hang_ns = 60 * ns_per_s;  ///< of a deadline missed, stopped behind others that miss theirs
+
+/// What became of one kind.
+struct account {
+    u64 count = 0;
+    std::vector<f64> detection, fence, takeover, pause;
+};
+
+json samples(const std::vector<f64>& ms) {
+    return {{"count", ms.size()}, {"p50", quantile(ms, 0.5)}, {"p99", quantile(ms, 0.99)}, {"max", quantile(ms, 1)}};
+}
+
+f64 ms_between(u64 from, u64 to) { return to > from ? static_cast<f64>(to - from) / 1e6 : 0; }
+
+/// Of that process, seen behind the fault; pids come round again.
+bool led_to(const done& d, const recovery& r) {
+    return r.pid == d.pid && r.seat == d.seat && r.seen_ns >= d.time_ns && r.seen_ns - d.time_ns <= longest_hang_ns;
+}
+
+/// The death that a fault led to. Each is taken once.
+const recovery* death_of(const done& d, const std::vector<recovery>& all, std::vector<bool>& taken) {
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        if (taken[k] || !led_to(d, all[k])) continue;
+        taken[k] = true;
+        return &all[k];
+    }
+    return nullptr;
+}
+
+/// The ends of the MPS domain into which one fell that had been hit: the others share it. Any other end is nobody's work here, and
+/// all its deaths count.
+std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all) {
+    std::set<u64> out;
+    for (const recovery& r : all)
+        if (r.domain_end != 0 && std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return led_to(d, r); })) out.insert(r.domain_end);
+    return out;
+}
+
+struct joined {
+    std::map<fault, account> kinds;
+    std::vector<recovery> untouched;  ///< deaths that nobody caused
+};
+
+joined join(const outcome& o) {
+    joined out;
+    std::vector<recovery> all;
+    for (const json& j : o.report.is_null() ? json::array() : o.report.value("recoveries", json::array())) all.push_back(recovery_from(j));
+    std::vector<bool> taken(all.size());
+    u64 last = ~u64{0};
+    for (const done& d : o.faults) {
+        account& a = out.kinds[d.kind];
+        a.count += d.number != last ? 1 : 0;
+        last = d.number;
+        u64 over = d.answered_ns;
+        if (d.kind == fault::supervisor) {
+            a.takeover.push_back(ms_between(d.time_ns, d.answered_ns));
+        } else if (const recovery* r = death_of(d, all, taken)) {
+            a.detection.push_back(ms_between(d.time_ns, r->seen_ns));
+            if (r->fenced_ns != 0) a.fence.push_back(ms_between(r->seen_ns, r->fenced_ns));
+            if (r->followed_ns != 0) a.takeover.push_back(ms_between(d.time_ns, r->followed_ns));
+            over = std::max(r->followed_ns, r->seen_ns);
+        }
+        a.pause.push_back(longest_pause_ms(o.pauses, d.stage, d.time_ns, std::max(over, d.time_ns)));
+    }
+    const std::set<u64> ends = ends_by_faults(o, all);
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        const bool ours = taken[k] || std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return d.pid == all[k].pid; });
+        const bool shared = all[k].shared && ends.contains(all[k].domain_end);  // the supervisor's word
+        if (!ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns) out.untouched.push_back(all[k]);
+    }
+    return out;
+}
+
+/// By hash, sink by sink, where the stage gives one; else by what was counted: both runs have as many frames.
+void compare(const outcome& o, std::vector<std::string>& out) {
+    const json &r = o.report, &calm = o.calm;
+    if (calm["image_hash"] != r["image_hash"]) out.push_back("image_hash differs from the undisturbed run's");
+    if (calm["frames"] != r["frames"]) out.push_back(fmt::format("frames: {}, of the undisturbed run {}", r["frames"].dump(), calm["frames"].dump()));
+    const json none = json::array(), ours = r.value("sinks", none), theirs = calm.value("sinks", none);
+    for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k)
+        for (const char* key : {"image_hash", "records"})
+            if (const json a = ours[k].value(key, json()), b = theirs[k].value(key, json()); a != b && (k > 0 || std::string_view(key) == "records"))
+                out.push_back(fmt::format("{}: {} {}, of the undisturbed run {}", ours[k].value("stage", "?"), key, a.dump(), b.dump()));
+}
+
+std::vector<std::string> failures_of(const outcome& o, const joined& j) {
+    std::vector<std::string> out;
+    const json& r = o.report;
+    if (r.is_null()) return {fmt::format("the run wrote no report (its end: {})", o.exit_code < 0 ? "none within 90 s" : fmt::format("exit code {}", o.exit_code))};
+    if (o.exit_code != 0) out.push_back(fmt::format("the run ended with exit code {}", o.exit_code));
+    if (o.ended_early) out.push_back("the run ended before the faults did");
+    for (const char* key : {"lost", "repeated", "torn", "dead_letter_count"}) {
+        const json n = r.value(key, json(0));
+        if (n.is_null()) out.push_back(fmt::format("{}: not counted: no sink was left that reads every frame", key));
+        else if (n != 0) out.push_back(fmt::format("{}: {}", key, n.dump()));
+    }
+    // Such a run's frames may all be there, but nothing that chaos does may bring it there.
+    if (const u64 n = r.value("stalls", u64{0}); n > 0)
+        out.push_back(fmt::format("the run stood still {} times with nobody to blame, and was made anew (the report's `stalls` and `mends`)", n));
+    if (const u64 n = r.value("damaged", u64{0}); n > 0)
+        out.push_back(fmt::format("words of the control block were damaged {} times, and the run was made anew (the report's `damaged` and `mends`)", n));
+    if (!o.calm.is_null()) compare(o, out);
+    const json mps = r.value("mps", json());
+    if (mps.is_object() && mps.value("given_up", false))
+        out.push_back(fmt::format("the MPS domain was given up after {} ends: what came then was not tried in it", mps.value("domain_faults", u64{0})));
+    if (!j.untouched.empty()) {
+        const recovery& first = j.untouched.front();
+        out.push_back(fmt::format("{} processes died that nobody had touched; the first: {} (pid {}), {}", j.untouched.size(), first.seat, first.pid,
+                                  first.how.empty() ? "cause unknown" : first.how));
+    }
+    const auto killed = j.kinds.find(fault::supervisor);
+    const u64 supervisors = killed == j.kinds.end() ? 0 : killed->second.count, adopted = r.value("taken_over", u64{0});
+    if (adopted != supervisors) out.push_back(fmt::format("{} supervisors were killed, {} runs taken over", supervisors, adopted));
+    for (const std::string& l : o.leaked) out.push_back("left behind: " + l);
+    if (o.gpu_mib_after > o.gpu_mib_before)
+        out.push_back(fmt::format("GPU memory in use: {} MiB before, {} MiB after", o.gpu_mib_before, o.gpu_mib_after));
+    return out;
+}
+
+std::string three(const json& s) {
+    if (s.value("count", 0) == 0) return "-";
+    return fmt::format("{:.1f} / {:.1f} / {:.1f}", s["p50"].get<f64>(), s["p99"].get<f64>(), s["max"].get<f64>());
+}
+
+}  // namespace
+
+json make_report(const settings& s, const outcome& o) {
+    const joined j = join(o);
+    const std::vector<std::string> failures = failures_of(o, j);
+    json kinds = json::object();
+    u64 count = 0;
+    for (const auto& [kind, a] : j.kinds) {
+        count += a.count;
+        kinds[std::string(name_of(kind))] = {{"count", a.count},
+                                             {"detection_ms", samples(a.detection)},
+                                             {"fence_ms", samples(a.fence)},
+                                             {"takeover_ms", samples(a.takeover)},
+                                             {"others_longest_pause_ms", samples(a.pause)}};
+    }
+    const auto of_run = [&](const char* key) { return o.report.is_null() ? json() : o.report.value(key, json()); };
+    json out{{"passed", failures.empty()},
+             {"failures", failures},
+             {"interrupted", o.interrupted},
+             {"file", s.file},
+             {"device", of_run("device")},
+             {"size", of_run("size")},
+             {"seed", s.seed},
+             {"rate", s.rate},
+             {"seconds", static_cast<f64>(o.ended_ns - o.begun_ns) / 1e9},
+             {"faults", count},
+             {"kinds", kinds},
+             {"frames", of_run("frames")},
+             {"frames_per_second", of_run("frames_per_second")},
+             {"lost", of_run("lost")},
+             {"repeated", of_run("repeated")},
+             {"torn", of_run("torn")},
+             {"dead_letters", of_run("dead_letter_count")},
+             {"restarts", of_run("restarts")},
+             {"kills_at", of_run("kills_at")},
+             {"taken_over", of_run("taken_over")},
+             {"stalls", of_run("stalls")},
+             {"damaged", of_run("damaged")},
+             {"mps", of_run("mps")},
+             {"untouched_deaths", j.untouched.size()},
+             {"untouched", recoveries_json(j.untouched)},
+             {"image_hash", of_run("image_hash")},
+             {"leaked", o.leaked},
+             {"spent", json::array()},
+             {"cpus", std::thread::hardware_concurrency()}};
+    for (const auto& [on, seconds] : o.spent_s) out["spent"].push_back({{"on", on}, {"seconds", seconds}});
+    for (const char* key : {"standby_takeovers", "standby_missed"}) out[key] = of_run(key);
+    out["calm"] = o.calm.is_null() ? json()
+                                   : json{{"image_hash", o.calm["image_hash"]}, {"frames", o.calm["frames"]}, {"frames_per_second", o.calm["frames_per_second"]}};
+    if (o.gpu_mib_before >= 0) out["gpu_memory_mib"] = {{"before", o.gpu_mib_before}, {"after", o.gpu_mib_after}};
+    return out;
+}
+
+std::string report_text(const json& r) {
+    table t({"fault", ">count", ">seen after, ms", ">gone after, ms", ">a successor's frame, ms", ">others' longest pause, ms"});
+    for (const auto& [kind, a] : r["kinds"].items())
+        t.add({kind, std::to_string(a["count"].get<u64>()), three(a["detection_ms"]), three(a["fence_ms"]), three(a["takeover_ms"]),
+               three(a["others_longest_pause_ms"])});
+    std::string text = t.text() + "(p50 / p99 / max)\n";
+    const auto shown = [&](const char* key) { return r[key].is_null() ? "?" : r[key].dump(); };
+    text += fmt::format("{} faults in {}, seed {}: {} frames, lost {}, repeated {}, torn {}, dead letters {}, untouched processes that died {}\n",
+                        r["faults"].get<u64>(), human_seconds(r["seconds"].get<f64>()), r["seed"].get<u64>(), shown("frames"), shown("lost"),
+                        shown("repeated"), shown("torn"), shown("dead_letters"), shown("untouched_deaths"));
+    if (r["calm"].is_object()) {
+        const json& calm = r["calm"];
+        text += r["image_hash"].is_null() && calm["image_hash"].is_null()
+                    ? fmt::format("no hashes (no sink gives any): compared by count, {} frames, undisturbed {}", shown("frames"), calm["frames"].dump())
+                    : fmt::format("image_hash {}, undisturbed {}", shown("image_hash"), calm["image_hash"].dump());
+        text += fmt::format("; {:.1f} frames/s, undisturbed {:.1f}\n", r.value("frames_per_second", 0.0), calm["frames_per_second"].get<f64>());
+    }
+    std::string spent;
+    for (const json& each : r["spent"])
+        spent += fmt::format("{}{} {}", spent.empty() ? "" : ", ", each["on"].get<std::string>(), human_seconds(each["seconds"].get<f64>()));
+    if (!spent.empty()) text += "time spent on: " + spent + "\n";
+    const json missed = r["standby_missed"].is_object() ? r["standby_missed"] : json::object();
+    u64 fresh = 0;
+    for (const auto& each : missed.items()) fresh += each.value().get<u64>();
+    if (const u64 ready = r["standby_takeovers"].is_number() ? r["standby_takeovers"].get<u64>() : 0; ready + fresh > 0)
+        text += fmt::format("standbys took over {} times; {} times none was ready ({} not started yet, {} starting, {} behind a holder that had delivered "
+                            "nothing)\n",
+                            ready, fresh, missed.value("none", 0), missed.value("starting", 0), missed.value("untried", 0));
+    for (const json& f : r["failures"]) text += "FAILED: " + f.get<std::string>() + "\n";
+    return text;
+}
+
+}  // namespace carousel::supervisor::chaos

@@ -1,0 +1,325 @@
+#include "chaos/run.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "chaos/subject.hpp"
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "os/subprocess.hpp"
+#include "os/table.hpp"
+#include "runs/clean.hpp"
+#include "runs/orphaned_run.hpp"
+
+namespace carousel::supervisor::chaos {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t most_hit = 64;
+constexpr u64 patience_ns = 3 * ns_per_s;
+constexpr f64 start_patience_s = 60, back_patience_s = 40, longest_s = 24 * 3600;
+
+json read_json(const std::string& file) {
+    std::ifstream in(file);
+    json j = json::parse(in, nullptr, false);
+    return j.is_object() ? j : json();
+}
+
+/// Of all GPUs together; -1: there is none, or it can't be asked.
+i64 gpu_memory_mib() {
+    const subprocess_result r = run_subprocess({"nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"}, "", 10'000);
+    if (!r.succeeded()) return -1;
+    std::istringstream lines(r.output);
+    i64 sum = 0;
+    for (i64 each = 0; lines >> each;) sum += each;
+    return sum;
+}
+
+class chaos_run {
+public:
+    chaos_run(const settings& s, std::ostream& progress, bool on_terminal)
+        : s_(s), progress_(progress), on_terminal_(on_terminal), name_(fmt::format("chaos-{}", ::getpid())) {
+        std::string folder = (std::filesystem::temp_directory_path() / "carousel-chaos-XXXXXX").string();
+        if (::mkdtemp(folder.data()) == nullptr) throw output_error(fmt::format("making {}: {}", folder, errno_text(errno)));
+        o_.folder = folder;
+        if (s.log.empty()) return;
+        log_.open(s.log, std::ios::trunc);
+        if (!log_) throw output_error(fmt::format("--log {}: can't be written: {}", s.log, errno_text(errno)));
+    }
+    outcome run();
+
+private:
+    [[nodiscard]] std::vector<std::string> words(const std::string& name, const std::string& report, u64 frames) const;
+    [[nodiscard]] std::string file(const char* name) const { return o_.folder + "/" + name; }
+    void choose_kinds(const json& ps);
+    void wait_for_start(subject& s);
+    void loop(subject& s, pause_watch& watch);
+    [[nodiscard]] bool enough() const;
+    bool act(subject& s, const step& what);
+    bool hit(subject& s, const step& what, const victim& v);
+    void kill_supervisor(subject& s, const step& what);
+    void wait_for_all(subject& s, f64 patience_s);
+    [[nodiscard]] bool untouched(const victim& v) const { return v.running && std::find(hit_.begin(), hit_.end(), v.pid) == hit_.end(); }
+    void note(const done& d);
+    void say(u64 frames);
+    void run_calm();
+    void look_for_leaks();
+    void spent(const char* on);
+
+    const settings& s_;
+    std::ostream& progress_;
+    bool on_terminal_;
+    std::string name_, run_id_;
+    outcome o_;
+    std::ofstream log_;
+    interrupts interrupts_;
+    std::vector<fault> kinds_;
+    std::deque<i32> hit_;  ///< the last processes that were: they are as good as dead, whatever the supervisor says yet
+    u64 numbers_ = 0, said_ns_ = 0, phase_ns_ = now_ns();
+    u64 tried_ = 0, tried_since_ns_ = 0;  ///< number of the fault that waits for its victim, plus one
+};
+
+std::vector<std::string> chaos_run::words(const std::string& name, const std::string& report, u64 frames) const {
+    std::vector<std::string> w{"run", s_.file, "--name", name, "--report", report, "--no-color"};
+    if (s_.has_displays) w.insert(w.end(), {"--out", ""});
+    const auto add = [&](const char* option, const std::optional<std::string>& value) {
+        if (value) w.insert(w.end(), {option, *value});
+    };
+    add("--device", s_.keys.device);
+    add("--size", s_.keys.size);
+    add("--mesh", s_.keys.mesh);
+    if (frames == 0) add("--fps", s_.keys.fps);  // the undisturbed run may hurry: its pictures are the same
+    for (const std::string& each : s_.keys.set) w.insert(w.end(), {"--set", each});
+    if (frames > 0) w.insert(w.end(), {"--frames", std::to_string(frames)});
+    // Should this program be killed, the run ends by itself.
+    if (frames == 0) w.insert(w.end(), {"--seconds", std::to_string(static_cast<u64>(s_.seconds > 0 ? s_.seconds + 600 : longest_s))});
+    return w;
+}
+
+void chaos_run::choose_kinds(const json& ps) {
+    const std::vector<victim> all = seats_of(ps);
+    const bool gpu = std::any_of(all.begin(), all.end(), [](const victim& v) { return v.on_gpu; });
+    kinds_ = s_.kinds;
+    if (kinds_.empty())
+        for (std::size_t k = 0; k < fault_names.size(); ++k)
+            if (static_cast<fault>(k) != fault::gpu_fault || gpu) kinds_.push_back(static_cast<fault>(k));
+    if (!gpu && std::find(kinds_.begin(), kinds_.end(), fault::gpu_fault) != kinds_.end())
+        throw config_error(fmt::format("--faults gpu-fault: no stage of {} computes on a GPU here; choose --device cuda:0, or other faults", s_.file));
+    if (gpu) o_.gpu_mib_before = std::max<i64>(0, o_.gpu_mib_before);
+    if (!gpu) o_.gpu_mib_before = -1;
+}
+
+void chaos_run::wait_for_start(subject& s) {
+    for (const u64 until = now_ns() + static_cast<u64>(start_patience_s * 1e9); now_ns() < until;) {
+        if (!s.lives()) {
+            const std::string last = s.last_lines();
+            throw error(s.wait(1).value_or(exit_code::stage_failed), fmt::format("{} does not start; its last lines:\n{}", s_.file, last));
+        }
+        if (const json ps = s.ps(); all_run(ps)) {
+            run_id_ = ps["pipeline"].value("run_id", "");
+            choose_kinds(ps);
+            return;
+        }
+        if (interrupts_.sleep(20 * ns_per_ms)) break;
+    }
+    throw error(exit_code::stage_failed, fmt::format("{} was not ready; its last lines:\n{}", s_.file, s.last_lines()));
+}
+
+bool chaos_run::enough() const {
+    if (o_.interrupted || (s_.count > 0 && numbers_ >= s_.count)) return true;
+    return s_.seconds > 0 && now_ns() - o_.begun_ns > static_cast<u64>(s_.seconds * 1e9);
+}
+
+void chaos_run::loop(subject& s, pause_watch& watch) {
+    plan todo(s_.seed, kinds_, s_.rate > 0 ? 1 / s_.rate : 0);
+    step next = todo.next();
+    for (u64 due = now_ns() + static_cast<u64>(next.wait_s * 1e9); !enough();) {
+        say(watch.frames());
+        const u64 now = now_ns();
+        if (now < due) {
+            o_.interrupted = interrupts_.sleep(std::min(due - now, 100 * ns_per_ms));
+            continue;
+        }
+        if (!s.lives()) {
+            o_.ended_early = true;
+            return;
+        }
+        if (s_.rate <= 0) wait_for_all(s, back_patience_s);
+        if (!act(s, next)) {  // nobody can take it right now
+            o_.interrupted = interrupts_.sleep(5 * ns_per_ms);
+            continue;
+        }
+        ++numbers_;
+        next = todo.next();
+        due = now_ns() + static_cast<u64>(next.wait_s * 1e9);
+    }
+}
+
+bool chaos_run::act(subject& s, const step& what) {
+    if (what.kind == fault::supervisor) {
+        // With nobody alive the memory of the rings would be gone: that begins a run anew, and is no fault that this is about.
+        const std::vector<victim> seats = seats_of(s.ps());
+        if (std::none_of(seats.begin(), seats.end(), [this](const victim& v) { return untouched(v); })) return false;
+        kill_supervisor(s, what);
+        return true;
+    }
+    std::vector<victim> victims = seats_of(s.ps());
+    if (what.kind == fault::gpu_fault) std::erase_if(victims, [](const victim& v) { return !v.on_gpu; });
+    if (victims.empty()) return false;
+    if (what.kind != fault::all) {
+        // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that can't take this fault
+        // (a `latest` reader has no deadline to miss), must not end the run.
+        const u64 now = now_ns();
+        if (tried_ != what.number + 1) tried_since_ns_ = now;
+        tried_ = what.number + 1;
+        for (u64 k = 0; k < victims.size(); ++k) {
+            const victim& v = victims[(what.who + k) % victims.size()];
+            if (v.running && hit(s, what, v)) return true;
+            if (!v.running && now - tried_since_ns_ < patience_ns) return false;
+        }
+        return false;
+    }
+    bool any = false;
+    for (const victim& v : victims) any = (v.running && hit(s, what, v)) || any;
+    return any;
+}
+
+bool chaos_run::hit(subject& s, const step& what, const victim& v) {
+    done d{what.number, what.kind, now_ns(), v.label, v.pid, v.stage, 0};
+    const int signal = what.kind == fault::kill || what.kind == fault::all ? SIGKILL : what.kind == fault::term ? SIGTERM : SIGSTOP;
+    switch (what.kind) {
+        case fault::kill:
+        case fault::all:
+        case fault::term:
+        case fault::stop:
+            if (::kill(v.pid, signal) != 0) return false;
+            break;
+        default: {
+            const json answer = s.ask({{"command", "inject"}, {"stage", v.label}, {"fault", std::string(name_of(what.kind))}});
+            if (!answer.value("ok", false)) return false;
+        }
+    }
+    note(d);
+    hit_.push_back(v.pid);
+    if (hit_.size() > most_hit) hit_.pop_front();
+    o_.faults.push_back(std::move(d));
+    return true;
+}
+
+void chaos_run::kill_supervisor(subject& s, const step& what) {
+    done d{what.number, what.kind, now_ns(), "", s.pid(), ~0U, 0};
+    s.kill_supervisor();
+    (void)interrupts_.sleep(static_cast<u64>(what.supervisor_gap_s * 1e9));
+    s.start();
+    for (const u64 until = now_ns() + static_cast<u64>(back_patience_s * 1e9); now_ns() < until && s.lives();) {
+        if (!s.ps().empty()) break;
+        (void)interrupts_.sleep(5 * ns_per_ms);
+    }
+    d.answered_ns = now_ns();
+    note(d);
+    o_.faults.push_back(std::move(d));
+}
+
+void chaos_run::wait_for_all(subject& s, f64 patience_s) {
+    for (const u64 until = now_ns() + static_cast<u64>(patience_s * 1e9); now_ns() < until && s.lives() && !o_.interrupted;) {
+        const std::vector<victim> seats = seats_of(s.ps());
+        if (!seats.empty() && std::all_of(seats.begin(), seats.end(), [this](const victim& v) { return untouched(v); })) return;
+        o_.interrupted = interrupts_.sleep(3 * ns_per_ms);
+    }
+}
+
+void chaos_run::note(const done& d) {
+    if (!log_.is_open()) return;
+    log_ << json{{"number", d.number}, {"fault", name_of(d.kind)}, {"seat", d.seat.empty() ? "(supervisor)" : d.seat}, {"pid", d.pid},
+                 {"at_s", static_cast<f64>(d.time_ns - o_.begun_ns) / 1e9}, {"time_ns", d.time_ns}}
+                .dump()
+         << std::endl;
+}
+
+void chaos_run::say(u64 frames) {
+    const u64 now = now_ns(), every = on_terminal_ ? 200 * ns_per_ms : 10 * ns_per_s;
+    if (now - said_ns_ < every) return;
+    said_ns_ = now;
+    const f64 gone = static_cast<f64>(now - o_.begun_ns) / 1e9;
+    progress_ << fmt::format("{}chaos: {}{} faults, {} frames, {}{}{}", on_terminal_ ? "\r\x1b[K" : "", numbers_,
+                             s_.count > 0 ? fmt::format(" of {}", s_.count) : "", frames, human_seconds(gone),
+                             s_.seconds > 0 ? " of " + human_seconds(s_.seconds) : "", on_terminal_ ? "" : "\n")
+              << std::flush;
+}
+
+void chaos_run::run_calm() {
+    const u64 frames = o_.report.value("frames", u64{0});
+    if (!s_.compare || o_.interrupted || frames == 0) return;
+    progress_ << fmt::format("{}chaos: {} frames without faults, to compare\n", on_terminal_ ? "\r\x1b[K" : "", frames) << std::flush;
+    subject calm(words(name_ + "-calm", file("calm.json"), frames), name_ + "-calm", file("calm.log"));
+    calm.start();
+    const f64 patience = 120 + 10 * static_cast<f64>(o_.ended_ns - o_.begun_ns) / 1e9;
+    for (const u64 until = now_ns() + static_cast<u64>(patience * 1e9); !calm.wait(0.05) && now_ns() < until && !o_.interrupted;)
+        o_.interrupted = interrupts_.sleep(ns_per_ms);
+    o_.calm = read_json(file("calm.json"));
+}
+
+void chaos_run::look_for_leaks() {
+    for (const leftover& l : find_leftovers())
+        if (l.name.starts_with(name_) || (!run_id_.empty() && l.run_id == run_id_)) o_.leaked.push_back(l.kind + " " + l.path);
+    if (const auto alive = living_processes(run_id_); alive > 0) o_.leaked.push_back(fmt::format("{} processes of the run", alive));
+    if (o_.gpu_mib_before < 0) return;
+    for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;) {  // the driver takes its time
+        o_.gpu_mib_after = gpu_memory_mib();
+        if (o_.gpu_mib_after <= o_.gpu_mib_before || interrupts_.sleep(200 * ns_per_ms)) break;
+    }
+}
+
+void chaos_run::spent(const char* on) {
+    const u64 now = now_ns();
+    o_.spent_s.emplace_back(on, static_cast<f64>(now - phase_ns_) / 1e9);
+    phase_ns_ = now;
+}
+
+outcome chaos_run::run() {
+    o_.gpu_mib_before = gpu_memory_mib();
+    {
+        subject s(words(name_, file("report.json"), 0), name_, file("run.log"));
+        s.start();
+        wait_for_start(s);
+        pause_watch watch(run_id_);
+        o_.interrupted = interrupts_.sleep(ns_per_s);
+        watch.calm_is_over();
+        spent("start");
+        o_.begun_ns = now_ns();
+        loop(s, watch);
+        spent("faults");
+        wait_for_all(s, back_patience_s);
+        spent("all back");
+        o_.ended_ns = now_ns();
+        o_.pauses = watch.pauses();
+        (void)s.ask({{"command", "shutdown"}});
+        const std::optional<int> code = s.wait(90);
+        o_.exit_code = code.value_or(-1);
+        o_.report = read_json(file("report.json"));
+        spent("end");
+    }
+    run_calm();
+    spent("undisturbed run");
+    look_for_leaks();
+    spent("leaks");
+    if (on_terminal_) progress_ << "\r\x1b[K" << std::flush;
+    return std::move(o_);
+}
+
+}  // namespace
+
+outcome run_chaos(const settings& s, std::ostream& progress, bool on_terminal) {
+    return chaos_run(s, progress, on_terminal).run();
+}
+
+}  // namespace carousel::supervisor::chaos

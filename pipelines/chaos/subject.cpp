@@ -1,0 +1,106 @@
+#include "chaos/subject.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <csignal>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+
+#include "core/errors.hpp"
+#include "runs/client.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::supervisor::chaos {
+
+using nlohmann::json;
+
+subject::subject(std::vector<std::string> words, std::string name, std::string log_file)
+    : words_(std::move(words)), name_(std::move(name)), log_file_(std::move(log_file)) {
+    std::error_code failed;
+    words_.insert(words_.begin(), std::filesystem::read_symlink("/proc/self/exe", failed).string());
+}
+
+subject::~subject() {
+    if (!lives()) return;
+    signal(SIGINT);  // it puts its stages away
+    if (wait(20)) return;
+    signal(SIGKILL);
+    (void)wait(5);
+}
+
+void subject::start() {
+    const shm::unique_fd log(::open(log_file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!log) throw output_error(fmt::format("{} can't be written: {}", log_file_, errno_text(errno)));
+    spawn_request r;
+    r.argv = words_;
+    r.output = log.get();
+    process_ = spawn(r);
+    code_.reset();
+}
+
+bool subject::lives() const noexcept { return process_.pidfd && !code_ && !has_ended(process_.pidfd.get()); }
+void subject::signal(int number) const noexcept {
+    if (process_.pidfd) shm::signal_pidfd(process_.pidfd.get(), number);
+}
+
+void subject::kill_supervisor() noexcept {
+    signal(SIGKILL);
+    (void)wait(10);
+}
+
+std::optional<int> subject::wait(f64 timeout_s) {
+    if (code_ || !process_.pidfd) return code_;
+    pollfd p{process_.pidfd.get(), POLLIN, 0};
+    if (::poll(&p, 1, static_cast<int>(timeout_s * 1000)) <= 0) return code_;
+    const exit_status s = reap(process_.pidfd.get());
+    code_ = s.signal != 0 ? 128 + s.signal : s.exit_code;
+    return code_;
+}
+
+json subject::ask(const json& request) const {
+    try {
+        const auto record = run::read_record(run::run_folder(name_));
+        if (!record || record->supervisor.pid != process_.pid) return json::object();
+        return ask_pipeline(*record, request, 0, 5);
+    } catch (const error&) {
+        return json::object();
+    }
+}
+json subject::ps() const { return ask({{"command", "ps"}}); }
+
+std::string subject::last_lines() const {
+    std::ifstream in(log_file_);
+    std::deque<std::string> last;
+    for (std::string line; std::getline(in, line);) {
+        last.push_back("    " + line + "\n");
+        if (last.size() > 15) last.pop_front();
+    }
+    std::string text;
+    for (const std::string& line : last) text += line;
+    return text;
+}
+
+std::vector<victim> seats_of(const json& ps) {
+    std::vector<victim> out;
+    std::vector<std::string> stages;
+    for (const json& s : ps.value("stages", json::array())) {
+        const std::string name = s.value("name", "");
+        if (stages.empty() || stages.back() != name) stages.push_back(name);
+        const i32 pid = s.contains("pid") && s["pid"].is_number_integer() ? s["pid"].get<i32>() : 0;
+        const bool several = std::count_if(ps["stages"].begin(), ps["stages"].end(), [&](const json& o) { return o.value("name", "") == name; }) > 1;
+        out.push_back({several ? fmt::format("{}.{}", name, s.value("instance", 0)) : name, pid,
+                       static_cast<u32>(stages.size() - 1), pid > 0 && s.value("state", "") == "running", s.value("device", "").starts_with("cuda")});
+    }
+    return out;
+}
+
+bool all_run(const json& ps) {
+    const std::vector<victim> seats = seats_of(ps);
+    return !seats.empty() && std::all_of(seats.begin(), seats.end(), [](const victim& v) { return v.running; });
+}
+
+}  // namespace carousel::supervisor::chaos

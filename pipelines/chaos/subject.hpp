@@ -1,0 +1,56 @@
+#pragma once
+// The run that is hit: a `carousel run` in a process of its own, its lines in a file.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "os/spawn.hpp"
+#include "run/directory.hpp"
+
+namespace carousel::supervisor::chaos {
+
+class subject {
+public:
+    /// `words`: behind `carousel`. `name`: of the pipeline. Starts nothing yet.
+    subject(std::vector<std::string> words, std::string name, std::string log_file);
+    ~subject();  ///< kills what still runs
+    subject(const subject&) = delete;
+    subject& operator=(const subject&) = delete;
+
+    void start();                    ///< Throws config_error.
+    void kill_supervisor() noexcept; ///< SIGKILL, and reaped
+    [[nodiscard]] bool lives() const noexcept;
+    void signal(int number) const noexcept;
+    /// Waits for its end: its exit code, 128 + N by a signal; none: it goes on.
+    [[nodiscard]] std::optional<int> wait(f64 timeout_s);
+    /// The reply to "ps"; {} when nobody answers (now).
+    [[nodiscard]] nlohmann::json ps() const;
+    /// A request; {} when nobody answers.
+    [[nodiscard]] nlohmann::json ask(const nlohmann::json& request) const;
+    [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
+    /// The last lines that it has said.
+    [[nodiscard]] std::string last_lines() const;
+
+private:
+    std::vector<std::string> words_;
+    std::string name_, log_file_;
+    spawned process_;
+    std::optional<int> code_;
+};
+
+/// A seat of a "ps".
+struct victim {
+    std::string label;
+    i32 pid = 0;
+    u32 stage = 0;
+    bool running = false, on_gpu = false;
+};
+/// All of them, in the order of the file: always as many.
+[[nodiscard]] std::vector<victim> seats_of(const nlohmann::json& ps);
+/// Every process that "ps" names is running, and there is one.
+[[nodiscard]] bool all_run(const nlohmann::json& ps);
+
+}  // namespace carousel::supervisor::chaos

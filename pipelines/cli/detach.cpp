@@ -1,0 +1,180 @@
+#include "cli/detach.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "os/log_pipe.hpp"
+#include "os/spawn.hpp"
+#include "os/table.hpp"
+#include "runs/client.hpp"
+#include "shm/fd_socket.hpp"
+
+extern char** environ;
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t last_lines = 20;
+constexpr int look_again_ms = 30;
+
+/// Held back while we wait: the child is to be ended with us.
+class signals_held {
+public:
+    signals_held() {
+        sigemptyset(&wanted_);
+        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted_, s);
+        pthread_sigmask(SIG_BLOCK, &wanted_, &before_);
+    }
+    ~signals_held() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    signals_held(const signals_held&) = delete;
+    signals_held& operator=(const signals_held&) = delete;
+    [[nodiscard]] int taken() const noexcept {
+        const timespec none{};
+        return std::max(0, sigtimedwait(&wanted_, nullptr, &none));
+    }
+
+private:
+    sigset_t wanted_{}, before_{};
+};
+
+struct child {
+    pid_t pid = 0;
+    shm::unique_fd pidfd, output;
+    line_splitter lines;
+    std::deque<std::string> last;
+
+    /// Takes what it has said.
+    void listen() {
+        char bytes[4096];
+        const auto keep = [this](std::string_view line) {
+            last.emplace_back(line);
+            if (last.size() > last_lines) last.pop_front();
+        };
+        ssize_t n = 0;
+        while (output && (n = ::read(output.get(), bytes, sizeof bytes)) > 0) lines.feed({bytes, static_cast<std::size_t>(n)}, keep);
+        if (output && n == 0) {
+            lines.finish(keep);
+            output.reset();
+        }
+    }
+};
+
+child start(const std::vector<std::string>& words) {
+    int ends[2] = {-1, -1};
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw shm_error("making a pipe: " + errno_text(errno));
+    child c;
+    c.output.reset(ends[0]);
+    const shm::unique_fd theirs(ends[1]);
+    ::fcntl(c.output.get(), F_SETFL, O_NONBLOCK);
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, theirs.get(), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, theirs.get(), STDERR_FILENO);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    std::vector<std::string> all = words;
+    all.insert(all.begin(), "carousel");
+    std::vector<char*> argv;
+    for (std::string& w : all) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    const int failed = posix_spawn(&c.pid, "/proc/self/exe", &files, &attributes, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    if (failed != 0) throw shm_error("starting carousel in the background: " + errno_text(failed));
+    c.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, c.pid, 0)));
+    if (!c.pidfd) throw shm_error(fmt::format("opening a pidfd for pid {}: {}", c.pid, errno_text(errno)));
+    return c;
+}
+
+/// Stages by state; empty: the pipeline can't be asked yet.
+json stages_of(const detach_request& d, pid_t pid) {
+    const auto record = run::read_record(run::run_folder(d.name));
+    if (!record || record->supervisor.pid != pid) return json::array();
+    try {
+        const json reply = ask_pipeline(*record, {{"command", "ps"}}, 0, 2);
+        return reply.value("stages", json::array());
+    } catch (const error&) {
+        return json::array();
+    }
+}
+
+bool is_ready(const json& stage) {
+    const std::string state = stage.value("state", "");
+    return state == "running" || state == "done" || state == "stopped";
+}
+
+void say_hints(const detach_request& d, std::ostream& out) {
+    const std::string& c = d.command;
+    out << fmt::format("  folder  {0}\n  watch   {1} ps -p {2}    {1} logs -f -p {2}    {1} top -p {2}\n  end     {1} down -p {2}\n",
+                       run::run_folder(d.name), c, d.name);
+}
+
+int say_end(const detach_request& d, child& c, u64 since, std::ostream& out, std::ostream& err) {
+    c.listen();
+    const exit_status how = reap(c.pidfd.get());
+    const int code = how.signal != 0 ? 128 + how.signal : how.exit_code;
+    std::ostream& to = code == exit_code::ok ? out : err;
+    to << fmt::format("pipeline \"{}\" {} after {}; its last lines:\n", d.name,
+                      code == exit_code::ok ? "has ended" : fmt::format("has failed with exit code {}", code),
+                      human_seconds(static_cast<f64>(now_ns() - since) / 1e9));
+    for (const std::string& line : c.last) to << line << "\n";
+    return code;
+}
+
+}  // namespace
+
+int run_in_background(const detach_request& d, std::ostream& out, std::ostream& err) {
+    const signals_held signals;
+    const u64 since = now_ns(), until = since + static_cast<u64>(d.patience_s * 1e9);
+    child c = start(d.words);
+    json stages = json::array();
+    while (now_ns() < until) {
+        pollfd ended{c.pidfd.get(), POLLIN, 0};
+        if (::poll(&ended, 1, look_again_ms) > 0) return say_end(d, c, since, out, err);
+        c.listen();
+        if (const int signal = signals.taken(); signal != 0) {
+            err << fmt::format("interrupted: ending pipeline \"{}\"\n", d.name);
+            // Once: what is begun is delivered. Stages that never came up would be waited for: again ends it at once.
+            for (int tries = 0, ended_now = 0; tries < 10 && ended_now <= 0; ++tries) {
+                if (tries < 2) shm::signal_pidfd(c.pidfd.get(), SIGINT);
+                ended_now = ::poll(&ended, 1, 3'000);
+                c.listen();
+            }
+            return 128 + signal;
+        }
+        stages = stages_of(d, c.pid);
+        if (stages.empty() || !std::all_of(stages.begin(), stages.end(), is_ready)) continue;
+        out << fmt::format("pipeline \"{}\" runs in the background (pid {}): {} {} ready after {}\n", d.name, c.pid, stages.size(),
+                           stages.size() == 1 ? "process" : "processes", human_seconds(static_cast<f64>(now_ns() - since) / 1e9));
+        say_hints(d, out);
+        return exit_code::ok;
+    }
+    std::string late;
+    for (const json& s : stages)
+        if (!is_ready(s)) late += fmt::format("{}{} is {}", late.empty() ? "" : ", ", s.value("name", "?"), s.value("state", "?"));
+    err << fmt::format("pipeline \"{}\" (pid {}) goes on in the background, but is not ready after {}: {}\n", d.name, c.pid,
+                       human_seconds(d.patience_s), late.empty() ? "it can't be asked yet" : late);
+    say_hints(d, err);
+    return exit_code::stage_failed;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,62 @@
+// `carousel graph`: a file's pipeline as it would run, or a running one.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/cli.hpp"
+#include "runs/client.hpp"
+#include "shm/segment.hpp"
+#include "supervisor/plan/graph.hpp"
+#include "supervisor/plan/setup_from.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+/// A drawing does without the device that a file asks for: GPUs that aren't here are taken for granted.
+machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
+    for (const stage_spec& s : p.stages) {
+        if (!s.device.starts_with("cuda:")) continue;
+        const auto wanted = static_cast<std::size_t>(std::stoi(s.device.substr(5)));
+        while (machine.gpus.size() <= wanted) {
+            gpu_offer g;
+            g.id.kind = device::device_kind::cuda;
+            g.id.ordinal = static_cast<int>(machine.gpus.size());
+            g.id.uuid = fmt::format("absent-{}", machine.gpus.size());
+            machine.gpus.push_back(std::move(g));
+        }
+    }
+    return machine;
+}
+
+drawing drawing_of_file(const cli_arguments& a) {
+    const pipeline p = read_pipeline(a.file);
+    run_options o;
+    o.stages = describe_stages(p);
+    return drawing_of(setup_from(p, o, with_wanted_gpus(probe_for(p), p)));
+}
+
+drawing drawing_of_run(const cli_arguments& a) {
+    const run::record run = choose_pipeline(a.pipeline, 0);
+    const json ps = ask_pipeline(run, {{"command", "ps"}});
+    if (!a.live) return drawing_of(ps, nullptr);
+    const telemetry::snapshot now = telemetry::read_snapshot(shm::segment::observe(run.run_id).block());
+    return drawing_of(ps, &now);
+}
+
+}  // namespace
+
+int cli_graph(const cli_arguments& a, const cli_environment& env) {
+    if (!a.file.empty() && (a.live || !a.pipeline.empty()))
+        throw config_error(fmt::format("graph: a file ({}) or a running pipeline ({}), not both", a.file,
+                                       a.pipeline.empty() ? "--live" : "-p " + a.pipeline));
+    if (a.file.empty() && a.pipeline.empty() && !a.live)
+        throw config_error("graph: which pipeline? Expected a FILE, or -p NAME for a running one");
+    const drawing d = a.file.empty() ? drawing_of_run(a) : drawing_of_file(a);
+    env.out << (a.format == "mermaid" ? mermaid_text(d) : dot_text(d));
+    return exit_code::ok;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,173 @@
+// `carousel logs`: the lines of a run, also of one that has ended and kept them, or that was killed.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/cli.hpp"
+#include "core/did_you_mean.hpp"
+#include "os/log_pipe.hpp"
+#include "runs/client.hpp"
+#include "runs/log_reader.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+constexpr u32 look_again_us = 100'000;
+
+struct place {
+    std::string name;
+    std::optional<run::record> run;  ///< while it lives
+};
+
+std::string logs_of(const std::string& name) { return run::run_folder(name) + "/logs"; }
+
+/// Names of runs that are over and whose lines are still there.
+std::vector<std::string> ended_with_logs() {
+    std::vector<std::string> names;
+    std::error_code failed;
+    for (fs::directory_iterator at(run::runs_folder(), failed), end; !failed && at != end; at.increment(failed)) {
+        const std::string name = at->path().filename().string();
+        if (!log_reader(logs_of(name)).labels().empty()) names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+/// A living run before one that has ended; where none is meant for sure, the sentence of those commands that need a living one.
+place choose_place(const cli_arguments& a) {
+    if (!a.pipeline.empty() && a.wait_s == 0 && (!run::is_run_name(a.pipeline) || !log_reader(logs_of(a.pipeline)).labels().empty())) {
+        for (run::record& r : run::living_runs())
+            if (r.name == a.pipeline) return {r.name, std::move(r)};
+        if (run::is_run_name(a.pipeline)) return {a.pipeline, std::nullopt};
+    }
+    if (a.pipeline.empty() && a.wait_s == 0 && run::living_runs().empty()) {
+        const std::vector<std::string> ended = ended_with_logs();
+        if (ended.size() == 1) return {ended.front(), std::nullopt};
+        if (ended.size() > 1)
+            throw config_error(fmt::format("no pipeline is running; these have left their lines, choose one with -p NAME: {}",
+                                           fmt::join(ended, ", ")));
+    }
+    try {
+        run::record r = choose_pipeline(a.pipeline, a.wait_s);
+        return {r.name, std::move(r)};
+    } catch (const config_error& e) {
+        throw config_error(fmt::format("{}. A run's lines go with it, unless it ran in the background or with --keep-logs", e.what()));
+    }
+}
+
+/// What a user may call a part of the run: "fragment", "fragment.1", "carousel". A label alone stands for its stage, too.
+std::set<std::string> known_names(const place& p) {
+    std::set<std::string> known = {"carousel"};
+    for (const std::string& label : log_reader(logs_of(p.name)).labels()) {
+        known.insert(label);
+        if (const auto dot = label.find('.'); dot != std::string::npos) known.insert(label.substr(0, dot));
+    }
+    if (!p.run) return known;
+    try {
+        const json reply = ask_pipeline(*p.run, {{"command", "ps"}}, 0, 2);
+        std::map<std::string, u32> instances;
+        for (const json& s : reply.at("stages")) ++instances[s.at("name").get<std::string>()];
+        for (const auto& [name, count] : instances) {
+            known.insert(name);
+            for (u32 k = 0; count > 1 && k < count; ++k) known.insert(fmt::format("{}.{}", name, k));
+        }
+    } catch (const std::exception&) {  // starting, ending or stopped: the files will do
+    }
+    return known;
+}
+
+void check_stages(const cli_arguments& a, const place& p) {
+    if (a.stages.empty()) return;
+    const std::set<std::string> known = known_names(p);
+    const std::vector<std::string> names(known.begin(), known.end());
+    for (const std::string& s : a.stages)
+        if (known.count(s) == 0)
+            throw config_error(fmt::format("the pipeline {} has no stage \"{}\"{}; there are {}{}", p.name, s,
+                                           p.run ? "" : " that has said anything", fmt::join(names, ", "), did_you_mean_clause(s, names)));
+}
+
+class printer {
+public:
+    printer(const cli_arguments& a, const cli_environment& env)
+        : arguments_(&a), env_(&env), color_(wants_color(env.out_is_terminal, a.no_color)) {}
+
+    void widen(const std::vector<std::string>& labels) {
+        for (const std::string& l : labels) width_ = std::max(width_, l.size());
+    }
+    [[nodiscard]] bool wanted(const log_record& r) const {
+        if (r.time < since_) return false;
+        if (arguments_->stages.empty()) return true;
+        return std::any_of(arguments_->stages.begin(), arguments_->stages.end(),
+                           [&](const std::string& s) { return r.stage == s || r.stage.starts_with(s + "."); });
+    }
+    void since(f64 time) noexcept { since_ = time; }
+    void print(const log_record& r) const {
+        if (arguments_->json) {
+            const json j{{"time", timestamp_text(r.time)}, {"stage", r.stage}, {"pid", r.pid}, {"line", r.line}};
+            env_->out << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+            return;
+        }
+        const std::string text = arguments_->timestamps ? timestamp_text(r.time) + " " + r.line : r.line;
+        env_->out << log_sink::prefixed(r.stage, width_, r.color, color_, text) << "\n";
+    }
+
+private:
+    const cli_arguments* arguments_;
+    const cli_environment* env_;
+    bool color_;
+    std::size_t width_ = 8;
+    f64 since_ = 0;
+};
+
+std::size_t lines_from(const std::string& text) {
+    if (text.empty() || text == "all") return ~std::size_t{0};
+    std::size_t n = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (failed != std::errc() || end != text.data() + text.size())
+        throw config_error(fmt::format("-n {}: expected a number of lines, 0 or more, or all", text));
+    return n;
+}
+
+void follow(place& p, log_reader& reader, printer& to, const cli_environment& env) {
+    u64 gone_since_ns = 0;
+    for (bool on = true; on && env.out.good();) {
+        ::usleep(look_again_us);
+        on = goes_on(*p.run, gone_since_ns);  // asked first: what was written before the end is read below
+        to.widen(reader.labels());
+        for (const log_record& r : reader.take())
+            if (to.wanted(r)) to.print(r);
+        env.out.flush();
+    }
+    if (gone_since_ns != 0) env.err << fmt::format("the supervisor of \"{}\" is gone\n", p.name);
+}
+
+}  // namespace
+
+int cli_logs(const cli_arguments& a, const cli_environment& env) {
+    const f64 now = static_cast<f64>(::time(nullptr));
+    const f64 since = a.since.empty() ? 0 : since_from(a.since, now);
+    const std::size_t last = lines_from(a.lines);
+    place p = choose_place(a);
+    check_stages(a, p);
+    log_reader reader(logs_of(p.name));
+    printer to(a, env);
+    to.since(since);
+    to.widen(reader.labels());
+    std::vector<log_record> lines = reader.take();
+    lines.erase(std::remove_if(lines.begin(), lines.end(), [&](const log_record& r) { return !to.wanted(r); }), lines.end());
+    for (std::size_t k = lines.size() > last ? lines.size() - last : 0; k < lines.size(); ++k) to.print(lines[k]);
+    env.out.flush();
+    if (a.follow && p.run) follow(p, reader, to, env);
+    return exit_code::ok;
+}
+
+}  // namespace carousel::supervisor

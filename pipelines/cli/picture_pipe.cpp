@@ -1,0 +1,100 @@
+#include "cli/picture_pipe.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::supervisor {
+namespace {
+constexpr std::size_t most_pixels = 50'000;  // as carousel-peek
+}
+
+picture_pipe::picture_pipe(const std::string& program, const run::record& run) noexcept {
+    try {
+        auto [mine, theirs] = shm::socket_pair();
+        const shm::unique_fd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+        spawn_request r;
+        r.argv = {program, run::run_folder(run.name), run.run_id};
+        r.output = nowhere.get();
+        r.extra_fd = theirs.get();
+        child_ = spawn(r);
+        socket_ = std::move(mine);
+    } catch (const std::exception& e) {
+        trouble_ = e.what();
+    }
+}
+
+// The end of the socket ends it; what does not heed that is killed.
+picture_pipe::~picture_pipe() {
+    socket_.reset();
+    if (!child_.pidfd) return;
+    pollfd ended{child_.pidfd.get(), POLLIN, 0};
+    if (::poll(&ended, 1, 500) <= 0) {
+        shm::signal_pidfd(child_.pidfd.get(), SIGKILL);
+        ::poll(&ended, 1, 2'000);
+    }
+    (void)reap(child_.pidfd.get());
+}
+
+void picture_pipe::give_up(const std::string& why) {
+    trouble_ = why;
+    socket_.reset();
+}
+
+void picture_pipe::take(u64 wait_ns) {
+    shm::message m;
+    const shm::receive_status got = shm::receive_message(socket_.get(), m, wait_ns);
+    if (got == shm::receive_status::would_block) return;
+    due_ = false;
+    if (got != shm::receive_status::ok || m.text.starts_with("error: ")) {
+        return give_up(m.text.starts_with("error: ") ? m.text.substr(7) : "carousel-peek has ended");
+    }
+    std::size_t width = 0, height = 0, begin = m.text.find('\n');
+    if (begin == std::string::npos || std::sscanf(m.text.c_str(), "%zu %zu", &width, &height) != 2) return;  // "none"
+    ++begin;
+    if (width == 0 || height == 0 || width > most_pixels / height || m.text.size() - begin != width * height * 3) return;
+    lines_ = half_blocks(reinterpret_cast<const unsigned char*>(m.text.data() + begin), width, height);
+}
+
+void picture_pipe::ask(std::size_t columns, std::size_t rows, u64 wait_ns) {
+    if (columns == 0 || rows == 0) return;
+    const std::size_t width = std::min<std::size_t>(columns, 400), height = std::min(rows * 2, most_pixels / width);
+    const u64 until = now_ns() + wait_ns;
+    for (;;) {
+        if (socket_ && due_) take(wait_ns);
+        if (!socket_ || due_) return;
+        due_ = shm::send_message(socket_.get(), fmt::format("{} {}", width, height));
+        if (!due_) give_up("carousel-peek has ended");
+        if (!due_ || now_ns() >= until || !lines_.empty()) return;
+    }
+}
+
+std::vector<std::string> half_blocks(const unsigned char* rgb, std::size_t width, std::size_t height) {
+    std::vector<std::string> lines;
+    for (std::size_t y = 0; y < height; y += 2) {
+        std::string line;
+        for (std::size_t x = 0; x < width; ++x) {
+            const unsigned char* up = rgb + (y * width + x) * 3;
+            line += fmt::format("\x1b[38;2;{};{};{}m", up[0], up[1], up[2]);
+            if (y + 1 < height) {
+                const unsigned char* low = up + width * 3;
+                line += fmt::format("\x1b[48;2;{};{};{}m", low[0], low[1], low[2]);
+            }
+            line += "\u2580";
+        }
+        lines.push_back(line + "\x1b[0m");
+    }
+    return lines;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,62 @@
+// `carousel set`: what may be set about a running pipeline, and setting it.
+
+#include <fmt/format.h>
+
+#include "cli/cli.hpp"
+#include "os/table.hpp"
+#include "run/parameter_message.hpp"
+#include "runs/client.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+json values_from(const std::vector<std::string>& words) {
+    json values = json::object();
+    for (const std::string& word : words) {
+        const auto equals = word.find('=');
+        if (equals == std::string::npos || equals == 0)
+            throw config_error(fmt::format("set: \"{}\": expected KEY=VALUE, e.g. exposure=1.5", word));
+        values[word.substr(0, equals)] = value_from(word.substr(equals + 1));
+    }
+    return values;
+}
+
+std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+std::string range_of(const ring::parameter& p) {
+    if (p.kind == ring::parameter_kind::flag) return "true, false";
+    if (p.kind == ring::parameter_kind::choice) return fmt::format("{}", fmt::join(p.choices, ", "));
+    if (p.role == "direction") return "a direction";
+    return fmt::format("{} to {}{}", p.low, p.high, p.unit.empty() ? "" : " " + p.unit);
+}
+
+std::string table_of(const run::parameter_state& s) {
+    if (!s.schema) return "this pipeline has no parameters\n";
+    table t({"KEY", "VALUE", "MAY BE"});
+    for (const ring::parameter& p : s.schema.fields) t.add({p.name, text_of(s.values.value(p.name, json())), range_of(p)});
+    return t.text() + (s.number == 0 ? "as at the start\n" : fmt::format("{} {} so far, the last from frame {} on\n", s.number,
+                                                                         s.number == 1 ? "change" : "changes", s.from));
+}
+
+}  // namespace
+
+int cli_set(const cli_arguments& a, const cli_environment& env) {
+    if (a.reset && !a.assignments.empty()) throw config_error("set: --reset takes no KEY=VALUE beside it");
+    const json request = a.reset              ? run::reset_parameters()
+                         : a.assignments.empty() ? run::ask_parameters()
+                                              : run::set_parameters(values_from(a.assignments));
+    const run::record run = choose_pipeline(a.pipeline, a.wait_s);
+    const json reply = ask_pipeline(run, request, a.wait_s);
+    require_well(reply, run.name);
+    if (a.json)
+        env.out << reply.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+    else if (reply.contains("message"))
+        env.out << printable(text_of(reply["message"])) << "\n";
+    else
+        env.out << table_of(run::parameters_from(reply));
+    return exit_code::ok;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,177 @@
+// `carousel top`: looks at the control block, read-only, and asks the supervisor for what only it knows.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cli/cli.hpp"
+#include "cli/picture_pipe.hpp"
+#include "cli/top_view.hpp"
+#include "core/clock.hpp"
+#include "os/table.hpp"
+#include "os/terminal.hpp"
+#include "run/life.hpp"
+#include "runs/client.hpp"
+#include "shm/segment.hpp"
+#include "spec/describe.hpp"
+#include "telemetry/run_life.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr f64 shortest_interval_s = 0.1, longest_interval_s = 3600, answer_patience_s = 0.3;
+constexpr u64 glance_every_ns = 25 * ns_per_ms;
+constexpr u64 picture_every_ns = 200 * ns_per_ms, picture_patience_ns = 3 * ns_per_s;
+constexpr screen_size paper = {80, 60};  // for a picture where there is no screen
+constexpr u64 first_span_ns = 500 * ns_per_ms;
+
+class watcher {
+public:
+    explicit watcher(const run::record& run) : run_(run), segment_(shm::segment::observe(run.run_id)) {}
+
+    /// Reads the control block; true when something has happened since the last time.
+    bool glance() {
+        telemetry::read_snapshot(segment_.block(), snap_);
+        events_.feed(snap_);
+        const u64 last = events_.events().empty() ? 0 : events_.events().back().time_ns;
+        return std::exchange(told_ns_, last) != last;
+    }
+    void look() {
+        follow_new_block();
+        glance();
+        tracker_.feed(snap_);
+        if (!is_alive(run_)) {
+            ps_ = nullptr;
+            notice_ = run::alone_text(telemetry::living_stages(segment_.block()));
+            return;
+        }
+        try {
+            ps_ = ask_pipeline(run_, {{"command", "ps"}}, 0, answer_patience_s);
+            notice_.clear();
+            // Of a killed process only the supervisor knows how it ended.
+            const auto& c = events_.last_crash();
+            const auto& rows = ps_.value("stages", nlohmann::json::array());
+            if (c && c->seat < rows.size() && rows[c->seat].value("last_exit", nlohmann::json()).is_string())
+                events_.explain(c->seat, rows[c->seat]["last_exit"]);
+        } catch (const error& e) {  // what the control block says is still true
+            notice_ = e.what();
+        }
+    }
+    /// Counts the control blocks that were followed: memory that was mapped of an earlier one is gone.
+    [[nodiscard]] u64 blocks() const { return blocks_; }
+    [[nodiscard]] bool lives() { return goes_on(run_, gone_since_ns_); }
+    [[nodiscard]] std::string ending() const {
+        const std::optional<int> code = telemetry::end_of(segment_.block());
+        return code ? fmt::format("exit code {}", *code) : "its supervisor was killed, and none of its stages is left";
+    }
+    [[nodiscard]] std::vector<std::string> lines(bool color, screen_size size) const {
+        top_input in;
+        in.snap = &snap_;
+        in.rates = &tracker_.now();
+        in.events = &events_.events();
+        in.ps = ps_;
+        in.notice = notice_;
+        in.color = color;
+        in.width = size.columns;
+        in.rows = size.rows;
+        return top_lines(in);
+    }
+
+private:
+    // A run that begins again has another control block under its old id.
+    void follow_new_block() {
+        std::optional<shm::segment> present = run::made_anew(run_, segment_.block());
+        if (!present) return;
+        segment_ = std::move(*present);
+        ++blocks_;
+        tracker_ = telemetry::rate_tracker();
+        events_.add({now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(run_)});
+    }
+
+    run::record run_;
+    shm::segment segment_;
+    telemetry::snapshot snap_;
+    telemetry::rate_tracker tracker_;
+    telemetry::event_tracker events_;
+    nlohmann::json ps_;
+    std::string notice_;
+    u64 told_ns_ = 0, gone_since_ns_ = 0, blocks_ = 1;
+};
+
+void print(const std::vector<std::string>& lines, std::ostream& out) {
+    for (const std::string& line : lines) out << line << "\n";
+    out.flush();
+}
+
+/// The picture below the tables, as far as there is room.
+void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std::string>& lines) {
+    const std::size_t used = lines.size() + 1, room = size.rows > used ? size.rows - used : 0;
+    p.ask(size.columns, room, wait_ns);
+    const std::string why = !p.trouble().empty() ? printable(p.trouble()) : p.lines().empty() ? "none has come by yet" : "";
+    lines.push_back(why.empty() ? "" : ("no picture: " + why).substr(0, size.columns));
+    if (!why.empty()) return;
+    for (std::size_t k = 0; k < std::min(room, p.lines().size()); ++k) lines.push_back(p.lines()[k]);
+}
+
+std::unique_ptr<picture_pipe> picture_of(const run::record& run, const cli_arguments& a) {
+    return a.image ? std::make_unique<picture_pipe>(executable_folder() + "/carousel-peek", run) : nullptr;
+}
+
+int show(watcher& w, const run::record& run, const cli_arguments& a, const cli_environment& env) {
+    const bool color = wants_color(true, a.no_color);
+    const u64 interval = static_cast<u64>(std::clamp(a.interval_s, shortest_interval_s, longest_interval_s) * 1e9);
+    std::vector<std::string> last;
+    {
+        terminal_screen screen(STDIN_FILENO, STDOUT_FILENO);
+        std::unique_ptr<picture_pipe> picture = picture_of(run, a);
+        w.look();
+        u64 pictured = w.blocks();
+        for (u64 next = now_ns() + std::min(interval, first_span_ns); w.lives();) {  // rates take two looks
+            last = w.lines(color, screen.size());
+            std::vector<std::string> all = last;
+            if (picture) add_picture(*picture, screen.size(), 0, all);
+            screen.draw(all);
+            // Glances in between see deaths that a slow picture would miss; what they find is shown at once.
+            screen_event e;
+            u64 left = 0, until = next;
+            if (picture) until = std::min(until, now_ns() + picture_every_ns);
+            do {
+                const u64 now = now_ns();
+                left = until > now ? until - now : 0;
+                e = screen.wait(std::min(left, glance_every_ns));
+                if (w.glance()) next = 0;
+            } while (e.what == screen_event::kind::timeout && left > 0 && next != 0 && w.lives());
+            if (e.what == screen_event::kind::hung_up) return exit_code::ok;
+            if (e.what == screen_event::kind::signal) return 128 + e.signal;
+            if (e.what == screen_event::kind::key && (e.key == 'q' || e.key == 'Q' || e.key == '\x1b')) return exit_code::ok;
+            if (now_ns() < next && !(e.what == screen_event::kind::key && e.key == ' ')) continue;
+            w.look();
+            if (std::exchange(pictured, w.blocks()) != w.blocks()) picture = picture_of(run, a);  // it looks at memory of the past
+            next = now_ns() + interval;
+        }
+    }
+    print(last, env.out);
+    env.out << fmt::format("pipeline \"{}\" has ended: {}\n", run.name, w.ending());
+    return exit_code::ok;
+}
+
+}  // namespace
+
+int cli_top(const cli_arguments& a, const cli_environment& env) {
+    const run::record run = choose_watched(a.pipeline, a.wait_s);
+    watcher w(run);
+    if (!a.once && env.out_is_terminal) return show(w, run, a, env);
+    w.look();
+    ::usleep(static_cast<useconds_t>(first_span_ns / 1000));
+    w.look();
+    std::vector<std::string> lines = w.lines(wants_color(env.out_is_terminal, a.no_color), {0, 0});
+    if (const std::unique_ptr<picture_pipe> picture = picture_of(run, a)) add_picture(*picture, paper, picture_patience_ns, lines);
+    print(lines, env.out);
+    return exit_code::ok;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,230 @@
+#include "cli/top_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "os/table.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+using telemetry::slot_phase;
+constexpr std::size_t shown_events = 8;
+constexpr const char* off = "\x1b[0m";
+
+/// At most `width` columns of a line without colours.
+std::string cut(const std::string& text, std::size_t width) {
+    if (width == 0 || width_of(text) <= width) return text;
+    std::string out;
+    std::size_t columns = 0;
+    for (const char c : text) {
+        if ((static_cast<unsigned char>(c) & 0xC0U) != 0x80U && ++columns > width) break;
+        out += c;
+    }
+    return out;
+}
+
+std::vector<std::string> lines_of(const table& t) {
+    std::vector<std::string> lines;
+    const std::string text = t.text();
+    for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) lines.push_back(text.substr(at, end - at));
+    return lines;
+}
+
+class page {
+public:
+    explicit page(const top_input& in) : in_(&in) {}
+    void add(const std::string& text, const char* color = "") {
+        const std::string line = cut(text, in_->width);
+        lines_.push_back(in_->color && *color != 0 ? color + line + off : line);
+    }
+    /// The end of the line is slots: each in its colour.
+    void add_slots(const std::string& text, std::size_t slots) {
+        const std::string line = cut(text, in_->width);
+        if (!in_->color) return add(line);
+        const std::size_t begin = std::min(line.size(), text.size() - slots);
+        std::string out = line.substr(0, begin);
+        for (std::size_t k = begin; k < line.size(); ++k) {
+            const char* c = line[k] == 'w' ? "\x1b[33m" : line[k] == 'R' ? "\x1b[32m" : line[k] == 'r' ? "\x1b[36m" : line[k] == '!' ? "\x1b[31m" : "\x1b[2m";
+            out += c + std::string(1, line[k]) + off;
+        }
+        lines_.push_back(out);
+    }
+    [[nodiscard]] std::vector<std::string> take() { return std::move(lines_); }
+
+private:
+    const top_input* in_;
+    std::vector<std::string> lines_;
+};
+
+/// The supervisor's row of a seat: rows are in the order of seats.
+const json* row_of(const json& ps, const telemetry::snapshot& s, u32 seat) {
+    const auto stages = ps.is_object() ? ps.find("stages") : ps.end();
+    if (!ps.is_object() || stages == ps.end() || !stages->is_array() || seat >= stages->size()) return nullptr;
+    const json& row = (*stages)[seat];
+    return row.value("name", "") == s.stage_name(s.seats[seat].stage) ? &row : nullptr;
+}
+
+std::string state_of(const telemetry::seat_view& s, const json* row) {
+    if (s.held) return "stopped";
+    // Between two of the supervisor's answers the control block knows better who lives; backoff and failed only the supervisor knows.
+    if (row != nullptr && row->value("state", "") != "running") return row->value("state", "?");
+    return telemetry::name_of(s.state);
+}
+
+std::string text_in(const json* row, const char* key) {
+    if (row == nullptr) return "-";
+    const auto at = row->find(key);
+    return at != row->end() && at->is_string() ? at->get<std::string>() : "-";
+}
+
+std::string number_in(const json* row, const char* key, std::string (*as)(f64)) {
+    if (row == nullptr) return "-";
+    const auto at = row->find(key);
+    return at != row->end() && at->is_number() ? as(at->get<f64>()) : "-";
+}
+
+std::string milliseconds(f64 ms) { return ms > 0 ? fmt::format("{:.{}f}", ms, ms < 9.95 ? 2 : 1) : "-"; }
+
+/// What is left to say in a second line: latency through the whole pipeline, and what limits it.
+std::string second_line(const top_input& in) {
+    const telemetry::snapshot& s = *in.snap;
+    f64 p50 = 0, p99 = 0;
+    for (std::size_t k = 0; k < s.stages.size() && k < in.rates->stages.size(); ++k) {
+        p50 = std::max(p50, in.rates->stages[k].end_to_end_p50_ms);
+        p99 = std::max(p99, in.rates->stages[k].end_to_end_p99_ms);
+    }
+    std::string text = p50 > 0 ? fmt::format("end to end {} ms (p99 {})", milliseconds(p50), milliseconds(p99)) : "";
+    const telemetry::bottleneck b = telemetry::find_bottleneck(s, *in.rates);
+    const std::string limit = telemetry::describe(b, s.stage_name(b.stage), s.fps);
+    if (!limit.empty()) text += (text.empty() ? "" : "; ") + limit;
+    return text;
+}
+
+void add_head(page& p, const top_input& in) {
+    const telemetry::snapshot& s = *in.snap;
+    const json none = json::object();
+    const auto at = in.ps.is_object() ? in.ps.find("pipeline") : in.ps.end();
+    const json& said = in.ps.is_object() && at != in.ps.end() ? *at : none;
+    u64 delivered = ~u64{0};
+    f64 rate = 0;
+    for (std::size_t k = 0; k < s.links.size(); ++k) {
+        const u32 reader = s.links[k].groups.empty() ? shm::none : s.links[k].groups.front().stage;
+        if (reader >= s.stages.size() || s.stages[reader].output != shm::none) continue;  // what a sink reads
+        if (s.links[k].tail < delivered) rate = in.rates->links.size() > k ? in.rates->links[k].received_per_second : 0;
+        delivered = std::min(delivered, s.links[k].tail);
+    }
+    p.add(printable(fmt::format("{}: {}, device {}, up {}, {} frames, {} frames/s", s.pipeline,
+                                text_in(&said, said.contains("state_text") ? "state_text" : "state"), text_in(&said, "device"),
+                                number_in(&said, "uptime_s", human_seconds), delivered == ~u64{0} ? 0 : delivered, human_rate(rate))),
+          "\x1b[1m");
+    if (const std::string more = second_line(in); !more.empty()) p.add(printable(more));
+    if (!in.notice.empty()) p.add(in.notice, "\x1b[31m");
+}
+
+void add_stages(page& p, const top_input& in) {
+    const telemetry::snapshot& s = *in.snap;
+    table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">BUSY", ">P50 MS", ">P99 MS", ">CPU", ">MEMORY", "DEVICE"});
+    std::vector<std::string> states;
+    std::string exits;
+    for (u32 k = 0; k < s.seats.size(); ++k) {
+        const telemetry::seat_view& seat = s.seats[k];
+        const json* row = row_of(in.ps, s, k);
+        const telemetry::stage_rates r = seat.stage < in.rates->stages.size() ? in.rates->stages[seat.stage] : telemetry::stage_rates{};
+        const bool alive = seat.state == ring::entry_state::live || seat.state == ring::entry_state::starting;
+        states.push_back(state_of(seat, row));
+        if (const std::string exit = text_in(row, "last_exit"); exit != "-")
+            exits += fmt::format("{}{} {}", exits.empty() ? "" : ", ", s.seat_label(k), exit);
+        t.add({s.seat_label(k), alive && seat.pid != 0 ? std::to_string(seat.pid) : "-", states.back(), number_in(row, "age_s", human_seconds),
+               std::to_string(seat.restarts()), text_in(row, "last_exit"), human_rate(r.frames_per_second),
+               fmt::format("{:.0f}%", r.time.busy * 100), milliseconds(r.latency_p50_ms), milliseconds(r.latency_p99_ms),
+               k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
+               number_in(row, "memory_bytes", [](f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); }), text_in(row, "device")});
+    }
+    t.fit(in.width, {{"DEVICE"}, {"LAST EXIT"}, {"MEMORY"}, {"AGE"}, {"CPU"}, {"RESTARTS"}, {"PID"}, {"STAGE", 6}});
+    const std::vector<std::string> lines = lines_of(t);
+    for (std::size_t k = 0; k < lines.size(); ++k) {
+        const std::string state = k == 0 ? "" : states[k - 1];
+        const bool well = state == "running" || state == "done";
+        p.add(lines[k], k == 0 ? "\x1b[7m" : well ? "" : state == "failed" || state == "dead" || state == "dying" ? "\x1b[31m" : "\x1b[33m");
+    }
+    if (!t.has("LAST EXIT") && !exits.empty()) p.add(printable("last exit: " + exits));
+}
+
+std::string readers_text(const telemetry::snapshot& s, const telemetry::link_view& l) {
+    std::string text;
+    for (const telemetry::group_view& g : l.groups) {
+        const bool latest = g.state == ring::group_state::latest;
+        const std::string name = g.stage == shm::none ? "a viewer" : s.stage_name(g.stage);
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, latest ? std::string("(latest)") : fmt::format("{} behind", g.lag));
+    }
+    return text;
+}
+
+void add_rings(page& p, const top_input& in) {
+    const telemetry::snapshot& s = *in.snap;
+    table t({"RING", ">FRAME", ">IN/S", ">OUT/S", ">BYTES/S", "READERS", "SLOTS"});
+    for (std::size_t k = 0; k < s.links.size(); ++k) {
+        const telemetry::link_rates r = k < in.rates->links.size() ? in.rates->links[k] : telemetry::link_rates{};
+        t.add({s.links[k].name, std::to_string(s.links[k].newest), human_rate(r.sent_per_second), human_rate(r.received_per_second),
+               human_bytes(r.bytes_per_second > 0 ? static_cast<u64>(r.bytes_per_second) : 0), readers_text(s, s.links[k]),
+               slot_letters(s.links[k])});
+    }
+    t.fit(in.width, {{"BYTES/S"}, {"READERS", 16}, {"OUT/S"}, {"READERS"}, {"IN/S"}, {"FRAME"}, {"RING", 6}});
+    const std::vector<std::string> lines = lines_of(t);
+    for (std::size_t k = 0; k < lines.size(); ++k) {
+        if (k == 0)
+            p.add(lines[k], "\x1b[7m");
+        else
+            p.add_slots(lines[k], s.links[k - 1].slots.size());
+    }
+}
+
+void add_events(page& p, const top_input& in) {
+    if (in.events == nullptr || in.events->empty()) return;
+    p.add("");
+    const std::size_t first = in.events->size() > shown_events ? in.events->size() - shown_events : 0;
+    for (std::size_t k = in.events->size(); k-- > first;) {
+        const telemetry::run_event& e = (*in.events)[k];
+        const u64 ago = in.snap->taken_ns > e.time_ns ? in.snap->taken_ns - e.time_ns : 0;
+        const char* color = e.kind == telemetry::event_kind::bad       ? "\x1b[31m"
+                            : e.kind == telemetry::event_kind::warning ? "\x1b[33m"
+                            : e.kind == telemetry::event_kind::good    ? "\x1b[32m"
+                                                                       : "";
+        p.add(printable(fmt::format("{:>7} ago  {}", human_seconds(static_cast<f64>(ago) / 1e9), e.text)), color);
+    }
+}
+
+}  // namespace
+
+std::string slot_letters(const telemetry::link_view& link) {
+    std::string out;
+    for (const telemetry::slot_view& s : link.slots) {
+        switch (s.phase) {
+            case slot_phase::free: out += '.'; break;
+            case slot_phase::fill: out += 'w'; break;
+            case slot_phase::ready: out += 'R'; break;
+            case slot_phase::leased: out += 'r'; break;
+            case slot_phase::done: out += 'd'; break;
+            case slot_phase::quarantined: out += '!'; break;
+        }
+    }
+    return out;
+}
+
+std::vector<std::string> top_lines(const top_input& in) {
+    page p(in);
+    add_head(p, in);
+    p.add("");
+    add_stages(p, in);
+    p.add("");
+    add_rings(p, in);
+    add_events(p, in);
+    std::vector<std::string> lines = p.take();
+    if (in.rows > 0 && lines.size() > in.rows) lines.resize(in.rows);
+    return lines;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,219 @@
+// `carousel trace`: every frame through every stage for some seconds, as a file for ui.perfetto.dev.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.hpp"
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "os/interrupts.hpp"
+#include "os/table.hpp"
+#include "runs/client.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/process_id.hpp"
+#include "shm/segment.hpp"
+#include "shm/trace_segment.hpp"
+#include "telemetry/trace_file.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, look_every_ns = 5 * ns_per_ms, fill_every_ns = 10 * ns_per_ms;
+constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames that are under way when the time is over
+
+/// The file beside its final name, open from the start: what can't be written is told before anything is traced.
+class output_file {
+public:
+    explicit output_file(std::string path) : path_(std::move(path)), part_(fmt::format("{}.{}.part", path_, ::getpid())) {
+        fd_.reset(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+        if (!fd_) throw output_error(fmt::format("{} can't be written: {}; choose a file in a folder of yours", path_, errno_text(errno)));
+    }
+    ~output_file() {
+        if (fd_) ::unlink(part_.c_str());
+    }
+    output_file(const output_file&) = delete;
+    output_file& operator=(const output_file&) = delete;
+    void write(const std::string& text) {
+        for (std::size_t at = 0; at < text.size();) {
+            const ssize_t n = ::write(fd_.get(), text.data() + at, text.size() - at);
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
+            at += static_cast<std::size_t>(n);
+        }
+        if (::rename(part_.c_str(), path_.c_str()) != 0) throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
+        fd_.reset();
+    }
+
+private:
+    std::string path_, part_;
+    shm::unique_fd fd_;
+};
+
+class tracer {
+public:
+    tracer(run::record run, f64 wait_s) : run_(std::move(run)) {
+        begin_ns_ = now_ns();
+        ask(wait_s);
+        if (!refused_.empty()) throw shm_error(fmt::format("pipeline \"{}\" can't be traced: {}", run_.name, refused_));
+        reader_.emplace(*rings_, begin_ns_);
+        first_ = least_tail();
+    }
+    void record(f64 seconds, u64 frames);
+    [[nodiscard]] std::string text(telemetry::trace_summary& out);
+    [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
+    [[nodiscard]] f64 seconds() const noexcept { return static_cast<f64>(end_ns_ - begin_ns_) / 1e9; }
+    [[nodiscard]] u64 overwritten() const noexcept { return reader_->overwritten(); }
+
+private:
+    void ask(f64 wait_s);
+    void take(const json& reply);
+    void look(u64 now);
+    [[nodiscard]] u64 least_tail() const noexcept;
+    [[nodiscard]] bool through() const noexcept;
+
+    run::record run_;
+    std::optional<shm::segment> control_;
+    std::optional<shm::trace_segment> rings_;
+    std::optional<telemetry::trace_reader> reader_;
+    std::vector<telemetry::trace_note> notes_;
+    std::vector<telemetry::trace_fill> fills_;
+    std::string ending_, refused_;
+    u64 begin_ns_ = 0, end_ns_ = 0, asked_ns_ = 0, filled_ns_ = 0, since_ = 0, created_ns_ = 0, first_ = 0;
+    bool gone_ = false;
+};
+
+u64 tracer::least_tail() const noexcept {
+    u64 t = ~u64{0};
+    const shm::control_block& c = control_->block();
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) t = std::min(t, ring::load(c.link[k].tail));
+    return t;
+}
+
+bool tracer::through() const noexcept {
+    const u64 end = ring::load(control_->block().end);
+    return end != ring::end_unknown && end != ring::end_stopping && least_tail() >= end;
+}
+
+// One request renews the stages' leave to stamp and brings the news. A supervisor that is silent may be gone, or a new one comes.
+void tracer::ask(f64 wait_s) {
+    asked_ns_ = now_ns();
+    try {
+        for (;;) {
+            const json reply = ask_pipeline(run_, {{"command", "trace"}, {"lease_ms", lease_ms}, {"since", since_}}, wait_s, 2);
+            if (!reply.value("ok", false)) {
+                refused_ = reply.value("message", "it gave no reason");
+                return;
+            }
+            const u64 before = since_;
+            take(reply);
+            if (since_ == reply.value("last", u64{0}) || since_ == before) return;
+        }
+    } catch (const shm_error&) {
+        if (!control_) throw;
+    } catch (const json::exception& e) {
+        refused_ = fmt::format("its answer can't be read ({}): is it of another version?", e.what());
+    }
+}
+
+void tracer::take(const json& reply) {
+    since_ = reply.value("next", u64{0});
+    const std::string run_id = reply.at("run_id");
+    if (const u64 created = reply.value("created_ns", u64{0}); !control_ || created != created_ns_) {
+        control_.emplace(shm::segment::observe(run_id));
+        created_ns_ = created;
+    }
+    if (!rings_) rings_.emplace(shm::trace_segment::attach(run_id, false));
+    for (const json& n : reply.at("notes"))
+        notes_.push_back({n.value("time_ns", u64{0}), n.value("seat", shm::none), n.value("epoch", 0U), n.value("kind", ""), n.value("text", "")});
+}
+
+void tracer::look(u64 now) {
+    reader_->poll();
+    if (now - filled_ns_ < fill_every_ns) return;
+    filled_ns_ = now;
+    const shm::control_block& c = control_->block();
+    telemetry::trace_fill f{now, {}};
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {
+        u32 used = 0;
+        for (u32 s = 0; s < std::min(c.link[k].slots, shm::max_slots); ++s)
+            used += ring::slot_word::of(ring::load(c.link[k].slot[s])).state != ring::slot_state::free ? 1U : 0U;
+        f.buffers.push_back(used);
+    }
+    fills_.push_back(std::move(f));
+}
+
+void tracer::record(f64 seconds, u64 frames) {
+    interrupts stop;
+    const shm::unique_fd supervisor(shm::open_pidfd(run_.supervisor));
+    const u64 until = begin_ns_ + static_cast<u64>(seconds * 1e9);
+    for (u64 now = now_ns(); end_ns_ == 0; now = now_ns()) {
+        look(now);
+        pollfd p{supervisor.get(), POLLIN, 0};
+        gone_ = !supervisor || ::poll(&p, 1, 0) > 0;
+        const bool enough = frames != 0 && least_tail() >= std::max(first_, control_->block().first_sequence) + frames;
+        if (gone_ || through()) {
+            ending_ = fmt::format("the pipeline ended after {:.2f} s: the trace holds what was until then", static_cast<f64>(now - begin_ns_) / 1e9);
+            end_ns_ = now;
+        } else if ((seconds > 0 && now >= until) || enough) {
+            end_ns_ = now;
+        } else if (stop.sleep(look_every_ns)) {
+            ending_ = fmt::format("interrupted after {:.2f} s", static_cast<f64>(now_ns() - begin_ns_) / 1e9);
+            end_ns_ = now_ns();
+        } else if (now - asked_ns_ > renew_ns) {
+            ask(0);
+        }
+    }
+    // What is under way comes to its end, as far as it does so soon: its last stamps are written behind the tail's step.
+    const u64 wanted = least_tail() + 16;
+    for (const u64 limit = now_ns() + (gone_ ? 20 * ns_per_ms : patience_ns); now_ns() < limit && (gone_ || least_tail() < wanted);) {
+        look(now_ns());
+        if (stop.sleep(look_every_ns) || (!gone_ && through())) break;
+    }
+    if (!gone_) ask(0);
+}
+
+std::string tracer::text(telemetry::trace_summary& out) {
+    const telemetry::snapshot shape = telemetry::read_snapshot(control_->block());
+    ::usleep(50'000);
+    reader_->poll();
+    telemetry::trace_content c;
+    c.shape = &shape;
+    c.attempts = &reader_->attempts();
+    c.waits = &reader_->waits();
+    c.notes = std::move(notes_);
+    c.fills = std::move(fills_);
+    c.begin_ns = begin_ns_;
+    c.end_ns = std::max(end_ns_, shape.taken_ns);
+    c.overwritten = reader_->overwritten();
+    c.unfinished = reader_->unfinished();
+    c.ending = ending_;
+    return telemetry::trace_json(c, out);
+}
+
+}  // namespace
+
+int cli_trace(const cli_arguments& a, const cli_environment& env) {
+    const run::record run = choose_pipeline(a.pipeline, a.wait_s);
+    output_file file(a.file);
+    tracer t(run, a.wait_s);
+    t.record(a.seconds > 0 || a.trace_frames > 0 ? a.seconds : 5, a.trace_frames);
+    telemetry::trace_summary s;
+    const std::string text = t.text(s);
+    file.write(text);
+    if (!t.ending().empty()) env.err << "note: " << t.ending() << "\n";
+    if (t.overwritten() > 0 || s.missing > 0)
+        env.err << fmt::format("warning: {} stamps were overwritten before they were read and {} bars are missing: this machine is too busy\n",
+                               t.overwritten(), s.missing);
+    env.out << fmt::format("{}: {} frames{} in {:.2f} s, {} deaths, {} attempts thrown away; {} ({}): open it at ui.perfetto.dev\n", run.name,
+                           s.frames, s.frames > 0 ? fmt::format(" ({} to {})", s.first, s.last) : "", t.seconds(), s.deaths, s.lost_attempts,
+                           printable(a.file), human_bytes(text.size()));
+    return exit_code::ok;
+}
+
+}  // namespace carousel::supervisor

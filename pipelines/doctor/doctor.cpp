@@ -1,0 +1,153 @@
+#include "doctor/doctor.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "os/subprocess.hpp"
+#include "os/table.hpp"
+#include "spec/describe.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const json& j, const char* key) {
+    const auto at = j.find(key);
+    return at != j.end() && at->is_string() ? at->get<std::string>() : "";
+}
+bool flag_of(const json& j, const char* key) {
+    const auto at = j.find(key);
+    return at != j.end() && at->is_boolean() && at->get<bool>();
+}
+u64 whole_of(const json& j, const char* key) {
+    const auto at = j.find(key);
+    return at != j.end() && at->is_number_unsigned() ? at->get<u64>() : 0;
+}
+
+finding capability(const std::string& gpu, const char* what, bool there, verdict otherwise, const char* use, const char* remedy) {
+    return {fmt::format("{} {}", gpu, what), there ? verdict::ok : otherwise, fmt::format("{}: {}", there ? "yes" : "no", use),
+            there ? "" : remedy};
+}
+
+void findings_of_device(std::vector<finding>& all, const json& d) {
+    const std::string gpu = fmt::format("cuda:{}", whole_of(d, "ordinal"));
+    const std::string trouble = text_of(d, "error");
+    const bool free_known = d.contains("free_bytes") && d["free_bytes"].is_number();
+    all.push_back(
+        {gpu, trouble.empty() ? verdict::ok : verdict::warn,
+         fmt::format("{}, compute {}, {} of memory{}{}", text_of(d, "name"), text_of(d, "compute"),
+                     human_bytes(whole_of(d, "total_bytes")),
+                     free_known ? ", " + human_bytes(whole_of(d, "free_bytes")) + " free" : "",
+                     trouble.empty() ? "" : "; " + trouble),
+         trouble.empty() ? "" : "see `nvidia-smi -q` (compute mode, MPS, other users of the GPU), or use --device cpu"});
+    all.push_back(capability(gpu, "memory by fd", flag_of(d, "vmm_posix_fd"), verdict::warn, "memory = \"vmm\", the default",
+                             "set memory = \"ipc\" in the pipeline file's [link.STAGE]"));
+    all.push_back(capability(gpu, "memory by handle", flag_of(d, "ipc_memory"), verdict::warn, "memory = \"ipc\"",
+                             "keep memory = \"vmm\""));
+    all.push_back(capability(gpu, "IPC events", flag_of(d, "ipc_events"), verdict::warn,
+                             "how one process sees that another's frame is complete",
+                             "use --device cpu: this GPU or driver (WSL, a virtual GPU?) can't share events between processes"));
+    all.push_back(capability(gpu, "stream memory operations", flag_of(d, "stream_mem_ops"), verdict::ok, "not needed", ""));
+}
+
+void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
+    std::ifstream in("/proc/driver/nvidia/version");
+    std::string kernel_module;
+    std::getline(in, kernel_module);
+    if (kernel_module.empty())
+        all.push_back({"NVIDIA driver", verdict::warn, "none is loaded; stages run on the CPU backend",
+                       "with an NVIDIA GPU: install its driver; in a container: start it with --gpus all"});
+    else
+        all.push_back({"NVIDIA driver", verdict::ok, kernel_module, ""});
+    const std::string probe = places.probe.empty() ? executable_folder() + "/carousel-probe" : places.probe;
+    if (::access(probe.c_str(), X_OK) != 0) {
+        all.push_back(
+            {"CUDA", verdict::warn, fmt::format("no {}; GPUs can't be examined", probe), "build the target carousel-probe"});
+        return;
+    }
+    const subprocess_result r = run_subprocess({probe}, "", places.probe_timeout_ms);
+    if (!r.succeeded()) {
+        all.push_back({"CUDA", verdict::warn, fmt::format("{}: {}", probe, r.ending(places.probe_timeout_ms)),
+                       "the driver is not well: see `nvidia-smi` and `dmesg`; --device cpu works without it"});
+        return;
+    }
+    for (finding& f : findings_of_probe(r.output)) all.push_back(std::move(f));
+}
+
+}  // namespace
+
+const char* name_of(verdict v) noexcept {
+    constexpr const char* names[] = {"ok", "warn", "fail"};
+    return names[static_cast<std::size_t>(v)];
+}
+
+std::vector<finding> findings_of_probe(const std::string& answer) {
+    std::vector<finding> all;
+    const json j = json::parse(answer, nullptr, false);
+    if (!j.is_object()) {
+        all.push_back({"CUDA", verdict::warn, "carousel-probe answered with something other than a JSON object",
+                       "rebuild: it is of another version"});
+        return all;
+    }
+    if (!flag_of(j, "built_with_cuda")) {
+        all.push_back({"CUDA", verdict::warn, "this build has no CUDA backend; stages run on the CPU",
+                       "to use a GPU, install a CUDA toolkit (nvcc 12.0 or newer) and configure again"});
+        return all;
+    }
+    const std::string driver = text_of(j, "driver_version"), runtime = text_of(j, "runtime_version"),
+                      trouble = text_of(j, "error");
+    all.push_back({"CUDA", trouble.empty() ? verdict::ok : verdict::warn,
+                   fmt::format("driver {}, built for {}{}", driver.empty() ? "none" : driver, runtime.empty() ? "?" : runtime,
+                               trouble.empty() ? "" : "; " + trouble),
+                   trouble.empty() ? "" : "stages run on the CPU backend until that is mended"});
+    const auto devices = j.find("devices");
+    if (devices != j.end() && devices->is_array())
+        for (const json& d : *devices)
+            if (d.is_object()) findings_of_device(all, d);
+    return all;
+}
+
+std::vector<finding> examine(const doctor_places& places) {
+    std::vector<finding> all;
+    examine_machine(all);
+    examine_shared_memory(all, places.shared_memory);
+    examine_limits(all);
+    examine_run_folder(all);
+    examine_processes(all);
+    examine_death_signs(all);
+    examine_cuda(all, places);
+    examine_display(all);
+    examine_build(all);
+    return all;
+}
+
+std::string doctor_text(const std::vector<finding>& all, bool color) {
+    std::size_t width = 0;
+    for (const finding& f : all) width = std::max(width, width_of(f.name));
+    constexpr const char* colors[] = {"\x1b[32m", "\x1b[33m", "\x1b[31m"};
+    std::string out;
+    for (const finding& f : all) {
+        const std::string status = fmt::format("{:<4}", name_of(f.status));
+        out += color ? fmt::format("{}{}\x1b[0m", colors[static_cast<std::size_t>(f.status)], status) : status;
+        out += fmt::format("  {}{}  {}\n", f.name, std::string(width - width_of(f.name), ' '), printable(f.found));
+        if (!f.remedy.empty()) out += fmt::format("      {}  -> {}\n", std::string(width, ' '), printable(f.remedy));
+    }
+    return out;
+}
+
+json doctor_json(const std::vector<finding>& all) {
+    json checks = json::array();
+    for (const finding& f : all)
+        checks.push_back({{"name", f.name}, {"status", name_of(f.status)}, {"found", f.found}, {"remedy", f.remedy}});
+    return {{"ok", !any_failed(all)}, {"checks", checks}};
+}
+
+bool any_failed(const std::vector<finding>& all) noexcept {
+    return std::any_of(all.begin(), all.end(), [](const finding& f) { return f.status == verdict::fail; });
+}
+
+}  // namespace carousel::supervisor

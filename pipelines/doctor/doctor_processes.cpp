@@ -1,0 +1,143 @@
+// doctor: what processes see of each other. The signs of a death are measured on a child that is killed for the purpose.
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "doctor/doctor.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/mps/mps_control.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* first_pid_namespace = "pid:[4026531836]";  // the number that the kernel gives the machine's own
+constexpr int death_limit_ms = 2000;
+constexpr u64 late_ns = 20 * ns_per_ms;
+
+/// Milliseconds until the fd is ready for `events`, since `start`; negative: not within the limit.
+f64 ready_after_ms(int fd, short events, u64 start) {
+    pollfd p{fd, events, 0};
+    if (::poll(&p, 1, death_limit_ms) <= 0) return -1;
+    return static_cast<f64>(now_ns() - start) / static_cast<f64>(ns_per_ms);
+}
+
+std::string container() {
+    std::error_code failed;
+    if (fs::exists("/.dockerenv", failed)) return "a Docker container";
+    if (fs::exists("/run/.containerenv", failed)) return "a Podman container";
+    std::ifstream in("/proc/1/cgroup");
+    for (std::string line; std::getline(in, line);)
+        if (line.find("kubepods") != std::string::npos || line.find("docker") != std::string::npos ||
+            line.find("lxc") != std::string::npos)
+            return "a container";
+    return "";
+}
+
+void examine_fd_passing(std::vector<finding>& all) {
+    const auto failed = [&](const std::string& why) {
+        all.push_back(
+            {"passing memory", verdict::fail, why, "rings reach the stages so: a container's seccomp profile may forbid it"});
+    };
+    try {
+        const auto [one, other] = shm::socket_pair();
+        const shm::unique_fd memory(::memfd_create("carousel-doctor", MFD_CLOEXEC));
+        if (!memory) return failed("memfd_create: " + errno_text(errno));
+        if (::write(memory.get(), "carousel", 8) != 8) return failed("writing a memfd: " + errno_text(errno));
+        shm::message got;
+        if (!shm::send_message(one.get(), "fd", {memory.get()}))
+            return failed("sending a file descriptor (SCM_RIGHTS): " + errno_text(errno));
+        if (shm::receive_message(other.get(), got, ns_per_s) != shm::receive_status::ok || got.fds.size() != 1)
+            return failed("a file descriptor that was sent did not arrive");
+        char text[8] = {};
+        if (::pread(got.fds[0].get(), text, 8, 0) != 8 || std::string(text, 8) != "carousel")
+            return failed("passed memory has other contents");
+    } catch (const error& e) {
+        return failed(e.what());
+    }
+    all.push_back({"passing memory", verdict::ok, "file descriptors pass between processes (SCM_RIGHTS)", ""});
+}
+
+void examine_mps(std::vector<finding>& all) {
+    bool daemon = false;
+    std::error_code failed;
+    for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+        std::ifstream in(at->path() / "comm");
+        std::string name;
+        std::getline(in, name);
+        if (name.starts_with("nvidia-cuda-mps")) daemon = true;  // the kernel cuts names at 15 characters
+    }
+    const std::string found = find_mps_control();
+    const std::string can = found.empty() ? "isolation = \"mps\" can't be had: there is no nvidia-cuda-mps-control in PATH"
+                                          : fmt::format("isolation = \"mps\" can be had ({})", found);
+    all.push_back({"MPS", verdict::ok, can + (daemon ? "; a daemon is running: a run's own, or the machine's, which stages stay out of" : ""), ""});
+}
+
+}  // namespace
+
+void examine_processes(std::vector<finding>& all) {
+    std::error_code failed;
+    const std::string space = fs::read_symlink("/proc/self/ns/pid", failed).string(), inside = container();
+    const bool own = space != first_pid_namespace || !inside.empty();
+    all.push_back({"process numbers", verdict::ok,
+                   own ? fmt::format("{}{}: start all programs of a run inside it",
+                                     inside.empty() ? "a pid namespace of its own" : inside, space.empty() ? "" : ", " + space)
+                       : "the machine's own",
+                   ""});
+    if (shm::start_time_of(::getpid()) == 0)
+        all.push_back({"/proc", verdict::fail, "start times of processes can't be read from /proc/PID/stat",
+                       "mount /proc (mount -t proc proc /proc)"});
+    examine_fd_passing(all);
+    examine_mps(all);
+}
+
+void examine_death_signs(std::vector<finding>& all) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        all.push_back({"death by EOF", verdict::fail, "socketpair: " + errno_text(errno), ""});
+        return;
+    }
+    shm::unique_fd ours(ends[0]), theirs(ends[1]);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::close(ours.get());
+        for (;;) ::pause();
+    }
+    theirs.reset();
+    if (child < 0) {
+        all.push_back({"death by EOF", verdict::fail, "fork: " + errno_text(errno), "raise the limit of processes (ulimit -u)"});
+        return;
+    }
+    const shm::unique_fd process(shm::open_pidfd({child, shm::start_time_of(child)}));
+    const std::string why = errno_text(errno);
+    const u64 start = now_ns();
+    ::kill(child, SIGKILL);  // unreaped: the number is still our child's
+    const f64 by_eof = ready_after_ms(ours.get(), POLLIN | POLLHUP, start);
+    const f64 by_pidfd = process ? ready_after_ms(process.get(), POLLIN, start) : -1;
+    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    const bool soon = by_eof >= 0 && by_eof * static_cast<f64>(ns_per_ms) < static_cast<f64>(late_ns);
+    all.push_back({"death by EOF", soon ? verdict::ok : verdict::warn,
+                   by_eof < 0 ? "not seen within 2 s" : fmt::format("seen {:.2f} ms after a kill", by_eof),
+                   soon ? "" : "the pidfd decides instead: frames wait longer after a stage's death"});
+    all.push_back({"death by pidfd", by_pidfd >= 0 ? verdict::ok : verdict::fail,
+                   !process       ? "pidfd_open: " + why
+                   : by_pidfd < 0 ? "not seen within 2 s"
+                                  : fmt::format("seen {:.2f} ms after a kill", by_pidfd),
+                   by_pidfd >= 0 ? "" : "a Linux kernel from 5.4 on, and a container that does not forbid pidfd_open"});
+}
+
+}  // namespace carousel::supervisor

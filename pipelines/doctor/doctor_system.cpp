@@ -1,0 +1,169 @@
+// doctor: the machine, its memory, its limits, its screen.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/errors.hpp"
+#include "doctor/doctor.hpp"
+#include "os/table.hpp"
+#include "run/directory.hpp"
+#include "shm/control_block.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr u64 room_wanted = 16 * sizeof(shm::control_block);
+constexpr rlim_t fds_needed = 1000;  // a stage's liveness socket sits at 900, above the driver's files
+constexpr std::size_t longest_socket = 107;
+
+u64 available_memory() {
+    std::ifstream in("/proc/meminfo");
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with("MemAvailable:")) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
+    return 0;
+}
+
+void examine_memfd(std::vector<finding>& all) {
+    const shm::unique_fd fd(::memfd_create("carousel-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const bool sealed =
+        fd && ::ftruncate(fd.get(), 4096) == 0 && ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0;
+    if (!sealed) {
+        all.push_back({"sealed memory", verdict::fail, fmt::format("memfd_create or its seals: {}", errno_text(errno)),
+                       "rings on the CPU need it: a Linux kernel from 3.17 on, and a container that does not forbid it"});
+    } else if (::ftruncate(fd.get(), 0) == 0) {
+        all.push_back({"sealed memory", verdict::fail, "a sealed memfd could be shrunk",
+                       "report this kernel: a broken stage could end the others"});
+    } else {
+        all.push_back({"sealed memory", verdict::ok, "memfds can be sealed against shrinking", ""});
+    }
+}
+
+bool library_exists(const std::string& file) {
+    for (const char* folder :
+         {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"}) {
+        std::error_code failed;
+        if (fs::exists(fs::path(folder) / file, failed)) return true;
+    }
+    return false;
+}
+
+bool in_path(const std::string& program) {
+    const char* all = std::getenv("PATH");
+    std::string text = std::string(all == nullptr ? "/usr/bin:/bin" : all) + ':';
+    for (std::size_t at = 0, end; (end = text.find(':', at)) != std::string::npos; at = end + 1)
+        if (end > at && ::access((text.substr(at, end - at) + "/" + program).c_str(), X_OK) == 0) return true;
+    return false;
+}
+
+}  // namespace
+
+void examine_machine(std::vector<finding>& all) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    const int count = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
+    all.push_back({"cores", count >= 2 ? verdict::ok : verdict::warn, fmt::format("{} may be used", count),
+                   count >= 2 ? "" : "with one core the stages take turns; expect few frames"});
+    const u64 memory = available_memory();
+    all.push_back({"memory", memory >= (u64{1} << 30) ? verdict::ok : verdict::warn, human_bytes(memory) + " available",
+                   memory >= (u64{1} << 30) ? "" : "rings on the CPU take some 100 MiB at 1280 x 720: choose a smaller --size"});
+    utsname kernel{};
+    if (::uname(&kernel) == 0)
+        all.push_back({"kernel", verdict::ok, fmt::format("{} {} {}", kernel.sysname, kernel.release, kernel.machine), ""});
+}
+
+void examine_shared_memory(std::vector<finding>& all, const std::string& folder) {
+    struct stat info {};
+    struct statfs room {};
+    const std::string remedy =
+        fmt::format("mount a tmpfs there: mount -t tmpfs -o mode=1777 tmpfs {} (containers: --shm-size 256m)", folder);
+    if (::stat(folder.c_str(), &info) != 0 || ::statfs(folder.c_str(), &room) != 0) {
+        all.push_back({"shared memory", verdict::fail, fmt::format("{}: {}", folder, errno_text(errno)), remedy});
+    } else if (!S_ISDIR(info.st_mode) || ::access(folder.c_str(), W_OK | X_OK) != 0) {
+        all.push_back({"shared memory", verdict::fail,
+                       fmt::format("{} can't be written (mode {:o})", folder, info.st_mode & 07777U), remedy});
+    } else {
+        const u64 free_bytes = static_cast<u64>(room.f_bavail) * static_cast<u64>(room.f_bsize);
+        const bool tmpfs = room.f_type == TMPFS_MAGIC;
+        const verdict v = free_bytes < sizeof(shm::control_block) ? verdict::fail
+                          : free_bytes < room_wanted || !tmpfs    ? verdict::warn
+                                                                  : verdict::ok;
+        all.push_back({"shared memory", v,
+                       fmt::format("{}: {}, mode {:o}, {} free; a run takes {}", folder, tmpfs ? "tmpfs" : "no tmpfs",
+                                   info.st_mode & 07777U, human_bytes(free_bytes), human_bytes(sizeof(shm::control_block))),
+                       v == verdict::ok
+                           ? ""
+                           : "`carousel clean` removes what dead runs left; else enlarge it (containers: --shm-size 256m)"});
+    }
+    examine_memfd(all);
+}
+
+void examine_limits(std::vector<finding>& all) {
+    rlimit files{}, locked{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        const bool enough = files.rlim_cur >= fds_needed, possible = files.rlim_max >= fds_needed;
+        all.push_back({"open files",
+                       enough     ? verdict::ok
+                       : possible ? verdict::warn
+                                  : verdict::fail,
+                       fmt::format("limit {} (hard {})", files.rlim_cur, files.rlim_max), enough ? "" : "ulimit -n 1024"});
+    }
+    if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0) {
+        const bool open = locked.rlim_cur == RLIM_INFINITY || locked.rlim_cur >= (u64{8} << 20);
+        all.push_back({"locked memory", open ? verdict::ok : verdict::warn,
+                       locked.rlim_cur == RLIM_INFINITY ? "no limit" : "limit " + human_bytes(locked.rlim_cur),
+                       open ? "" : "links between CPU and GPU stages page-lock their ring: ulimit -l unlimited"});
+    }
+}
+
+void examine_run_folder(std::vector<finding>& all) {
+    const std::string folder = run::runs_folder();
+    const std::string parent = fs::path(folder).parent_path().string();
+    struct stat info {};
+    const bool there = ::lstat(folder.c_str(), &info) == 0;
+    if (there && (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid())) {
+        all.push_back({"run folder", verdict::fail, folder + " is not a folder of yours",
+                       "remove it, or set XDG_RUNTIME_DIR to a folder of yours"});
+    } else if (::access((there ? folder : parent).c_str(), W_OK | X_OK) != 0) {
+        all.push_back({"run folder", verdict::fail, fmt::format("{}: {}", there ? folder : parent, errno_text(errno)),
+                       "make it writable, or set XDG_RUNTIME_DIR to a folder of yours"});
+    } else if (folder.size() + std::string("/NAME-OF-PIPELINE/control.sock").size() > longest_socket) {
+        all.push_back({"run folder", verdict::warn, folder + " is so long a path that sockets in it may not be possible",
+                       "set XDG_RUNTIME_DIR to a shorter one"});
+    } else {
+        all.push_back({"run folder", verdict::ok, folder + (there ? "" : " (is made by the first run)"), ""});
+    }
+}
+
+void examine_display(std::vector<finding>& all) {
+    const char* x11 = std::getenv("DISPLAY");
+    const char* wayland = std::getenv("WAYLAND_DISPLAY");
+    const bool display = (x11 != nullptr && *x11 != 0) || (wayland != nullptr && *wayland != 0);
+    all.push_back({"display", display ? verdict::ok : verdict::warn,
+                   display ? fmt::format("{}", x11 != nullptr && *x11 != 0 ? x11 : wayland)
+                           : "DISPLAY and WAYLAND_DISPLAY are not set: no viewer",
+                   display ? "" : "pictures are written all the same; over ssh: ssh -X"});
+    const bool gl = library_exists("libGL.so.1"), egl = library_exists("libEGL.so.1");
+    all.push_back({"OpenGL", gl && egl ? verdict::ok : verdict::warn,
+                   fmt::format("libGL {}, libEGL {}", gl ? "yes" : "no", egl ? "yes" : "no"),
+                   gl && egl ? "" : "optional, for the viewer: apt install libgl1 libegl1"});
+    const bool ffmpeg = in_path("ffmpeg");
+    all.push_back({"ffmpeg", verdict::ok, ffmpeg ? "found" : "not found: optional, makes films of the pictures", ""});
+}
+
+}  // namespace carousel::supervisor

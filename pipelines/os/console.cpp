@@ -1,0 +1,76 @@
+#include "os/console.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace carousel::supervisor {
+namespace {
+constexpr std::size_t max_pending = 1U << 20U;
+constexpr std::size_t atomic_bytes = 4096;  // PIPE_BUF: a pipe that polls writable takes so much without blocking
+constexpr std::string_view erase_line = "\r\x1b[K";
+}  // namespace
+
+const char* color_of(u32 n) noexcept {
+    constexpr const char* colors[] = {"\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[34m", "\x1b[31m"};
+    return colors[n % std::size(colors)];
+}
+
+void console::append(std::string_view text) {
+    if (gone_) return;
+    if (pending_.size() + text.size() > max_pending) {
+        const std::size_t half = pending_.find('\n', pending_.size() / 2);
+        const std::size_t cut = half == std::string::npos ? pending_.size() : half + 1;
+        dropped_ += static_cast<u64>(std::count(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(cut), '\n'));
+        pending_.erase(0, cut);
+    }
+    pending_ += text;
+}
+
+void console::line(std::string_view text) {
+    if (!status_.empty()) append(erase_line);
+    append(text);
+    append("\n");
+    if (!status_.empty()) append(status_);
+    flush();
+}
+
+void console::status(std::string_view text) {
+    if (!terminal_) {
+        line(text);
+        return;
+    }
+    status_ = text;
+    append(erase_line);
+    append(status_);
+    flush();
+}
+
+void console::clear_status() {
+    if (!status_.empty()) append(erase_line);
+    status_.clear();
+    flush();
+}
+
+void console::flush() noexcept {
+    while (!pending_.empty() && !gone_) {
+        pollfd p{fd_, POLLOUT, 0};
+        if (::poll(&p, 1, 0) <= 0) return;
+        if ((p.revents & POLLOUT) == 0) {
+            gone_ = true;
+            break;
+        }
+        const ssize_t n = ::write(fd_, pending_.data(), std::min(pending_.size(), atomic_bytes));
+        if (n > 0) {
+            pending_.erase(0, static_cast<std::size_t>(n));
+        } else if (n < 0 && errno != EINTR) {
+            if (errno == EAGAIN) return;
+            gone_ = true;  // EPIPE, EIO: nobody reads any more
+        }
+    }
+    if (gone_) pending_.clear();
+}
+
+}  // namespace carousel::supervisor

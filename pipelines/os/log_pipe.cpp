@@ -1,0 +1,101 @@
+#include "os/log_pipe.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+#include "os/descriptors.hpp"
+
+namespace carousel::supervisor {
+namespace {
+constexpr std::size_t kept_lines = 5;
+constexpr u64 max_file_bytes = 4U << 20U;  // run directories often lie on a tmpfs: one older file is kept beside the present one
+constexpr int reads_at_once = 16;           // one talkative stage must not keep the others waiting
+}  // namespace
+
+log_sink::log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path)
+    : console_(&out), label_(std::move(label)), width_(width), color_(color), path_(std::move(path)) {}
+
+std::string log_sink::prefixed(std::string_view label, std::size_t width, u32 color, bool colored, std::string_view text) {
+    if (colored) return fmt::format("{}{:<{}} |{} {}", color_of(color), label, width, color_off, text);
+    return fmt::format("{:<{}} | {}", label, width, text);
+}
+
+void log_sink::line(i32 pid, std::string_view text) {
+    last_.emplace_back(text);
+    if (last_.size() > kept_lines) last_.pop_front();
+    console_->line(prefixed(label_, width_, color_, console_->color(), text));
+    note(pid, text);
+}
+
+void log_sink::note(i32 pid, std::string_view text) {
+    if (!path_.empty()) append_json(pid, text);
+}
+
+void log_sink::append_json(i32 pid, std::string_view text) {
+    if (file_failed_) return;
+    if (!file_ || file_bytes_ > max_file_bytes) {
+        if (file_) std::rename(path_.c_str(), (path_ + ".1").c_str());
+        file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600));
+        struct stat info {};
+        file_bytes_ = file_ && ::fstat(file_.get(), &info) == 0 ? static_cast<u64>(info.st_size) : 0;
+    }
+    timeval t{};
+    gettimeofday(&t, nullptr);
+    const nlohmann::json record{{"time", static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6},
+                                {"stage", label_},
+                                {"color", color_},
+                                {"pid", pid},
+                                {"line", std::string(text)}};
+    const std::string out = record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    if (!file_ || ::write(file_.get(), out.data(), out.size()) != static_cast<ssize_t>(out.size())) {
+        file_failed_ = true;  // said once; the run goes on without the file
+        console_->line(
+            fmt::format("warning: the log {} can't be written ({}): its lines appear here only", path_, errno_text(errno)));
+    }
+    file_bytes_ += out.size();
+}
+
+log_pipe log_pipe::make(shm::unique_fd& write_end) {
+    int ends[2] = {-1, -1};
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        throw_system_error("making a log pipe", errno);
+    log_pipe p;
+    p.read_.reset(ends[0]);
+    write_end.reset(ends[1]);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // of our end only: the stage's own writes stay ordinary
+    return p;
+}
+
+bool log_pipe::drain(log_sink& to, i32 pid) {
+    if (!read_) return false;
+    char bytes[16384];
+    for (int k = 0; k < reads_at_once; ++k) {
+        const ssize_t n = ::read(read_.get(), bytes, sizeof bytes);
+        if (n > 0) {
+            lines_.feed({bytes, static_cast<std::size_t>(n)}, [&](std::string_view line) { to.line(pid, line); });
+            if (static_cast<std::size_t>(n) < sizeof bytes) return true;
+        } else if (n == 0) {
+            lines_.finish([&](std::string_view line) { to.line(pid, line); });
+            return false;
+        } else {
+            return errno == EAGAIN || errno == EINTR;
+        }
+    }
+    return true;
+}
+
+void log_pipe::close(log_sink& to, i32 pid) {
+    drain(to, pid);
+    lines_.finish([&](std::string_view line) { to.line(pid, line); });
+    read_.reset();
+}
+
+}  // namespace carousel::supervisor

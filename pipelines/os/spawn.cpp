@@ -1,0 +1,173 @@
+#include "os/spawn.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "core/errors.hpp"
+#include "os/descriptors.hpp"
+#include "shm/process_id.hpp"
+
+extern char** environ;
+
+namespace carousel::supervisor {
+namespace {
+
+// The child's environment: ours, with the names of `added` replaced.
+std::vector<std::string> merged(const std::vector<std::string>& added) {
+    std::vector<std::string> out = added;
+    for (char** at = environ; *at != nullptr; ++at) {
+        const char* equals = std::strchr(*at, '=');
+        if (equals == nullptr) continue;
+        const std::string name(*at, static_cast<std::size_t>(equals - *at) + 1);
+        if (std::none_of(added.begin(), added.end(), [&](const std::string& a) { return a.compare(0, name.size(), name) == 0; }))
+            out.emplace_back(*at);
+    }
+    return out;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+    std::vector<char*> out;
+    out.reserve(words.size() + 1);
+    for (std::string& w : words) out.push_back(w.data());
+    out.push_back(nullptr);
+    return out;
+}
+
+struct actions {
+    posix_spawn_file_actions_t files{};
+    posix_spawnattr_t attributes{};
+    actions() {
+        posix_spawn_file_actions_init(&files);
+        posix_spawnattr_init(&attributes);
+    }
+    ~actions() {
+        posix_spawn_file_actions_destroy(&files);
+        posix_spawnattr_destroy(&attributes);
+    }
+    actions(const actions&) = delete;
+    actions& operator=(const actions&) = delete;
+};
+
+}  // namespace
+
+std::vector<std::string> split_words(const std::string& text) {
+    std::vector<std::string> words;
+    std::string word;
+    bool begun = false;
+    char quote = 0;
+    for (std::size_t k = 0; k < text.size(); ++k) {
+        const char c = text[k];
+        if (quote != 0) {
+            if (c == quote) {
+                quote = 0;
+            } else if (c == '\\' && quote == '"' && k + 1 < text.size() && (text[k + 1] == '"' || text[k + 1] == '\\')) {
+                word += text[++k];
+            } else {
+                word += c;
+            }
+        } else if (c == '\'' || c == '"') {
+            quote = c;
+            begun = true;
+        } else if (c == '\\' && k + 1 < text.size()) {
+            word += text[++k];
+            begun = true;
+        } else if (c == ' ' || c == '\t' || c == '\n') {
+            if (begun) words.push_back(word);
+            word.clear();
+            begun = false;
+        } else {
+            word += c;
+            begun = true;
+        }
+    }
+    if (quote != 0) throw config_error(fmt::format("the command `{}` has an open quote ({}): close it", text, quote));
+    if (begun) words.push_back(word);
+    return words;
+}
+
+spawned spawn(const spawn_request& request) {
+    std::vector<std::string> argv = request.argv;
+    std::vector<std::string> environment = merged(request.environment);
+    actions a;
+    if (!request.interactive) posix_spawn_file_actions_addopen(&a.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (request.output >= 0) {
+        posix_spawn_file_actions_adddup2(&a.files, request.output, STDOUT_FILENO);
+        posix_spawn_file_actions_adddup2(&a.files, request.output, STDERR_FILENO);
+    }
+    if (request.extra_fd >= 0) posix_spawn_file_actions_adddup2(&a.files, request.extra_fd, 3);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&a.attributes, &none);
+    posix_spawnattr_setsigdefault(&a.attributes, &all);
+    posix_spawnattr_setpgroup(&a.attributes, 0);
+    const int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (request.interactive ? 0 : POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&a.attributes, static_cast<short>(flags));
+    pid_t pid = 0;
+    const int failed =
+        posix_spawnp(&pid, argv.at(0).c_str(), &a.files, &a.attributes, pointers(argv).data(), pointers(environment).data());
+    if (is_shortage(failed)) throw_system_error(fmt::format("starting {}", argv.at(0)), failed);
+    if (failed != 0)
+        throw config_error(fmt::format("starting {}: {}; is it built and executable? (`run` names it in the pipeline file)",
+                                       argv.at(0), errno_text(failed)));
+    spawned out;
+    out.pid = pid;
+    out.start_time = shm::start_time_of(pid);
+    out.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!out.pidfd) {
+        const int why = errno;
+        ::kill(pid, SIGKILL);
+        ::waitpid(pid, nullptr, 0);
+        if (is_shortage(why)) throw_system_error(fmt::format("opening a pidfd for {}", argv.at(0)), why);
+        throw shm_error(
+            fmt::format("opening a pidfd for {} (pid {}): {}; Linux 5.4 or later is needed", argv.at(0), pid, errno_text(why)));
+    }
+    return out;
+}
+
+exit_status reap(int pidfd) noexcept {
+    siginfo_t info{};
+    exit_status out;
+    if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
+        return out;
+    out.known = true;
+    if (info.si_code == CLD_EXITED) {
+        out.exit_code = info.si_status;
+    } else {
+        out.signal = info.si_status;
+    }
+    return out;
+}
+
+bool is_exiting(i32 pid) noexcept {
+    constexpr unsigned long exiting = 0x4;  // PF_EXITING in field 9 of /proc/PID/stat
+    char path[64], text[512];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const shm::unique_fd fd(::open(path, O_RDONLY | O_CLOEXEC));
+    const ssize_t got = fd ? ::read(fd.get(), text, sizeof text - 1) : 0;
+    if (got <= 0) return true;
+    text[got] = '\0';
+    const char* at = std::strrchr(text, ')');  // the second field may hold anything
+    char state = '?';
+    unsigned long flags = 0;
+    if (at == nullptr || std::sscanf(at + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2) return true;
+    return state == 'Z' || state == 'X' || (flags & exiting) != 0;
+}
+
+bool has_ended(int pidfd) noexcept {
+    pollfd p{pidfd, POLLIN, 0};
+    return ::poll(&p, 1, 0) == 1 && (p.revents & POLLIN) != 0;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,133 @@
+#include "os/terminal.hpp"
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr const char* enter_text = "\x1b[?1049h\x1b[?25l\x1b[2J";
+constexpr const char* leave_text = "\x1b[0m\x1b[?25h\x1b[?1049l";
+constexpr int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS};
+
+// For the handler of a crash, which may use nothing else.
+struct {
+    volatile std::sig_atomic_t out = -1, in = -1;
+    termios before;
+} held;
+
+void give_back(int signal) {
+    if (held.out >= 0) {
+        (void)!::write(held.out, leave_text, std::strlen(leave_text));
+        if (held.in >= 0) ::tcsetattr(held.in, TCSANOW, &held.before);
+    }
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+}
+
+}  // namespace
+
+terminal_screen::terminal_screen(int in, int out) : in_(in), out_(out) {
+    if (::isatty(out) == 0) throw output_error("the output is no terminal");
+    keys_ = ::isatty(in) != 0 && ::tcgetattr(in, &before_) == 0;
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP}) sigaddset(&wanted, s);
+    pthread_sigmask(SIG_BLOCK, &wanted, &signals_before_);
+    signals_.reset(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_) {
+        const int why = errno;
+        pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
+        throw output_error("making a signalfd: " + errno_text(why));
+    }
+    held.before = before_;
+    held.in = keys_ ? in_ : -1;
+    held.out = out_;
+    for (const int s : crashes) std::signal(s, give_back);
+    enter();
+}
+
+terminal_screen::~terminal_screen() {
+    leave();
+    held.out = -1;
+    for (const int s : crashes) std::signal(s, SIG_DFL);
+    pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
+}
+
+void terminal_screen::enter() noexcept {
+    if (keys_) {
+        termios raw = before_;
+        raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // ISIG stays: Ctrl-C is a signal
+        raw.c_cc[VMIN] = 1;
+        raw.c_cc[VTIME] = 0;
+        ::tcsetattr(in_, TCSANOW, &raw);
+    }
+    write(enter_text);
+}
+
+void terminal_screen::leave() noexcept {
+    write(leave_text);
+    if (keys_) ::tcsetattr(in_, TCSANOW, &before_);
+}
+
+void terminal_screen::write(const std::string& text) noexcept {
+    for (std::size_t at = 0; at < text.size() && !gone_;) {
+        const ssize_t n = ::write(out_, text.data() + at, text.size() - at);
+        if (n > 0)
+            at += static_cast<std::size_t>(n);
+        else if (errno == EAGAIN) {
+            pollfd p{out_, POLLOUT, 0};
+            ::poll(&p, 1, 100);
+        } else if (errno != EINTR)
+            gone_ = true;
+    }
+}
+
+screen_size terminal_screen::size() const noexcept {
+    winsize w{};
+    if (::ioctl(out_, TIOCGWINSZ, &w) != 0 || w.ws_col == 0 || w.ws_row == 0) return {};
+    return {w.ws_col, w.ws_row};
+}
+
+void terminal_screen::draw(const std::vector<std::string>& lines) {
+    const std::size_t rows = std::min(lines.size(), size().rows);
+    std::string text = "\x1b[H";
+    for (std::size_t k = 0; k < rows; ++k) text += (k == 0 ? "" : "\r\n") + lines[k] + "\x1b[0m\x1b[K";
+    write(text + "\x1b[J");
+}
+
+void terminal_screen::stop_and_come_back() {
+    leave();
+    ::kill(::getpid(), SIGSTOP);  // goes on here after `fg`
+    enter();
+}
+
+screen_event terminal_screen::wait(u64 timeout_ns) {
+    if (gone_) return {screen_event::kind::hung_up, 0, 0};
+    pollfd all[2] = {{signals_.get(), POLLIN, 0}, {in_, POLLIN, 0}};
+    const u64 ms = std::min<u64>((timeout_ns + ns_per_ms - 1) / ns_per_ms, 60'000);
+    if (::poll(all, keys_ ? 2 : 1, static_cast<int>(ms)) <= 0) return {};
+    signalfd_siginfo info{};
+    if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+        const int signal = static_cast<int>(info.ssi_signo);
+        if (signal == SIGTSTP) stop_and_come_back();
+        if (signal == SIGTSTP || signal == SIGWINCH) return {screen_event::kind::resized, 0, 0};
+        return {screen_event::kind::signal, 0, signal};
+    }
+    if (all[1].revents == 0) return {};
+    char bytes[64];
+    const ssize_t n = ::read(in_, bytes, sizeof bytes);
+    if (n <= 0) return {screen_event::kind::hung_up, 0, 0};
+    return n > 1 && bytes[0] == '\x1b' ? screen_event{} : screen_event{screen_event::kind::key, bytes[n - 1], 0};
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,207 @@
+#include "runs/clean.hpp"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "run/directory.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/marked_process.hpp"
+#include "shm/segment.hpp"
+#include "shm/trace_segment.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view object_prefix = "carousel-";
+constexpr time_t fresh_s = 10;  // younger than this: somebody may be making it
+constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
+
+std::vector<fs::path> entries_of(const std::string& folder) {
+    std::vector<fs::path> all;
+    std::error_code failed;
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) all.push_back(at->path());
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+bool is_ours(const fs::path& path, mode_t type, struct stat& info) {
+    return ::lstat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid() && (info.st_mode & S_IFMT) == type;
+}
+
+bool is_fresh(const struct stat& info) { return info.st_mtime + fresh_s > ::time(nullptr); }
+
+u64 bytes_in(const fs::path& folder) {
+    u64 sum = 0;
+    std::error_code failed;
+    for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+        std::error_code ignored;
+        if (fs::is_regular_file(fs::symlink_status(at->path(), ignored)))
+            sum += static_cast<u64>(fs::file_size(at->path(), ignored));
+    }
+    return sum;
+}
+
+/// Path of a mapped file -> one of the processes that map it; only what we may look at (our own processes, or all for root).
+std::map<std::string, int> mapped_files(const std::string& folder) {
+    std::map<std::string, int> users;
+    const std::string wanted = folder + "/" + std::string(object_prefix);
+    for (const fs::path& process : entries_of("/proc")) {
+        const int pid = std::atoi(process.filename().c_str());
+        if (pid <= 0) continue;
+        std::ifstream maps(process / "maps");
+        for (std::string line; std::getline(maps, line);)
+            if (const auto at = line.find(wanted); at != std::string::npos) users.emplace(line.substr(at), pid);
+    }
+    return users;
+}
+
+/// A supervisor whom we can't see (another pid namespace) shows itself by its heartbeat in the control block.
+bool heart_beats(const std::string& run_id) {
+    try {
+        const shm::segment s = shm::segment::observe(run_id);
+        const u64 beat = s.block().supervisor_heartbeat_ns.load(std::memory_order_relaxed);
+        return beat != 0 && beat + heartbeat_limit_ns > now_ns();
+    } catch (const error&) {
+        return false;  // of another version, or never finished: the other signs decide
+    }
+}
+
+/// True when somebody listens at the socket, or it can't be known.
+bool is_served(const std::string& socket) {
+    try {
+        const shm::unique_fd connected = shm::connect_to(socket);
+        return connected || errno != ECONNREFUSED;
+    } catch (const error&) {
+        return true;
+    }
+}
+
+/// Why the run of this folder is known to be dead; empty: it lives, or it is no run.
+std::string death_of(const std::string& folder) {
+    struct stat info {};
+    if (const auto record = run::read_record(folder)) {
+        if (is_alive(*record)) return "";
+        return fmt::format("its supervisor (pid {}) is gone", record->supervisor.pid);
+    }
+    const std::string socket = folder + "/control.sock";
+    if (!is_ours(socket, S_IFSOCK, info) || is_fresh(info) || is_served(socket)) return "";
+    return "it has no run.json, and nobody listens at its socket";
+}
+
+/// A folder with nothing but pictures is no leftover.
+bool has_more_than_pictures(const std::string& folder) {
+    const auto all = entries_of(folder);
+    return std::any_of(all.begin(), all.end(), [](const fs::path& p) { return p.filename() != "pictures"; });
+}
+
+/// A run that has ended and was to keep its lines: nothing else is left of it. A beginning one has its lock.
+bool is_kept_log(const std::string& folder) {
+    std::error_code ignored;
+    return fs::is_directory(folder + "/logs", ignored) && !fs::exists(folder + "/lock", ignored) &&
+           !fs::exists(folder + "/run.json", ignored) && !fs::exists(folder + "/control.sock", ignored);
+}
+
+std::vector<std::string> default_runs() {
+    std::set<std::string> folders = {run::runs_folder(), fmt::format("/tmp/carousel-{}", ::geteuid())};
+    return {folders.begin(), folders.end()};
+}
+
+}  // namespace
+
+std::vector<leftover> find_leftovers(const clean_places& places) {
+    std::vector<leftover> found;
+    std::set<std::string> living;
+    std::map<std::string, std::string> names;  // run_id -> name, of the dead
+    const std::map<std::string, int> mapped = mapped_files(places.shared_memory);
+    for (const std::string& runs : places.runs.empty() ? default_runs() : places.runs) {
+        for (const fs::path& folder : entries_of(runs)) {
+            struct stat info {};
+            if (!is_ours(folder, S_IFDIR, info)) continue;
+            const auto record = run::read_record(folder.string());
+            const std::string why = death_of(folder.string());
+            if (record && why.empty()) living.insert(record->run_id);
+            if (is_kept_log(folder.string()))
+                found.push_back({"log", folder.string() + "/logs", folder.filename().string(), "", bytes_in(folder / "logs"),
+                                 "its run has ended", ""});
+            if (why.empty() || !has_more_than_pictures(folder.string())) continue;
+            leftover l{"run folder",
+                       folder.string(),
+                       folder.filename().string(),
+                       record ? record->run_id : "",
+                       bytes_in(folder),
+                       why,
+                       ""};
+            const auto user = mapped.find(places.shared_memory + "/" + std::string(object_prefix) + l.run_id);
+            if (!l.run_id.empty() && user != mapped.end())
+                l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
+            names[l.run_id] = l.name;
+            found.push_back(std::move(l));
+        }
+    }
+    for (const fs::path& object : entries_of(places.shared_memory)) {
+        struct stat info {};
+        const std::string file = object.filename().string();
+        if (!file.starts_with(object_prefix) || !is_ours(object, S_IFREG, info)) continue;
+        std::string run_id = file.substr(object_prefix.size());
+        if (run_id.ends_with(shm::trace_suffix)) run_id.resize(run_id.size() - std::string_view(shm::trace_suffix).size());
+        const bool known_dead = names.count(run_id) != 0;
+        if (living.count(run_id) != 0 || (!known_dead && is_fresh(info))) continue;
+        const auto user = mapped.find(object.string());
+        if (!known_dead && (user != mapped.end() || heart_beats(run_id))) continue;  // a run whose folder is not seen from here
+        leftover l{"shared memory",
+                   object.string(),
+                   known_dead ? names[run_id] : "",
+                   run_id,
+                   static_cast<u64>(info.st_size),
+                   known_dead ? "its run is dead" : "no run owns it and no process maps it",
+                   ""};
+        if (user != mapped.end()) l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
+        found.push_back(std::move(l));
+    }
+    return found;
+}
+
+std::string remove_leftover(const leftover& l) {
+    if (!l.kept.empty()) return l.kept;
+    std::error_code failed;
+    if (l.kind == "shared memory") {
+        fs::remove(l.path, failed);
+        return failed ? failed.message() : "";
+    }
+    if (l.kind == "log") {
+        const fs::path folder = fs::path(l.path).parent_path();
+        if (!is_kept_log(folder.string())) return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
+        fs::remove_all(l.path, failed);
+        if (failed) return failed.message();
+        fs::remove(folder, failed);
+        return failed && failed != std::errc::directory_not_empty ? failed.message() : "";
+    }
+    const auto record = run::read_record(l.path);  // a new run may have begun here since
+    if (death_of(l.path).empty() || (record ? record->run_id : "") != l.run_id)
+        return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
+    if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s)) return "its MPS daemon can't be ended";
+    for (const fs::path& each : entries_of(l.path)) {
+        if (each.filename() == "pictures" || each.filename() == "run.json") continue;
+        fs::remove_all(each, failed);
+        if (failed) return fmt::format("{}: {}", each.string(), failed.message());
+    }
+    fs::remove(fs::path(l.path) / "run.json", failed);  // last: an interrupted removal can be taken up again
+    if (failed) return failed.message();
+    fs::remove(l.path, failed);
+    return failed && failed != std::errc::directory_not_empty ? failed.message() : "";
+}
+
+}  // namespace carousel::supervisor

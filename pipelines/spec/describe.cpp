@@ -1,0 +1,212 @@
+#include "spec/describe.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "core/did_you_mean.hpp"
+#include "os/subprocess.hpp"
+#include "shm/control_block.hpp"
+#include "spec/parameters.hpp"
+#include "spec/pipeline_keys.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+constexpr std::size_t max_asset_name = 47;
+
+bool is_program(const fs::path& path) {
+    std::error_code failed;
+    return fs::is_regular_file(path, failed) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::vector<std::string> path_folders() {
+    std::vector<std::string> folders;
+    const char* all = std::getenv("PATH");
+    std::string text = all == nullptr ? "/usr/local/bin:/usr/bin:/bin" : all;
+    text += ':';
+    for (std::size_t at = 0, end; (end = text.find(':', at)) != std::string::npos; at = end + 1)
+        if (end > at) folders.push_back(text.substr(at, end - at));
+    return folders;
+}
+
+std::string in_path(const std::string& name) {
+    for (const std::string& folder : path_folders())
+        if (is_program(fs::path(folder) / name)) return fs::absolute(fs::path(folder) / name).string();
+    return "";
+}
+
+/// A stage's tool (gdb, nsys) is looked for before anything starts, as its program is.
+void check_prefix(const stage_spec& s) {
+    if (s.prefix.empty()) return;
+    const std::string& tool = s.prefix.front();
+    const bool there = tool.find('/') == std::string::npos ? !in_path(tool).empty() : is_program(tool);
+    if (!there)
+        refuse(s.position_of("prefix"), fmt::format("stage \"{}\": prefix: no program \"{}\"{}; install it, or leave prefix out",
+                                                    s.name, tool, tool.find('/') == std::string::npos ? " in PATH" : ""));
+}
+
+/// Names of the programs beside carousel, for "did you mean".
+std::vector<std::string> stage_programs() {
+    std::vector<std::string> names;
+    std::error_code failed;
+    for (const auto& each : fs::directory_iterator(executable_folder(), failed)) {
+        std::string name = each.path().filename().string();
+        if (name.starts_with("carousel-") && is_program(each.path())) names.push_back(std::move(name));
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+/// The last lines of what a program wrote to stderr, for the end of a message.
+std::string last_line(const subprocess_result& r) {
+    std::string text = r.messages;
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    if (text.size() > 600) text = "..." + text.substr(text.size() - 600);
+    return text.empty() ? "" : "; its last words: " + text;
+}
+
+/// A stage's own complaint, at the key it complains about.
+[[noreturn]] void refuse_complaint(const stage_spec& s, const json& e) {
+    const std::string key = e.value("key", "");
+    std::string message = e.value("message", "no reason given");
+    // A mistyped key of the supervisor's looks like one of the stage's own.
+    if (s.settings.contains(key) && message.find("unknown key") != std::string::npos &&
+        message.find("did you mean") == std::string::npos)
+        message += did_you_mean_clause(key, stage_keys());
+    refuse(s.position_of(key), fmt::format("stage \"{}\": {}", s.name, message));
+}
+
+json question(const pipeline& p, const stage_spec& s, const std::vector<stage_description>& known) {
+    json inputs = json::array();
+    for (const u32 i : s.input_indices) inputs.push_back({{"stage", p.stages[i].name}, {"format", known[i].format}});
+    return {{"stage", s.name}, {"width", p.width}, {"height", p.height}, {"settings", s.settings}, {"inputs", inputs}};
+}
+
+json ask(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
+    const source_position& at = s.position_of("run");
+    const subprocess_result r =
+        run_subprocess({program, "--describe"}, what.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", timeout_ms);
+    if (!r.started || r.timed_out || r.signal != 0)
+        refuse(at, fmt::format("stage \"{}\": `{} --describe`: {}{}", s.name, program, r.ending(timeout_ms), last_line(r)));
+    const json answer = json::parse(r.output, nullptr, false);
+    if (answer.is_object() && answer.contains("error") && answer["error"].is_object()) refuse_complaint(s, answer["error"]);
+    if (r.exit_code != 0)
+        refuse(at, fmt::format("stage \"{}\": `{} --describe` ended with exit code {}{}", s.name, program, r.exit_code,
+                               last_line(r)));
+    if (!answer.is_object())
+        refuse(at,
+               fmt::format(
+                   "stage \"{}\": `{} --describe` answered with something other than a JSON object; is it a Carousel stage?{}",
+                   s.name, program, last_line(r)));
+    return answer;
+}
+
+stage_description description_from(const stage_spec& s, const std::string& program, const json& answer) {
+    stage_description d;
+    d.stage = s.name;
+    d.program = program;
+    try {
+        d.format = answer.at("format");
+        d.slot_bytes = d.format.is_null() ? 0 : answer.at("slot_bytes").get<u64>();
+        for (const json& a : answer.value("makes", json::array()))
+            d.makes.push_back({a.at("name").get<std::string>(), a.at("bytes").get<u64>()});
+        d.uses = answer.value("uses", std::vector<std::string>{});
+        if (const json p = answer.value("parameters", json()); !p.is_null()) d.parameters = ring::parameter_schema::from_json(p);
+        d.commits_on_host = answer.value("commits_on_host", false);
+    } catch (const config_error& e) {
+        refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));
+    } catch (const json::exception& e) {
+        refuse(s.position_of("run"),
+               fmt::format("stage \"{}\": `{} --describe` answered in a form that this version does not know ({}); "
+                           "build both from one version of Carousel",
+                           s.name, program, e.what()));
+    }
+    return d;
+}
+
+void check_output(const pipeline& p, const stage_spec& s, const stage_description& d) {
+    if (!s.has_output && !d.format.is_null())
+        refuse(s.at, fmt::format("stage \"{}\" makes frames ({}) that no stage reads; name it in the inputs of a sink such as "
+                                 "carousel-display",
+                                 s.name, d.format.value("type", "of no type")));
+    if (!s.has_output || !d.format.is_null()) return;
+    const auto reader = std::find_if(p.stages.begin(), p.stages.end(), [&](const stage_spec& r) {
+        return std::find(r.inputs.begin(), r.inputs.end(), s.name) != r.inputs.end();
+    });
+    refuse(reader->position_of("inputs"), fmt::format("stage \"{}\" reads \"{}\", which has no output", reader->name, s.name));
+}
+
+void check_assets(const pipeline& p, const std::vector<stage_description>& all) {
+    std::set<std::string> made;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        for (const asset_spec& a : all[k].makes) {
+            if (a.name.empty() || a.name.size() > max_asset_name || a.bytes == 0)
+                refuse(p.stages[k].at,
+                       fmt::format("stage \"{}\" makes the asset \"{}\" of {} bytes; expected a name of 1 to {} characters "
+                                   "and a size",
+                                   p.stages[k].name, a.name, a.bytes, max_asset_name));
+            if (!made.insert(a.name).second)
+                refuse(p.stages[k].at, fmt::format("stage \"{}\" makes the asset \"{}\", which another stage makes, too",
+                                                   p.stages[k].name, a.name));
+            if (made.size() > shm::max_assets) refuse(p.stages[k].at, fmt::format("more than {} assets", shm::max_assets));
+        }
+    }
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        for (const std::string& used : all[k].uses) {
+            if (made.count(used) != 0) continue;
+            const std::vector<std::string> names(made.begin(), made.end());
+            refuse(p.stages[k].at, fmt::format("stage \"{}\" uses the asset \"{}\", which no stage makes{}", p.stages[k].name,
+                                               used, did_you_mean_clause(used, names)));
+        }
+    }
+}
+
+}  // namespace
+
+std::string executable_folder() {
+    std::error_code failed;
+    return fs::read_symlink("/proc/self/exe", failed).parent_path().string();
+}
+
+std::string find_program(const pipeline& p, const stage_spec& s) {
+    const source_position& at = s.position_of("run");
+    if (s.run.find('/') != std::string::npos) {
+        const fs::path path = fs::absolute(fs::path(p.file).parent_path() / s.run).lexically_normal();
+        if (is_program(path)) return path.string();
+        std::error_code failed;
+        refuse(at, fmt::format("stage \"{}\": run = \"{}\": {} {}", s.name, s.run, path.string(),
+                               fs::exists(path, failed) ? "is no program that may be executed"
+                                                        : "does not exist (paths are relative to the pipeline file)"));
+    }
+    const fs::path beside = fs::path(executable_folder()) / s.run;
+    if (is_program(beside)) return beside.string();
+    if (std::string found = in_path(s.run); !found.empty()) return found;
+    refuse(at, fmt::format("stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run, executable_folder(),
+                           did_you_mean_clause(s.run, stage_programs())));
+}
+
+std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms) {
+    std::vector<std::string> programs;
+    for (const stage_spec& s : p.stages) {  // all of them, before any is run
+        programs.push_back(find_program(p, s));
+        check_prefix(s);
+    }
+    std::vector<stage_description> all;
+    for (std::size_t k = 0; k < p.stages.size(); ++k) {
+        const stage_spec& s = p.stages[k];
+        all.push_back(description_from(s, programs[k], ask(s, programs[k], question(p, s, all), timeout_ms)));
+        check_output(p, s, all.back());
+    }
+    check_assets(p, all);
+    (void)plan_parameters(p, all);
+    return all;
+}
+
+}  // namespace carousel::supervisor

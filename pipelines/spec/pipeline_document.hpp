@@ -1,0 +1,41 @@
+#pragma once
+// A pipeline file as it was written: sections, keys, values and where each stands. No meaning yet, except that overrides from
+// the command line find their section here. Internal to the reading of pipeline files (pipeline_file.hpp).
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "spec/pipeline_file.hpp"
+
+namespace carousel::supervisor {
+
+using document_entry = placed_value;
+
+struct document_section {
+    std::string title;  ///< "[pipeline]", "stage \"vertex\"", for messages
+    source_position at;
+    std::map<std::string, document_entry> keys;
+    [[nodiscard]] const document_entry* find(const std::string& key) const noexcept;
+    /// The value if it is a text, else "".
+    [[nodiscard]] std::string text(const std::string& key) const;
+};
+
+struct document {
+    std::string file;
+    document_section pipeline, parameters;
+    std::vector<document_section> stages;
+    std::map<std::string, document_section> links;
+};
+
+/// Parses TOML. Throws config_error: syntax, unknown sections, values of a type that no key takes.
+[[nodiscard]] document read_document(const std::string& text, const std::string& file);
+
+/// Puts a value in. Throws config_error naming the option: a path that leads nowhere.
+void apply_override(document& d, const key_override& o);
+
+/// Titles with a name change when a stage is renamed; for messages only.
+[[nodiscard]] std::string stage_title(const document_section& s, std::size_t index);
+
+}  // namespace carousel::supervisor

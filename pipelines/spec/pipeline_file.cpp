@@ -1,0 +1,100 @@
+#include "spec/pipeline_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "core/read_file.hpp"
+#include "spec/pipeline_check.hpp"
+#include "spec/pipeline_document.hpp"
+#include "spec/pipeline_keys.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr std::uintmax_t max_file_bytes = 1U << 20U;
+
+std::string read_text(const std::string& file) {
+    const source_position at{file, 0, 0, ""};
+    std::error_code failed;
+    const auto status = std::filesystem::status(file, failed);
+    if (!std::filesystem::exists(status))
+        refuse(at, fmt::format("no such pipeline file{}", failed && failed != std::errc::no_such_file_or_directory
+                                                              ? " can be seen: " + failed.message()
+                                                              : std::string("; expected a TOML file")));
+    if (std::filesystem::is_directory(status)) refuse(at, "is a folder; expected a pipeline file (TOML)");
+    if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(file, failed) > max_file_bytes)
+        refuse(at, "is larger than 1 MiB; expected a pipeline file (TOML)");
+    std::optional<std::string> text = read_file(file);
+    if (!text) refuse(at, fmt::format("can't be read: {}", errno_text(errno)));
+    return *std::move(text);
+}
+
+/// A source's files, mesh and texture: one that the pipeline file names relatively lies beside that file, one of the command line
+/// where the user stands. Names of shapes have neither a dot nor a slash.
+void place_files(stage_spec& s, const std::string& pipeline_file) {
+    if (!s.inputs.empty()) return;
+    for (const char* key : {"mesh", "texture"}) {
+        const auto setting = s.settings.find(key);
+        if (setting == s.settings.end() || !setting->is_string()) continue;
+        const std::string name = *setting;
+        const std::filesystem::path path(name);
+        if (name.find_first_of("./") == std::string::npos || path.is_absolute()) continue;
+        const bool typed = !s.position_of(key).option.empty();
+        const std::filesystem::path folder = typed ? std::filesystem::path() : std::filesystem::path(pipeline_file).parent_path();
+        *setting = std::filesystem::absolute(folder / path).lexically_normal().string();
+    }
+}
+
+}  // namespace
+
+std::string source_position::text() const {
+    if (!option.empty()) return option;
+    return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
+}
+
+void refuse(const source_position& at, const std::string& message) { throw config_error(at.text() + ": " + message); }
+
+const char* name_of(restart_policy m) noexcept {
+    constexpr const char* names[] = {"always", "on-failure", "no"};
+    return names[static_cast<std::size_t>(m)];
+}
+const char* name_of(group_kind g) noexcept { return g == group_kind::latest ? "latest" : "blocking"; }
+const char* name_of(link_memory m) noexcept { return m == link_memory::ipc ? "ipc" : "vmm"; }
+const char* name_of(isolation_kind i) noexcept { return i == isolation_kind::mps ? "mps" : "process"; }
+
+const source_position& stage_spec::position_of(const std::string& key) const {
+    const auto found = key_at.find(key);
+    return found == key_at.end() ? at : found->second;
+}
+
+const stage_spec* pipeline::find(const std::string& stage) const noexcept {
+    const auto found = std::find_if(stages.begin(), stages.end(), [&](const stage_spec& s) { return s.name == stage; });
+    return found == stages.end() ? nullptr : &*found;
+}
+
+pipeline parse_pipeline(const std::string& text, const std::string& file, const std::vector<key_override>& overrides) {
+    document d = read_document(text, file);
+    for (const key_override& o : overrides) apply_override(d, o);
+    pipeline p;
+    p.file = file;
+    p.name = std::filesystem::path(file).stem().string();
+    read_pipeline_keys(d.pipeline, p);
+    p.parameters = d.parameters.keys;
+    p.parameters_at = d.parameters.at;
+    for (const document_section& s : d.stages) {
+        p.stages.push_back(read_stage_keys(s, p));
+        place_files(p.stages.back(), file);
+    }
+    for (const auto& [name, section] : d.links) p.links[name] = read_link_keys(section);
+    check_and_wire(p, d);
+    return p;
+}
+
+pipeline read_pipeline(const std::string& file, const std::vector<key_override>& overrides) {
+    return parse_pipeline(read_text(file), file, overrides);
+}
+
+}  // namespace carousel::supervisor

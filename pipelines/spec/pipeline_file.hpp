@@ -1,0 +1,116 @@
+#pragma once
+// A pipeline file, read and checked: plain values, every one with the place it came from, so that whoever finds fault with one
+// later (a stage with its own keys, the device with its name) can still say file:line:col.
+//
+// Who may call: the `carousel` program, before anything is started. No CUDA, no device, nothing left behind.
+// Errors: config_error (exit code 2), "file:line:col: what is wrong; what was expected". A value that came from the command line
+// is named by its option instead.
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "core/types.hpp"
+#include "spec/restart_policy.hpp"
+
+namespace carousel::supervisor {
+
+/// Where a key or value stands.
+struct source_position {
+    std::string file;
+    u32 line = 0, column = 0;  ///< from 1; 0: the file as a whole
+    std::string option;        ///< not empty: it came from the command line, e.g. "--set size=[0,0]"
+    /// "pipelines/demo.toml:3:8", or the option.
+    [[nodiscard]] std::string text() const;
+};
+
+/// A key's value as it was written.
+struct placed_value {
+    nlohmann::json value;
+    source_position key_at, value_at;
+};
+
+/// Throws config_error "PLACE: MESSAGE".
+[[noreturn]] void refuse(const source_position& at, const std::string& message);
+
+enum class group_kind : u8 { blocking, latest };
+enum class link_memory : u8 { vmm, ipc };
+enum class isolation_kind : u8 { process, mps };
+
+[[nodiscard]] const char* name_of(group_kind g) noexcept;
+[[nodiscard]] const char* name_of(link_memory m) noexcept;
+[[nodiscard]] const char* name_of(isolation_kind i) noexcept;
+
+struct stage_spec {
+    std::string name;                 ///< letters, digits, - and _; at most 47
+    std::string run;                  ///< program: found beside carousel or in PATH, or a path relative to the pipeline file
+    std::vector<std::string> inputs;  ///< names of stages, in the file's order
+    std::vector<u32> input_indices;   ///< the same as indices into pipeline::stages
+    bool has_output = false;          ///< some other stage reads it
+    std::string device = "auto";      ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own
+    u32 in_flight = 3;                ///< frames under way in one instance
+    u32 instances = 1;
+    bool standby = false;  ///< a warm standby behind each instance
+    restart_policy restart = restart_policy::always;
+    u32 max_attempts = 3;  ///< deaths over one frame before it is passed on void
+    u32 frame_timeout_ms = 2000;  ///< the pipeline's unless the stage has its own; 0: none
+    bool optional = false;
+    group_kind group = group_kind::blocking;
+    isolation_kind isolation = isolation_kind::process;  ///< the pipeline's unless the stage has its own; says nothing on the CPU
+    std::vector<std::string> prefix;  ///< a tool's words, e.g. {"gdb", "--args"}; no deadline runs when there are any
+    nlohmann::json settings = nlohmann::json::object();  ///< all other keys: the stage's own
+    source_position at;                                  ///< of the [[stage]] header
+    std::map<std::string, source_position> key_at;       ///< of every key, own settings included
+    /// Place of a key, or of the stage when it has no such key.
+    [[nodiscard]] const source_position& position_of(const std::string& key) const;
+};
+
+/// The ring behind the stage of that name.
+struct link_spec {
+    std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: derived
+    link_memory memory = link_memory::vmm;
+    source_position at;
+    std::map<std::string, source_position> key_at;
+};
+
+struct pipeline {
+    std::string file;  ///< as it was given
+    std::string name;  ///< [the file's name without its ending]
+    std::string device = "auto";
+    u32 width = 1280, height = 720;
+    u32 frame_timeout_ms = 2000;  ///< while a stage computes on one frame (clocks.hpp); 0: none
+    u32 stall_timeout_ms = 5000;  ///< nothing moves and no stage says why: the control block is made anew; 0: never
+    u32 latest_lease_ms = 250;    ///< a latest reader's lease may be revoked after so long
+    f64 supervisor_grace_s = 5;  ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
+    isolation_kind isolation = isolation_kind::process;  ///< process: a GPU context of its own a stage; mps: one MPS domain for all
+    f64 fps = 0;                                    ///< frames a second of time and pace; 0: as fast as it goes
+    u64 allow_dead_letters = 0;                     ///< frames that may be given up without an exit code of its own; all ones: any number
+    u64 frames = 0;                                 ///< ends after so many; 0: until it is told to
+    std::map<std::string, placed_value>
+        parameters;  ///< of [parameters]: at the start; checked when the stages have named theirs (parameters.hpp)
+    source_position parameters_at;
+    std::vector<stage_spec> stages;                 ///< producers before consumers, else in the file's order
+    std::map<std::string, link_spec> links;         ///< one for each stage with an output, named or not
+    std::map<std::string, source_position> key_at;  ///< keys of [pipeline]
+    [[nodiscard]] const stage_spec* find(const std::string& stage) const noexcept;
+};
+
+/// A value for a key from the command line; put in before anything is checked.
+struct key_override {
+    enum class scope : u8 { path, sources, displays };
+    std::string option;  ///< as the user wrote it, for messages
+    std::string path;    ///< "size", "pipeline.size", "geometry.triangles", "link.fragment.window"
+    nlohmann::json value;
+    scope where = scope::path;  ///< sources, displays: `path` is a key of each source, of each sink that runs carousel-display
+};
+
+/// Reads, overrides, checks. Throws config_error.
+[[nodiscard]] pipeline read_pipeline(const std::string& file, const std::vector<key_override>& overrides = {});
+/// The same from a text; `file` is for messages and relative paths.
+[[nodiscard]] pipeline parse_pipeline(const std::string& text, const std::string& file,
+                                      const std::vector<key_override>& overrides = {});
+
+}  // namespace carousel::supervisor

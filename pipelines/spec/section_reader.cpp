@@ -1,0 +1,101 @@
+#include "spec/section_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/did_you_mean.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr std::size_t longest_shown = 80;
+
+std::string shown(const nlohmann::json& value) {
+    std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (text.size() > longest_shown) text = text.substr(0, longest_shown) + "...";
+    return text;
+}
+
+std::string range(u64 low, u64 high) {
+    const bool open = high >= static_cast<u64>(std::numeric_limits<i64>::max());
+    return open ? fmt::format("a whole number, {} or more", low) : fmt::format("a whole number from {} to {}", low, high);
+}
+
+}  // namespace
+
+void section_reader::wrong(const std::string& key, const document_entry& e, const std::string& expected) {
+    refuse(e.value_at, fmt::format("{} = {}: expected {}", key, shown(e.value), expected));
+}
+
+const document_entry* section_reader::take(const std::string& key) {
+    known_.insert(key);
+    return section_->find(key);
+}
+
+u64 section_reader::integer(const std::string& key, u64 fallback, u64 low, u64 high) {
+    const document_entry* e = take(key);
+    if (e == nullptr) return fallback;
+    if (!e->value.is_number_integer()) wrong(key, *e, range(low, high));
+    const bool negative = !e->value.is_number_unsigned() && e->value.get<i64>() < 0;
+    if (negative || e->value.get<u64>() < low || e->value.get<u64>() > high) wrong(key, *e, range(low, high));
+    return e->value.get<u64>();
+}
+
+f64 section_reader::number(const std::string& key, f64 fallback, f64 low, f64 high) {
+    const document_entry* e = take(key);
+    if (e == nullptr) return fallback;
+    // Written so that NaN is refused too.
+    if (!e->value.is_number() || !(e->value.get<f64>() >= low && e->value.get<f64>() <= high))
+        wrong(key, *e, fmt::format("a number from {} to {}", low, high));
+    return e->value.get<f64>();
+}
+
+bool section_reader::flag(const std::string& key, bool fallback) {
+    const document_entry* e = take(key);
+    if (e == nullptr) return fallback;
+    if (!e->value.is_boolean()) wrong(key, *e, "true or false");
+    return e->value.get<bool>();
+}
+
+std::string section_reader::text(const std::string& key, const std::string& fallback, const std::string& expected) {
+    const document_entry* e = take(key);
+    if (e == nullptr) return fallback;
+    if (!e->value.is_string()) wrong(key, *e, expected);
+    return e->value.get<std::string>();
+}
+
+std::size_t section_reader::choice(const std::string& key, std::size_t fallback, const std::vector<std::string>& choices) {
+    const document_entry* e = take(key);
+    if (e == nullptr) return fallback;
+    const std::string expected = fmt::format("\"{}\"", fmt::join(choices, "\" or \""));
+    if (!e->value.is_string()) wrong(key, *e, expected);
+    const std::string word = e->value.get<std::string>();
+    const auto at = std::find(choices.begin(), choices.end(), word);
+    if (at == choices.end()) wrong(key, *e, expected + did_you_mean_clause(word, choices));
+    return static_cast<std::size_t>(at - choices.begin());
+}
+
+std::vector<std::string> section_reader::texts(const std::string& key, const std::string& expected) {
+    const document_entry* e = take(key);
+    if (e == nullptr) return {};
+    if (!e->value.is_array()) wrong(key, *e, expected);
+    std::vector<std::string> out;
+    for (const nlohmann::json& each : e->value) {
+        if (!each.is_string()) wrong(key, *e, expected);
+        out.push_back(each.get<std::string>());
+    }
+    return out;
+}
+
+void section_reader::refuse_unknown() const {
+    const std::vector<std::string> known(known_.begin(), known_.end());
+    for (const auto& [key, entry] : section_->keys) {
+        if (known_.count(key) != 0) continue;
+        refuse(entry.key_at, fmt::format("unknown key \"{}\" in {}; its keys are {}{}", key, section_->title,
+                                         fmt::join(known, ", "), did_you_mean_clause(key, known)));
+    }
+}
+
+}  // namespace carousel::supervisor

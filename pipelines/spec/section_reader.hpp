@@ -1,0 +1,40 @@
+#pragma once
+// Typed reads from one section of a pipeline file; whatever is wrong is said with its place. Internal to the reading of
+// pipeline files.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "spec/pipeline_document.hpp"
+
+namespace carousel::supervisor {
+
+class section_reader {
+public:
+    explicit section_reader(const document_section& s) : section_(&s) {}
+
+    // Each takes note that the key is known, and returns the value or the fallback. Throws config_error at the value's place.
+    [[nodiscard]] u64 integer(const std::string& key, u64 fallback, u64 low, u64 high);
+    [[nodiscard]] f64 number(const std::string& key, f64 fallback, f64 low, f64 high);
+    [[nodiscard]] bool flag(const std::string& key, bool fallback);
+    [[nodiscard]] std::string text(const std::string& key, const std::string& fallback,
+                                   const std::string& expected = "a text in quotes");
+    [[nodiscard]] std::size_t choice(const std::string& key, std::size_t fallback, const std::vector<std::string>& choices);
+    [[nodiscard]] std::vector<std::string> texts(const std::string& key, const std::string& expected);
+
+    /// Notes the key and returns its entry, or null.
+    [[nodiscard]] const document_entry* take(const std::string& key);
+    /// Throws for a value that is not what was expected: "PLACE: KEY = VALUE: expected EXPECTED".
+    [[noreturn]] static void wrong(const std::string& key, const document_entry& e, const std::string& expected);
+
+    /// Throws for the first key that nobody has taken.
+    void refuse_unknown() const;
+    [[nodiscard]] const std::set<std::string>& known() const noexcept { return known_; }
+
+private:
+    const document_section* section_;
+    std::set<std::string> known_;
+};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,199 @@
+// engine: a control block that can't be believed, and a run that stands still. Any process of the user may have written anywhere
+// in the block, so nothing in it is taken for granted: its static parts are held against a copy, END and seats against what this
+// process has set, and when nothing moves without a reason every word against the protocol (ring/block_check.hpp). Whatever is
+// wrong is mended in one way: the block is made anew (rebuild.cpp). A run that stands still three times with no frame in
+// between ends.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "ring/topology.hpp"
+#include "supervisor/engine/engine.hpp"
+#include "supervisor/processes/seat_commands.hpp"
+#include "supervisor/processes/seat_state.hpp"
+#include "supervisor/processes/stated_reasons.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr u32 most_in_row = 3;
+constexpr std::size_t said_findings = 3, kept_mends = 100;
+constexpr u64 figures_every_ns = ns_per_s;
+
+void append(std::vector<ring::finding>& all, std::vector<ring::finding> more) {
+    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+std::string listed(const std::vector<ring::finding>& found) {
+    std::string text;
+    for (std::size_t k = 0; k < std::min(found.size(), said_findings); ++k) text += (k == 0 ? "" : "; ") + found[k].text();
+    if (found.size() > said_findings) text += fmt::format("; and {} more", found.size() - said_findings);
+    return text;
+}
+
+}  // namespace
+
+/// The copy that static parts are held against.
+void engine::keep_made(const shm::control_block& c) {
+    made_ = std::make_unique<shm::control_block>();
+    std::memcpy(static_cast<void*>(made_.get()), static_cast<const void*>(&c), sizeof c);
+}
+
+/// An adopter writes it from its own plan; what only the dead maker knew is the block's. Memory handles come with the stages'
+/// return.
+void engine::remember_made(const shm::control_block& c) {
+    made_ = std::make_unique<shm::control_block>();
+    made_->version = shm::control_version;
+    made_->bytes = sizeof(shm::control_block);
+    made_->uid = ::getuid();
+    made_->created_ns = c.created_ns;
+    run_id_.copy(made_->run_id, sizeof made_->run_id - 1);
+    write_plan(*made_, c.first_sequence, ring::end_unknown);
+}
+
+void engine::set_end(u64 end) {
+    end_ = end;
+    if (seats_) seats_->end = end;
+}
+
+/// The END that a stop has found in the words. False: it can't be, and is mended.
+bool engine::take_end(u64 found) {
+    constexpr u64 far = 1'000'000;  // no source gets so far ahead of what we have seen of its ring in a tick
+    u64 highest = 0;
+    for (const u64 tail : seen_tails_) highest = std::max(highest, tail);
+    if (found <= setup_->end && found >= highest && found <= highest + far) {
+        set_end(found);
+        return true;
+    }
+    ++mends_.damaged;
+    const std::vector<ring::finding> wrong{{"the run: end", fmt::format("was found as {}, the rings are at {}", found, highest)}};
+    mend(fmt::format("the control block is damaged ({})", listed(wrong)), wrong);
+    return false;
+}
+
+bool engine::all_delivered() const noexcept {
+    if (end_ == ring::end_unknown || end_ == ring::end_stopping) return false;
+    for (u32 k = 0; k < made_->links; ++k)
+        if (ring::load(segment_->block().link[k].tail) < end_) return false;
+    return true;
+}
+
+ring::known_run engine::what_is_known() const {
+    ring::known_run known;
+    known.end = end_;
+    known.tails = seen_tails_;
+    // Between the mark of a frame and its count a process may be interrupted, or end: two threads of each.
+    if (deaths_then_ != ~u64{0})
+        known.miscounted = 2 * (u64{made_->seats} + seats_->account.deaths - std::min(deaths_then_, seats_->account.deaths));
+    supervisor::tell_known(*seats_, known);
+    return known;
+}
+
+std::vector<ring::finding> engine::look_at_block(bool words) const {
+    const shm::control_block& c = segment_->block();
+    const ring::known_run known = what_is_known();
+    std::vector<ring::finding> found = ring::check_static(c, *made_);
+    append(found, ring::check_known(c, *made_, known));
+    if (ring::load(c.stop_asked) != (stop_told_ ? 1 : 0))
+        found.push_back({"the run: stop_asked", "is not what the supervisor has set"});
+    const u64 now = now_ns(), next = ring::load(c.next_source_ns),
+              step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
+    if (step != 0 && next > now + 2 * step + ns_per_s)
+        found.push_back(
+            {"the run: next_source_ns", fmt::format("lies {:.1f} s ahead, the next frame is due every {:.3f} s",
+                                                    static_cast<f64>(next - now) / 1e9, static_cast<f64>(step) / 1e9)});
+    if (words) append(found, ring::check_words(c, *made_, known));
+    return found;
+}
+
+// Looked at in each tick, before anything is decided from the block.
+void engine::watch_damage(u64 now) {
+    const bool goes_on = phase_ == phase::running || phase_ == phase::draining || phase_ == phase::leaving;
+    if (!goes_on || taking_over_since_ns_ != 0) return stall_.restart(now);
+    if (const auto found = look_at_block(false); !found.empty()) {
+        ++mends_.damaged;
+        return mend(fmt::format("the control block is damaged ({})", listed(found)), found);
+    }
+    seen_tails_.resize(made_->links);
+    for (u32 k = 0; k < made_->links; ++k) seen_tails_[k] = ring::load(segment_->block().link[k].tail);
+    figures_.believe(segment_->block(), made_->stages);
+    if (now - figures_at_ns_ > figures_every_ns) {
+        figures_.sample(segment_->block(), made_->stages);
+        figures_at_ns_ = now;
+    }
+    if (phase_ != phase::leaving)
+        watch_stall(now);
+    else
+        stall_.restart(now);
+}
+
+void engine::watch_stall(u64 now) {
+    u64 print = supervisor::fingerprint(*seats_);
+    const auto mix = [&](u64 value) { print = (print ^ value) * 0x100'0000'01b3ULL; };
+    for (u32 k = 0; k < made_->links; ++k) {
+        mix(ring::load(segment_->block().link[k].tail));
+        mix(ring::load(segment_->block().link[k].committed));
+    }
+    for (u32 k = 0; k < made_->stages; ++k) mix(ring::load(segment_->block().stage[k].counters.frames));
+    stall_.see(print, now);
+    const u64 pace = setup_->fps > 0 ? static_cast<u64>(2e9 / setup_->fps) : 0;
+    if (setup_->stall_timeout_ns == 0 || stall_.quiet_ns(now) < setup_->stall_timeout_ns + pace) {
+        if (stall_.quiet_ns(now) == 0) still_because_.clear();
+        return;
+    }
+    if (const std::string why = supervisor::stated_reason(*seats_, now); !why.empty()) {
+        if (why != still_because_)
+            seats_->say(fmt::format("no frame has moved for {:.1f} s: {}", static_cast<f64>(stall_.quiet_ns(now)) / 1e9, why));
+        still_because_ = why;
+        return stall_.excuse(now);
+    }
+    if (!stall_.stands_still(setup_->stall_timeout_ns, now)) return;
+    ++mends_.stalls;
+    const auto found = look_at_block(true);
+    mend(fmt::format("nothing has moved for {:.1f} s and no stage has a reason to wait; {}",
+                     static_cast<f64>(stall_.quiet_ns(now)) / 1e9,
+                     found.empty() ? "no word of the control block is wrong, yet nothing moves" : listed(found)),
+         found);
+}
+
+/// A stage that dies again and again may only have been told nonsense. Words that move between two looks are no damage.
+bool engine::failed_by_damage() {
+    if (phase_ == phase::rebuilding || mends_in_row_ >= most_in_row || taking_over_since_ns_ != 0) return false;
+    std::vector<ring::finding> found = look_at_block(true);
+    for (int k = 0; k < 2 && !found.empty(); ++k) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        const auto again = look_at_block(true);
+        std::erase_if(found, [&](const ring::finding& f) { return std::find(again.begin(), again.end(), f) == again.end(); });
+    }
+    if (found.empty()) return false;
+    ++mends_.damaged;
+    mend(fmt::format("{} has failed ({}), but the control block is damaged ({})", seats_->failure->label,
+                     seats_->failure->what, listed(found)),
+         found);
+    return true;
+}
+
+void engine::mend(const std::string& what, const std::vector<ring::finding>& found) {
+    const u64 frame = first_to_deliver();
+    mends_in_row_ = mends_in_row_ > 0 && frame <= mended_at_frame_ ? mends_in_row_ + 1 : 1;
+    mended_at_frame_ = std::max(mended_at_frame_, frame);
+    mend_record record{now_ns(), frame, found.empty(), {}};
+    for (const ring::finding& f : found) record.found.push_back(f.text());
+    if (mends_.last.size() < kept_mends) mends_.last.push_back(std::move(record));
+    problems_.tell(what, now_ns());
+    if (mends_in_row_ > most_in_row) {
+        seats_->fail(
+            "carousel",
+            fmt::format("{}; the control block was made anew {} times and no frame was delivered in between", what, most_in_row),
+            exit_code::stage_failed);
+        return end_now("");
+    }
+    doubted_ = true;
+    rebuild(what);
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,326 @@
+#include "supervisor/engine/engine.hpp"
+
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/disk_full.hpp"
+#include "ring/link.hpp"
+#include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/seat_commands.hpp"
+#include "supervisor/processes/standby.hpp"
+#include "supervisor/processes/start.hpp"
+#include "supervisor/processes/watch.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr long tick_ns = 20'000'000;
+
+shm::unique_fd watch_signals() {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+    pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+    shm::unique_fd fd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd) throw shm_error("making a signalfd: " + errno_text(errno));
+    return fd;
+}
+
+shm::unique_fd make_timer() {
+    shm::unique_fd fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    const itimerspec every{{0, tick_ns}, {0, tick_ns}};
+    if (!fd || timerfd_settime(fd.get(), 0, &every, nullptr) != 0) throw shm_error("making a timer: " + errno_text(errno));
+    return fd;
+}
+
+u64 sum_of_tails(const shm::control_block& c) noexcept {
+    u64 sum = 0;
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) sum += ring::load(c.link[k].tail);
+    return sum;
+}
+
+u64 committed_frames(const shm::control_block& c) noexcept {
+    u64 sum = 0;
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) sum += ring::load(c.link[k].committed);
+    return sum;
+}
+
+}  // namespace
+
+engine::engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out, beginning how)
+    : setup_(&setup),
+      console_(&out),
+      run_id_(std::move(run_id)),
+      helpers_(std::move(helpers)),
+      parameters_(setup.parameters),
+      progress_(setup, out),
+      times_(setup) {
+    memory_.belongs_to({setup.directory, run_id_, setup.supervisor_grace_s});
+    if (setup.has_mps()) domain_ = std::make_unique<mps_domain>(setup.directory, loop_);
+    if (how == beginning::adopt) {
+        if (domain_) (void)domain_->adopt();
+        segment_ = std::make_unique<shm::segment>(shm::segment::attach(run_id_));
+        memory_.expect(plan_memory(setup));
+    } else {
+        if (domain_) domain_->start();
+        memory_.make(plan_memory(setup), helpers_);
+        make_block(0, setup.end);
+    }
+    set_end(how == beginning::adopt ? ring::load(segment_->block().end) : setup.end);
+    listener_ = shm::listen_at(setup.directory + "/control.sock");
+    signals_ = watch_signals();
+    timer_ = make_timer();
+    seats_ = std::make_unique<process_table>(setup, loop_, out);
+    if (how == beginning::adopt) remember_made(segment_->block());
+    seats_->attach_to(segment_->block(), memory_, made_.get());
+    seats_->end = end_;
+    supervisor::use_domain(*seats_, domain_.get());
+    started_ns_ = moved_ns_ = now_ns();
+    if (how == beginning::adopt) takeover();
+    if (seconds > 0) stop_at_ns_ = started_ns_ + static_cast<u64>(seconds * 1e9);
+    watch_listener();
+    loop_.watch(timer_.get(), EPOLLIN, [this](u32) {
+        u64 expirations = 0;
+        if (::read(timer_.get(), &expirations, sizeof expirations) > 0) tick();
+    });
+    loop_.watch(signals_.get(), EPOLLIN, [this](u32) {
+        signalfd_siginfo info{};
+        while (::read(signals_.get(), &info, sizeof info) == sizeof info) interrupt(static_cast<int>(info.ssi_signo));
+    });
+    watch_owner();
+    if (!setup.http.empty())
+        page_ = std::make_unique<web_page>(loop_, out, setup.http, setup.name, setup.directory, seats_->label_width);
+}
+
+// The processes are gone (run() has seen to that) unless an exception came through: then they are ended here.
+engine::~engine() {
+    if (seats_ && !seats_->all_gone()) {
+        supervisor::no_more_starts(*seats_);
+        supervisor::signal_all(*seats_, SIGKILL);
+        for (int k = 0; k < 500 && !seats_->all_gone(); ++k) {
+            try {
+                loop_.run_once(10);
+            } catch (const std::exception&) {  // ending all the same
+            }
+        }
+    }
+    if (segment_) shm::segment::remove(run_id_);
+    shm::trace_segment::remove(run_id_);  // also one that a supervisor before us has made
+    ::unlink((setup_->directory + "/control.sock").c_str());
+}
+
+/// What a fresh block says before anybody works: all of it comes from the plan.
+void engine::write_plan(shm::control_block& c, u64 first_sequence, u64 end) const {
+    ring::plan p = plan_of(*setup_);
+    p.first_sequence = first_sequence;
+    p.end = end;
+    ring::initialise(c, p);
+    c.assets = static_cast<u32>(setup_->assets.size());
+    for (u32 k = 0; k < c.assets; ++k) {
+        setup_->assets[k].name.copy(c.asset[k].name, sizeof c.asset[k].name - 1);
+        c.asset[k].bytes = setup_->assets[k].bytes;
+        c.asset[k].maker_stage = setup_->assets[k].maker;
+    }
+    memory_.enter(c);
+    parameters_.write_into(c, first_sequence);
+}
+
+void engine::make_block(u64 first_sequence, u64 end) {
+    auto fresh = std::make_unique<shm::segment>(shm::segment::create(run_id_));
+    shm::control_block& c = fresh->block();
+    try {
+        write_plan(c, first_sequence, end);
+        c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
+        c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
+        if (segment_)
+            figures_.restore(c, segment_->block(), c.stages, doubted_);  // begun again: what the run has counted goes on
+        fresh->publish();
+        keep_made(c);
+    } catch (...) {
+        shm::segment::remove(run_id_);
+        throw;
+    }
+    segment_ = std::move(fresh);
+}
+
+run_outcome engine::run() {
+    if (taken_over_ == 0) supervisor::start_all(*seats_);
+    if (page_) page_->start();
+    while (!over_) {
+        save_state();  // before anything else is waited for
+        loop_.run_once(1000);
+    }
+    for (u32 k = 0; k < made_->links; ++k) ring::link_ref(segment_->block(), k).sweep();
+    console_->clear_status();
+    return outcome();
+}
+
+void engine::tick() {
+    const u64 now = now_ns();
+    segment_->block().supervisor_heartbeat_ns.store(now, std::memory_order_relaxed);
+    supervisor::look_after_seats(*seats_, now);
+    if (const std::string text = seats_->ledgers.tick(now, segment_->block()); !text.empty()) seats_->say(text);
+    if (page_) page_->tick(now);
+    if (const std::string text = parameters_.news(now); !text.empty()) seats_->say(text);
+    if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) begin_drain("the time is over");
+    // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a second).
+    if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) {
+        begun_ns_ = now;
+        times_.begin(segment_->block(), now);
+    }
+    times_.tick(segment_->block(), now);
+    watch_takeover(now);
+    watch_shortage(now);
+    watch_damage(now);
+    if (phase_ == phase::running || phase_ == phase::draining)
+        for (const std::string& text : problems_.tick(*setup_, segment_->block(), seats_->seats, now)) seats_->say(text);
+    check_end(now);
+    progress_.tick(segment_->block(), seats_->account.restarts, state_text(), now);
+    console_->flush();
+}
+
+void engine::check_end(u64 now) {
+    shm::control_block& c = segment_->block();
+    if (phase_ == phase::rebuilding) {
+        if (seats_->all_gone()) finish_rebuild();
+        return;
+    }
+    if (seats_->failure && phase_ != phase::ending && failed_by_damage()) return;
+    if (seats_->failure && phase_ != phase::ending) end_now("");
+    if (phase_ == phase::draining && end_ == ring::end_stopping && ring::try_finish_stop(c) && !take_end(ring::load(c.end)))
+        return;
+    if ((phase_ == phase::running || phase_ == phase::draining) && all_delivered()) {
+        phase_ = phase::leaving;
+        phase_since_ns_ = finished_ns_ = now;
+        times_.finish(c, now);
+        supervisor::no_more_starts(*seats_);
+        supervisor::release_held(*seats_);
+    }
+    if (const u64 tails = sum_of_tails(c); tails != tails_) {
+        tails_ = tails;
+        moved_ns_ = now;
+    }
+    watch_full_disk(now);
+    // A drain may take its time, as long as frames move.
+    if (phase_ == phase::draining && now > std::max(moved_ns_, phase_since_ns_) &&
+        now - std::max(moved_ns_, phase_since_ns_) > 2 * setup_->stop_timeout_ns)
+        end_now(fmt::format("no frame has moved for {} s", 2 * setup_->stop_timeout_ns / ns_per_s));
+    push_out(now);
+    over_ = (phase_ == phase::leaving || phase_ == phase::ending) && seats_->all_gone();
+}
+
+// A run that was asked to end doesn't wait for room for ever. Its stages stop trying a second before.
+void engine::watch_full_disk(u64 now) {
+    if (phase_ != phase::draining || now < moved_ns_ + full_disk_patience_ns) return;
+    for (const auto& s : seats_->seats) {
+        const u64 since = full_disk_since_ns(segment_->block(), *s);
+        if (since == 0 || now < std::max(since, phase_since_ns_) + full_disk_patience_ns + ns_per_s) continue;
+        return end_now(fmt::format("{} still waits for room on a full disk", s->label));
+    }
+}
+
+// "2 frames were not written ...", when a stage waits for a full disk now; else "".
+std::string engine::unwritten() const {
+    const shm::control_block& c = segment_->block();
+    for (const auto& s : seats_->seats) {
+        if (full_disk_since_ns(c, *s) == 0) continue;
+        const u64 end = ring::load(c.end), first = delivered(*setup_, c);
+        const std::string count = end == ring::end_unknown || end == ring::end_stopping || end < first ? "frames" : fmt::format("{} frames", end - first);
+        return fmt::format("the disk of {} is full: {} from number {} on were begun and are not written. Make room and run again", s->label, count, first);
+    }
+    return "";
+}
+
+// Stages that ought to leave and don't: TERM, then KILL, each by name.
+void engine::push_out(u64 now) {
+    const u64 waited = now > phase_since_ns_ ? now - phase_since_ns_ : 0;
+    if (phase_ == phase::leaving && waited > setup_->stop_timeout_ns && !seats_->all_gone())
+        end_now(fmt::format("not gone {} s after the last frame: {}", setup_->stop_timeout_ns / ns_per_s,
+                            fmt::join(seats_->still_there(), ", ")));
+    else if (phase_ == phase::ending && waited > setup_->stop_timeout_ns && !killed_ && !seats_->all_gone()) {
+        seats_->say(fmt::format("killing what does not end: {}", fmt::join(seats_->still_there(), ", ")));
+        supervisor::signal_all(*seats_, SIGKILL);
+        killed_ = true;
+    }
+}
+
+void engine::interrupt(int signal) {
+    ++interrupts_;
+    if (interrupts_ == 1) {
+        ended_by_ = signal;
+        begin_drain("interrupted: what is begun is delivered; once more ends it at once");
+    } else if (phase_ != phase::ending) {
+        end_now("interrupted again");
+    } else {
+        supervisor::signal_all(*seats_, SIGKILL);
+        killed_ = true;
+    }
+}
+
+void engine::begin_drain(const std::string& why) {
+    asked_to_end_ = asked_to_end_ || phase_ == phase::rebuilding;  // the new block is told
+    if (phase_ != phase::running) return;
+    seats_->say(why);
+    for (const auto& s : seats_->seats) {
+        const bool missing = s->machine.state() == seat_state::down && !setup_->stages[s->stage].optional;
+        if (missing)
+            seats_->say(
+                fmt::format("{} is down: what waits for it can't be delivered (`carousel up {}` helps)", s->label, s->label));
+    }
+    asked_to_end_ = true;
+    phase_ = phase::draining;
+    phase_since_ns_ = moved_ns_ = now_ns();
+    supervisor::release_held(*seats_);
+    ring::begin_stop(segment_->block());
+    stop_told_ = true;
+    set_end(ring::end_stopping);
+}
+
+void engine::end_now(const std::string& why) {
+    if (!why.empty()) seats_->say(why + ": ending");
+    if (unwritten_.empty() && !ring::all_delivered(segment_->block())) unwritten_ = unwritten();
+    if (!unwritten_.empty()) seats_->say("error: " + unwritten_);
+    if (finished_ns_ == 0) finished_ns_ = now_ns();
+    times_.finish(segment_->block(), now_ns());
+    phase_ = phase::ending;
+    phase_since_ns_ = now_ns();
+    supervisor::no_more_starts(*seats_);
+    supervisor::release_held(*seats_);
+    supervisor::signal_all(*seats_, SIGTERM);
+}
+
+run_outcome engine::outcome() {
+    run_outcome o;
+    const bool whole = all_delivered();
+    o.complete = whole && !seats_->failure;
+    o.end = whole ? end_ : std::min(delivered(*setup_, segment_->block()), end_);
+    o.seconds =
+        static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) - (begun_ns_ != 0 ? begun_ns_ : started_ns_)) / 1e9;
+    o.begun_again = begun_again_;
+    o.mends = mends_;
+    for (mend_record& m : o.mends.last) m.at_ns -= std::min(m.at_ns, started_ns_);
+    o.taken_over = taken_over_;
+    if (const auto& f = seats_->failure) {
+        o.exit_code = f->exit_code;
+        o.ending = fmt::format("failed: {}: {}", f->label, f->what);
+    } else if (!o.complete && !unwritten_.empty()) {
+        o.exit_code = exit_code::output;
+        o.ending = "disk full";
+    } else if (!o.complete) {
+        o.exit_code = 128 + (ended_by_ != 0 ? ended_by_ : SIGTERM);
+        o.ending = "interrupted";
+    } else {
+        o.ending = "complete";
+    }
+    return o;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,173 @@
+#pragma once
+// The supervisor's one thread while a pipeline runs: an epoll loop over the control socket, its connections, the stages' pidfds
+// and log pipes, the signals and a tick of 20 ms (deadlines, delays, the end of the run, the progress line). Nothing in it waits.
+//
+//   running -> draining   Ctrl-C, TERM, `carousel down`: END is fixed, what is begun is delivered
+//   running, draining -> leaving   every frame is delivered: the stages leave by themselves
+//   any -> ending         a required stage has failed, a second Ctrl-C, or a stage that does not leave: TERM, then KILL
+//   running -> rebuilding the owner of `ipc` memory has died, or the control block is damaged, or nothing moves and nobody says why
+//                         (damage.cpp): all stages end, memory and words are made anew, the run goes on at the sinks' lowest
+//                         undelivered frame
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "os/descriptors.hpp"
+#include "os/event_loop.hpp"
+#include "shm/segment.hpp"
+#include "shm/trace_segment.hpp"
+#include "supervisor/engine/kept_figures.hpp"
+#include "supervisor/engine/parameters.hpp"
+#include "supervisor/engine/problems.hpp"
+#include "supervisor/engine/progress.hpp"
+#include "supervisor/engine/report.hpp"
+#include "supervisor/engine/stage_times.hpp"
+#include "supervisor/engine/stall_watch.hpp"
+#include "supervisor/engine/web_page.hpp"
+#include "supervisor/mps/mps_domain.hpp"
+#include "supervisor/processes/adoption.hpp"
+#include "supervisor/processes/memory_keeper.hpp"
+#include "supervisor/processes/process_table.hpp"
+#include "telemetry/run_life.hpp"
+
+namespace carousel::supervisor {
+
+class engine {
+public:
+    enum class beginning { fresh, adopt };
+    /// `run_id` names the control block; `helpers`: folder of carousel-alloc; `seconds`: ends as by Ctrl-C after so long (0:
+    /// never). Makes memory and control block and listens; throws carousel::error, with nothing left behind.
+    /// `adopt`: takes the living run of that id over from a dead supervisor (takeover.cpp). Throws before anything of it is
+    /// changed.
+    engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
+           beginning how = beginning::fresh);
+    ~engine();
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+
+    /// To the end of the run. All processes are gone when it returns.
+    [[nodiscard]] run_outcome run();
+    /// One round of the loop, without having started anybody: for tests of what comes over the socket.
+    void turn(int timeout_ms) { loop_.run_once(timeout_ms); }
+    [[nodiscard]] const shm::control_block& control() const noexcept { return segment_->block(); }
+    /// For those who watch the run and keep its control block.
+    void note_end(int exit_code) noexcept { telemetry::note_end(segment_->block(), exit_code); }
+    [[nodiscard]] process_table& seats() noexcept { return *seats_; }
+    /// The run is over: what it has to write may take the descriptors that were kept for it.
+    void give_up_reserve() noexcept { reserve_.give_up(); }
+    [[nodiscard]] nlohmann::json parameters_of_the_run() const { return parameters_.report(); }
+    /// What made the run poorer or held it up.
+    [[nodiscard]] nlohmann::json problems_of_the_run() const { return problems_.all(started_ns_); }
+    [[nodiscard]] std::vector<telemetry::stage_shares> shares_of_the_run() const { return times_.whole(); }
+
+private:
+    enum class phase { running, draining, leaving, ending, rebuilding };
+    struct connection {
+        shm::unique_fd fd;
+        bool stage = false;
+        u64 since_ns = 0;
+        u32 tap = shm::none;  ///< a viewer's place in latest groups
+    };
+    // engine.cpp
+    void write_plan(shm::control_block& c, u64 first_sequence, u64 end) const;
+    void make_block(u64 first_sequence, u64 end);
+    void tick();
+    void check_end(u64 now);
+    void interrupt(int signal);
+    void begin_drain(const std::string& why);
+    void end_now(const std::string& why);
+    void watch_full_disk(u64 now);
+    [[nodiscard]] std::string unwritten() const;
+    void push_out(u64 now);
+    void watch_owner();
+    // rebuild.cpp
+    void rebuild(const std::string& why);
+    void finish_rebuild();
+    [[nodiscard]] u64 first_to_deliver() const;
+    [[nodiscard]] u64 first_to_believe() const;
+    void cut_ledgers(u64 first);
+    // damage.cpp
+    void keep_made(const shm::control_block& c);
+    void remember_made(const shm::control_block& c);
+    void set_end(u64 end);
+    [[nodiscard]] bool take_end(u64 found);
+    [[nodiscard]] bool all_delivered() const noexcept;
+    [[nodiscard]] ring::known_run what_is_known() const;
+    [[nodiscard]] std::vector<ring::finding> look_at_block(bool words) const;
+    void watch_damage(u64 now);
+    void watch_stall(u64 now);
+    [[nodiscard]] bool failed_by_damage();
+    void mend(const std::string& what, const std::vector<ring::finding>& found);
+    [[nodiscard]] run_outcome outcome();
+    // takeover.cpp
+    void takeover();
+    void watch_takeover(u64 now);
+    [[nodiscard]] std::string take_return(connection& c, const nlohmann::json& who, shm::message& m);
+    void take_owner(connection& c, const nlohmann::json& who);
+    void save_state();
+    // commands.cpp
+    void accept_all();
+    void watch_listener();
+    void rest_from_accepting(int why);
+    void watch_shortage(u64 now);
+    void read_connection(int fd);
+    void drop(int fd);
+    void refuse_message(int fd, const std::string& why);
+    void on_message(connection& c, shm::message& m);
+    [[nodiscard]] std::string let_in(connection& c, const nlohmann::json& request, shm::message& m);
+    [[nodiscard]] nlohmann::json handle_command(const nlohmann::json& request);
+    [[nodiscard]] nlohmann::json ps() const;
+    // taps.cpp
+    void lend(connection& c, const nlohmann::json& wish);
+    [[nodiscard]] std::string state_name() const;
+    [[nodiscard]] std::string state_text() const;
+    // trace.cpp
+    [[nodiscard]] nlohmann::json trace(const nlohmann::json& request);
+
+    const run_setup* setup_;
+    console* console_;
+    std::string run_id_, helpers_;
+    event_loop loop_;
+    std::unique_ptr<mps_domain> domain_;  ///< null: no stage asks for it
+    memory_keeper memory_;
+    std::unique_ptr<shm::segment> segment_;
+    std::unique_ptr<shm::control_block> made_;  ///< the block as it was published: what its static parts must still be
+    u64 end_ = ring::end_unknown;               ///< END as we have set it; the block's own word is only held against it
+    bool stop_told_ = false;                    ///< begin_stop() was called on this block
+    std::vector<u64> seen_tails_;               ///< by link; they only grow
+    live_parameters parameters_;
+    kept_figures figures_;
+    stall_watch stall_;
+    damage_account mends_;
+    u64 deaths_then_ = 0;                       ///< when this block was made
+    u64 figures_at_ns_ = 0, mended_at_frame_ = 0;
+    u32 mends_in_row_ = 0;
+    bool doubted_ = false;                      ///< the present rebuild mends damage
+    std::string still_because_;                 ///< reason last said for standing still
+    std::unique_ptr<shm::trace_segment> trace_;  ///< once somebody has asked for a trace
+    descriptor_reserve reserve_;
+    u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< no descriptors are left: 0: there are
+    bool shut_out_said_ = false;   ///< of this shortage: that nobody who connects can be let in
+    shm::unique_fd signals_, timer_, listener_;
+    std::map<int, connection> connections_;
+    std::unique_ptr<process_table> seats_;
+    std::unique_ptr<web_page> page_;
+    progress progress_;
+    stage_times times_;
+    problems problems_;
+    phase phase_ = phase::running;
+    bool over_ = false, killed_ = false, asked_to_end_ = false;
+    int interrupts_ = 0, ended_by_ = 0;
+    std::string unwritten_;  ///< not empty: the run was ended while a disk was full
+    u32 taps_ = 0, taken_over_ = 0;
+    found_processes found_;
+    u64 taking_over_since_ns_ = 0;  ///< 0: not, or done
+    u64 saved_print_ = 0;
+    bool state_failed_ = false;
+    u64 refused_messages_ = 0;
+    u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0, stop_at_ns_ = 0,
+        begun_again_ = 0;
+};
+
+}  // namespace carousel::supervisor

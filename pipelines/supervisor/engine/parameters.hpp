@@ -1,0 +1,44 @@
+#pragma once
+// The parameters of a run while it goes on: what they are, who has set them when. The values are the supervisor's own, the
+// control block has a copy for the sources (ring/parameter_box.hpp); a block that is made anew gets them from here. One thread.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "shm/control_block.hpp"
+#include "spec/parameters.hpp"
+
+namespace carousel::supervisor {
+
+class live_parameters {
+public:
+    explicit live_parameters(const parameter_plan& plan);
+
+    /// Into a block that nobody has seen yet: for every frame from `first` on.
+    void write_into(shm::control_block& fresh, u64 first) const noexcept;
+    /// Takes over what a dead supervisor's block says, and what its state file says of the changes. False: the block's values are
+    /// impossible, so that the pipeline file's count again.
+    bool adopt(const shm::control_block& c, const nlohmann::json& state);
+
+    /// Answers {"command": "parameters"}.
+    [[nodiscard]] nlohmann::json answer() const;
+    /// Answers {"command": "set"}; `made`: the copy that static parts of the block are held against. Throws config_error, with
+    /// nothing changed: unknown names, values out of range. No room for a change yet: {"ok": false, "later": true}.
+    [[nodiscard]] nlohmann::json set(const nlohmann::json& request, shm::control_block& c, shm::control_block& made);
+
+    [[nodiscard]] nlohmann::json report() const;  ///< null: the pipeline has none
+    [[nodiscard]] nlohmann::json state() const;   ///< for adopt()
+    [[nodiscard]] u64 number() const noexcept { return number_; }
+    /// A sentence for the log on what was set since it was asked last; "": nothing, or it is not long ago.
+    [[nodiscard]] std::string news(u64 now_ns);
+
+private:
+    const parameter_plan* plan_;
+    std::vector<std::byte> values_;
+    u64 number_ = 0, from_ = 0;
+    nlohmann::json changes_ = nlohmann::json::array();  ///< the newest
+    u64 told_number_ = 0, told_ns_ = 0;
+};
+
+}  // namespace carousel::supervisor

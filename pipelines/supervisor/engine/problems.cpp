@@ -1,0 +1,142 @@
+#include "supervisor/engine/problems.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "ring/words.hpp"
+#include "supervisor/processes/watch.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+constexpr u64 look_every_ns = 250 * ns_per_ms, patience_ns = ns_per_s, fence_patience_ns = 2 * ns_per_s;
+constexpr std::size_t most = 100;
+constexpr u64 shown_ns = 60 * ns_per_s;
+
+struct slots {
+    u32 quarantined = 0, free = 0;
+};
+/// Of the ring behind a stage; quarantined: those of one seat, or (none) of all.
+slots slots_of(const shm::control_block& c, u32 stage, u32 seat) {
+    slots n;
+    const u32 link = c.stage[stage].output_link;
+    if (link >= shm::max_links) return n;
+    for (u32 k = 0; k < std::min(c.link[link].slots, shm::max_slots); ++k) {
+        const ring::slot_word w = ring::slot_word::of(ring::load(c.link[link].slot[k]));
+        n.free += w.state == ring::slot_state::free ? 1 : 0;
+        const bool its = seat == shm::none || (w.job >= c.seat[seat].first_job && w.job - c.seat[seat].first_job < c.seat[seat].jobs);
+        n.quarantined += w.state == ring::slot_state::quarantined && its ? 1 : 0;
+    }
+    return n;
+}
+
+void unfenced(std::vector<problem>& out, const shm::control_block& c, const seat& s, u64 now) {
+    for (const auto& l : s.gone) {
+        if (l->ended || l->pid <= 0 || l->how.through || now < l->seen_dead_ns + fence_patience_ns) continue;
+        const u32 held = slots_of(c, s.stage, s.index).quarantined;
+        out.push_back({fmt::format("unfenced {}", l->pid),
+                       fmt::format("{}: pid {} has been replaced but has not ended (it may hang in the kernel); {}", s.label, l->pid,
+                                   held > 0 ? fmt::format("{} of its buffers stay in quarantine until it does", held) : "it holds no buffer"),
+                       now});
+    }
+}
+
+/// Why nobody of a stage works; "": somebody does, or will before long.
+std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
+    std::string why;
+    for (const auto& s : seats) {
+        if (s->stage != stage) continue;
+        const seat_state state = s->machine.state();
+        if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped) return "";
+        why = name_of(state);
+    }
+    return setup.stages[stage].inputs.empty() || setup.stages[stage].latest ? "" : why;
+}
+
+std::vector<problem> look(const run_setup& setup, const shm::control_block& c, const seat_list& seats, u64 now) {
+    std::vector<problem> out;
+    for (const auto& s : seats) {
+        unfenced(out, c, *s, now);
+        if (full_disk_since_ns(c, *s) != 0)
+            out.push_back({"disk " + s->label,
+                           fmt::format("{} waits for room on a full disk (its log says which): nothing is lost, it goes on when there is some", s->label),
+                           now});
+        if (s->machine.state() == seat_state::backoff)
+            out.push_back({"backoff " + s->label,
+                           fmt::format("{} dies before it delivers anything ({}; {} in a row): it is started again after longer and longer rests",
+                                       s->label, s->last_exit, s->machine.fresh_deaths()),
+                           now});
+    }
+    for (u32 k = 0; k < setup.stages.size(); ++k) {
+        const std::string& name = setup.stages[k].name;
+        if (const slots n = slots_of(c, k, shm::none); n.free == 0 && n.quarantined > 0)
+            out.push_back({"quarantine " + name,
+                           fmt::format("{}: no buffer of its ring is free and {} are in quarantine: it waits until the processes that wrote into them have ended",
+                                       name, n.quarantined),
+                           now});
+        if (const std::string why = absence(setup, seats, k); !why.empty())
+            out.push_back({"unserved " + name, fmt::format("{} is {}: its inputs are read by nobody, and wait for it when their rings are full", name, why), now});
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<std::string> problems::tick(const run_setup& s, const shm::control_block& c, const seat_list& seats, u64 now) {
+    if (now < looked_ns_ + look_every_ns) return {};
+    looked_ns_ = now;
+    std::vector<std::string> fresh;
+    std::vector<problem> seen = look(s, c, seats, now);
+    for (problem& p : seen) {
+        const auto before = std::find_if(now_.begin(), now_.end(), [&](const problem& o) { return o.key == p.key; });
+        if (before != now_.end()) {
+            p.since_ns = before->since_ns;
+            p.said = before->said;
+        }
+        if (p.said || now - p.since_ns < patience_ns) continue;
+        p.said = true;
+        fresh.push_back(p.text);
+    }
+    for (problem& p : now_) {
+        const bool over = std::none_of(seen.begin(), seen.end(), [&](const problem& o) { return o.key == p.key; });
+        if (!over || !p.said || past_.size() >= most) continue;
+        p.over_ns = now;
+        past_.push_back(std::move(p));
+    }
+    now_ = std::move(seen);
+    return fresh;
+}
+
+void problems::tell(const std::string& text, u64 now) {
+    problem p{"told", text, now, now, true};
+    if (past_.size() < most) past_.push_back(p);
+    std::erase_if(told_, [&](const problem& o) { return now > o.since_ns + shown_ns; });
+    if (told_.size() < most) told_.push_back(std::move(p));
+}
+
+json problems::present(u64 now) const {
+    json out = json::array();
+    for (const problem& p : told_)
+        if (now < p.since_ns + shown_ns) out.push_back(p.text);
+    for (const problem& p : now_)
+        if (p.said) out.push_back(p.text);
+    return out;
+}
+
+json problems::all(u64 begin_ns) const {
+    json out = json::array();
+    const auto add = [&](const problem& p) {
+        const auto seconds = [](u64 ns) { return static_cast<f64>(ns) / 1e9; };
+        out.push_back({{"text", p.text}, {"at_s", seconds(p.since_ns - std::min(begin_ns, p.since_ns))},
+                       {"lasted_s", p.over_ns != 0 ? json(seconds(p.over_ns - p.since_ns)) : json()}});
+    };
+    for (const problem& p : past_) add(p);
+    for (const problem& p : now_)
+        if (p.said && out.size() < most) add(p);
+    return out;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,132 @@
+// engine: memory and words made anew in mid-run. Memory of kind ipc belongs to a process: when that one dies, running stages go
+// on, but no successor could map it. Or the control block is damaged (damage.cpp). All stages end, and the run goes on at the
+// first frame that a sink lacks. What counts comes from the sinks' ledgers and from this process's own memory: the old block may
+// be what is broken, so that nothing is taken from it but figures, and those with doubt.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "supervisor/engine/engine.hpp"
+#include "supervisor/processes/seat_commands.hpp"
+#include "supervisor/processes/standby.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::supervisor {
+
+void engine::watch_owner() {
+    if (memory_.owner_pidfd() < 0) return;
+    loop_.watch(memory_.owner_pidfd(), EPOLLIN, [this](u32) {
+        if (phase_ == phase::leaving) return loop_.forget(memory_.owner_pidfd());
+        rebuild(
+            fmt::format("the owner of the rings' memory (carousel-alloc, pid {}) has died, newcomers can't map it any more",
+                        memory_.owner_pid()));
+    });
+}
+
+/// Where a run goes on whose block was damaged. Frames that were under way since the last look at a block that was well may have
+/// been made from damaged words, and delivered: they are delivered once more, and a window's worth before them; as far as ledgers
+/// still have records of their own for them (ledger_fold.hpp).
+u64 engine::first_to_believe() const {
+    const u64 lacking = first_to_deliver();
+    u64 first = lacking, under_way = 0, folded = 0;
+    for (u32 k = 0; k < made_->links; ++k) under_way += made_->link[k].window;
+    for (u32 k = 0; k < std::min<std::size_t>(seen_tails_.size(), made_->links); ++k) first = std::min(first, seen_tails_[k]);
+    for (const stage_setup& st : setup_->stages) {
+        if (st.has_output() || st.latest) continue;
+        if (const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.name)))
+            folded = std::max(folded, ledger->summarize(lacking).folded);
+    }
+    return std::max(first - std::min(first, under_way), folded);
+}
+
+/// The lowest frame that a blocking sink has no committed record of, whatever the block says. An optional sink that has failed
+/// waits for nothing.
+u64 engine::first_to_deliver() const {
+    u64 lowest = ~u64{0};
+    for (u32 k = 0; k < setup_->stages.size(); ++k) {
+        const stage_setup& st = setup_->stages[k];
+        if (st.has_output() || st.latest) continue;
+        const bool given_up = st.optional && std::all_of(seats_->seats.begin(), seats_->seats.end(), [&](const auto& s) {
+                                  return s->stage != k || s->machine.state() == seat_state::failed;
+                              });
+        if (given_up) continue;
+        const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.name));
+        u64 tail = made_->first_sequence;  // a sink without a ledger: as far as its ring had come when we looked last
+        if (const u32 link = made_->stage[k].input_link[0]; link < seen_tails_.size()) tail = std::max(tail, seen_tails_[link]);
+        lowest = std::min(lowest, ledger ? ledger->first_undelivered(0) : tail);
+    }
+    const u64 end = end_ == ring::end_stopping ? setup_->end : end_;
+    return std::min(lowest == ~u64{0} ? 0 : lowest, end);
+}
+
+// A sink that was ahead of the slowest gets those frames once more: its records of them are taken back. So are those beyond the
+// end.
+void engine::cut_ledgers(u64 first) {
+    for (const stage_setup& st : setup_->stages) {
+        if (st.has_output() || st.latest) continue;
+        const std::string path = telemetry::ledger_path(setup_->directory, st.name);
+        const auto ledger = telemetry::ledger_reader::open(path);
+        if (!ledger) continue;
+        if (const u64 size = ledger->size(); end_ != ring::end_unknown && end_ != ring::end_stopping && size > end_) {
+            mends_.beyond_end += size - end_;
+            seats_->say(fmt::format("{} has gone beyond the end of the run: its frames {} to {} are taken out of the account{}",
+                                    st.name, end_, size - 1,
+                                    setup_->pictures.empty() ? "" : ", their pictures lie in " + setup_->pictures));
+        }
+        if (::truncate(path.c_str(), static_cast<off_t>(first * sizeof(telemetry::ledger_record))) != 0)
+            throw output_error(fmt::format("cutting the ledger {} behind frame {}: {}", path, first, errno_text(errno)));
+    }
+}
+
+void engine::rebuild(const std::string& why) {
+    if (phase_ == phase::ending || phase_ == phase::rebuilding) return;
+    if (memory_.owner_pidfd() >= 0) loop_.forget(memory_.owner_pidfd());
+    seats_->say(fmt::format("{}: the run begins again at frame {}", why, doubted_ ? first_to_believe() : first_to_deliver()));
+    phase_ = phase::rebuilding;
+    phase_since_ns_ = now_ns();
+    finished_ns_ = 0;
+    ++begun_again_;
+    supervisor::pause_all(*seats_);
+}
+
+void engine::finish_rebuild() {
+    const u64 now = now_ns(), next_source = ring::load(segment_->block().next_source_ns);
+    const u64 step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
+    const bool end_is_fixed = asked_to_end_ && end_ != ring::end_stopping && end_ != ring::end_unknown;
+    try {
+        const u64 first = doubted_ ? first_to_believe() : first_to_deliver();
+        cut_ledgers(first);
+        memory_.make_again(helpers_);
+        shm::segment::remove(run_id_);
+        make_block(first, end_ == ring::end_stopping ? setup_->end : end_);
+    } catch (const error& e) {
+        seats_->say(fmt::format("beginning again failed: {}", e.what()));
+        seats_->fail("carousel-alloc", e.what(), e.code());
+        phase_ = phase::ending;
+        phase_since_ns_ = now_ns();
+        supervisor::no_more_starts(*seats_);
+        return;
+    }
+    segment_->block().next_source_ns.store(next_source <= now + 2 * step ? next_source : now, std::memory_order_relaxed);
+    set_end(end_ == ring::end_stopping ? setup_->end : end_);
+    stop_told_ = false;
+    deaths_then_ = seats_->account.deaths;
+    seen_tails_.clear();
+    stall_.restart(now);
+    watch_owner();
+    phase_ = phase::running;
+    seats_->attach_to(segment_->block(), memory_, made_.get());
+    supervisor::resume_all(*seats_, doubted_);
+    doubted_ = false;
+    if (end_is_fixed) {
+        phase_ = phase::draining;
+        phase_since_ns_ = moved_ns_ = now_ns();
+    } else if (asked_to_end_) {
+        begin_drain("going on with the end of the run");
+    }
+}
+
+}  // namespace carousel::supervisor

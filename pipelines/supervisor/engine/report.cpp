@@ -1,0 +1,292 @@
+#include "supervisor/engine/report.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "core/errors.hpp"
+#include "ring/words.hpp"
+#include "supervisor/engine/stage_times.hpp"
+#include "telemetry/histogram.hpp"
+#include "telemetry/ledger_fold.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+f64 in_ms(u64 ns) { return static_cast<f64>(ns) / 1e6; }
+
+json latency_json(const shm::word* buckets, const shm::word* longest) {
+    json j{{"p50", telemetry::percentile_ms(buckets, 0.5)}, {"p99", telemetry::percentile_ms(buckets, 0.99)}};
+    if (longest != nullptr) j["max"] = in_ms(ring::load(*longest));
+    return j;
+}
+
+json stage_json(const report_input& in, u32 stage) {
+    const stage_setup& st = in.setup->stages[stage];
+    const shm::stage_counters& n = in.control->stage[stage].counters;
+    json pids = json::array();
+    u64 restarts = 0;
+    for (const auto& s : *in.seats) {
+        if (s->stage != stage) continue;
+        restarts += s->restarts;
+        for (const i32 pid : s->pids) pids.push_back(pid);
+    }
+    const auto share = [&](f64 telemetry::stage_shares::*of) { return stage < in.shares.size() ? json(in.shares[stage].*of) : json(); };
+    json j{{"name", st.name},
+           {"device", st.device_name},
+           {"pids", pids},
+           {"restarts", restarts},
+           {"frames", ring::load(n.frames)},
+           {"in_flight_high_water", ring::load(n.in_flight_high_water)},
+           {"latency_ms", latency_json(n.latency, &n.latency_max_ns)},
+           {"handover_ms", latency_json(n.handover, nullptr)},
+           {"busy", share(&telemetry::stage_shares::busy)},
+           {"wait_input", share(&telemetry::stage_shares::wait_input)},
+           {"wait_output", share(&telemetry::stage_shares::wait_output)},
+           {"wait_own", share(&telemetry::stage_shares::wait_own)},
+           {"helped", ring::load(n.helped)},
+           {"revoked_commits", ring::load(n.revoked_commits)},
+           {"voids", ring::load(n.voids)},
+           {"torn", ring::load(n.torn)}};
+    if (!st.has_output()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
+    return j;
+}
+
+json letters_json(const dead_letters& d) {
+    json out = json::array();
+    for (const dead_letter& l : d.newest)
+        out.push_back({{"sequence", l.sequence}, {"stage", l.stage.empty() ? json() : json(l.stage)}, {"reason", l.reason.empty() ? "unknown" : l.reason}});
+    return out;
+}
+
+json samples_json(const std::vector<f64>& samples) {
+    return {{"count", samples.size()},
+            {"p50", quantile(samples, 0.5)},
+            {"p99", quantile(samples, 0.99)},
+            {"max", quantile(samples, 1.0)}};
+}
+
+}  // namespace
+
+f64 quantile(std::vector<f64> samples, f64 p) {
+    if (samples.empty()) return 0;
+    std::sort(samples.begin(), samples.end());
+    const auto last = static_cast<f64>(samples.size() - 1);
+    return samples[static_cast<std::size_t>(std::clamp(p * last + 0.5, 0.0, last))];
+}
+
+std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_block& c, u64 end) {
+    std::vector<sink_account> out;
+    for (u32 k = 0; k < s.stages.size(); ++k) {
+        if (s.stages[k].has_output()) continue;
+        sink_account a{s.stages[k].name, not_counted(s, c, k)};
+        const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, a.stage));
+        if (a.counted() && ledger) a.sum = ledger->summarize(end);
+        if (a.counted() && !ledger) a.sum.lost = end;  // it has never begun
+        out.push_back(std::move(a));
+    }
+    return out;
+}
+
+damage damage_of(const std::vector<sink_account>& sinks, const shm::control_block& c) {
+    damage d;
+    for (const sink_account& s : sinks) {
+        if (!s.counted()) continue;
+        d.counted = true;
+        d.lost += s.sum.lost;
+        d.repeated += s.sum.repeated;
+    }
+    for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) d.torn += ring::load(c.stage[k].counters.torn);
+    return d;
+}
+
+dead_letters dead_letters_of(const std::vector<sink_account>& sinks, const death_account& deaths) {
+    dead_letters out;
+    std::map<u64, dead_letter> letters;  // one frame may be void in several sinks
+    const bool counted = std::any_of(sinks.begin(), sinks.end(), [](const sink_account& s) { return s.counted(); });
+    for (const sink_account& s : sinks) {
+        if (!s.counted()) continue;
+        out.count = std::max(out.count, s.sum.voids);
+        for (const u64 sequence : s.sum.void_sequences) letters.try_emplace(sequence, dead_letter{sequence, "", ""});
+    }
+    for (const void_frame& v : deaths.given_up)
+        if (!counted || letters.contains(v.sequence)) letters[v.sequence] = {v.sequence, v.stage, v.reason};
+    if (!counted) out.count = deaths.given_up_before + letters.size();
+    for (auto& [sequence, letter] : letters) out.newest.push_back(std::move(letter));
+    return out;
+}
+
+std::string given_up_text(const dead_letters& d) {
+    constexpr std::size_t told = 3;
+    if (d.count == 0) return "";
+    std::string names;
+    for (std::size_t k = 0; k < std::min(told, d.newest.size()); ++k) {
+        const dead_letter& l = d.newest[k];
+        names += fmt::format("{}frame {}: {}", k == 0 ? "" : "; ", l.sequence, l.stage.empty() ? "by whom is not known" : l.stage + ", " + l.reason);
+    }
+    return fmt::format("{} given up ({}{})", d.count, names, d.count > told ? "; ..." : "");
+}
+
+int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& letters, u64 allowed) noexcept {
+    if (o.exit_code != exit_code::ok) return o.exit_code;
+    if (d.any()) return exit_code::stage_failed;
+    return letters.count > allowed ? exit_code::given_up : exit_code::ok;
+}
+
+std::string damage_text(const damage& d, const std::vector<sink_account>& sinks) {
+    std::string out = d.counted ? fmt::format("lost {}, repeated {}, torn {}", d.lost, d.repeated, d.torn)
+                                : fmt::format("lost and repeated frames were not counted, torn {}", d.torn);
+    for (const sink_account& s : sinks)
+        if (!s.counted()) out += fmt::format("; {} not counted: {}", s.stage, s.not_counted);
+    return out;
+}
+
+namespace {
+
+json sink_json(const run_setup& s, const sink_account& a) {
+    if (!a.counted()) return {{"stage", a.stage}, {"counted", false}, {"why", a.not_counted}, {"lost", nullptr}, {"repeated", nullptr}};
+    const telemetry::ledger_summary& sum = a.sum;
+    return {{"stage", a.stage},
+            {"counted", true},
+            {"ledger", s.report_path.empty() || sum.records == 0 ? json() : json(kept_ledger(s.report_path, a.stage))},
+            {"records", sum.records},
+            {"folded", sum.folded},
+            {"lost", sum.lost},
+            {"repeated", sum.repeated},
+            {"voids", sum.voids},
+            {"unmarked", sum.unmarked},
+            {"marked_by_supervisor", sum.told},
+            {"image_hash", a.has_hash() ? json(fmt::format("{:016x}", sum.image_hash)) : json()}};
+}
+
+}  // namespace
+
+json make_report(const report_input& in) {
+    const run_setup& s = *in.setup;
+    const damage d = damage_of(*in.sinks, *in.control);
+    const auto first = std::find_if(in.sinks->begin(), in.sinks->end(), [](const sink_account& a) { return a.has_hash(); });
+    const dead_letters letters = dead_letters_of(*in.sinks, *in.deaths);
+    json r{{"pipeline", s.name},
+           {"file", s.file},
+           {"device", s.device_name},
+           {"size", {s.width, s.height}},
+           {"ending", in.outcome.ending},
+           {"exit_code", in.outcome.exit_code},
+           {"frames", in.outcome.end},
+           {"lost", d.counted ? json(d.lost) : json()},
+           {"repeated", d.counted ? json(d.repeated) : json()},
+           {"torn", d.torn},
+           {"dead_letters", letters_json(letters)},
+           {"dead_letter_count", letters.count},
+           {"allow_dead_letters", s.allow_dead_letters == ~u64{0} ? json(true) : json(s.allow_dead_letters)},
+           {"restarts", in.deaths->restarts},
+           {"deaths", in.deaths->deaths},
+           {"begun_again", in.outcome.begun_again},
+           {"taken_over", in.outcome.taken_over},
+           {"stalls", in.outcome.mends.stalls},
+           {"damaged", in.outcome.mends.damaged},
+           {"frames_beyond_end", in.outcome.mends.beyond_end},
+           {"mps",
+            !s.has_mps() ? json() : json{{"domain_faults", in.deaths->domain_faults}, {"given_up", in.deaths->domain_given_up}}},
+           {"seconds", in.outcome.seconds},
+           {"frames_per_second", in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
+           {"image_hash", first != in.sinks->end() ? json(fmt::format("{:016x}", first->sum.image_hash)) : json()},
+           {"command_line", in.outcome.command_line}};
+    r["kills_at"] = json::object();
+    constexpr const char* states[] = {"idle", "open", "submitted", "committed", "aborted"};
+    for (u32 k = 0; k < 5; ++k) r["kills_at"][states[k]] = in.deaths->kills_at[k];
+    r["detection_ms"] = samples_json(detections_ms(*in.recoveries));
+    r["fence_ms"] = samples_json(fences_ms(*in.recoveries));
+    r["takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, false));
+    r["standby_takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, true));
+    r["standby_takeovers"] = in.deaths->promoted;
+    // Deaths of stages with a standby behind which a fresh process had to be started.
+    r["standby_missed"] = {{"none", in.deaths->no_standby[static_cast<u8>(why_no_standby::none)]},
+                           {"starting", in.deaths->no_standby[static_cast<u8>(why_no_standby::starting)]},
+                           {"untried", in.deaths->no_standby[static_cast<u8>(why_no_standby::untried)]}};
+    r["bottleneck"] = bottleneck_of(s, in.shares, nullptr);
+    r["problems"] = in.problems;
+    r["parameters"] = in.parameters;
+    r["mends"] = json::array();
+    for (const mend_record& m : in.outcome.mends.last)
+        r["mends"].push_back(
+            {{"at_s", static_cast<f64>(m.at_ns) / 1e9}, {"frame", m.frame}, {"stalled", m.stalled}, {"found", m.found}});
+    r["recoveries"] = recoveries_json(*in.recoveries);
+    r["recoveries_dropped"] = in.recoveries_dropped;
+    r["sinks"] = json::array();
+    for (const sink_account& a : *in.sinks) r["sinks"].push_back(sink_json(s, a));
+    r["memory"] = json::array();
+    for (const memory_item& m : plan_memory(s))
+        r["memory"].push_back({{"of", m.name}, {"kind", device::name_of(m.choice.kind)}, {"bytes", m.bytes}});
+    r["stages"] = json::array();
+    for (u32 k = 0; k < s.stages.size(); ++k) r["stages"].push_back(stage_json(in, k));
+    return r;
+}
+
+std::string kept_ledger(const std::string& report_path, const std::string& stage) {
+    std::filesystem::path p(report_path);
+    return (p.parent_path() / (p.stem().string() + "-ledger-" + stage + ".bin")).string();
+}
+
+namespace {
+[[noreturn]] void refuse_report(const std::string& path, int why) {
+    throw output_error(fmt::format("the report can't be written to {}: {}; choose another --report FILE", path, errno_text(why)));
+}
+}  // namespace
+
+void write_text_whole(const std::string& path, const std::string& text) {
+    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+    shm::unique_fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd) refuse_report(path, errno);
+    std::size_t done = 0;
+    while (done < text.size()) {
+        const ssize_t n = ::write(fd.get(), text.data() + done, text.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            const int why = n < 0 ? errno : ENOSPC;
+            ::unlink(temporary.c_str());
+            refuse_report(path, why);
+        }
+        done += static_cast<std::size_t>(n);
+    }
+    if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) refuse_report(path, errno);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+        const int why = errno;
+        ::unlink(temporary.c_str());
+        refuse_report(path, why);
+    }
+}
+
+void check_report_path(const std::string& path) {
+    if (path.empty()) return;
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) refuse_report(path, EISDIR);
+    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+    const shm::unique_fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    const int why = errno;
+    if (!fd) refuse_report(path, why);
+    ::unlink(temporary.c_str());
+}
+
+void write_report(const std::string& path, const json& report, const run_setup& s, const std::vector<sink_account>& sinks) {
+    for (const sink_account& a : sinks) {
+        if (!a.counted()) continue;
+        const std::string to = kept_ledger(path, a.stage);
+        try {
+            telemetry::copy_ledger(telemetry::ledger_path(s.directory, a.stage), to);
+        } catch (const output_error& e) {
+            throw output_error(fmt::format("the ledger of {} can't be kept as {}: {}; choose another --report FILE", a.stage, to, e.what()));
+        }
+    }
+    write_text_whole(path, report.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace carousel::supervisor

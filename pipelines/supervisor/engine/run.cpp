@@ -1,0 +1,215 @@
+// run_pipeline(): from a checked pipeline to its report. Whatever happens on the way, nothing is left behind: the engine ends the
+// processes and removes the shared memory, the lock removes the folder.
+#include "supervisor/engine/run.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+#include "os/descriptors.hpp"
+#include "os/own_command.hpp"
+#include "run/directory.hpp"
+#include "runs/orphaned_run.hpp"
+#include "runs/run_lock.hpp"
+#include "supervisor/engine/engine.hpp"
+#include "supervisor/mps/mps_control.hpp"
+#include "supervisor/plan/pictures.hpp"
+#include "supervisor/plan/run_identity.hpp"
+#include "supervisor/plan/setup_from.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+std::string new_run_id() {
+    u64 bits = 0;
+    if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) bits = static_cast<u64>(::getpid());
+    return fmt::format("{:012x}", bits & 0xFFFF'FFFF'FFFFU);
+}
+
+/// Ctrl-C before the engine listens must not leave the lock's folder or half a start behind: it is kept for the engine.
+class signals_kept {
+public:
+    signals_kept() {
+        sigset_t wanted;
+        sigemptyset(&wanted);
+        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+        pthread_sigmask(SIG_BLOCK, &wanted, &before_);
+        std::signal(SIGPIPE, SIG_IGN);
+    }
+    ~signals_kept() {
+        // What has come while we ended was meant for the run.
+        sigset_t wanted;
+        sigemptyset(&wanted);
+        for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, s);
+        const timespec none{};
+        while (sigtimedwait(&wanted, nullptr, &none) > 0) {
+        }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    signals_kept(const signals_kept&) = delete;
+    signals_kept& operator=(const signals_kept&) = delete;
+
+private:
+    sigset_t before_{};
+};
+
+/// The last lines: for the terminal as they are, and for those who read the log.
+class closing {
+public:
+    closing(console& out, log_sink& journal) : out_(&out), journal_(&journal) {}
+    void line(const std::string& text) {
+        out_->line(text);
+        journal_->note(::getpid(), text);
+    }
+
+private:
+    console* out_;
+    log_sink* journal_;
+};
+
+void say_root_cause(closing& out, const root_cause& f) {
+    out.line(fmt::format("error: stage {} has failed: {}", f.label, f.what));
+    for (const std::string& line : f.last_lines) out.line("    " + line);
+}
+
+void say_closing(closing& out, const run_setup& s, const run_outcome& o, const std::string& account, u64 restarts,
+                 const std::vector<telemetry::stage_shares>& shares) {
+    out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end, o.seconds,
+                         o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account, restarts, o.complete ? "" : " (" + o.ending + ")"));
+    if (const std::string limit = bottleneck_of(s, shares, nullptr).value("text", ""); !limit.empty() && !s.quiet)
+        out.line(fmt::format("{}: {} (over the whole run)", s.name, limit));
+    if (!s.pictures.empty()) out.line("pictures: " + s.pictures);
+    if (!s.report_path.empty()) out.line("report: " + s.report_path);
+    const auto worker = std::find_if(s.stages.begin(), s.stages.end(),
+                                     [](const stage_setup& st) { return st.has_output() && !st.inputs.empty(); });
+    if (o.complete && !s.quiet)
+        out.line(fmt::format("next time, while it runs, in another terminal: {} kill {} -p {}", own_command(),
+                             worker != s.stages.end() ? worker->name : s.stages.front().name, s.name));
+}
+
+int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::string>& command_line, console& out) {
+    closing last(out, *e.seats().journal);
+    if (e.seats().failure) say_root_cause(last, *e.seats().failure);  // before anything that can fail
+    const std::vector<sink_account> sinks = read_ledgers(s, e.control(), o.end);
+    const damage d = damage_of(sinks, e.control());
+    const dead_letters letters = dead_letters_of(sinks, e.seats().account);
+    o.exit_code = exit_code_of(o, d, letters, s.allow_dead_letters);
+    o.command_line = command_line;
+    if (!s.report_path.empty())
+        write_report(s.report_path,
+                     make_report({&s, &e.control(), &e.seats().seats, &e.seats().account, &e.seats().recoveries.all(), &sinks, o,
+                                  e.problems_of_the_run(), e.shares_of_the_run(), e.parameters_of_the_run(),
+                                  e.seats().recoveries.dropped()}),
+                     s, sinks);
+    std::string account = damage_text(d, sinks);
+    if (letters.count > 0) account += "; " + given_up_text(letters);
+    say_closing(last, s, o, account, e.seats().account.restarts, e.shares_of_the_run());
+    e.note_end(o.exit_code);
+    return o.exit_code;
+}
+
+/// The run of this name that a dead supervisor has left, if any of its stages lives.
+std::optional<run::record> left_alive(const run_lock& lock) {
+    auto record = run::read_record(lock.folder());
+    if (record && (is_alive(*record) || living_processes(record->run_id) == 0)) record.reset();
+    return record;
+}
+
+/// The stages stay as they are when this throws: they wait for a supervisor that fits, and end by themselves without one.
+void take_identity(const run_lock& lock, const run::record& left, const nlohmann::json& wanted, run_setup& s) {
+    const auto kept = read_identity(lock.folder());
+    const std::string what = kept ? difference(kept->identity, wanted) : "what it runs can't be read any more";
+    if (!what.empty())
+        throw config_error(fmt::format("a pipeline \"{}\" is alive without a supervisor (pid {} was killed; {} stages go on), but it is not the "
+                                       "same: {}. Start it with the same file and settings to take it over, or with --fresh to end it and "
+                                       "begin anew; left alone it ends by itself",
+                                       s.name, left.supervisor.pid, living_stages(left.run_id), what));
+    keep_pictures(*kept, s);
+}
+
+/// isolation = "mps" where it says nothing.
+std::string no_domain_text(const pipeline& p, const run_setup& s) {
+    std::string names;
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        if (p.stages[k].isolation == isolation_kind::mps && !s.stages[k].mps) names += (names.empty() ? "" : ", ") + s.stages[k].name;
+    return names.empty() ? "" : fmt::format("isolation = \"mps\" has no effect on {}: computing on the CPU", names);
+}
+
+/// The run of that name that a killed supervisor has left, as its control block is still there. Asked before the lock is waited for.
+std::optional<run::record> left_behind(const std::string& name) {
+    auto record = run::read_record(run::run_folder(name));
+    if (record && (is_alive(*record) || !shm::segment::exists(record->run_id))) record.reset();
+    return record;
+}
+
+/// A fresh start in place of an adoption is never silent.
+void say_fresh(const run::record& left, console& out) {
+    const bool there = shm::segment::exists(left.run_id);
+    out.line(fmt::format("the supervisor of the last run of {} (pid {}) was killed, and {}: a fresh run begins", left.name, left.supervisor.pid,
+                         there ? "none of its stages is alive: its ring memory is gone with them"
+                               : "its stages have just left, for nobody had taken it over within supervisor_grace_s"));
+}
+
+}  // namespace
+
+int run_pipeline(const pipeline& p, const run_options& asked) {
+    run_options o = asked;
+    const signals_kept signals;
+    arm_crash_points("supervisor");
+    // Nothing that we start is in any MPS domain but the run's own: not in the machine's default one, nor in one that the user's
+    // environment names. With a folder in which nobody listens CUDA makes a context of the process's own.
+    ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
+    ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
+    raise_file_limit();
+    const std::optional<run::record> before = left_behind(p.name);
+    run_lock lock(p.name, o.wait_s);
+    console out(STDERR_FILENO, o.color, ::isatty(STDERR_FILENO) != 0);
+    // From here on the stages of a run that is to be taken over wait for us, however long the rest takes.
+    const std::optional<run::record> left = o.fresh ? std::nullopt : left_alive(lock);
+    lock.leave_folder(left || before);
+    if (o.stages.empty()) o.stages = describe_stages(p);
+    lock.leave_folder(left.has_value());
+    if (!left) {
+        if (before && !o.fresh) say_fresh(*before, out);
+        lock.clear_leftovers();
+    }
+    if (o.keep_logs) lock.keep_logs();
+    check_report_path(o.report_file);
+    run_setup s = setup_from(p, o, probe_for(p));
+    s.directory = lock.folder();
+    if (const char* keep = std::getenv("CAROUSEL_TEST_KEEP_RECORDS")) s.kept_records = std::strtoull(keep, nullptr, 10);
+    const nlohmann::json identity = identity_of(s);
+    if (left) {
+        take_identity(lock, *left, identity, s);
+    } else {
+        prepare_pictures(s, now_stamp());
+    }
+    make_log_folder(s.directory);
+    const std::string run_id = left ? left->run_id : new_run_id();
+    run::write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", "", lock.folder()});
+    s.quiet = o.background;
+    if (!left) write_identity(lock.folder(), identity, s);
+    if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
+    engine e(s, run_id, executable_folder(), o.seconds, out, left ? engine::beginning::adopt : engine::beginning::fresh);
+    lock.leave_folder(false);
+    e.seats().journal->note(
+        ::getpid(), fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins", s.stages.size(), s.file));
+    try {
+        const run_outcome outcome = e.run();
+        e.give_up_reserve();
+        const int code = finish(e, s, outcome, o.command_line, out);
+        out.flush();
+        return code;
+    } catch (const error& failed) {  // said by who started us; in the background nobody hears that
+        e.seats().journal->note(::getpid(), fmt::format("error: {}", failed.what()));
+        throw;
+    }
+}
+
+}  // namespace carousel::supervisor

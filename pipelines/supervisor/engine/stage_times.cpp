@@ -1,0 +1,104 @@
+#include "supervisor/engine/stage_times.hpp"
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "telemetry/bottleneck_json.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using telemetry::stage_condition;
+constexpr u64 span_ns = 2 * ns_per_s, look_every_ns = ns_per_s / 2;
+
+stage_condition condition_of(seat_state s) noexcept {
+    switch (s) {
+        case seat_state::running:
+        case seat_state::done: return stage_condition::up;
+        case seat_state::starting: return stage_condition::starting;
+        case seat_state::stopped: return stage_condition::held;
+        default: return stage_condition::down;
+    }
+}
+
+/// The seat of a stage that is best off; null: it has none.
+const seat* best_of(const seat_list& seats, u32 stage) {
+    const seat* best = nullptr;
+    for (const auto& s : seats)
+        if (s->stage == stage && (best == nullptr || condition_of(s->machine.state()) < condition_of(best->machine.state())))
+            best = s.get();
+    return best;
+}
+
+const char* how_missing(seat_state s) noexcept {
+    switch (s) {
+        case seat_state::backoff: return "is in backoff";
+        case seat_state::failed: return "has failed";
+        case seat_state::stopping: return "is being ended";
+        default: return "is down";
+    }
+}
+
+}  // namespace
+
+stage_times::look stage_times::look_at(const shm::control_block& c, u64 now) const {
+    look l;
+    l.at_ns = now;
+    for (u32 k = 0; k < setup_->stages.size(); ++k) l.stages.push_back(telemetry::read_time(c.stage[k].counters));
+    return l;
+}
+
+void stage_times::begin(const shm::control_block& c, u64 now) { begun_ = look_at(c, now); }
+
+void stage_times::tick(const shm::control_block& c, u64 now) {
+    if (begun_.at_ns == 0 || (!past_.empty() && now - past_.back().at_ns < look_every_ns)) return;
+    past_.push_back(look_at(c, now));
+    while (past_.size() > 2 && past_[1].at_ns + span_ns <= now) past_.pop_front();
+}
+
+void stage_times::finish(const shm::control_block& c, u64 now) {
+    if (finished_.at_ns == 0) finished_ = look_at(c, now);
+}
+
+std::vector<telemetry::stage_shares> stage_times::between(const look& before, const look& after) const {
+    if (before.at_ns == 0 || after.at_ns <= before.at_ns) return {};
+    std::vector<telemetry::stage_shares> out(setup_->stages.size());
+    for (u32 k = 0; k < out.size(); ++k)
+        out[k] = telemetry::shares_of(after.stages[k], before.stages[k], after.at_ns - before.at_ns, setup_->stages[k].instances);
+    return out;
+}
+
+std::vector<telemetry::stage_shares> stage_times::recent() const {
+    return past_.empty() ? std::vector<telemetry::stage_shares>() : between(past_.front(), past_.back());
+}
+
+std::vector<telemetry::stage_shares> stage_times::whole() const {
+    return between(begun_, finished_.at_ns != 0 || past_.empty() ? finished_ : past_.back());
+}
+
+nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::stage_shares>& shares,
+                             const seat_list* seats) {
+    std::vector<telemetry::stage_load> loads(s.stages.size());
+    for (u32 k = 0; k < loads.size(); ++k) {
+        if (k < shares.size()) loads[k].shares = shares[k];
+        loads[k].source = s.stages[k].inputs.empty();
+        loads[k].waited_for = !s.stages[k].latest;
+        loads[k].required = !s.stages[k].optional;
+        const seat* best = seats != nullptr ? best_of(*seats, k) : nullptr;
+        if (best != nullptr) loads[k].condition = condition_of(best->machine.state());
+    }
+    const telemetry::bottleneck b = telemetry::find_bottleneck(loads, s.fps);
+    return telemetry::bottleneck_json(b, b.stage < s.stages.size() ? s.stages[b.stage].name : "", s.fps);
+}
+
+std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& seats) {
+    std::vector<missing_stage> out;
+    for (u32 k = 0; k < s.stages.size(); ++k) {
+        const seat* best = s.stages[k].optional || s.stages[k].latest ? nullptr : best_of(seats, k);
+        if (best != nullptr && condition_of(best->machine.state()) == stage_condition::down)
+            out.push_back({s.stages[k].name, how_missing(best->machine.state())});
+    }
+    return out;
+}
+
+}  // namespace carousel::supervisor

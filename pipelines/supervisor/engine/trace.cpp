@@ -1,0 +1,26 @@
+// engine: `carousel trace`. The command asks again and again while it reads; stages stop stamping by themselves when nobody does.
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "shm/trace_segment.hpp"
+#include "supervisor/engine/engine.hpp"
+
+namespace carousel::supervisor {
+namespace {
+constexpr u64 longest_lease_ms = 10'000;
+}
+
+nlohmann::json engine::trace(const nlohmann::json& request) {
+    shm::control_block& c = segment_->block();
+    if (!trace_) trace_ = std::make_unique<shm::trace_segment>(shm::trace_segment::create(run_id_, made_->seats));
+    const u64 lease_ms = std::min<u64>(request.value("lease_ms", u64{3000}), longest_lease_ms);
+    const u64 until = now_ns() + lease_ms * ns_per_ms;
+    // Two may trace at once: the later end counts.
+    if (until > c.trace_until_ns.load(std::memory_order_relaxed)) c.trace_until_ns.store(until, std::memory_order_relaxed);
+    nlohmann::json reply = seats_->notes.since(request.value("since", u64{0}));
+    reply.update({{"ok", true}, {"run_id", run_id_}, {"created_ns", made_->created_ns}, {"state", state_name()}});
+    return reply;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,60 @@
+#include "supervisor/plan/device_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+#include "os/subprocess.hpp"
+
+namespace carousel::supervisor {
+
+using nlohmann::json;
+
+machine_offer read_probe(const std::string& json_text) {
+    machine_offer out;
+    const json answer = json::parse(json_text, nullptr, false);
+    if (!answer.is_object()) {
+        out.why_none = "carousel-probe answered something other than JSON: is it of this build?";
+        return out;
+    }
+    if (answer.contains("error") && answer["error"].is_string()) out.why_none = answer["error"];
+    const json devices = answer.contains("devices") && answer["devices"].is_array() ? answer["devices"] : json::array();
+    for (const json& d : devices) {
+        if (!d.is_object() || d.contains("error")) continue;
+        gpu_offer g;
+        g.id = {device::device_kind::cuda, d.value("uuid", ""), d.value("ordinal", 0)};
+        g.name = d.value("name", "?");
+        g.vmm = d.value("vmm_posix_fd", true);
+        out.gpus.push_back(std::move(g));
+    }
+    if (out.gpus.empty() && out.why_none.empty()) out.why_none = "no CUDA device was found";
+    return out;
+}
+
+machine_offer probe_machine(const std::string& folder) {
+    constexpr u32 timeout_ms = 20'000;
+    const subprocess_result r = run_subprocess({folder + "/carousel-probe", "--quick"}, "", timeout_ms);
+    if (r.succeeded()) return read_probe(r.output);
+    machine_offer none;
+    none.why_none = r.started ? "carousel-probe: " + r.ending(timeout_ms) : "carousel-probe can't be started: " + r.error;
+    return none;
+}
+
+device_choice choose_device(const std::string& wish, const machine_offer& machine) {
+    if (wish == "cpu") return {{}, "cpu", true};
+    if (wish == "auto") {
+        if (machine.gpus.empty()) return {{}, "cpu", true};
+        const gpu_offer& g = machine.gpus.front();
+        return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm};
+    }
+    for (const gpu_offer& g : machine.gpus)
+        if (wish == fmt::format("cuda:{}", g.id.ordinal)) return {g.id, wish, g.vmm};
+    std::string known;
+    for (const gpu_offer& g : machine.gpus)
+        known += fmt::format("{}cuda:{} ({})", known.empty() ? "" : ", ", g.id.ordinal, g.name);
+    throw device_error(fmt::format("device {}: there is no such device; {}; use --device cpu, or see `carousel doctor`", wish,
+                                   known.empty() ? machine.why_none : "this machine has " + known));
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,194 @@
+#include "supervisor/plan/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "core/errors.hpp"
+#include "os/table.hpp"
+#include "supervisor/plan/memory_plan.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+std::string with_count(const std::string& name, std::size_t instances) {
+    return instances > 1 ? fmt::format("{} x {}", name, instances) : name;
+}
+
+/// Edges of all links; `node_of`: by the stage's name.
+void add_edges(drawing& d, const json& links, const std::map<std::string, std::size_t>& node_of) {
+    for (const json& l : links) {
+        for (const json& r : l.at("readers")) {
+            graph_edge e;
+            e.from = node_of.at(l.at("stage").get<std::string>());
+            e.to = node_of.at(r.at("stage").get<std::string>());
+            e.latest = r.at("group") == "latest";
+            e.lines = {l.at("format").get<std::string>(),
+                       fmt::format("{} slots x {}, {}", l.at("slots").get<u32>(), human_bytes(l.at("slot_bytes").get<u64>()),
+                                   l.at("memory").get<std::string>()),
+                       r.at("group").get<std::string>()};
+            d.edges.push_back(std::move(e));
+        }
+    }
+}
+
+/// The stages of `ps`, whose rows are instances.
+struct stage_row {
+    std::string name, device, state;
+    std::size_t instances = 0;
+    f64 frames_per_second = 0;
+    std::map<std::string, u32> states;
+};
+
+std::vector<stage_row> stages_of(const json& ps) {
+    std::vector<stage_row> all;
+    for (const json& s : ps.at("stages")) {
+        const std::string name = s.at("name");
+        auto at = std::find_if(all.begin(), all.end(), [&](const stage_row& r) { return r.name == name; });
+        if (at == all.end()) {
+            all.push_back({name, s.value("device", "?"), "", 0, s.value("frames_per_second", 0.0), {}});
+            at = all.end() - 1;
+        }
+        ++at->instances;
+        ++at->states[s.value("state", "?")];
+    }
+    for (stage_row& r : all) {
+        r.state = r.states.size() == 1 ? r.states.begin()->first : "mixed";
+    }
+    return all;
+}
+
+std::string states_text(const stage_row& r) {
+    if (r.instances == 1 || r.states.size() == 1) return r.states.begin()->first;
+    std::string text;
+    for (const auto& [state, count] : r.states) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+    return text;
+}
+
+/// Frames that the reader has not done yet.
+std::string lag_text(const telemetry::snapshot& s, const std::string& from, const std::string& to) {
+    for (const telemetry::link_view& l : s.links) {
+        if (s.stage_name(l.stage) != from) continue;
+        for (const telemetry::group_view& g : l.groups)
+            if (s.stage_name(g.stage) == to) return fmt::format("{} behind", g.lag);
+    }
+    return "";
+}
+
+std::string escaped(const std::string& text, const std::map<char, std::string>& with) {
+    std::string out;
+    for (const char c : printable(text)) {
+        const auto at = with.find(c);
+        out += at == with.end() ? std::string(1, c) : at->second;
+    }
+    return out;
+}
+
+std::string joined(const std::vector<std::string>& lines, const std::map<char, std::string>& with, const char* between) {
+    std::string out;
+    for (const std::string& line : lines) out += (out.empty() ? "" : between) + escaped(line, with);
+    return out;
+}
+
+const char* color_of_state(const std::string& state) {
+    if (state == "running" || state == "done") return "#d9f2d9";
+    if (state == "failed") return "#f5c6c6";
+    return state.empty() ? "#eef2f7" : "#fbe8c4";
+}
+
+const std::map<char, std::string> dot_escapes = {{'"', "\\\""}, {'\\', "\\\\"}};
+// Mermaid reads HTML and its own quotes in labels; entities are written with # instead of &.
+const std::map<char, std::string> mermaid_escapes = {{'"', "#quot;"}, {'<', "#lt;"}, {'>', "#gt;"},  {'&', "#amp;"},
+                                                     {'#', "#35;"},   {'|', "#124;"}, {'`', "#96;"}};
+
+}  // namespace
+
+json links_json(const run_setup& s) {
+    const ring::plan plan = plan_of(s);
+    json links = json::array();
+    std::vector<u32> makers;
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        if (s.stages[k].has_output()) makers.push_back(k);
+    for (const memory_item& m : plan_memory(s)) {
+        if (m.asset) continue;
+        const u32 k = makers.at(m.index);
+        json readers = json::array();
+        for (const stage_setup& r : s.stages)
+            if (std::find(r.inputs.begin(), r.inputs.end(), k) != r.inputs.end())
+                readers.push_back({{"stage", r.name}, {"group", r.latest ? "latest" : "blocking"}});
+        links.push_back({{"stage", s.stages[k].name},
+                         {"format", s.stages[k].format.value("type", "?")},
+                         {"slots", ring::derived_slots(plan, k)},
+                         {"window", ring::derived_window(plan, k)},
+                         {"slot_bytes", s.stages[k].slot_bytes},
+                         {"memory", device::name_of(m.choice.kind)},
+                         {"readers", readers}});
+    }
+    return links;
+}
+
+drawing drawing_of(const run_setup& s) {
+    drawing d{s.name, {}, {}};
+    std::map<std::string, std::size_t> node_of;
+    for (const stage_setup& st : s.stages) {
+        node_of[st.name] = d.nodes.size();
+        d.nodes.push_back({{with_count(st.name, st.instances), st.device_name}, ""});
+    }
+    add_edges(d, links_json(s), node_of);
+    return d;
+}
+
+drawing drawing_of(const json& ps, const telemetry::snapshot* live) {
+    try {
+        drawing d{ps.at("pipeline").at("name"), {}, {}};
+        std::map<std::string, std::size_t> node_of;
+        std::vector<std::string> names;
+        for (const stage_row& r : stages_of(ps)) {
+            node_of[r.name] = d.nodes.size();
+            names.push_back(r.name);
+            graph_node n{{with_count(r.name, r.instances), r.device}, ""};
+            if (live != nullptr) {
+                n.state = r.state;
+                n.lines.push_back(fmt::format("{}, {} frames/s", states_text(r), human_rate(r.frames_per_second)));
+            }
+            d.nodes.push_back(std::move(n));
+        }
+        add_edges(d, ps.at("links"), node_of);
+        if (live == nullptr) return d;
+        for (graph_edge& e : d.edges)
+            if (const std::string lag = lag_text(*live, names[e.from], names[e.to]); !lag.empty()) e.lines.push_back(lag);
+        return d;
+    } catch (const std::exception& e) {  // json's, and maps' that miss a name
+        throw shm_error(fmt::format("the supervisor's answer can't be drawn ({}): are both programs of one version?", e.what()));
+    }
+}
+
+std::string dot_text(const drawing& d) {
+    std::string out = fmt::format("digraph \"{}\" {{\n  rankdir=LR;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"];\n"
+                                  "  edge [fontname=\"sans-serif\", fontsize=10];\n",
+                                  escaped(d.name, dot_escapes));
+    for (std::size_t k = 0; k < d.nodes.size(); ++k)
+        out += fmt::format("  s{} [label=\"{}\", fillcolor=\"{}\"];\n", k, joined(d.nodes[k].lines, dot_escapes, "\\n"),
+                           color_of_state(d.nodes[k].state));
+    for (const graph_edge& e : d.edges)
+        out += fmt::format("  s{} -> s{} [label=\"{}\"{}];\n", e.from, e.to, joined(e.lines, dot_escapes, "\\n"),
+                           e.latest ? ", style=dashed" : "");
+    return out + "}\n";
+}
+
+std::string mermaid_text(const drawing& d) {
+    std::string out = fmt::format("---\ntitle: \"{}\"\n---\nflowchart LR\n", escaped(d.name, {{'"', "'"}, {'\\', "/"}}));
+    for (std::size_t k = 0; k < d.nodes.size(); ++k)
+        out += fmt::format("  s{}[\"{}\"]\n", k, joined(d.nodes[k].lines, mermaid_escapes, "<br/>"));
+    for (const graph_edge& e : d.edges)
+        out += fmt::format("  s{} {}|\"{}\"| s{}\n", e.from, e.latest ? "-.->" : "-->", joined(e.lines, mermaid_escapes, "<br/>"), e.to);
+    for (std::size_t k = 0; k < d.nodes.size(); ++k)
+        if (!d.nodes[k].state.empty()) out += fmt::format("  style s{} fill:{}\n", k, color_of_state(d.nodes[k].state));
+    return out;
+}
+
+}  // namespace carousel::supervisor

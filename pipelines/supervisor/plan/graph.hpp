@@ -1,0 +1,39 @@
+#pragma once
+// A pipeline as a drawing for Graphviz or Mermaid. From a file that was read, or from what a running pipeline says of itself.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "supervisor/plan/run_setup.hpp"
+#include "telemetry/snapshot.hpp"
+
+namespace carousel::supervisor {
+
+struct graph_node {
+    std::vector<std::string> lines;  ///< the first is the stage's name
+    std::string state;               ///< "running", "failed", ...; "": not known
+};
+struct graph_edge {
+    std::size_t from = 0, to = 0;  ///< nodes
+    std::vector<std::string> lines;
+    bool latest = false;
+};
+struct drawing {
+    std::string name;
+    std::vector<graph_node> nodes;
+    std::vector<graph_edge> edges;
+};
+
+[[nodiscard]] drawing drawing_of(const run_setup& s);
+/// `ps`: the supervisor's answer to "ps". Throws shm_error when it is of a version that does not tell its links. With a snapshot
+/// of the same run: states, frames/s and how many frames each reader is behind.
+[[nodiscard]] drawing drawing_of(const nlohmann::json& ps, const telemetry::snapshot* live);
+
+[[nodiscard]] std::string dot_text(const drawing& d);
+[[nodiscard]] std::string mermaid_text(const drawing& d);
+
+/// What `ps` says of the links of a run: [{stage, format, slots, window, slot_bytes, memory, readers: [{stage, group}]}].
+[[nodiscard]] nlohmann::json links_json(const run_setup& s);
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,40 @@
+#include "supervisor/plan/memory_plan.hpp"
+
+#include <algorithm>
+
+namespace carousel::supervisor {
+
+using device::device_id;
+using device::device_kind;
+using device::memory_kind;
+
+memory_choice choose_memory(const std::vector<device_id>& ends, memory_kind wish) {
+    const bool any_cpu = std::any_of(ends.begin(), ends.end(), [](const device_id& d) { return d.kind == device_kind::cpu; });
+    if (ends.empty() || any_cpu) return {memory_kind::memfd, {}};
+    const bool one = std::all_of(ends.begin(), ends.end(), [&](const device_id& d) { return d.uuid == ends.front().uuid; });
+    if (!one) return {memory_kind::vmm, ends.front()};
+    return {wish == memory_kind::ipc ? memory_kind::ipc : memory_kind::vmm, ends.front()};
+}
+
+std::vector<memory_item> plan_memory(const run_setup& s) {
+    const ring::plan p = plan_of(s);
+    std::vector<memory_item> items;
+    u32 link = 0;
+    for (u32 k = 0; k < s.stages.size(); ++k) {
+        if (!s.stages[k].has_output()) continue;
+        std::vector<device_id> ends{s.stages[k].device};
+        for (const stage_setup& other : s.stages)
+            if (std::find(other.inputs.begin(), other.inputs.end(), k) != other.inputs.end()) ends.push_back(other.device);
+        items.push_back({"ring " + s.stages[k].name, false, link++, u64{ring::derived_slots(p, k)} * s.stages[k].slot_bytes,
+                         choose_memory(ends, s.stages[k].memory)});
+    }
+    for (u32 a = 0; a < s.assets.size(); ++a) {
+        std::vector<device_id> ends{s.stages[s.assets[a].maker].device};
+        for (const u32 user : s.assets[a].users) ends.push_back(s.stages[user].device);
+        items.push_back(
+            {"asset " + s.assets[a].name, true, a, s.assets[a].bytes, choose_memory(ends, s.stages[s.assets[a].maker].memory)});
+    }
+    return items;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,31 @@
+#pragma once
+// Where the memory of a ring or an asset lies, from the devices of those who map it. Decisions only; memory_keeper.hpp makes it.
+
+#include <string>
+#include <vector>
+
+#include "supervisor/plan/run_setup.hpp"
+
+namespace carousel::supervisor {
+
+struct memory_choice {
+    device::memory_kind kind = device::memory_kind::memfd;
+    device::device_id device;  ///< whose memory, for vmm and ipc
+    bool operator==(const memory_choice& o) const { return kind == o.kind && device.uuid == o.device.uuid; }
+};
+
+/// `ends`: producer (or maker) first. All on the CPU, or unlike ends: a memfd, which a GPU page-locks and maps. All on one GPU:
+/// its memory, as `wish` says (vmm or ipc). Several GPUs: the producer's memory, by vmm, with peer access.
+[[nodiscard]] memory_choice choose_memory(const std::vector<device::device_id>& ends, device::memory_kind wish);
+
+struct memory_item {
+    std::string name;  ///< "ring vertex", "asset mesh", for messages
+    bool asset = false;
+    u32 index = 0;  ///< link or asset number in the control block
+    u64 bytes = 0;
+    memory_choice choice;
+};
+/// One item a link (slots x slot_bytes) and an asset, in the order of the control block.
+[[nodiscard]] std::vector<memory_item> plan_memory(const run_setup& s);
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,69 @@
+#include "supervisor/plan/pictures.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+
+#include "core/errors.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* default_pattern = "frame_%05d.png";
+
+void make_writable(const fs::path& folder, const char* what) {
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    const int why = failed ? failed.value() : (::access(folder.c_str(), W_OK | X_OK) != 0 ? errno : 0);
+    if (why != 0)
+        throw output_error(
+            fmt::format("{} can't be written to {}: {}; choose another place with --out PATTERN, or none with --out ''", what,
+                        folder.string(), errno_text(why)));
+}
+
+bool is_display(const stage_setup& s) { return !s.has_output() && fs::path(s.program).filename() == "carousel-display"; }
+
+}  // namespace
+
+std::string now_stamp() {
+    const std::time_t now = std::time(nullptr);
+    std::tm t{};
+    localtime_r(&now, &t);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &t);
+    return text;
+}
+
+void prepare_pictures(run_setup& s, const std::string& stamp) {
+    const auto displays = std::count_if(s.stages.begin(), s.stages.end(), is_display);
+    for (stage_setup& st : s.stages) {
+        if (!is_display(st)) continue;
+        const nlohmann::json given = st.settings.value("out", nlohmann::json(default_pattern));
+        if (!given.is_string()) continue;  // the stage refuses it with its own words
+        const std::string pattern = given;
+        if (pattern.empty() || pattern == "none") continue;
+        fs::path whole = pattern;
+        if (whole.is_relative()) {
+            whole = fs::current_path() / "runs" / fmt::format("{}-{}", s.name, stamp);
+            if (displays > 1) whole /= st.name;
+            whole /= pattern;
+        }
+        const fs::path folder = whole.parent_path();
+        if (folder.string().find('%') == std::string::npos) make_writable(folder, "pictures");
+        st.settings["out"] = whole.string();
+        const bool film = whole.extension() == ".mp4";
+        if (film && s.fps > 0 && !st.settings.contains("film_fps")) st.settings["film_fps"] = s.fps;
+        if (film && s.pictures.empty()) s.pictures = whole.string();
+        if (s.pictures.empty())
+            s.pictures = displays > 1 && fs::path(pattern).is_relative() ? folder.parent_path().string() : folder.string();
+    }
+}
+
+void make_log_folder(const std::string& directory) { make_writable(fs::path(directory) / "logs", "logs"); }
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,149 @@
+#include "supervisor/plan/plan_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "os/table.hpp"
+#include "ring/frame_format.hpp"
+#include "supervisor/plan/memory_plan.hpp"
+
+namespace carousel::supervisor {
+
+using nlohmann::json;
+
+namespace {
+
+std::string name_with_count(const std::string& name, u32 instances) {
+    return instances > 1 ? fmt::format("{} x {}", name, instances) : name;
+}
+
+std::string place_of(const memory_choice& c, const std::vector<stage_setup>& stages) {
+    if (c.kind == device::memory_kind::memfd) return "memfd (host)";
+    const auto on = std::find_if(stages.begin(), stages.end(), [&](const stage_setup& s) { return s.device.uuid == c.device.uuid; });
+    return fmt::format("{} ({})", device::name_of(c.kind), on == stages.end() ? "gpu" : on->device_name);
+}
+
+std::string readers_of(const run_setup& s, u32 stage) {
+    std::string text;
+    for (const stage_setup& r : s.stages) {
+        if (std::find(r.inputs.begin(), r.inputs.end(), stage) == r.inputs.end()) continue;
+        text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", r.name, r.latest ? "latest" : "blocking", r.optional ? ", optional" : "");
+    }
+    return text;
+}
+
+json stage_json(const pipeline& p, const stage_spec& s, const stage_description& d) {
+    json makes = json::array();
+    for (const asset_spec& a : d.makes) makes.push_back({{"name", a.name}, {"bytes", a.bytes}});
+    json j = {{"name", s.name},
+              {"program", d.program},
+              {"inputs", s.inputs},
+              {"device", s.device},
+              {"in_flight", s.in_flight},
+              {"instances", s.instances},
+              {"frame_timeout_ms", s.frame_timeout_ms},
+              {"restart", name_of(s.restart)},
+              {"group", name_of(s.group)},
+              {"optional", s.optional},
+              {"isolation", name_of(s.isolation)},
+              {"settings", s.settings},
+              {"format", d.format},
+              {"slot_bytes", d.slot_bytes},
+              {"makes", makes},
+              {"uses", d.uses},
+              {"commits_on_host", d.commits_on_host}};
+    const auto link = p.links.find(s.name);
+    if (link == p.links.end()) return j;
+    j["link"] = {{"window", nullptr}, {"memory", name_of(link->second.memory)}};
+    if (link->second.window) j["link"]["window"] = *link->second.window;
+    return j;
+}
+
+json parameters_json(const parameter_plan& plan) {
+    return plan.schema ? json{{"type", plan.schema.type}, {"values", plan.schema.values_json(plan.values)}} : json();
+}
+
+}  // namespace
+
+std::string format_text(const json& format) {
+    if (format.is_null()) return "-";
+    try {
+        return ring::frame_format::from_json(format.dump()).describe();
+    } catch (const error&) {
+        return format.value("type", "?");
+    }
+}
+
+std::string plan_text(const pipeline& p, const std::vector<stage_description>& all, std::size_t width) {
+    table t({"STAGE", "READS", "DEVICE", ">IN FLIGHT", ">SLOT"});
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        const stage_spec& s = p.stages[k];
+        t.add({name_with_count(s.name, s.instances), s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")), s.device,
+               std::to_string(s.in_flight), all[k].slot_bytes == 0 ? "-" : human_bytes(all[k].slot_bytes)});
+    }
+    t.fit(width, {{"READS"}, {"STAGE", 8}});
+    const std::string head = fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: fine", p.file, p.name, p.stages.size(), p.width, p.height);
+    std::string text = wrapped(head, width, 2) + "\n" + t.text();
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        text += "\n" + wrapped(fmt::format("{} runs {}", p.stages[k].name, all[k].program), width, 4) + "\n";
+        if (!t.has("READS") && !p.stages[k].inputs.empty())
+            text += wrapped(fmt::format("  reads {}", fmt::join(p.stages[k].inputs, ", ")), width, 4) + "\n";
+        if (!all[k].format.is_null()) text += wrapped("  writes " + format_text(all[k].format), width, 4) + "\n";
+    }
+    if (const parameter_plan plan = plan_parameters(p, all); plan.schema)
+        text += "\n" + wrapped("parameters: " + plan.schema.describe(), width, 4) + "\n";
+    return text;
+}
+
+json plan_json(const pipeline& p, const std::vector<stage_description>& all) {
+    json stages = json::array();
+    for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(stage_json(p, p.stages[k], all[k]));
+    return {{"ok", true},
+            {"pipeline",
+             {{"name", p.name},
+              {"file", p.file},
+              {"device", p.device},
+              {"size", {p.width, p.height}},
+              {"fps", p.fps},
+              {"frames", p.frames},
+              {"allow_dead_letters", p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters)},
+              {"frame_timeout_ms", p.frame_timeout_ms},
+              {"stall_timeout_ms", p.stall_timeout_ms},
+              {"isolation", p.isolation}}},
+            {"parameters", parameters_json(plan_parameters(p, all))},
+            {"stages", stages}};
+}
+
+std::string placement_text(const run_setup& s, std::size_t width) {
+    const ring::plan plan = plan_of(s);
+    std::map<u32, u32> stage_of;  // link -> stage
+    std::string devices;
+    for (u32 k = 0; k < s.stages.size(); ++k) {
+        if (s.stages[k].has_output()) stage_of.emplace(static_cast<u32>(stage_of.size()), k);
+        devices += fmt::format("{}{} on {}", k == 0 ? "" : ", ", s.stages[k].name, s.stages[k].device_name);
+    }
+    table t({"MEMORY", "READERS", ">SLOTS", ">WINDOW", ">SLOT", ">BYTES", "KIND"});
+    u64 sum = 0;
+    std::string readers;
+    for (const memory_item& m : plan_memory(s)) {
+        sum += m.bytes;
+        if (m.asset) {
+            t.add({m.name, "", "", "", "", human_bytes(m.bytes), place_of(m.choice, s.stages)});
+            continue;
+        }
+        const u32 k = stage_of.at(m.index);
+        readers += wrapped(fmt::format("{} is read by {}", m.name, readers_of(s, k)), width, 4) + "\n";
+        t.add({m.name, readers_of(s, k), std::to_string(ring::derived_slots(plan, k)), std::to_string(ring::derived_window(plan, k)),
+               human_bytes(s.stages[k].slot_bytes), human_bytes(m.bytes), place_of(m.choice, s.stages)});
+    }
+    t.fit(width, {{"READERS"}, {"WINDOW"}, {"MEMORY", 12}});
+    const std::string end = s.end == ring::end_unknown ? "runs until it is told to end" : fmt::format("ends after {} frames", s.end);
+    const std::string last = fmt::format("memory of rings and assets: {}; {}; {}", human_bytes(sum), end,
+                                         s.report_path.empty() ? std::string("no report") : "report to " + s.report_path);
+    return fmt::format("\n{}\n\n{}{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(), t.has("READERS") ? "" : "\n" + readers,
+                       wrapped(last, width, 2));
+}
+
+}  // namespace carousel::supervisor

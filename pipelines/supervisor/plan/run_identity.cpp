@@ -1,0 +1,131 @@
+#include "supervisor/plan/run_identity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "core/read_file.hpp"
+#include "run/directory.hpp"
+#include "supervisor/plan/memory_plan.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+json parameters_json(const parameter_plan& p) {
+    if (!p.schema) return nullptr;
+    return {{"schema", p.schema.to_json()}, {"values", p.schema.values_json(p.values)}};
+}
+
+json stage_json(const run_setup& all, const stage_setup& s) {
+    json inputs = json::array();
+    for (const u32 i : s.inputs) inputs.push_back(all.stages[i].name);
+    return {{"name", s.name},
+            {"run", s.program},
+            {"prefix", s.prefix},
+            {"inputs", inputs},
+            {"settings", s.settings},
+            {"format", s.format},
+            {"slot_bytes", s.slot_bytes},
+            {"device", s.device_name},
+            {"uuid", s.device.uuid},
+            {"memory", device::name_of(s.memory)},
+            {"restart", static_cast<int>(s.restart)},
+            {"instances", s.instances},
+            {"in_flight", s.in_flight},
+            {"max_attempts", s.max_attempts},
+            {"frame_timeout_ms", s.frame_timeout_ns / 1'000'000},
+            {"window", s.window},
+            {"optional", s.optional},
+            {"latest", s.latest},
+            {"isolation", s.mps ? "mps" : "process"},
+            {"commits_on_host", s.owner_commits}};
+}
+
+/// "/stages/2/in_flight" -> "stage fragment: in_flight".
+std::string named(const std::string& path, const json& there, const json& here) {
+    std::string text = path.substr(std::min<std::size_t>(1, path.size()));
+    std::string prefix;
+    if (text.starts_with("stages/")) {
+        const std::size_t end = std::min(text.find('/', 7), text.size());
+        const json::json_pointer at("/" + text.substr(0, end));
+        const json& stages = there.contains(at) ? there : here;
+        prefix = fmt::format("stage {}: ", stages.contains(at) ? stages.at(at).value("name", "?") : "?");
+        text = end < text.size() ? text.substr(end + 1) : "the stage itself";
+    }
+    for (char& c : text)
+        if (c == '/') c = '.';
+    return prefix + text;
+}
+
+std::string value_text(const json& j, const json::json_pointer& at) {
+    if (!j.contains(at)) return "not there";
+    std::string text = j.at(at).is_string() ? fmt::format("\"{}\"", j.at(at).get<std::string>()) : j.at(at).dump();
+    return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+}
+
+}  // namespace
+
+json identity_of(const run_setup& s) {
+    json stages = json::array(), assets = json::array();
+    for (const stage_setup& st : s.stages) stages.push_back(stage_json(s, st));
+    for (const asset_setup& a : s.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}, {"maker", a.maker}, {"users", a.users}});
+    return {{"name", s.name},
+            {"size", {s.width, s.height}},
+            {"fps", s.fps},
+            {"frames", s.end == ring::end_unknown ? 0 : s.end},
+            {"frame_timeout_ms", s.frame_timeout_ns / 1'000'000},
+            {"stall_timeout_ms", s.stall_timeout_ns / 1'000'000},
+            {"latest_lease_ms", s.latest_lease_ns / 1'000'000},
+            {"supervisor_grace_s", s.supervisor_grace_s},
+            {"parameters", parameters_json(s.parameters)},
+            {"stages", stages},
+            {"assets", assets}};
+}
+
+std::string digest_of(const json& identity) {
+    const std::string text = identity.dump(-1, ' ', false, json::error_handler_t::replace);
+    return fmt::format("{:016x}", telemetry::hash_bytes(std::as_bytes(std::span(text.data(), text.size()))));
+}
+
+std::string difference(const json& there, const json& here) {
+    if (digest_of(there) == digest_of(here)) return "";
+    // The number of stages and their names first: what is inside them says little when they are others.
+    const auto names = [](const json& j) {
+        json out = json::array();
+        for (const json& s : j.value("stages", json::array())) out.push_back(s.value("name", ""));
+        return out;
+    };
+    if (names(there) != names(here)) return fmt::format("its stages are {} there and {} here", names(there).dump(), names(here).dump());
+    for (const json& step : json::diff(there, here)) {
+        const std::string path = step.value("path", "");
+        const json::json_pointer at(path);
+        return fmt::format("{} is {} there and {} here", named(path, there, here), value_text(there, at), value_text(here, at));
+    }
+    return "they differ";  // two texts of equal values, e.g. 1 and 1.0
+}
+
+void write_identity(const std::string& folder, const json& identity, const run_setup& prepared) {
+    json outs = json::object();
+    for (const stage_setup& s : prepared.stages)
+        if (s.settings.contains("out")) outs[s.name] = s.settings["out"];
+    const json text{{"digest", digest_of(identity)}, {"pipeline", identity}, {"outs", outs}, {"pictures", prepared.pictures}};
+    run::write_whole_file(folder + "/pipeline.json", text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+std::optional<kept_identity> read_identity(const std::string& folder) {
+    const json j = json::parse(read_file(folder + "/pipeline.json").value_or(""), nullptr, false);
+    if (!j.is_object() || !j.contains("pipeline") || j.value("digest", "") != digest_of(j["pipeline"])) return std::nullopt;
+    return kept_identity{j["pipeline"], j.value("outs", json::object()), j.value("pictures", "")};
+}
+
+void keep_pictures(const kept_identity& k, run_setup& s) {
+    s.pictures = k.pictures;
+    for (stage_setup& st : s.stages)
+        if (k.outs.contains(st.name)) st.settings["out"] = k.outs[st.name];
+}
+
+}  // namespace carousel::supervisor

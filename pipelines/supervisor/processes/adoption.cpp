@@ -1,0 +1,212 @@
+#include "supervisor/processes/adoption.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "runs/orphaned_run.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/mps/mps_domain.hpp"
+#include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/retire.hpp"
+#include "supervisor/processes/seat_state.hpp"
+#include "supervisor/processes/standby.hpp"
+#include "supervisor/processes/start.hpp"
+#include "supervisor/processes/watch.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+using ring::entry_state;
+using ring::entry_word;
+
+std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, const std::string& run_id, const json& remembered) {
+    shm::incarnation& e = t.c->entry[entry];
+    auto p = std::make_unique<process>();
+    if (ring::withdraw(*t.c, entry)) {
+        const bool was_current = ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry;
+        if (!was_current) {  // the dead one fell between the two steps of appoint(): nobody can ever have been told of this entry
+            ring::discard(*t.c, entry);
+            return nullptr;
+        }
+    }
+    // The retirement of a current entry begins with the successor's appointment, which takes any FENCED entry that no word names:
+    // not this one, or the two would be one and the successor be doomed in the predecessor's place.
+    if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry) ring::doom_again(*t.c, entry);
+    const entry_word w = entry_word::of(ring::load(e.identity));
+    p->who = {s.index, entry, w.epoch};
+    p->pid = static_cast<i32>(w.pid);
+    p->step = w.state == entry_state::fenced   ? retirement_step::fenced_early
+              : w.state == entry_state::doomed ? retirement_step::doomed
+                                               : retirement_step::working;
+    if (!is_fenced(*p)) p->pidfd = open_claimer(e, run_id);
+    p->ended = !p->pidfd;
+    p->tool = !t.setup->stages[s.stage].prefix.empty();
+    p->how.was_ready = ring::load(e.live_since_ns) != 0;
+    p->spawned_ns = std::max(ring::load(e.live_since_ns), t.c->created_ns);
+    p->judged = p->pid == 0;
+    for (const json& r : remembered) {
+        if (r.value("entry", shm::none) != entry || r.value("epoch", 0U) != w.epoch) continue;
+        p->by_hand = r.value("by_hand", false);
+        p->tool = r.value("tool", false);
+        p->spawned_ns = r.value("spawned_ns", p->spawned_ns);
+        p->signalled_ns = r.value("signalled_ns", u64{0});
+        p->seen_dead_ns = r.value("seen_dead_ns", u64{0});
+        p->user_signal = r.value("user_signal", 0);
+        p->by_us = r.value("by_us", false);
+        p->counted = r.value("counted", false);
+        if (p->counted) p->signalled_ns = 0;  // so is the time that it took to see it
+        p->judged = p->judged || r.value("judged", false);
+        p->how.outside = r.value("outside", false);
+        p->how.asked = r.value("asked", false);
+        p->how.deadline = r.value("deadline", false);
+    }
+    // The generation that the dead supervisor had is the first one here. One that is fenced holds nothing any more.
+    const bool client = wants_domain(t, s) && p->pid != 0 && !p->by_hand;
+    p->mps.generation = client ? t.domain->generation() : 0;
+    p->mps.let_go = is_fenced(*p);
+    if (p->pid != 0 && std::find(s.pids.begin(), s.pids.end(), p->pid) == s.pids.end()) {  // spawned since the state was written
+        if (!s.pids.empty()) {
+            ++s.restarts;
+            ++t.account.restarts;
+        }
+        s.remember(p->pid);
+    }
+    return p;
+}
+
+void find_processes(process_table& t, seat& s, const std::string& run_id, const json& remembered, found_processes& n) {
+    const ring::seat_word sits = ring::seat_word::of(ring::load(t.c->seat[s.index].current));
+    if (sits.entry != shm::none)
+        ring::revoke(*t.c, s.index, 0);  // of the very first start, if it came no further than to appoint
+    for (u32 k = 0; k < shm::max_incarnations; ++k) {
+        const entry_word w = entry_word::of(ring::load(t.c->entry[k].identity));
+        if (w.seat != s.index) continue;
+        const found_entry what = what_is(w, sits.entry == k && sits.epoch == w.epoch, ring::reusable(*t.c, k));
+        if (what == found_entry::nobodys) continue;
+        if (what == found_entry::standby) {
+            adopt_standby(t, s, k, run_id);
+            continue;
+        }
+        const bool current = what == found_entry::current;
+        std::unique_ptr<process> p = process_from(t, s, k, run_id, remembered);
+        if (!p) continue;
+        if (current && !p->ended) ++n.alive;
+        if (current && p->ended && p->pid != 0 && s.machine.state() != seat_state::done) ++n.dead;
+        if (current)
+            s.now = std::move(p);
+        else
+            s.gone.push_back(std::move(p));
+    }
+    if (s.now && s.by_standby) ++n.alive;
+    n.standbys += s.standby ? 1 : 0;
+    // A promotion that was cut between its two steps, and the standby is dead: the seat names an epoch that no process bears. A
+    // fresh one now, before any retirement hands the dead holder's words on to that epoch, where nobody would ever open them.
+    if (!s.now && sits.entry != shm::none) s.successor = ring::appoint(*t.c, s.index);
+}
+
+void resume_seat(process_table& t, seat& s) {
+    const u64 now = now_ns();
+    const seat_state before = s.machine.state();
+    for (auto& p : s.gone) {
+        ring::doom(*t.c, p->who.entry);
+        if (p->seen_dead_ns == 0) p->seen_dead_ns = now;
+        write_death_down(t, s, *p);
+        if (!is_doomed(*p)) p->step = retirement_step::doomed;
+        p->mps.breaks = death_breaks_domain(t, s, *p);
+        p->judged = p->judged || (s.now && s.now->pid != 0);  // it has a successor: that was the judgement
+        if (p->ended) p->ended_ns = now;
+        if (!p->ended) watch_process(t, s, *p);
+    }
+    if (s.now && !s.now->ended) {
+        process& p = *s.now;
+        const bool held = ring::load(t.c->seat[s.index].held) != 0;
+        s.machine.resume(held ? seat_state::stopped : p.how.was_ready ? seat_state::running : seat_state::starting,
+                         s.machine.since_ns(), s.machine.fresh_deaths());
+        s.start_wanted = false;
+        watch_process(t, s, p);
+        if (is_doomed(p) || p.by_us) {  // it is about to leave, or its replacement had begun
+            p.step = retirement_step::working;
+            retire(t, s);
+        }
+        return;
+    }
+    read_alone(t, s, s.now ? s.now->pid : 0);
+    if (s.now) {
+        process& p = *s.now;
+        p.ended_ns = now;
+        if (p.pid != 0 && rests(before))
+            s.machine.resume(seat_state::starting, now, s.machine.fresh_deaths());  // started since the state was written
+        p.step = retirement_step::working;  // the retirement takes it from the first step on
+        const bool unclaimed = p.pid == 0;
+        retire(t, s);
+        if (!unclaimed) return;  // the judgement of its death has decided
+    }
+    if (before == seat_state::stopping) s.machine.on(seat_event::died_outside, now);  // `carousel down STAGE`, nearly done
+    if (!successor_is_wanted({before, std::any_of(s.gone.begin(), s.gone.end(), [](const auto& p) { return !p->judged; })}))
+        return;
+    s.machine.resume(seat_state::starting, now, s.machine.fresh_deaths());
+    s.start_wanted = true;
+    s.due_ns = 0;
+}
+
+}  // namespace
+
+found_entry what_is(const ring::entry_word& entry, bool named_by_seat, bool reusable) noexcept {
+    if (entry.state == entry_state::unused) return found_entry::nobodys;
+    if (entry.state == entry_state::standby) return found_entry::standby;
+    if (named_by_seat) return found_entry::current;
+    return entry.state == entry_state::fenced && reusable ? found_entry::nobodys : found_entry::retiring;
+}
+
+bool rests(seat_state s) noexcept {
+    return s == seat_state::down || s == seat_state::failed || s == seat_state::done || s == seat_state::backoff ||
+           s == seat_state::stopping;
+}
+
+bool successor_is_wanted(const vacancy_view& v) noexcept { return !rests(v.before) && !v.died_unjudged; }
+
+found_processes adopt_processes(process_table& t, const json& state, const std::string& run_id) {
+    t.memory_there = false;
+    for (auto& s : t.seats) s->machine.resume(seat_state::starting, now_ns(), 0);  // what start_all() would have come to
+    json remembered = json::array();  // what the dead supervisor knew of the processes, by seat
+    try {
+        if (state.is_object()) remembered = restore_state(t, state);
+    } catch (const json::exception& e) {
+        t.say(fmt::format("what the dead supervisor has counted can't be read ({}): restarts and deaths count from here",
+                          e.what()));
+    }
+    found_processes n;
+    for (auto& s : t.seats) find_processes(t, *s, run_id, s->index < remembered.size() ? remembered[s->index] : json::array(), n);
+    for (auto& s : t.seats) resume_seat(t, *s);
+    if (t.domain != nullptr && !t.account.domain_given_up && !t.domain->is_up())
+        renew_domain(t, "its daemon has not outlived the supervisor");
+    restart_clocks(t, now_ns());
+    return n;
+}
+
+std::vector<const seat*> not_returned(const process_table& t) {
+    std::vector<const seat*> out;
+    for (const auto& s : t.seats)
+        if (s->now && s->now->connection < 0 && !s->now->ended) out.push_back(s.get());
+    return out;
+}
+
+// What a stage has written while it had no reader. Not before it says that it writes elsewhere, or is dead: what came behind the
+// reading would be lost.
+void read_alone(process_table& t, seat& s, i32 pid) {
+    const std::string path =
+        fmt::format("{}/logs/{}.{}.{}.alone", t.setup->directory, t.setup->stages[s.stage].name, s.index, pid);
+    std::ifstream in(path);
+    for (std::string line; in && std::getline(in, line);) s.log->line(pid, line);
+    ::unlink(path.c_str());
+}
+
+}  // namespace carousel::supervisor

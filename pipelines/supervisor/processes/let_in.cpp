@@ -1,0 +1,203 @@
+#include "supervisor/processes/let_in.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "os/spawn.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/processes/adoption.hpp"
+#include "supervisor/processes/retire.hpp"
+#include "supervisor/processes/standby.hpp"
+#include "supervisor/processes/start.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+seat* free_seat_for(process_table& t, const std::string& stage, std::string& why) {
+    why = fmt::format("the pipeline {} has no stage {}", t.setup->name, stage);
+    for (auto& s : t.seats) {
+        if (t.setup->stages[s->stage].name != stage) continue;
+        why = fmt::format("stage {} has a process already: `carousel down {}` first, then start it by hand", stage, stage);
+        const bool vacant = s->machine.state() == seat_state::down || s->machine.state() == seat_state::failed;
+        if (vacant && !s->now) return s.get();
+    }
+    return nullptr;
+}
+
+std::string attach_answer(const process_table& t, const seat& s, const process& p, std::vector<int>& fds) {
+    const stage_setup& st = t.setup->stages[s.stage];
+    const shm::stage_block& b = t.made->stage[s.stage];
+    json a{{"run_id", t.made->run_id},
+           {"run_directory", t.setup->directory},
+           {"stage", st.name},
+           {"seat", p.who.seat},
+           {"entry", p.who.entry},
+           {"epoch", p.who.epoch},
+           {"standby", &p == s.standby.get()},
+           {"width", t.setup->width},
+           {"height", t.setup->height},
+           {"cpu_threads", t.cpu_threads},
+           {"supervisor_grace_s", t.setup->supervisor_grace_s},
+           {"kept", t.memory->describe_all(fds)},
+           {"settings", st.settings},
+           {"inputs", json::array()},
+           {"format", st.format},
+           {"parameters", t.setup->parameters.schema ? t.setup->parameters.schema.to_json() : json()},
+           {"links", json::array()},
+           {"assets", json::array()}};
+    a["device"] = {{"kind", st.device.kind == device::device_kind::cuda ? "cuda" : "cpu"},
+                   {"uuid", st.device.uuid},
+                   {"ordinal", st.device.ordinal}};
+    for (const u32 i : st.inputs)
+        a["inputs"].push_back({{"stage", t.setup->stages[i].name}, {"format", t.setup->stages[i].format}});
+    const auto block = [&](bool asset, u32 index) -> json {
+        for (const json& j : a["kept"])
+            if (j["asset"] == asset && j["index"] == index) return j;
+        throw shm_error(fmt::format("there is no memory for {} {}", asset ? "asset" : "link", index));
+    };
+    const auto add_link = [&](u32 link) {
+        json j = block(false, link);
+        j["link"] = link;
+        a["links"].push_back(std::move(j));
+    };
+    for (u32 i = 0; i < b.inputs; ++i) add_link(b.input_link[i]);
+    if (b.output_link != shm::none) add_link(b.output_link);
+    for (u32 k = 0; k < t.setup->assets.size(); ++k) {
+        const asset_setup& asset = t.setup->assets[k];
+        if (std::find(asset.users.begin(), asset.users.end(), s.stage) == asset.users.end()) continue;
+        json j = block(true, k);
+        j["index"] = k;
+        j["name"] = asset.name;
+        a["assets"].push_back(std::move(j));
+    }
+    return json{{"attach", a}}.dump();
+}
+
+std::string let_in_as(process_table& t, seat& s, process& p, int connection, i32 pid) {
+    if (std::string why = adopt_process(t, s, p, pid); !why.empty()) return why;
+    p.connection = connection;
+    std::vector<int> fds;
+    const std::string text = attach_answer(t, s, p, fds);
+    // A failed send closes the connection on the other side's way out; the death is then seen like any other.
+    if (!shm::send_message(connection, text, fds))
+        t.say(fmt::format("{}: the answer to its hello can't be sent: {}", s.label, errno_text(errno)));
+    return "";
+}
+
+}  // namespace
+
+std::string let_stage_in(process_table& t, int connection, const shm::peer& peer, const json& hello) {
+    seat* s = nullptr;
+    const u32 index = hello.value("seat", shm::none);
+    if (t.ending || t.paused) return "the run is ending";
+    if (!t.memory_there) return "the run is being taken over by a second supervisor: try again";
+    if (index != shm::none) {
+        const ring::incarnation_id who{index, hello.value("entry", shm::none), hello.value("epoch", 0U)};
+        if (index < t.seats.size()) s = t.seats[index].get();
+        const auto waits_for = [&](const std::unique_ptr<process>& p) {
+            return p && p->who.entry == who.entry && p->who.epoch == who.epoch && p->connection < 0;
+        };
+        if (s != nullptr && waits_for(s->standby)) return let_in_as(t, *s, *s->standby, connection, peer.pid);
+        if (s == nullptr || !waits_for(s->now)) return "the seat has a successor already";
+    } else {
+        std::string why;
+        s = free_seat_for(t, hello.value("stage", ""), why);
+        if (s == nullptr) return why;
+        if (!s->successor) s->successor = ring::appoint(*t.c, s->index);
+        if (!s->successor) return "too many processes of this run have not ended yet: try again";
+        ring::revoke(*t.c, s->index, 0);
+        auto p = std::make_unique<process>();
+        p->who = s->successor;
+        p->by_hand = p->tool = true;  // somebody looks at it: no deadline
+        p->spawned_ns = now_ns();
+        if (why = adopt_process(t, *s, *p, peer.pid); !why.empty()) return why;  // before the seat is taken
+        s->successor = {};
+        s->now = std::move(p);
+        s->machine.on(seat_event::spawned, now_ns());
+    }
+    return let_in_as(t, *s, *s->now, connection, peer.pid);
+}
+
+void stage_is_ready(process_table& t, int connection) {
+    for (auto& s : t.seats) {
+        if (s->standby && s->standby->connection == connection) {
+            s->standby->standing_by = s->standby->how.was_ready = true;
+            s->standby_delay_ns = 0;
+        }
+        if (!s->now || s->now->connection != connection) continue;
+        s->now->how.was_ready = true;
+        s->clock_base_ns = now_ns();
+        s->machine.on(seat_event::ready, now_ns());
+        t.note("ready", now_ns(), *s, *s->now, fmt::format("is ready (pid {})", s->now->pid));
+    }
+}
+
+void connection_closed(process_table& t, int connection) {
+    for (auto& s : t.seats) {
+        for (auto& p : s->gone)
+            if (p->connection == connection) p->connection = -1;
+        if (s->standby && s->standby->connection == connection) {
+            s->standby->connection = -1;
+            s->standby->standing_by = false;
+            end_standby(*s);
+        }
+        if (!s->now || s->now->connection != connection) continue;
+        s->now->connection = -1;
+        s->now->seen_dead_ns = now_ns();
+        s->now->leaving = !is_exiting(s->now->pid);
+        retire(t, *s);
+    }
+}
+
+std::string let_stage_return(process_table& t, int connection, const shm::peer& peer, const json& who) {
+    const u32 index = who.value("seat", shm::none);
+    if (index >= t.seats.size()) return "the run has no such seat";
+    seat& s = *t.seats[index];
+    const u32 entry = who.value("entry", shm::none), epoch = who.value("epoch", 0U);
+    const auto is_it = [&](const std::unique_ptr<process>& p) {
+        const bool same = p && p->who.entry == entry && p->pid == peer.pid && p->connection < 0 && !p->ended;
+        return same && (p->who.epoch == epoch || epoch == 0);  // promoted since it wrote this
+    };
+    const bool standby = is_it(s.standby);
+    if (!standby && !is_it(s.now)) return "the seat has a successor already";
+    process& p = standby ? *s.standby : *s.now;
+    shm::unique_fd output;
+    std::vector<int> fds;
+    if (!p.tool) {
+        if (p.log.fd() >= 0) t.loop->forget(p.log.fd());
+        p.log = log_pipe::make(output);
+        fds.push_back(output.get());
+        watch_log(t, s, p);
+    }
+    p.connection = connection;
+    if (!shm::send_message(connection, json{{"welcome", {{"log", fds.empty() ? -1 : 0}}}}.dump(), fds))
+        t.say(fmt::format("{}: welcoming it back: {}", s.label, errno_text(errno)));
+    if (standby) {
+        p.standing_by = p.how.was_ready = p.standing_by || who.value("ready", false);
+        return "";
+    }
+    const bool live = ring::entry_word::of(ring::load(t.c->entry[p.who.entry].identity)).state == ring::entry_state::live;
+    if (live) {
+        p.how.was_ready = true;
+        if (s.machine.state() == seat_state::starting) s.machine.on(seat_event::ready, now_ns());
+    }
+    // The kernel has sent a held stage on its way when it lost its parent (SIGHUP, SIGCONT to an orphaned group): held again.
+    if (s.machine.state() == seat_state::stopped) shm::signal_pidfd(p.pidfd.get(), SIGSTOP);
+    return "";
+}
+
+void stage_is_back(process_table& t, int connection) {
+    for (auto& s : t.seats)
+        for (const process* p : {s->now.get(), s->standby.get()})
+            if (p != nullptr && p->connection == connection) read_alone(t, *s, p->pid);
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,217 @@
+#include "supervisor/processes/memory_keeper.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "device/cpu/memfd.hpp"
+#include "run/memory_message.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::supervisor {
+
+using device::memory_kind;
+using nlohmann::json;
+
+memory_keeper::~memory_keeper() { release_owner(); }
+
+void memory_keeper::release_owner() noexcept {
+    if (!owner_.pidfd) return;
+    owner_socket_.reset();  // its EOF is the owner's sign to go
+    pollfd p{owner_.pidfd.get(), POLLIN, 0};
+    if (::poll(&p, 1, 2000) == 0) shm::signal_pidfd(owner_.pidfd.get(), SIGKILL);
+    ::poll(&p, 1, 5000);
+    (void)reap(owner_.pidfd.get());
+    owner_ = {};
+}
+
+void memory_keeper::make_here(block& b) {
+    const device::memory_handle h = device::create_memfd("carousel " + b.item.name, b.item.bytes);
+    b.fd.reset(h.fd);
+    b.bytes = h.bytes;
+}
+
+void memory_keeper::make(const std::vector<memory_item>& items, const std::string& folder, u64 timeout_ns) {
+    blocks_.clear();
+    blocks_.resize(items.size());
+    std::vector<block*> on_device;
+    for (std::size_t k = 0; k < items.size(); ++k) {
+        block& b = blocks_[k];
+        b.item = items[k];
+        if (items[k].choice.kind != memory_kind::memfd) {
+            on_device.push_back(&b);
+            continue;
+        }
+        make_here(b);
+    }
+    if (!on_device.empty()) make_on_device(on_device, folder, timeout_ns);
+}
+
+void memory_keeper::make_again(const std::string& folder) {
+    release_owner();
+    std::vector<block*> wanted;
+    for (block& b : blocks_) {
+        if (is_there(b) && b.item.choice.kind != memory_kind::ipc) continue;
+        if (b.item.choice.kind == memory_kind::memfd) {
+            make_here(b);
+        } else {
+            wanted.push_back(&b);
+        }
+    }
+    if (!wanted.empty()) make_on_device(wanted, folder, 60 * ns_per_s);
+}
+
+void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std::string& folder, u64 timeout_ns) {
+    json asked = json::array();
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+        const memory_item& i = wanted[k]->item;
+        asked.push_back({{"id", k},
+                         {"bytes", i.bytes},
+                         {"kind", device::name_of(i.choice.kind)},
+                         {"uuid", i.choice.device.uuid},
+                         {"ordinal", i.choice.device.ordinal}});
+    }
+    auto [ours, theirs] = shm::socket_pair();
+    spawn_request r;
+    r.argv = {folder + "/carousel-alloc", "--fd", "3", "--requests", asked.dump()};
+    if (!home_.directory.empty())
+        r.argv.insert(r.argv.end(), {"--directory", home_.directory, "--run-id", home_.run_id, "--grace", fmt::format("{}", home_.grace_s)});
+    r.extra_fd = theirs.get();
+    spawned maker = spawn(r);
+    theirs.reset();
+    const auto fail = [&](const std::string& why) {
+        shm::signal_pidfd(maker.pidfd.get(), SIGKILL);
+        pollfd p{maker.pidfd.get(), POLLIN, 0};
+        ::poll(&p, 1, 5000);
+        (void)reap(maker.pidfd.get());
+        throw device_error(why);
+    };
+    const u64 until = now_ns() + timeout_ns;
+    bool owner = false;
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+        block& b = *wanted[k];
+        const std::string what =
+            fmt::format("making the memory of {} ({:.1f} MiB)", b.item.name, static_cast<f64>(b.item.bytes) / 1048576.0);
+        shm::message m;
+        const u64 now = now_ns();
+        if (shm::receive_message(ours.get(), m, until > now ? until - now : 1) != shm::receive_status::ok)
+            fail(what + ": carousel-alloc gave no answer (its message is above)");
+        const json answer = json::parse(m.text, nullptr, false);
+        if (!answer.is_object()) fail(what + ": carousel-alloc answered something other than JSON: is it of this build?");
+        if (answer.contains("error")) fail(fmt::format("{}: {}", what, answer.value("error", "?")));
+        b.bytes = answer.value("bytes", u64{0});
+        b.uuid = answer.value("uuid", "");
+        b.ipc = answer.value("ipc", "");
+        if (!m.fds.empty()) b.fd = std::move(m.fds.front());
+        owner = owner || b.item.choice.kind == memory_kind::ipc;
+        if (b.bytes < b.item.bytes || (b.item.choice.kind == memory_kind::vmm && !b.fd) ||
+            (b.item.choice.kind == memory_kind::ipc && b.ipc.empty()))
+            fail(what + ": carousel-alloc's answer is incomplete: is it of this build?");
+    }
+    shm::send_message(ours.get(), R"({"ok":true})");
+    if (owner) {
+        owner_ = std::move(maker);
+        owner_socket_ = std::move(ours);
+        return;
+    }
+    ours.reset();
+    pollfd p{maker.pidfd.get(), POLLIN, 0};
+    if (::poll(&p, 1, 10'000) == 0) shm::signal_pidfd(maker.pidfd.get(), SIGKILL);  // the memory lives by its fds
+    ::poll(&p, 1, 5000);
+    (void)reap(maker.pidfd.get());
+}
+
+namespace {
+template <std::size_t N>
+void enter_hex(const std::string& hex, std::byte (&to)[N]) {
+    for (std::size_t k = 0; k + 1 < hex.size() && k / 2 < N; k += 2)
+        to[k / 2] = static_cast<std::byte>(std::stoul(hex.substr(k, 2), nullptr, 16));
+}
+}  // namespace
+
+void memory_keeper::enter(shm::control_block& c) const {
+    for (const block& b : blocks_) {
+        const u32 kind = static_cast<u32>(b.item.choice.kind);
+        if (b.item.asset) {
+            c.asset[b.item.index].memory = kind;
+            enter_hex(b.ipc, c.asset[b.item.index].ipc_handle);
+        } else {
+            shm::link_block& l = c.link[b.item.index];
+            l.memory = kind;
+            l.memory_ready = 1;
+            enter_hex(b.ipc, l.ipc_handle);
+        }
+    }
+}
+
+json memory_keeper::describe(const block& b, std::vector<int>& fds) {
+    const int at = b.fd ? static_cast<int>(fds.size()) : -1;
+    if (b.fd) fds.push_back(b.fd.get());
+    return run::memory_message(b.item.choice.kind, b.bytes, b.uuid, b.ipc, at);
+}
+
+json memory_keeper::describe(bool asset, u32 index, std::vector<int>& fds) const {
+    for (const block& b : blocks_)
+        if (b.item.asset == asset && b.item.index == index) return describe(b, fds);
+    throw shm_error(fmt::format("there is no memory for {} {}", asset ? "asset" : "link", index));
+}
+
+json memory_keeper::describe_all(std::vector<int>& fds) const {
+    json all = json::array();
+    for (const block& b : blocks_) {
+        json j = describe(b, fds);
+        j["asset"] = b.item.asset;
+        j["index"] = b.item.index;
+        all.push_back(std::move(j));
+    }
+    return all;
+}
+
+// ---- taking over
+
+void memory_keeper::expect(const std::vector<memory_item>& items) {
+    blocks_.clear();
+    for (const memory_item& i : items) blocks_.emplace_back().item = i;
+}
+
+bool memory_keeper::is_there(const block& b) noexcept {
+    return b.bytes >= b.item.bytes && (b.item.choice.kind == memory_kind::ipc ? !b.ipc.empty() : static_cast<bool>(b.fd));
+}
+
+bool memory_keeper::complete() const noexcept { return std::all_of(blocks_.begin(), blocks_.end(), is_there); }
+
+bool memory_keeper::has_ipc() const noexcept {
+    return std::any_of(blocks_.begin(), blocks_.end(), [](const block& b) { return b.item.choice.kind == memory_kind::ipc; });
+}
+
+void memory_keeper::take_owner(spawned owner, shm::unique_fd socket) noexcept {
+    owner_ = std::move(owner);
+    owner_socket_ = std::move(socket);
+}
+
+void memory_keeper::take_back(const json& list, std::vector<shm::unique_fd>& fds) {
+    for (const json& j : list) {
+        for (block& b : blocks_) {
+            if (is_there(b) || j.value("asset", false) != b.item.asset || j.value("index", shm::none) != b.item.index) continue;
+            const int at = j.value("fd", -1);
+            if (j.value("kind", "") != device::name_of(b.item.choice.kind) || j.value("bytes", u64{0}) < b.item.bytes) continue;
+            b.bytes = j.value("bytes", u64{0});
+            b.uuid = j.value("uuid", "");
+            b.ipc = j.value("ipc", "");
+            if (at >= 0 && static_cast<std::size_t>(at) < fds.size()) b.fd = std::move(fds[static_cast<std::size_t>(at)]);
+        }
+    }
+}
+
+u64 memory_keeper::device_bytes() const noexcept {
+    u64 sum = 0;
+    for (const block& b : blocks_)
+        if (b.item.choice.kind != memory_kind::memfd) sum += b.bytes;
+    return sum;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,167 @@
+#include "supervisor/processes/restart.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "ring/blame.hpp"
+#include "ring/recovery.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/processes/retire.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr std::size_t listed_given_up = 1000;
+
+/// Would the pipeline have nobody left who reads every frame? A latest reader takes what it can get and ends no run.
+bool is_last_sink(const process_table& t, const seat& s) noexcept {
+    return std::none_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
+        const stage_setup& st = t.setup->stages[o->stage];
+        return o.get() != &s && !st.has_output() && !st.latest && o->machine.state() != seat_state::failed;
+    });
+}
+
+void give_seat_up(process_table& t, seat& s, const process* p) {
+    const stage_setup& st = t.setup->stages[s.stage];
+    const bool last = st.optional && is_last_sink(t, s);
+    if (last) t.say(fmt::format("{} is optional, but no other sink is left: there is nothing to go on for", s.label));
+    if (st.optional && !last) {
+        const bool others = std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
+            return o->stage == s.stage && o.get() != &s && o->machine.state() != seat_state::failed;
+        });
+        t.say(fmt::format("{} has failed ({}); it is optional: the rest goes on{}", s.label, s.last_exit,
+                        others ? "" : " without it"));
+        if (others) return;
+        close_groups_of(t, s.stage);
+        return;
+    }
+    if (t.failure || t.ending) return;  // the first one counts, and nobody fails by being ended
+    root_cause f;
+    f.label = s.label;
+    f.what = s.last_exit;
+    const bool telling = p != nullptr && p->how.known && p->how.signal == 0 && !p->how.was_ready;
+    if (telling && (p->how.exit_code == exit_code::usage || p->how.exit_code == exit_code::no_device))
+        f.exit_code = p->how.exit_code;
+    f.last_lines.assign(s.log->last().begin(), s.log->last().end());
+    t.failure = std::move(f);
+}
+
+}  // namespace
+
+using ring::load;
+
+void count_death(process_table& t, u32 seat_index) {
+    const shm::seat_block& sb = t.made->seat[seat_index];
+    bool at[5] = {};
+    for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
+        const auto state = static_cast<u8>(ring::job_word::of(load(t.c->job[j])).state);
+        if (state <= 4) at[state] = true;
+    }
+    bool busy = false;
+    for (u32 k = 1; k < 5; ++k) {
+        t.account.kills_at[k] += at[k] ? 1 : 0;
+        busy = busy || at[k];
+    }
+    t.account.kills_at[0] += busy ? 0 : 1;
+    ++t.account.deaths;
+}
+
+void apply_restart_policy(process_table& t, seat& s, process& p) {
+    p.judged = true;
+    s.last_exit_pid = p.pid;
+    s.last_exit = s.machine.state() == seat_state::stopping ? "down"
+                  : p.mps.with_domain                       ? with_domain_text
+                  : p.how.asked                             ? "restarted"
+                  : p.how.known || p.how.deadline           ? describe(p.how)
+                                                            : death_by_signal_text;
+    if (!p.how.through) t.recoveries.tell({s.label, p.pid, p.who.epoch, s.last_exit, 0, 0, 0, 0, false});
+    if (!p.how.through)
+        t.note("died", p.seen_dead_ns, s, p,
+               fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, s.last_exit, p.sequences.size()));
+    t.c->seat[s.index].held.store(0, std::memory_order_release);
+    if (p.by_hand) {  // whoever started it decides about the next one
+        s.machine.on(seat_event::take_down, now_ns());
+        s.machine.on(seat_event::died_outside, now_ns());
+        return;
+    }
+    const seat_event e = classify(p.how, t.setup->stages[s.stage].restart);
+    if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
+        t.say(fmt::format("{} (pid {}) died: {}; {} frames in flight", s.label, p.pid, s.last_exit, p.sequences.size()));
+    apply_seat_action(t, s, s.machine.on(e, now_ns()), &p);
+}
+
+void apply_seat_action(process_table& t, seat& s, seat_action a, const process* p) {
+    switch (a) {
+        case seat_action::start:
+            s.start_wanted = true;
+            s.due_ns = 0;
+            in_order(t, [&] { t.todo.push_back({work::kind::start, s.index, {}}); });
+            break;
+        case seat_action::delay:
+            s.start_wanted = true;
+            s.due_ns = now_ns() + s.machine.delay_ns();
+            t.say(fmt::format("{} died before it delivered anything ({}): starting again in {:.1f} s", s.label, s.last_exit,
+                            static_cast<f64>(s.machine.delay_ns()) / 1e9));
+            break;
+        case seat_action::give_up:
+            give_seat_up(t, s, p);
+            break;
+        case seat_action::suspend:
+            t.c->seat[s.index].held.store(1, std::memory_order_release);
+            if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGSTOP);
+            if (s.now) t.note("held", now_ns(), s, *s.now, "is held: the pipeline waits for it");
+            break;
+        case seat_action::resume:
+            if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGCONT);
+            if (s.now) t.note("goes on", now_ns(), s, *s.now, "goes on");
+            s.clock_base_ns = now_ns();
+            t.c->seat[s.index].held.store(0, std::memory_order_release);
+            break;
+        case seat_action::end:
+            t.c->seat[s.index].held.store(0, std::memory_order_release);
+            if (s.now) retire(t, s);
+            break;
+        case seat_action::none:
+        case seat_action::refuse:
+            break;
+    }
+}
+
+void blame_late(process_table& t, seat& s, process& p) noexcept {
+    if (!is_doomed(p) || p.why == ring::blame::own || !self_inflicted(p.how) || p.how.through || p.sequences.empty()) return;
+    p.why = ring::blame::own;
+    const bool single = p.sequences.size() == 1;
+    for (const u64 sequence : p.sequences) ring::blame_waiting(*t.c, s.stage, sequence, single);
+    note_given_up(t, s, p);
+}
+
+void note_given_up(process_table& t, const seat& s, const process& p) {
+    if (p.sequences.size() != 1) return;
+    const u32 cap = t.made->stage[s.stage].max_attempts;
+    u32 failures = 0;
+    ring::for_each_lease_of(*t.c, s.stage, p.sequences.front(), [&](const shm::word&, u64 raw, u32 generation) {
+        failures = std::max(failures, ring::lease_word::of(raw).seen_at(generation).failures());
+    });
+    if (cap == 0 || failures < cap) return;
+    t.note("given up", now_ns(), s, p, fmt::format("gives frame {} up after {} attempts", p.sequences.front(), failures));
+    if (t.account.given_up.size() >= listed_given_up) {
+        t.account.given_up.erase(t.account.given_up.begin());
+        ++t.account.given_up_before;
+    }
+    t.account.given_up.push_back({p.sequences.front(), t.setup->stages[s.stage].name, describe(p.how)});
+    t.say(fmt::format("{}: frame {} is given up after {} attempts ({}): it goes on without a picture", s.label,
+                      p.sequences.front(), failures, describe(p.how)));
+}
+
+void close_groups_of(process_table& t, u32 stage) noexcept {
+    const shm::stage_block& b = t.made->stage[stage];
+    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
+        if (b.input_link[i] < shm::max_links && b.input_group[i] < shm::max_blocking)
+            ring::close_group(*t.c, b.input_link[i], b.input_group[i]);
+}
+
+}  // namespace carousel::supervisor

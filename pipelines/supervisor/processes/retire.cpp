@@ -1,0 +1,301 @@
+#include "supervisor/processes/retire.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+#include "os/spawn.hpp"
+#include "ring/blame.hpp"
+#include "ring/latest.hpp"
+#include "runs/driver_leftovers.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/mps/mps_domain.hpp"
+#include "supervisor/processes/adoption.hpp"
+#include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/restart.hpp"
+#include "supervisor/processes/standby.hpp"
+#include "supervisor/processes/start.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using ring::load;
+
+void kill_process(process_table& t, process& p) {
+    p.kill_sent = true;
+    if (p.ended) return;
+    if (p.pidfd && can_be_let_go(t, p)) return end_client(t, p);
+    if (p.pidfd) shm::signal_pidfd(p.pidfd.get(), SIGKILL);
+    if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
+}
+
+// What the dying process could still say, before the kernel says it (with a GPU context that takes about 90 ms).
+void read_exit_note(const process_table& t, process& p) noexcept {
+    const ring::exit_note note = ring::exit_note::of(load(t.c->entry[p.who.entry].exit_note));
+    if (p.how.known || p.how.deadline || p.how.outside || !note.told) return;
+    p.how.known = true;
+    p.how.outside = note.outside;
+    p.how.exit_code = note.exit_code;
+    p.how.signal = note.signal;
+    if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
+}
+
+// The word is about to move on. In a sink the death may have come between commit and mark: the mark is made here.
+void found_committed(process_table& t, const seat& s, process& p, u64 sequence) {
+    if (std::find(p.committed.begin(), p.committed.end(), sequence) == p.committed.end()) p.committed.push_back(sequence);
+    if (t.setup->stages[s.stage].has_output()) return;
+    recovery seen{s.label, p.pid, p.who.epoch};
+    seen.committed = p.committed;
+    t.recoveries.tell(seen);
+    if (const std::string text = t.ledgers.found_committed(s.stage, s.index, p.who.epoch, sequence); !text.empty()) t.say(text);
+}
+
+// ---- the table's actions
+
+/// R1. False: no entry is free, the next look tries again.
+bool name_successor(process_table& t, seat& s, process& p) {
+    p.mps.breaks = death_breaks_domain(t, s, p);
+    if (!p.mps.breaks && promote_standby(t, s)) return true;
+    if (!s.successor && !t.paused) s.successor = ring::appoint(*t.c, s.index);  // else the whole block is about to be made anew
+    return s.successor || t.paused;
+}
+
+/// R1. The seat is its successor's: a standby that has been promoted bears an epoch, and sits.
+void doom(process_table& t, seat& s, process& p) {
+    write_death_down(t, s, p);
+    ring::doom(*t.c, p.who.entry);
+    crash_here(crash_point::entry_doomed);
+    ring::dismiss_latest(*t.c, p.who.entry);
+    if (s.vacant_since_ns == 0 && !p.how.through) {
+        s.vacant_since_ns = p.signalled_ns != 0 ? p.signalled_ns : p.seen_dead_ns;
+        s.vacant_pid = p.pid;
+        s.vacant_epoch = p.who.epoch;
+    }
+    s.gone.push_back(std::move(s.now));
+    if (s.standby && s.standby->who.epoch != 0) s.now = std::move(s.standby);
+}
+
+/// R2. True: none of its words can be committed any more.
+bool revoke(process_table& t, seat& s, process& p) {
+    const bool taken = ring::revoke(*t.c, s.index, p.who.epoch, [&](u64 sequence) { found_committed(t, s, p, sequence); });
+    crash_here(crash_point::words_revoked);
+    return taken;
+}
+
+/// R3
+void end_process(process_table& t, const seat& s, process& p) {
+    if (p.by_us && !p.how.through) count_death(t, s.index);  // this kill falls behind the abort
+    if (p.leaving && !p.ended) p.how.deadline = true;
+    kill_process(t, p);
+}
+
+/// R4. Until the fence a process that is stopped between two of its own CASes may still tag words: it is done again at each look.
+void requeue(process_table& t, seat& s, process& p) {
+    ring::requeue(*t.c, s.index, p.who.epoch, p.why, static_cast<u32>(p.sequences.size()));
+    crash_here(crash_point::words_requeued);
+    if (p.requeued) return;
+    p.requeued = true;
+    if (p.why == ring::blame::own) note_given_up(t, s, p);
+    if (p.quarantined = count_quarantined(t, s); p.quarantined > 0)
+        t.note("quarantined", now_ns(), s, p,
+               fmt::format("left {} half-written buffers: in quarantine until pid {} is gone", p.quarantined, p.pid));
+    ring::wake(*t.c, s.index);  // a promoted standby sleeps: the words are its own now
+}
+
+/// The process is gone and its device work with it: nothing of it writes any more.
+void fence(process_table& t, seat& s, process& p) {
+    if (!p.how.through && p.pidfd && p.who.epoch != 0)
+        t.recoveries.tell({s.label, p.pid, p.who.epoch, "", 0, 0, p.mps.generation != 0 ? now_ns() : p.ended_ns, 0, false});
+    ring::mark_fenced(*t.c, p.who.entry);
+    crash_here(crash_point::entry_fenced);
+    if (p.pid > 0) remove_driver_leftovers(p.pid);
+    blame_late(t, s, p);
+    if (p.log.fd() >= 0) {
+        t.loop->forget(p.log.fd());
+        p.log.close(*s.log, p.pid);
+    }
+    ring::requeue(*t.c, s.index, p.who.epoch, p.why, static_cast<u32>(p.sequences.size()));  // once behind the fence
+}
+
+/// R5. True: nothing bears its epoch any more.
+bool reclaim(process_table& t, seat& s, process& p) {
+    const bool freed = ring::reclaim(*t.c, s.index, p.who.epoch);
+    crash_here(crash_point::words_reclaimed);
+    if (freed && p.quarantined > 0)
+        t.note("freed", now_ns(), s, p, fmt::format("pid {} is gone: its buffers are free again", p.pid));
+    ring::reset_assets(*t.c, s.index, p.who.epoch);
+    return freed;
+}
+
+/// Tells the table what has come about, and does what it answers; what comes of that is told at once.
+void tell(process_table& t, seat& s, process& p, retirement_event e) {
+    const retirement_move m = on(p.step, e);
+    CAROUSEL_ASSERT(m.action != retirement_action::refuse);
+    p.step = m.next;
+    switch (m.action) {
+        case retirement_action::name_successor:
+            if (name_successor(t, s, p)) tell(t, s, p, retirement_event::succeeded);
+            break;
+        case retirement_action::doom:
+            doom(t, s, p);
+            break;
+        case retirement_action::revoke:
+            if (revoke(t, s, p)) tell(t, s, p, retirement_event::words_taken);
+            break;
+        case retirement_action::renew_domain:
+            domain_breaks(t, s, p);
+            break;
+        case retirement_action::kill:
+            end_process(t, s, p);
+            break;
+        case retirement_action::requeue:
+            requeue(t, s, p);
+            break;
+        case retirement_action::judge:
+            apply_restart_policy(t, s, p);
+            crash_here(crash_point::death_judged);
+            break;
+        case retirement_action::fence:
+            fence(t, s, p);
+            break;
+        case retirement_action::reclaim:
+            if (reclaim(t, s, p)) tell(t, s, p, retirement_event::buffers_free);
+            break;
+        case retirement_action::none:
+        case retirement_action::wait:
+        case retirement_action::refuse:
+            break;
+    }
+}
+
+bool kill_due(const process_table& t, const process& p, u64 now) noexcept {
+    return !p.kill_sent && kill_is_due({t.paused, is_revoked(p), p.how.through, p.leaving, now - std::min(now, p.seen_dead_ns),
+                                        t.setup->stop_timeout_ns, t.kill_delay_ns});
+}
+
+bool verdict_due(const process_table& t, const seat& s, const process& p) noexcept {
+    const bool known = p.how.known || p.how.deadline || p.how.outside || p.how.asked;
+    const bool last = t.setup->stages[s.stage].restart == restart_policy::no;
+    return !p.judged && verdict_is_due({known, p.ended, p.how.commits != 0, p.how.through, last, p.leaving, p.kill_sent});
+}
+
+process* find_process(seat& s, const ring::incarnation_id& who) noexcept {
+    const auto is_it = [&](const std::unique_ptr<process>& p) {
+        return p && p->who.entry == who.entry && p->who.epoch == who.epoch;
+    };
+    if (is_it(s.now)) return s.now.get();
+    const auto at = std::find_if(s.gone.begin(), s.gone.end(), is_it);
+    return at != s.gone.end() ? at->get() : nullptr;
+}
+
+std::string describe_end(const exit_status& e) {
+    return e.signal != 0 ? fmt::format("signal {}", e.signal) : fmt::format("exit code {}", e.exit_code);
+}
+
+}  // namespace
+
+void retire(process_table& t, seat& s) {
+    if (!s.now) return;
+    process& p = *s.now;
+    if (p.seen_dead_ns == 0) p.seen_dead_ns = now_ns();
+    tell(t, s, p, retirement_event::condemn);
+    in_order(t, [&] { t.todo.push_back({work::kind::retire, s.index, p.who}); });
+}
+
+void look_at(process_table& t, seat& s, process& p, u64 now) {
+    tell(t, s, p, retirement_event::succession);
+    if (!is_doomed(p)) return;
+    tell(t, s, p, retirement_event::words);
+    if (p.mps.breaks && !p.mps.broke) tell(t, s, p, retirement_event::breaks);
+    if (kill_due(t, p, now)) tell(t, s, p, retirement_event::kill_due);
+    tell(t, s, p, retirement_event::frames);
+    if (verdict_due(t, s, p)) tell(t, s, p, retirement_event::verdict_due);
+    if (p.ended && fence_is_known(t, p)) tell(t, s, p, retirement_event::gone);
+    tell(t, s, p, retirement_event::buffers);
+}
+
+void settle(process_table& t) {
+    while (!t.todo.empty()) {
+        const work w = t.todo.front();
+        t.todo.pop_front();
+        seat& s = *t.seats[w.seat];
+        switch (w.what) {
+            case work::kind::retire:
+                if (process* p = find_process(s, w.who); p != nullptr) look_at(t, s, *p, now_ns());
+                break;
+            case work::kind::start:
+                start_seat(t, s);
+                break;
+            case work::kind::renew_domain:
+                renew_daemon(t);
+                break;
+        }
+    }
+}
+
+void write_death_down(process_table& t, seat& s, process& p) {
+    if (p.pid == 0 || p.who.epoch == 0) return;  // an entry that nobody has claimed; a standby, which owned no word
+    const shm::seat_block& sb = t.made->seat[s.index];
+    for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
+        const ring::job_word w = ring::job_word::of(load(t.c->job[j]));
+        if (w.epoch == p.who.epoch && w.state != ring::job_state::idle && w.state != ring::job_state::committed)
+            p.sequences.push_back(load(t.c->job_info[j].sequence));
+    }
+    p.how.through = t.through(s.stage);
+    p.how.commits = load(t.c->entry[p.who.entry].commits);
+    if (p.how.commits > 0) s.machine.note_commit();
+    if (!p.how.through && !p.by_us && !p.counted) count_death(t, s.index);
+    p.counted = true;
+    read_alone(t, s, p.pid);  // it may not have come to say that it is back
+    p.log.drain(*s.log, p.pid);
+    read_exit_note(t, p);
+    excuse_process(t, p);
+    p.why = self_inflicted(p.how) ? ring::blame::own : ring::blame::none;
+    if (!p.how.through || p.signalled_ns != 0)
+        t.recoveries.tell({s.label, p.pid, p.who.epoch, "", p.signalled_ns, p.seen_dead_ns, 0, 0, false});
+}
+
+void on_process_end(process_table& t, seat& s, process& p) {
+    if (p.ended) return;
+    if (&p == s.standby.get()) return standby_ended(t, s, now_ns());
+    if (p.pidfd) t.loop->forget(p.pidfd.get());
+    p.ended = true;
+    p.ended_ns = now_ns();
+    const exit_status status = p.pidfd ? reap(p.pidfd.get()) : exit_status{};
+    if (p.seen_dead_ns == 0) p.seen_dead_ns = p.ended_ns;
+    if (status.known && is_doomed(p) && p.who.epoch != 0)
+        t.recoveries.tell({s.label, p.pid, p.who.epoch, "", 0, 0, 0, 0, false, describe_end(status)});
+    if (!p.how.deadline && !p.how.outside && !p.how.asked && status.known &&
+        !(p.kill_sent && status.exit_code == exit_code::revoked)) {
+        p.how.known = true;
+        p.how.exit_code = status.exit_code;
+        p.how.signal = status.signal;
+        if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
+        excuse_process(t, p);
+        if (p.mps.excused && p.mps.broke) tell_end(t, s, p);  // it had left no note
+    }
+    if (p.judged && p.how.known && s.last_exit_pid == p.pid && s.last_exit == death_by_signal_text) {
+        s.last_exit = describe(p.how);  // now the kernel has said it
+        t.recoveries.tell({s.label, p.pid, p.who.epoch, s.last_exit, 0, 0, 0, 0, false});
+    }
+    if (!is_doomed(p)) return retire(t, s);
+    in_order(t, [&] { look_at(t, s, p, now_ns()); });
+}
+
+u32 count_quarantined(const process_table& t, const seat& s) noexcept {
+    const shm::seat_block& sb = t.made->seat[s.index];
+    const u32 link = t.made->stage[s.stage].output_link;
+    if (link >= shm::max_links) return 0;
+    u32 count = 0;
+    for (u32 k = 0; k < std::min(t.c->link[link].slots, shm::max_slots); ++k) {
+        const ring::slot_word w = ring::slot_word::of(load(t.c->link[link].slot[k]));
+        count += w.state == ring::slot_state::quarantined && w.job >= sb.first_job && w.job - sb.first_job < sb.jobs ? 1U : 0U;
+    }
+    return count;
+}
+
+}  // namespace carousel::supervisor

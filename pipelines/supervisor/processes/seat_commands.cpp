@@ -1,0 +1,173 @@
+#include "supervisor/processes/seat_commands.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "shm/injected_fault.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/processes/restart.hpp"
+#include "supervisor/processes/retire.hpp"
+#include "supervisor/processes/standby.hpp"
+#include "supervisor/processes/start.hpp"
+#include "supervisor/processes/watch.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+[[noreturn]] void refuse_command(const seat& s, const char* command, const char* instead) {
+    throw config_error(
+        fmt::format("{}: `{}` makes no sense for a stage that is {}: {}", s.label, command, name_of(s.machine.state()), instead));
+}
+
+}  // namespace
+
+std::string stop_seat(process_table& t, seat& s) {
+    const seat_action a = s.now ? s.machine.on(seat_event::hold, now_ns()) : seat_action::refuse;
+    if (a == seat_action::refuse) refuse_command(s, "stop", "it has no process to hold");
+    apply_seat_action(t, s, a, nullptr);
+    return fmt::format("{} (pid {}) is held until `carousel cont {}`", s.label, s.now->pid, s.label);
+}
+
+std::string continue_seat(process_table& t, seat& s) {
+    const seat_action a = s.now ? s.machine.on(seat_event::release, now_ns()) : seat_action::refuse;
+    if (a == seat_action::refuse) refuse_command(s, "cont", "it is not held");
+    // Others may have waited for it all the time: nobody is called late for that.
+    restart_clocks(t, now_ns());
+    apply_seat_action(t, s, a, nullptr);
+    return fmt::format("{} (pid {}) goes on", s.label, s.now->pid);
+}
+
+std::string kill_seat(process_table& t, seat& s, int signal) {
+    if (!s.now) refuse_command(s, "kill", "it has no process");
+    process& p = *s.now;
+    const bool stops =
+        signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || signal == SIGCONT || signal == 0;
+    if (!stops && p.signalled_ns == 0) p.signalled_ns = now_ns();
+    if (!stops) p.user_signal = signal;
+    const int failed = shm::signal_pidfd(p.pidfd.get(), signal);
+    if (failed != 0) {
+        p.signalled_ns = 0;
+        throw shm_error(fmt::format("signalling {} (pid {}): {}", s.label, p.pid, errno_text(failed)));
+    }
+    const char* name = signal > 0 ? sigabbrev_np(signal) : nullptr;
+    return fmt::format("sent signal {} ({}) to {} (pid {})", signal, name != nullptr ? name : "?", s.label, p.pid);
+}
+
+// The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is lost.
+std::string restart_seat(process_table& t, seat& s) {
+    const seat_state before = s.machine.state();
+    if (!s.now && (before == seat_state::backoff || before == seat_state::down || before == seat_state::failed))
+        return bring_seat_up(t, s);
+    if (!s.now || before == seat_state::done || before == seat_state::stopping) refuse_command(s, "restart", "it has no process");
+    const i32 old = s.now->pid;
+    end_standby(s);  // it is of the old program too
+    s.now->how.asked = s.now->how.outside = s.now->by_us = true;
+    retire(t, s);
+    if (!s.now) return fmt::format("{} (pid {}) is being replaced", s.label, old);
+    return fmt::format("{} (pid {}) is being replaced by pid {}", s.label, old, s.now->pid);
+}
+
+// A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in hand.
+std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
+    using shm::injected_fault;
+    if (!s.now || s.machine.state() != seat_state::running) refuse_command(s, "inject", "only one that runs can take a fault");
+    process& p = *s.now;
+    const std::string name(shm::injected_fault_names[static_cast<std::size_t>(kind)]);
+    const bool on_gpu = t.setup->stages[s.stage].device.kind == device::device_kind::cuda;
+    if (kind == injected_fault::gpu_fault && !on_gpu)
+        throw config_error(fmt::format("{} computes on the CPU and can have no GPU fault: `carousel kill {} --signal SEGV` is the nearest to it",
+                                       s.label, s.label));
+    const u64 timeout_ns = t.setup->stages[s.stage].frame_timeout_ns;
+    if (kind == injected_fault::hang && (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))
+        throw config_error(fmt::format("{} {}: nothing would ever find the hang", s.label,
+                                       p.tool            ? "runs under a tool and has no deadline"
+                                       : timeout_ns == 0 ? "has frame_timeout_ms = 0, no deadline"
+                                                         : "reads its input as `latest` and holds nobody up"));
+    p.how.injected = true;
+    t.c->seat[s.index].fault.store(shm::fault_word(kind, p.who.epoch), std::memory_order_release);
+    return fmt::format("{} (pid {}) takes a fault ({}) with its next frame{}", s.label, p.pid, name,
+                       kind == injected_fault::hang ? fmt::format(" and is replaced {} ms later", timeout_ns / ns_per_ms) : "");
+}
+
+std::string take_seat_down(process_table& t, seat& s) {
+    const seat_state before = s.machine.state();
+    s.start_wanted = false;
+    end_standby(s);
+    const i32 pid = s.now ? s.now->pid : 0;
+    const seat_action a = s.machine.on(seat_event::take_down, now_ns());
+    if (a == seat_action::refuse) refuse_command(s, "down", "it has ended already");
+    if (s.now) {
+        s.now->how.outside = s.now->by_us = true;
+        apply_seat_action(t, s, a, nullptr);
+    } else if (s.machine.state() == seat_state::stopping) {
+        s.machine.on(seat_event::died_outside, now_ns());  // it was about to be started
+    }
+    if (before == seat_state::down) return fmt::format("{} is down already", s.label);
+    return pid != 0 ? fmt::format("{} (pid {}) is down until `carousel up {}`; what it had in hand waits", s.label, pid, s.label)
+                    : fmt::format("{} is down until `carousel up {}`", s.label, s.label);
+}
+
+std::string bring_seat_up(process_table& t, seat& s) {
+    if (t.ending) throw config_error(fmt::format("{}: the run is ending", s.label));
+    const seat_action a = s.machine.on(seat_event::bring_up, now_ns());
+    if (a == seat_action::refuse)
+        refuse_command(s, "up",
+                       s.machine.state() == seat_state::stopped ? "`carousel cont` lets it go on" : "wait until it is down");
+    apply_seat_action(t, s, a, nullptr);
+    return s.now ? fmt::format("{} is {} (pid {})", s.label, name_of(s.machine.state()), s.now->pid)
+                 : fmt::format("{} starts", s.label);
+}
+
+void pause_all(process_table& t) {
+    t.paused = true;
+    release_held(t);
+    for (auto& s : t.seats) {
+        end_standby(*s);
+        if (!s->now) continue;
+        s->now->how.asked = s->now->how.outside = s->now->by_us = true;
+        retire(t, *s);
+    }
+}
+
+void resume_all(process_table& t, bool revive) {
+    t.paused = t.ending = false;
+    for (auto& s : t.seats) {
+        const seat_state was = s->machine.state();
+        const bool optional = t.setup->stages[s->stage].optional;
+        if (was == seat_state::failed && optional) close_groups_of(t, s->stage);
+        // A source may be done long before the sinks are: there is nothing left of its frames now.
+        if (was == seat_state::done || (revive && ((was == seat_state::failed && !optional) || was == seat_state::backoff))) {
+            s->machine.resume(seat_state::starting, now_ns(), 0);
+            s->start_wanted = true;
+        }
+        if (s->start_wanted) start_seat(t, *s);
+    }
+    if (revive) t.failure.reset();
+}
+
+void release_held(process_table& t) {
+    for (auto& s : t.seats)
+        if (s->now && s->machine.state() == seat_state::stopped)
+            apply_seat_action(t, *s, s->machine.on(seat_event::release, now_ns()), nullptr);
+}
+
+void signal_all(process_table& t, int signal) {
+    for (auto& s : t.seats) {
+        const auto send = [&](const process& p) {
+            if (p.ended || !p.pidfd) return;
+            shm::signal_pidfd(p.pidfd.get(), signal);
+            if (signal != SIGCONT) shm::signal_pidfd(p.pidfd.get(), SIGCONT);  // a stopped process gets its TERM when it goes on
+            if (p.tool_pidfd && signal == SIGKILL) shm::signal_pidfd(p.tool_pidfd.get(), signal);
+        };
+        if (s->now) send(*s->now);
+        if (s->standby) send(*s->standby);
+        for (const auto& p : s->gone) send(*p);
+    }
+}
+
+}  // namespace carousel::supervisor

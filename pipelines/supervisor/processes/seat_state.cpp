@@ -1,0 +1,147 @@
+#include "supervisor/processes/seat_state.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+template <typename T>
+json last_of(const std::vector<T>& all, std::size_t most) {
+    return json(std::vector<T>(all.end() - static_cast<std::ptrdiff_t>(std::min(most, all.size())), all.end()));
+}
+
+json process_json(const process& p) {
+    return {{"entry", p.who.entry},
+            {"epoch", p.who.epoch},
+            {"pid", p.pid},
+            {"by_hand", p.by_hand},
+            {"tool", p.tool},
+            {"spawned_ns", p.spawned_ns},
+            {"signalled_ns", p.signalled_ns},
+            {"seen_dead_ns", p.seen_dead_ns},
+            {"user_signal", p.user_signal},
+            {"by_us", p.by_us},
+            {"counted", p.counted},
+            {"judged", p.judged},
+            {"outside", p.how.outside},
+            {"asked", p.how.asked},
+            {"deadline", p.how.deadline},
+            {"was_ready", p.how.was_ready}};
+}
+
+json seat_json(const seat& s) {
+    json processes = json::array();
+    if (s.now) processes.push_back(process_json(*s.now));
+    for (const auto& p : s.gone) processes.push_back(process_json(*p));
+    return {{"label", s.label},
+            {"state", static_cast<int>(s.machine.state())},
+            {"since_ns", s.machine.since_ns()},
+            {"fresh_deaths", s.machine.fresh_deaths()},
+            {"start_wanted", s.start_wanted},
+            {"due_ns", s.due_ns},
+            {"pids", last_of(s.pids, seat::kept_pids)},
+            {"restarts", s.restarts},
+            {"last_exit", s.last_exit},
+            {"processes", processes}};
+}
+
+void mix(u64& sum, u64 value) noexcept { sum = (sum ^ value) * 0x100'0000'01b3ULL; }
+
+void mix_process(u64& sum, const process& p) noexcept {
+    mix(sum, u64{p.who.entry} << 32U | p.who.epoch);
+    const bool flags[] = {p.by_us,        p.counted,       p.judged, p.how.outside, p.how.asked,
+                          p.how.deadline, p.how.was_ready, p.tool,   p.ended};
+    for (const bool f : flags) mix(sum, f ? 1 : 2);
+    mix(sum, static_cast<u64>(p.pid) << 32U | static_cast<u32>(p.user_signal));
+    mix(sum, p.signalled_ns);
+}
+
+}  // namespace
+
+u64 fingerprint(const process_table& t) noexcept {
+    u64 sum = 0xcbf2'9ce4'8422'2325ULL;
+    for (const auto& s : t.seats) {
+        mix(sum, static_cast<u64>(s->machine.state()) << 8U | s->machine.fresh_deaths());
+        mix(sum, s->machine.since_ns());
+        mix(sum, u64{s->restarts} << 32U | s->pids.size());
+        mix(sum, s->start_wanted ? s->due_ns + 1 : 0);
+        if (s->now) mix_process(sum, *s->now);
+        for (const auto& p : s->gone) mix_process(sum, *p);
+    }
+    mix(sum, t.account.deaths);
+    mix(sum, t.account.restarts);
+    mix(sum, t.account.promoted);
+    for (const u64 n : t.account.no_standby) mix(sum, n);
+    mix(sum, t.account.domain_faults << 1U | (t.account.domain_given_up ? 1U : 0U));
+    mix(sum, t.account.domain_ends << 1U | (t.account.domain_whole ? 1U : 0U));
+    mix(sum, (t.account.given_up_before + t.account.given_up.size()) << 1U | (t.failure ? 1U : 0U));
+    return sum;
+}
+
+json state_json(const process_table& t) {
+    json seats = json::array(), given_up = json::array(), failure;
+    for (const auto& s : t.seats) seats.push_back(seat_json(*s));
+    for (const void_frame& v : t.account.given_up)
+        given_up.push_back({{"sequence", v.sequence}, {"stage", v.stage}, {"reason", v.reason}});
+    if (t.failure)
+        failure = {{"label", t.failure->label},
+                   {"what", t.failure->what},
+                   {"exit_code", t.failure->exit_code},
+                   {"last_lines", t.failure->last_lines}};
+    return {{"seats", seats},
+            {"failure", failure},
+            {"account",
+             {{"kills_at", t.account.kills_at},
+              {"deaths", t.account.deaths},
+              {"restarts", t.account.restarts},
+              {"promoted", t.account.promoted},
+              {"no_standby", t.account.no_standby},
+              {"domain_faults", t.account.domain_faults},
+              {"domain_given_up", t.account.domain_given_up},
+              {"domain_ends", t.account.domain_ends},
+              {"domain_whole", t.account.domain_whole},
+              {"given_up_before", t.account.given_up_before},
+              {"given_up", given_up}}}};
+}
+
+// Throws json::exception on a file that is not ours; the caller goes on without it.
+json restore_state(process_table& t, const json& state) {
+    const json& seats = state.at("seats");
+    json remembered = json::array();
+    for (std::size_t k = 0; k < t.seats.size() && k < seats.size(); ++k) {
+        const json& j = seats[k];
+        seat& s = *t.seats[k];
+        s.machine.resume(static_cast<seat_state>(std::clamp(j.at("state").get<int>(), 0, static_cast<int>(seat_state::done))),
+                         j.at("since_ns"), j.at("fresh_deaths"));
+        s.start_wanted = j.at("start_wanted");
+        s.due_ns = j.at("due_ns");
+        s.pids = j.at("pids").get<std::vector<i32>>();
+        s.restarts = j.at("restarts");
+        s.last_exit = j.at("last_exit");
+        remembered.push_back(j.at("processes"));
+    }
+    const json& a = state.at("account");
+    for (std::size_t k = 0; k < std::size(t.account.kills_at); ++k) t.account.kills_at[k] = a.at("kills_at").at(k);
+    t.account.deaths = a.at("deaths");
+    t.account.restarts = a.at("restarts");
+    t.account.promoted = a.value("promoted", u64{0});
+    for (std::size_t k = 0; k < std::size(t.account.no_standby); ++k)
+        t.account.no_standby[k] = a.value("no_standby", json::array({0, 0, 0})).at(k);
+    t.account.domain_faults = a.value("domain_faults", u64{0});
+    t.account.domain_given_up = a.value("domain_given_up", false);
+    t.account.domain_ends = a.value("domain_ends", u64{0});
+    t.account.domain_whole = a.value("domain_whole", true);
+    t.account.given_up_before = a.value("given_up_before", u64{0});
+    for (const json& v : a.at("given_up")) t.account.given_up.push_back({v.at("sequence"), v.at("stage"), v.at("reason")});
+    if (const json& f = state.at("failure"); f.is_object())
+        t.failure =
+            root_cause{f.at("label"), f.at("what"), f.at("exit_code"), f.at("last_lines").get<std::vector<std::string>>()};
+    return remembered;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,207 @@
+#include "supervisor/processes/standby.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "os/spawn.hpp"
+#include "runs/driver_leftovers.hpp"
+#include "runs/orphaned_run.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/mps/mps_domain.hpp"
+#include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/start.hpp"
+#include "telemetry/snapshot.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr u64 longest_standby_delay_ns = 30 * ns_per_s;
+
+void start_standby(process_table& t, seat& s, u64 now) {
+    auto p = std::make_unique<process>();
+    p->who = ring::reserve_standby(*t.c, s.index);
+    if (!p->who) return;  // every entry belongs to an unfenced process: the next tick tries again
+    p->spawned_ns = now;
+    // Whatever becomes of this one, the next is started later and later, until one of them has said that it is ready.
+    s.standby_delay_ns = std::clamp(2 * s.standby_delay_ns, first_delay_ns, longest_standby_delay_ns);
+    s.standby_due_ns = now + s.standby_delay_ns;
+    try {
+        spawn_process(t, s, *p);
+    } catch (const error& e) {
+        ring::mark_fenced(*t.c, p->who.entry);
+        t.say(fmt::format("{}: no standby: {}", s.label, e.what()));
+        return;
+    }
+    s.standby = std::move(p);
+    watch_process(t, s, *s.standby);
+}
+
+void count_promotion(process_table& t, seat& s, i32 pid) {
+    s.by_standby = true;
+    s.clock_base_ns = s.standby_due_ns = now_ns();  // the next one is started as soon as this one works
+    s.remember(pid);
+    ++s.restarts;
+    ++t.account.restarts;
+    ++t.account.promoted;
+}
+
+}  // namespace
+
+standby_care care_for(const standby_view& v) noexcept {
+    if (v.there)
+        return !v.standing_by && !v.kill_sent && v.age_ns > v.start_timeout_ns ? standby_care::end_late : standby_care::none;
+    const bool holder_works = v.holder_there && (v.seat == seat_state::running
+                                                     ? v.holder_ready
+                                                     : v.seat == seat_state::starting && v.restarts > 0 && v.fresh_deaths == 0);
+    return v.configured && v.wanted_now && holder_works && v.due ? standby_care::start : standby_care::none;
+}
+
+succession who_follows(const succession_view& v) noexcept {
+    if (!v.asked_for) return succession::fresh;
+    if (!v.there) return succession::none;
+    if (!v.standing_by) return succession::starting;
+    return v.holder_running && v.holder_delivered ? succession::standby : succession::untried;
+}
+
+void no_more_starts(process_table& t) noexcept {
+    t.ending = true;
+    for (auto& s : t.seats) end_standby(*s);
+}
+
+void keep_standby(process_table& t, seat& s, u64 now) {
+    if (s.vacant_since_ns != 0 && s.now) {
+        const u64 first = ring::load(t.c->entry[s.now->who.entry].first_commit_ns);
+        if (first > s.vacant_since_ns) {
+            t.recoveries.tell({s.label, s.vacant_pid, s.vacant_epoch, "", 0, 0, 0, first, s.by_standby});
+            t.say(fmt::format("{} is back as pid {} after {}{}", s.label, s.now->pid,
+                              telemetry::describe_span(first - s.vacant_since_ns), s.by_standby ? " (standby)" : ""));
+            s.vacant_since_ns = 0;
+        }
+    }
+    standby_view v{t.setup->stages[s.stage].standby,
+                   !t.ending && !t.paused && t.memory_there && !t.through(s.stage) && may_start(t, s)};
+    v.seat = s.machine.state();
+    v.holder_there = s.now != nullptr;
+    v.holder_ready = s.now && s.now->how.was_ready;
+    v.restarts = s.restarts;
+    v.fresh_deaths = s.machine.fresh_deaths();
+    v.there = s.standby != nullptr;
+    v.standing_by = s.standby && s.standby->standing_by;
+    v.kill_sent = s.standby && s.standby->kill_sent;
+    v.age_ns = s.standby ? now - std::min(now, s.standby->spawned_ns) : 0;
+    v.start_timeout_ns = t.setup->start_timeout_ns;
+    v.due = now >= s.standby_due_ns;
+    switch (care_for(v)) {
+        case standby_care::start:
+            start_standby(t, s, now);
+            break;
+        case standby_care::end_late:
+            t.say(fmt::format("{}'s standby (pid {}) does not become ready within {} s: it is ended", s.label, s.standby->pid,
+                              t.setup->start_timeout_ns / ns_per_s));
+            s.standby->kill_sent = true;
+            end_standby(s);
+            break;
+        case standby_care::none:
+            break;
+    }
+}
+
+bool promote_standby(process_table& t, seat& s) {
+    const bool in_work = s.machine.state() == seat_state::running || s.machine.state() == seat_state::starting;
+    succession_view v;
+    v.asked_for = t.setup->stages[s.stage].standby && !t.ending && !t.paused && !s.successor && in_work && !s.now->how.asked &&
+                  !s.now->by_hand && !t.through(s.stage);
+    v.holder_running = s.machine.state() == seat_state::running;
+    v.holder_delivered = ring::load(t.c->entry[s.now->who.entry].commits) != 0;
+    v.there = s.standby != nullptr;
+    v.standing_by = s.standby && s.standby->standing_by;
+    switch (who_follows(v)) {
+        case succession::fresh:
+            return false;
+        case succession::none:
+            ++t.account.no_standby[static_cast<u8>(why_no_standby::none)];
+            return false;
+        case succession::starting:
+            ++t.account.no_standby[static_cast<u8>(why_no_standby::starting)];
+            return false;
+        case succession::untried:
+            ++t.account.no_standby[static_cast<u8>(why_no_standby::untried)];
+            return false;
+        case succession::standby:
+            break;
+    }
+    const ring::incarnation_id who = ring::promote(*t.c, s.index, s.standby->who.entry);
+    if (!who) return false;
+    s.standby->who = who;
+    count_promotion(t, s, s.standby->pid);
+    return true;
+}
+
+// A STANDBY entry that a dead supervisor has left. Nobody has claimed it: withdrawn, whoever was spawned for it finds no place.
+// Its process has died meanwhile: it owned nothing, its entry is free. It lives: it stays, or ends for a reason that is said.
+void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id) {
+    shm::incarnation& e = t.c->entry[entry];
+    if (ring::withdraw(*t.c, entry)) return;
+    auto p = std::make_unique<process>();
+    p->who = {s.index, entry, 0};
+    p->pid = static_cast<i32>(ring::entry_word::of(ring::load(e.identity)).pid);
+    p->pidfd = open_claimer(e, run_id);
+    if (!p->pidfd) {
+        ring::mark_fenced(*t.c, entry);
+        if (p->pid > 0) remove_driver_leftovers(p->pid);
+        return;
+    }
+    p->tool = !t.setup->stages[s.stage].prefix.empty();
+    p->spawned_ns = now_ns();
+    p->standing_by = p->how.was_ready = ring::load(e.live_since_ns) != 0;
+    p->mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
+    // The seat names it already: the dead supervisor had decided that it takes over.
+    if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry) {
+        if (const ring::incarnation_id who = ring::promote(*t.c, s.index, entry); who) {
+            p->who = who;
+            count_promotion(t, s, p->pid);
+            s.now = std::move(p);
+            return;
+        }
+    }
+    const bool place = !s.standby && t.setup->stages[s.stage].standby;
+    if (!place) {
+        t.say(fmt::format("{}'s standby (pid {}) is ended: {}", s.label, p->pid,
+                        s.standby ? "the dead supervisor has left another one" : "the stage has none any more"));
+        shm::signal_pidfd(p->pidfd.get(), SIGKILL);
+        ring::doom(*t.c, entry);
+        p->step = retirement_step::revoked;  // it owned no word
+        p->judged = p->counted = p->mps.let_go = p->kill_sent = true;
+        s.gone.push_back(std::move(p));
+        return;
+    }
+    s.standby = std::move(p);
+    watch_process(t, s, *s.standby);
+}
+
+void end_standby(const seat& s) noexcept {
+    if (s.standby && s.standby->pidfd) shm::signal_pidfd(s.standby->pidfd.get(), SIGKILL);
+}
+
+// It owned nothing: its entry is free as soon as its process is gone.
+void standby_ended(process_table& t, seat& s, u64 now) {
+    process& p = *s.standby;
+    t.loop->forget(p.pidfd.get());
+    const exit_status status = reap(p.pidfd.get());
+    ring::mark_fenced(*t.c, p.who.entry);
+    remove_driver_leftovers(p.pid);
+    if (p.log.fd() >= 0) {
+        t.loop->forget(p.log.fd());
+        p.log.close(*s.log, p.pid);
+    }
+    if (!t.ending && !t.paused && status.known && status.signal == 0)
+        t.say(fmt::format("{}'s standby (pid {}) has left (exit code {})", s.label, p.pid, status.exit_code));
+    s.standby_due_ns = std::max(s.standby_due_ns, now + first_delay_ns);
+    s.standby.reset();
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,146 @@
+// The order at a death is: the successor is appointed and spawned as soon as the words are its own; it waits for nothing of its
+// predecessor.
+#include "supervisor/processes/start.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+#include "os/descriptors.hpp"
+#include "os/spawn.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/mps/mps_domain.hpp"
+#include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/restart.hpp"
+#include "supervisor/processes/retire.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr u64 short_delay_ns = 500 * ns_per_ms;
+
+}  // namespace
+
+void start_all(process_table& t) {
+    for (auto& s : t.seats) {
+        if (s->machine.state() == seat_state::down) s->machine.on(seat_event::bring_up, now_ns());
+        s->start_wanted = true;
+        s->due_ns = 0;
+        start_seat(t, *s);
+    }
+}
+
+// Starts the stage's program for the entry that p.who names. Throws carousel::error.
+void spawn_process(const process_table& t, const seat& s, process& p) {
+    const stage_setup& st = t.setup->stages[s.stage];
+    spawn_request r;
+    r.argv = st.prefix;
+    r.argv.push_back(st.program);
+    r.environment = {"CAROUSEL_STAGE=" + t.setup->stages[s.stage].name,
+                     fmt::format("CAROUSEL_ATTACH={} {} {} {}", t.setup->directory, p.who.seat, p.who.entry, p.who.epoch),
+                     "CUDA_MODULE_LOADING=EAGER"};
+    p.mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
+    if (p.mps.generation != 0)
+        for (std::string& word : t.domain->client_environment()) r.environment.push_back(std::move(word));
+    p.tool = !st.prefix.empty();
+    r.interactive = p.tool && isatty(STDIN_FILENO) != 0;
+    shm::unique_fd output;
+    if (!r.interactive) {
+        p.log = log_pipe::make(output);
+        r.output = output.get();
+    }
+    spawned child = spawn(r);
+    crash_here(crash_point::stage_spawned);
+    p.pid = child.pid;
+    p.group = r.interactive ? 0 : child.pid;
+    p.pidfd = std::move(child.pidfd);
+}
+
+void start_seat(process_table& t, seat& s) {
+    if (s.now && s.now->how.was_ready) s.machine.on(seat_event::ready, now_ns());  // a standby sits already
+    if (t.ending || t.paused || !t.memory_there || s.now || !may_start(t, s)) return;
+    const bool first = s.pids.empty() || !s.successor;
+    if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
+    if (!s.successor) return;                       // every entry belongs to an unfenced process: the next tick tries again
+    if (first) ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words bear epoch 0
+    const stage_setup& st = t.setup->stages[s.stage];
+    s.start_wanted = false;
+    auto p = std::make_unique<process>();
+    p->who = s.successor;
+    p->spawned_ns = now_ns();
+    try {
+        spawn_process(t, s, *p);
+    } catch (const out_of_resources& e) {  // ours, not the stage's: it is started again, and nothing is counted
+        if (!s.start_short) t.say(fmt::format("{} can't be started yet: {}", s.label, e.what()));
+        s.start_short = s.start_wanted = true;
+        s.due_ns = now_ns() + short_delay_ns;
+        return;
+    } catch (const error& e) {
+        t.say(fmt::format("{}: {}", s.label, e.what()));
+        s.last_exit = "not started";
+        death d;
+        d.known = true;
+        d.exit_code = 127;
+        apply_seat_action(t, s, s.machine.on(classify(d, st.restart), now_ns()), nullptr);
+        return;
+    }
+    s.successor = {};
+    s.start_short = false;
+    s.clock_base_ns = p->spawned_ns;
+    if (!s.pids.empty()) {
+        ++s.restarts;
+        ++t.account.restarts;
+    }
+    s.remember(p->pid);
+    s.now = std::move(p);
+    s.by_standby = false;
+    t.note("started", s.now->spawned_ns, s, *s.now, fmt::format("starts as pid {}", s.now->pid));
+    watch_process(t, s, *s.now);
+}
+
+void watch_process(process_table& t, seat& s, process& p) {
+    // Lives move from seat::now to seat::gone but stay where they are in memory, until tick() erases them (and forgets the fds).
+    t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
+    if (p.log.fd() >= 0) watch_log(t, s, p);
+}
+
+void watch_log(process_table& t, seat& s, process& p) {
+    t.loop->watch(p.log.fd(), EPOLLIN, [&t, &s, &p](u32) {
+        if (p.log.drain(*s.log, p.pid)) return;
+        t.loop->forget(p.log.fd());
+        p.log.close(*s.log, p.pid);
+    });
+}
+
+std::string adopt_process(process_table& t, seat& s, process& p, i32 pid) {
+    if (pid == p.pid) return "";
+    const shm::process_id id{pid, shm::start_time_of(pid)};
+    shm::unique_fd fd(shm::open_pidfd(id));
+    if (!fd) return fmt::format("process {} can't be watched: {}", pid, errno_text(errno));
+    if (p.pidfd) {  // the tool in front of the stage: it ends behind the stage, and is reaped then
+        t.loop->forget(p.pidfd.get());
+        p.tool_pidfd = std::move(p.pidfd);
+        t.loop->watch(p.tool_pidfd.get(), EPOLLIN, [&t, &s, &p](u32) {
+            t.loop->forget(p.tool_pidfd.get());
+            (void)reap(p.tool_pidfd.get());
+            p.tool_pidfd.reset();
+        });
+    }
+    p.pidfd = std::move(fd);
+    p.pid = pid;
+    s.remember(pid);
+    t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
+    return "";
+}
+
+void memory_is_there(process_table& t) {
+    t.memory_there = true;
+    for (auto& s : t.seats)
+        if (s->start_wanted && now_ns() >= s->due_ns) start_seat(t, *s);
+}
+
+}  // namespace carousel::supervisor

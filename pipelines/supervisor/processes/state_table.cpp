@@ -1,0 +1,142 @@
+#include "supervisor/processes/state_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "core/errors.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using S = seat_state;
+using E = seat_event;
+using A = seat_action;
+
+struct row {
+    S state;
+    E event;
+    S next;
+    A action;
+};
+
+// Read as: a seat in `state` that sees `event` goes to `next` and asks for `action`. What is not listed is refused.
+// `died_fresh` goes to backoff here; the fifth in a row goes to failed (see on()).
+constexpr row table[] = {
+    {S::starting, E::ready, S::running, A::none},
+    {S::starting, E::died_outside, S::starting, A::start},
+    {S::starting, E::died_fresh, S::backoff, A::delay},
+    {S::starting, E::died_spent, S::starting, A::start},
+    {S::starting, E::died_for_good, S::failed, A::give_up},
+    {S::starting, E::finished, S::done, A::none},
+    {S::starting, E::take_down, S::stopping, A::end},
+    {S::starting, E::hold, S::stopped, A::suspend},
+
+    {S::running, E::died_outside, S::starting, A::start},
+    {S::running, E::died_fresh, S::backoff, A::delay},
+    {S::running, E::died_spent, S::starting, A::start},
+    {S::running, E::died_for_good, S::failed, A::give_up},
+    {S::running, E::finished, S::done, A::none},
+    {S::running, E::hold, S::stopped, A::suspend},
+    {S::running, E::release, S::running, A::resume},  // a SIGSTOP from elsewhere is mended as well
+    {S::running, E::take_down, S::stopping, A::end},
+
+    {S::stopped, E::release, S::running, A::resume},
+    {S::stopped, E::hold, S::stopped, A::none},
+    {S::stopped, E::ready, S::stopped, A::none},
+    {S::stopped, E::died_outside, S::starting, A::start},
+    {S::stopped, E::died_fresh, S::backoff, A::delay},
+    {S::stopped, E::died_spent, S::starting, A::start},
+    {S::stopped, E::died_for_good, S::failed, A::give_up},
+    {S::stopped, E::finished, S::done, A::none},
+    {S::stopped, E::take_down, S::stopping, A::end},
+
+    {S::stopping, E::ready, S::stopping, A::none},
+    {S::stopping, E::died_outside, S::down, A::none},
+    {S::stopping, E::died_fresh, S::down, A::none},
+    {S::stopping, E::died_spent, S::down, A::none},
+    {S::stopping, E::died_for_good, S::down, A::none},
+    {S::stopping, E::finished, S::done, A::none},
+    {S::stopping, E::take_down, S::stopping, A::none},
+
+    {S::backoff, E::due, S::starting, A::start},
+    {S::backoff, E::take_down, S::down, A::none},
+    {S::backoff, E::bring_up, S::starting, A::start},
+
+    {S::down, E::bring_up, S::starting, A::start},
+    {S::down, E::take_down, S::down, A::none},
+    {S::down, E::spawned, S::starting, A::none},  // a stage started by hand takes the seat
+    {S::failed, E::bring_up, S::starting, A::start},
+    {S::failed, E::spawned, S::starting, A::none},
+    {S::failed, E::take_down, S::down, A::none},
+    {S::starting, E::spawned, S::starting, A::none},
+    {S::starting, E::bring_up, S::starting, A::none},
+    {S::running, E::bring_up, S::running, A::none},
+};
+
+bool is_fault(int signal) noexcept {
+    constexpr int faults[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
+    return std::find(std::begin(faults), std::end(faults), signal) != std::end(faults);
+}
+
+}  // namespace
+
+const char* name_of(seat_state s) noexcept {
+    constexpr const char* names[] = {"starting", "running", "stopping", "stopped", "backoff", "failed", "down", "done"};
+    return names[static_cast<u8>(s)];
+}
+
+bool self_inflicted(const death& d) noexcept {
+    if (d.injected) return false;
+    if (d.deadline) return true;
+    if (d.outside || !d.known) return false;
+    return d.signal != 0 ? is_fault(d.signal) : true;  // an exit before the end is an own act whatever its code
+}
+
+seat_event classify(const death& d, restart_policy policy) noexcept {
+    if (d.through) return seat_event::finished;
+    const bool own = self_inflicted(d);
+    if (d.asked) return seat_event::died_outside;
+    if (policy == restart_policy::no) return seat_event::died_for_good;
+    if (policy == restart_policy::on_failure && own && !d.deadline && d.signal == 0 && d.exit_code == 0)
+        return seat_event::died_for_good;  // it says that it is well, yet the run is not over
+    if (own && d.signal == 0 && !d.deadline && !d.was_ready &&
+        (d.exit_code == exit_code::usage || d.exit_code == exit_code::no_device))
+        return seat_event::died_for_good;  // a second start would say the same
+    if (!own) return seat_event::died_outside;
+    return d.commits == 0 ? seat_event::died_fresh : seat_event::died_spent;
+}
+
+std::string describe(const death& d) {
+    const char* injected = d.injected ? ", injected" : "";
+    if (d.deadline) return fmt::format("{}{}", d.was_ready ? "deadline missed" : "not ready in time", injected);
+    if (!d.known) return "unknown";
+    if (d.signal == 0) return fmt::format("exit code {}{}{}", d.exit_code, d.exit_code == exit_code::gpu_fault ? " (GPU fault)" : "", injected);
+    const char* name = sigabbrev_np(d.signal);
+    return fmt::format("signal {} (SIG{}){}", d.signal, name != nullptr ? name : "?", injected);
+}
+
+seat_action seat_machine::on(seat_event e, u64 now) noexcept {
+    for (const row& r : table) {
+        if (r.state != state_ || r.event != e) continue;
+        S next = r.next;
+        A action = r.action;
+        if (e == E::died_fresh && action == A::delay) {
+            ++fresh_deaths_;
+            delay_ns_ = std::min(first_delay_ns << (fresh_deaths_ - 1), longest_delay_ns);
+            if (fresh_deaths_ >= max_fresh_deaths) {
+                next = S::failed;
+                action = A::give_up;
+            }
+        }
+        if (e == E::died_spent || e == E::bring_up) fresh_deaths_ = 0;
+        if (next != state_ || action == A::start) since_ns_ = now;
+        state_ = next;
+        return action;
+    }
+    return A::refuse;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,104 @@
+#pragma once
+// What the supervisor knows of one seat, as an explicit state and one table of (state, event) -> (state, action). Nothing here
+// touches a process: the table can be read, and is tested, as histories of events.
+//
+//   starting  a process was spawned and has not yet said that it is ready
+//   running   it has
+//   stopping  it was asked to end for good (`carousel down`, or the end of the run)
+//   stopped   held by `carousel stop`: SIGSTOP, no deadline runs
+//   backoff   it died by its own hand without having committed a frame; its successor waits
+//   failed    given up
+//   down      ended by `carousel down STAGE` until `carousel up STAGE`
+//   done      every frame of the run is through it, and it has exited
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "spec/restart_policy.hpp"
+
+namespace carousel::supervisor {
+
+enum class seat_state : u8 { starting, running, stopping, stopped, backoff, failed, down, done };
+[[nodiscard]] const char* name_of(seat_state s) noexcept;
+
+enum class seat_event : u8 {
+    spawned,        ///< a process has been started
+    ready,          ///< it is LIVE
+    died_outside,   ///< killed from outside, or restarted by command
+    died_fresh,     ///< by its own hand, and this process committed no frame
+    died_spent,     ///< by its own hand, after it had committed frames
+    died_for_good,  ///< a death that is never followed by a restart (exit code, policy)
+    finished,       ///< exit after the last frame of the run
+    due,            ///< the delay is over
+    hold,           ///< `carousel stop`
+    release,        ///< `carousel cont`
+    take_down,      ///< `carousel down STAGE`
+    bring_up,       ///< `carousel up STAGE`
+};
+
+enum class seat_action : u8 {
+    none,
+    start,    ///< spawn now
+    delay,    ///< spawn after seat_machine::delay_ns()
+    give_up,  ///< the seat has failed
+    suspend,  ///< SIGSTOP
+    resume,   ///< SIGCONT
+    end,      ///< end the process, for good
+    refuse,   ///< the event makes no sense in this state: tell the user
+};
+
+inline constexpr u64 first_delay_ns = 100'000'000;
+inline constexpr u64 longest_delay_ns = 5'000'000'000;
+inline constexpr u32 max_fresh_deaths = 5;  ///< so many lives in a row that commit nothing, and the seat has failed
+
+/// How the death is told of a process that was ended because another one had broken their MPS domain.
+inline constexpr const char* with_domain_text = "with its MPS domain";
+
+/// And that of a death by a signal from outside, before the process is reaped: behind a GPU context that takes about 90 ms.
+inline constexpr const char* death_by_signal_text = "killed";
+
+/// How a process ended, as far as it is known.
+struct death {
+    bool outside = false;  ///< signal from outside, `carousel kill`, `carousel restart`
+    bool asked = false;    ///< `carousel restart`: comes back whatever the policy says
+    bool known = false;    ///< exit code and signal below are the kernel's or the process's own word
+    int exit_code = 0;     ///< when signal == 0
+    int signal = 0;
+    bool deadline = false;   ///< killed by the supervisor for a missed deadline
+    bool was_ready = false;  ///< it had said that it was ready
+    u64 commits = 0;         ///< frames this process committed
+    bool injected = false;   ///< `carousel inject`: whatever it looks like, it came from outside
+    bool through = false;    ///< every frame of the run is through its stage
+};
+/// The event that a death is for the table.
+[[nodiscard]] seat_event classify(const death& d, restart_policy policy) noexcept;
+/// Did the process end by its own hand (fault, abort, exit, deadline)?
+[[nodiscard]] bool self_inflicted(const death& d) noexcept;
+/// "exit code 3", "signal 11 (SIGSEGV)", "deadline", for tables and messages.
+[[nodiscard]] std::string describe(const death& d);
+
+class seat_machine {
+public:
+    [[nodiscard]] seat_state state() const noexcept { return state_; }
+    [[nodiscard]] u64 since_ns() const noexcept { return since_ns_; }
+    [[nodiscard]] u64 delay_ns() const noexcept { return delay_ns_; }  ///< of the last seat_action::delay
+    [[nodiscard]] u32 fresh_deaths() const noexcept { return fresh_deaths_; }
+    /// Changes state by the table; `now` is the state's new since_ns.
+    seat_action on(seat_event e, u64 now) noexcept;
+    /// What another supervisor knew of the seat.
+    void resume(seat_state s, u64 since_ns, u32 fresh_deaths) noexcept {
+        state_ = s;
+        since_ns_ = since_ns;
+        fresh_deaths_ = fresh_deaths;
+    }
+    /// The present process has committed a frame: the row of lives without one is broken.
+    void note_commit() noexcept { fresh_deaths_ = 0; }
+
+private:
+    seat_state state_ = seat_state::down;
+    u64 since_ns_ = 0, delay_ns_ = 0;
+    u32 fresh_deaths_ = 0;
+};
+
+}  // namespace carousel::supervisor

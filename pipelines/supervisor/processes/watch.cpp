@@ -1,0 +1,215 @@
+#include "supervisor/processes/watch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "ring/latest.hpp"
+#include "ring/link.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/retire.hpp"
+#include "supervisor/processes/standby.hpp"
+#include "supervisor/processes/start.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr u64 sample_every_ns = ns_per_s;
+
+constexpr u64 suspect_after_ns = 200 * ns_per_ms;  ///< a heart that beats every 50 ms and is later: was the process stopped?
+constexpr u64 shortest_heart_ns = 250 * ns_per_ms;
+constexpr u64 least_patience_ns = 60 * ns_per_ms;  ///< three ticks
+
+/// Stages that share a GPU have one number: the first of them. Those on the CPU have none.
+u32 shared_device(const run_setup& s, u32 stage) noexcept {
+    const device::device_id& own = s.stages[stage].device;
+    if (own.kind != device::device_kind::cuda) return shm::none;
+    for (u32 k = 0; k < stage; ++k)
+        if (s.stages[k].device.kind == own.kind && s.stages[k].device.uuid == own.uuid) return k;
+    return stage;
+}
+
+/// A heart beats while its process computes, so a stage with a long frame_timeout_ms needs no longer one for its heart.
+u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
+    const u64 all = s.frame_timeout_ns != 0 ? s.frame_timeout_ns : default_heart_timeout_ns;
+    const u64 own = s.stages[stage].frame_timeout_ns;
+    return std::max(shortest_heart_ns, own != 0 ? std::min(own, all) : all);
+}
+
+bool work_waits(const process_table& t, const seat& s) noexcept {
+    const shm::stage_block& b = t.c->stage[s.stage];
+    if (b.source != shm::none && b.output_link < shm::max_links) {
+        const u64 tail = ring::load(t.c->link[b.output_link].tail),  end = ring::load(t.c->end);
+        return end == ring::end_stopping || (tail < end && ring::link_ref(*t.c, b.output_link).has_free_slot());
+    }
+    for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {
+        if (b.input_link[i] >= shm::max_links || b.input_group[i] >= shm::max_blocking) continue;
+        const ring::link_ref link(*t.c, b.input_link[i]);
+        ring::ready_map ready;
+        link.read_ready(ready);
+        for (u32 k = 0; k < ready.window; ++k) {
+            u64 raw = 0;
+            if (ready.at[k] && link.lease(ready.at[k], b.input_group[i], raw).state <= ring::lease_state::leased) return true;
+        }
+    }
+    return t.through(s.stage);  // it should have left by now
+}
+
+}  // namespace
+
+u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept {
+    if (!s.now || s.now->seen_dead_ns != 0) return 0;
+    const shm::incarnation& e = c.entry[s.now->who.entry];
+    const u64 since = ring::load(e.hold_since_ns);
+    return ring::load(e.hold) == static_cast<u64>(shm::hold_reason::disk_full) ? since : 0;
+}
+
+namespace {
+
+u64 longest_tick_ns(const process_table& t) noexcept {
+    u64 shortest = heart_timeout(*t.setup, 0);
+    for (const stage_setup& st : t.setup->stages)
+        if (st.frame_timeout_ns != 0) shortest = std::min(shortest, st.frame_timeout_ns);
+    return std::max(least_patience_ns, shortest / 2);
+}
+
+void restart_device_clocks(process_table& t, u32 device, u64 now) noexcept {
+    for (auto& s : t.seats)
+        if (shared_device(*t.setup, s->stage) == device) s->device_base_ns = now;
+}
+
+bool waits_for_asset(const process_table& t, const seat& s) noexcept {
+    for (u32 k = 0; k < t.setup->assets.size() && k < shm::max_assets; ++k) {
+        const asset_setup& a = t.setup->assets[k];
+        const bool ready = ring::asset_is_ready(*t.c, k);
+        if (!ready && a.maker != s.stage && std::find(a.users.begin(), a.users.end(), s.stage) != a.users.end()) return true;
+    }
+    return false;
+}
+
+void replace_late(process_table& t, seat& s, const std::string& what) {
+    process& p = *s.now;
+    p.by_us = true;
+    // A process that somebody has stopped is no offender: its frames are innocent.
+    if (shm::is_stopped(p.pid)) {
+        p.how.outside = true;
+        p.how.known = true;
+        p.how.signal = 19;
+        t.say(fmt::format("{} (pid {}) was stopped from outside and {}: replacing it", s.label, p.pid, what));
+    } else {
+        p.how.deadline = true;
+        t.say(fmt::format("{} (pid {}): {}: replacing it", s.label, p.pid, what));
+    }
+    retire(t, s);
+}
+
+void watch_start(process_table& t, seat& s, u64 now) {
+    if (waits_for_asset(t, s)) s.clock_base_ns = now;  // not its fault
+    const u64 since = std::max(s.now->spawned_ns, s.clock_base_ns);
+    if (now > since && now - since > t.setup->start_timeout_ns) replace_late(t, s, "it does not become ready");
+}
+
+// Each process is judged by itself, in the same tick.
+void watch_deadlines(process_table& t, u64 now) {
+    struct watched {
+        seat* who;
+        u32 epoch;
+    };
+    std::vector<watched> all;
+    std::vector<process_view> views;
+    for (auto& s : t.seats) {
+        if (!s->now || s->now->seen_dead_ns != 0) continue;
+        if (s->machine.state() == seat_state::starting && !s->now->tool) {
+            watch_start(t, *s, now);
+        } else {
+            all.push_back({s.get(), s->now->who.epoch});
+            views.push_back(view_of(t, *s, now));
+        }
+    }
+    const std::vector<offence> verdicts = judge(views, now);  // not the judgement of a death
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        seat& s = *all[k].who;
+        if (verdicts[k] == offence::none) continue;
+        // Another's end in this tick may have been its end, too (they share an MPS domain).
+        if (!s.now || s.now->seen_dead_ns != 0 || s.now->who.epoch != all[k].epoch) continue;
+        if (verdicts[k] == offence::device && views[k].device != shm::none) restart_device_clocks(t, views[k].device, now);
+        replace_late(t, s, describe(verdicts[k], views[k]));
+    }
+}
+
+void sample_cpu(process_table& t, seat& s, u64 now) noexcept {
+    if (now - s.sampled_at_ns < sample_every_ns) return;
+    const u64 cpu = s.now ? ring::load(t.c->entry[s.now->who.entry].cpu_ns) : 0;
+    s.cpu_percent = s.sampled_at_ns != 0 && cpu > s.sampled_cpu_ns
+                        ? 100.0 * static_cast<f64>(cpu - s.sampled_cpu_ns) / static_cast<f64>(now - s.sampled_at_ns)
+                        : 0;
+    s.sampled_cpu_ns = cpu;
+    s.sampled_at_ns = now;
+}
+
+}  // namespace
+
+void look_after_seats(process_table& t, u64 now) {
+    // A supervisor that was stopped or starved itself has no right to call others late.
+    if (t.last_tick_ns != 0 && now - t.last_tick_ns > longest_tick_ns(t)) restart_clocks(t, now);
+    t.last_tick_ns = now;
+    watch_domain(t);
+    in_order(t, [&] {
+        for (auto& s : t.seats) {
+            for (auto& p : s->gone) look_at(t, *s, *p, now);
+            if (s->now && is_condemned(*s->now)) look_at(t, *s, *s->now, now);  // no entry was free before
+        }
+    });
+    for (auto& s : t.seats) {
+        std::erase_if(s->gone, [&](const auto& p) {
+            if (!is_over(*p)) return false;
+            if (p->log.fd() >= 0) t.loop->forget(p->log.fd());
+            return true;
+        });
+        if (s->start_wanted && !s->now && now >= s->due_ns && !t.ending && !t.paused) {
+            if (s->machine.state() == seat_state::backoff) s->machine.on(seat_event::due, now);
+            start_seat(t, *s);
+        }
+        keep_standby(t, *s, now);
+        sample_cpu(t, *s, now);
+    }
+    for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k) ring::revoke_stale_leases(*t.c, k, now);
+    watch_deadlines(t, now);
+}
+
+void restart_clocks(process_table& t, u64 now) noexcept {
+    for (auto& s : t.seats) s->clock_base_ns = std::max(s->clock_base_ns, now);
+}
+
+// What the process says of itself. Its words may be damaged: a clock counts only while a job word of its epoch says that it can.
+process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
+    const shm::incarnation& e = t.c->entry[s.now->who.entry];
+    process_view v;
+    v.state = s.machine.state();
+    v.tool = s.now->tool;
+    v.base_ns = s.clock_base_ns;
+    v.device_base_ns = s.device_base_ns;
+    v.frame_timeout_ns = t.setup->stages[s.stage].frame_timeout_ns;
+    v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
+    v.device = shared_device(*t.setup, s.stage);
+    v.hold_ns = ring::load(e.hold_since_ns);  // before the clock that begins anew when it ends
+    v.processing_ns = ring::load(e.processing_since_ns);
+    v.device_ns = ring::load(e.device_since_ns);
+    v.finishing_ns = ring::load(e.finishing_since_ns);
+    v.heartbeat_ns = ring::load(e.heartbeat_ns);
+    const shm::seat_block& b = t.made->seat[s.index];
+    for (u32 j = b.first_job; j < std::min(b.first_job + b.jobs, shm::max_jobs); ++j) {
+        const ring::job_word w = ring::job_word::of(ring::load(t.c->job[j]));
+        if (w.epoch != s.now->who.epoch) continue;
+        v.open = v.open || w.state == ring::job_state::open;
+        v.submitted = v.submitted || w.state == ring::job_state::submitted || w.state == ring::job_state::committed;
+    }
+    v.in_hand = v.open || v.submitted;
+    v.stopped = age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && shm::is_stopped(s.now->pid);
+    v.frames_wait = heart_is_late(v, now) && work_waits(t, s);
+    return v;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,65 @@
+#include "ring/parameter_box.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/crash_point.hpp"
+
+namespace carousel::ring {
+namespace {
+
+u32 index_of(u32 sets) noexcept { return sets % shm::max_parameter_sets; }
+
+void fill(shm::parameter_set& s, std::span<const std::byte> values, u64 from, u64 number) noexcept {
+    s.from = from;
+    s.number = number;
+    std::memset(s.value, 0, sizeof s.value);
+    if (!values.empty()) std::memcpy(s.value, values.data(), std::min(values.size(), sizeof s.value));
+}
+
+}  // namespace
+
+void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> values, u64 first, u64 number) noexcept {
+    box.bytes = static_cast<u32>(std::min<std::size_t>(values.size(), shm::max_parameter_bytes));
+    for (shm::parameter_set& s : box.set) fill(s, values, first, number);
+    box.state.store(parameter_state{0, first}.pack(), std::memory_order_release);
+}
+
+const shm::parameter_set& parameters_for(shm::parameter_box& box, u64 sequence) noexcept {
+    u64 raw = load(box.state);
+    for (parameter_state s = parameter_state::of(raw); s.horizon <= sequence;
+         raw = load(box.state), s = parameter_state::of(raw)) {
+#ifdef CAROUSEL_BUG_HORIZON_STAYS
+        break;  // seeded bug: a number is given its set without a word
+#else
+        if (cas(box.state, raw, parameter_state{s.sets, sequence + 1}.pack())) crash_here(crash_point::parameters_chosen);
+#endif
+    }
+    // Sets that are published from here on count from the horizon or later, which lies behind this number.
+    const u32 newest = parameter_state::of(load(box.state)).sets;
+    const shm::parameter_set* found = &box.set[index_of(newest)];
+    for (u32 k = 0; k < readable_sets; ++k) {
+        found = &box.set[index_of(newest - k)];
+        if (found->from <= sequence) break;
+    }
+    return *found;
+}
+
+std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> values, u64 oldest) noexcept {
+    for (;;) {
+        const u64 raw = load(box.state);
+        const parameter_state s = parameter_state::of(raw);
+        // Behind this change `readable_sets` sets can be read; the oldest of them must serve the oldest frame. A run's first
+        // changes find the first set in every place.
+        if (box.set[index_of(s.sets + 1 - (readable_sets - 1))].from > oldest) return std::nullopt;
+        fill(box.set[index_of(s.sets + 1)], values, s.horizon, box.set[index_of(s.sets)].number + 1);
+        crash_here(crash_point::parameters_filled);
+        if (cas(box.state, raw, parameter_state{s.sets + 1, s.horizon}.pack())) return s.horizon;
+    }
+}
+
+const shm::parameter_set& newest_parameters(const shm::parameter_box& box) noexcept {
+    return box.set[index_of(parameter_state::of(load(box.state)).sets)];
+}
+
+}  // namespace carousel::ring

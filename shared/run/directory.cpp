@@ -1,0 +1,155 @@
+#include "run/directory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+#include "core/read_file.hpp"
+
+namespace carousel::run {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t longest_name = 40;
+
+std::string pid_namespace() {
+    std::error_code failed;
+    return fs::read_symlink("/proc/self/ns/pid", failed).string();
+}
+
+std::string boot_id() {
+    std::ifstream in("/proc/sys/kernel/random/boot_id");
+    std::string text;
+    std::getline(in, text);
+    return text;
+}
+
+void make_private(const std::string& folder) {
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+        throw shm_error(fmt::format("making the folder {}: {}", folder, errno_text(errno)));
+    struct stat info {};
+    if (::lstat(folder.c_str(), &info) != 0) throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));
+    if (!S_ISDIR(info.st_mode))
+        throw shm_error(fmt::format("{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder of yours", folder));
+    if (info.st_uid != ::geteuid())
+        throw shm_error(
+            fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR to a folder of yours",
+                        folder, info.st_uid, ::geteuid()));
+    if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
+        throw shm_error(fmt::format("closing {} to others: {}", folder, errno_text(errno)));
+}
+
+void write_all(const std::string& file, const std::string& text) {
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) throw shm_error(fmt::format("writing {}: {}", file, errno_text(errno)));
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    const int code = written < 0 ? errno : ENOSPC;
+    ::close(fd);
+    if (written == static_cast<ssize_t>(text.size())) return;
+    ::unlink(file.c_str());
+    throw shm_error(fmt::format("writing {}: {}", file, errno_text(code)));
+}
+
+}  // namespace
+
+std::string runs_folder() {
+    const char* folder = std::getenv("XDG_RUNTIME_DIR");
+    struct stat info {};
+    // sudo and containers leave the variable pointing at another user's folder, or at none.
+    if (folder != nullptr && folder[0] == '/' && ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
+        info.st_uid == ::geteuid())
+        return std::string(folder) + "/carousel";
+    return fmt::format("/tmp/carousel-{}", ::geteuid());
+}
+
+std::string run_folder(const std::string& name) { return runs_folder() + "/" + name; }
+
+std::string make_run_folder(const std::string& name) {
+    make_private(runs_folder());
+    std::string folder = run_folder(name);
+    make_private(folder);
+    return folder;
+}
+
+void write_whole_file(const std::string& path, const std::string& text) {
+    const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+    write_all(temporary, text);
+    if (::rename(temporary.c_str(), path.c_str()) == 0) return;
+    const int code = errno;
+    ::unlink(temporary.c_str());
+    throw shm_error(fmt::format("writing {}: {}", path, errno_text(code)));
+}
+
+void write_record(const std::string& folder, record r) {
+    const nlohmann::json text = {{"pid", r.supervisor.pid}, {"start_time", r.supervisor.start_time},
+                                 {"run_id", r.run_id},      {"name", r.name},
+                                 {"file", r.file},          {"pid_namespace", pid_namespace()},
+                                 {"boot_id", boot_id()}};
+    write_whole_file(folder + "/run.json", text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+std::optional<record> read_record(const std::string& folder) {
+    const std::optional<std::string> text = read_file(folder + "/run.json");
+    if (!text) return std::nullopt;
+    try {
+        const nlohmann::json j = nlohmann::json::parse(*text);
+        record r;
+        r.folder = folder;
+        r.supervisor = {j.at("pid").get<i32>(), j.at("start_time").get<u64>()};
+        r.run_id = j.at("run_id").get<std::string>();
+        r.name = j.at("name").get<std::string>();
+        r.file = j.value("file", "");
+        r.pid_namespace = j.value("pid_namespace", "");
+        r.boot_id = j.value("boot_id", "");
+        return r;
+    } catch (const nlohmann::json::exception&) {
+        return std::nullopt;
+    }
+}
+
+bool is_alive(const record& r) {
+    if (!r.boot_id.empty() && r.boot_id != boot_id()) return false;
+    if (!r.pid_namespace.empty() && r.pid_namespace != pid_namespace()) {  // its pid means nothing here, its record does
+        std::error_code failed;
+        return r.folder.empty() || fs::exists(r.folder + "/run.json", failed);
+    }
+    return shm::is_alive(r.supervisor);
+}
+
+std::vector<record> recorded_runs() {
+    std::vector<record> runs;
+    std::error_code failed;
+    for (fs::directory_iterator at(runs_folder(), failed), end; !failed && at != end; at.increment(failed)) {
+        std::optional<record> r = read_record(at->path().string());
+        if (!r) continue;
+        r->name = at->path().filename().string();  // the folder decides where its socket is
+        runs.push_back(std::move(*r));
+    }
+    std::sort(runs.begin(), runs.end(), [](const record& a, const record& b) { return a.name < b.name; });
+    return runs;
+}
+
+std::vector<record> living_runs() {
+    std::vector<record> runs = recorded_runs();
+    std::erase_if(runs, [](const record& r) { return !is_alive(r); });
+    return runs;
+}
+
+bool is_run_name(const std::string& name) noexcept {
+    if (name.empty() || name.size() > longest_name || name.front() == '.' || name.back() == '.' || name.front() == '-')
+        return false;
+    return std::all_of(name.begin(), name.end(),
+                       [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+}
+
+}  // namespace carousel::run

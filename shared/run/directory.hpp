@@ -1,0 +1,58 @@
+#pragma once
+// Where a run keeps its socket, its record, its ledgers and its logs, and how others find it:
+//   $XDG_RUNTIME_DIR/carousel/NAME/   else   /tmp/carousel-UID/NAME/      (0700, ours)
+//     control.sock   SOCK_SEQPACKET: stages attach, `carousel kill` and the like ask
+//     run.json       who runs here: {pid, start_time, run_id, name, file, pid_namespace, boot_id}
+//     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted (seat_state.hpp): for a second
+//                    supervisor, when the first one dies
+//     recoveries.jsonl  what each death cost (recovery_log.hpp)
+//     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/
+//
+// Who may call: any process of the user. A record is written whole (temporary file, rename) and removed with its folder.
+// A run lives when the process of its record does. One of an earlier boot is over; one of another pid namespace can't be judged from
+// here, and counts as alive as long as its record is there.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::run {
+
+struct record {
+    shm::process_id supervisor;
+    std::string run_id, name, file;
+    std::string pid_namespace, boot_id;  ///< filled in by write_record
+    std::string folder = {};             ///< where read_record found it
+    [[nodiscard]] std::string socket() const { return folder + "/control.sock"; }
+};
+
+/// Folder of all runs of this user; not made.
+[[nodiscard]] std::string runs_folder();
+/// Folder of the run of that name; not made.
+[[nodiscard]] std::string run_folder(const std::string& name);
+/// Makes both, mode 0700. Throws shm_error when one is another user's, no folder, or can't be made.
+std::string make_run_folder(const std::string& name);
+
+/// Writes a file of the run's folder whole (temporary file, rename), mode 0600: whoever reads it finds the old text or the new one,
+/// also when the writer is killed in the middle. Throws shm_error.
+void write_whole_file(const std::string& path, const std::string& text);
+/// Writes FOLDER/run.json atomically, mode 0600. Throws shm_error.
+void write_record(const std::string& folder, record r);
+/// Empty: there is none, or none that can be read.
+[[nodiscard]] std::optional<record> read_record(const std::string& folder);
+
+/// False only when the record's process is known to be gone.
+[[nodiscard]] bool is_alive(const record& r);
+
+/// All runs that have a record, living or not, sorted by name.
+[[nodiscard]] std::vector<record> recorded_runs();
+/// The runs that live, sorted by name.
+[[nodiscard]] std::vector<record> living_runs();
+
+/// True for a name that can be a folder's: letters, digits, - _ and inner dots, at most 40.
+[[nodiscard]] bool is_run_name(const std::string& name) noexcept;
+
+}  // namespace carousel::run

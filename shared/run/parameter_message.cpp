@@ -1,0 +1,37 @@
+#include "run/parameter_message.hpp"
+
+#include <fmt/format.h>
+
+#include "core/errors.hpp"
+
+namespace carousel::run {
+
+using nlohmann::json;
+
+json to_json(const parameter_state& s) {
+    return {{"ok", true},
+            {"schema", s.schema ? s.schema.to_json() : json()},
+            {"values", s.values},
+            {"number", s.number},
+            {"from", s.from}};
+}
+
+parameter_state parameters_from(const json& answer) {
+    try {
+        parameter_state s;
+        if (!answer.at("schema").is_null()) s.schema = ring::parameter_schema::from_json(answer["schema"]);
+        s.values = answer.at("values");
+        s.number = answer.at("number");
+        s.from = answer.at("from");
+        return s;
+    } catch (const json::exception& e) {
+        throw config_error(fmt::format(
+            "the supervisor's answer on the parameters can't be read ({}): are both programs of one version?", e.what()));
+    }
+}
+
+json ask_parameters() { return {{"command", "parameters"}}; }
+json set_parameters(const json& values) { return {{"command", "set"}, {"values", values}}; }
+json reset_parameters() { return {{"command", "set"}, {"reset", true}}; }
+
+}  // namespace carousel::run

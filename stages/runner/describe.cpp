@@ -1,0 +1,51 @@
+#include "stages/runner/describe.hpp"
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+
+namespace carousel::stages {
+namespace {
+using nlohmann::json;
+
+json describe_to_json(stage& s, const json& asked) {
+    const settings own = settings::from_json(asked.value("settings", json::object()).dump());
+    configuration c{asked.at("stage"), asked.at("width"), asked.at("height"), &own, {}};
+    for (const json& i : asked.at("inputs")) c.inputs.push_back({i.at("stage"), ring::frame_format::from_json(i.at("format").dump())});
+    description d = s.configure(c);
+    own.refuse_unread();
+    if (d.parameters) d.parameters.check();
+    json out{{"format", nullptr}, {"slot_bytes", 0}, {"makes", json::array()}, {"uses", d.uses}, {"commits_on_host", s.commits_on_host()}};
+    if (!d.output.type.empty()) {
+        out["slot_bytes"] = d.output.lay_out();
+        out["format"] = json::parse(d.output.to_json());
+    }
+    out["parameters"] = d.parameters ? d.parameters.to_json() : json();
+    for (const asset_description& a : d.makes) out["makes"].push_back({{"name", a.name}, {"bytes", a.bytes}});
+    return out;
+}
+
+int answer_error(const std::string& message, const std::string& key) {
+    std::cout << json{{"error", {{"message", message}, {"key", key}}}}.dump() << std::endl;
+    return exit_code::usage;
+}
+}  // namespace
+
+int describe(stage& s) {
+    const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+    try {
+        std::cout << describe_to_json(s, json::parse(text)).dump() << std::endl;
+        return exit_code::ok;
+    } catch (const settings_error& e) {
+        return answer_error(e.what(), e.key());
+    } catch (const json::exception& e) {
+        return answer_error(std::string("--describe reads a JSON object from stdin: ") + e.what(), "");
+    } catch (const std::exception& e) {
+        return answer_error(e.what(), "");
+    }
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,64 @@
+#include "stages/runner/disk_hold.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "core/log.hpp"
+#include "ring/words.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr auto retry_every = std::chrono::milliseconds(250);
+constexpr u64 say_every_ns = 5 * ns_per_s;
+
+std::string free_text(const std::string& path) {
+    std::error_code failed;
+    const std::filesystem::space_info s = std::filesystem::space(std::filesystem::path(path).parent_path(), failed);
+    return failed ? "how much is free can't be told" : fmt::format("{} KiB are free there", s.available / 1024);
+}
+
+}  // namespace
+
+void disk_hold::wait(u64 sequence, const disk_full_error& e) {
+    const u64 now = now_ns();
+    if (since_ns_ == 0) {
+        since_ns_ = now;
+        said_ns_ = 0;
+        // In this order: whoever reads the second finds the reason beside it.
+        entry_->hold.store(static_cast<u64>(shm::hold_reason::disk_full), std::memory_order_release);
+        entry_->hold_since_ns.store(now, std::memory_order_release);
+    }
+    if (said_ns_ == 0 || now - said_ns_ >= say_every_ns) {
+        said_ns_ = now;
+        log::warning("frame {} waits for a full disk (for {:.0f} s now; {}): {}. Nothing is lost: it goes on when there is room", sequence,
+                     static_cast<double>(now - since_ns_) / 1e9, free_text(e.path()), e.what());
+    }
+    if (ring::load(control_->stop_asked) == 0) {
+        asked_to_end_ns_ = 0;
+    } else if (asked_to_end_ns_ == 0) {
+        asked_to_end_ns_ = now;
+    } else if (now - asked_to_end_ns_ > full_disk_patience_ns) {
+        log::warning("frame {} is not written: the run ends, and the disk is still full", sequence);
+        wait_for_end();
+    }
+    std::this_thread::sleep_for(retry_every);
+}
+
+void disk_hold::end(u64 sequence) noexcept {
+    log::info("there is room again after {:.1f} s: frame {} is written", static_cast<double>(now_ns() - since_ns_) / 1e9, sequence);
+    since_ns_ = asked_to_end_ns_ = 0;
+    // The frame's own clock begins anew, before the hold ends.
+    if (ring::load(entry_->finishing_since_ns) != 0) entry_->finishing_since_ns.store(now_ns(), std::memory_order_release);
+    entry_->hold_since_ns.store(0, std::memory_order_release);
+    entry_->hold.store(static_cast<u64>(shm::hold_reason::nothing), std::memory_order_release);
+}
+
+// Nothing is written any more, so a signal leaves whole files. It comes from the supervisor; where that is gone, the heartbeat
+// ends the process.
+void disk_hold::wait_for_end() const {
+    for (;;) std::this_thread::sleep_for(retry_every);
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,85 @@
+#include "stages/runner/exit_note.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <new>
+#include <system_error>
+
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "core/memory_limit.hpp"
+#include "ring/participants.hpp"
+
+namespace carousel::stages {
+namespace {
+std::atomic<shm::incarnation*> own_entry{nullptr};  // lock-free: read in a signal handler
+std::atomic<bool> exit_expected{false};
+
+void note(u64 text) noexcept {
+    shm::incarnation* e = own_entry.load(std::memory_order_acquire);
+    if (e != nullptr) e->exit_note.store(text, std::memory_order_release);
+}
+
+// A fault or an abort() of one's own, or a `kill -ABRT` from another process: only the former counts against a frame.
+void on_fatal_signal(int signal, siginfo_t* from, void*) {
+    const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
+    note(sent ? ring::note_signal_from_outside(signal) : ring::note_signal(signal));
+    std::signal(signal, SIG_DFL);
+    ::raise(signal);
+}
+
+void on_exit() {
+    if (!exit_expected.load(std::memory_order_acquire)) note(ring::note_exit(exit_code::stage_exception));
+}
+}  // namespace
+
+void install_exit_note(shm::incarnation& entry) noexcept {
+    own_entry.store(&entry, std::memory_order_release);
+    for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+        struct sigaction action {};
+        action.sa_sigaction = on_fatal_signal;
+        action.sa_flags = SA_NODEFER | SA_RESETHAND | SA_SIGINFO;
+        ::sigaction(s, &action, nullptr);
+    }
+    std::signal(SIGPIPE, SIG_IGN);
+    // The kernel hangs up on a process group that loses its parent while a member of it is stopped: `carousel stop`, then a killed
+    // supervisor. A terminal's hang-up is the supervisor's business.
+    std::signal(SIGHUP, SIG_IGN);
+    std::atexit(on_exit);
+}
+
+void expect_exit() noexcept { exit_expected.store(true, std::memory_order_release); }
+
+void with_exit_note(const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const carousel::error& e) {
+        log::error("{}", e.what());
+        die(e.code());
+    } catch (const std::bad_alloc&) {
+        log::error("no memory: {}", no_memory_text(ENOMEM));
+        die(exit_code::stage_exception);
+    } catch (const std::system_error& e) {  // a thread that was refused: its stack is memory
+        const bool refused = e.code() == std::errc::resource_unavailable_try_again;
+        log::error("{}", refused ? "no thread or no memory: " + no_memory_text(EAGAIN) : std::string(e.what()));
+        die(exit_code::stage_exception);
+    } catch (const std::exception& e) {
+        log::error("{}", e.what());
+        die(exit_code::stage_exception);
+    }
+}
+
+void die(int code) noexcept {
+    // A revoked process and one whose supervisor is gone have done nothing wrong: no note.
+    if (code != exit_code::revoked && code != exit_code::supervisor_gone) note(ring::note_exit(code));
+    // A client of an MPS domain that exits with work on the device may take the others along. The supervisor ends a revoked one through
+    // the server (mps_control.hpp) and kills it then; it waits for that, as long as it can be on its way.
+    if (code == exit_code::revoked && std::getenv("CAROUSEL_MPS_CLIENT") != nullptr) ::sleep(5);
+    ::_exit(code);
+}
+
+}  // namespace carousel::stages

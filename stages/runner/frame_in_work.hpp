@@ -1,0 +1,53 @@
+#pragma once
+// A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again and again.
+
+#include <optional>
+
+#include "ring/worker.hpp"
+#include "stages/runner/runtime.hpp"
+
+namespace carousel::stages {
+
+class frame_in_work final : public frame {
+public:
+    frame_in_work(runtime& r, u32 lane) : runtime_(&r), lane_(lane) {}
+
+    /// The job is written by the runner before process() and stays until the lane is released.
+    ring::job job;
+    device::event* event = nullptr;  ///< behind all of the job's work
+    bool traced = false;             ///< `carousel trace` was on when it was claimed
+    std::optional<u64> hash;         ///< as finish() has given it
+
+    [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
+    [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }
+    [[nodiscard]] std::span<const std::byte> parameter_values() const noexcept override {
+        return std::span(job.parameters).first(runtime_->attached().parameters.bytes);
+    }
+    [[nodiscard]] u64 parameter_number() const noexcept override { return job.parameter_number; }
+    [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
+    [[nodiscard]] payload_ref input(std::size_t i) const noexcept override {
+        return {runtime_->input(i).slot(job.input[i].index), &runtime_->input_format(i)};
+    }
+    [[nodiscard]] payload_ref output() const noexcept override {
+        mapped_link* out = runtime_->output();
+        return out != nullptr ? payload_ref{out->slot(job.output.index), &runtime_->output_format()} : payload_ref{};
+    }
+    [[nodiscard]] u32 lane() const noexcept override { return lane_; }
+    [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
+
+    [[nodiscard]] bool is_ours() const noexcept override {
+        const u64 raw = ring::load(runtime_->control().job[job.index]);
+        const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
+        return raw == submitted.pack() || raw == submitted.with(ring::job_state::committed).pack();  // a consumer may have helped
+    }
+    void set_hash(u64 of_it) noexcept override { hash = of_it; }
+
+    void set_void_text(std::string text) { void_text_ = std::move(text); }
+
+private:
+    runtime* runtime_;
+    u32 lane_;
+    std::string void_text_;
+};
+
+}  // namespace carousel::stages

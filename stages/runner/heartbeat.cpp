@@ -1,0 +1,50 @@
+#include "stages/runner/heartbeat.hpp"
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "stages/runner/exit_note.hpp"
+#include "stages/runner/orphan_cleanup.hpp"
+#include "telemetry/busy_time.hpp"
+
+namespace carousel::stages {
+namespace {
+constexpr int beat_ms = 50;
+/// Whoever holds the run's lock is about to take the run over, and on a busy machine that takes its time (all programs are asked what
+/// they would write); but one that is stopped must not keep stages for ever.
+constexpr u64 lock_patience_ns = 60 * ns_per_s;
+}  // namespace
+
+heartbeat::heartbeat(runtime& r)
+    : runtime_(&r), grace_ns_(static_cast<u64>(r.attached().supervisor_grace_s * 1e9)), thread_([this] { beat(); }) {}
+
+heartbeat::~heartbeat() {
+    stop_.store(true, std::memory_order_release);
+    thread_.join();
+}
+
+void heartbeat::beat() {
+    while (!stop_.load(std::memory_order_acquire)) {
+        runtime_->entry().heartbeat_ns.store(now_ns(), std::memory_order_release);
+        runtime_->entry().cpu_ns.store(process_cpu_ns(), std::memory_order_relaxed);
+        telemetry::count_busy(runtime_->entry(), runtime_->stage_block().counters, now_ns(), false);
+        runtime_->supervisor().watch(beat_ms);
+        leave_after_grace();
+    }
+}
+
+void heartbeat::leave_after_grace() {
+    const u64 gone = runtime_->supervisor().gone_for_ns();
+    if (gone <= grace_ns_) return;
+    const attachment& a = runtime_->attached();
+    const bool may_go = leave_run(runtime_->control(), runtime_->who().entry, a.run_directory, a.run_id);
+    if (!may_go && gone < grace_ns_ + lock_patience_ns) return;
+    log::error("the supervisor has been gone for {:.1f} s and nobody took the run over: leaving", static_cast<double>(gone) / 1e9);
+    die(exit_code::supervisor_gone);
+}
+
+void heartbeat::wait_for_supervisor() {
+    while (!runtime_->supervisor().there()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,114 @@
+#include "stages/runner/latest_runner.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "ring/latest.hpp"
+#include "shm/doorbell.hpp"
+#include "stages/runner/disk_hold.hpp"
+#include "stages/runner/exit_note.hpp"
+#include "stages/runner/fault_injection.hpp"
+#include "telemetry/busy_time.hpp"
+#include "telemetry/histogram.hpp"
+#include "telemetry/trace_writer.hpp"
+
+namespace carousel::stages {
+namespace {
+
+ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const shm::frame_header& h) {
+    ring::job j;
+    j.sequence = slot.sequence;
+    j.inputs = 1;
+    j.input[0] = slot;
+    j.void_stage = h.void_stage;
+    j.void_reason = h.void_reason;
+    j.parameter_number = h.parameter_number;
+    std::memcpy(j.parameters, h.parameters, std::min(c.parameters.bytes, shm::max_parameter_bytes));
+    j.time_s = h.time_s;
+    j.born_ns = h.born_ns;
+    j.claimed_ns = now_ns();
+    (void)c;
+    return j;
+}
+
+void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32* torn) {
+    device::queue& q = r.queue();
+    device::status_word* status = r.input(0).status(f.job.input[0].index);
+    const device::status_word expected{f.job.sequence, producer_epoch, static_cast<u32>(device::status_state::ready)};
+    q.check_status(status, expected, torn);
+    inject_fault_if_asked(r);
+    s.process(f);
+    q.check_status(status, expected, torn);
+    f.event = &r.event_of(shm::none, f.lane());
+    f.event->record(q, 0);
+    f.event->wait();
+}
+
+}  // namespace
+
+void run_latest(runtime& r, stage& s) {
+    shm::control_block& c = r.control();
+    shm::stage_block& block = r.stage_block();
+    ring::latest_reader reader(c, block.input_link[0], r.who().entry);
+    if (!reader.joined())
+        throw config_error("all latest groups of this link are taken: a link has room for 8 viewers and displays with group = \"latest\"");
+    const char* hold = std::getenv("CAROUSEL_TEST_HOLD_LEASE");
+    const u64 hold_at = hold != nullptr ? std::strtoull(hold, nullptr, 10) : ~u64{0};
+    const auto torn = r.context().allocate_host(sizeof(u32));
+    *reinterpret_cast<u32*>(torn->host_data()) = 0;
+    u32 torn_before = 0;
+    frame_in_work f(r, 0);
+    disk_hold disk(c, r.entry());
+    telemetry::trace_writer trace(c, r.who().seat, r.who().epoch);
+    for (;;) {
+        const u32 seen = shm::ticket(block.doorbell);
+        const ring::slot_ref slot = reader.acquire();
+        if (!slot) {
+            const u64 end = ring::load(c.end);
+            if (end != ring::end_unknown && end != ring::end_stopping && reader.link().tail() >= end) return;
+            const u64 began = now_ns();
+            shm::wait(block.doorbell, seen, shm::max_sleep_ns);
+            block.counters.wait_input_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
+            continue;
+        }
+        telemetry::begin_busy(r.entry(), now_ns());
+        if (slot.sequence >= hold_at) ::raise(SIGSTOP);
+        crash_here(crash_point::latest_leased);
+        const shm::frame_header& h = reader.link().block().header[slot.index];
+        f.job = job_of(c, slot, h);
+        f.traced = trace.on(f.job.claimed_ns);
+        if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
+        const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
+        crash_here(crash_point::latest_read);
+        const bool whole = reader.release();
+        const u64 complete = f.traced ? now_ns() : 0;
+        crash_here(crash_point::latest_released);
+        if (!whole) {  // revoked: whatever was read is discarded, torn or not
+            telemetry::count_busy(r.entry(), block.counters, now_ns(), true);
+            torn_before = torn_now;
+            continue;
+        }
+        block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
+        torn_before = torn_now;
+        disk.write_patiently(f.job.sequence, [&] { s.finish(f); });
+        const u64 now = now_ns();
+        telemetry::count_busy(r.entry(), block.counters, now, true);
+        block.counters.frames.fetch_add(1, std::memory_order_relaxed);
+        r.entry().commits.fetch_add(1, std::memory_order_relaxed);
+        telemetry::add_sample(block.counters.latency, now - f.job.claimed_ns);
+        telemetry::raise_to(block.counters.latency_max_ns, now - f.job.claimed_ns);
+        if (f.job.born_ns != 0 && f.job.born_ns < now) telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
+        if (!f.traced) continue;
+        trace.claimed(f.job.sequence, 0, f.job.claimed_ns, f.job.born_ns);
+        trace.submitted(f.job.sequence, 0, f.job.void_stage != shm::none, f.job.claimed_ns, f.job.claimed_ns);
+        trace.committed(f.job.sequence, 0, complete, now, now_ns());
+    }
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,88 @@
+#include "stages/runner/orphan_cleanup.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "shm/fd_socket.hpp"
+#include "shm/marked_process.hpp"
+#include "shm/process_id.hpp"
+#include "shm/run_member.hpp"
+#include "shm/segment.hpp"
+#include "shm/trace_segment.hpp"
+
+namespace carousel::stages {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr u64 daemon_patience_ns = 2'000'000'000;
+
+/// Another stage that has not decided to leave. What is DOOMED and still there (the supervisor died over its retirement) is
+/// killed: with the control block goes the last list that it is on.
+bool others_live(const shm::control_block& c, u32 own_entry, const std::string& run_id) {
+    bool any = false;
+    for (u32 k = 0; k < shm::max_incarnations; ++k) {
+        const ring::entry_word w = ring::entry_word::of(ring::load(c.entry[k].identity));
+        if (k == own_entry || w.pid == 0 || w.state == ring::entry_state::unused || w.state == ring::entry_state::fenced) continue;
+        const shm::unique_fd fd = shm::open_member({static_cast<i32>(w.pid), ring::load(c.entry[k].start_time)}, run_id);
+        if (!fd) continue;
+        if (w.state != ring::entry_state::doomed) any = true;
+        else shm::signal_pidfd(fd.get(), SIGKILL);
+    }
+    return any;
+}
+
+bool is_of_run(const std::string& folder, const std::string& run_id) {
+    std::ifstream in(folder + "/run.json");
+    const nlohmann::json record = nlohmann::json::parse(in, nullptr, false);
+    return record.is_object() && record.value("run_id", "") == run_id;
+}
+
+void remove_shared_memory(const std::string& run_id) {
+    shm::trace_segment::remove(run_id);
+    shm::segment::remove(run_id);
+}
+
+void empty_folder(const std::string& folder) {
+    std::error_code ignored;
+    for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
+        std::error_code failed;
+        if (at->path().filename() != "pictures" && at->path().filename() != "lock") fs::remove_all(at->path(), failed);
+    }
+    fs::remove(folder + "/lock", ignored);  // last: whoever waits for the lock finds another file behind the name, and looks again
+    fs::remove(folder, ignored);
+}
+
+}  // namespace
+
+bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_directory, const std::string& run_id) noexcept try {
+    const std::string path = run_directory + "/lock";
+    const shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!lock) {  // the folder is gone: of this run nothing but shared memory can be left
+        if (!others_live(c, own_entry, run_id)) remove_shared_memory(run_id);
+        return true;
+    }
+    struct stat held {
+    }, named{};
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
+    if (::fstat(lock.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino) return false;
+    ring::doom(c, own_entry);  // under the lock: of several that leave, each sees who has left before it
+    if (others_live(c, own_entry, run_id)) return true;
+    if (is_of_run(run_directory, run_id)) {
+        // The supervisor's MPS daemon, when the stages were its clients; this process needs no GPU any more.
+        (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(run_directory)), daemon_patience_ns);
+        empty_folder(run_directory);
+    }
+    remove_shared_memory(run_id);
+    return true;
+} catch (const std::exception&) {
+    return true;  // out of memory: what stays is for `carousel clean`
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,209 @@
+#include "stages/runner/runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "shm/doorbell.hpp"
+#include "stages/runner/exit_note.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr double asset_timeout_s = 120;
+
+}  // namespace
+
+runtime::runtime(attachment a, stage& s, const runtime_sources& from)
+    : attachment_(std::move(a)), supervisor_(attachment_), control_(&from.control(attachment_.run_id)) {
+    crash_here(crash_point::segment_mapped);
+    if ((attachment_.standby ? ring::claim_standby(control(), who()) : ring::claim(control(), who())) != ring::claim_result::ok) {
+        log::info("the seat has a successor already: leaving");
+        die(exit_code::revoked);
+    }
+    install_exit_note(entry());
+    crash_here(crash_point::entry_claimed);
+    with_exit_note([&] { set_up(s, from); });
+}
+
+void runtime::set_up(stage& s, const runtime_sources& from) {
+    const settings own = settings::from_json(attachment_.settings_json);
+    configuration c{attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs};
+    const description d = s.configure(c);
+    own.refuse_unread();
+    check_output(d);
+    check_parameters(d);
+    crash_here(crash_point::configured);
+    context_ = from.device(attachment_.device, attachment_.cpu_threads);
+    crash_here(crash_point::device_open);
+    entry().device = static_cast<u32>(context_->kind());
+    queue_ = context_->make_queue();
+    map_links();
+    crash_here(crash_point::links_mapped);
+    make_events();
+    crash_here(crash_point::events_published);
+}
+
+// A stage rebuilt during the run must still write what the ring behind it was made for.
+void runtime::check_output(const description& d) const {
+    ring::frame_format mine = d.output;
+    if (!mine.type.empty()) (void)mine.lay_out();
+    if (mine == attachment_.output) return;
+    throw config_error(fmt::format("stage {} writes {}, but the ring behind it was made for {}: restart the pipeline to change it",
+                                   attachment_.stage, mine.type.empty() ? "nothing" : mine.describe(),
+                                   attachment_.output.type.empty() ? "nothing" : attachment_.output.describe()));
+}
+
+// The same of what it reads of the parameters.
+void runtime::check_parameters(const description& d) const {
+    if (!d.parameters || d.parameters == attachment_.parameters) return;
+    throw config_error(fmt::format(
+        "stage {} takes parameters of {}, but the run was made with {}: restart the pipeline to change it", attachment_.stage,
+        d.parameters.describe(), attachment_.parameters ? attachment_.parameters.describe() : "none"));
+}
+
+shm::stage_block& runtime::stage_block() const noexcept {
+    return control().stage[std::min(control().seat[who().seat].stage, shm::max_stages - 1)];
+}
+
+u32 runtime::instance() const { return control().seat[who().seat].instance; }
+
+mapped_link runtime::map_link(u32 link) {
+    for (const attached_block& b : attachment_.links) {
+        if (b.index != link) continue;
+        const shm::link_block& l = control().link[link];
+        mapped_link m;
+        m.index = link;
+        m.slot_bytes = l.slot_bytes;
+        m.slots = l.slots;
+        if (m.slots > shm::max_slots || m.slot_bytes == 0 || m.slot_bytes > b.memory.bytes / std::max(1U, m.slots))
+            throw shm_error(fmt::format("link {}: {} slots of {} bytes don't fit its memory of {}: the control block is damaged, restart the run",
+                                        l.name, m.slots, m.slot_bytes, b.memory.bytes));
+        m.memory = context_->map(b.memory);
+        return m;
+    }
+    throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
+}
+
+void runtime::map_links() {
+    const shm::stage_block& s = stage_block();
+    for (u32 i = 0; i < s.inputs; ++i) inputs_.push_back(map_link(s.input_link[i]));
+    if (s.output_link != shm::none) output_ = map_link(s.output_link);
+}
+
+// One event a slot of the output, made now and never again: handles go into this incarnation's own entry, which nobody
+// overwrites as long as a job word bears its epoch.
+void runtime::make_events() {
+    if (output_.memory) {
+        for (u32 k = 0; k < output_.slots; ++k) {
+            events_.push_back(context_->make_event(&control().link[output_.index].event_tag[k]));
+            const device::event::handle h = events_.back()->export_handle();
+            std::memcpy(control().event_handle[who().entry][k], h.data(), h.size());
+        }
+    } else {
+        for (u32 k = 0; k < in_flight(); ++k) events_.push_back(context_->make_event(nullptr));
+    }
+    entry().events_published.store(1, std::memory_order_release);
+}
+
+device::event& runtime::event_of(u32 output_slot, u32 lane) {
+    return output_.memory ? *events_[output_slot] : *events_[lane];
+}
+
+const attached_block& runtime::asset_block(std::string_view name) const {
+    for (const attached_block& b : attachment_.assets)
+        if (b.name == name && b.index < shm::max_assets) return b;
+    throw config_error(fmt::format("stage {} asks for the asset {}, which no stage of this pipeline makes", attachment_.stage, name));
+}
+
+// A GPU stage reads shared host memory over the bus at every access: what is read each frame is copied once instead.
+std::span<std::byte> runtime::map_asset(const attached_block& block, bool local_copy) {
+    std::unique_ptr<device::mapping> m = context_->map(block.memory);
+    const u64 bytes = control().asset[block.index].bytes;
+    if (local_copy && context_->kind() == device::device_kind::cuda && block.memory.kind == device::memory_kind::memfd) {
+        std::unique_ptr<device::mapping> local = context_->allocate(bytes);
+        queue_->copy(local->data(), m->data(), bytes);
+        queue_->drain();
+        m = std::move(local);
+    }
+    const std::span<std::byte> out(m->data(), bytes);
+    assets_[block.name] = std::move(m);
+    return out;
+}
+
+std::span<std::byte> runtime::asset(std::string_view name) {
+    if (const auto known = assets_.find(name); known != assets_.end())
+        return {known->second->data(), control().asset[asset_block(name).index].bytes};
+    const attached_block& b = asset_block(name);
+    shm::asset_block& a = control().asset[b.index];
+    const u64 until = now_ns() + static_cast<u64>(asset_timeout_s * 1e9);
+    while (!ring::asset_is_ready(control(), b.index)) {
+        if (now_ns() > until)
+            throw shm_error(fmt::format("asset {} was not loaded by stage {} within {} s: see that stage's log", a.name,
+                                        control().stage[std::min(a.maker_stage, shm::max_stages - 1)].name, asset_timeout_s));
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return map_asset(b, true);
+}
+
+// EMPTY -> LOADING(epoch, seat) -> READY, by CAS. A loader that dies leaves LOADING, which the supervisor takes back once the
+// loader is fenced (its device may write until then).
+void runtime::load_assets(stage& s) {
+    for (const attached_block& b : attachment_.assets) {
+        shm::asset_block& a = control().asset[b.index];
+        if (a.maker_stage != control().seat[who().seat].stage) continue;
+        const u64 until = now_ns() + static_cast<u64>(asset_timeout_s * 1e9);
+        for (;;) {
+            if (ring::asset_is_ready(control(), b.index)) break;
+            if (ring::begin_loading(control(), b.index, who())) {
+                crash_here(crash_point::asset_loading);
+                const std::span<std::byte> memory = map_asset(b, false);
+                s.load_asset(a.name, memory, *this);
+                queue_->drain();
+                crash_here(crash_point::asset_loaded);
+                assets_.erase(b.name);  // to be mapped anew for reading, as every other stage does
+                if (!ring::finish_loading(control(), b.index, who())) die(exit_code::revoked);
+                break;
+            }
+            if (now_ns() > until) throw shm_error(fmt::format("asset {} is being loaded by another process and does not become ready", a.name));
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+    }
+}
+
+// All is prepared; what follows is the sleep of a standby. Its supervisor may have died; the next one finds it by its entry, and without
+// one its heartbeat ends it. A death here loses nothing, since an entry with epoch 0 owns no word.
+void runtime::stand_by() {
+    entry().live_since_ns.store(now_ns(), std::memory_order_release);
+    supervisor_.say_ready();
+    crash_here(crash_point::standing_by);
+    shm::doorbell_word& bell = control().seat[who().seat].bell;
+    for (;;) {
+        const u32 seen = shm::ticket(bell);
+        if (const u32 epoch = ring::promoted_epoch(control(), who()); epoch != 0) {
+            attachment_.who.epoch = epoch;
+            supervisor_.bear(epoch);
+            log::info("took over");
+            crash_here(crash_point::took_over);
+            return;
+        }
+        shm::wait(bell, seen, shm::max_sleep_ns);
+    }
+}
+
+void runtime::go_live() {
+    crash_here(crash_point::prepared);
+    if (!ring::go_live(control(), who())) die(exit_code::revoked);
+    crash_here(crash_point::live);
+    supervisor_.say_ready();
+    crash_here(crash_point::ready_told);
+}
+
+}  // namespace carousel::stages

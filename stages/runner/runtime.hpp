@@ -1,0 +1,93 @@
+#pragma once
+// What one stage process has once it is attached: the control block, its device, its mapped rings and assets, its events.
+// Made once at set-up by the main thread; lives until the process ends.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shm/segment.hpp"
+#include "stages/runner/attach.hpp"
+#include "stages/runner/supervisor_link.hpp"
+#include "stages/sdk/stage.hpp"
+
+namespace carousel::stages {
+
+/// Ring memory of one link, mapped.
+struct mapped_link {
+    u32 index = shm::none;
+    std::unique_ptr<device::mapping> memory;
+    u64 slot_bytes = 0;
+    u32 slots = 0;
+    [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->data() + u64{k} * slot_bytes; }
+    [[nodiscard]] device::status_word* status(u32 k) const noexcept { return reinterpret_cast<device::status_word*>(slot(k)); }
+};
+
+/// Where a runtime gets its control block and its device from. Tests that run several stages as threads of one process hand in their own.
+struct runtime_sources {
+    /// Mapped until the process ends: an exit note is written when the runtime may be gone already.
+    std::function<shm::control_block&(const std::string& run_id)> control = [](const std::string& run_id) -> shm::control_block& {
+        return (new shm::segment(shm::segment::attach(run_id)))->block();
+    };
+    std::function<std::unique_ptr<device::context>(const device::device_id& id, unsigned cpu_threads)> device = device::open;
+};
+
+class runtime final : public environment {
+public:
+    /// Attaches, claims the entry (before any device call), configures the stage and checks its output against the ring's,
+    /// opens the device, maps the rings, makes and publishes the events. Throws carousel::error before the claim, dies of errors behind it.
+    runtime(attachment a, stage& s, const runtime_sources& from = {});
+
+    // environment
+    [[nodiscard]] device::context& context() override { return *context_; }
+    [[nodiscard]] device::queue& queue() override { return *queue_; }
+    [[nodiscard]] std::span<std::byte> asset(std::string_view name) override;
+    [[nodiscard]] std::string run_directory() const override { return attachment_.run_directory; }
+    [[nodiscard]] u32 instance() const override;
+    [[nodiscard]] u32 epoch() const override { return attachment_.who.epoch; }
+    [[nodiscard]] u32 in_flight() const override { return stage_block().in_flight; }
+
+    /// Loads the assets that this stage makes, unless they are there already.
+    void load_assets(stage& s);
+    void go_live();
+    [[nodiscard]] bool is_standby() const noexcept { return attachment_.standby; }
+    /// Tells the supervisor that this standby is ready, and returns when it has become its seat's LIVE holder.
+    void stand_by();
+
+    [[nodiscard]] shm::control_block& control() const noexcept { return *control_; }
+    [[nodiscard]] shm::incarnation& entry() const noexcept { return control().entry[attachment_.who.entry]; }
+    [[nodiscard]] shm::stage_block& stage_block() const noexcept;
+    [[nodiscard]] const ring::incarnation_id& who() const noexcept { return attachment_.who; }
+    [[nodiscard]] const attachment& attached() const noexcept { return attachment_; }
+    [[nodiscard]] mapped_link& input(std::size_t i) { return inputs_[i]; }
+    [[nodiscard]] mapped_link* output() { return output_.memory ? &output_ : nullptr; }
+    [[nodiscard]] const ring::frame_format& input_format(std::size_t i) const { return attachment_.inputs[i].format; }
+    [[nodiscard]] const ring::frame_format& output_format() const { return attachment_.output; }
+    /// The event behind a job: of its output slot, or of its lane for a sink.
+    [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);
+    [[nodiscard]] supervisor_link& supervisor() noexcept { return supervisor_; }
+
+private:
+    void set_up(stage& s, const runtime_sources& from);
+    void check_output(const description& d) const;
+    void check_parameters(const description& d) const;
+    void map_links();
+    void make_events();
+    [[nodiscard]] mapped_link map_link(u32 link);
+    [[nodiscard]] const attached_block& asset_block(std::string_view name) const;
+    [[nodiscard]] std::span<std::byte> map_asset(const attached_block& block, bool local_copy);
+
+    attachment attachment_;
+    supervisor_link supervisor_;
+    shm::control_block* control_;
+    std::unique_ptr<device::context> context_;
+    std::unique_ptr<device::queue> queue_;
+    std::vector<mapped_link> inputs_;
+    mapped_link output_;
+    std::vector<std::unique_ptr<device::event>> events_;
+    std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
+};
+
+}  // namespace carousel::stages

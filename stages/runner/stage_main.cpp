@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "core/standard_output.hpp"
+#include "run/directory.hpp"
+#include "stages/runner/describe.hpp"
+#include "stages/runner/exit_note.hpp"
+#include "stages/runner/heartbeat.hpp"
+#include "stages/runner/latest_runner.hpp"
+#include "stages/runner/runtime.hpp"
+#include "stages/runner/stage_runner.hpp"
+
+namespace carousel::stages {
+namespace {
+
+struct arguments {
+    bool describe = false, help = false;
+    std::string pipeline, stage;
+    double wait_s = 0;
+};
+
+constexpr const char* help_text =
+    "A stage of a Carousel pipeline. The supervisor starts it (`carousel run FILE`); by hand:\n"
+    "  --describe            read {stage, width, height, settings, inputs} from stdin, print what it would write\n"
+    "  -p NAME --stage NAME  take the seat of a stage that is down (`carousel down STAGE`) in a running pipeline\n"
+    "  --wait S              wait so long for the pipeline's supervisor [0]\n";
+
+arguments parse(int argc, char** argv) {
+    arguments a;
+    for (int k = 1; k < argc; ++k) {
+        const std::string arg = argv[k];
+        const auto value = [&]() -> std::string {
+            if (k + 1 >= argc) throw config_error(fmt::format("{} needs a value\n{}", arg, help_text));
+            return argv[++k];
+        };
+        if (arg == "--describe") a.describe = true;
+        else if (arg == "--help" || arg == "-h") a.help = true;
+        else if (arg == "-p") a.pipeline = value();
+        else if (arg == "--stage") a.stage = value();
+        else if (arg == "--wait") a.wait_s = std::strtod(value().c_str(), nullptr);
+        else throw config_error(fmt::format("unknown option {}\n{}", arg, help_text));
+    }
+    return a;
+}
+
+attach_request request_from(const arguments& a) {
+    attach_request r;
+    r.wait_s = a.wait_s;
+    if (const char* text = std::getenv("CAROUSEL_ATTACH"); text != nullptr && a.pipeline.empty()) {
+        const std::string all = text;  // "DIR SEAT ENTRY EPOCH": the directory may hold blanks, the numbers don't
+        std::size_t at = all.size();
+        for (int k = 0; k < 3 && at != std::string::npos && at > 0; ++k) at = all.rfind(' ', at - 1);
+        if (at == std::string::npos || at == 0) throw config_error(fmt::format("CAROUSEL_ATTACH=\"{}\" is not \"DIR SEAT ENTRY EPOCH\"", all));
+        r.directory = all.substr(0, at);
+        std::istringstream numbers(all.substr(at));
+        numbers >> r.who.seat >> r.who.entry >> r.who.epoch;
+        return r;
+    }
+    if (a.pipeline.empty() || a.stage.empty())
+        throw config_error(fmt::format("this program is a stage: a supervisor starts it. Start a pipeline with `carousel run FILE`.\n{}", help_text));
+    r.directory = run::runs_folder() + "/" + a.pipeline;
+    r.stage = a.stage;
+    return r;
+}
+
+/// The name in the pipeline file; "" for a program that was started by hand without one.
+std::string stage_name(const arguments& a) {
+    const char* told = std::getenv("CAROUSEL_STAGE");
+    return !a.stage.empty() || told == nullptr ? a.stage : told;
+}
+
+void run(stage& s, const arguments& a) {
+    runtime r(attach(request_from(a)), s);
+    std::optional<heartbeat> heart;
+    with_exit_note([&] {
+        heart.emplace(r);  // before the slow parts: a stage that loads a mesh is alive. It needs a thread, which may not be had
+        if (!r.is_standby()) r.load_assets(s);  // behind a holder that works they are loaded
+        s.prepare(r);
+        r.queue().drain();
+        if ((r.stage_block().flags & shm::stage_flag::latest) != 0) {
+            r.go_live();
+            run_latest(r, s);
+        } else {
+            stage_runner runner(r, s);
+            if (r.is_standby()) runner.stand_by();
+            else r.go_live();
+            runner.run();
+        }
+    });
+    crash_here(crash_point::run_over);
+    heart->wait_for_supervisor();
+    expect_exit();
+    crash_here(crash_point::leaving);
+}
+
+}  // namespace
+
+int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
+    ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    int code = exit_code::ok;
+    with_exit_note([&] {
+        const arguments a = parse(argc, argv);
+        if (a.help) {
+            fmt::print("{}", help_text);
+            return;
+        }
+        if (!a.describe) arm_crash_points(stage_name(a));
+        crash_here(crash_point::process_started);
+        const std::unique_ptr<stage> s = make();
+        if (a.describe) {
+            code = describe(*s);
+        } else {
+            run(*s, a);
+        }
+    });
+    return after_output(code);
+}
+
+}  // namespace carousel::stages

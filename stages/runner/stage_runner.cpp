@@ -1,0 +1,323 @@
+#include "stages/runner/stage_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "ring/latest.hpp"
+#include "shm/doorbell.hpp"
+#include "stages/runner/exit_note.hpp"
+#include "stages/runner/fault_injection.hpp"
+#include "stages/runner/running_clock.hpp"
+#include "telemetry/busy_time.hpp"
+#include "telemetry/histogram.hpp"
+
+namespace carousel::stages {
+namespace {
+constexpr u64 helper_poll_ns = 50'000;  ///< how long an idle stage polls its producers' events before it sleeps
+
+u64 number_from_environment(const char* name) {
+    const char* text = std::getenv(name);
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : ~u64{0};
+}
+
+bool is_void(const frame_in_work& f) noexcept { return f.job.void_stage != shm::none; }
+u32 life_of(const runtime& r) { return telemetry::ledger_life(r.who().seat, r.who().epoch); }
+
+/// Runs a stage's own code; whatever it throws ends the process.
+template <typename F>
+void guarded(const char* what, u64 sequence, F&& fn) {
+    try {
+        fn();
+    } catch (const carousel::error& e) {
+        log::error("{} of frame {}: {}", what, sequence, e.what());
+        die(e.code());
+    } catch (const std::exception& e) {
+        log::error("{} of frame {} threw: {}", what, sequence, e.what());
+        die(exit_code::stage_exception);
+    }
+}
+}  // namespace
+
+stage_runner::stage_runner(runtime& r, stage& s)
+    : runtime_(&r),
+      stage_(&s),
+      worker_(r.control(), r.who().seat, r.who().entry, r.who().epoch),
+      helper_(r.control(), r.context()),
+      trace_(r.control(), r.who().seat, r.who().epoch),
+      profiler_(r.attached().stage),
+      hold_(r.control(), r.entry()),
+      torn_(r.context().allocate_host(sizeof(u32))),
+      may_spin_(std::thread::hardware_concurrency() > r.control().seats + 1),
+      tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
+    *reinterpret_cast<u32*>(torn_->host_data()) = 0;
+    if (!worker_.output())
+        ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(r.run_directory(), r.attached().stage));
+    for (u32 k = 0; k < r.in_flight(); ++k) {
+        frames_.push_back(std::make_unique<frame_in_work>(r, k));
+        idle_.push_back(frames_.back().get());
+    }
+}
+
+void stage_runner::stand_by() {
+    runtime_->stand_by();
+    worker_.bear(runtime_->who().epoch);
+    trace_.bear(runtime_->who().epoch);
+}
+
+u32 stage_runner::in_flight() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<u32>(frames_.size() - idle_.size());
+}
+
+void stage_runner::run() {
+    std::thread completion([this] { complete_loop(); });
+    for (;;) {
+        const u32 seen = shm::ticket(worker_.stage().doorbell);  // before the look: a change behind it is not slept through
+        frame_in_work* f = nullptr;
+        u32 others = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            if (!idle_.empty() && !alone_) f = idle_.back();
+            others = static_cast<u32>(frames_.size() - idle_.size());
+        }
+        ring::outcome got = ring::outcome::own_work;  // no lane left, or a suspect frame is alone
+        if (f != nullptr && due()) {
+            got = worker_.begin(f->job, others);
+        } else if (f != nullptr && (got = worker_.await_turn()) == ring::outcome::ok) {
+            continue;
+        }
+        if (got == ring::outcome::ok) {
+            paced(f->job.claimed_ns);
+            submit(*f);
+            continue;
+        }
+        if (got == ring::outcome::revoked) die(exit_code::revoked);
+        if (got == ring::outcome::closed && others == 0) break;
+        wait_for_change(seen, got == ring::outcome::closed ? ring::outcome::own_work : got);
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        finishing_ = true;
+    }
+    changed_.notify_all();
+    crash_here(crash_point::end_seen);
+    completion.join();
+    crash_here(crash_point::work_ended);
+}
+
+// A source that was given a rate spaces its claims; when the next one is due is in the control block, so that a successor keeps
+// the beat. A source that has fallen behind catches up by one frame at most.
+bool stage_runner::due() {
+    shm::control_block& c = runtime_->control();
+    if (c.fps <= 0 || worker_.stage().source == shm::none) return true;
+    const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
+    if (next <= now) return true;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(next - now, shm::max_sleep_ns)));
+    const u64 woken = now_ns();
+    worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);  // the clock is a source's input
+    return woken >= next;
+}
+
+void stage_runner::paced(u64 claimed_ns) {
+    shm::control_block& c = runtime_->control();
+    if (c.fps <= 0 || worker_.stage().source == shm::none) return;
+    const u64 step = static_cast<u64>(1e9 / c.fps);
+    const u64 planned = c.next_source_ns.load(std::memory_order_relaxed) + step;
+    c.next_source_ns.store(std::max(planned, claimed_ns), std::memory_order_relaxed);
+}
+
+void stage_runner::submit(frame_in_work& f) {
+    const u64 claimed = f.job.claimed_ns;
+    {
+        const std::lock_guard lock(mutex_);
+        idle_.pop_back();
+        alone_ = f.job.alone;
+        const u64 depth = frames_.size() - idle_.size();
+        if (depth == 1) telemetry::begin_busy(runtime_->entry(), now_ns());
+        telemetry::raise_to(worker_.stage().counters.in_flight_high_water, depth);
+    }
+    if (f.job.inputs > 0) {
+        const u64 ready = worker_.input(0).block().header[f.job.input[0].index].committed_ns.load(std::memory_order_relaxed);
+        if (ready != 0 && ready <= claimed) telemetry::add_sample(worker_.stage().counters.handover, claimed - ready);
+    }
+    f.traced = trace_.on(claimed);
+    if (f.traced) trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns);
+    const u64 process = f.traced ? now_ns() : 0;
+    worker_.start_clock(f.job);
+    {
+        const running_clock clock(runtime_->entry().processing_since_ns);
+        crash_here(crash_point::clock_started);
+        const device::profiler_range shown(profiler_, "process", f.job.sequence);
+        guarded("process", f.job.sequence, [&] { enqueue_checked(f); });
+    }
+    // Before the job word says SUBMITTED: a frame that anybody can commit has this stamp.
+    if (f.traced) trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process, now_ns());
+    if (!worker_.submit(f.job)) die(exit_code::revoked);
+    {
+        const std::lock_guard lock(mutex_);
+        submitted_.push_back(&f);
+    }
+    changed_.notify_all();
+}
+
+// Status WRITING, the first look at the inputs, the stage's own work, the last look, status READY, the event: in queue order.
+void stage_runner::enqueue_checked(frame_in_work& f) {
+    device::queue& q = runtime_->queue();
+    mapped_link* out = runtime_->output();
+    const u32 own_epoch = worker_.epoch();
+    if (out != nullptr)
+        q.write_status(out->status(f.job.output.index), {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::writing)});
+    inject_fault_if_asked(*runtime_);
+    const bool is_void = f.job.void_stage != shm::none;
+    f.set_void_text(is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
+                                          runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name, f.job.void_reason)
+                            : std::string());
+    if (!is_void) {
+        check_inputs(f);
+        if (f.job.sequence == tear_at_ && f.job.inputs > 0)
+            q.write_status(runtime_->input(0).status(f.job.input[0].index), {~u64{0}, 0, 0});
+        stage_->process(f);
+        check_inputs(f);
+    } else {
+        worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (out != nullptr)
+        q.write_status(out->status(f.job.output.index), {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::ready)});
+    f.event = &runtime_->event_of(f.job.output.index, f.lane());
+    f.event->record(q, worker_.tag(f.job));
+    crash_here(crash_point::event_recorded);
+}
+
+void stage_runner::check_inputs(const frame_in_work& f) {
+    for (u32 i = 0; i < f.job.inputs; ++i) {
+        const shm::frame_header& h = worker_.input(i).block().header[f.job.input[i].index];
+        runtime_->queue().check_status(runtime_->input(i).status(f.job.input[i].index),
+                                       {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)},
+                                       reinterpret_cast<u32*>(torn_->data()));
+    }
+}
+
+// Where the stage would idle it frees slots, commits what its producers have finished, and then sleeps on its doorbell.
+bool stage_runner::look_around() {
+    bool changed = false;
+    if (worker_.output()) changed |= worker_.output()->sweep();
+    for (u32 i = 0; i < worker_.stage().inputs; ++i) changed |= helper_.help(worker_.input(i)) > 0;
+    return changed;
+}
+
+void stage_runner::wait_for_change(u32 seen, ring::outcome why) {
+    const u64 began = now_ns();
+    const bool own = why == ring::outcome::own_work, full = why == ring::outcome::full;
+    const device::profiler_range shown(profiler_, own ? "wait for own frames" : full ? "wait for room" : "wait for input");
+    bool changed = look_around();
+    while (!changed && may_spin_ && now_ns() - began < helper_poll_ns) {
+        changed = shm::ticket(worker_.stage().doorbell) != seen || look_around();
+    }
+    if (!changed) {
+        if (worker_.output()) ring::revoke_stale_leases(runtime_->control(), worker_.output()->index(), began);
+        shm::wait(worker_.stage().doorbell, seen, shm::max_sleep_ns);
+    }
+    shm::stage_counters& n = worker_.stage().counters;
+    const u64 now = now_ns();
+    (own ? n.wait_own_ns : full ? n.wait_output_ns : n.wait_input_ns).fetch_add(now - began, std::memory_order_relaxed);
+    if (!trace_.on(now)) return;
+    using telemetry::wait_reason;
+    trace_.waiting(own ? wait_reason::own_work : full ? wait_reason::output : wait_reason::input, began, now);
+}
+
+void stage_runner::complete_loop() {
+    for (;;) {
+        frame_in_work* f = nullptr;
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [&] { return !submitted_.empty() || finishing_; });
+            if (submitted_.empty()) return;
+            f = submitted_.front();
+            submitted_.pop_front();
+        }
+        complete_one(*f);
+        released(*f);
+    }
+}
+
+void stage_runner::complete_one(frame_in_work& f) {
+    {
+        const device::profiler_range shown(profiler_, "wait for the device", f.job.sequence);
+        const running_clock clock(runtime_->entry().device_since_ns);  // of the oldest submitted frame alone: the others wait behind it
+        guarded("the device's work", f.job.sequence, [&] { f.event->wait(); });
+    }
+    crash_here(crash_point::work_complete);
+    const u64 complete = f.traced ? now_ns() : 0;
+    const running_clock clock(runtime_->entry().finishing_since_ns);
+    if (stage_->commits_on_host() || ledger_) {
+        const device::profiler_range shown(profiler_, "finish", f.job.sequence);
+        host_work("finish", f, [&] {
+            f.hash.reset();
+            if (stage_->commits_on_host()) stage_->finish(f);
+            if (ledger_) record(f);
+        });
+    }
+    crash_here(crash_point::host_work_done);
+    if (!worker_.commit(f.job)) {
+        log::info("frame {}: commit refused, this process has a successor: leaving", f.job.sequence);
+        die(exit_code::revoked);
+    }
+    // Before the job word moves on: one that says COMMITTED tells the supervisor that this mark may be missing.
+    if (ledger_) host_work("the mark", f, [&] { ledger_->mark_committed(f.job.sequence, f.hash, is_void(f), life_of(*runtime_)); });
+    const u64 committed = now_ns();
+    account(f, committed);
+    telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
+    const bool ours = worker_.complete(f.job);
+    if (f.traced) trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), complete, committed, now_ns());
+    if (!ours) die(exit_code::revoked);
+}
+
+void stage_runner::record(const frame_in_work& f) {
+    ledger_->record(f.job.sequence, f.hash, is_void(f), life_of(*runtime_));
+}
+
+// What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms nothing.
+template <typename F>
+void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
+    guarded(what, f.job.sequence, [&] { hold_.write_patiently(f.job.sequence, work); });
+}
+
+void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
+    shm::stage_counters& n = worker_.stage().counters;
+    n.frames.fetch_add(1, std::memory_order_relaxed);
+    // A void frame is no delivery: a life that commits nothing else (a full disk, say) counts as one without frames.
+    if (f.job.void_stage == shm::none && runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
+        runtime_->entry().first_commit_ns.store(committed_ns, std::memory_order_relaxed);
+    const u64 latency = committed_ns - f.job.claimed_ns;
+    telemetry::add_sample(n.latency, latency);
+    telemetry::raise_to(n.latency_max_ns, latency);
+    if (!worker_.output() && f.job.born_ns != 0 && f.job.born_ns < committed_ns) {
+        telemetry::add_sample(n.end_to_end, committed_ns - f.job.born_ns);
+        telemetry::raise_to(n.end_to_end_max_ns, committed_ns - f.job.born_ns);
+    }
+    const u32 torn = *reinterpret_cast<volatile u32*>(torn_->host_data());
+    if (torn != torn_seen_) {
+        log::error("frame {} or one beside it is torn: a status word in ring memory changed under a lease", f.job.sequence);
+        n.torn.fetch_add(torn - torn_seen_, std::memory_order_relaxed);
+        torn_seen_ = torn;
+    }
+}
+
+void stage_runner::released(frame_in_work& f) {
+    {
+        const std::lock_guard lock(mutex_);
+        idle_.insert(idle_.begin(), &f);
+        alone_ = false;
+        if (idle_.size() == frames_.size()) telemetry::count_busy(runtime_->entry(), worker_.stage().counters, now_ns(), true);
+    }
+    shm::ring(worker_.stage().doorbell);  // the main thread may wait for a lane
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,163 @@
+#include "stages/runner/supervisor_link.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "stages/runner/exit_note.hpp"
+
+namespace carousel::stages {
+namespace {
+using nlohmann::json;
+
+constexpr u64 silence_ns = 2 * ns_per_s;              // a pipe into somebody else's program (`stage | tee`) never breaks
+constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a listener that is stopped must not stop the heartbeat
+
+/// A pipe whose reading end nobody holds any more; terminals and files are never touched.
+bool is_broken_pipe(int fd) {
+    struct stat info {};
+    if (::fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return false;
+    pollfd p{fd, POLLOUT, 0};
+    return ::poll(&p, 1, 0) > 0 && (p.revents & POLLERR) != 0;
+}
+
+}  // namespace
+
+supervisor_link::supervisor_link(attachment& a) : a_(&a), socket_(std::move(a.socket)), epoch_(a.who.epoch) {}
+
+u64 supervisor_link::gone_for_ns() const noexcept {
+    const u64 since = gone_since_ns_.load(std::memory_order_acquire), now = now_ns();
+    return since == 0 || now < since ? 0 : now - since;
+}
+
+bool supervisor_link::there() {
+    const std::lock_guard lock(mutex_);
+    if (!socket_ || awaits_welcome_) return false;
+    pollfd p{socket_.get(), POLLIN | POLLRDHUP, 0};
+    return ::poll(&p, 1, 0) == 0 || (p.revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
+}
+
+void supervisor_link::say_ready() {
+    const std::lock_guard lock(mutex_);
+    ready_ = true;
+    if (socket_) shm::send_message(socket_.get(), R"({"ready":true})");
+}
+
+void supervisor_link::watch(int ms) {
+    if (!socket_) {  // only this thread changes it
+        std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+        write_alone();
+        say_gone(false);
+        try_return();
+        return;
+    }
+    pollfd p{socket_.get(), POLLIN | POLLRDHUP, 0};
+    if (::poll(&p, 1, ms) <= 0) return;
+    shm::message m;
+    switch (shm::receive_message(socket_.get(), m)) {
+        case shm::receive_status::ok:
+            on_message(m);
+            break;
+        case shm::receive_status::would_block:
+            break;
+        default:
+            lost();
+    }
+}
+
+void supervisor_link::lost() {
+    {
+        const std::lock_guard lock(mutex_);
+        socket_.reset();
+        awaits_welcome_ = false;
+    }
+    gone_since_ns_.store(now_ns(), std::memory_order_release);
+    gone_said_ = false;
+    write_alone();
+    say_gone(false);
+}
+
+// A dying supervisor closes this socket before its log pipes: what is written between the two is read by nobody.
+void supervisor_link::say_gone(bool now) {
+    if (gone_said_) return;
+    struct stat info {};
+    const bool pipe_open = ::fstat(STDERR_FILENO, &info) == 0 && S_ISFIFO(info.st_mode) && !is_broken_pipe(STDERR_FILENO);
+    if (!now && pipe_open && gone_for_ns() < silence_ns) return;
+    gone_said_ = true;
+    log::warning("the supervisor is gone: this stage goes on; without another one within {} s it ends", a_->supervisor_grace_s);
+}
+
+// Looked at again and again: a dying supervisor's files are closed one after another, this stage's socket maybe before its log pipe.
+bool supervisor_link::find_broken() {
+    bool more = false;
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+        if (std::find(broken_.begin(), broken_.end(), fd) != broken_.end() || !is_broken_pipe(fd)) continue;
+        broken_.push_back(fd);
+        more = true;
+    }
+    return more;
+}
+
+void supervisor_link::write_alone() {
+    if (!find_broken()) return;
+    const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", a_->run_directory, a_->stage, a_->who.seat, ::getpid());
+    const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (file) write_to(file.get());  // else its lines are lost, as the reader is
+}
+
+void supervisor_link::write_to(int fd) {
+    for (const int broken : broken_) ::dup2(fd, broken);
+}
+
+void supervisor_link::try_return() {
+    shm::unique_fd s = shm::connect_to(a_->run_directory + "/control.sock", connect_patience_ns);
+    if (!s) return;
+    move_above_driver(s);
+    const bool told = [this] {
+        const std::lock_guard lock(mutex_);
+        return ready_;
+    }();
+    const json hello{{"run_id", a_->run_id},     {"stage", a_->stage}, {"seat", a_->who.seat}, {"entry", a_->who.entry},
+                     {"epoch", epoch_.load()}, {"ready", told},      {"memory", json::parse(a_->kept_json)}};
+    std::vector<int> fds;
+    for (const shm::unique_fd& fd : a_->fds) fds.push_back(fd.get());
+    if (!shm::send_message(s.get(), json{{"return", hello}}.dump(), fds)) return;
+    // Somebody is there, be it that it is stopped: as long as its socket is open, this stage has a supervisor.
+    gone_since_ns_.store(0, std::memory_order_release);
+    const std::lock_guard lock(mutex_);
+    socket_ = std::move(s);
+    awaits_welcome_ = true;
+    if (ready_ && !told) shm::send_message(socket_.get(), R"({"ready":true})");  // it has become so in between
+}
+
+void supervisor_link::on_message(const shm::message& m) {
+    const json j = json::parse(m.text, nullptr, false);
+    if (!j.is_object()) return;
+    if (j.contains("refused")) {
+        log::info("the supervisor that took the run over has no place for this stage: {}", j.value("refused", ""));
+        die(exit_code::revoked);
+    }
+    if (!j.contains("welcome")) return;
+    (void)find_broken();
+    const int at = j["welcome"].value("log", -1);
+    if (at >= 0 && static_cast<std::size_t>(at) < m.fds.size()) write_to(m.fds[static_cast<std::size_t>(at)].get());
+    broken_.clear();
+    {
+        const std::lock_guard lock(mutex_);
+        awaits_welcome_ = false;
+        shm::send_message(socket_.get(), R"({"back":true})");
+    }
+    say_gone(true);
+    log::info("another supervisor has taken the run over");
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,384 @@
+// Deaths that a random kill hardly ever meets: behind the END of the first ring, a viewer's thirteenth life, an adopter in the
+// middle of its work, a loader that is stopped with the mesh half there. Each is brought about at a named step, or waited for in
+// the control block.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+
+#include "core/clock.hpp"
+#include "ring/participants.hpp"
+#include "ring/words.hpp"
+#include "shm/process_id.hpp"
+#include "shm/segment.hpp"
+#include "tests/crash/crash_drive.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+using enum crash_point;
+using ring::load;
+
+const std::vector<std::string> endless{"--frames", "100000000"};
+
+/// Has this line of the plan (from 1) happened?
+bool has_fired(const run_fixture& run, std::size_t line) {
+    return std::filesystem::exists(fmt::format("{}.{}", run.path("plan"), line));
+}
+
+/// A number stage in a pipeline's text.
+std::string number_stage(const std::string& name, const std::string& input, const std::string& more = "") {
+    return fmt::format("[[stage]]\nname = \"{}\"\nrun = \"{}/carousel-test-number\"\ninputs = [\"{}\"]\n{}", name, programs(),
+                       input, more);
+}
+
+/// The run's control block, to look at. The run has been asked something before, so its id is known.
+shm::segment look_into(run_fixture& run) {
+    REQUIRE(run.run_id() != "");
+    return shm::segment::observe(run.run_id());
+}
+
+const shm::link_block& link_of(const shm::segment& s, const std::string& stage) {
+    const shm::control_block& c = s.block();
+    const auto* found = std::find_if(c.link, c.link + c.links, [&](const shm::link_block& l) { return stage == l.name; });
+    REQUIRE(found != c.link + c.links);
+    return *found;
+}
+
+u32 seat_of(const shm::control_block& c, const std::string& stage) {
+    for (u32 k = 0; k < c.seats; ++k)
+        if (stage == c.stage[c.seat[k].stage].name) return k;
+    FAIL("no seat of " + stage);
+    return 0;
+}
+
+/// Ends an endless run: it is whole, and its pictures are those of an undisturbed one of as many frames.
+void end_whole(run_fixture& run, const std::string& name) {
+    std::string out;
+    CHECK(run.command({"down", "-p", name}, out) == 0);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    const u64 frames = r["frames"];
+    check_whole(run, frames, undisturbed_hash(frames), 0);
+}
+
+}  // namespace
+
+// ---- the end of a run
+
+TEST_CASE("a sink that dies when every other ring has reached END is followed by one that delivers the rest") {
+    constexpr u64 frames = 200;
+    const auto text = [](const std::string& name) {
+        return number_pipeline(name, "fps = 400\nframe_timeout_ms = 60000\n") + number_stage("aside", "numbers") +
+               number_stage("aside_sink", "aside", "sink = true\n");
+    };
+    run_fixture calm;
+    calm.start(calm.pipeline("calm", text("calm")), {"--frames", std::to_string(frames)});
+    REQUIRE(calm.wait() == 0);
+    // One whose ring lies between the others, and one whose ring is the last: neither the first nor the last ring tells for all.
+    const std::string victim = GENERATE("sink", "aside_sink");
+    const std::string unfinished = victim == "sink" ? "middle" : "aside";
+    CAPTURE(victim);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add(victim, job_chosen, "stop", frames - 4);  // fewer frames are left than its ring has places for
+    plan.write();
+    run.start(run.pipeline("rest", text("rest")), {"--frames", std::to_string(frames)}, {plan.environment()});
+    REQUIRE(run.wait_running());
+    const shm::segment s = look_into(run);
+    const shm::control_block& c = s.block();
+    REQUIRE(c.links == 3);
+    REQUIRE(run.wait_until([&] {
+        return std::all_of(c.link, c.link + c.links,
+                           [&](const shm::link_block& l) { return unfinished == l.name || load(l.tail) == frames; });
+    }));
+    CHECK(load(link_of(s, unfinished).tail) < frames);
+    u64 last = load(c.supervisor_heartbeat_ns);
+    for (int tick = 0; tick < 3; ++tick) {  // it has had the time to be wrong about the end
+        REQUIRE(run.wait_until([&] { return load(c.supervisor_heartbeat_ns) != last; }));
+        last = load(c.supervisor_heartbeat_ns);
+    }
+    run.hit(victim, SIGKILL);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, frames, calm.report()["image_hash"], 1);
+    CHECK(run.report()["ending"] == "complete");
+    CHECK(run.report()["deaths"] == 1);
+}
+
+// ---- members of latest groups
+
+namespace {
+u32 places_taken(const shm::link_block& l) {
+    return static_cast<u32>(
+        std::count_if(l.group_state + shm::max_blocking, l.group_state + shm::max_groups,
+                      [](const shm::word& w) { return ring::group_word::of(load(w)).state == ring::group_state::latest; }));
+}
+
+std::string watched(const std::string& name, u32 latest_lease_ms) {
+    return number_pipeline(name, fmt::format("{}latest_lease_ms = {}\n", crash_keys, latest_lease_ms), "in_flight = 1\n") +
+           number_stage("watcher", "middle", "sink = true\ngroup = \"latest\"\n");
+}
+
+u64 frames_seen(run_fixture& run) { return run.stage("watcher").value("frames", u64{0}); }
+}  // namespace
+
+TEST_CASE("a latest reader that dies twelve times with a frame in hand takes neither a place nor a buffer with it") {
+    constexpr std::size_t deaths = 12;
+    static_assert(deaths > shm::max_latest);
+    std::mt19937_64 random(test_seed());
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    for (std::size_t k = 0; k < deaths; ++k)
+        plan.add("watcher", k % 2 == 0 ? latest_leased : latest_read, "kill", 5 + random() % 10);
+    plan.write();
+    // No lease becomes stale: what a dead one holds comes back by its dismissal alone.
+    run.start(run.pipeline("mortal", watched("mortal", 60'000)), endless, {plan.environment()});
+    REQUIRE(run.wait_running());
+    const shm::segment s = look_into(run);
+    REQUIRE(link_of(s, "middle").slots < deaths);
+    for (std::size_t k = 1; k <= deaths; ++k) {
+        CAPTURE(k);
+        REQUIRE(run.wait_until([&] { return has_fired(run, k); }, 10));
+        const u64 before = frames_seen(run);  // of the dead: whatever comes now a successor has read
+        REQUIRE(run.wait_until([&] { return frames_seen(run) > before; }, 10));
+    }
+    CHECK(places_taken(link_of(s, "middle")) == 1);
+    const u64 delivered = load(link_of(s, "middle").tail);
+    CHECK(run.wait_until([&] { return load(link_of(s, "middle").tail) > delivered + 50; }, 10));
+    end_whole(run, "mortal");
+    CHECK(run.report()["restarts"] == deaths);  // the block was not made anew: that would free everything, too
+}
+
+TEST_CASE(
+    "a latest reader that is stopped with a frame in hand loses its lease in time, holds nobody up and reads on when it goes "
+    "on") {
+    constexpr u32 lease_ms = 1500;
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("watcher", latest_leased, "stop", 30);
+    plan.write();
+    run.start(run.pipeline("paused", watched("paused", lease_ms)), endless, {plan.environment()});
+    REQUIRE(run.wait_running());
+    const i32 watcher = run.pid_of("watcher");
+    REQUIRE(watcher > 0);
+    const shm::segment s = look_into(run);
+    const shm::link_block& l = link_of(s, "middle");
+    REQUIRE(run.wait_until([&] { return has_fired(run, 1) && shm::is_stopped(watcher); }));
+    u32 slot = shm::none, group = shm::none;
+    for (u32 k = 0; k < l.slots; ++k)
+        for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
+            if (ring::lease_word::of(load(l.group[k][g])).state == ring::lease_state::leased) slot = k, group = g;
+    REQUIRE(slot != shm::none);
+    const u64 held = load(l.group[slot][group]), since = load(l.lease_since_ns[group]), tail = load(l.tail);
+    const u32 generation = ring::slot_word::of(load(l.slot[slot])).generation;
+    CHECK(run.wait_until([&] { return load(l.tail) > tail + u64{3} * l.slots; }));
+    CHECK(load(l.group[slot][group]) == held);  // the ring has gone round it
+    CHECK(run.wait_until([&] { return load(l.group[slot][group]) != held; }));
+    const u64 after_ms = (now_ns() - since) / ns_per_ms;
+    fmt::print("the lease was revoked after {} ms\n", after_ms);
+    CHECK(after_ms >= lease_ms);
+    CHECK(after_ms < lease_ms + 1000);
+    CHECK(run.wait_until([&] { return ring::slot_word::of(load(l.slot[slot])).generation != generation; }));  // it is used again
+    CHECK(shm::is_stopped(watcher));
+    CHECK(run.pid_of("watcher") == watcher);
+    u64 seen = frames_seen(run);
+    REQUIRE(::kill(watcher, SIGCONT) == 0);
+    CHECK(run.wait_until([&] { return frames_seen(run) > seen; }));
+    CHECK(places_taken(l) == 1);
+    end_whole(run, "paused");
+    CHECK(run.report()["restarts"] == 0);
+}
+
+// ---- three supervisors
+
+namespace {
+constexpr u64 orphaned_frames = 600;
+
+void start_orphan(run_fixture& run, const crash_plan& plan) {
+    const std::string text = number_pipeline("three", std::string(crash_keys) + "supervisor_grace_s = 20\n");
+    run.start(run.pipeline("three", text), {"--frames", std::to_string(orphaned_frames)}, {plan.environment()});
+}
+
+/// The first supervisor dies when it has appointed an entry for the successor of `middle` and has told nobody of it. The plan's
+/// first line.
+void lose_first_supervisor(run_fixture& run, const crash_plan& plan) {
+    start_orphan(run, plan);
+    REQUIRE(run.wait_running());
+    run.hit("middle", SIGKILL);
+    REQUIRE(run.wait(20) == -SIGKILL);
+    REQUIRE(has_fired(run, 1));
+}
+
+void last_supervisor_ends_it(run_fixture& run, const crash_plan& plan, const std::string& hash) {
+    start_orphan(run, plan);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK_THAT(run.log(), contains("adopted three: 2 stages alive"));
+    CHECK(plan.still_to_come() == "");
+    check_whole(run, orphaned_frames, hash, 1);
+    CHECK(run.report()["ending"] == "complete");
+    CHECK(run.report()["deaths"] == 1);
+}
+}  // namespace
+
+TEST_CASE(
+    "an adopter that dies at any step of taking over an entry that nobody has claimed is followed by one that ends the run") {
+    const std::string hash = undisturbed_hash(orphaned_frames);
+    struct step {
+        crash_point point;
+        u64 nth;
+    };
+    // The unclaimed entry passes them first, the dead process on the same seat second.
+    for (const auto& [point, nth] :
+         {step{entry_prepared, 1}, step{entry_appointed, 1}, step{entry_doomed, 1}, step{words_revoked, 1},
+          step{words_requeued, 1}, step{entry_fenced, 1}, step{entry_fenced, 2}, step{words_reclaimed, 1},
+          step{words_reclaimed, 2}, step{run_taken_over, 1}}) {
+        CAPTURE(std::string(name_of(point)), nth);
+        run_fixture run;
+        crash_plan plan(run.path("plan"));
+        plan.add("supervisor", entry_appointed, "kill", 4);  // three are the start's
+        plan.add("supervisor", point, "kill", nth);
+        plan.write();
+        lose_first_supervisor(run, plan);
+        start_orphan(run, plan);
+        REQUIRE(run.wait(20) == -SIGKILL);
+        REQUIRE(plan.still_to_come() == "");
+        last_supervisor_ends_it(run, plan, hash);
+    }
+}
+
+// An adopter's first change is the withdrawal of an unclaimed entry (STARTING -> FENCED), its second one takes that entry to
+// DOOMED. The few instructions in between have no name and make no system call, so the adopter that dies there is this process:
+// it makes the first change, with the product's own function, and nothing else.
+TEST_CASE("an adopter that dies between the FENCED and the DOOMED of an unclaimed entry is followed by one that ends the run") {
+    const std::string hash = undisturbed_hash(orphaned_frames);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("supervisor", entry_appointed, "kill", 4);
+    plan.write();
+    lose_first_supervisor(run, plan);
+    {
+        const shm::segment s = shm::segment::attach(run.run_id());
+        shm::control_block& c = s.block();
+        const ring::seat_word sits = ring::seat_word::of(load(c.seat[seat_of(c, "middle")].current));
+        REQUIRE(sits.entry < shm::max_incarnations);
+        const ring::entry_word before = ring::entry_word::of(load(c.entry[sits.entry].identity));
+        REQUIRE(before.state == ring::entry_state::starting);
+        REQUIRE(before.pid == 0);
+        REQUIRE(ring::withdraw(c, sits.entry));
+        REQUIRE(load(c.entry[sits.entry].identity) == before.with(ring::entry_state::fenced).pack());
+    }
+    last_supervisor_ends_it(run, plan, hash);
+}
+
+// ---- a loader that is stopped
+
+namespace {
+constexpr u64 picture_frames = 300;
+
+std::string undisturbed_pictures() {
+    static const std::string hash = [] {
+        run_fixture run;
+        run.start(run.pipeline("calm", picture_pipeline("calm", crash_keys)), {"--frames", std::to_string(picture_frames)});
+        REQUIRE(run.wait() == 0);
+        return run.report()["image_hash"].get<std::string>();
+    }();
+    return hash;
+}
+
+/// A run of the demo's stages whose geometry lies stopped at a step of its loading.
+struct stopped_loader {
+    run_fixture run;
+    crash_plan plan{run.path("plan")};
+    crash_point point;
+    i32 loader = 0;
+    std::unique_ptr<shm::segment> block;
+
+    stopped_loader(crash_point at, std::vector<std::string> environment = {}) : point(at) {
+        plan.add("geometry", at, "stop", 1);
+        plan.write();
+        environment.push_back(plan.environment());
+        run.start(run.pipeline("loader", picture_pipeline("loader", crash_keys)), {"--frames", std::to_string(picture_frames)},
+                  environment);
+        REQUIRE(run.wait_until(
+            [&] { return has_fired(run, 1) && (loader = run.pid_of("geometry")) > 0 && shm::is_stopped(loader); }));
+        block = std::make_unique<shm::segment>(look_into(run));
+        CHECK(asset().state == shm::asset_state::loading);
+        CHECK(asset().epoch == 1);
+    }
+    [[nodiscard]] const shm::control_block& c() const { return block->block(); }
+    [[nodiscard]] ring::asset_word asset() const { return ring::asset_word::of(load(c().asset[0].state)); }
+    /// The entry of whoever sits on the loader's seat.
+    [[nodiscard]] const shm::incarnation& sitting() const {
+        return c().entry[ring::seat_word::of(load(c().seat[seat_of(c(), "geometry")].current)).entry];
+    }
+    void ends_whole(u64 restarts, u32 filled_by) {
+        CHECK(run.wait() == 0);
+        INFO(run.log());
+        CHECK(asset().state == shm::asset_state::ready);
+        CHECK(asset().epoch == filled_by);
+        check_whole(run, picture_frames, undisturbed_pictures(), 0);
+        CHECK(run.report()["restarts"] == restarts);
+    }
+};
+}  // namespace
+
+TEST_CASE("a loader that is stopped and goes on within the time of a start is not replaced, and the pictures are the same") {
+    const crash_point point = GENERATE(asset_loading, asset_loaded);
+    CAPTURE(std::string(name_of(point)));
+    stopped_loader l(point);
+    // Far behind the patience with a stage that runs (frame_timeout_ms = 400): no frame can wait for one that starts.
+    CHECK(l.run.wait_until([&] { return now_ns() - load(l.sitting().heartbeat_ns) > 1600 * ns_per_ms; }));
+    CHECK(l.run.stage("geometry")["state"] == "starting");
+    CHECK(l.run.pid_of("geometry") == l.loader);
+    REQUIRE(::kill(l.loader, SIGCONT) == 0);
+    l.ends_whole(0, 1);
+}
+
+TEST_CASE(
+    "a loader that stays stopped is replaced when a start has taken too long, and changes nothing when it goes on behind that") {
+    const std::vector<std::string> kill_late{"CAROUSEL_TEST_KILL_DELAY_MS=120000"};
+    // All at once, since the start of a stage has thirty seconds. The first two are killed by the supervisor, the other two lie
+    // there until they are sent on. An asset is nobody's before its loader is gone: the successor waits meanwhile, and finds what
+    // it has filled.
+    (void)undisturbed_pictures();
+    std::vector<std::unique_ptr<stopped_loader>> all;
+    for (const crash_point point : {asset_loading, asset_loaded}) all.push_back(std::make_unique<stopped_loader>(point));
+    for (const crash_point point : {asset_loading, asset_loaded})
+        all.push_back(std::make_unique<stopped_loader>(point, kill_late));
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        stopped_loader& l = *all[k];
+        const bool woken = k >= 2;
+        CAPTURE(std::string(name_of(l.point)), woken);
+        if (woken) {  // the others' runs may be over by now
+            i32 next = 0;
+            REQUIRE(l.run.wait_until([&] { return (next = l.run.pid_of("geometry")) > 0 && next != l.loader; }, 50));
+            // Its successor is alive (it has claimed its entry, its heart beats), and the zombie still has the asset.
+            REQUIRE(
+                l.run.wait_until([&] { return ring::entry_word::of(load(l.sitting().identity)).pid == static_cast<u32>(next); }));
+            const u64 beat = load(l.sitting().heartbeat_ns);
+            REQUIRE(l.run.wait_until([&] { return load(l.sitting().heartbeat_ns) > beat + 200 * ns_per_ms; }));
+            CHECK(shm::is_stopped(l.loader));
+            CHECK(l.asset().state == shm::asset_state::loading);
+            CHECK(l.asset().epoch == 1);
+            CHECK(l.run.stage("geometry")["state"] == "starting");
+            REQUIRE(::kill(l.loader, SIGCONT) == 0);
+        }
+        l.ends_whole(1, woken ? 1 : 2);
+        CHECK_THAT(l.run.log(), contains(fmt::format(
+                                    "(pid {}) was stopped from outside and it does not become ready: replacing it", l.loader)));
+        const json report = l.run.report();
+        const auto end = std::find_if(report["recoveries"].begin(), report["recoveries"].end(),
+                                      [&](const json& r) { return r["pid"] == l.loader; });
+        REQUIRE(end != report["recoveries"].end());
+        CHECK((*end)["ended"] == (woken ? "exit code 71" : "signal 9"));
+    }
+}

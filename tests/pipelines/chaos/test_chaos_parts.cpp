@@ -1,0 +1,188 @@
+// `carousel chaos` without a pipeline: its plan, what it calls a pause, and its verdict.
+#include <map>
+
+#include "chaos/run.hpp"
+#include "core/errors.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using namespace carousel::supervisor::chaos;
+using nlohmann::json;
+
+namespace {
+
+constexpr u64 ms = 1'000'000;
+
+std::vector<fault> all_kinds() {
+    std::vector<fault> out;
+    for (std::size_t k = 0; k < fault_names.size(); ++k) out.push_back(static_cast<fault>(k));
+    return out;
+}
+
+/// A run of 100 frames in which fragment (pid 10) was killed and the supervisor was replaced once.
+outcome made() {
+    outcome o;
+    o.begun_ns = 1'000 * ms;
+    o.ended_ns = 9'000 * ms;
+    o.faults.push_back({0, fault::kill, 2'000 * ms, "fragment", 10, 2, 0});
+    o.faults.push_back({1, fault::supervisor, 3'000 * ms, "", 5, ~0U, 3'200 * ms});
+    o.pauses.push_back({1, 1'990 * ms, 2'001 * ms, 2'040 * ms});
+    o.pauses.push_back({2, 1'990 * ms, 2'001 * ms, 2'900 * ms});
+    o.report = {{"frames", 100}, {"lost", 0}, {"repeated", 0}, {"torn", 0}, {"dead_letter_count", 0}, {"image_hash", "abc"},
+                {"taken_over", 1}, {"frames_per_second", 12.5}};
+    o.report["recoveries"] = {{{"seat", "fragment"}, {"pid", 10}, {"epoch", 1}, {"seen_ns", 2'001 * ms}, {"fenced_ns", 2'003 * ms}, {"followed_ns", 2'030 * ms}}};
+    o.calm = {{"image_hash", "abc"}, {"frames", 100}, {"frames_per_second", 25.0}};
+    return o;
+}
+
+}  // namespace
+
+TEST_CASE("chaos: the same seed plans the same faults, another seed others") {
+    plan a(7, all_kinds(), 0.5), b(7, all_kinds(), 0.5), c(8, all_kinds(), 0.5);
+    bool differs = false;
+    std::map<fault, int> seen;
+    f64 waited = 0;
+    for (u64 k = 0; k < 4000; ++k) {
+        const step x = a.next(), y = b.next(), z = c.next();
+        REQUIRE(x.number == k);
+        REQUIRE((x.kind == y.kind && x.who == y.who && x.wait_s == y.wait_s && x.supervisor_gap_s == y.supervisor_gap_s));
+        differs = differs || x.kind != z.kind;
+        REQUIRE((x.wait_s >= 0 && x.supervisor_gap_s >= 0 && x.supervisor_gap_s < 0.4));
+        waited += x.wait_s;
+        ++seen[x.kind];
+    }
+    CHECK(differs);
+    CHECK(seen.size() == fault_names.size());
+    CHECK(seen[fault::kill] > seen[fault::supervisor]);
+    CHECK((waited / 4000 > 0.45 && waited / 4000 < 0.55));
+    CHECK(plan(7, {fault::stop}, 0).next().wait_s == 0);
+}
+
+TEST_CASE("chaos: faults are named on the command line, and a misspelt one is told with its likeness") {
+    CHECK(faults_from("kill") == std::vector<fault>{fault::kill});
+    CHECK(faults_from("gpu-fault,kill,gpu-fault") == std::vector<fault>{fault::gpu_fault, fault::kill});
+    CHECK_THROWS_WITH(faults_from("kill,hnag"), test::contains("did you mean \"hang\""));
+    CHECK_THROWS_AS(faults_from(""), config_error);
+}
+
+TEST_CASE("chaos: a stage's pause counts for the fault behind which it became one, the victim's own does not") {
+    const std::vector<chaos::pause> all{{0, 10 * ms, 14 * ms, 30 * ms}, {1, 50 * ms, 54 * ms, 160 * ms}};
+    CHECK(longest_pause_ms(all, 2, 12 * ms, 20 * ms) == 20);
+    CHECK(longest_pause_ms(all, 0, 12 * ms, 20 * ms) == 0);
+    CHECK(longest_pause_ms(all, 2, 55 * ms, 90 * ms) == 0);  // it had begun before
+    CHECK(longest_pause_ms(all, ~0U, 0, 900 * ms) == 110);
+}
+
+TEST_CASE("chaos: each fault is joined with the death that it led to") {
+    const json r = make_report({}, made());
+    CHECK(r["passed"] == true);
+    CHECK(r["failures"].empty());
+    CHECK(r["faults"] == 2);
+    const json& kill = r["kinds"]["kill"];
+    CHECK(kill["count"] == 1);
+    CHECK(kill["detection_ms"]["max"] == 1);
+    CHECK(kill["fence_ms"]["max"] == 2);
+    CHECK(kill["takeover_ms"]["max"] == 30);
+    CHECK(kill["others_longest_pause_ms"]["max"] == 50);
+    CHECK(r["kinds"]["supervisor"]["takeover_ms"]["max"] == 200);
+    CHECK_THAT(report_text(r), test::contains("lost 0, repeated 0, torn 0"));
+}
+
+TEST_CASE("chaos: the report tells what the time went into, and how often no standby was ready") {
+    outcome o = made();
+    o.spent_s = {{"start", 3.5}, {"faults", 14}, {"all back", 2}};
+    CHECK_THAT(report_text(make_report({}, o)), test::contains("time spent on: start 3.5s, faults 14s, all back 2.0s\n"));
+    CHECK(report_text(make_report({}, o)).find("standby") == std::string::npos);
+    o.report["standby_takeovers"] = 7;
+    o.report["standby_missed"] = {{"none", 1}, {"starting", 3}, {"untried", 0}};
+    CHECK_THAT(report_text(make_report({}, o)), test::contains("standbys took over 7 times; 4 times none was ready (1 not started yet, 3 starting, 0 behind"));
+}
+
+TEST_CASE("chaos: a death long after a fault, of a process that has got the same pid, is not the fault's") {
+    outcome o = made();
+    o.faults.insert(o.faults.begin(), {0, fault::kill, 1'500 * ms, "vertex", 99, 1, 0});  // it was dying already: no death of its own
+    o.report["recoveries"].push_back({{"seat", "fragment"}, {"pid", 99}, {"epoch", 9}, {"seen_ns", 4'000 * ms}});
+    o.report["recoveries"].push_back({{"seat", "vertex"}, {"pid", 99}, {"epoch", 12}, {"seen_ns", 900'000 * ms}});
+    const json r = make_report({}, o);
+    CHECK(r["kinds"]["kill"]["detection_ms"]["count"] == 1);
+    CHECK(r["kinds"]["kill"]["detection_ms"]["max"] == 1);
+}
+
+TEST_CASE("chaos: who shares the end of an MPS domain that a fault has brought about was not touched, and did not die of itself") {
+    const auto death = [](const char* seat, i32 pid, u64 at_ms, const char* how, u64 end, bool shared) {
+        return json{{"seat", seat}, {"pid", pid}, {"epoch", 1}, {"seen_ns", at_ms * ms}, {"how", how}, {"domain_end", end}, {"shared", shared}};
+    };
+    outcome o = made();
+    o.report["mps"] = {{"domain_faults", 2}, {"given_up", false}};
+    json& all = o.report["recoveries"];
+    all[0]["domain_end"] = 1;  // fragment, which was killed
+    SECTION("killed with it, or without a device because of it") {
+        all.push_back(death("vertex", 9, 2'002, "with its MPS domain", 1, true));
+        all.push_back(death("display", 11, 2'001, "exit code 3", 1, true));
+        all.push_back(death("geometry", 8, 2'000, "exit code 70 (GPU fault)", 1, true));
+        const json r = make_report({}, o);
+        CHECK(r["untouched_deaths"] == 0);
+        CHECK(r["passed"] == true);
+    }
+    SECTION("but who crashes beside it has done so by its own hand") {
+        all.push_back(death("vertex", 9, 2'002, "signal 11 (SIGSEGV)", 1, false));
+        CHECK(make_report({}, o)["untouched_deaths"] == 1);
+    }
+    SECTION("and an end into which no fault fell is nobody's work here: all its deaths count") {
+        all.push_back(death("vertex", 9, 5'000, "exit code 70 (GPU fault)", 2, true));
+        all.push_back(death("display", 11, 5'001, "with its MPS domain", 2, true));
+        const json r = make_report({}, o);
+        CHECK(r["untouched_deaths"] == 2);
+        CHECK_THAT(r["failures"].dump(), test::contains("the first: vertex (pid 9), exit code 70"));
+    }
+    SECTION("nor does a fault that came behind a death explain it") {
+        all[0]["seen_ns"] = 1'999 * ms;
+        all.push_back(death("vertex", 9, 1'999, "with its MPS domain", 1, true));
+        CHECK(make_report({}, o)["untouched_deaths"] == 1);
+    }
+}
+
+TEST_CASE("chaos: sinks that give no hash are compared by count, several sinks one by one") {
+    outcome o = made();
+    o.report["image_hash"] = o.calm["image_hash"] = nullptr;
+    for (json* r : {&o.report, &o.calm})
+        (*r)["sinks"] = {{{"stage", "sink"}, {"records", 100}, {"image_hash", nullptr}}, {{"stage", "second"}, {"records", 100}, {"image_hash", "abc"}}};
+    const json passed = make_report({}, o);
+    CAPTURE(passed["failures"].dump());
+    CHECK(passed["passed"] == true);
+    CHECK_THAT(report_text(passed), test::contains("compared by count, 100 frames, undisturbed 100"));
+    SECTION("a frame less") { o.report["sinks"][0]["records"] = 99; }
+    SECTION("another picture in the second") { o.report["sinks"][1]["image_hash"] = "abd"; }
+    CHECK(make_report({}, o)["passed"] == (o.report["sinks"] == o.calm["sinks"]));
+}
+
+TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
+    const auto fails_with = [](auto change, const std::string& word) {
+        outcome o = made();
+        change(o);
+        const json r = make_report({}, o);
+        CAPTURE(word, r["failures"].dump());
+        CHECK(r["passed"] == false);
+        CHECK_THAT(r["failures"].dump(), test::contains(word));
+    };
+    fails_with([](outcome& o) { o.report["lost"] = 1; }, "lost: 1");
+    fails_with([](outcome& o) { o.report["repeated"] = 2; }, "repeated: 2");
+    fails_with([](outcome& o) { o.report["torn"] = 3; }, "torn: 3");
+    fails_with([](outcome& o) { o.report["lost"] = nullptr; }, "lost: not counted");
+    fails_with([](outcome& o) { o.calm["frames"] = 99; }, "frames: 100, of the undisturbed run 99");
+    fails_with([](outcome& o) { o.report["dead_letter_count"] = 1; }, "dead_letter_count");
+    fails_with([](outcome& o) { o.calm["image_hash"] = "abd"; }, "image_hash");
+    fails_with([](outcome& o) { o.report["taken_over"] = 0; }, "taken over");
+    fails_with([](outcome& o) { o.report["mps"] = {{"domain_faults", 4}, {"given_up", true}}; }, "given up after 4 ends");
+    fails_with([](outcome& o) { o.exit_code = 1; }, "exit code 1");
+    fails_with([](outcome& o) { o.ended_early = true; }, "before the faults");
+    fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "left behind");
+    fails_with([](outcome& o) { o.gpu_mib_before = 5, o.gpu_mib_after = 6; }, "GPU memory");
+    fails_with([](outcome& o) { o.report = json(); }, "no report");
+    fails_with(
+        [](outcome& o) {
+            o.report["recoveries"].push_back({{"seat", "vertex"}, {"pid", 99}, {"epoch", 1}, {"seen_ns", 4'000 * ms}, {"how", "deadline missed"}});
+        },
+        "nobody had touched; the first: vertex (pid 99), deadline missed");
+}

@@ -1,0 +1,234 @@
+#include <nlohmann/json.hpp>
+
+#include "os/table.hpp"
+#include "tests/pipelines/spec/world.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+namespace {
+
+/// A pipeline file whose stages exist.
+std::string runnable(const world& w, const std::string& text = two_stages) {
+    w.program("source", source_body);
+    w.program("sink", sink_body);
+    w.program("carousel-display", sink_body);
+    return w.write("p.toml", text);
+}
+
+}  // namespace
+
+TEST_CASE("usage errors are sentences and end with 2") {
+    const auto is_usage = [](const std::vector<std::string>& words, const std::string& text) {
+        const said s = carousel::test::carousel(words);
+        CHECK(s.code == 2);
+        CHECK(s.out.empty());
+        CHECK_THAT(s.err, Catch::Matchers::StartsWith("error: "));
+        CHECK_THAT(s.err, contains(text));
+    };
+    is_usage({}, "no command given");
+    is_usage({"rnu"}, "unknown command \"rnu\"; the commands are run, validate, ps");
+    is_usage({"rnu"}, "did you mean \"run\"?");
+    is_usage({"--frames", "3"}, "\"--frames\" comes behind a command, e.g. `carousel run FILE --frames`");
+    is_usage({"run"}, "FILE is required (see `carousel run --help`)");
+    is_usage({"run", "x.toml", "--framse", "3"}, "carousel run: unknown option \"--framse\"; did you mean \"--frames\"?");
+    is_usage({"run", "x.toml", "y.toml"}, "\"y.toml\" is one argument too many");
+    is_usage({"run", "x.toml", "--frames"}, "--frames");
+    is_usage({"run", "x.toml", "--wait", "soon"}, "--wait soon: expected seconds, 0 or more");
+    is_usage({"run", "x.toml", "--seconds", "-1"}, "--seconds -1: expected seconds, 0 or more");
+    is_usage({"run", "/nowhere.toml"}, "/nowhere.toml: no such pipeline file");
+    is_usage({"kill"}, "STAGE is required");
+    is_usage({"up"}, "STAGE is required");
+    is_usage({"up", "nosuch.toml"}, "nosuch.toml: no such pipeline file");
+    is_usage({"up", "fragment", "--frames", "3"}, "--frames goes with a pipeline file, and fragment is none");
+    is_usage({"up", "a.toml", "b"}, "a.toml is a pipeline file, which goes alone");
+    is_usage({"logs", "-n", "x"}, "-n x: expected a number of lines");
+    is_usage({"logs", "--since", "x"}, "--since x: expected a span");
+    is_usage({"graph"}, "which pipeline? Expected a FILE, or -p NAME");
+    is_usage({"graph", "x.toml", "--live"}, "not both");
+    is_usage({"graph", "x.toml", "--format", "svg"}, "--format");
+    is_usage({"completion", "tcsh"}, "tcsh");
+    is_usage({"kill", "x", "--signal", "NOPE"}, "--signal NOPE: no signal of this system");
+}
+
+TEST_CASE("help and version are no errors") {
+    const said help = carousel::test::carousel({"--help"});
+    CHECK(help.code == 0);
+    CHECK_THAT(help.out, contains("carousel run pipelines/demo.toml") && contains("doctor"));
+    const said run = carousel::test::carousel({"run", "--help"});
+    CHECK(run.code == 0);
+    CHECK_THAT(run.out, contains("--set") && contains("--report") && contains("Examples:"));
+    CHECK(run.out.find("->") == std::string::npos);  // once a slip of the pen stood in it
+    CHECK(run.out.find("--in-background") == std::string::npos);
+    for (const char* command : {"up", "logs", "top", "graph", "completion"}) {
+        const said text = carousel::test::carousel({command, "--help"});
+        CHECK_THAT(text.out, contains("Exit code") || contains("Examples:"));
+    }
+    const said version = carousel::test::carousel({"--version"});
+    CHECK(version.code == 0);
+    CHECK_THAT(version.out, Catch::Matchers::StartsWith("carousel "));
+}
+
+TEST_CASE("run hands the checked pipeline and its options to the engine") {
+    const world w;
+    const std::string file =
+        runnable(w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\n");
+    runs = 0;
+    const said s = carousel::test::carousel({"run",       file,
+                                             "--device",  "cpu",
+                                             "--frames",  "20",
+                                             "--fps",     "30",
+                                             "--size",    "64x48",
+                                             "--mesh",    "torus-knots",
+                                             "--out",     "",
+                                             "-p",        "mine",
+                                             "--report",  "r.json",
+                                             "--set",     "b.own=[1, 2]",
+                                             "--set",     "link.a.window=12",
+                                             "--set",     "latest_lease_ms=9",
+                                             "--allow-dead-letters", "3",
+                                             "--seconds", "1.5",
+                                             "--wait",    "2"});
+    INFO(s.err);
+    CHECK(s.code == 0);
+    REQUIRE(runs == 1);
+    CHECK(last_pipeline.name == "mine");
+    CHECK(last_pipeline.latest_lease_ms == 9);
+    CHECK(last_pipeline.allow_dead_letters == 3);
+    CHECK(last_pipeline.device == "cpu");
+    CHECK(last_pipeline.frames == 20);
+    CHECK(last_pipeline.fps == 30);
+    CHECK(last_pipeline.width == 64);
+    CHECK(last_pipeline.height == 48);
+    CHECK(last_pipeline.find("a")->settings.at("mesh") == "torus-knots");
+    CHECK(last_pipeline.find("b")->settings.at("own") == json({1, 2}));
+    CHECK_FALSE(last_pipeline.find("b")->settings.contains("out"));
+    CHECK(last_pipeline.find("show")->settings.at("out") == "");
+    CHECK(last_pipeline.links.at("a").window == 12U);
+    CHECK(last_options.report_file == "r.json");
+    CHECK(last_options.seconds == 1.5);
+    CHECK(last_options.wait_s == 2);
+    CHECK_FALSE(last_options.color);
+    CHECK(last_options.stages.empty());  // asked once the run's lock is held
+}
+
+TEST_CASE("a display keeps what its file says, all pictures with --frames, and what --keep says in any case") {
+    const world w;
+    const std::string file =
+        runnable(w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\nkeep = 100\n");
+    const auto kept = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), {"run", file});
+        const said s = carousel::test::carousel(words);
+        INFO(s.err);
+        CHECK(s.code == 0);
+        CHECK_FALSE(last_pipeline.find("b")->settings.contains("keep"));
+        return last_pipeline.find("show")->settings.at("keep").get<int>();
+    };
+    CHECK(kept({}) == 100);
+    CHECK(kept({"--frames", "50"}) == 0);
+    CHECK(kept({"--frames", "0"}) == 100);
+    CHECK(kept({"--frames", "50", "--keep", "7"}) == 7);
+    CHECK(kept({"--keep", "0"}) == 0);
+    CHECK(kept({"--frames", "50", "--set", "show.keep=9"}) == 9);
+    CHECK(kept({"--set", "frames=50"}) == 100);
+}
+
+TEST_CASE("wrong options are refused by name before anything runs") {
+    const world w;
+    const std::string file = runnable(w);
+    runs = 0;
+    const auto refused = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> words = {"run", file};
+        words.insert(words.end(), more.begin(), more.end());
+        const said s = carousel::test::carousel(words);
+        CHECK(s.code == 2);
+        return s.err;
+    };
+    CHECK_THAT(refused({"--frames", "-5"}), contains("--frames -5: expected a whole number of frames, 0 (no end) or more"));
+    CHECK_THAT(refused({"--frames=1e9"}), contains("--frames 1e9: expected a whole number"));
+    CHECK_THAT(refused({"--size", "0x720"}),
+               contains("--size 0x720: size = [0,720]: expected [width, height], each from 1 to 16384"));
+    CHECK_THAT(refused({"--size", "100000x100000"}), contains("each from 1 to 16384"));
+    CHECK_THAT(refused({"--size", "640"}), contains("--size 640: expected WIDTHxHEIGHT"));
+    CHECK_THAT(refused({"--size", "640x48.5"}), contains("expected WIDTHxHEIGHT"));
+    CHECK_THAT(refused({"--size", "99999999999999999999x1"}), contains("expected WIDTHxHEIGHT"));
+    CHECK_THAT(refused({"--fps", "fast"}), contains("--fps fast: expected frames a second"));
+    CHECK_THAT(refused({"--allow-dead-letters", "some"}), contains("--allow-dead-letters some: allow_dead_letters = \"some\": expected true, false, or"));
+    CHECK_THAT(refused({"--fps", "-1"}), contains("--fps -1: fps = -1"));
+    CHECK_THAT(refused({"--device", "gpu0"}), contains("--device gpu0: device = \"gpu0\": expected"));
+    CHECK_THAT(refused({"--set", "frames"}), contains("--set frames: expected KEY=VALUE"));
+    CHECK_THAT(refused({"--set", "=3"}), contains("expected KEY=VALUE"));
+    CHECK_THAT(refused({"--set", "c.x=3"}), contains("--set c.x=3: no stage \"c\""));
+    CHECK_THAT(refused({"--name", "a/b"}), contains("--name a/b: name = \"a/b\": expected a name"));
+    CHECK_THAT(refused({"--out", "x.png"}), contains("no stage of " + file + " runs carousel-display"));
+    CHECK(runs == 0);
+}
+
+TEST_CASE("values of --set are written as in a file, quotes may be left out") {
+    using supervisor::value_from;
+    CHECK(value_from("1000") == 1000);
+    CHECK(value_from("1_000") == 1000);
+    CHECK(value_from("2.5") == 2.5);
+    CHECK(value_from("true") == true);
+    CHECK(value_from("[640, 480]") == json({640, 480}));
+    CHECK(value_from("\"x y\"") == "x y");
+    CHECK(value_from("torus-knots") == "torus-knots");
+    CHECK(value_from("models/a.obj") == "models/a.obj");
+    CHECK(value_from("") == "");
+    CHECK(value_from("1\n[pipeline]\nname = 'x'") == "1\n[pipeline]\nname = 'x'");
+    CHECK(value_from("2024-05-01") == "2024-05-01");
+    CHECK(value_from("{a = 1}") == json({{"a", 1}}));
+}
+
+TEST_CASE("relative files of the command line are relative to where the user stands") {
+    const world w;
+    const std::string file =
+        runnable(w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\n");
+    REQUIRE(carousel::test::carousel({"run", file, "--mesh", "bunny.obj", "--out", "x/f_%d.png"}).code == 0);
+    const std::string here = std::filesystem::current_path().string();
+    CHECK(last_pipeline.find("a")->settings.at("mesh") == here + "/bunny.obj");
+    CHECK(last_pipeline.find("show")->settings.at("out") == here + "/x/f_%d.png");
+}
+
+TEST_CASE("validate and a dry run check everything and start nothing") {
+    const world w;
+    const std::string file = runnable(w);
+    runs = 0;
+    const said text = carousel::test::carousel({"validate", file});
+    CHECK(text.code == 0);
+    CHECK_THAT(text.out, contains("2 stages") && contains("512 B") && contains(w.path("source")));
+    for (const char* command : {"run", "up"}) {
+        const said plan = carousel::test::carousel({command, file, "--dry-run", "--device", "cpu", "--frames", "7", "-d"});
+        INFO(plan.err);
+        CHECK(plan.code == 0);
+        CHECK_THAT(plan.out, contains("a on cpu, b on cpu") && contains("ring a") && contains("b (blocking)") && contains("memfd (host)") &&
+                                 contains("asset mesh") && contains("64 B") && contains("ends after 7 frames"));
+    }
+    for (const char* command : {"run", "validate"}) {  // on paper, however long a path or a format is
+        std::vector<std::string> words{command, file};
+        if (*command == 'r') words.insert(words.end(), {"--dry-run", "--device", "cpu"});
+        std::istringstream lines(carousel::test::carousel(words).out);
+        for (std::string line; std::getline(lines, line);) CHECK(supervisor::width_of(line) <= 110);
+    }
+    const said as_json = carousel::test::carousel({"validate", file, "--json"});
+    const json j = json::parse(as_json.out);
+    CHECK(j.at("ok") == true);
+    CHECK(j.at("pipeline").at("size") == json({1280, 720}));
+    CHECK(j.at("stages").at(0).at("link").at("memory") == "vmm");
+    CHECK(j.at("stages").at(1).at("commits_on_host") == true);
+    const said bad = carousel::test::carousel({"validate", file, "--json", "--size", "0x0"});
+    CHECK(bad.code == 2);
+    CHECK(bad.err.empty());
+    CHECK(json::parse(bad.out).at("code") == 2);
+    CHECK(runs == 0);
+}
+
+TEST_CASE("colours are for terminals whose owner wants them") {
+    const variable none("NO_COLOR", "");
+    CHECK(supervisor::wants_color(true, false));
+    CHECK_FALSE(supervisor::wants_color(false, false));
+    CHECK_FALSE(supervisor::wants_color(true, true));
+    const variable never("NO_COLOR", "1");
+    CHECK_FALSE(supervisor::wants_color(true, false));
+}

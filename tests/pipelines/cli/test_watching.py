@@ -1,0 +1,357 @@
+"""`carousel top`, `graph` and `completion` on real pipelines. Usage: test_watching.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
+import fcntl
+import json
+import pty
+import re
+import resource
+import select
+import shutil
+import socket
+import struct
+import tempfile
+import termios
+
+from live import ANSI, CAROUSEL, PIPELINES, PROGRAMS, SMALL, Live, main, os, signal, subprocess, time, wait_for
+
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+class Terminal:
+    """A pseudo terminal with a program on it, and what that has written."""
+
+    def __init__(self, words, environment, columns=120, rows=30):
+        ready, tell = os.pipe()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.close(tell)
+            os.read(ready, 1)  # until the size is set and the state of the terminal is known
+            os.execvpe(words[0], words, environment)
+        os.close(ready)
+        self.resize(columns, rows)
+        self.before = termios.tcgetattr(self.fd)
+        os.close(tell)
+        self.out = b""
+
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds=0.1):
+        while select.select([self.fd], [], [], seconds)[0]:
+            try:
+                part = os.read(self.fd, 65536)
+            except OSError:
+                return
+            self.out += part
+
+    def screen(self):
+        """The last picture, as lines without colours."""
+        self.read()
+        last = self.out.split(b"\x1b[H")[-1].decode(errors="replace")
+        return [line.rstrip("\r") for line in ANSI.sub("", last).split("\n")]
+
+    def exit_code(self):
+        for _ in range(200):
+            self.read(0.05)
+            time.sleep(0.02)  # its terminal may be closed some time before it is gone
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.read()
+                return os.waitstatus_to_exitcode(status)
+        raise AssertionError("top has not ended")
+
+    def restored(self):
+        return self.out.count(ENTER) == self.out.count(LEAVE) and termios.tcgetattr(self.fd) == self.before
+
+
+class Top(Live):
+    def start(self, *more):
+        return Terminal([CAROUSEL, "top", "-p", self.name, "--interval", "0.2", *more], self.environment)
+
+    def test_it_shows_stages_rings_rates_and_a_kill_and_q_gives_the_terminal_back(self):
+        self.up()
+        t = self.start()
+        wait_for("rates", lambda: any(re.match(r"fragment +\d+ +running .* 3\d\.\d ", line) for line in t.screen()))
+        screen = "\n".join(t.screen())
+        for text in (self.name, "geometry", "RING", "end to end"):
+            self.assertIn(text, screen)
+        self.assertRegex(screen, r"(?m)^fragment +\d+ .* display \d+ behind +[.wRrd]{8,}$")
+        self.assertFalse(t.restored())
+        before = self.stage("fragment")["pid"]
+        os.kill(before, signal.SIGKILL)
+        wait_for("the death on the screen", lambda: any(re.search(r"ago  fragment \(pid %d\) died: (signal 9 \(SIGKILL\)|killed)" % before, line) for line in t.screen()))
+        wait_for("the successor on the screen",
+                 lambda: any(re.match(r"fragment +(?!%d )\d+ +running +\S+ +1 " % before, line) for line in t.screen()))
+        os.write(t.fd, b"q")
+        self.assertEqual(t.exit_code(), 0)
+        self.assertTrue(t.restored())
+
+    def test_it_follows_the_size_of_the_terminal(self):
+        self.up()
+        t = self.start()
+        wait_for("a screen", lambda: any("display" in line for line in t.screen()))
+        t.resize(40, 6)
+        wait_for("a smaller one", lambda: len(t.screen()) == 6 and max(map(len, t.screen())) <= 40)
+        t.resize(120, 30)
+        wait_for("a larger one", lambda: len(t.screen()) > 10)
+        os.write(t.fd, b"q")
+        self.assertEqual(t.exit_code(), 0)
+
+    def test_signals_and_the_end_of_the_pipeline_give_the_terminal_back(self):
+        self.up()
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGSEGV, -signal.SIGSEGV)):
+            t = self.start()
+            wait_for("a screen", lambda: any("display" in line for line in t.screen()))
+            os.kill(t.pid, number)
+            self.assertEqual(t.exit_code(), code)
+            self.assertTrue(t.restored(), number)
+        t = self.start()
+        wait_for("a screen", lambda: any("display" in line for line in t.screen()))
+        self.carousel("down")
+        self.assertEqual(t.exit_code(), 0)
+        self.assertTrue(t.restored())
+        self.assertIn(b"has ended", t.out)
+
+    def test_the_picture_is_drawn_in_half_blocks_and_its_process_ends_with_top(self):
+        self.up("--size", "640x360")  # a sink that takes its time: a frame that is gone at once no other reader can catch
+        once = self.carousel("top", "--once", "--image").stdout.splitlines()
+        rows = [line for line in once if "\u2580" in line]
+        self.assertEqual({line.count("\u2580") for line in rows}, {80})  # on paper of 80 columns: 80 x 45 pixels
+        self.assertEqual(len(rows), 23)
+        colours = set(re.findall(r"\x1b\[38;2;(\d+;\d+;\d+)m", "".join(rows)))
+        self.assertGreater(len(colours), 10)  # a lit sphere, no plain ground
+        t = self.start("--image")
+        wait_for("a picture", lambda: any("\u2580" in line for line in t.screen()))
+        peek = [p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)]
+        self.assertEqual(len(peek), 1)
+        os.kill(int(peek[0]), signal.SIGKILL)  # costs the picture, nothing else
+        wait_for("the loss", lambda: any("no picture: carousel-peek has ended" in line for line in t.screen()))
+        self.assertTrue(any(re.match(r"fragment +\d+ +running", line) for line in t.screen()))
+        os.write(t.fd, b"q")
+        self.assertEqual(t.exit_code(), 0)
+        self.assertEqual([p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)], [])
+
+    def test_the_picture_goes_on_when_the_memory_is_made_anew(self):
+        self.up("--size", "640x360")
+        t = self.start("--image")
+        peeks = lambda: [p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)]
+        wait_for("a picture", lambda: any("\u2580" in line for line in t.screen()))
+        first = peeks()
+        self.assertTrue(self.ask({"command": "begin-again", "run_id": self.ps()["pipeline"]["run_id"]})["ok"])
+        wait_for("the news of that", lambda: any("begins again with new memory" in line for line in t.screen()))
+        wait_for("another process for the picture", lambda: len(peeks()) == 1 and peeks() != first)
+        wait_for("its picture", lambda: any("\u2580" in line for line in t.screen()) and not any("no picture" in line for line in t.screen()))
+        os.write(t.fd, b"q")
+        self.assertEqual(t.exit_code(), 0)
+        self.assertEqual(peeks(), [])
+
+    def frame_of(self, t):
+        """What the screen's line of the last ring says its newest frame is."""
+        line = next((x for x in t.screen() if re.match(r"fragment +\d+ .* display ", x)), "")
+        return int(line.split()[1]) if line else -1
+
+    def ask(self, request, name=None):
+        """One command over the control socket."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(20)
+            s.connect(os.path.join(self.folder, "carousel", name or self.name, "control.sock"))
+            s.sendall(json.dumps(request).encode())
+            return json.loads(s.recv(1 << 20))
+
+    def test_beside_another_run_it_stays_with_its_own_through_the_supervisors_death_and_memory_made_anew(self):
+        grace = ("--set", "supervisor_grace_s=60")
+        self.up(*grace)
+        stranger = self.carousel("up", os.path.join(PIPELINES, "demo.toml"), "-d", *SMALL, "--name", "stranger")
+        self.assertEqual(stranger.returncode, 0, stranger.stderr)
+        t = self.start()
+        wait_for("a screen", lambda: self.frame_of(t) > 5)
+        run = self.ps()["pipeline"]
+        os.kill(run["pid"], signal.SIGKILL)
+        wait_for("the news", lambda: any("supervisor gone, 4 stages go on" in line for line in t.screen()))
+        before = self.frame_of(t)
+        wait_for("its frames", lambda: self.frame_of(t) > before + 10)
+        once = self.carousel("top", "--once", "-p", self.name).stdout
+        self.assertIn("supervisor gone, 4 stages go on", once)
+        self.assertTrue(once.startswith(self.name + ":"), once)
+        for words in (("top", "--once"), ("kill", "fragment"), ("ps",)):  # the other one isn't taken for it
+            refused = self.carousel(*words)
+            self.assertEqual(refused.returncode, 2, words)
+            self.assertIn("4 of its stages go on", refused.stderr)
+        self.assertEqual(self.ask({"command": "kill", "stage": "fragment", "run_id": run["run_id"]}, "stranger")["ok"], False)
+        others = json.loads(self.carousel("ps", "-p", "stranger", "--json").stdout)
+        self.assertEqual([s["restarts"] for s in others["stages"]], [0] * 4)
+        self.up(*grace)  # takes it over
+        wait_for("its next supervisor", lambda: not any("supervisor gone" in line for line in t.screen()))
+        self.assertEqual(self.ps()["pipeline"]["run_id"], run["run_id"])
+        self.assertTrue(self.ask({"command": "begin-again", "run_id": run["run_id"]})["ok"])
+        wait_for("the news of that", lambda: any("begins again with new memory" in line for line in t.screen()))
+        before = self.frame_of(t)
+        wait_for("frames of the new memory", lambda: self.frame_of(t) > before + 10)
+        self.carousel("down", "-p", self.name)
+        self.assertEqual(t.exit_code(), 0)
+        self.assertIn(f'pipeline "{self.name}" has ended: exit code 0'.encode(), t.out)
+
+    def is_peek(self, pid):
+        """A living carousel-peek of this test's world."""
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                return b"carousel-peek" in (words := f.read()) and self.folder.encode() in words
+        except OSError:
+            return False
+
+    def test_once_and_a_pipe_print_one_look_without_escapes(self):
+        self.up()
+        for words in (["top", "--once"], ["top"]):
+            result = self.carousel(*words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotIn("\x1b", result.stdout)
+            self.assertRegex(result.stdout, r"(?m)^fragment +\d+ +running ")
+            self.assertRegex(result.stdout, r"(?m)^fragment +\d+ .* [.wRrd!]{8,}$")
+        self.assertEqual(self.carousel("top", "-p", "nosuch").returncode, 2)
+
+
+    def test_on_80_columns_no_figure_is_lost_also_behind_a_kill(self):
+        self.up()
+        os.kill(self.stage("fragment")["pid"], signal.SIGKILL)
+        t = Terminal([CAROUSEL, "top", "-p", self.name, "--interval", "0.2"], self.environment, columns=80, rows=24)
+        row = r"fragment +.*running .* 3\d\.\d +\d+% +\d+\.\d+ +\d+\.\d+( |$)"
+        wait_for("rates", lambda: any(re.match(row, line) for line in t.screen()))
+        screen = t.screen()
+        self.assertLessEqual(max(map(len, screen)), 80)
+        self.assertRegex("\n".join(screen), r"(?m)^fragment +.*[.wRrd]{8,}$")
+        self.assertRegex("\n".join(screen), r"the pace limits: 30 frames/s|limits: busy \d+ %|no stage stands out")
+        self.assertIn("SIGKILL", "\n".join(screen))
+        os.write(t.fd, b"q")
+        self.assertEqual(t.exit_code(), 0)
+
+    def test_a_dry_run_fits_the_terminal_and_110_columns_on_paper(self):
+        words = ["run", os.path.join(PIPELINES, "fanout.toml"), "--dry-run", "--device", "cpu"]
+        paper = self.carousel(*words).stdout.splitlines()
+        self.assertLessEqual(max(map(len, paper)), 110)
+        for columns in (80, 60):
+            t = Terminal([CAROUSEL, *words], self.environment, columns=columns)
+            self.assertEqual(t.exit_code(), 0)
+            lines = t.out.decode().replace("\r", "").splitlines()
+            self.assertLessEqual(max(map(len, lines)), columns)
+            joined = re.sub(r"\s+", "", "".join(lines))  # broken, with nothing left out
+            for text in ("carousel.triangles{counters:u32[16]", "carousel-fragment", "(blocking", "memory of rings and assets".replace(" ", "")):
+                self.assertIn(text, joined)
+
+
+class Graph(Live):
+    def check_dot(self, text):
+        self.assertTrue(text.startswith("digraph "))
+        if shutil.which("dot"):
+            subprocess.run(["dot", "-Tsvg", "-o", os.devnull], input=text, text=True, check=True)
+        else:
+            self.assertEqual(text.count("{"), text.count("}"))
+
+    def test_every_shipped_pipeline_can_be_drawn(self):
+        for file in sorted(os.listdir(PIPELINES)):
+            if not file.endswith(".toml"):
+                continue
+            result = self.carousel("graph", os.path.join(PIPELINES, file))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.check_dot(result.stdout)
+            self.assertTrue(re.search(r"s0 -> s1 \[label=\".*\d+ slots x .*blocking", result.stdout))
+            mermaid = self.carousel("graph", os.path.join(PIPELINES, file), "--format", "mermaid").stdout
+            self.assertEqual(mermaid.count(" -->|"), result.stdout.count(" -> "))
+
+    def test_a_living_pipeline_is_drawn_with_its_states_and_rates(self):
+        self.up()
+        self.carousel("stop", "display")
+        wait_for("rates", lambda: self.stage("geometry")["frames"] > 8)
+        result = self.carousel("graph", "--live")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.check_dot(result.stdout)
+        self.assertRegex(result.stdout, r'label="display\\ncpu\\nstopped, .* frames/s"')
+        self.assertRegex(result.stdout, r"s2 -> s3 .*blocking\\n[1-9]\d* behind")
+        self.assertNotIn("behind", self.carousel("graph", "-p", self.name).stdout)
+        self.carousel("cont", "display")
+
+
+class Completion(Live):
+    def offered(self, *words):
+        script = 'source <(carousel completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _carousel; printf "%s\\n" "${COMPREPLY[@]}"'
+        result = subprocess.run(["bash", "-c", script, "bash", "carousel", *words], env=self.environment, cwd=os.path.dirname(PIPELINES),
+                                capture_output=True, text=True, timeout=30, check=True)
+        self.assertEqual(result.stderr, "")
+        return result.stdout.split()
+
+    def test_bash_completes_commands_options_files_pipelines_and_stages(self):
+        folder = os.path.basename(PIPELINES)
+        self.assertEqual(self.offered("val"), ["validate"])
+        self.assertTrue({"run", "up", "logs", "top", "completion"} <= set(self.offered("")))
+        self.assertEqual(self.offered("run", "--de"), ["--detach", "--device"])
+        self.assertIn(f"{folder}/demo.toml", self.offered("run", folder + "/"))
+        self.assertEqual(self.offered("run", folder + "/dem"), [f"{folder}/demo.toml"])
+        self.assertEqual(self.offered("graph", "x.toml", "--format", "m"), ["mermaid"])
+        self.assertEqual(sorted(self.offered("bench", "")), ["pipeline", "raster"])
+        self.assertEqual(self.offered("bench", "pipeline", folder + "/dem"), [f"{folder}/demo.toml"])
+        self.assertEqual(self.offered("bench", "pipeline", "--mod"), ["--modes"])
+        self.assertEqual(self.offered("bench", "raster", "--peer", ""), ["opengl"])
+        with tempfile.TemporaryDirectory() as models:
+            for name in ("a.obj", "b.gltf", "c.glb", "d.txt"):
+                open(os.path.join(models, name), "w", encoding="utf-8").close()
+            self.assertEqual(sorted(self.offered("run", "--mesh", models + "/")), [f"{models}/{name}" for name in ("a.obj", "b.gltf", "c.glb")])
+        self.assertEqual(self.offered("kill", ""), [])  # nothing runs
+        self.up(file="workers.toml")
+        self.assertEqual(self.offered("ps", "-p", ""), [self.name])
+        self.assertEqual(self.offered("kill", "frag"), ["fragment", "fragment.0", "fragment.1", "fragment.2"])
+        self.assertEqual(self.offered("kill", "-p", self.name, "vertex", "v"), [])
+        self.assertEqual(self.offered("logs", "car"), ["carousel"])
+        self.assertEqual(self.offered("nonsense", ""), [])
+
+    def test_the_scripts_are_read_by_their_shells(self):
+        for shell, words in (("bash", ["-n"]), ("zsh", ["-n"]), ("fish", ["--no-execute"])):
+            text = self.carousel("completion", shell).stdout
+            self.assertIn("__complete", text)
+            if not shutil.which(shell):
+                print(f"({shell} is not here: its script was not read)")
+                continue
+            subprocess.run([shell, *words, self.write("script", text)], env=self.environment, check=True)
+
+    def test_fish_completes_stages(self):
+        if not shutil.which("fish"):
+            self.skipTest("fish is not here")
+        self.up()
+        script = "carousel completion fish | source; complete -C 'carousel kill frag'"
+        result = subprocess.run(["fish", "-c", script], env={**self.environment, "HOME": self.folder}, capture_output=True, text=True, check=True)
+        self.assertEqual(result.stdout.split(), ["fragment"])
+
+
+class Doctor(Live):
+    def test_doctor_says_what_this_build_can_do_and_what_would_add_the_rest(self):
+        lonely = os.path.join(self.folder, "lonely")
+        os.mkdir(lonely)
+        shutil.copy(os.path.join(PROGRAMS, "carousel"), lonely)
+        for program, there in ((os.path.join(PROGRAMS, "carousel"), None), (os.path.join(lonely, "carousel"), False)):
+            said = subprocess.run([program, "doctor", "--json"], env=self.environment, capture_output=True, text=True, check=False)
+            checks = {c["name"]: c for c in json.loads(said.stdout)["checks"]}
+            for name, file, package in (("films", "libcarousel-film.so", "libavcodec-dev"), ("page", "carousel-web", "libturbojpeg0-dev"),
+                                        ("viewer", "carousel-viewer", "libimgui-dev")):
+                built = os.path.exists(os.path.join(PROGRAMS, file)) if there is None else there
+                self.assertEqual(checks[name]["found"].split(":")[0], "built" if built else "not built", name)
+                self.assertEqual(checks[name]["remedy"], "" if built else checks[name]["remedy"])
+                self.assertEqual(package in checks[name]["remedy"], not built, name)
+            self.assertIn("JPEG textures", checks)
+            self.assertIn("MPS", " ".join(checks))
+
+
+class AddressSpace(Live):
+    def test_a_limit_of_address_space_is_named_as_the_reason(self):
+        for kib in (30000, 50000, 80000):
+            done = self.carousel("run", os.path.join(PIPELINES, "demo.toml"), "--name", self.name, "--device", "cpu", "--size", "1280x720", "--frames", "2", "--out", "",
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (kib * 1024, kib * 1024)))
+            self.assertNotEqual(done.returncode, 0, kib)
+            self.assertIn(f"{kib / 1024:.1f} MiB of address space (ulimit -v)", done.stderr, kib)
+            self.assertNotIn("No such file or directory", done.stderr, kib)
+
+
+class Probe(Live):
+    def test_the_probe_says_what_it_is_for(self):
+        result = subprocess.run([os.path.join(PROGRAMS, "carousel-probe"), "--help"], capture_output=True, text=True, check=True)
+        self.assertIn("Usage: carousel-probe [--quick]", result.stdout)
+
+
+if __name__ == "__main__":
+    main()

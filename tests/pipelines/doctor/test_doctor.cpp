@@ -1,0 +1,94 @@
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "doctor/doctor.hpp"
+#include "tests/pipelines/spec/world.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using namespace carousel::supervisor;
+using nlohmann::json;
+
+namespace {
+
+finding of_name(const std::vector<finding>& all, const std::string& name) {
+    for (const finding& f : all)
+        if (f.name == name) return f;
+    FAIL("no finding named " << name);
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("doctor's JSON has a status, a reading and a remedy for every check") {
+    const said s = carousel::test::carousel({"doctor", "--json"});
+    const json j = json::parse(s.out);
+    REQUIRE(j.at("ok").is_boolean());
+    CHECK((s.code == 0) == j.at("ok").get<bool>());
+    std::set<std::string> names;
+    for (const json& c : j.at("checks")) {
+        names.insert(c.at("name").get<std::string>());
+        const std::string status = c.at("status");
+        CHECK((status == "ok" || status == "warn" || status == "fail"));
+        CHECK_FALSE(c.at("found").get<std::string>().empty());
+        if (status == "fail") CHECK_FALSE(c.at("remedy").get<std::string>().empty());
+    }
+    CHECK(names.size() == j.at("checks").size());
+    for (const char* name :
+         {"cores", "shared memory", "sealed memory", "open files", "locked memory", "run folder", "process numbers",
+          "passing memory", "MPS", "death by EOF", "death by pidfd", "NVIDIA driver", "CUDA", "display", "OpenGL"})
+        CHECK(names.count(name) == 1);
+}
+
+TEST_CASE("the signs of a death are measured on a child that is killed") {
+    std::vector<finding> all;
+    examine_death_signs(all);
+    CHECK(of_name(all, "death by pidfd").status == verdict::ok);
+    CHECK_THAT(of_name(all, "death by EOF").found, contains("ms after a kill"));
+}
+
+TEST_CASE("a missing or closed shared memory folder is a failure with a remedy") {
+    const world w;
+    std::vector<finding> all;
+    examine_shared_memory(all, w.path("nowhere"));
+    CHECK(of_name(all, "shared memory").status == verdict::fail);
+    CHECK_THAT(of_name(all, "shared memory").found, contains("No such file or directory"));
+    CHECK_THAT(of_name(all, "shared memory").remedy, contains("mount"));
+    CHECK(of_name(all, "sealed memory").status == verdict::ok);
+}
+
+TEST_CASE("the probe's answer becomes findings, whatever it is") {
+    CHECK(findings_of_probe("no json").at(0).status == verdict::warn);
+    CHECK_THAT(findings_of_probe(R"({"built_with_cuda":false})").at(0).found, contains("no CUDA backend"));
+    const auto none = findings_of_probe(
+        R"({"built_with_cuda":true,"driver_version":null,"runtime_version":"13.0","devices":[],"error":"no driver"})");
+    REQUIRE(none.size() == 1);
+    CHECK(none[0].status == verdict::warn);
+    CHECK_THAT(none[0].found, contains("driver none, built for 13.0; no driver"));
+    const auto one = findings_of_probe(R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
+        "devices":[{"ordinal":0,"uuid":"u","name":"H200","total_bytes":150323855360,"free_bytes":1073741824,"compute":"9.0",
+                    "vmm_posix_fd":true,"ipc_events":false,"ipc_memory":true,"stream_mem_ops":true,"peers":[]}]})");
+    CHECK_THAT(of_name(one, "cuda:0").found, contains("H200, compute 9.0, 140.0 GiB of memory, 1.0 GiB free"));
+    CHECK(of_name(one, "cuda:0 memory by fd").status == verdict::ok);
+    CHECK(of_name(one, "cuda:0 IPC events").status == verdict::warn);
+    CHECK_FALSE(of_name(one, "cuda:0 IPC events").remedy.empty());
+}
+
+TEST_CASE("a probe that crashes or hangs is a finding, not doctor's end") {
+    const world w;
+    doctor_places places;
+    places.probe = w.program("probe", "kill -SEGV $$");
+    CHECK_THAT(of_name(examine(places), "CUDA").found, contains("signal 11 (SIGSEGV)"));
+    places.probe = w.program("probe", "sleep 60");
+    places.probe_timeout_ms = 100;
+    CHECK_THAT(of_name(examine(places), "CUDA").found, contains("no answer within 0.1 s"));
+    places.probe = w.path("nowhere");
+    CHECK_THAT(of_name(examine(places), "CUDA").found, contains("GPUs can't be examined"));
+}
+
+TEST_CASE("doctor's text has a line a finding and its remedy below") {
+    const std::vector<finding> all = {{"one", verdict::ok, "fine", ""}, {"second", verdict::fail, "bad", "mend it"}};
+    CHECK(doctor_text(all, false) == "ok    one     fine\nfail  second  bad\n              -> mend it\n");
+    CHECK_THAT(doctor_text(all, true), contains("\x1b[31mfail"));
+    CHECK(any_failed(all));
+}

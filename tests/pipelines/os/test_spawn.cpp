@@ -1,0 +1,88 @@
+#include <fcntl.h>
+#include "os/spawn.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "shm/process_id.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using words = std::vector<std::string>;
+
+exit_status run(const spawn_request& r) {
+    const spawned p = spawn(r);
+    pollfd ready{p.pidfd.get(), POLLIN, 0};
+    ::poll(&ready, 1, 10'000);
+    return reap(p.pidfd.get());
+}
+
+}  // namespace
+
+TEST_CASE("a prefix is split as a shell would") {
+    CHECK(split_words("gdb --args") == words{"gdb", "--args"});
+    CHECK(split_words("  a\t'b c' \"d \\\" e\" f\\ g '' ") == words{"a", "b c", "d \" e", "f g", ""});
+    CHECK(split_words("").empty());
+    CHECK_THROWS_WITH(split_words("nsys 'x"), test::contains("open quote"));
+}
+
+TEST_CASE("a child's end is told by its pidfd: code or signal") {
+    CHECK(run({.argv = {"/bin/sh", "-c", "exit 7"}, .environment = {}}).exit_code == 7);
+    CHECK(run({.argv = {"/bin/sh", "-c", "kill -ABRT $$"}, .environment = {}}).signal == SIGABRT);
+    const exit_status unknown = reap(-1);
+    CHECK_FALSE(unknown.known);
+}
+
+TEST_CASE("a child gets its environment and nothing of ours: no stdin, no fd, no blocked signal") {
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    std::signal(SIGPIPE, SIG_IGN);
+    const scratch_folder folder;
+    const std::string out = (folder.path / "out").string();
+    const shm::unique_fd ours(::open(out.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    const std::string script =
+        "test \"$WORD\" = told || exit 9; for f in 0 1 2; do readlink /proc/self/fd/$f; done; ls -l /proc/self/fd | grep -c "
+        "\"$FILE\";"
+        "grep -E 'SigBlk|SigIgn' /proc/self/status; cat";
+    CHECK(run({.argv = {"/bin/sh", "-c", script}, .environment = {"WORD=told", "FILE=" + out}, .output = ours.get()}).exit_code ==
+          0);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    std::ifstream in(out);
+    std::string input, output, errors, name;
+    int ours_open = 0;
+    u64 blocked_mask = 1, ignored_mask = 0;
+    in >> input >> output >> errors >> ours_open >> name >> std::hex >> blocked_mask >> name >> ignored_mask;
+    CHECK(input == "/dev/null");
+    CHECK(output == out);
+    CHECK(errors == out);
+    CHECK(ours_open == 1);  // stderr of `ls`, whose stdout is a pipe: our own fd is not handed on
+    CHECK(blocked_mask == 0);
+    CHECK((ignored_mask & 1U << (SIGPIPE - 1)) == 0);
+}
+
+TEST_CASE("a program that can't be started is named") {
+    CHECK_THROWS_WITH(spawn({.argv = {"/nowhere/stage"}, .environment = {}}), test::contains("/nowhere/stage"));
+    CHECK_THROWS_AS(spawn({.argv = {"/nowhere/stage"}, .environment = {}}), config_error);
+}
+
+TEST_CASE("a process that is being taken down is told from one that lives") {
+    const spawned p = spawn({.argv = {"/bin/sleep", "30"}, .environment = {}});
+    CHECK_FALSE(is_exiting(p.pid));
+    CHECK_FALSE(has_ended(p.pidfd.get()));
+    shm::signal_pidfd(p.pidfd.get(), SIGKILL);
+    pollfd ready{p.pidfd.get(), POLLIN, 0};
+    ::poll(&ready, 1, 5000);
+    CHECK(is_exiting(p.pid));  // a zombie
+    CHECK(has_ended(p.pidfd.get()));
+    CHECK(reap(p.pidfd.get()).signal == SIGKILL);
+    CHECK(is_exiting(p.pid));
+}

@@ -1,0 +1,184 @@
+// Leftovers are made, in folders of the test's own, beside things that live.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "run/directory.hpp"
+#include "runs/clean.hpp"
+#include "shm/fd_socket.hpp"
+#include "tests/pipelines/spec/world.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using namespace carousel::supervisor;
+
+namespace {
+
+/// The identity of a process that has ended.
+shm::process_id dead_process() {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    const shm::process_id id{child, shm::start_time_of(child)};
+    ::waitpid(child, nullptr, 0);
+    return id;
+}
+
+std::string make_run(const std::string& name, const shm::process_id& who) {
+    const std::string folder = run::make_run_folder(name);
+    run::write_record(folder, {who, "id-" + name, name, "", "", ""});
+    return folder;
+}
+
+void make_old(const std::string& path) {
+    const timespec long_ago[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+    REQUIRE(::utimensat(AT_FDCWD, path.c_str(), long_ago, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+clean_places places_of(const world& w) {
+    std::filesystem::create_directories(w.path("shm"));
+    return {{run::runs_folder()}, w.path("shm")};
+}
+
+std::vector<std::string> paths_of(const std::vector<leftover>& all) {
+    std::vector<std::string> paths;
+    for (const leftover& l : all) paths.push_back(l.path);
+    std::sort(paths.begin(), paths.end());
+    return paths;
+}
+
+}  // namespace
+
+TEST_CASE("what dead runs left is found and removed, what lives stays") {
+    const world w;
+    const clean_places places = places_of(w);
+    const std::string dead = make_run("dead", dead_process()), living = make_run("living", shm::this_process());
+    w.write("shm/carousel-id-dead", "x");
+    w.write("shm/carousel-id-dead.trace", "x");  // of `carousel trace`
+    w.write("shm/carousel-id-living", "x");
+    w.write("shm/carousel-id-living.trace", "x");
+    w.write("shm/carousel-orphan", "x");
+    w.write("shm/carousel-new", "x");  // somebody may be about to write its record
+    w.write("shm/other-program", "x");
+    for (const char* name : {"carousel-id-living", "carousel-id-living.trace", "carousel-orphan", "other-program"})
+        make_old(w.path("shm/" + std::string(name)));
+    const auto found = find_leftovers(places);
+    CHECK(paths_of(found) == std::vector<std::string>{dead, w.path("shm/carousel-id-dead"), w.path("shm/carousel-id-dead.trace"),
+                                                         w.path("shm/carousel-orphan")});
+    for (const leftover& l : found) {
+        CHECK(l.kept.empty());
+        CHECK(remove_leftover(l).empty());
+        CHECK_FALSE(std::filesystem::exists(l.path));
+    }
+    CHECK(std::filesystem::exists(living + "/run.json"));
+    CHECK(std::filesystem::exists(w.path("shm/carousel-id-living")));
+    CHECK(std::filesystem::exists(w.path("shm/carousel-id-living.trace")));
+    CHECK(std::filesystem::exists(w.path("shm/carousel-new")));
+    CHECK(std::filesystem::exists(w.path("shm/other-program")));
+    CHECK(find_leftovers(places).empty());
+}
+
+TEST_CASE("pictures of a dead run are the user's and stay") {
+    const world w;
+    const std::string folder = make_run("dead", dead_process());
+    w.write("carousel/dead/pictures/frame_00001.png", "png");
+    w.write("carousel/dead/ledger-display", "x");
+    const auto found = find_leftovers(places_of(w));
+    REQUIRE(found.size() == 1);
+    CHECK(remove_leftover(found[0]).empty());
+    CHECK(std::filesystem::exists(folder + "/pictures/frame_00001.png"));
+    CHECK_FALSE(std::filesystem::exists(folder + "/ledger-display"));
+    CHECK_FALSE(std::filesystem::exists(folder + "/run.json"));
+    CHECK(find_leftovers(places_of(w)).empty());
+}
+
+TEST_CASE("memory that a process still maps is left alone") {
+    const world w;
+    const clean_places places = places_of(w);
+    make_run("dead", dead_process());
+    for (const char* name : {"shm/carousel-id-dead", "shm/carousel-elsewhere"}) {
+        const std::string path = w.write(name, std::string(4096, 'x'));
+        make_old(path);
+        const shm::unique_fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+        REQUIRE(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd.get(), 0) != MAP_FAILED);  // until the process ends
+    }
+    const auto found = find_leftovers(places);
+    CHECK(paths_of(found) == std::vector<std::string>{run::runs_folder() + "/dead", w.path("shm/carousel-id-dead")});
+    for (const leftover& l : found) {
+        CHECK_THAT(l.kept, contains("still lives"));
+        CHECK(remove_leftover(l) == l.kept);
+        CHECK(std::filesystem::exists(l.path));
+    }
+}
+
+TEST_CASE("a run that begins between the look and the removal is not removed") {
+    const world w;
+    make_run("demo", dead_process());
+    const auto found = find_leftovers(places_of(w));
+    REQUIRE(found.size() == 1);
+    run::write_record(run::run_folder("demo"), {shm::this_process(), "new", "demo", "", "", "", ""});
+    CHECK(remove_leftover(found[0]) == "a run of this name has begun");
+    CHECK(run::read_record(run::run_folder("demo"))->run_id == "new");
+}
+
+TEST_CASE("a folder without a record is a leftover when nobody listens at its old socket") {
+    const world w;
+    const std::string folder = run::make_run_folder("half");
+    { const shm::unique_fd listener = shm::listen_at(folder + "/control.sock"); }
+    std::ofstream(folder + "/log") << "x";
+    CHECK(find_leftovers(places_of(w)).empty());  // too young
+    if (std::filesystem::exists(folder + "/control.sock")) {
+        make_old(folder + "/control.sock");
+        const auto found = find_leftovers(places_of(w));
+        REQUIRE(found.size() == 1);
+        CHECK(remove_leftover(found[0]).empty());
+    }
+    const std::string served = run::make_run_folder("served");
+    const shm::unique_fd listener = shm::listen_at(served + "/control.sock");
+    make_old(served + "/control.sock");
+    CHECK(find_leftovers(places_of(w)).empty());
+}
+
+TEST_CASE("records of another boot are dead, of another pid namespace alive") {
+    const world w;
+    make_run("demo", dead_process());
+    run::record r = *run::read_record(run::run_folder("demo"));
+    CHECK_FALSE(is_alive(r));
+    r.pid_namespace = "pid:[1]";
+    CHECK(is_alive(r));
+    r.boot_id = "another";
+    CHECK_FALSE(is_alive(r));
+}
+
+TEST_CASE("a run folder that is another's, open to others or no folder is refused or mended") {
+    const world w;
+    const std::string folder = run::make_run_folder("demo");
+    ::chmod(folder.c_str(), 0777);
+    (void)run::make_run_folder("demo");
+    struct stat info {};
+    REQUIRE(::stat(folder.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0700);
+    w.write("carousel/file", "x");
+    CHECK_THROWS_AS(run::make_run_folder("file"), shm_error);
+    CHECK_FALSE(run::read_record(folder).has_value());
+    w.write("carousel/demo/run.json", "{\"pid\": \"x\"}");
+    CHECK_FALSE(run::read_record(folder).has_value());
+    for (const char* bad : {"", ".", "..", "a/b", ".x", "x.", "-x", "a b"}) CHECK_FALSE(run::is_run_name(bad));
+    CHECK(run::is_run_name("demo-2.x_y"));
+}
+
+TEST_CASE("clean on the command line says what it does") {
+    const world w;
+    const std::string folder = make_run("dead", dead_process());
+    CHECK_THAT(carousel::test::carousel({"clean", "--dry-run"}, places_of(w)).out, contains("would remove run folder " + folder));
+    CHECK(std::filesystem::exists(folder));
+    const auto j = nlohmann::json::parse(carousel::test::carousel({"clean", "--json"}, places_of(w)).out);
+    CHECK(j.at("ok") == true);
+    const auto& items = j.at("leftovers");
+    CHECK(std::any_of(items.begin(), items.end(),
+                      [&](const auto& i) { return i.at("path") == folder && i.at("removed") == true; }));
+    CHECK_FALSE(std::filesystem::exists(folder));
+}

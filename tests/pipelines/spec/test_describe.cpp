@@ -1,0 +1,136 @@
+// Stage programs are shell scripts here: what matters is what they answer, and that they may answer anything.
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "os/subprocess.hpp"
+#include "spec/describe.hpp"
+#include "tests/pipelines/spec/world.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using namespace carousel::supervisor;
+
+namespace {
+
+std::string describe_refusal(const world& w, const std::string& text = two_stages, u32 timeout_ms = 5000) {
+    try {
+        (void)describe_stages(read_pipeline(w.write("p.toml", text)), timeout_ms);
+        return "";
+    } catch (const config_error& e) {
+        return e.what();
+    }
+}
+
+}  // namespace
+
+TEST_CASE("stages are asked in the links' order and hear their settings and inputs") {
+    const world w;
+    w.program("source", source_body);
+    w.program("sink", "cat > " + w.path("heard") + R"(; echo '{"format":null,"commits_on_host":true,"uses":["mesh"]}')");
+    const auto all = describe_stages(read_pipeline(w.write("p.toml", two_stages)));
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].stage == "a");
+    CHECK(all[0].program == w.path("source"));
+    CHECK(all[0].slot_bytes == 512);
+    CHECK(all[0].makes.at(0).name == "mesh");
+    CHECK(all[1].commits_on_host);
+    CHECK(all[1].uses == std::vector<std::string>{"mesh"});
+    CHECK(all[1].format.is_null());
+    std::ifstream heard(w.path("heard"));
+    CHECK(
+        nlohmann::json::parse(heard) ==
+        nlohmann::json::parse(
+            R"({"stage":"b","width":1280,"height":720,"settings":{"own":3},"inputs":[{"stage":"a","format":{"type":"t","planes":[]}}]})"));
+}
+
+TEST_CASE("a stage's complaint is said at the key it complains about") {
+    const world w;
+    w.program("source", source_body);
+    w.program("sink", R"(cat > /dev/null; echo '{"error":{"message":"own = 3: expected less","key":"own"}}'; exit 2)");
+    CHECK(describe_refusal(w) == w.path("p.toml") + ":8:1: stage \"b\": own = 3: expected less");
+    w.program("sink", R"(cat > /dev/null; echo '{"error":{"message":"formats differ","key":""}}'; exit 2)");
+    CHECK(describe_refusal(w) == w.path("p.toml") + ":4:1: stage \"b\": formats differ");
+    // A mistyped key of the supervisor's reaches the stage as one of its own.
+    w.program("sink", R"(cat > /dev/null; echo '{"error":{"message":"unknown key \"in_fligth\"","key":"in_fligth"}}'; exit 2)");
+    CHECK_THAT(describe_refusal(w, two_stages + "in_fligth = 2\n"),
+               contains(":9:1: ") && contains("did you mean \"in_flight\"?"));
+}
+
+TEST_CASE("a program that is missing, dies, hangs or talks nonsense is named") {
+    const world w;
+    w.program("source", source_body);
+    CHECK_THAT(describe_refusal(w), contains(":6:1: stage \"b\": run = \"./sink\": " + w.path("sink") + " does not exist"));
+    w.write("sink", "no program");
+    CHECK_THAT(describe_refusal(w), contains("is no program that may be executed"));
+    CHECK_THAT(describe_refusal(
+                   w, "[[stage]]\nname=\"a\"\nrun=\"carousel-nonesuch\"\n[[stage]]\nname=\"b\"\nrun=\"x\"\ninputs=[\"a\"]\n"),
+               contains("run = \"carousel-nonesuch\": no such program in " + executable_folder() + " or in PATH"));
+    w.program("sink", "echo 'my last words' >&2; kill -SEGV $$");
+    CHECK_THAT(describe_refusal(w), contains("signal 11 (SIGSEGV); its last words: my last words"));
+    w.program("sink", "echo bad >&2; exit 7");
+    CHECK_THAT(describe_refusal(w), contains("ended with exit code 7; its last words: bad"));
+    w.program("sink", "cat > /dev/null; echo hello");
+    CHECK_THAT(describe_refusal(w), contains("something other than a JSON object; is it a Carousel stage?"));
+    w.program("sink", "cat > /dev/null; echo '{\"slot_bytes\": 3}'");
+    CHECK_THAT(describe_refusal(w), contains("in a form that this version does not know"));
+    w.program("sink", "sleep 60");
+    const auto before = std::chrono::steady_clock::now();
+    CHECK_THAT(describe_refusal(w, two_stages, 200), contains("stage \"b\"") && contains("no answer within 0.2 s"));
+    CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(10));
+}
+
+TEST_CASE("a tool to start a stage under is looked for before anything starts") {
+    const world w;
+    w.program("source", source_body);
+    w.program("sink", sink_body);
+    CHECK(describe_refusal(w, two_stages + "prefix = \"env -i\"\n").empty());
+    CHECK_THAT(describe_refusal(w, two_stages + "prefix = \"nonesuch-tool --args\"\n"),
+               contains(":9:1: stage \"b\": prefix: no program \"nonesuch-tool\" in PATH"));
+}
+
+TEST_CASE("outputs and assets must have two ends") {
+    const world w;
+    w.program("source", source_body);
+    w.program("sink", source_body);
+    CHECK_THAT(describe_refusal(w), contains(":4:1: stage \"b\" makes frames (t) that no stage reads"));
+    w.program("source", R"(cat > /dev/null; echo '{"format":null}')");
+    CHECK_THAT(describe_refusal(w), contains(":7:1: stage \"b\" reads \"a\", which has no output"));
+    w.program("source", source_body);
+    w.program("sink", R"(cat > /dev/null; echo '{"format":null,"uses":["mash"]}')");
+    CHECK_THAT(describe_refusal(w),
+               contains("stage \"b\" uses the asset \"mash\", which no stage makes; did you mean \"mesh\"?"));
+    w.program("sink", R"(cat > /dev/null; echo '{"format":null,"makes":[{"name":"mesh","bytes":1}]}')");
+    CHECK_THAT(describe_refusal(w), contains("stage \"b\" makes the asset \"mesh\", which another stage makes, too"));
+}
+
+TEST_CASE("a helper program is fed, read and bounded") {
+    const std::string much(300'000, 'x');  // more than a pipe holds, in both directions
+    const auto echoed = run_subprocess({"cat"}, much, 10'000);
+    CHECK(echoed.succeeded());
+    CHECK(echoed.output == much);
+    const auto deaf = run_subprocess({"true"}, much, 10'000);  // goes away with its input unread
+    CHECK(deaf.succeeded());
+    const auto missing = run_subprocess({"/nowhere/program"}, "", 1000);
+    CHECK_FALSE(missing.started);
+    CHECK(missing.ending(1000) == "No such file or directory");
+    const auto talker = run_subprocess({"sh", "-c", "yes"}, "", 10'000);
+    CHECK_FALSE(talker.succeeded());
+    CHECK(talker.ending(10'000) == "more than 1 MiB of output");
+    // What it leaves running in its group goes with it.
+    const auto hanging = run_subprocess({"sh", "-c", "sleep 60 & wait"}, "", 100);
+    CHECK(hanging.timed_out);
+}
+
+TEST_CASE("signals have names") {
+    CHECK(signal_from("9") == 9);
+    CHECK(signal_from("KILL") == 9);
+    CHECK(signal_from("sigabrt") == 6);
+    CHECK(signal_from("") == 0);
+    CHECK(signal_from("0") == 0);
+    CHECK(signal_from("999") == 0);
+    CHECK(signal_from("99999999999999999999") == 0);
+    CHECK(signal_from("NONSENSE") == 0);
+    CHECK(signal_name(9) == "SIGKILL");
+    CHECK(signal_name(63) == "signal 63");
+}

@@ -1,0 +1,168 @@
+// The parameters of a run while it goes on: what is set, from which frame on, and what a second supervisor finds.
+
+#include <cstring>
+#include <memory>
+
+#include "ring/block_check.hpp"
+#include "ring/parameter_box.hpp"
+#include "ring/topology.hpp"
+#include "supervisor/engine/parameters.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using nlohmann::json;
+using test::contains;
+
+/// One source behind which a ring lies, and two parameters.
+struct lamp_run {
+    parameter_plan plan;
+    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>(), made = std::make_unique<shm::control_block>();
+    std::unique_ptr<live_parameters> live;
+
+    lamp_run() {
+        plan.schema = {.type = "test.lamp",
+                       .bytes = 8,
+                       .fields = {{.name = "level", .offset = 0, .initial = {0.25}, .low = 0, .high = 2},
+                                  {.name = "on", .kind = ring::parameter_kind::flag, .offset = 4}}};
+        plan.values = plan.schema.initial_values();
+        c->magic = made->magic = shm::control_magic;
+        c->sources = made->sources = 1;
+        live = std::make_unique<live_parameters>(plan);
+        live->write_into(*c, 0);
+        live->write_into(*made, 0);
+    }
+    json set(const json& values) { return live->set({{"command", "set"}, {"values", values}}, *c, *made); }
+    std::string refusal(const json& request) {
+        try {
+            const json reply = live->set(request, *c, *made);
+            return reply["ok"] ? "" : (reply.value("later", false) ? "later: " : "") + reply["message"].get<std::string>();
+        } catch (const config_error& e) {
+            return e.what();
+        }
+    }
+    f64 level_of(u64 frame) {
+        return ring::parameter_schema::element_of(*plan.schema.find("level"), ring::parameters_for(c->parameters, frame).value);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("what is set counts from the first frame that has not been given its parameters, and the answer names it") {
+    lamp_run r;
+    CHECK(r.level_of(0) == 0.25);
+    CHECK(r.level_of(4) == 0.25);
+    const json reply = r.set({{"level", 1.5}});
+    CHECK(reply["from"] == 5);
+    CHECK(reply["number"] == 1);
+    CHECK(reply["message"] == "level = 1.5 from frame 5 on");
+    CHECK(r.level_of(5) == 1.5);
+    CHECK(r.level_of(4) == 0.25);
+    CHECK(r.live->answer()["values"] == json{{"level", 1.5}, {"on", false}});
+}
+
+TEST_CASE("a set that changes nothing, or that is refused, leaves no trace") {
+    lamp_run r;
+    CHECK_THAT(r.set({{"level", 0.25}})["message"].get<std::string>(), contains("nothing changes"));
+    CHECK_THAT(r.refusal({{"values", {{"level", 7}}}}), contains("level = 7"));
+    CHECK_THAT(r.refusal({{"values", {{"on", true}, {"lever", 1}}}}), contains("did you mean \"level\"?"));
+    CHECK_THAT(r.refusal({{"values", json::object()}}), contains("known are level, on"));
+    CHECK_THAT(r.refusal({{"values", 3}}), contains("expected values by name"));
+    CHECK(r.live->number() == 0);
+    CHECK(r.live->report()["changes"].empty());
+    CHECK(r.live->answer()["values"]["on"] == false);
+}
+
+TEST_CASE("as many changes as there is room for wait for frames that don't come, and the next is refused until they do") {
+    lamp_run r;
+    (void)r.level_of(0);
+    u32 taken = 0;
+    while (taken < 1000 && r.refusal({{"values", {{"level", taken % 2 == 0 ? 1.0 : 0.5}}}}).empty()) ++taken;
+    CHECK(taken == ring::readable_sets - 1);
+    CHECK_THAT(r.refusal({{"values", {{"level", 2}}}}), contains("later: ") && contains("nothing moves"));
+    (void)r.level_of(1);
+    r.c->link[0].tail = 1;
+    CHECK(r.set({{"level", 2}})["from"] == 2);
+}
+
+TEST_CASE("the copy that the block is held against has each change, and what is damaged in the block is not taken over into it") {
+    lamp_run r;
+    (void)r.level_of(6);
+    r.c->link[0].tail = 7;
+    for (u32 k = 0; k < 200; ++k) {
+        (void)r.set({{"level", k % 2 == 0 ? 1.0 : 0.5}});
+        (void)r.level_of(7 + k);
+        r.c->link[0].tail = 8 + k;
+    }
+    for (const ring::finding& f : ring::check_static(*r.c, *r.made)) FAIL_CHECK(f.text());
+    r.c->parameters.set[3].value[0] ^= std::byte{1};
+    (void)r.set({{"level", 2}});
+    CHECK_FALSE(ring::check_static(*r.c, *r.made).empty());
+}
+
+TEST_CASE("reset brings back what the run began with") {
+    lamp_run r;
+    (void)r.set({{"level", 2}, {"on", true}});
+    const json reply = r.live->set({{"reset", true}}, *r.c, *r.made);
+    CHECK(reply["values"] == json{{"level", 0.25}, {"on", false}});
+    CHECK(reply["number"] == 2);
+}
+
+TEST_CASE("the report lists each change with its frame and what was changed") {
+    lamp_run r;
+    (void)r.level_of(9);
+    (void)r.set({{"on", true}});
+    const json report = r.live->report();
+    CHECK(report["type"] == "test.lamp");
+    CHECK(report["start"]["on"] == false);
+    CHECK(report["change_count"] == 1);
+    CHECK(report["changes"] == json::array({{{"number", 1}, {"frame", 10}, {"values", {{"on", true}}}}}));
+}
+
+TEST_CASE("a second supervisor goes on with what the block says, also where its file is a change older") {
+    lamp_run r;
+    (void)r.set({{"level", 1}});
+    const json older = r.live->state();
+    (void)r.set({{"level", 2}});
+    live_parameters second(r.plan);
+    REQUIRE(second.adopt(*r.c, older));
+    CHECK(second.number() == 2);
+    CHECK(second.answer()["values"]["level"] == 2.0);
+    CHECK(second.report()["changes"].size() == 2);
+    CHECK(second.set({{"values", {{"on", true}}}}, *r.c, *r.made)["number"] == 3);
+    live_parameters with_nothing(r.plan);
+    REQUIRE(with_nothing.adopt(*r.c, nullptr));
+    CHECK(with_nothing.number() == 3);
+}
+
+TEST_CASE("values that no supervisor can have set are not taken over") {
+    lamp_run r;
+    const f32 nonsense = 1e30F;
+    std::memcpy(r.c->parameters.set[0].value, &nonsense, sizeof nonsense);
+    live_parameters second(r.plan);
+    CHECK_FALSE(second.adopt(*r.c, nullptr));
+    CHECK(second.answer()["values"]["level"] == 0.25);
+}
+
+TEST_CASE("a block that is made anew has what was set last, for all its frames") {
+    lamp_run r;
+    (void)r.set({{"level", 2}});
+    const auto fresh = std::make_unique<shm::control_block>();
+    r.live->write_into(*fresh, 40);
+    r.c = std::make_unique<shm::control_block>();
+    std::memcpy(static_cast<void*>(&r.c->parameters), static_cast<const void*>(&fresh->parameters), sizeof fresh->parameters);
+    CHECK(r.level_of(40) == 2);
+    CHECK(ring::newest_parameters(r.c->parameters).number == 1);
+}
+
+TEST_CASE("a pipeline without parameters says so") {
+    const parameter_plan none;
+    live_parameters live(none);
+    const auto c = std::make_unique<shm::control_block>(), made = std::make_unique<shm::control_block>();
+    live.write_into(*c, 0);
+    CHECK(live.answer()["schema"] == nullptr);
+    CHECK(live.report() == nullptr);
+    CHECK_THROWS_AS(live.set({{"values", {{"x", 1}}}}, *c, *made), config_error);
+}

@@ -1,0 +1,113 @@
+// Which states of a run are problems, and when they are said.
+#include <memory>
+
+#include "core/clock.hpp"
+#include "ring/topology.hpp"
+#include "supervisor/engine/problems.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+
+run_setup two_stages() {
+    run_setup s;
+    s.name = "two";
+    s.directory = "/nonexistent";
+    for (const char* name : {"source", "sink"}) {
+        stage_setup st;
+        st.name = name;
+        s.stages.push_back(st);
+    }
+    s.stages[0].format = {{"type", "t"}};
+    s.stages[0].slot_bytes = 512;
+    s.stages[1].inputs = {0};
+    return s;
+}
+
+struct made_run {
+    run_setup setup = two_stages();
+    std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
+    event_loop loop;
+    console out{-1, false, false};
+    process_table table{setup, loop, out};
+    problems found;
+    u64 now = 100 * ns_per_s;
+
+    made_run() {
+        ring::initialise(*block, plan_of(setup));
+        for (const auto& s : table.seats)
+            for (const seat_event e : {seat_event::bring_up, seat_event::spawned, seat_event::ready}) s->machine.on(e, now);
+    }
+    void set_all(ring::slot_state state) const {
+        for (u32 k = 0; k < block->link[0].slots; ++k) block->link[0].slot[k].store(ring::slot_word{0, 0, 0, state}.pack());
+    }
+    /// What is said within the next second and a half.
+    std::vector<std::string> said() {
+        std::vector<std::string> all;
+        for (int k = 0; k < 6; ++k, now += 250 * ns_per_ms)
+            for (std::string& each : found.tick(setup, *block, table.seats, now)) all.push_back(std::move(each));
+        return all;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("problems: a run that is well has none") {
+    made_run r;
+    CHECK(r.said().empty());
+    CHECK(r.found.present(r.now).empty());
+    CHECK(r.found.all(0).empty());
+}
+
+TEST_CASE("problems: a ring without a free buffer is one when quarantine is why, and only while it lasts") {
+    made_run r;
+    r.set_all(ring::slot_state::ready);
+    CHECK(r.said().empty());
+    r.set_all(ring::slot_state::quarantined);
+    const u64 since = r.now;
+    const std::vector<std::string> said = r.said();
+    REQUIRE(said.size() == 1);
+    CHECK_THAT(said[0], test::contains("source: no buffer of its ring is free"));
+    CHECK(r.found.present(r.now).size() == 1);
+    CHECK(r.said().empty());  // once
+    r.set_all(ring::slot_state::free);
+    CHECK(r.said().empty());
+    CHECK(r.found.present(r.now).empty());
+    const nlohmann::json all = r.found.all(since - ns_per_s);
+    REQUIRE(all.size() == 1);
+    CHECK(all[0]["at_s"] == 1.0);
+    CHECK(all[0]["lasted_s"] == 3.0);
+}
+
+TEST_CASE("problems: what passes within a second is none") {
+    made_run r;
+    r.set_all(ring::slot_state::quarantined);
+    CHECK(r.found.tick(r.setup, *r.block, r.table.seats, r.now).empty());
+    r.now += 500 * ns_per_ms;
+    CHECK(r.found.tick(r.setup, *r.block, r.table.seats, r.now).empty());
+    r.set_all(ring::slot_state::free);
+    r.now += 500 * ns_per_ms;
+    CHECK(r.said().empty());
+    CHECK(r.found.all(0).empty());
+}
+
+TEST_CASE("problems: a stage that dies before it delivers is one while it rests") {
+    made_run r;
+    seat& sink = *r.table.seats[1];
+    sink.last_exit = "exit code 3";
+    sink.machine.on(seat_event::died_fresh, r.now);
+    REQUIRE(sink.machine.state() == seat_state::backoff);
+    const std::vector<std::string> said = r.said();
+    REQUIRE(said.size() == 1);
+    CHECK_THAT(said[0], test::contains("sink dies before it delivers anything (exit code 3; 1 in a row)"));
+}
+
+TEST_CASE("problems: what was over as soon as it was found is shown for a minute, and reported for good") {
+    made_run r;
+    r.found.tell("the control block was damaged", r.now);
+    CHECK(r.found.present(r.now + ns_per_s).size() == 1);
+    CHECK(r.found.present(r.now + 61 * ns_per_s).empty());
+    CHECK(r.found.all(r.now - ns_per_s).size() == 1);
+}

@@ -1,0 +1,254 @@
+// The report, from ledgers and counters that the test writes itself.
+#include "supervisor/engine/report.hpp"
+
+#include <cstring>
+
+#include "core/errors.hpp"
+#include "telemetry/histogram.hpp"
+#include "telemetry/ledger.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using nlohmann::json;
+
+struct synthetic {
+    scratch_folder folder;
+    run_setup setup;
+    std::unique_ptr<shm::control_block> control = std::make_unique<shm::control_block>();
+    std::vector<std::unique_ptr<seat>> seats;
+    death_account deaths;
+    std::vector<recovery> recoveries;
+    std::vector<telemetry::stage_shares> shares;
+
+    synthetic() {
+        setup.name = "made";
+        setup.directory = folder.path.string();
+        setup.width = 64;
+        setup.height = 32;
+        for (const char* name : {"source", "sink"}) {
+            stage_setup st;
+            st.name = name;
+            st.device_name = "cpu";
+            setup.stages.push_back(st);
+        }
+        setup.stages[0].format = {{"type", "t"}};
+        setup.stages[0].slot_bytes = 512;
+        setup.stages[1].inputs = {0};
+        setup.end = 10;
+        ring::initialise(*control, plan_of(setup));
+        for (u32 k = 0; k < 2; ++k) {
+            seats.push_back(std::make_unique<seat>());
+            seats.back()->stage = k;
+            seats.back()->pids = {100 + static_cast<i32>(k)};
+        }
+    }
+    void record(u64 first, u64 end, u64 void_at = ~u64{0}) const {
+        telemetry::ledger_writer w(telemetry::ledger_path(setup.directory, "sink"));
+        for (u64 n = first; n < end; ++n) {
+            w.record(n, n == void_at ? 0 : n * 7 + 1, n == void_at, 1);
+            w.mark_committed(n, n == void_at ? 0 : n * 7 + 1, n == void_at, 1);
+        }
+    }
+    json report() const {
+        run_outcome o;
+        o.end = 10;
+        o.complete = true;
+        o.seconds = 2;
+        o.ending = "complete";
+        const std::vector<sink_account> sinks = read_ledgers(setup, *control, o.end);
+        return make_report({&setup, control.get(), &seats, &deaths, &recoveries, &sinks, o, {}, shares});
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
+    synthetic s;
+    s.record(0, 10);
+    s.control->stage[0].counters.frames.store(10);
+    s.shares = {{0.5, 0, 0.4, 0.1}, {0.98, 0.01, 0, 0.9}};
+    s.control->stage[0].counters.in_flight_high_water.store(3);
+    for (int k = 0; k < 100; ++k) telemetry::add_sample(s.control->stage[0].counters.latency, k < 95 ? 1'000'000 : 50'000'000);
+    const json r = s.report();
+    CHECK(r["pipeline"] == "made");
+    CHECK(r["size"] == json({64, 32}));
+    CHECK(r["frames"] == 10);
+    CHECK(r["lost"] == 0);
+    CHECK(r["repeated"] == 0);
+    CHECK(r["torn"] == 0);
+    CHECK(r["frames_per_second"] == 5.0);
+    CHECK(r["image_hash"].get<std::string>().size() == 16);
+    const json& source = r["stages"][0];
+    CHECK(source["frames"] == 10);
+    CHECK(source["busy"] == 0.5);
+    CHECK(source["wait_output"] == 0.4);
+    CHECK(source["wait_own"] == 0.1);
+    CHECK(r["bottleneck"] == json({{"kind", "stage"}, {"stage", "sink"}, {"busy", 0.98}, {"text", "sink limits: busy 98 %"}}));
+    CHECK(source["in_flight_high_water"] == 3);
+    const f64 p50 = source["latency_ms"]["p50"], p99 = source["latency_ms"]["p99"];
+    CHECK((p50 > 0.9 && p50 < 1.2));
+    CHECK((p99 > 45 && p99 < 60));
+    CHECK(source["pids"] == json({100}));
+    CHECK(r["stages"][1].contains("end_to_end_ms"));
+}
+
+TEST_CASE("a run whose stages' time was not measured says so, and claims no share") {
+    synthetic s;
+    s.record(0, 10);
+    const json r = s.report();
+    CHECK(r["stages"][0]["busy"].is_null());
+    CHECK(r["stages"][1]["wait_own"].is_null());
+    CHECK(r["bottleneck"]["kind"] == "unknown");
+}
+
+TEST_CASE("lost, repeated and torn frames are found where they happen") {
+    synthetic s;
+    s.record(0, 4);
+    s.record(6, 10);
+    s.record(2, 3);  // committed once more
+    s.control->stage[1].counters.torn.store(5);
+    const json r = s.report();
+    CHECK(r["lost"] == 2);
+    CHECK(r["repeated"] == 1);
+    CHECK(r["torn"] == 5);
+    CHECK(damage_of(read_ledgers(s.setup, *s.control, 10), *s.control).any());
+}
+
+TEST_CASE("the hash depends on the pictures and their order alone") {
+    synthetic a, b, c;
+    a.record(0, 10);
+    b.record(5, 10);
+    b.record(0, 5);
+    c.record(0, 9);
+    telemetry::ledger_writer other(telemetry::ledger_path(c.setup.directory, "sink"));
+    other.record(9, 1234, false, 1);
+    other.mark_committed(9, 1234, false, 1);
+    CHECK(a.report()["image_hash"] == b.report()["image_hash"]);
+    CHECK(a.report()["image_hash"] != c.report()["image_hash"]);
+}
+
+TEST_CASE("void frames are dead letters with the stage and reason that the supervisor saw") {
+    synthetic s;
+    s.record(0, 10, 6);
+    s.deaths.given_up.push_back({6, "source", "signal 11 (SIGSEGV)"});
+    s.deaths.given_up.push_back({3, "source", "was delivered after all"});
+    const json r = s.report();
+    CHECK(r["lost"] == 0);
+    CHECK(r["dead_letter_count"] == 1);
+    REQUIRE(r["dead_letters"].size() == 1);
+    CHECK(r["dead_letters"][0] == json({{"sequence", 6}, {"stage", "source"}, {"reason", "signal 11 (SIGSEGV)"}}));
+}
+
+TEST_CASE("frames that were given up are told with the first few names, and have an exit code of their own behind all others") {
+    synthetic s;
+    s.record(0, 10, 6);
+    s.deaths.given_up.push_back({6, "source", "signal 11 (SIGSEGV)"});
+    const auto sinks = read_ledgers(s.setup, *s.control, 10);
+    const dead_letters one = dead_letters_of(sinks, s.deaths);
+    CHECK(given_up_text(one) == "1 given up (frame 6: source, signal 11 (SIGSEGV))");
+    CHECK(given_up_text({}).empty());
+    CHECK(given_up_text({5, {{1, "a", "x"}, {2, "", ""}, {3, "b", "y"}, {4, "c", "z"}, {5, "c", "z"}}}) ==
+          "5 given up (frame 1: a, x; frame 2: by whom is not known; frame 3: b, y; ...)");
+    run_outcome o;
+    CHECK(exit_code_of(o, {}, one, 0) == exit_code::given_up);
+    CHECK(exit_code_of(o, {}, one, 1) == 0);
+    CHECK(exit_code_of(o, {true, 1, 0, 0}, one, 0) == exit_code::stage_failed);
+    o.exit_code = 130;
+    CHECK(exit_code_of(o, {}, one, 0) == 130);
+}
+
+TEST_CASE("where no sink is counted, what was given up is what the supervisor saw") {
+    synthetic s;
+    s.setup.stages[1].latest = true;
+    s.deaths.given_up.push_back({6, "source", "exit code 3"});
+    CHECK(dead_letters_of(read_ledgers(s.setup, *s.control, 10), s.deaths).count == 1);
+}
+
+TEST_CASE("deaths: where they fell, how soon they were seen and fenced") {
+    synthetic s;
+    s.record(0, 10);
+    s.deaths.kills_at[2] = 4;
+    s.deaths.restarts = s.deaths.deaths = 4;
+    for (const u64 ms : {1, 2, 3, 100}) s.recoveries.push_back({"source", 7, 1, "signal 9", 0, 1'000'000'000, 1'000'000'000 + ms * 1'000'000, 0, false});
+    const json r = s.report();
+    CHECK(r["kills_at"]["submitted"] == 4);
+    CHECK(r["restarts"] == 4);
+    CHECK(r["fence_ms"]["max"] == 100);
+    CHECK(r["detection_ms"]["count"] == 0);
+    CHECK(quantile({5, 1, 3}, 0.5) == 3);
+    CHECK(quantile({}, 0.5) == 0);
+}
+
+TEST_CASE("a sink that has never begun has lost every frame") {
+    const synthetic s;
+    const json r = s.report();
+    CHECK(r["lost"] == 10);
+    CHECK(r["sinks"][0]["ledger"].is_null());
+}
+
+TEST_CASE("a frame that was recorded and committed by nobody is lost") {
+    synthetic s;
+    s.record(0, 9);
+    telemetry::ledger_writer(telemetry::ledger_path(s.setup.directory, "sink")).record(9, 64, false, 1);
+    const json r = s.report();
+    CHECK(r["lost"] == 1);
+    CHECK(r["sinks"][0]["unmarked"] == 1);
+    CHECK(damage_of(read_ledgers(s.setup, *s.control, 10), *s.control).any());
+}
+
+TEST_CASE("where nothing was counted the report says so, and claims nothing") {
+    synthetic s;
+    const auto why = GENERATE("latest", "optional");
+    if (why == std::string("latest")) {
+        s.setup.stages[1].latest = true;
+    } else {
+        s.record(0, 4);
+        ring::close_group(*s.control, s.control->stage[1].input_link[0], s.control->stage[1].input_group[0]);
+    }
+    const json r = s.report();
+    CHECK(r["lost"].is_null());
+    CHECK(r["repeated"].is_null());
+    CHECK(r["torn"] == 0);
+    CHECK(r["image_hash"].is_null());
+    CHECK(r["sinks"][0]["counted"] == false);
+    CHECK(r["sinks"][0]["lost"].is_null());
+    const auto sinks = read_ledgers(s.setup, *s.control, 10);
+    const damage d = damage_of(sinks, *s.control);
+    CHECK_FALSE(d.any());
+    CHECK_THAT(damage_text(d, sinks), test::contains("lost and repeated frames were not counted, torn 0; sink not counted: ") && test::contains(why));
+}
+
+TEST_CASE("a sink that gives no hashes is counted all the same") {
+    synthetic s;
+    telemetry::ledger_writer w(telemetry::ledger_path(s.setup.directory, "sink"));
+    for (u64 n = 0; n < 10; ++n) {
+        w.record(n, std::nullopt, false, 1);
+        w.mark_committed(n, std::nullopt, false, 1);
+    }
+    const json r = s.report();
+    CHECK(r["lost"] == 0);
+    CHECK(r["sinks"][0]["records"] == 10);
+    CHECK(r["image_hash"].is_null());
+    CHECK(r["sinks"][0]["image_hash"].is_null());
+}
+
+TEST_CASE("a report is written whole, with the ledgers beside it, and a place that can't be written is told beforehand") {
+    synthetic s;
+    s.record(0, 10);
+    s.setup.report_path = (s.folder.path / "r.json").string();
+    check_report_path(s.setup.report_path);
+    CHECK_FALSE(std::filesystem::exists(s.setup.report_path));
+    write_report(s.setup.report_path, s.report(), s.setup, read_ledgers(s.setup, *s.control, 10));
+    std::ifstream in(s.setup.report_path);
+    CHECK(json::parse(in)["frames"] == 10);
+    const auto kept = telemetry::ledger_reader::open(kept_ledger(s.setup.report_path, "sink"));
+    REQUIRE(kept);
+    CHECK(kept->summarize(10).lost == 0);
+    for (const std::string& name : s.folder.names()) CHECK(name.find(".tmp") == std::string::npos);
+    CHECK_THROWS_AS(check_report_path("/nowhere/r.json"), output_error);
+    CHECK_THROWS_AS(check_report_path(s.folder.path.string()), output_error);
+}

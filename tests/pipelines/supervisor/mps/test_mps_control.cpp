@@ -1,0 +1,127 @@
+// The private MPS daemon, against a program that speaks as NVIDIA's does and misbehaves as told.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "core/clock.hpp"
+#include "shm/marked_process.hpp"
+#include "supervisor/mps/mps_control.hpp"
+#include "supervisor/mps/mps_domain.hpp"
+#include "tests/pipelines/spec/world.hpp"
+#include "tests/pipelines/supervisor/mps/fake_mps/fake_mps.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using namespace carousel::test;
+
+/// A domain's folder; nothing of it may be left at the end.
+struct place {
+    world w;
+    mps_control control{shm::mps_folder(w.folder())};
+    [[nodiscard]] std::size_t processes() const { return shm::marked_processes(shm::mps_mark(control.folder())).size(); }
+    [[nodiscard]] bool is_empty() const { return processes() == 0 && !std::filesystem::exists(control.folder()); }
+    ~place() { (void)control.end(0); }
+};
+
+template <typename F>
+bool turn_until(event_loop& loop, F&& holds) {
+    for (const u64 until = now_ns() + 20 * ns_per_s; now_ns() < until && !holds();) loop.run_once(20);
+    return holds();
+}
+
+}  // namespace
+
+TEST_CASE("a private MPS daemon is started, asked, and ended with its server and its folder") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    p.control.start();
+    CHECK(p.control.daemon() != 0);
+    CHECK(p.processes() == 2);
+    CHECK(p.control.answers());
+    CHECK(p.control.terminate_client(4711) == "");
+    CHECK_THAT(fake.log(), contains(" 4711\n"));
+    CHECK(p.control.end(5000));
+    CHECK_THAT(fake.log(), contains("quit"));
+    CHECK(p.is_empty());
+}
+
+TEST_CASE("a daemon that can't be had is told with the reason and a remedy, and leaves nothing") {
+    const place p;
+    struct row {
+        const char *how, *message;
+    };
+    for (const row& r : {row{"refuse", "exit code 1: no permission, says the fake"}, row{"never", "has not come back within"}, row{"mute", "no daemon answers"}}) {
+        CAPTURE(r.how);
+        const fake_mps fake(r.how, p.w.path("asked"));
+        CHECK_THROWS_WITH(p.control.start(2000), contains(r.message) && contains("isolation = \"process\""));
+        CHECK(p.is_empty());
+    }
+    const variable path("PATH", p.w.folder());
+    CHECK_THROWS_WITH(p.control.start(), contains("no nvidia-cuda-mps-control in PATH"));
+}
+
+TEST_CASE("a folder too long for a unix socket is refused before anything is started") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    const mps_control deep(p.w.folder() + "/" + std::string(100, 'd'));
+    CHECK_THROWS_WITH(deep.start(), contains("too long for a unix socket"));
+    CHECK(fake.log().empty());
+}
+
+TEST_CASE("a daemon that is slow to start, and one that hangs over a quit or a client, hold nobody up for long") {
+    const place p;
+    const fake_mps fake("slow quit-hangs terminate-hangs", p.w.path("asked"));
+    p.control.start();
+    CHECK_THAT(p.control.terminate_client(4711, 300), contains("no answer within 0.3 s"));
+    CHECK(p.control.end(300));
+    CHECK(p.is_empty());
+}
+
+TEST_CASE("the domain renews itself off the event loop, and says when its daemon dies") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    event_loop loop;
+    {
+        mps_domain domain(p.w.folder(), loop);
+        bool died = false;
+        domain.on_death([&] { died = true; });
+        domain.start();
+        CHECK(domain.is_up());
+        CHECK(domain.generation() == 1);
+        const i32 first = domain.daemon_pid();
+        ::kill(first, SIGKILL);
+        CHECK(turn_until(loop, [&] { return died; }));
+        CHECK_FALSE(domain.is_up());
+        std::string why = "not called";
+        domain.renew([&](const std::string& w) { why = w; });
+        CHECK(turn_until(loop, [&] { return why != "not called"; }));
+        CHECK(why == "");
+        CHECK(domain.has_ended(1));
+        CHECK_FALSE(domain.has_ended(2));
+        CHECK(domain.generation() == 2);
+        CHECK(domain.is_up());
+        CHECK(p.processes() == 2);  // the first one's server was ended, too
+    }
+    CHECK(p.is_empty());
+}
+
+TEST_CASE("a daemon that a dead supervisor has left is adopted, and a second start ends what is there") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    event_loop loop;
+    p.control.start();
+    const i32 left = p.control.daemon();
+    {
+        mps_domain domain(p.w.folder(), loop);
+        CHECK(domain.adopt());
+        CHECK(domain.daemon_pid() == left);
+        CHECK(domain.generation() == 1);
+    }
+    CHECK(p.is_empty());
+    mps_domain none(p.w.folder(), loop);
+    CHECK_FALSE(none.adopt());
+}

@@ -1,0 +1,123 @@
+// Where memory lies, which device a stage gets, where pictures go.
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "supervisor/plan/device_choice.hpp"
+#include "supervisor/plan/memory_plan.hpp"
+#include "supervisor/plan/pictures.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using device::device_id;
+using device::device_kind;
+using device::memory_kind;
+
+const device_id cpu{};
+const device_id gpu0{device_kind::cuda, "aa", 0};
+const device_id gpu1{device_kind::cuda, "bb", 1};
+
+run_setup chain(const std::vector<device_id>& devices) {
+    run_setup s;
+    s.name = "chain";
+    for (u32 k = 0; k < devices.size(); ++k) {
+        stage_setup st;
+        st.name = "s" + std::to_string(k);
+        if (k > 0) st.inputs = {k - 1};
+        if (k + 1 < devices.size()) {
+            st.format = {{"type", "t"}};
+            st.slot_bytes = 1000 * (k + 1);
+        }
+        st.device = devices[k];
+        s.stages.push_back(st);
+    }
+    return s;
+}
+
+}  // namespace
+
+TEST_CASE("memory lies where all its ends can reach it") {
+    CHECK(choose_memory({cpu, cpu}, memory_kind::vmm).kind == memory_kind::memfd);
+    CHECK(choose_memory({cpu, cpu}, memory_kind::ipc).kind == memory_kind::memfd);
+    CHECK(choose_memory({cpu, gpu0}, memory_kind::vmm).kind == memory_kind::memfd);
+    CHECK(choose_memory({gpu0, gpu0, cpu}, memory_kind::ipc).kind == memory_kind::memfd);
+    CHECK(choose_memory({gpu0, gpu0}, memory_kind::vmm) == memory_choice{memory_kind::vmm, gpu0});
+    CHECK(choose_memory({gpu0, gpu0}, memory_kind::ipc) == memory_choice{memory_kind::ipc, gpu0});
+    CHECK(choose_memory({gpu1, gpu0}, memory_kind::ipc) ==
+          memory_choice{memory_kind::vmm, gpu1});  // the producer's, with peer access
+}
+
+TEST_CASE("every ring and asset gets its memory, in the order of the control block") {
+    run_setup s = chain({gpu0, gpu0, cpu});
+    s.stages[0].memory = memory_kind::ipc;
+    s.assets.push_back({"mesh", 4096, 0, {0, 1}});
+    s.assets.push_back({"table", 64, 1, {1, 2}});
+    const std::vector<memory_item> items = plan_memory(s);
+    REQUIRE(items.size() == 4);
+    const ring::plan p = plan_of(s);
+    CHECK(items[0].name == "ring s0");
+    CHECK(items[0].bytes == u64{ring::derived_slots(p, 0)} * 1000);
+    CHECK(items[0].choice.kind == memory_kind::ipc);
+    CHECK(items[1].index == 1);
+    CHECK(items[1].bytes == u64{ring::derived_slots(p, 1)} * 2000);
+    CHECK(items[1].choice.kind == memory_kind::memfd);
+    CHECK(items[2].asset);
+    CHECK(items[2].choice == memory_choice{memory_kind::ipc, gpu0});
+    CHECK(items[3].choice.kind == memory_kind::memfd);
+}
+
+TEST_CASE("a device is what was asked for, what there is, or a sentence") {
+    const machine_offer none = read_probe(R"({"devices": [], "error": "no driver here"})");
+    const machine_offer two = read_probe(R"({"devices": [{"ordinal": 0, "uuid": "aa", "name": "A", "vmm_posix_fd": false},
+                                              {"ordinal": 1, "uuid": "bb", "name": "B"}], "error": null})");
+    CHECK(choose_device("auto", none).name == "cpu");
+    CHECK(choose_device("cpu", two).name == "cpu");
+    CHECK(choose_device("auto", two).name == "cuda:0");
+    CHECK_FALSE(choose_device("auto", two).vmm);
+    CHECK(choose_device("cuda:1", two).id.uuid == "bb");
+    CHECK_THROWS_WITH(choose_device("cuda:0", none), test::contains("no driver here"));
+    CHECK_THROWS_WITH(choose_device("cuda:2", two), test::contains("cuda:1 (B)"));
+    CHECK_THROWS_AS(choose_device("cuda:2", two), device_error);
+    CHECK(read_probe("rubbish").gpus.empty());
+    CHECK_FALSE(read_probe("rubbish").why_none.empty());
+    CHECK(probe_machine("/nowhere").gpus.empty());
+}
+
+TEST_CASE("pictures of a relative pattern go into a fresh folder, those of an absolute one stay") {
+    const scratch_folder folder;
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(folder.path);
+    run_setup s = chain({cpu, cpu});
+    s.stages[1].program = "/bin/carousel-display";
+    SECTION("relative") {
+        s.stages[1].settings["out"] = "p_%03d.png";
+        prepare_pictures(s, "stamp");
+        CHECK(s.stages[1].settings["out"] == (folder.path / "runs/chain-stamp/p_%03d.png").string());
+        CHECK(s.pictures == (folder.path / "runs/chain-stamp").string());
+        CHECK(std::filesystem::is_directory(s.pictures));
+    }
+    SECTION("not given") {
+        prepare_pictures(s, "stamp");
+        CHECK(s.stages[1].settings["out"] == (folder.path / "runs/chain-stamp/frame_%05d.png").string());
+    }
+    SECTION("absolute") {
+        s.stages[1].settings["out"] = (folder.path / "mine/x_%d.png").string();
+        prepare_pictures(s, "stamp");
+        CHECK(s.pictures == (folder.path / "mine").string());
+        CHECK(folder.names() == std::vector<std::string>{"mine"});
+    }
+    SECTION("none") {
+        s.stages[1].settings["out"] = "";
+        prepare_pictures(s, "stamp");
+        CHECK(s.pictures.empty());
+        CHECK(folder.names().empty());
+    }
+    SECTION("a place that can't be written") {
+        s.stages[1].settings["out"] = "/proc/nothing/x_%d.png";
+        CHECK_THROWS_WITH(prepare_pictures(s, "stamp"), test::contains("/proc/nothing"));
+    }
+    std::filesystem::current_path(before);
+}

@@ -1,0 +1,89 @@
+#include "supervisor/plan/run_identity.hpp"
+
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+
+run_setup two_stages() {
+    run_setup s;
+    s.name = "demo";
+    s.width = 640;
+    s.height = 480;
+    s.stages.resize(2);
+    s.stages[0].name = "geometry";
+    s.stages[0].settings = {{"triangles", 500}};
+    s.stages[0].format = {{"type", "t"}};
+    s.stages[1].name = "display";
+    s.stages[1].inputs = {0};
+    s.stages[1].settings = {{"out", "frame_%05d.png"}};
+    return s;
+}
+
+std::string between(const run_setup& there, const run_setup& here) { return difference(identity_of(there), identity_of(here)); }
+
+}  // namespace
+
+TEST_CASE("two equal pipelines are one run, wherever their files lie and whatever the report is") {
+    run_setup other = two_stages();
+    other.file = "elsewhere.toml";
+    other.report_path = "r.json";
+    other.color = true;
+    CHECK(between(two_stages(), other) == "");
+}
+
+TEST_CASE("the difference of two pipelines is named with both values") {
+    run_setup other = two_stages();
+    SECTION("a stage's own setting") {
+        other.stages[0].settings["triangles"] = 1000;
+        CHECK(between(two_stages(), other) == "stage geometry: settings.triangles is 500 there and 1000 here");
+    }
+    SECTION("a setting that only one of them has") {
+        other.stages[1].settings.erase("out");
+        CHECK(between(two_stages(), other) == "stage display: settings.out is \"frame_%05d.png\" there and not there here");
+    }
+    SECTION("a key of the supervisor's") {
+        other.stages[1].in_flight = 5;
+        CHECK(between(two_stages(), other) == "stage display: in_flight is 3 there and 5 here");
+    }
+    SECTION("a stage's own deadline") {
+        other.stages[0].frame_timeout_ns = 300'000'000;
+        CHECK(between(two_stages(), other) == "stage geometry: frame_timeout_ms is 2000 there and 300 here");
+    }
+    SECTION("the number of frames") {
+        other.end = 17;
+        CHECK(between(two_stages(), other) == "frames is 0 there and 17 here");
+    }
+    SECTION("other stages") {
+        other.stages.resize(1);
+        CHECK(between(two_stages(), other) == "its stages are [\"geometry\",\"display\"] there and [\"geometry\"] here");
+    }
+    SECTION("the parameters at the start") {
+        run_setup with = two_stages();
+        with.parameters.schema = {.type = "test.lamp", .bytes = 4, .fields = {{.name = "level", .initial = {0.25}}}};
+        with.parameters.values = with.parameters.schema.initial_values();
+        other = with;
+        other.parameters.schema.set(other.parameters.values, "level", 0.5);
+        CHECK(between(with, other) == "parameters.values.level is 0.25 there and 0.5 here");
+    }
+}
+
+TEST_CASE("an identity that was written is read again with the places of the pictures, and a damaged one is none") {
+    const scratch_folder folder;
+    run_setup prepared = two_stages();
+    prepared.stages[1].settings["out"] = "/runs/demo-1/frame_%05d.png";
+    prepared.pictures = "/runs/demo-1";
+    write_identity(folder.path.string(), identity_of(two_stages()), prepared);
+    const auto kept = read_identity(folder.path.string());
+    REQUIRE(kept);
+    CHECK(difference(kept->identity, identity_of(two_stages())) == "");
+    run_setup again = two_stages();
+    keep_pictures(*kept, again);
+    CHECK(again.stages[1].settings["out"] == "/runs/demo-1/frame_%05d.png");
+    CHECK(again.pictures == "/runs/demo-1");
+    folder.write("pipeline.json", "{\"digest\":\"0\",\"pipeline\":{}}");
+    CHECK_FALSE(read_identity(folder.path.string()));
+}

@@ -1,0 +1,310 @@
+// What a second supervisor makes of a control block that the first one has left between two of its steps. The words and entries are
+// written here as they would stand then; no stage runs, so nobody is started.
+#include <poll.h>
+
+#include <csignal>
+#include <memory>
+
+#include "core/clock.hpp"
+#include "ring/recovery.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/processes/adoption.hpp"
+#include "supervisor/processes/process_table.hpp"
+#include "supervisor/processes/retire.hpp"
+#include "supervisor/processes/seat_commands.hpp"
+#include "supervisor/processes/seat_state.hpp"
+#include "supervisor/processes/watch.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using ring::entry_state;
+using ring::entry_word;
+using ring::job_state;
+using ring::job_word;
+
+run_setup two_stages() {
+    run_setup s;
+    s.name = "left";
+    s.directory = "/nonexistent";
+    for (const char* name : {"source", "sink"}) {
+        stage_setup st;
+        st.name = name;
+        st.in_flight = 2;
+        s.stages.push_back(st);
+    }
+    s.stages[0].format = {{"type", "t"}};
+    s.stages[0].slot_bytes = 512;
+    s.stages[1].inputs = {0};
+    return s;
+}
+
+/// A block, and as many supervisors in a row as a test wants.
+struct left_block {
+    run_setup setup = two_stages();
+    std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
+    event_loop loop;
+    console out{-1, false, false};
+    memory_keeper memory;
+    std::unique_ptr<process_table> table;
+
+    left_block() { ring::initialise(*block, plan_of(setup)); }
+    shm::control_block& c() const { return *block; }
+    found_processes adopt(const nlohmann::json& state = nullptr) {
+        table = std::make_unique<process_table>(setup, loop, out);
+        table->attach_to(c(), memory);
+        return adopt_processes(*table, state, "no-such-run");
+    }
+    const seat& first() const { return *table->seats[0]; }
+    void enter(u32 entry, entry_word w, u64 start_time) const {
+        c().entry[entry].identity.store(w.pack());
+        c().entry[entry].start_time.store(start_time);
+        c().entry[entry].live_since_ns.store(1);
+    }
+    void set_job(u32 job, u64 version, u32 epoch, job_state state) const { c().job[job].store(job_word{version, epoch, state}.pack()); }
+    job_word job(u32 k) const { return job_word::of(ring::load(c().job[k])); }
+    entry_word entry(u32 k) const { return entry_word::of(ring::load(c().entry[k].identity)); }
+    ring::seat_word current() const { return ring::seat_word::of(ring::load(c().seat[0].current)); }
+    /// The words of the seat are all free for its next incarnation, and nothing bears an older epoch.
+    void check_words_free() const {
+        for (u32 k = 0; k < c().seat[0].jobs; ++k) {
+            CAPTURE(k);
+            CHECK(job(k).state == job_state::idle);
+            CHECK(job(k).epoch == current().epoch);
+        }
+    }
+};
+
+i32 dead_pid() {
+    const spawned p = spawn({.argv = {"/bin/true"}, .environment = {}});
+    pollfd ready{p.pidfd.get(), POLLIN, 0};
+    ::poll(&ready, 1, 10'000);
+    (void)reap(p.pidfd.get());
+    return p.pid;
+}
+
+struct sleeper {
+    spawned process = spawn({.argv = {"/bin/sleep", "60"}, .environment = {}});
+    ~sleeper() {
+        shm::signal_pidfd(process.pidfd.get(), SIGKILL);
+        pollfd ready{process.pidfd.get(), POLLIN, 0};
+        ::poll(&ready, 1, 10'000);
+        (void)reap(process.pidfd.get());
+    }
+    bool lives() const { return !has_ended(process.pidfd.get()); }
+};
+
+}  // namespace
+
+TEST_CASE("a supervisor that died before its first appointment leaves seats that are started from scratch") {
+    left_block b;
+    const auto n = b.adopt();
+    CHECK(n.alive == 0);
+    CHECK(n.dead == 0);
+    CHECK(b.first().start_wanted);
+}
+
+TEST_CASE("an entry that was prepared but never became the seat's is taken back whole") {
+    left_block b;
+    b.enter(7, {0, 1, 0, entry_state::starting}, 0);
+    b.adopt();
+    CHECK(b.entry(7).state == entry_state::unused);
+    CHECK(b.first().start_wanted);
+}
+
+TEST_CASE("an appointed entry that nobody has claimed is withdrawn: who was spawned for it finds no place") {
+    left_block b;
+    const ring::incarnation_id told = ring::appoint(b.c(), 0);
+    const bool handed_over = GENERATE(false, true);
+    if (handed_over) ring::revoke(b.c(), 0, 0);
+    b.adopt();
+    CHECK(ring::claim(b.c(), told) == ring::claim_result::withdrawn);
+    CHECK(b.current().epoch == told.epoch + 1);
+    CHECK(b.first().start_wanted);
+    CHECK(b.table->account.deaths == 0);
+    b.check_words_free();
+}
+
+TEST_CASE("a dead process whose retirement had not begun is retired: its frames go back, its words are free") {
+    left_block b;
+    b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    b.set_job(0, 5, 1, job_state::open);
+    b.set_job(1, 6, 1, job_state::idle);
+    b.set_job(2, 7, 1, job_state::submitted);
+    b.set_job(3, 8, 1, job_state::committed);
+    b.c().source[0].number[0].store(ring::lease_word{0, 0, 5, 0, ring::lease_state::leased}.pack());
+    b.c().link[0].slot[0].store(ring::slot_word{1, 0, 5, ring::slot_state::fill}.pack());
+    const auto n = b.adopt();
+    CHECK(n.dead == 1);
+    CHECK(b.table->account.deaths == 1);
+    CHECK(b.entry(3).state == entry_state::fenced);
+    CHECK(ring::lease_word::of(ring::load(b.c().source[0].number[0])).state == ring::lease_state::wait);
+    CHECK(ring::slot_word::of(ring::load(b.c().link[0].slot[0])) == ring::slot_word{2, 0, 0, ring::slot_state::free});
+    CHECK(b.first().start_wanted);
+    b.check_words_free();
+    SECTION("a third supervisor finds nothing left to retire") {
+        CHECK(b.adopt(state_json(*b.table)).dead == 0);
+        CHECK(b.table->account.deaths == 1);
+        CHECK(b.first().start_wanted);
+        b.check_words_free();
+    }
+}
+
+TEST_CASE("half a retirement is gone through again, at whatever step it stopped, beside a living successor") {
+    left_block b;
+    const sleeper successor;
+    const auto old = static_cast<u32>(dead_pid());
+    const auto state = GENERATE(entry_state::live, entry_state::doomed, entry_state::fenced);
+    const auto words = GENERATE(job_state::open, job_state::submitted, job_state::aborted, job_state::committed);
+    b.enter(3, {old, 1, 0, state}, 1);
+    b.enter(4, {static_cast<u32>(successor.process.pid), 2, 0, entry_state::live}, successor.process.start_time);
+    b.c().seat[0].current.store(ring::seat_word{2, 4}.pack());
+    for (u32 k = 0; k < 4; ++k) b.set_job(k, 5, k < 2 ? 1 : 2, k < 2 ? words : job_state::idle);
+    const auto n = b.adopt();
+    look_after_seats(*b.table, 1);
+    CHECK(n.alive == 1);
+    CHECK(n.dead == 0);
+    CHECK(successor.lives());
+    CHECK(b.entry(3).state == entry_state::fenced);
+    CHECK(b.first().now->pid == successor.process.pid);
+    CHECK(b.first().machine.state() == seat_state::running);
+    b.check_words_free();
+}
+
+TEST_CASE("a pid that is another process by now is never taken for a stage") {
+    left_block b;
+    const sleeper stranger;
+    b.enter(3, {static_cast<u32>(stranger.process.pid), 1, 0, entry_state::live}, stranger.process.start_time - 1);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    CHECK(b.adopt().alive == 0);
+    look_after_seats(*b.table, 1);
+    CHECK(stranger.lives());
+}
+
+TEST_CASE("a life that was being replaced is ended by the next supervisor") {
+    left_block b;
+    const sleeper old;
+    b.enter(3, {static_cast<u32>(old.process.pid), 1, 0, entry_state::live}, old.process.start_time);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    const ring::incarnation_id successor = ring::appoint(b.c(), 0);  // and there the first supervisor died
+    b.adopt();
+    look_after_seats(*b.table, 1);
+    pollfd ready{old.process.pidfd.get(), POLLIN, 0};
+    CHECK(::poll(&ready, 1, 5000) == 1);
+    CHECK(ring::claim(b.c(), successor) == ring::claim_result::withdrawn);
+}
+
+TEST_CASE("a living standby stays as its seat's standby, and a second, a dead and an unclaimed one don't") {
+    left_block b;
+    b.setup.stages[0].standby = true;
+    const sleeper holder, standby, second;
+    b.enter(3, {static_cast<u32>(holder.process.pid), 1, 0, entry_state::live}, holder.process.start_time);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby}, standby.process.start_time);
+    b.enter(6, {static_cast<u32>(second.process.pid), 0, 0, entry_state::standby}, second.process.start_time);
+    b.enter(7, {static_cast<u32>(dead_pid()), 0, 0, entry_state::standby}, 1);
+    b.enter(8, {0, 0, 0, entry_state::standby}, 0);
+    const bool ready = GENERATE(true, false);
+    b.c().entry[5].live_since_ns.store(ready ? 1 : 0);
+    const auto n = b.adopt();
+    CHECK(n.alive == 1);
+    CHECK(n.standbys == 1);
+    REQUIRE(b.first().standby);
+    CHECK(b.first().standby->pid == standby.process.pid);
+    CHECK(b.first().standby->standing_by == ready);
+    CHECK(b.entry(7).state == entry_state::fenced);
+    CHECK(ring::claim_standby(b.c(), {0, 8, 0}) == ring::claim_result::withdrawn);
+    for (int k = 0; k < 500 && b.entry(6).state != entry_state::fenced; ++k) {
+        b.loop.run_once(10);
+        look_after_seats(*b.table, now_ns());
+    }
+    CHECK(b.entry(6).state == entry_state::fenced);
+    CHECK_FALSE(second.lives());
+    CHECK(standby.lives());
+    CHECK(holder.lives());
+    CHECK(b.table->account.deaths == 0);
+    CHECK(b.table->recoveries.all().empty());
+}
+
+TEST_CASE("a holder that died while there was no supervisor is followed by its standby at once, if that was ready") {
+    left_block b;
+    b.setup.stages[0].standby = true;
+    const sleeper standby;
+    const bool ready = GENERATE(true, false);
+    CAPTURE(ready);
+    b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
+    b.c().entry[3].commits.store(9);
+    b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
+    b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby}, standby.process.start_time);
+    b.c().entry[5].live_since_ns.store(ready ? 1 : 0);
+    b.set_job(0, 5, 1, job_state::open);
+    nlohmann::json state = [] {
+        left_block other;
+        other.adopt();
+        return state_json(*other.table);
+    }();
+    state["seats"][0]["state"] = static_cast<int>(seat_state::running);
+    b.adopt(state);
+    CHECK((b.first().now && b.first().now->pid == standby.process.pid) == ready);
+    CHECK(b.entry(5).state == (ready ? entry_state::live : entry_state::standby));
+    CHECK(b.table->account.promoted == (ready ? 1 : 0));
+    CHECK(b.table->account.no_standby[static_cast<u8>(why_no_standby::starting)] == (ready ? 0 : 1));
+    CHECK(b.table->account.deaths == 1);
+}
+
+TEST_CASE("a promotion that was cut between its two steps is completed, and the dead holder's words are the standby's") {
+    left_block b;
+    b.setup.stages[0].standby = true;
+    const sleeper standby;
+    b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
+    b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby}, standby.process.start_time);
+    b.c().seat[0].current.store(ring::seat_word{2, 5}.pack());
+    b.set_job(0, 5, 1, job_state::open);
+    b.set_job(1, 6, 1, job_state::idle);
+    b.set_job(2, 7, 1, job_state::submitted);
+    b.set_job(3, 8, 1, job_state::committed);
+    const auto n = b.adopt();
+    look_after_seats(*b.table, 1);
+    CHECK(n.alive == 1);
+    REQUIRE(b.first().now);
+    CHECK(b.first().now->pid == standby.process.pid);
+    CHECK_FALSE(b.first().standby);
+    CHECK(b.entry(5).state == entry_state::live);
+    CHECK(b.entry(5).epoch == 3);  // 2 may have been told to somebody, or handed to words
+    CHECK(b.current() == ring::seat_word{3, 5});
+    CHECK(b.entry(3).state == entry_state::fenced);
+    CHECK(b.table->account.promoted == 1);
+    b.check_words_free();
+}
+
+TEST_CASE("counts, rests and what was given up outlive their supervisor") {
+    left_block b;
+    b.adopt();
+    nlohmann::json state = state_json(*b.table);
+    state["seats"][0]["state"] = static_cast<int>(seat_state::down);
+    state["seats"][0]["start_wanted"] = false;
+    state["seats"][0]["pids"] = {11, 12};
+    state["seats"][0]["restarts"] = 1;
+    state["account"]["deaths"] = 9;
+    state["account"]["kills_at"] = {1, 2, 3, 4, 5};
+    state["account"]["domain_ends"] = 4;
+    state["account"]["domain_whole"] = false;
+    state["account"]["given_up"] = {{{"sequence", 70}, {"stage", "source"}, {"reason", "exit code 3"}}};
+    b.adopt(state);
+    CHECK(b.first().machine.state() == seat_state::down);
+    CHECK_FALSE(b.first().start_wanted);
+    CHECK(b.first().pids == std::vector<i32>{11, 12});
+    CHECK(b.first().restarts == 1);
+    CHECK(b.table->account.deaths == 9);
+    CHECK(b.table->account.kills_at[4] == 5);
+    CHECK(b.table->account.domain_ends == 4);
+    CHECK_FALSE(b.table->account.domain_whole);
+    REQUIRE(b.table->account.given_up.size() == 1);
+    CHECK(b.table->account.given_up[0].sequence == 70);
+    b.adopt(nlohmann::json{{"seats", 3}});  // a damaged file: said, and counted from 0
+    CHECK(b.table->account.deaths == 0);
+    CHECK(b.first().start_wanted);
+}

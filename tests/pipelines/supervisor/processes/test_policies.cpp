@@ -1,0 +1,174 @@
+// The rules that look and say what is to be done: standbys, MPS domains, taking over. Nothing here touches a process.
+#include <csignal>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "ring/participants.hpp"
+#include "supervisor/processes/adoption.hpp"
+#include "supervisor/processes/mps_policy.hpp"
+#include "supervisor/processes/standby.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+
+standby_view wanting() {
+    standby_view v;
+    v.configured = v.wanted_now = v.due = v.holder_there = v.holder_ready = true;
+    v.seat = seat_state::running;
+    v.start_timeout_ns = ns_per_s;
+    return v;
+}
+
+client_view client() {
+    client_view v;
+    v.client = true;
+    return v;
+}
+
+death exited(int code, bool ready) {
+    death d;
+    d.known = true;
+    d.exit_code = code;
+    d.was_ready = ready;
+    return d;
+}
+
+}  // namespace
+
+TEST_CASE("a standby is started behind a holder that works, and not otherwise") {
+    CHECK(care_for(wanting()) == standby_care::start);
+    const auto unless = [](auto&& change) {
+        standby_view v = wanting();
+        change(v);
+        return care_for(v);
+    };
+    CHECK(unless([](auto& v) { v.configured = false; }) == standby_care::none);
+    CHECK(unless([](auto& v) { v.wanted_now = false; }) == standby_care::none);
+    CHECK(unless([](auto& v) { v.due = false; }) == standby_care::none);
+    CHECK(unless([](auto& v) { v.holder_there = false; }) == standby_care::none);
+    CHECK(unless([](auto& v) { v.holder_ready = false; }) == standby_care::none);
+    for (const auto s :
+         {seat_state::stopping, seat_state::stopped, seat_state::backoff, seat_state::failed, seat_state::down, seat_state::done})
+        CHECK(unless([&](auto& v) { v.seat = s; }) == standby_care::none);
+    SECTION("beside one that is still starting only when others before it have worked") {
+        CHECK(unless([](auto& v) { v.seat = seat_state::starting; }) == standby_care::none);
+        CHECK(unless([](auto& v) { v.seat = seat_state::starting, v.restarts = 1; }) == standby_care::start);
+        CHECK(unless([](auto& v) { v.seat = seat_state::starting, v.restarts = 1, v.fresh_deaths = 1; }) == standby_care::none);
+    }
+}
+
+TEST_CASE("a standby that does not become ready is ended, once") {
+    standby_view v = wanting();
+    v.there = true;
+    v.age_ns = ns_per_s;
+    CHECK(care_for(v) == standby_care::none);
+    v.age_ns = ns_per_s + 1;
+    CHECK(care_for(v) == standby_care::end_late);
+    SECTION("it was told already") { v.kill_sent = true; }
+    SECTION("it is ready") { v.standing_by = true; }
+    if (v.kill_sent || v.standing_by) CHECK(care_for(v) == standby_care::none);
+}
+
+TEST_CASE("a standby follows only a holder that has delivered, and the reason why it does not is known") {
+    succession_view v;
+    v.asked_for = v.holder_running = v.holder_delivered = v.there = v.standing_by = true;
+    CHECK(who_follows(v) == succession::standby);
+    v.holder_delivered = false;
+    CHECK(who_follows(v) == succession::untried);
+    v.holder_delivered = true;
+    v.holder_running = false;
+    CHECK(who_follows(v) == succession::untried);
+    v.standing_by = false;
+    CHECK(who_follows(v) == succession::starting);
+    v.there = false;
+    CHECK(who_follows(v) == succession::none);
+    v.asked_for = false;
+    CHECK(who_follows(v) == succession::fresh);
+}
+
+TEST_CASE("a client's death ends its domain unless it was asked for, bounded, or nobody needs the domain any more") {
+    CHECK(breaks_domain(client()));
+    client_view v = client();
+    SECTION("no client") { v.client = false; }
+    SECTION("terminate_client has ended its work") { v.let_go = true; }
+    SECTION("we mean to end it") { v.by_us = true; }
+    SECTION("every frame is through its stage") { v.through = true; }
+    SECTION("the run ends") { v.run_ends = true; }
+    CHECK(breaks_domain(v) == (v.client && !v.let_go && !v.by_us && !v.through && !v.run_ends));
+    SECTION("it was quicker than the one who meant to end it") {
+        v.by_us = v.ended = true;
+        CHECK(breaks_domain(v));
+    }
+}
+
+TEST_CASE("the device of a client is quiet when its work was ended, its domain is over, or nothing is left to be written") {
+    CHECK_FALSE(device_is_quiet(client()));
+    client_view v = client();
+    SECTION("its domain is over") { v.client = false; }
+    SECTION("its work was ended") { v.let_go = true; }
+    SECTION("every frame is through its stage") { v.through = true; }
+    SECTION("the run ends") { v.run_ends = true; }
+    if (!v.client || v.let_go || v.through || v.run_ends) CHECK(device_is_quiet(v));
+}
+
+TEST_CASE("nobody is blamed for a fault that reaches all clients, nor for an end that its domain has brought") {
+    CHECK(excuse_for(exited(exit_code::gpu_fault, true), false, false) == excuse::device);
+    CHECK(excuse_for(exited(exit_code::no_device, false), false, false) == excuse::device);
+    CHECK(excuse_for(exited(exit_code::no_device, true), false, false) == excuse::none);  // it had a device
+    CHECK(excuse_for(exited(3, true), false, false) == excuse::none);
+    CHECK(excuse_for(exited(3, true), true, false) == excuse::domain);
+    CHECK(excuse_for(exited(3, true), true, true) == excuse::none);  // it has broken it
+    death late = exited(exit_code::gpu_fault, true);
+    late.deadline = true;
+    CHECK(excuse_for(late, true, false) == excuse::none);
+}
+
+TEST_CASE("a note tells of a death of one's own, unless it names what reaches all clients or a signal from outside") {
+    CHECK(died_by_itself(ring::note_signal(SIGSEGV)));
+    CHECK(died_by_itself(ring::note_exit(99)));
+    CHECK_FALSE(died_by_itself(ring::note_exit(exit_code::gpu_fault)));
+    CHECK_FALSE(died_by_itself(ring::note_exit(exit_code::no_device)));
+    CHECK_FALSE(died_by_itself(ring::note_signal_from_outside(SIGTERM)));
+    CHECK_FALSE(died_by_itself(0));
+}
+
+TEST_CASE("three faults in a row with no frame moved on in between, and the domain is given up") {
+    fault_row f;
+    CHECK_FALSE(f.add(7));
+    CHECK_FALSE(f.add(7));
+    CHECK(f.add(7));
+    CHECK_FALSE(f.add(8));
+    CHECK(f.in_row == 1);
+}
+
+TEST_CASE("a second supervisor tells entries apart by their word and by whether the seat names them") {
+    using ring::entry_state;
+    const auto is = [](entry_state s, bool named, bool reusable) {
+        return what_is(ring::entry_word{7, 1, 0, s}, named, reusable);
+    };
+    for (const bool named : {false, true}) {
+        CHECK(is(entry_state::unused, named, false) == found_entry::nobodys);
+        CHECK(is(entry_state::standby, named, false) == found_entry::standby);
+    }
+    for (const auto s : {entry_state::starting, entry_state::live, entry_state::doomed, entry_state::fenced}) {
+        CHECK(is(s, true, true) == found_entry::current);
+        CHECK(is(s, false, false) == found_entry::retiring);
+    }
+    CHECK(is(entry_state::fenced, false, true) == found_entry::nobodys);
+    CHECK(is(entry_state::doomed, false, true) == found_entry::retiring);
+}
+
+TEST_CASE("a seat without a process gets a successor unless it rests or a death has yet to be judged") {
+    for (const auto s : {seat_state::starting, seat_state::running, seat_state::stopped}) {
+        CHECK_FALSE(rests(s));
+        CHECK(successor_is_wanted({s, false}));
+        CHECK_FALSE(successor_is_wanted({s, true}));
+    }
+    for (const auto s : {seat_state::stopping, seat_state::backoff, seat_state::failed, seat_state::down, seat_state::done}) {
+        CHECK(rests(s));
+        CHECK_FALSE(successor_is_wanted({s, false}));
+    }
+}

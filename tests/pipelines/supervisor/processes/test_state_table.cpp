@@ -1,0 +1,187 @@
+// Histories of one seat: events in, states and actions out.
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "supervisor/processes/state_table.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using S = seat_state;
+using E = seat_event;
+using A = seat_action;
+
+struct step {
+    E event;
+    S state;
+    A action;
+};
+
+/// Plays a history and checks every step.
+void play(const std::vector<step>& history) {
+    seat_machine m;
+    u64 now = 1;
+    for (std::size_t k = 0; k < history.size(); ++k) {
+        CAPTURE(k, name_of(m.state()));
+        CHECK(m.on(history[k].event, ++now) == history[k].action);
+        CHECK(m.state() == history[k].state);
+    }
+}
+
+death exited(int code, u64 commits, bool ready = true) {
+    death d;
+    d.known = true;
+    d.exit_code = code;
+    d.commits = commits;
+    d.was_ready = ready;
+    return d;
+}
+death signalled(int signal, u64 commits) {
+    death d;
+    d.known = true;
+    d.signal = signal;
+    d.commits = commits;
+    return d;
+}
+
+}  // namespace
+
+TEST_CASE("a stage starts, runs and leaves behind the last frame") {
+    play({{E::bring_up, S::starting, A::start}, {E::ready, S::running, A::none}, {E::finished, S::done, A::none}});
+}
+
+TEST_CASE("a kill from outside brings the successor at once, in any state that has a process") {
+    play({{E::bring_up, S::starting, A::start},
+          {E::died_outside, S::starting, A::start},
+          {E::ready, S::running, A::none},
+          {E::died_outside, S::starting, A::start},
+          {E::ready, S::running, A::none},
+          {E::hold, S::stopped, A::suspend},
+          {E::died_outside, S::starting, A::start}});
+}
+
+TEST_CASE("lives that commit nothing are delayed ever longer, and the fifth in a row is the last") {
+    seat_machine m;
+    m.on(E::bring_up, 1);
+    u64 expected = first_delay_ns;
+    for (u32 k = 1; k < max_fresh_deaths; ++k) {
+        CHECK(m.on(E::died_fresh, k) == A::delay);
+        CHECK(m.state() == S::backoff);
+        CHECK(m.delay_ns() == expected);
+        expected *= 2;
+        CHECK(m.on(E::due, k) == A::start);
+        CHECK(m.state() == S::starting);
+    }
+    CHECK(m.on(E::died_fresh, 9) == A::give_up);
+    CHECK(m.state() == S::failed);
+}
+
+TEST_CASE("a life that commits a frame breaks the row of those that don't") {
+    seat_machine m;
+    const bool by_its_death = GENERATE(false, true);  // told when it commits, or when it dies
+    m.on(E::bring_up, 1);
+    for (int k = 0; k < 20; ++k) {
+        CHECK(m.on(E::died_fresh, 2) == A::delay);
+        m.on(E::due, 3);
+        if (k % 3 != 2) continue;
+        if (by_its_death) CHECK(m.on(E::died_spent, 4) == A::start);
+        else m.note_commit();
+    }
+    CHECK(m.state() == S::starting);
+}
+
+TEST_CASE("kills from outside don't shorten the row either way") {
+    seat_machine m;
+    m.on(E::bring_up, 1);
+    for (int k = 0; k < 4; ++k) {
+        CHECK(m.on(E::died_fresh, 2) == A::delay);
+        m.on(E::due, 2);
+        CHECK(m.on(E::died_outside, 2) == A::start);
+    }
+    CHECK(m.on(E::died_fresh, 2) == A::give_up);
+}
+
+TEST_CASE("stop holds, cont releases") {
+    play({{E::bring_up, S::starting, A::start},
+          {E::ready, S::running, A::none},
+          {E::hold, S::stopped, A::suspend},
+          {E::hold, S::stopped, A::none},
+          {E::release, S::running, A::resume},
+          {E::release, S::running, A::resume},
+          {E::bring_up, S::running, A::none}});
+}
+
+TEST_CASE("down lasts until up, whatever the process dies of") {
+    for (const E how : {E::died_outside, E::died_fresh, E::died_spent, E::died_for_good})
+        play({{E::bring_up, S::starting, A::start},
+              {E::ready, S::running, A::none},
+              {E::take_down, S::stopping, A::end},
+              {how, S::down, A::none},
+              {E::take_down, S::down, A::none},
+              {E::release, S::down, A::refuse},
+              {E::hold, S::down, A::refuse},
+              {E::bring_up, S::starting, A::start}});
+}
+
+TEST_CASE("a seat in backoff can be taken down or started at once, and a failed one can be brought back") {
+    play({{E::bring_up, S::starting, A::start}, {E::died_fresh, S::backoff, A::delay}, {E::take_down, S::down, A::none}});
+    play({{E::bring_up, S::starting, A::start}, {E::died_fresh, S::backoff, A::delay}, {E::bring_up, S::starting, A::start}});
+    play({{E::bring_up, S::starting, A::start},
+          {E::died_for_good, S::failed, A::give_up},
+          {E::hold, S::failed, A::refuse},
+          {E::bring_up, S::starting, A::start}});
+}
+
+TEST_CASE("a stage started by hand takes a seat that is down or failed") {
+    play({{E::spawned, S::starting, A::none}, {E::ready, S::running, A::none}});
+    play({{E::bring_up, S::starting, A::start}, {E::ready, S::running, A::none}, {E::spawned, S::running, A::refuse}});
+}
+
+TEST_CASE("a death is from outside or by its own hand") {
+    for (const int s : {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGSTOP}) CHECK_FALSE(self_inflicted(signalled(s, 0)));
+    for (const int s : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) CHECK(self_inflicted(signalled(s, 0)));
+    CHECK(self_inflicted(exited(3, 0)));
+    CHECK(self_inflicted(exited(0, 0)));   // before the end of the run
+    CHECK_FALSE(self_inflicted(death{}));  // unknown: innocent until the exit status says otherwise
+    death late;
+    late.deadline = true;
+    CHECK(self_inflicted(late));
+    death asked = signalled(SIGSEGV, 0);
+    asked.outside = true;  // `carousel kill --signal SEGV`
+    CHECK_FALSE(self_inflicted(asked));
+}
+
+TEST_CASE("the policy decides what a death is for the table") {
+    using P = restart_policy;
+    CHECK(classify(signalled(SIGKILL, 0), P::always) == E::died_outside);
+    CHECK(classify(signalled(SIGSEGV, 0), P::always) == E::died_fresh);
+    CHECK(classify(signalled(SIGSEGV, 5), P::always) == E::died_spent);
+    CHECK(classify(exited(73, 0), P::always) == E::died_fresh);
+    CHECK(classify(exited(0, 3), P::always) == E::died_spent);
+    CHECK(classify(exited(0, 3), P::on_failure) == E::died_for_good);
+    CHECK(classify(exited(1, 3), P::on_failure) == E::died_spent);
+    CHECK(classify(signalled(SIGKILL, 3), P::on_failure) == E::died_outside);
+    CHECK(classify(signalled(SIGKILL, 3), P::no) == E::died_for_good);
+    CHECK(classify(exited(exit_code::usage, 0, false), P::always) == E::died_for_good);
+    CHECK(classify(exited(exit_code::no_device, 0, false), P::always) == E::died_for_good);
+    CHECK(classify(exited(exit_code::usage, 0, true), P::always) == E::died_fresh);  // not at its start
+    death through = exited(0, 9);
+    through.through = true;
+    CHECK(classify(through, P::no) == E::finished);
+    death asked = signalled(SIGKILL, 0);
+    asked.outside = asked.asked = true;
+    CHECK(classify(asked, P::no) == E::died_outside);
+}
+
+TEST_CASE("deaths are told in words") {
+    CHECK(describe(exited(3, 0)) == "exit code 3");
+    CHECK(describe(signalled(SIGSEGV, 0)) == "signal 11 (SIGSEGV)");
+    death late;
+    late.deadline = true;
+    CHECK(describe(late) == "not ready in time");
+    late.was_ready = true;
+    CHECK(describe(late) == "deadline missed");
+    CHECK(describe(death{}) == "unknown");
+}

@@ -1,0 +1,99 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "run/directory.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+
+namespace {
+
+/// Another XDG_RUNTIME_DIR for a while.
+class runtime_directory {
+public:
+    explicit runtime_directory(const char* value) {
+        if (const char* before = std::getenv("XDG_RUNTIME_DIR")) before_ = before;
+        value != nullptr ? ::setenv("XDG_RUNTIME_DIR", value, 1) : ::unsetenv("XDG_RUNTIME_DIR");
+    }
+    ~runtime_directory() { before_.empty() ? ::unsetenv("XDG_RUNTIME_DIR") : ::setenv("XDG_RUNTIME_DIR", before_.c_str(), 1); }
+
+private:
+    std::string before_;
+};
+
+const std::string elsewhere = "/tmp/carousel-" + std::to_string(::geteuid());
+
+run::record record_of(const std::string& name) { return {shm::this_process(), "id-" + name, name, "demo.toml", "", "", ""}; }
+
+}  // namespace
+
+TEST_CASE("runs lie in a runtime directory that is absolute, a folder and one's own, else in the temporary folder") {
+    scratch_folder folder;
+    const std::string file = (folder.path / "file").string();
+    std::ofstream(file) << "no folder";
+    CHECK(([&] { const runtime_directory d(folder.path.c_str()); return run::runs_folder(); }()) == folder.path.string() + "/carousel");
+    for (const char* refused : {"relative", ".", "/nonexistent-runtime", file.c_str(), "/proc/1/nonexistent", static_cast<const char*>(nullptr)})
+        CHECK(([&] { const runtime_directory d(refused); return run::runs_folder(); }()) == elsewhere);
+}
+
+TEST_CASE("a runtime directory of another user is not taken") {
+    struct stat root {};
+    REQUIRE(::stat("/", &root) == 0);
+    if (root.st_uid == ::geteuid()) {  // as root: a folder that is given away
+        scratch_folder folder;
+        if (::chown(folder.path.c_str(), 12345, 12345) != 0) return;
+        const runtime_directory d(folder.path.c_str());
+        CHECK(run::runs_folder() == elsewhere);
+        return;
+    }
+    const runtime_directory d("/");
+    CHECK(run::runs_folder() == elsewhere);
+}
+
+TEST_CASE("a record is read as it was written, with the folder in which it was found") {
+    scratch_folder folder;
+    const runtime_directory d(folder.path.c_str());
+    const std::string place = run::make_run_folder("one");
+    CHECK_FALSE(run::read_record(place));
+    run::write_record(place, record_of("one"));
+    const auto r = run::read_record(place);
+    REQUIRE(r);
+    CHECK(r->run_id == "id-one");
+    CHECK(r->folder == place);
+    CHECK(r->socket() == place + "/control.sock");
+    CHECK(run::is_alive(*r));
+    std::ofstream(place + "/run.json") << "{\"pid\": \"seven\"}";
+    CHECK_FALSE(run::read_record(place));
+}
+
+TEST_CASE("a run of another boot is over, one of another pid namespace lives as long as its record is there") {
+    scratch_folder folder;
+    const runtime_directory d(folder.path.c_str());
+    const std::string place = run::make_run_folder("far");
+    run::write_record(place, record_of("far"));
+    run::record r = *run::read_record(place);
+    r.boot_id = "another";
+    CHECK_FALSE(run::is_alive(r));
+    r = *run::read_record(place);
+    r.pid_namespace = "pid:[1]";
+    r.supervisor = {1, 1};
+    CHECK(run::is_alive(r));
+    std::filesystem::remove(place + "/run.json");
+    CHECK_FALSE(run::is_alive(r));
+}
+
+TEST_CASE("runs are listed by name, and a folder without a record is none") {
+    scratch_folder folder;
+    const runtime_directory d(folder.path.c_str());
+    for (const char* name : {"b", "a", "c"}) run::write_record(run::make_run_folder(name), record_of(name));
+    std::filesystem::remove(run::run_folder("c") + "/run.json");
+    const auto runs = run::living_runs();
+    REQUIRE(runs.size() == 2);
+    CHECK(runs[0].name == "a");
+    CHECK(runs[1].name == "b");
+}

@@ -1,0 +1,55 @@
+#include <memory>
+
+#include "run/life.hpp"
+#include "shm/segment.hpp"
+#include "telemetry/run_life.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+
+TEST_CASE("a run is led, alone or over, and another run in its folder is not it") {
+    scratch_folder folder;
+    const std::string place = folder.path.string();
+    run::write_record(place, {shm::this_process(), "mine", "demo", "", "", "", ""});
+    run::record r = *run::read_record(place);
+    const auto block = std::make_unique<shm::control_block>();
+    CHECK(run::look_after(r, *block).state == run::life::led);
+    SECTION("its supervisor's last word counts, even while that process is there") {
+        telemetry::note_end(*block, 4);
+        const run::life_report l = run::look_after(r, *block);
+        CHECK(l.state == run::life::over);
+        CHECK(l.ending == "exit code 4");
+    }
+    SECTION("nobody is left") {
+        r.supervisor = {1, 1};  // gone
+        std::filesystem::remove(place + "/run.json");
+        const run::life_report l = run::look_after(r, *block);
+        CHECK(l.state == run::life::over);
+        CHECK_THAT(l.ending, test::contains("its supervisor was killed"));
+    }
+    SECTION("another run has taken the name") {
+        run::write_record(place, {shm::this_process(), "another", "demo", "", "", "", ""});
+        const run::life_report l = run::look_after(r, *block);
+        CHECK(l.state == run::life::over);
+        CHECK(l.ending == "a new run has taken its place");
+        CHECK(r.run_id == "mine");
+    }
+    SECTION("a second supervisor leads it") {
+        r.supervisor = {1, 1};
+        CHECK(run::look_after(r, *block).state == run::life::led);
+        CHECK(r.supervisor == shm::this_process());
+    }
+}
+
+TEST_CASE("a run without a block has none that was made anew") {
+    const auto block = std::make_unique<shm::control_block>();
+    run::record r;
+    r.run_id = "no-such-run";
+    CHECK_FALSE(run::made_anew(r, *block));
+}
+
+TEST_CASE("one stage goes on, several go on") {
+    CHECK(run::alone_text(1) == "supervisor gone, 1 stage goes on");
+    CHECK(run::alone_text(4) == "supervisor gone, 4 stages go on");
+}

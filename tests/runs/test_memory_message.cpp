@@ -1,0 +1,42 @@
+#include <fcntl.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+#include "run/memory_message.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using nlohmann::json;
+
+TEST_CASE("a block of memory is read as it was told") {
+    std::vector<shm::unique_fd> fds;
+    fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const json told = json::parse(run::memory_message(device::memory_kind::vmm, u64{1} << 40U, "GPU-1", "00fF1a", 0).dump());
+    const device::memory_handle h = run::read_memory(told, fds);
+    CHECK(h.kind == device::memory_kind::vmm);
+    CHECK(h.bytes == u64{1} << 40U);
+    CHECK(h.uuid == "GPU-1");
+    CHECK(h.fd == fds[0].get());
+    CHECK(h.ipc[0] == std::byte{0});
+    CHECK(h.ipc[1] == std::byte{0xff});
+    CHECK(h.ipc[2] == std::byte{0x1a});
+    for (const auto kind : {device::memory_kind::ipc, device::memory_kind::memfd})
+        CHECK(run::read_memory(run::memory_message(kind, 1, "", "", -1), {}).kind == kind);
+}
+
+TEST_CASE("a message of another version, or a damaged one, is refused with the reason") {
+    const json good = run::memory_message(device::memory_kind::memfd, 4096, "", "", -1);
+    json j = good;
+    j["kind"] = "teleport";
+    CHECK_THROWS_WITH(run::read_memory(j, {}), test::contains("teleport"));
+    j = good;
+    j["fd"] = 3;
+    CHECK_THROWS_WITH(run::read_memory(j, {}), test::contains("names an fd that it did not send"));
+    j = good;
+    j["ipc"] = "0g";
+    CHECK_THROWS_WITH(run::read_memory(j, {}), test::contains("no hex digit"));
+    j = good;
+    j.erase("bytes");
+    CHECK_THROWS_AS(run::read_memory(j, {}), json::exception);
+}

@@ -1,0 +1,120 @@
+// A stage and the death of its supervisor: what it says then is where the next supervisor reads, whichever of the dying one's files the
+// kernel closes first, and it is told from which moment on the stage writes elsewhere.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "core/read_file.hpp"
+#include "stages/runner/supervisor_link.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+
+namespace {
+
+/// A process whose stdout and stderr are a pipe to us and whose supervisor we are.
+struct orphan {
+    scratch_folder folder;
+    shm::unique_fd ours, log;
+    pid_t pid = 0;
+
+    orphan() {
+        std::filesystem::create_directories(folder.path / "logs");
+        auto [here, there] = shm::socket_pair();
+        int ends[2];
+        REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+        pid = ::fork();
+        if (pid == 0) {
+            here.reset();
+            ::close(ends[0]);
+            ::dup2(ends[1], STDOUT_FILENO);
+            ::dup2(ends[1], STDERR_FILENO);
+            ::close(ends[1]);
+            ::signal(SIGPIPE, SIG_IGN);
+            stages::attachment a;
+            a.run_directory = folder.path.string();
+            a.stage = "middle";
+            a.kept_json = "[]";
+            a.who.seat = 3;
+            a.socket = std::move(there);
+            stages::supervisor_link link(a);
+            for (const u64 until = now_ns() + 20 * ns_per_s; now_ns() < until;) link.watch(5);
+            ::_exit(0);
+        }
+        ours = std::move(here);
+        log = shm::unique_fd(ends[0]);
+        ::close(ends[1]);
+    }
+    ~orphan() {
+        ::kill(pid, SIGKILL);
+        ::waitpid(pid, nullptr, 0);
+    }
+    orphan(const orphan&) = delete;
+    orphan& operator=(const orphan&) = delete;
+
+    [[nodiscard]] std::string alone() const { return read_file((folder.path / "logs" / fmt::format("middle.3.{}.alone", pid)).string()).value_or(""); }
+    [[nodiscard]] bool comes_to_say(const std::string& text) const {
+        for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until; std::this_thread::sleep_for(std::chrono::milliseconds(5)))
+            if (alone().find(text) != std::string::npos) return true;
+        return false;
+    }
+};
+
+void pass(u64 ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+}  // namespace
+
+TEST_CASE("that the supervisor is gone is not said into a pipe that its kernel is about to close") {
+    orphan o;
+    pass(50);
+    const bool socket_first = GENERATE(true, false);
+    if (!socket_first) o.log.reset();
+    pass(300);
+    o.ours.reset();
+    if (socket_first) {
+        pass(300);
+        CHECK(o.alone().empty());
+        o.log.reset();
+    }
+    CHECK(o.comes_to_say("the supervisor is gone"));
+}
+
+TEST_CASE("a stage that is welcomed tells when it writes into its new pipe") {
+    orphan o;
+    o.log.reset();
+    o.ours.reset();
+    REQUIRE(o.comes_to_say("the supervisor is gone"));
+    const std::string path = (o.folder.path / "control.sock").string();
+    const shm::unique_fd listener = shm::listen_at(path);
+    REQUIRE(listener);
+    pollfd p{listener.get(), POLLIN, 0};
+    REQUIRE(::poll(&p, 1, 10'000) == 1);
+    const shm::unique_fd second(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    REQUIRE(second);
+    shm::message m;
+    REQUIRE(shm::receive_message(second.get(), m, 10 * ns_per_s) == shm::receive_status::ok);
+    CHECK_THAT(m.text, test::contains("\"return\""));
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const shm::unique_fd reader(ends[0]);
+    REQUIRE(shm::send_message(second.get(), R"({"welcome":{"log":0}})", {ends[1]}));
+    ::close(ends[1]);
+    REQUIRE(shm::receive_message(second.get(), m, 10 * ns_per_s) == shm::receive_status::ok);
+    CHECK(m.text == R"({"back":true})");
+    const std::string before = o.alone();
+    p = {reader.get(), POLLIN, 0};
+    REQUIRE(::poll(&p, 1, 10'000) == 1);
+    char text[512] = {};
+    REQUIRE(::read(reader.get(), text, sizeof text - 1) > 0);
+    CHECK_THAT(std::string(text), test::contains("another supervisor has taken the run over"));
+    CHECK(o.alone() == before);
+}

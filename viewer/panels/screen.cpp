@@ -1,0 +1,267 @@
+#include "viewer/panels/screen.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "viewer/ui/theme.hpp"
+#include "viewer/ui/ui.hpp"
+
+namespace carousel::viewer {
+namespace {
+
+using theme::px;
+
+struct shortcut {
+    const char* keys;
+    const char* what;
+};
+constexpr shortcut shortcuts[] = {
+    {"F1", "this help"},
+    {"L", "light or dark"},
+    {"P", "picture of the window as a PNG into the present folder"},
+    {"Shift+P", "the frame itself as a PNG"},
+    {"N", "watch another run; the window never changes its run by itself"},
+    {"Ctrl+Q", "close the viewer; the pipeline goes on unless it was started with it"},
+    {"", ""},
+    {"1 ... 9", "choose a stage"},
+    {"", "What harms a stage takes Ctrl; the letter alone does nothing:"},
+    {"Ctrl+K", "kill -9 the chosen stage"},
+    {"Ctrl+R", "replace it by a new process"},
+    {"Ctrl+S", "stop it: the pipeline waits; C alone lets it continue"},
+    {"Ctrl+H G X A", "fault in its next frame: hang, GPU fault, exit, abort"},
+    {"", ""},
+    {"space  .", "pause the picture; step to the newest frame"},
+    {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},
+    {"arrows", "move the picture; also middle drag, or Shift and left drag"},
+    {"[  ]", "exposure of the shown picture"},
+    {"Shift+R G B A", "channels"},
+    {"Z", "freeze the timeline; wheel and drag zoom and move it"},
+    {"Shift+T", "how far back the plots reach"},
+    {"", ""},
+    {"left drag", "turn the camera; right drag moves it, Ctrl and wheel: nearer"},
+    {"M  W  O", "next shading (first choice), wireframe (first switch), reset"},
+};
+
+std::string state_text(const model& m) {
+    if (m.phase == run_phase::waiting) return "waiting";
+    if (m.phase == run_phase::ended) return "ended";
+    if (m.snap.ended()) return "complete";
+    return m.snap.end == ring::end_stopping ? "stopping" : "running";
+}
+
+}  // namespace
+
+void screen::draw(model& m, picture_store& store, const std::string& window_text) {
+    ui::begin_marks();
+    if (attached_run_ != m.run.run_id) {
+        attached_run_ = m.run.run_id;
+        for (placed_panel& p : panels_) p.what->attach(m);
+    }
+    const ImVec2 size = ImGui::GetIO().DisplaySize;
+    ImGui::SetNextWindowPos(ImVec2(0, 0));
+    ImGui::SetNextWindowSize(size);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+    const int flags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                      ImGuiWindowFlags_NoScrollWithMouse;
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::with_alpha(theme::colors().background, 0));
+    ImGui::Begin("Carousel", nullptr, flags);
+    ImGui::PopStyleColor();
+    ImGui::PopStyleVar(2);
+    const f32 edge = px(8), head = px(40);
+    const bool asks = m.phase == run_phase::waiting && m.snap.stages.empty();
+    ImDrawList* d = ImGui::GetWindowDrawList();
+    d->AddRectFilled(ImVec2(0, 0), ImVec2(size.x, asks ? size.y : head), theme::colors().background);
+    if (!asks) {
+        d->AddRectFilled(ImVec2(0, head), ImVec2(edge, size.y), theme::colors().background);
+        d->AddRectFilled(ImVec2(size.x - edge, head), size, theme::colors().background);
+        d->AddRectFilled(ImVec2(edge, size.y - edge), ImVec2(size.x - edge, size.y), theme::colors().background);
+    }
+    draw_head(m, window_text, ImVec2(edge, 0), ImVec2(size.x - edge, head));
+    const ImVec2 low(edge, head), high(std::max(edge + 1, size.x - edge), std::max(head + 1, size.y - edge));
+    if (asks)
+        draw_choice(m, low, high);
+    else
+        layout_.draw(panels_, m, store, low, high);
+    ImGui::End();
+    if (m.help) draw_help(m);
+    if (m.choosing) draw_chooser(m);
+}
+
+void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImVec2 high) {
+    const theme::palette& c = theme::colors();
+    ImDrawList* d = ImGui::GetWindowDrawList();
+    const f32 middle = (low.y + high.y) / 2;
+    const auto put = [&](f32 x, ImFont* font, const std::string& text, ImU32 color) {
+        ImGui::PushFont(font);
+        d->AddText(ImVec2(x, middle - ImGui::GetFontSize() / 2), color, text.c_str());
+        const f32 width = ImGui::CalcTextSize(text.c_str()).x;
+        ImGui::PopFont();
+        return x + width;
+    };
+    const f32 buttons = high.x - px(214);
+    d->PushClipRect(low, ImVec2(std::max(low.x, buttons - px(8)), high.y), true);
+    f32 x = put(low.x + px(4), theme::large_font(), "Carousel", c.text) + px(18);
+    if (m.phase != run_phase::waiting || !m.snap.stages.empty()) {
+        const std::string state = state_text(m);
+        x = put(x, ImGui::GetFont(), m.snap.pipeline.empty() ? m.run.name : m.snap.pipeline, c.text) + px(10);
+        d->AddCircleFilled(ImVec2(x + px(4), middle), px(4), state == "running" ? c.good : c.warning);
+        x = put(x + px(13), ImGui::GetFont(), state, state == "running" ? c.good : c.warning) + px(18);
+        const bool known = !m.past.samples().empty();
+        x = put(x, theme::large_font(), ui::number(known ? static_cast<f64>(m.past.samples().back().delivered_fps) : 0, known), c.text) + px(5);
+        x = put(x, ImGui::GetFont(), "frames/s delivered", c.muted) + px(18);
+        if (known && m.past.samples().back().end_to_end_p50_ms > 0)
+            x = put(x, ImGui::GetFont(), fmt::format("end to end {} ms (p99 {} ms)", ui::number(static_cast<f64>(m.past.samples().back().end_to_end_p50_ms)),
+                                                     ui::number(static_cast<f64>(m.past.samples().back().end_to_end_p99_ms))), c.muted) + px(18);
+        if (m.snap.created_ns != 0 && m.now_ns > m.snap.created_ns)
+            x = put(x, ImGui::GetFont(), "up " + ui::duration(static_cast<f64>(m.now_ns - m.snap.created_ns) / 1e9), c.muted) + px(18);
+    }
+    if (!m.notice.empty()) {
+        put(x, ImGui::GetFont(), m.notice, c.bad);
+    } else if (buttons - x > px(200)) {
+        ImGui::PushFont(theme::small_font());
+        const std::string about = fmt::format("run {} · {}", m.run.run_id, window_text);
+        ImGui::PopFont();
+        put(x, theme::small_font(), about, c.faint);
+    }
+    d->PopClipRect();
+    ImGui::SetCursorScreenPos(ImVec2(std::max(low.x, buttons), middle - ImGui::GetFrameHeight() / 2));
+    if (ui::button("head.runs", "runs", "N", "watch another run; the window never changes its run by itself")) m.choosing = !m.choosing;
+    ImGui::SameLine();
+    if (ui::button("head.theme", m.kept.dark ? "light" : "dark", "L", "light or dark")) m.kept.dark = !m.kept.dark;
+    ImGui::SameLine();
+    if (ui::button("head.shot", "picture", "P", "write this window as a PNG into the present folder")) m.screenshot = true;
+    ImGui::SameLine();
+    if (ui::button("head.help", "help", "F1", "what can be done here")) m.help = !m.help;
+}
+
+namespace {
+
+/// A button a run; the one that is pressed is watched from now on.
+void draw_runs(model& m) {
+    for (std::size_t k = 0; k < m.choices.size(); ++k) {
+        const run::record& r = m.choices[k];
+        const std::string number = k < 9 ? fmt::format("{}", k + 1) : "";
+        const bool here = m.phase == run_phase::watching && r.folder == m.run.folder && r.run_id == m.run.run_id;
+        const std::string label = fmt::format("{}   {}   pid {}   {}{}", number, r.name, r.supervisor.pid, r.file, here ? "   (this one)" : "");
+        if (!ui::button("choice." + r.name, label.c_str(), number.c_str(), "watch this one", false, !here)) continue;
+        m.chosen = r.name;
+        m.choosing = false;
+    }
+}
+
+}  // namespace
+
+void screen::draw_chooser(model& m) {
+    const ImVec2 size = ImGui::GetIO().DisplaySize;
+    ImGui::SetNextWindowPos(ImVec2(size.x / 2, size.y * 0.3F), ImGuiCond_Always, ImVec2(0.5F, 0.5F));
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::colors().raised);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(22), px(18)));
+    ImGui::SetNextWindowFocus();
+    if (ImGui::Begin("runs", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_AlwaysAutoResize)) {
+        ImGui::PushFont(theme::large_font());
+        ui::text(m.choices.empty() ? "No pipeline is running" : "Runs that can be watched");
+        ImGui::PopFont();
+        draw_runs(m);
+        ui::small_text("N or Esc closes this; nothing changes then.");
+    }
+    ui::mark("chooser", ImGui::GetWindowPos(), ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(), ImGui::GetWindowPos().y + ImGui::GetWindowHeight()));
+    ImGui::End();
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
+}
+
+void screen::draw_choice(model& m, ImVec2 low, ImVec2 high) {
+    const f32 width = std::min(px(560), high.x - low.x);
+    ImGui::SetCursorScreenPos(ImVec2(low.x + (high.x - low.x - width) / 2, low.y + (high.y - low.y) * 0.3F));
+    ImGui::BeginGroup();
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+    ImGui::PushFont(theme::large_font());
+    ui::text(m.choices.size() > 1 ? "Several pipelines are running" : "No pipeline is running yet");
+    ImGui::PopFont();
+    if (m.choices.size() > 1) {
+        ui::text("Choose one, or name it on the command line with -p NAME.", theme::colors().muted);
+        draw_runs(m);
+    } else {
+        ui::text("This window finds it as soon as it is there. In a terminal:", theme::colors().muted);
+        ImGui::Dummy(ImVec2(1, px(4)));
+        ui::text("    ./pipelines/launch");
+        ui::text("    carousel run pipelines/demo.toml");
+        ImGui::Dummy(ImVec2(1, px(4)));
+        ui::text("Looked in " + run::runs_folder(), theme::colors().faint);
+    }
+    if (!m.notice.empty()) ui::text(m.notice, theme::colors().bad);
+    ImGui::PopTextWrapPos();
+    ImGui::EndGroup();
+    ui::mark("choice");
+}
+
+void screen::draw_help(model& m) {
+    const ImVec2 size = ImGui::GetIO().DisplaySize;
+    ImGui::SetNextWindowPos(ImVec2(size.x / 2, size.y / 2), ImGuiCond_Always, ImVec2(0.5F, 0.5F));
+    ImGui::SetNextWindowSize(ImVec2(std::min(px(620), size.x), 0));
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::colors().raised);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(22), px(18)));
+    ImGui::SetNextWindowFocus();
+    if (ImGui::Begin("help", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_AlwaysAutoResize)) {
+        ImGui::PushFont(theme::large_font());
+        ui::text("Keys and mouse");
+        ImGui::PopFont();
+        ImGui::Dummy(ImVec2(1, px(4)));
+        for (const shortcut& s : shortcuts) {
+            if (*s.keys == '\0') {
+                ImGui::Dummy(ImVec2(1, px(2)));
+                if (*s.what != '\0') ui::small_text(s.what);
+                continue;
+            }
+            ui::text(s.keys, theme::colors().accent);
+            ImGui::SameLine(px(160));
+            ui::text(s.what);
+        }
+        ImGui::Dummy(ImVec2(1, px(4)));
+        ui::small_text("The viewer reads the newest frame only and never holds the pipeline up. F1 or Esc closes this.");
+    }
+    ui::mark("help", ImGui::GetWindowPos(), ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(), ImGui::GetWindowPos().y + ImGui::GetWindowHeight()));
+    ImGui::End();
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
+}
+
+void screen::on_key(model& m, const key_press& k) {
+    if (k.key == key::f1) {
+        m.help = !m.help;
+        return;
+    }
+    if (k.key == key::escape) {
+        m.help = m.choosing = false;
+        return;
+    }
+    if (k.ctrl && k.key == 'Q') {
+        m.quit = true;
+        return;
+    }
+    if (!k.ctrl && !k.shift && k.key == 'L') {
+        m.kept.dark = !m.kept.dark;
+        return;
+    }
+    if (!k.ctrl && !k.shift && k.key == 'P') {
+        m.screenshot = true;
+        return;
+    }
+    const bool question = m.phase == run_phase::waiting && m.snap.stages.empty();
+    if (!k.ctrl && !k.shift && k.key == 'N' && !question) {
+        m.choosing = !m.choosing;
+        return;
+    }
+    const bool asks = m.choosing || (m.phase == run_phase::waiting && m.choices.size() > 1);
+    if (asks && !k.ctrl && k.key >= '1' && k.key <= '9' && static_cast<std::size_t>(k.key - '1') < m.choices.size()) {
+        m.chosen = m.choices[static_cast<std::size_t>(k.key - '1')].name;
+        m.choosing = false;
+        return;
+    }
+    for (placed_panel& p : panels_)
+        if (p.what->on_key(m, k)) return;
+}
+
+}  // namespace carousel::viewer

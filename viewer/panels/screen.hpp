@@ -1,0 +1,31 @@
+#pragma once
+// The whole window's content: the line at the top, the panels, the help, and the question which run to watch. Draws from the model
+// alone, so that tests can draw it with any model on any window.
+
+#include <imgui.h>
+
+#include <string>
+
+#include "viewer/panels/layout.hpp"
+
+namespace carousel::viewer {
+
+class screen {
+public:
+    screen() : panels_(make_panels()) {}
+    /// Between begin_frame() and ImGui::Render(). `window_text`: what it is drawn on.
+    void draw(model& m, picture_store& store, const std::string& window_text);
+    void on_key(model& m, const key_press& k);
+
+private:
+    void draw_head(model& m, const std::string& window_text, ImVec2 low, ImVec2 high);
+    void draw_choice(model& m, ImVec2 low, ImVec2 high);
+    void draw_chooser(model& m);
+    void draw_help(model& m);
+
+    std::vector<placed_panel> panels_;
+    layout layout_;
+    std::string attached_run_;
+};
+
+}  // namespace carousel::viewer

@@ -1,0 +1,121 @@
+#include "viewer/session/parameter_sync.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "viewer/session/parameter_values.hpp"
+
+namespace carousel::viewer {
+namespace {
+
+constexpr u64 retry_ns = 200 * ns_per_ms;
+constexpr u64 all_fields = ~u64{0};
+
+/// The run's own bytes, or none: those that no `set` can have made are not believed.
+std::span<const std::byte> bytes_of_run(const model& m) {
+    if (m.snap.parameter_bytes != m.schema.bytes || m.schema.bytes > m.snap.parameters.size()) return {};
+    const auto bytes = std::span<const std::byte>(m.snap.parameters).first(m.schema.bytes);
+    return m.schema.is_possible(bytes) ? bytes : std::span<const std::byte>();
+}
+
+}  // namespace
+
+void parameter_sync::forget(model& m) {
+    m.schema = {};
+    m.values.clear();
+    m.values_changed = m.reset_values = false;
+    const u64 tickets = tickets_;  // an answer that is still to come finds no ticket of its number
+    *this = {};
+    tickets_ = tickets;
+}
+
+void parameter_sync::take(model& m, ring::parameter_schema schema) {
+    if (schema == m.schema) return;
+    forget(m);
+    m.schema = std::move(schema);
+}
+
+void parameter_sync::read(model& m) {
+    if (!m.schema) return;
+    const std::span<const std::byte> run = bytes_of_run(m);
+    note_edits(m);
+    if (m.values.size() != m.schema.bytes) {
+        m.values = m.schema.initial_values();
+        m.values.resize(m.schema.bytes);
+    }
+    for (std::size_t k = 0; k < std::min(m.schema.fields.size(), max_fields) && !run.empty(); ++k) {
+        if (((unsent_ | sent_) >> k & 1U) != 0) continue;
+        const std::span<const std::byte> from = bytes_of(m.schema.fields[k], run);
+        std::copy(from.begin(), from.end(), bytes_of(m.schema.fields[k], std::span(m.values)).begin());
+    }
+    read_ = m.values;
+}
+
+void parameter_sync::note_edits(model& m) {
+    if (read_.size() != m.values.size()) return;
+    if (std::exchange(m.values_changed, false)) unsent_ |= fields_that_differ(m.schema, m.values, read_);
+    read_ = m.values;
+    if (!std::exchange(m.reset_values, false)) return;
+    reset_wanted_ = true;
+    unsent_ = 0;
+}
+
+void parameter_sync::send(model& m, control_client& to, u64 now) {
+    if (!m.has_parameters() || m.phase != run_phase::watching) {
+        if (read_.size() == m.values.size()) m.values = read_;  // nobody is there to take it
+        m.values_changed = m.reset_values = reset_wanted_ = false;
+        unsent_ = 0;
+        return;
+    }
+    note_edits(m);
+    if (ticket_ != 0 || now < not_before_ns_) return;
+    if (std::exchange(reset_wanted_, false)) {
+        sent_ = all_fields;
+        send_one({.verb = "set", .stage = "", .reset = true}, to);
+    } else if (unsent_ != 0) {
+        std::string values = changes(m);
+        sent_ = std::exchange(unsent_, 0);
+        if (values.empty())
+            sent_ = 0;  // there and back again
+        else
+            send_one({.verb = "set", .stage = "", .values = std::move(values)}, to);
+    }
+}
+
+// What was edited and differs from the run's, as JSON text; "": nothing does.
+std::string parameter_sync::changes(const model& m) const {
+    nlohmann::json values = m.schema.values_json(m.values, bytes_of_run(m));
+    for (std::size_t k = 0; k < m.schema.fields.size(); ++k)
+        if (k >= max_fields || (unsent_ >> k & 1U) == 0) values.erase(m.schema.fields[k].name);
+    return values.empty() ? "" : values.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void parameter_sync::send_one(command c, control_client& to) {
+    c.ticket = ticket_ = ++tickets_;
+    to.send(std::move(c));
+}
+
+bool parameter_sync::answered(const reply& r, u64 now) {
+    if (r.asked.ticket != ticket_) return false;  // of the run that was watched before
+    ticket_ = 0;
+    const u64 fields = std::exchange(sent_, 0);
+    if (r.ok) {
+        told_.clear();
+        return false;
+    }
+    if (r.later) {
+        not_before_ns_ = now + retry_ns;
+        if (r.asked.reset)
+            reset_wanted_ = true;
+        else if (!reset_wanted_)
+            unsent_ |= fields;
+        return false;
+    }
+    unsent_ = 0;  // read() takes the run's
+    reset_wanted_ = false;
+    return std::exchange(told_, r.message) != r.message;
+}
+
+}  // namespace carousel::viewer

@@ -1,0 +1,269 @@
+#include "viewer/session/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "run/parameter_message.hpp"
+#include "telemetry/run_life.hpp"
+#include "viewer/session/picture_store.hpp"
+#include "viewer/window/make_interop.hpp"
+
+namespace carousel::viewer {
+namespace {
+constexpr u64 look_every_ns = 250 * ns_per_ms;
+constexpr u64 check_every_ns = 250 * ns_per_ms;
+constexpr u64 first_tap_delay_ns = 250 * ns_per_ms, longest_tap_delay_ns = 2 * ns_per_s;
+}  // namespace
+
+session::session(session_options options) : options_(std::move(options)) {
+    if (options_.supervisor > 0) supervisor_ = {options_.supervisor, shm::start_time_of(options_.supervisor)};
+}
+
+session::~session() {
+    tap_.reset();
+    sampler_.reset();
+}
+
+void session::update(model& m, picture_store& store) {
+    const u64 now = now_ns();
+    m.now_ns = now;
+    m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
+    if (!m.chosen.empty()) {
+        detach(m, run_phase::waiting, "");
+        m.run = {};  // the tie ends by the user's word alone
+        options_.name = std::exchange(m.chosen, "");
+        next_look_ns_ = 0;
+    }
+    if (m.phase == run_phase::watching) check_alive(m, now);
+    if (m.phase != run_phase::watching || m.choosing) look_for_run(m, now);
+    if (m.phase == run_phase::ended) m.notice = m.ending;
+    tell_replies(m, now);  // before the block is read: what was answered is in it
+    if (m.phase == run_phase::watching) {
+        read(m);
+        open_tap(m, now);
+    }
+    if (tap_) poll_picture(m, store, now);
+    m.report = control_.report();
+    if (const auto& c = m.events.last_crash(); c && c->how.empty())
+        if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts >= c->epoch - 1) m.events.explain(c->seat, r->last_exit);
+}
+
+void session::tell_replies(model& m, u64 now) {
+    for (const reply& r : control_.take_replies()) {
+        if (r.asked.verb == "set" && !parameters_.answered(r, now)) continue;  // a drag is many of them
+        std::string what = r.asked.fault.empty() ? r.asked.verb : r.asked.fault;
+        if (!r.asked.stage.empty()) what += " " + r.asked.stage;
+        if (r.message.rfind(what + ":", 0) == 0) what.clear();  // the supervisor's sentence names it
+        m.events.add({now, r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning, shm::none,
+                      what.empty() ? r.message : fmt::format("{}: {}", what, r.message)});
+    }
+}
+
+void session::look_for_run(model& m, u64 now) {
+    if (now < next_look_ns_) return;
+    next_look_ns_ = now + look_every_ns;
+    std::vector<run::record> runs = run::watchable_runs();
+    if (options_.supervisor > 0) std::erase_if(runs, [this](const run::record& r) { return r.supervisor.pid != options_.supervisor; });
+    m.choices = runs;
+    if (m.phase == run_phase::watching) return;
+    if (m.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
+        std::erase_if(runs, [&m](const run::record& r) { return r.folder != m.run.folder || r.run_id != m.run.run_id; });
+        if (runs.empty() || run::look_after(m.run, observed_->block()).state != run::life::led) return;
+    } else if (!options_.name.empty()) {
+        std::erase_if(runs, [this](const run::record& r) { return r.folder != run::runs_folder() + "/" + options_.name; });
+    }
+    if (runs.empty()) attach_problem_.clear();
+    if (runs.size() == 1) attach(m, runs[0]);
+}
+
+void session::attach(model& m, const run::record& r) {
+    const bool same = m.run.folder == r.folder && m.run.run_id == r.run_id;
+    try {
+        map(m, r);
+    } catch (const error& e) {
+        if (m.phase == run_phase::waiting) {
+            observed_.reset();
+            attached_.reset();
+        }
+        attach_problem_ = m.notice = e.what();
+        return;
+    }
+    attach_problem_.clear();
+    m.notice.clear();
+    m.ending.clear();
+    if (!same) {
+        parameters_.forget(m);
+        m.past.clear();
+        m.selected_seat = 0;
+    }
+    m.run = r;
+    m.phase = run_phase::watching;
+    m.picture.problem.clear();
+    alone_.reset();
+    control_.aim(r.socket(), r.run_id);
+}
+
+// Both mappings of the block that is there now, and all that begins with it.
+void session::map(model& m, const run::record& r) {
+    shm::segment observed = shm::segment::observe(r.run_id), attached = shm::segment::attach(r.run_id);
+    drop_tap(m, "");
+    sampler_.reset();
+    observed_.emplace(std::move(observed));
+    attached_.emplace(std::move(attached));
+    sampler_ = std::make_unique<sampler>(observed_->block());
+    tracker_ = telemetry::rate_tracker();
+    m.bars.clear();
+    next_tap_ns_ = 0;
+    tap_delay_ns_ = first_tap_delay_ns;
+    schema_known_ = false;
+    control_.ask_parameters_again();
+}
+
+// The control block stays mapped, so that it is known whether the run comes back.
+void session::detach(model& m, run_phase phase, const std::string& notice) {
+    drop_tap(m, "");
+    if (m.phase == run_phase::watching && !notice.empty()) m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, notice});
+    sampler_.reset();
+    attached_.reset();
+    control_.aim("", "");
+    alone_.reset();
+    m.phase = phase;
+}
+
+void session::check_alive(model& m, u64 now) {
+    if (now < next_check_ns_) return;
+    next_check_ns_ = now + check_every_ns;
+    const i32 old_pid = m.run.supervisor.pid;
+    const run::life_report present = run::look_after(m.run, observed_->block());
+    tell_of_supervisor(m, present, old_pid);
+    if (present.state == run::life::over) {
+        read(m);  // the last words
+        m.ending = fmt::format("{} has ended: {}", m.run.name, present.ending);
+        detach(m, run_phase::ended, m.ending);
+        next_look_ns_ = 0;
+        return;
+    }
+    follow_new_block(m);
+}
+
+void session::tell_of_supervisor(model& m, const run::life_report& now, i32 old_pid) {
+    using telemetry::event_kind;
+    if (now.state == run::life::alone && !alone_)
+        m.events.add({now_ns(), event_kind::bad, shm::none, fmt::format("{} (pid {})", run::alone_text(now.stages), old_pid)});
+    if (now.state == run::life::led && m.run.supervisor.pid != old_pid)
+        m.events.add({now_ns(), event_kind::good, shm::none, fmt::format("a supervisor has taken {} over (pid {})", m.run.name, m.run.supervisor.pid)});
+    alone_.reset();
+    if (now.state == run::life::alone) alone_ = now.stages;
+}
+
+// A run that begins again keeps its name and its id, but has a new control block.
+void session::follow_new_block(model& m) {
+    if (!run::made_anew(m.run, observed_->block())) return;
+    try {
+        map(m, m.run);
+        m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(m.run)});
+    } catch (const error&) {  // between two blocks: the old one is there as long as it is mapped
+    }
+}
+
+void session::read(model& m) {
+    telemetry::read_snapshot(observed_->block(), m.snap);
+    sampler_->collect(m.events, m.bars);
+    m.rates = tracker_.feed(m.snap);
+    m.past.feed(m.snap, m.rates);
+    for (const telemetry::crash& c : m.events.take_deaths()) m.past.mark(c.died_ns, c.stage);
+    if (!schema_known_)
+        if (std::optional<run::parameter_state> said = control_.parameters()) {
+            schema_known_ = true;
+            parameters_.take(m, std::move(said->schema));
+        }
+    parameters_.read(m);
+    if (alone_)
+        m.notice = run::alone_text(*alone_);
+    else if (m.snap.supervisor_heartbeat_ns != 0 && m.now_ns > m.snap.supervisor_heartbeat_ns + 3 * ns_per_s)
+        m.notice = fmt::format("the supervisor has given no sign of life for {:.0f} s",
+                               static_cast<f64>(m.now_ns - m.snap.supervisor_heartbeat_ns) / 1e9);
+}
+
+void session::open_tap(model& m, u64 now) {
+    if (tap_ || now < next_tap_ns_ || m.snap.links.empty()) return;
+    try {
+        tap_ = std::make_unique<tap>(attached_->block(), m.run.socket(), options_.stage, options_.use_gl ? make_interop : nullptr, options_.way);
+        m.picture.problem.clear();
+        m.picture.stage = tap_->stage();
+        m.picture.path = tap_->path();
+        tap_delay_ns_ = first_tap_delay_ns;
+    } catch (const std::exception& e) {
+        m.picture.problem = e.what();
+        next_tap_ns_ = now + tap_delay_ns_;
+        tap_delay_ns_ = std::min(tap_delay_ns_ * 2, longest_tap_delay_ns);
+    }
+}
+
+void session::poll_picture(model& m, picture_store& store, u64 now) {
+    picture_model& p = m.picture;
+    if (p.paused && !p.step) {
+        held_ = true;
+        return;
+    }
+    if (std::exchange(held_, false)) tap_->refresh();  // what was taken meanwhile is old
+    try {
+        const bool resized = p.width != tap_->width() || p.height != tap_->height();
+        if (resized || p.pixels == nullptr) {
+            if (const std::string why = store.resize(tap_->width(), tap_->height()); !why.empty()) throw device_error(why);
+        }
+        const discarded lost = tap_->losses();
+        p.revoked = lost.revoked;
+        p.torn = lost.torn;
+        p.voids = lost.voids;
+        if (!tap_->poll()) return;
+        const u64 began = now_ns();
+        if (tap_->on_gpu())
+            tap_->show(store.raw_texture());
+        else
+            store.upload(tap_->pixels());
+        p.width = tap_->width();
+        p.height = tap_->height();
+        p.pixels = tap_->pixels();
+        p.sequence = tap_->sequence();
+        p.copy_ms = tap_->copy_ms();
+        p.show_ms = static_cast<f64>(now_ns() - began) / 1e6;
+        ++p.shown_frames;
+        p.shown_ns = now;
+        p.step = false;
+    } catch (const std::exception& e) {
+        drop_tap(m, fmt::format("the picture stopped: {}", e.what()));
+        next_tap_ns_ = now + longest_tap_delay_ns;
+    }
+}
+
+// The texture keeps the last whole frame; only the host copy goes.
+void session::drop_tap(model& m, const std::string& why) noexcept {
+    m.picture.pixels = nullptr;
+    m.picture.problem = why;
+    tap_.reset();
+}
+
+void session::handle_command(model& m) {
+    for (command& c : m.commands) control_.send(std::move(c));
+    m.commands.clear();
+    parameters_.send(m, control_, now_ns());
+}
+
+bool session::is_over() const { return options_.supervisor > 0 && !shm::is_alive(supervisor_); }
+
+void session::end_run(const model& m) {
+    if (m.phase == run_phase::watching) {
+        control_.send({"shutdown", "", 0});
+        control_.flush(2.0);
+    } else if (const shm::unique_fd pidfd(options_.supervisor > 0 ? shm::open_pidfd(supervisor_) : -1); pidfd) {
+        (void)shm::signal_pidfd(pidfd.get(), SIGINT);
+    }
+}
+
+}  // namespace carousel::viewer

@@ -1,0 +1,177 @@
+'use strict';
+// The panel "Parameters": its controls are made of the fields that the supervisor publishes; nothing of them is known here. It stands
+// before page.js in one script, and uses el, $, post, step and runShown of it.
+const changeEveryMs = 100, restMs = 700;   // between two changes; how long a control that was let go keeps what it shows
+let parameterControls = [], parametersShown = '';
+
+/// What was changed here and hasn't been sent: one request at a time, of one name the newest value. `null` is the name of a reset.
+const changes = {
+  waiting: new Map(), busy: false, last: -Infinity,
+  put(name, value) {
+    this.waiting.set(name, value);
+    this.next();
+  },
+  async next() {
+    if (this.busy || this.waiting.size === 0) return;
+    this.busy = true;
+    await new Promise(done => setTimeout(done, Math.max(0, this.last + changeEveryMs - performance.now())));
+    const first = [...this.waiting][0];   // looked up after the wait: the newest
+    if (first) {
+      const [name, value] = first;
+      this.waiting.delete(name);
+      this.last = performance.now();
+      const why = name === null ? await post('/parameters/reset') : await post('/parameters', JSON.stringify({[name]: value}));
+      $('parameters-note').textContent = why;
+      if (!this.waiting.has(name)) parameterControls.filter(c => c.field.name === name).forEach(c => c.until = why ? 0 : performance.now() + restMs);
+    }
+    this.busy = false;
+    this.next();
+  },
+};
+
+const inDegrees = f => f.kind === 'number' && f.unit === 'rad';
+const factorOf = f => inDegrees(f) ? 180 / Math.PI : 1;
+const unitOf = f => inDegrees(f) ? '°' : f.unit || '';
+const textOf = (f, v) => String(Number((v * factorOf(f)).toPrecision(inDegrees(f) ? 4 : 6)));   // more digits than a float has are noise
+
+/// Ends of a slider in the field's own unit; null where the range is no range.
+function sliderRange(f) {
+  const [low, high] = f.usual_low < f.usual_high ? [f.usual_low, f.usual_high] : [f.low, f.high];
+  return Number.isFinite(low) && Number.isFinite(high) && low < high ? [low, high] : null;
+}
+function stepOf(f) {
+  if (f.step > 0) return f.step * factorOf(f);
+  const range = f.count > 1 ? null : sliderRange(f);   // a point may be anywhere: how far away says nothing of its steps
+  const each = range ? step((range[1] - range[0]) * factorOf(f), 200) : 0.1;
+  return f.kind === 'integer' ? Math.max(1, Math.round(each)) : each;
+}
+/// 120 for 119.98, so that the steps from there are whole degrees too.
+const roundedEnd = degrees => Math.abs(Math.round(degrees) - degrees) < 0.1 ? Math.round(degrees) : degrees;
+/// What a person has entered, in the field's unit. An end of the range in degrees is that end, not a rounding error beyond it.
+function entered(f, text) {
+  const v = Number(text) / factorOf(f), near = 1e-6 * (f.high - f.low);
+  return inDegrees(f) ? [f.low, f.high].find(end => Math.abs(v - end) <= near) ?? v : v;
+}
+
+/// One field: its values by element, and the inputs that show them.
+class Control {
+  constructor(field) {
+    this.field = field;
+    this.list = [];
+    this.inputs = [];    // [{element, input, show}]
+    this.until = 0;      // till then it is in the user's hand
+    this.pressed = false;
+  }
+  inHand() {
+    return this.pressed || performance.now() < this.until
+      || this.inputs.some(i => i.input === document.activeElement && i.input.type === 'number' && i.input.value !== i.shown);
+  }
+  /// Somebody may have set it elsewhere.
+  accept(value) {
+    if (this.inHand()) return;
+    this.list = Array.isArray(value) ? [...value] : [value];
+    this.show();
+  }
+  /// `why` it can't be used; '': it can.
+  explain(why) {
+    const f = this.field;
+    for (const i of this.inputs) i.input.title = why || (i.input.type === 'number' ? `from ${textOf(f, f.low)} to ${textOf(f, f.high)}` : '');
+  }
+  show(except) {
+    for (const i of this.inputs) if (i.input !== except) i.show(this.list[i.element]);
+  }
+  change(element, value, by) {
+    this.list[element] = value;
+    this.until = Infinity;   // until it is answered
+    this.show(by);
+    changes.put(this.field.name, this.list.length > 1 ? [...this.list] : value);
+  }
+  add(element, input, show) {
+    const entry = {element, input, shown: '', show(v) {
+      const text = show(v);
+      if (input.value !== text) input.value = text;
+      entry.shown = input.value;
+    }};
+    this.inputs.push(entry);
+    return input;
+  }
+
+  number(element, label) {
+    const f = this.field, input = el('input', {type: 'number', step: stepOf(f), 'aria-label': label});
+    input.addEventListener('change', () => input.value.trim() === '' ? this.show() : this.change(element, entered(f, input.value)));
+    input.addEventListener('blur', () => { if (!this.inHand()) this.show(); });   // half a number, left alone
+    return this.add(element, input, v => textOf(f, v));
+  }
+  slider(range, id) {
+    const f = this.field, [low, high] = range.map(v => inDegrees(f) ? roundedEnd(v * factorOf(f)) : v);
+    const input = el('input', {type: 'range', id, min: low, max: high, step: stepOf(f)});
+    input.addEventListener('input', () => this.change(0, Math.min(f.high, Math.max(f.low, entered(f, input.value))), input));
+    input.addEventListener('pointerdown', () => this.pressed = true);
+    for (const end of ['pointerup', 'pointercancel', 'blur']) input.addEventListener(end, () => this.pressed = false);
+    // A slider rounds to its steps and stops at its ends: what it was told is not what it says.
+    return this.add(0, input, v => { input.value = v * factorOf(f); return input.value; });
+  }
+  checkbox(element, attributes) {
+    const input = el('input', {type: 'checkbox', ...attributes});
+    input.addEventListener('change', () => this.change(element, input.checked));
+    return this.add(element, input, v => { input.checked = v; return input.value; });
+  }
+  select(element, attributes) {
+    const input = el('select', attributes, ...this.field.choices.map(c => el('option', {value: c}, c)));
+    input.addEventListener('change', () => this.change(element, input.value));
+    return this.add(element, input, v => String(v));
+  }
+  plain(element, attributes) {
+    return this.field.kind === 'flag' ? this.checkbox(element, attributes) : this.select(element, attributes);
+  }
+
+  row() {
+    const f = this.field, id = 'parameter-' + f.name, count = f.count || 1, unit = unitOf(f), name = f.label || f.name;
+    const words = name + (unit ? `, ${unit}` : ''), isNumber = f.kind === 'number' || f.kind === 'integer', range = sliderRange(f);
+    if (count > 1) {
+      const inputs = [...Array(count).keys()].map(k => {
+        const label = `${words} ${'xyzw'[k] || k}`;
+        return isNumber ? this.number(k, label) : this.plain(k, {'aria-label': label});
+      });
+      return [el('span', {id}, words), el('span', {class: 'boxes', role: 'group', 'aria-labelledby': id}, ...inputs)];
+    }
+    const label = el('label', {for: id}, words);
+    if (!isNumber) return [label, this.plain(0, {id})];
+    if (range) return [label, this.slider(range, id), this.number(0, words + ' as a number')];
+    const box = this.number(0, words);
+    box.id = id;
+    return [label, box];
+  }
+}
+
+function buildParameters(fields) {
+  changes.waiting.clear();   // what was meant for another run
+  $('parameters-note').textContent = '';
+  parameterControls = fields.map(f => new Control(f));
+  $('parameter-list').replaceChildren(...parameterControls.map(c => el('div', {class: 'parameter'}, ...c.row())));
+}
+
+function parameters(s) {
+  const p = s.parameters, fields = p ? p.fields.filter(f => f.role !== 'hidden' && f.role !== 'camera.up') : [];
+  $('parameters').hidden = fields.length === 0;
+  if (fields.length === 0) return;
+  const key = JSON.stringify([runShown, p.type, fields]);   // a control stays the same element: no hand may lose it
+  if (key !== parametersShown) buildParameters(fields);
+  parametersShown = key;
+  const why = !s.may_act ? 'open the address with the token, which was printed when this page was started'
+    : s.phase === 'running' ? '' : 'no pipeline is running';
+  $('parameter-set').disabled = why !== '';
+  $('parameters-reset').title = why || 'all values as the run was started with';
+  $('parameters-about').textContent = p.number === 0 ? 'as the run was started'
+    : `${p.number.toLocaleString('en-US')} ${p.number === 1 ? 'change' : 'changes'}, the newest from frame ${p.from.toLocaleString('en-US')} on`;
+  for (const c of parameterControls) {
+    c.explain(why);
+    c.accept(p.values[c.field.name]);
+  }
+}
+
+function resetParameters() {
+  changes.waiting.clear();
+  for (const c of parameterControls) c.until = 0;
+  changes.put(null, true);
+}
