@@ -4,7 +4,7 @@
 // Prints {"format": {...} or null, "slot_bytes": N, "makes": [{"name", "bytes"}], "uses": [...], "commits_on_host": bool}, or
 // {"error": {"message", "key"}} and exit code 2.
 
-#include "stages/sdk/stage.hpp"
+#include <carousel/stage.hpp>
 
 namespace carousel::stages {
 

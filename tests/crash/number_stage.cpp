@@ -19,7 +19,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "device/cpu/pool.hpp"
-#include "stages/sdk/stage.hpp"
+#include <carousel/stage.hpp>
 #include "telemetry/ledger.hpp"
 
 namespace carousel::test {
@@ -28,17 +28,17 @@ void sleep_ms(i64 ms) {
     if (ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 
-class number_stage : public stages::stage {
+class number_stage : public carousel::stage {
 public:
     number_stage() = default;
     number_stage(const number_stage&) = delete;
     number_stage& operator=(const number_stage&) = delete;
     ~number_stage() override { sleep_ms(last_ms_); }  // a GPU context takes its time, too
 
-    stages::description configure(const stages::configuration& with) override {
+    carousel::description configure(const carousel::configuration& with) override {
         name_ = with.stage;
         source_ = with.inputs.empty();
-        const stages::settings& s = *with.settings;
+        const carousel::settings& s = *with.settings;
         enqueue_ms_ = s.integer("enqueue_ms", 0, 0, 60'000);
         work_ms_ = s.integer("work_ms", 0, 0, 60'000);
         finish_ms_ = s.integer("finish_ms", 0, 0, 60'000);
@@ -51,12 +51,12 @@ public:
         sink_ = s.flag("sink", false);
         hashes_ = s.flag("hashes", true);
         plain_ = s.flag("plain", false);
-        stages::description d;
-        if (!sink_) d.output = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
+        carousel::description d;
+        if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         return d;
     }
 
-    void prepare(stages::environment& env) override {
+    void prepare(carousel::environment& env) override {
         env_ = &env;
         log::info("number stage of build {}", NUMBER_STAGE_BUILD);
         if (late_start_) throw std::runtime_error("this stage can't be prepared");
@@ -67,13 +67,13 @@ public:
         for (u32 lane = 0; lane < env.in_flight(); ++lane) seen_.push_back(std::make_unique<u64>(0));
     }
 
-    void process(stages::frame& f) override {
+    void process(carousel::frame& f) override {
         if (say_) log::info("frame {}", f.sequence());
         sleep_ms(enqueue_ms_);
         const bool turn = static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
         if (turn && die_how_ != "hang_finish" && die_how_ != "hang_device") die();
-        const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
-        u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>(0);
+        const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
+        u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
         const u64 sequence = f.sequence();
         const i64 ms = turn && die_how_ == "hang_device" ? 3'600'000 : work_ms_;
         f.queue().submit([=](device::cpu::pool&) {
@@ -83,7 +83,7 @@ public:
     }
 
     [[nodiscard]] bool commits_on_host() const override { return sink_ && !plain_; }
-    void finish(stages::frame& f) override {
+    void finish(carousel::frame& f) override {
         sleep_ms(finish_ms_);
         if (die_how_ == "hang_finish" && static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_)
             sleep_ms(3'600'000);
@@ -109,10 +109,10 @@ private:
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0;
-    const stages::environment* env_ = nullptr;
+    const carousel::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
 };
 
 }  // namespace carousel::test
 
-int main(int argc, char** argv) { return carousel::stages::stage_main<carousel::test::number_stage>(argc, argv); }
+int main(int argc, char** argv) { return carousel::stage_main<carousel::test::number_stage>(argc, argv); }

@@ -32,9 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const stages::attachment a = stages::attach({files.folder(), "fuzzed", {}, 0});
         test::require(a.who.seat < shm::max_seats && a.who.entry < shm::max_incarnations, "the seat is in range");
         for (const stages::attached_block& b : a.links) test::require(b.memory.fd == -1 || b.memory.fd > 2, "a block's fd came with the answer");
-        for (const stages::input_description& i : a.inputs)
+        for (const carousel::input_description& i : a.inputs)
             for (const ring::plane& p : i.format.planes) test::require(p.bytes() <= u64{1} << 40U, "a plane is possible");
-        (void)stages::settings::from_json(a.settings_json).has("x");
+        (void)carousel::settings::from_json(a.settings_json).has("x");
     } catch (const error&) {
     }
     supervisor.join();

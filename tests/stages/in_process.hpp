@@ -22,14 +22,14 @@ namespace carousel::test {
 [[nodiscard]] constexpr u64 value_of(u64 sequence, u32 hops) { return hops == 0 ? sequence * 1000 : value_of(sequence, hops - 1) * 3 + 1; }
 
 /// A stage of numbers: a source makes sequence * 1000, the others 3 * in + 1. A sink counts frames, and those that are wrong or out of order.
-class counting_stage final : public stages::stage {
+class counting_stage final : public carousel::stage {
 public:
     counting_stage(bool source, bool sink, u32 hops, u32 work_us) : source_(source), sink_(sink), hops_(hops), work_us_(work_us) {}
-    [[nodiscard]] stages::description configure(const stages::configuration& with) override;
-    void prepare(stages::environment& env) override;
-    void process(stages::frame& f) override;
+    [[nodiscard]] carousel::description configure(const carousel::configuration& with) override;
+    void prepare(carousel::environment& env) override;
+    void process(carousel::frame& f) override;
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
-    void finish(stages::frame& f) override;
+    void finish(carousel::frame& f) override;
 
     std::atomic<u64> frames{0}, wrong{0};
 

@@ -29,6 +29,7 @@ struct stage_setup {
     nlohmann::json settings = nlohmann::json::object();
     nlohmann::json format;  ///< of the output; null: none
     u64 slot_bytes = 0;
+    std::string asked_device = "auto";  ///< as the file has it: what the stage's configure() is told
     device::device_id device;
     std::string device_name;                                ///< "cpu", "cuda:0"
     device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring behind it
@@ -42,6 +43,7 @@ struct stage_setup {
 
 struct run_setup {
     std::string name, file, directory;  ///< directory: of the run, see run/directory.hpp
+    std::string folder;                 ///< of the pipeline file, absolute
     u32 width = 0, height = 0;
     f64 fps = 0;
     std::string device_name;  ///< as asked for, resolved: "cpu", "cuda:0"

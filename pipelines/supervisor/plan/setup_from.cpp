@@ -17,6 +17,7 @@ namespace {
 stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_description& d, const machine_offer& machine) {
     stage_setup s;
     s.name = spec.name;
+    s.asked_device = spec.device;
     s.program = d.program;
     s.prefix = spec.prefix;
     s.inputs = spec.input_indices;
@@ -34,7 +35,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.owner_commits = d.commits_on_host;
     s.mps = spec.isolation == isolation_kind::mps;
     try {
-        const device_choice c = choose_device(spec.device, machine);
+        const device_choice c = choose_device(spec.device, machine, d.device);
         s.device = c.id;
         s.device_name = c.name;
         // The second is for tests: what the supervisor does for a domain can be seen on a machine without a GPU.
@@ -87,6 +88,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     run_setup s;
     s.name = p.name;
     s.file = p.file;
+    s.folder = folder_of(p);
     s.width = p.width;
     s.height = p.height;
     s.fps = p.fps;

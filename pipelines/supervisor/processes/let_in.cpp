@@ -48,6 +48,8 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
            {"supervisor_grace_s", t.setup->supervisor_grace_s},
            {"kept", t.memory->describe_all(fds)},
            {"settings", st.settings},
+           {"asked_device", st.asked_device},
+           {"folder", t.setup->folder},
            {"inputs", json::array()},
            {"format", st.format},
            {"parameters", t.setup->parameters.schema ? t.setup->parameters.schema.to_json() : json()},

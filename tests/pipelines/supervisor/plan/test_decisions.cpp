@@ -78,6 +78,9 @@ TEST_CASE("a device is what was asked for, what there is, or a sentence") {
     CHECK(choose_device("auto", two).name == "cuda:0");
     CHECK_FALSE(choose_device("auto", two).vmm);
     CHECK(choose_device("cuda:1", two).id.uuid == "bb");
+    CHECK(choose_device("auto", two, runs_on::cpu).name == "cpu");
+    CHECK(choose_device("auto", two, runs_on::cuda).name == "cuda:0");
+    CHECK_THROWS_WITH(choose_device("auto", none, runs_on::cuda), test::contains("runs on GPUs alone") && test::contains("no driver here"));
     CHECK_THROWS_WITH(choose_device("cuda:0", none), test::contains("no driver here"));
     CHECK_THROWS_WITH(choose_device("cuda:2", two), test::contains("cuda:1 (B)"));
     CHECK_THROWS_AS(choose_device("cuda:2", two), device_error);
