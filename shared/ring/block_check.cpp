@@ -163,6 +163,7 @@ std::vector<finding> check_static(const shm::control_block& c, const shm::contro
         f.same(c.seat[k].instance, made.seat[k].instance, whose, "instance");
         f.same(c.seat[k].first_job, made.seat[k].first_job, whose, "first_job");
         f.same(c.seat[k].jobs, made.seat[k].jobs, whose, "jobs");
+        f.same(c.seat[k].first_epoch, made.seat[k].first_epoch, whose, "first_epoch");
     }
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const std::string whose = "source " + stage_name(made, made.source[k].stage);

@@ -80,6 +80,7 @@ void write_seats(shm::control_block& c, const plan& p, u32 stage) {
             c.job[c.jobs + j].store(job_word{p.first.version, 0, job_state::idle}.pack(), std::memory_order_relaxed);
         }
         c.jobs += sb.jobs;
+        sb.first_epoch = p.first.epoch;
         sb.current.store(seat_word{p.first.epoch, shm::none}.pack(), std::memory_order_relaxed);
     }
 }

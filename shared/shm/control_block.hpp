@@ -138,6 +138,7 @@ inline constexpr u32 optional = 4;
 struct seat_block {
     u32 stage, instance;
     u32 first_job, jobs;        ///< job words of this seat
+    u32 first_epoch;            ///< before the first holder: which of them sits is counted from here
     alignas(64) word current;   ///< ring/words.hpp: seat_word {epoch, entry}
     word held;                  ///< 1: stopped by the user, no deadline runs
     word fault;                 ///< injected_fault.hpp: asked for by the user; 0 none

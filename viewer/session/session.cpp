@@ -50,7 +50,7 @@ void session::update(model& m, picture_store& store) {
     if (tap_) poll_picture(m, store, now);
     m.report = control_.report();
     if (const auto& c = m.events.last_crash(); c && c->how.empty())
-        if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts >= c->epoch - 1) m.events.explain(c->seat, r->last_exit);
+        if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn) m.events.explain(c->seat, r->last_exit);
 }
 
 void session::tell_replies(model& m, u64 now) {

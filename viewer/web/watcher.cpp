@@ -214,7 +214,7 @@ void watcher::learn_parameters() {
 void watcher::explain_crash() {
     const auto& c = view_.events.last_crash();
     if (!c || !c->how.empty()) return;
-    if (const seat_report* r = view_.report_of(c->seat); r != nullptr && r->restarts >= c->epoch - 1) view_.events.explain(c->seat, r->last_exit);
+    if (const seat_report* r = view_.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn) view_.events.explain(c->seat, r->last_exit);
 }
 
 }  // namespace carousel::viewer::web
