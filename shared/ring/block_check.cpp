@@ -129,7 +129,7 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
 }
 
 void check_entries(findings& f, const shm::control_block& c, const shm::control_block& made, const known_run& known) {
-    for (const known_life& l : known.lives) {
+    for (const known_process& l : known.processes) {
         if (l.entry >= shm::max_incarnations || l.seat >= std::min(made.seats, shm::max_seats)) continue;
         const entry_word w = entry_word::of(load(c.entry[l.entry].identity));
         const std::string whose = fmt::format("entry {} ({})", l.entry, seat_name(made, l.seat));

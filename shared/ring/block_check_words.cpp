@@ -63,8 +63,8 @@ private:
                 continue;
             }
             if (known_.epochs.size() > seat && w.epoch != known_.epochs[seat] && w.epoch != 0 &&
-                std::none_of(known_.lives.begin(), known_.lives.end(),
-                             [&](const known_life& l) { return l.seat == seat && l.epoch == w.epoch; }))
+                std::none_of(known_.processes.begin(), known_.processes.end(),
+                             [&](const known_process& l) { return l.seat == seat && l.epoch == w.epoch; }))
                 add(whose, fmt::format("bears epoch {}, which no process of its seat has", w.epoch));
             if (w.state == job_state::submitted) submitted(j, w, s.stage, whose);
         }

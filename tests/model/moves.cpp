@@ -135,7 +135,7 @@ void moves::normalise(state& t) const {
     }
 }
 
-int moves::heir(int e) const {
+int moves::successor(int e) const {
     while (cfg.incarnations[e].next >= 0 && now_->incarnation[cfg.incarnations[e].next].alive != life::unborn)
         e = cfg.incarnations[e].next;
     return e;

@@ -132,8 +132,8 @@ public:
     [[nodiscard]] bool running(int e) const { return now_->incarnation[e].alive == life::running; }
     [[nodiscard]] bool declared(int e) const { return now_->incarnation[e].declared != 0; }
     [[nodiscard]] bool fenced(int e) const { return now_->incarnation[e].fenced != 0; }
-    /// Newest started incarnation on e's seat: its heir.
-    [[nodiscard]] int heir(int e) const;
+    /// Newest started incarnation on e's seat: its successor.
+    [[nodiscard]] int successor(int e) const;
     /// The lane that works on (job, version) of incarnation e, or -1 (a ghost's view).
     [[nodiscard]] int lane_of(const state& s, int job, int version, int e) const;
     /// The deciding CAS: J -> COMMITTED, with the ghosts' checks.

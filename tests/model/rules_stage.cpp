@@ -66,7 +66,7 @@ bool kills(const moves& m, const lane_view& v) {
 void die_of_frame(moves& m, const lane_view& v) {
     state& t = m.next();
     t.incarnation[v.e].alive = life::dead;
-    t.incarnation[v.e].own_hand = 1;
+    t.incarnation[v.e].self_inflicted = 1;
     m.emit({action::die_of_frame, narrow(v.lane)}, v.who);
 }
 

@@ -80,7 +80,7 @@ struct incarnation_state {
     life alive;
     u8 declared;      ///< DOOMED: its successor has started; it may go on as a zombie
     u8 fenced;        ///< nothing of it runs or writes any more
-    u8 own_hand;      ///< died by a frame that kills
+    u8 self_inflicted;      ///< died by a frame that kills
     u8 acknowledged;  ///< has seen STOPPING with no lease begun
 };
 

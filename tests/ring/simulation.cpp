@@ -172,8 +172,8 @@ private:
         known.end = load(world_.c->end);
         for (u32 k = 0; k < made_->seats; ++k) known.epochs.push_back(seat_word::of(load(world_.c->seat[k].current)).epoch);
         for (const auto& p : processes_)
-            known.lives.push_back({p->who.seat, p->who.entry, p->who.epoch, static_cast<u32>(::getpid()), !p->zombie, false});
-        for (const incarnation_id& who : fenced_) known.lives.push_back({who.seat, who.entry, who.epoch, 0, false, false});
+            known.processes.push_back({p->who.seat, p->who.entry, p->who.epoch, static_cast<u32>(::getpid()), !p->zombie, false});
+        for (const incarnation_id& who : fenced_) known.processes.push_back({who.seat, who.entry, who.epoch, 0, false, false});
         known.tails = tails_;
         for (const auto& found :
              {check_static(*world_.c, *made_), check_known(*world_.c, *made_, known), check_words(*world_.c, *made_, known)})

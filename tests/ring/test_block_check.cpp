@@ -42,7 +42,7 @@ struct run_in_hand {
         for (u32 k = 0; k < made->seats; ++k) {
             const u32 epoch = seat_word::of(load(block->seat[k].current)).epoch;
             known.epochs.push_back(epoch);
-            known.lives.push_back({k, rig.entry_of(k), epoch,
+            known.processes.push_back({k, rig.entry_of(k), epoch,
                                    static_cast<u32>(entry_word::of(load(block->entry[rig.entry_of(k)].identity)).pid), true,
                                    false});
         }

@@ -34,7 +34,7 @@ std::string ledger_keeper::found_committed(u32 stage, u32 seat, u32 epoch, u64 s
     if (stage >= setup_->stages.size() || setup_->stages[stage].has_output() || setup_->stages[stage].latest) return "";
     const std::string& name = setup_->stages[stage].name;
     try {
-        const bool told = telemetry::ledger_writer(telemetry::ledger_path(setup_->directory, name)).tell_committed(sequence, telemetry::ledger_life(seat, epoch));
+        const bool told = telemetry::ledger_writer(telemetry::ledger_path(setup_->directory, name)).tell_committed(sequence, telemetry::ledger_committer(seat, epoch));
         return told ? "" : fmt::format("{} has committed frame {} without a record of it: the frame counts as lost", name, sequence);
     } catch (const std::exception& e) {
         return fmt::format("{}: frame {}, which it had committed when it died, can't be marked and counts as lost: {}", name, sequence, e.what());

@@ -66,13 +66,13 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
 void tell_known(const process_table& t, ring::known_run& known) {
     const auto add = [&](const process& p, bool current, bool standby) {
         // A fenced one's entry may be another's by now; its epoch may still stand on words.
-        known.lives.push_back(
+        known.processes.push_back(
             {p.who.seat, is_fenced(p) ? shm::none : p.who.entry, p.who.epoch, static_cast<u32>(p.pid), current, standby});
     };
     for (const auto& s : t.seats) {
         u32 epoch = shm::none;
         if (s->successor) {
-            known.lives.push_back({s->index, s->successor.entry, s->successor.epoch, 0, true, false});
+            known.processes.push_back({s->index, s->successor.entry, s->successor.epoch, 0, true, false});
             epoch = s->successor.epoch;
         } else if (s->now) {
             epoch = s->now->who.epoch;
