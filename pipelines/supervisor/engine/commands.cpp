@@ -282,12 +282,12 @@ json engine::ps() const {
     for (const auto& s : seats_->seats) {
         const stage_setup& st = setup_->stages[s->stage];
         const bool alive = s->now != nullptr;
-        stages.push_back({{"name", st.name},
+        stages.push_back({{"name", st.spec.name},
                           {"instance", s->instance},
                           {"pid", alive ? json(s->now->pid) : json()},
                           {"state", name_of(s->machine.state())},
                           {"waits_for", full_disk_since_ns(segment_->block(), *s) != 0 ? json("full disk") : json()},
-                          {"standby", !st.standby ? json() : json(s->standby && s->standby->standing_by ? "ready" : "starting")},
+                          {"standby", !st.spec.standby ? json() : json(s->standby && s->standby->standing_by ? "ready" : "starting")},
                           {"standby_pid", s->standby ? json(s->standby->pid) : json()},
                           {"age_s", alive ? json(static_cast<f64>(now - s->now->spawned_ns) / 1e9) : json()},
                           {"restarts", s->restarts},

@@ -82,7 +82,7 @@ std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
     if (kind == injected_fault::gpu_fault && !on_gpu)
         throw config_error(fmt::format("{} computes on the CPU and can have no GPU fault: `carousel kill {} --signal SEGV` is the nearest to it",
                                        s.label, s.label));
-    const u64 timeout_ns = t.setup->stages[s.stage].frame_timeout_ns;
+    const u64 timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     if (kind == injected_fault::hang && (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))
         throw config_error(fmt::format("{} {}: nothing would ever find the hang", s.label,
                                        p.tool            ? "runs under a tool and has no deadline"
@@ -138,7 +138,7 @@ void resume_all(process_table& t, bool revive) {
     t.paused = t.ending = false;
     for (auto& s : t.seats) {
         const seat_state was = s->machine.state();
-        const bool optional = t.setup->stages[s->stage].optional;
+        const bool optional = t.setup->stages[s->stage].spec.optional;
         if (was == seat_state::failed && optional) close_groups_of(t, s->stage);
         // A source may be done long before the sinks are: there is nothing left of its frames now.
         if (was == seat_state::done || (revive && ((was == seat_state::failed && !optional) || was == seat_state::backoff))) {

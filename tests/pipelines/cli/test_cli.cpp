@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "os/table.hpp"
+#include "spec/pipeline_keys.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;
@@ -215,7 +216,10 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
     const json j = json::parse(as_json.out);
     CHECK(j.at("ok") == true);
     CHECK(j.at("pipeline").at("size") == json({1280, 720}));
+    CHECK(j.at("pipeline").at("isolation") == "process");
+    for (const std::string& key : supervisor::stage_keys()) CHECK(j.at("stages").at(0).contains(key));
     CHECK(j.at("stages").at(0).at("link").at("memory") == "vmm");
+    CHECK(j.at("stages").at(0).at("link").at("window").is_null());
     CHECK(j.at("stages").at(1).at("commits_on_host") == true);
     const said bad = carousel::test::carousel({"validate", file, "--json", "--size", "0x0"});
     CHECK(bad.code == 2);
