@@ -212,8 +212,8 @@ json engine::handle_command(const json& request) {
         if (command == "up") act = bring_seat_up;
         const shm::injected_fault fault = shm::fault_named(request.value("fault", ""));
         if (command == "inject" && fault == shm::injected_fault::nothing)
-            return refusal(exit_code::usage, fmt::format("inject: no such fault \"{}\": hang, gpu-fault, exit and abort are known",
-                                                         request.value("fault", "")));
+            return refusal(exit_code::usage, fmt::format("inject: no such fault \"{}\": {} are known",
+                                                         request.value("fault", ""), shm::fault_names(" and ")));
         if (act == nullptr && command != "kill" && command != "inject")
             return refusal(exit_code::usage, fmt::format("unknown command \"{}\": ps, trace, parameters, set, kill, inject, "
                                                          "stop, cont, restart, down, up and shutdown are known",
