@@ -110,10 +110,12 @@ void chaos_run::choose_kinds(const json& ps) {
     const bool gpu = std::any_of(all.begin(), all.end(), [](const victim& v) { return v.on_gpu; });
     kinds_ = s_.kinds;
     if (kinds_.empty())
-        for (std::size_t k = 0; k < fault_names.size(); ++k)
-            if (static_cast<fault>(k) != fault::gpu_fault || gpu) kinds_.push_back(static_cast<fault>(k));
-    if (!gpu && std::find(kinds_.begin(), kinds_.end(), fault::gpu_fault) != kinds_.end())
-        throw config_error(fmt::format("--faults gpu-fault: no stage of {} computes on a GPU here; choose --device cuda:0, or other faults", s_.file));
+        for (const fault_row& row : fault_table)
+            if (!needs_gpu(row.kind) || gpu) kinds_.push_back(row.kind);
+    if (const auto at = std::find_if(kinds_.begin(), kinds_.end(), needs_gpu); !gpu && at != kinds_.end())
+        throw config_error(fmt::format(
+            "--faults {}: no stage of {} computes on a GPU here; choose --device cuda:0, or other faults",
+            name_of(*at), s_.file));
     if (gpu) o_.gpu_mib_before = std::max<i64>(0, o_.gpu_mib_before);
     if (!gpu) o_.gpu_mib_before = -1;
 }
@@ -173,7 +175,7 @@ bool chaos_run::act(subject& s, const step& what) {
         return true;
     }
     std::vector<victim> victims = seats_of(s.ps());
-    if (what.kind == fault::gpu_fault) std::erase_if(victims, [](const victim& v) { return !v.on_gpu; });
+    if (needs_gpu(what.kind)) std::erase_if(victims, [](const victim& v) { return !v.on_gpu; });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
         // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that can't take this fault
@@ -195,18 +197,11 @@ bool chaos_run::act(subject& s, const step& what) {
 
 bool chaos_run::hit(subject& s, const step& what, const victim& v) {
     done d{what.number, what.kind, now_ns(), v.label, v.pid, v.stage, 0};
-    const int signal = what.kind == fault::kill || what.kind == fault::all ? SIGKILL : what.kind == fault::term ? SIGTERM : SIGSTOP;
-    switch (what.kind) {
-        case fault::kill:
-        case fault::all:
-        case fault::term:
-        case fault::stop:
-            if (::kill(v.pid, signal) != 0) return false;
-            break;
-        default: {
-            const json answer = s.ask({{"command", "inject"}, {"stage", v.label}, {"fault", std::string(name_of(what.kind))}});
-            if (!answer.value("ok", false)) return false;
-        }
+    if (const int signal = row_of(what.kind).signal; signal != 0) {
+        if (::kill(v.pid, signal) != 0) return false;
+    } else {
+        const json answer = s.ask({{"command", "inject"}, {"stage", v.label}, {"fault", name_of(what.kind)}});
+        if (!answer.value("ok", false)) return false;
     }
     note(d);
     hit_.push_back(v.pid);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "cli/picture_pipe.hpp"
 #include "cli/top_view.hpp"
 #include "core/clock.hpp"
@@ -28,6 +28,22 @@ constexpr u64 glance_every_ns = 25 * ns_per_ms;
 constexpr u64 picture_every_ns = 200 * ns_per_ms, picture_patience_ns = 3 * ns_per_s;
 constexpr screen_size paper = {80, 60};  // for a picture where there is no screen
 constexpr u64 first_span_ns = 500 * ns_per_ms;
+
+constexpr const char* top_footer = R"(
+Examples:
+  carousel top
+  carousel top -p demo --interval 0.5
+  carousel top --image                    with the newest picture, where the terminal has room for it
+  carousel top --once                     one look, as text; also where the output is no terminal
+
+Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being written, R ready, r being read, d done, ! quarantined
+(of a dead process that may still write). Exit codes: 0, also when the pipeline ends; 2 no such pipeline; 128+N signal N (Ctrl-C: 130).)";
+
+struct top_arguments : client_arguments {
+    bool once = false, image = false, no_color = false;
+    std::string interval;  ///< as it was written
+    f64 interval_s = 1;
+};
 
 class watcher {
 public:
@@ -117,11 +133,11 @@ void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std
     for (std::size_t k = 0; k < std::min(room, p.lines().size()); ++k) lines.push_back(p.lines()[k]);
 }
 
-std::unique_ptr<picture_pipe> picture_of(const run::record& run, const cli_arguments& a) {
+std::unique_ptr<picture_pipe> picture_of(const run::record& run, const top_arguments& a) {
     return a.image ? std::make_unique<picture_pipe>(executable_folder() + "/carousel-peek", run) : nullptr;
 }
 
-int show(watcher& w, const run::record& run, const cli_arguments& a, const cli_environment& env) {
+int show(watcher& w, const run::record& run, const top_arguments& a, const cli_environment& env) {
     const bool color = wants_color(true, a.no_color);
     const u64 interval = static_cast<u64>(std::clamp(a.interval_s, shortest_interval_s, longest_interval_s) * 1e9);
     std::vector<std::string> last;
@@ -159,9 +175,7 @@ int show(watcher& w, const run::record& run, const cli_arguments& a, const cli_e
     return exit_code::ok;
 }
 
-}  // namespace
-
-int cli_top(const cli_arguments& a, const cli_environment& env) {
+int look(const top_arguments& a, const cli_environment& env) {
     const run::record run = choose_watched(a.pipeline, a.wait_s);
     watcher w(run);
     if (!a.once && env.out_is_terminal) return show(w, run, a, env);
@@ -173,5 +187,24 @@ int cli_top(const cli_arguments& a, const cli_environment& env) {
     print(lines, env.out);
     return exit_code::ok;
 }
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<top_arguments>();
+    add_client_options(p, *a);
+    p.app.add_option("--interval", a->interval, "Look every S seconds [1]")->type_name("S");
+    p.app.add_flag("--image", a->image, "With the newest picture, in half blocks of 24 bit colours");
+    p.app.add_flag("--once", a->once, "Print one look and end");
+    add_no_color(p, a->no_color);
+    p.app.footer(top_footer);
+    return [a](const common_words&, const cli_environment& env) {
+        read_wait(*a);
+        a->interval_s = seconds_or("--interval", a->interval, a->interval_s);
+        return look(*a, env);
+    };
+}
+
+}  // namespace
+
+const command top_command{"top", "Show stages, rings and rates of a running pipeline, live", add};
 
 }  // namespace carousel::supervisor

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "os/interrupts.hpp"
@@ -196,13 +196,17 @@ std::string tracer::text(telemetry::trace_summary& out) {
     return telemetry::trace_json(c, out);
 }
 
-}  // namespace
+struct trace_arguments : client_arguments {
+    std::string file, seconds;
+    u64 frames = 0;  ///< ends after so many; 0: by time
+};
 
-int cli_trace(const cli_arguments& a, const cli_environment& env) {
+int trace(const trace_arguments& a, const cli_environment& env) {
+    const f64 seconds = seconds_or("--seconds", a.seconds, 0);
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     output_file file(a.file);
     tracer t(run, a.wait_s);
-    t.record(a.seconds > 0 || a.trace_frames > 0 ? a.seconds : 5, a.trace_frames);
+    t.record(seconds > 0 || a.frames > 0 ? seconds : 5, a.frames);
     telemetry::trace_summary s;
     const std::string text = t.text(s);
     file.write(text);
@@ -215,5 +219,22 @@ int cli_trace(const cli_arguments& a, const cli_environment& env) {
                            printable(a.file), human_bytes(text.size()));
     return exit_code::ok;
 }
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<trace_arguments>();
+    add_client_options(p, *a);
+    p.app.add_option("FILE", a->file, "Trace to write (JSON)")->required();
+    p.app.add_option("--seconds", a->seconds, "Record for S seconds [5, without --frames]")->type_name("S");
+    p.app.add_option("--frames", a->frames, "End after N frames")->type_name("N");
+    p.app.footer("\nExample:\n  carousel trace demo.json --seconds 3");
+    return [a](const common_words&, const cli_environment& env) {
+        read_wait(*a);
+        return trace(*a, env);
+    };
+}
+
+}  // namespace
+
+const command trace_command{"trace", "Record every frame through every stage, for ui.perfetto.dev", add};
 
 }  // namespace carousel::supervisor

@@ -212,8 +212,8 @@ json engine::handle_command(const json& request) {
         if (command == "up") act = bring_seat_up;
         const shm::injected_fault fault = shm::fault_named(request.value("fault", ""));
         if (command == "inject" && fault == shm::injected_fault::nothing)
-            return refusal(exit_code::usage, fmt::format("inject: no such fault \"{}\": hang, gpu-fault, exit and abort are known",
-                                                         request.value("fault", "")));
+            return refusal(exit_code::usage, fmt::format("inject: no such fault \"{}\": {} are known",
+                                                         request.value("fault", ""), shm::fault_names(" and ")));
         if (act == nullptr && command != "kill" && command != "inject")
             return refusal(exit_code::usage, fmt::format("unknown command \"{}\": ps, trace, parameters, set, kill, inject, "
                                                          "stop, cont, restart, down, up and shutdown are known",
@@ -282,12 +282,12 @@ json engine::ps() const {
     for (const auto& s : seats_->seats) {
         const stage_setup& st = setup_->stages[s->stage];
         const bool alive = s->now != nullptr;
-        stages.push_back({{"name", st.name},
+        stages.push_back({{"name", st.spec.name},
                           {"instance", s->instance},
                           {"pid", alive ? json(s->now->pid) : json()},
                           {"state", name_of(s->machine.state())},
                           {"waits_for", full_disk_since_ns(segment_->block(), *s) != 0 ? json("full disk") : json()},
-                          {"standby", !st.standby ? json() : json(s->standby && s->standby->standing_by ? "ready" : "starting")},
+                          {"standby", !st.spec.standby ? json() : json(s->standby && s->standby->standing_by ? "ready" : "starting")},
                           {"standby_pid", s->standby ? json(s->standby->pid) : json()},
                           {"age_s", alive ? json(static_cast<f64>(now - s->now->spawned_ns) / 1e9) : json()},
                           {"restarts", s->restarts},

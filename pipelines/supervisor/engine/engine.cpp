@@ -270,7 +270,8 @@ void engine::begin_drain(const std::string& why) {
     if (phase_ != phase::running) return;
     seats_->say(why);
     for (const auto& s : seats_->seats) {
-        const bool missing = s->machine.state() == seat_state::down && !setup_->stages[s->stage].optional;
+        const bool missing =
+            s->machine.state() == seat_state::down && !setup_->stages[s->stage].spec.optional;
         if (missing)
             seats_->say(
                 fmt::format("{} is down: what waits for it can't be delivered (`carousel up {}` helps)", s->label, s->label));

@@ -40,7 +40,7 @@ json stage_json(const report_input& in, u32 stage) {
         for (const i32 pid : s->pids) pids.push_back(pid);
     }
     const auto share = [&](f64 telemetry::stage_shares::*of) { return stage < in.shares.size() ? json(in.shares[stage].*of) : json(); };
-    json j{{"name", st.name},
+    json j{{"name", st.spec.name},
            {"device", st.device_name},
            {"pids", pids},
            {"restarts", restarts},
@@ -87,7 +87,7 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
     std::vector<sink_account> out;
     for (u32 k = 0; k < s.stages.size(); ++k) {
         if (s.stages[k].has_output()) continue;
-        sink_account a{s.stages[k].name, not_counted(s, c, k)};
+        sink_account a{s.stages[k].spec.name, not_counted(s, c, k)};
         const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, a.stage));
         if (a.counted() && ledger) a.sum = ledger->summarize(end);
         if (a.counted() && !ledger) a.sum.lost = end;  // it has never begun

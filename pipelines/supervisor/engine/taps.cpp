@@ -17,11 +17,12 @@ using nlohmann::json;
 u32 tapped_stage(const run_setup& s, const std::string& name) {
     if (name.empty()) {
         for (std::size_t k = s.stages.size(); k-- > 0;)
-            if (!s.stages[k].has_output() && !s.stages[k].inputs.empty()) return s.stages[k].inputs.front();
+            if (!s.stages[k].has_output() && !s.stages[k].spec.input_indices.empty())
+                return s.stages[k].spec.input_indices.front();
         throw config_error("this pipeline has no sink");
     }
     for (std::size_t k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].name == name && s.stages[k].has_output()) return static_cast<u32>(k);
+        if (s.stages[k].spec.name == name && s.stages[k].has_output()) return static_cast<u32>(k);
     throw config_error(fmt::format("no stage \"{}\" with an output in {}", name, s.name));
 }
 
@@ -41,7 +42,7 @@ void engine::lend(connection& c, const json& wish) {
     const json reply{{"tap",
                       {{"run_id", run_id_},
                        {"link", link},
-                       {"stage", st.name},
+                       {"stage", st.spec.name},
                        {"entry", c.tap},
                        {"format", st.format},
                        {"memory", memory},

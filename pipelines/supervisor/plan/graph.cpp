@@ -118,9 +118,9 @@ json links_json(const run_setup& s) {
         const u32 k = makers.at(m.index);
         json readers = json::array();
         for (const stage_setup& r : s.stages)
-            if (std::find(r.inputs.begin(), r.inputs.end(), k) != r.inputs.end())
-                readers.push_back({{"stage", r.name}, {"group", r.latest ? "latest" : "blocking"}});
-        links.push_back({{"stage", s.stages[k].name},
+            if (r.reads(k))
+                readers.push_back({{"stage", r.spec.name}, {"group", word_of(group_words, r.spec.group)}});
+        links.push_back({{"stage", s.stages[k].spec.name},
                          {"format", s.stages[k].format.value("type", "?")},
                          {"slots", ring::derived_slots(plan, k)},
                          {"window", ring::derived_window(plan, k)},
@@ -135,8 +135,8 @@ drawing drawing_of(const run_setup& s) {
     drawing d{s.name, {}, {}};
     std::map<std::string, std::size_t> node_of;
     for (const stage_setup& st : s.stages) {
-        node_of[st.name] = d.nodes.size();
-        d.nodes.push_back({{with_count(st.name, st.instances), st.device_name}, ""});
+        node_of[st.spec.name] = d.nodes.size();
+        d.nodes.push_back({{with_count(st.spec.name, st.spec.instances), st.device_name}, ""});
     }
     add_edges(d, links_json(s), node_of);
     return d;

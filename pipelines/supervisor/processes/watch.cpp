@@ -33,8 +33,8 @@ u32 shared_device(const run_setup& s, u32 stage) noexcept {
 
 /// A heart beats while its process computes, so a stage with a long frame_timeout_ms needs no longer one for its heart.
 u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
-    const u64 all = s.frame_timeout_ns != 0 ? s.frame_timeout_ns : default_heart_timeout_ns;
-    const u64 own = s.stages[stage].frame_timeout_ns;
+    const u64 all = s.frame_timeout_ns() != 0 ? s.frame_timeout_ns() : default_heart_timeout_ns;
+    const u64 own = s.stages[stage].spec.frame_timeout_ns();
     return std::max(shortest_heart_ns, own != 0 ? std::min(own, all) : all);
 }
 
@@ -71,7 +71,7 @@ namespace {
 u64 longest_tick_ns(const process_table& t) noexcept {
     u64 shortest = heart_timeout(*t.setup, 0);
     for (const stage_setup& st : t.setup->stages)
-        if (st.frame_timeout_ns != 0) shortest = std::min(shortest, st.frame_timeout_ns);
+        if (st.spec.frame_timeout_ns() != 0) shortest = std::min(shortest, st.spec.frame_timeout_ns());
     return std::max(least_patience_ns, shortest / 2);
 }
 
@@ -191,7 +191,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     v.tool = s.now->tool;
     v.base_ns = s.clock_base_ns;
     v.device_base_ns = s.device_base_ns;
-    v.frame_timeout_ns = t.setup->stages[s.stage].frame_timeout_ns;
+    v.frame_timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
     v.device = shared_device(*t.setup, s.stage);
     v.hold_ns = ring::load(e.hold_since_ns);  // before the clock that begins anew when it ends
