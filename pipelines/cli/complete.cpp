@@ -4,19 +4,18 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/cli.hpp"
+#include "run/client.hpp"
 #include "run/parameter_message.hpp"
+#include "run/ps_message.hpp"
 #include "runs/client.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using words_t = std::vector<std::string>;
 constexpr f64 patience_s = 0.5;  // somebody has pressed a key and waits
 
@@ -83,14 +82,7 @@ words_t running_stages(const words_t& words) {
     words_t names;
     const std::optional<run::record> run = meant_run(words);
     if (!run) return names;
-    const json reply = ask_pipeline(*run, {{"command", "ps"}}, 0, patience_s);
-    std::map<std::string, u32> instances;
-    for (const json& s : reply.at("stages")) ++instances[s.at("name").get<std::string>()];
-    for (const auto& [name, count] : instances) {
-        names.push_back(name);
-        for (u32 k = 0; count > 1 && k < count; ++k) names.push_back(fmt::format("{}.{}", name, k));
-    }
-    return names;
+    return names_for_commands(run::read_ps(run::client(*run).ask(run::ps_request{}, 0, patience_s)));
 }
 
 /// Its parameters as `carousel set` takes them: "exposure=", and of a choice or a flag each value.
@@ -99,7 +91,7 @@ words_t running_parameters(const words_t& words) {
     const std::optional<run::record> run = meant_run(words);
     if (!run) return out;
     for (const ring::parameter& p :
-         run::parameters_from(ask_pipeline(*run, run::ask_parameters(), 0, patience_s)).schema.fields) {
+         run::parameters_from(run::client(*run).ask(run::parameters_request{}, 0, patience_s)).schema.fields) {
         words_t values = p.choices;
         if (p.kind == ring::parameter_kind::flag) values = {"true", "false"};
         if (values.empty()) values = {""};

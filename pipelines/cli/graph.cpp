@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/cli.hpp"
+#include "run/client.hpp"
 #include "runs/client.hpp"
 #include "shm/segment.hpp"
 #include "supervisor/plan/graph.hpp"
@@ -12,8 +13,6 @@
 
 namespace carousel::supervisor {
 namespace {
-
-using nlohmann::json;
 
 /// A drawing does without the device that a file asks for: GPUs that aren't here are taken for granted.
 machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
@@ -40,7 +39,7 @@ drawing drawing_of_file(const cli_arguments& a) {
 
 drawing drawing_of_run(const cli_arguments& a) {
     const run::record run = choose_pipeline(a.pipeline, 0);
-    const json ps = ask_pipeline(run, {{"command", "ps"}});
+    const run::ps_answer ps = run::read_ps(run::client(run).ask(run::ps_request{}));
     if (!a.live) return drawing_of(ps, nullptr);
     const telemetry::snapshot now = telemetry::read_snapshot(shm::segment::observe(run.run_id).block());
     return drawing_of(ps, &now);

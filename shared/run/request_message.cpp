@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <iterator>
 
 #include "core/errors.hpp"
 
@@ -91,6 +90,14 @@ json to_json(const request& r) {
         j["fault"] = std::string(shm::injected_fault_names[static_cast<std::size_t>(i->fault)]);
     }
     return j;
+}
+
+request of_stage(request r, const std::string& stage) {
+    const auto name_it = [&stage](auto& each) {
+        if constexpr (requires { each.stage; }) each.stage = stage;
+    };
+    std::visit(name_it, r);
+    return r;
 }
 
 heading read_heading(const json& message) {

@@ -61,6 +61,8 @@ using request = std::variant<ps_request, parameters_request, set_request, trace_
                              seat_request, kill_request, inject_request>;
 
 [[nodiscard]] nlohmann::json to_json(const request& r);
+/// The same of another stage; what is asked of no stage stays as it is.
+[[nodiscard]] request of_stage(request r, const std::string& stage);
 
 /// What every request has: read first, since another run refuses whatever is asked.
 struct heading {
