@@ -1,12 +1,12 @@
 // What a supervisor answers, written and read: verdicts, ps, traces, parameters.
 
-#include <limits>
-
 #include "core/errors.hpp"
 #include "run/answer_message.hpp"
 #include "run/parameter_message.hpp"
 #include "run/ps_message.hpp"
+#include "run/tap_message.hpp"
 #include "run/trace_message.hpp"
+#include "shm/control_block.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
@@ -190,4 +190,36 @@ TEST_CASE("parameters are read as they were told, with what setting them has don
     json j = told;
     j["number"] = "three";
     CHECK_THROWS_WITH(run::parameters_from(j), contains("are both programs of one version?"));
+}
+
+TEST_CASE("a viewer's wish for a picture, and what it is lent, are read as they were told") {
+    CHECK(run::to_json(run::tap_request{"fragment"}) == json::parse(R"({"tap":{"stage":"fragment"}})"));
+    CHECK(run::read_tap_request(json::parse(R"({"tap":{"stage":"fragment"}})")).stage == "fragment");
+    CHECK(run::read_tap_request(json::parse(R"({"tap":{}})")).stage.empty());
+    CHECK_THROWS_AS(run::read_tap_request(json::parse(R"({"tap":{"stage":7}})")), json::exception);
+    run::tap_answer a{"id", 2, "fragment", shm::max_incarnations + 3, {{"type", "t"}}, {{"kind", "memfd"}}, {}};
+    a.device.kind = device::device_kind::cuda;
+    a.device.uuid = "GPU-1";
+    const json told = run::to_json(a);
+    CHECK(told["tap"]["device"] == json::parse(R"({"kind":"cuda","uuid":"GPU-1","ordinal":0})"));
+    CHECK(run::to_json(run::read_tap(told)) == told);
+}
+
+TEST_CASE("a picture that is not lent is refused with the supervisor's reason, or read as of another version") {
+    CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"refused":"no stage"})")), contains("no stage"));
+    CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"ok":false,"message":"another run"})")), contains("another run"));
+    CHECK_THROWS_WITH(run::read_tap(json::object()), contains("gives no picture away"));
+    const json whole = run::to_json(run::tap_answer{"id", 2, "a", shm::max_incarnations, json::object(), json::object(), {}});
+    for (const char* key : {"link", "format", "memory", "device"}) {
+        INFO(key);
+        json j = whole;
+        j["tap"].erase(key);
+        CHECK_THROWS_AS(run::read_tap(j), json::exception);
+    }
+    json j = whole;
+    j["tap"]["link"] = "two";
+    CHECK_THROWS_AS(run::read_tap(j), json::exception);
+    j = whole;
+    j["tap"]["entry"] = 3;  // an incarnation's
+    CHECK(run::read_tap(j).entry == shm::max_incarnations);
 }

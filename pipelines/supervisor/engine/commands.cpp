@@ -158,7 +158,7 @@ void engine::on_message(connection& c, shm::message& m) {
         take_owner(c, request["owner"]);
     } else if (asks("tap")) {
         try {
-            lend(c, request["tap"]);
+            lend(c, run::read_tap_request(request));
         } catch (const error& e) {
             answer(fd, {{"refused", e.what()}});
         }

@@ -20,6 +20,7 @@
 #include "run/parameter_message.hpp"
 #include "run/ps_message.hpp"
 #include "run/request_message.hpp"
+#include "run/tap_message.hpp"
 #include "run/trace_message.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
@@ -137,7 +138,7 @@ private:
     [[nodiscard]] std::string state_name() const;
     [[nodiscard]] std::string state_text() const;
     // taps.cpp
-    void lend(connection& c, const nlohmann::json& wish);
+    void lend(connection& c, const run::tap_request& wish);
     // trace.cpp
     [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r);
 
