@@ -60,7 +60,7 @@ public:
 private:
     [[nodiscard]] std::vector<std::string> words(const std::string& name, const std::string& report, u64 frames) const;
     [[nodiscard]] std::string file(const char* name) const { return o_.folder + "/" + name; }
-    void choose_kinds(const json& ps);
+    void choose_kinds(const run::ps_answer& ps);
     void wait_for_start(subject& s);
     void loop(subject& s, pause_watch& watch);
     [[nodiscard]] bool enough() const;
@@ -105,7 +105,7 @@ std::vector<std::string> chaos_run::words(const std::string& name, const std::st
     return w;
 }
 
-void chaos_run::choose_kinds(const json& ps) {
+void chaos_run::choose_kinds(const run::ps_answer& ps) {
     const std::vector<victim> all = seats_of(ps);
     const bool gpu = std::any_of(all.begin(), all.end(), [](const victim& v) { return v.on_gpu; });
     kinds_ = s_.kinds;
@@ -126,8 +126,8 @@ void chaos_run::wait_for_start(subject& s) {
             const std::string last = s.last_lines();
             throw error(s.wait(1).value_or(exit_code::stage_failed), fmt::format("{} does not start; its last lines:\n{}", s_.file, last));
         }
-        if (const json ps = s.ps(); all_run(ps)) {
-            run_id_ = ps["pipeline"].value("run_id", "");
+        if (const run::ps_answer ps = s.ps(); all_run(ps)) {
+            run_id_ = ps.pipeline.run_id.value_or("");
             choose_kinds(ps);
             return;
         }
@@ -200,8 +200,7 @@ bool chaos_run::hit(subject& s, const step& what, const victim& v) {
     if (const int signal = row_of(what.kind).signal; signal != 0) {
         if (::kill(v.pid, signal) != 0) return false;
     } else {
-        const json answer = s.ask({{"command", "inject"}, {"stage", v.label}, {"fault", name_of(what.kind)}});
-        if (!answer.value("ok", false)) return false;
+        if (!s.ask(run::inject_request{v.label, shm::fault_named(name_of(what.kind))}).ok) return false;
     }
     note(d);
     hit_.push_back(v.pid);
@@ -216,7 +215,7 @@ void chaos_run::kill_supervisor(subject& s, const step& what) {
     (void)interrupts_.sleep(static_cast<u64>(what.supervisor_gap_s * 1e9));
     s.start();
     for (const u64 until = now_ns() + static_cast<u64>(back_patience_s * 1e9); now_ns() < until && s.lives();) {
-        if (!s.ps().empty()) break;
+        if (s.ps().pipeline.pid) break;
         (void)interrupts_.sleep(5 * ns_per_ms);
     }
     d.answered_ns = now_ns();
@@ -297,7 +296,7 @@ outcome chaos_run::run() {
         spent("all back");
         o_.ended_ns = now_ns();
         o_.pauses = watch.pauses();
-        (void)s.ask({{"command", "shutdown"}});
+        (void)s.ask(run::end_request{});
         const std::optional<int> code = s.wait(90);
         o_.exit_code = code.value_or(-1);
         o_.report = read_json(file("report.json"));

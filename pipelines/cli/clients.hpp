@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/options.hpp"
+#include "run/request_message.hpp"
 
 namespace carousel::supervisor {
 
@@ -17,9 +18,9 @@ struct told_arguments : client_arguments {
 void add_told_options(const command_parts& p, told_arguments& a, bool stage_required = true);
 
 /// Sends the request once for each stage, and says what came of it. Returns the code of the first refusal.
-int tell_stages(const told_arguments& a, nlohmann::json request, const cli_environment& env);
+int tell_stages(const told_arguments& a, const run::request& request, const cli_environment& env);
 
-/// A command that takes stages and nothing else: it is told to each of them by its own name.
+/// A command that takes stages and nothing else: its name is that of an order (run::seat_order).
 [[nodiscard]] command_action add_plain(const command_parts& p);
 
 }  // namespace carousel::supervisor

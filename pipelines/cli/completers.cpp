@@ -1,21 +1,18 @@
 #include "cli/completers.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "run/client.hpp"
 #include "run/parameter_message.hpp"
+#include "run/ps_message.hpp"
 #include "runs/client.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using words_t = std::vector<std::string>;
 constexpr f64 patience_s = 0.5;  // somebody has pressed a key and waits
 
@@ -73,13 +70,7 @@ words_t running_stages(const asked_for& asked) {
     words_t names;
     const std::optional<run::record> run = meant_run(asked.words);
     if (!run) return names;
-    const json reply = ask_pipeline(*run, {{"command", "ps"}}, 0, patience_s);
-    std::map<std::string, u32> instances;
-    for (const json& s : reply.at("stages")) ++instances[s.at("name").get<std::string>()];
-    for (const auto& [name, count] : instances) {
-        names.push_back(name);
-        for (u32 k = 0; count > 1 && k < count; ++k) names.push_back(fmt::format("{}.{}", name, k));
-    }
+    names = names_for_commands(run::read_ps(run::client(*run).ask(run::ps_request{}, 0, patience_s)));
     std::erase_if(names, [&](const std::string& n) {
         return std::find(asked.words.begin(), asked.words.end(), n) != asked.words.end();
     });
@@ -91,7 +82,7 @@ words_t running_parameters(const asked_for& asked) {
     const std::optional<run::record> run = meant_run(asked.words);
     if (!run) return out;
     for (const ring::parameter& p :
-         run::parameters_from(ask_pipeline(*run, run::ask_parameters(), 0, patience_s)).schema.fields) {
+         run::parameters_from(run::client(*run).ask(run::parameters_request{}, 0, patience_s)).schema.fields) {
         words_t values = p.choices;
         if (p.kind == ring::parameter_kind::flag) values = {"true", "false"};
         if (values.empty()) values = {""};

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 
 #include "cli/clients.hpp"
 #include "runs/client.hpp"
@@ -16,7 +15,7 @@ struct down_arguments : told_arguments {
 
 int take_down(const down_arguments& a, const cli_environment& env) {
     const f64 timeout_s = seconds_or("--timeout", a.timeout, 30);
-    if (!a.stages.empty()) return tell_stages(a, {{"command", "down"}}, env);
+    if (!a.stages.empty()) return tell_stages(a, run::seat_request{run::seat_order::down, ""}, env);
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     end_pipeline(run, timeout_s);
     env.out << fmt::format("pipeline \"{}\" has ended\n", run.name);

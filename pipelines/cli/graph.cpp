@@ -6,6 +6,7 @@
 
 #include "cli/completers.hpp"
 #include "cli/options.hpp"
+#include "run/client.hpp"
 #include "runs/client.hpp"
 #include "shm/segment.hpp"
 #include "supervisor/plan/graph.hpp"
@@ -13,8 +14,6 @@
 
 namespace carousel::supervisor {
 namespace {
-
-using nlohmann::json;
 
 constexpr const char* graph_footer = R"(
 Examples:
@@ -54,7 +53,7 @@ drawing drawing_of_file(const graph_arguments& a) {
 
 drawing drawing_of_run(const graph_arguments& a) {
     const run::record run = choose_pipeline(a.pipeline, 0);
-    const json ps = ask_pipeline(run, {{"command", "ps"}});
+    const run::ps_answer ps = run::read_ps(run::client(run).ask(run::ps_request{}));
     if (!a.live) return drawing_of(ps, nullptr);
     const telemetry::snapshot now = telemetry::read_snapshot(shm::segment::observe(run.run_id).block());
     return drawing_of(ps, &now);

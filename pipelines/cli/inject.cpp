@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
@@ -37,7 +36,7 @@ int inject(const inject_arguments& a, const cli_environment& env) {
     if (shm::fault_named(a.fault) == shm::injected_fault::nothing)
         throw config_error(fmt::format("--fault {}: no such fault; expected {}{}", a.fault,
                                        shm::fault_names(", "), did_you_mean_clause(a.fault, known)));
-    return tell_stages(a, {{"command", "inject"}, {"fault", a.fault}}, env);
+    return tell_stages(a, run::inject_request{"", shm::fault_named(a.fault)}, env);
 }
 
 command_action add(const command_parts& p) {

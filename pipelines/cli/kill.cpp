@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
@@ -20,7 +19,7 @@ int kill_stages(const kill_arguments& a, const cli_environment& env) {
     if (number == 0)
         throw config_error(fmt::format(
             "--signal {}: no signal of this system; expected e.g. KILL, TERM, ABRT or a number", a.signal));
-    return tell_stages(a, {{"command", "kill"}, {"signal", number}}, env);
+    return tell_stages(a, run::kill_request{"", number}, env);
 }
 
 command_action add(const command_parts& p) {

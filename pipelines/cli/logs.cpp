@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,6 +13,8 @@
 #include "cli/options.hpp"
 #include "core/did_you_mean.hpp"
 #include "os/log_pipe.hpp"
+#include "run/client.hpp"
+#include "run/ps_message.hpp"
 #include "runs/client.hpp"
 #include "runs/log_reader.hpp"
 
@@ -90,13 +91,8 @@ std::set<std::string> known_names(const place& p) {
     }
     if (!p.run) return known;
     try {
-        const json reply = ask_pipeline(*p.run, {{"command", "ps"}}, 0, 2);
-        std::map<std::string, u32> instances;
-        for (const json& s : reply.at("stages")) ++instances[s.at("name").get<std::string>()];
-        for (const auto& [name, count] : instances) {
-            known.insert(name);
-            for (u32 k = 0; count > 1 && k < count; ++k) known.insert(fmt::format("{}.{}", name, k));
-        }
+        const std::vector<std::string> names = names_for_commands(run::read_ps(run::client(*p.run).ask(run::ps_request{}, 0, 2)));
+        known.insert(names.begin(), names.end());
     } catch (const std::exception&) {  // starting, ending or stopped: the files will do
     }
     return known;

@@ -5,6 +5,8 @@
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
 #include "os/table.hpp"
+#include "run/answer_message.hpp"
+#include "run/client.hpp"
 #include "run/parameter_message.hpp"
 #include "runs/client.hpp"
 
@@ -48,16 +50,15 @@ struct set_arguments : client_arguments {
 
 int set_or_show(const set_arguments& a, bool as_json, const cli_environment& env) {
     if (a.reset && !a.assignments.empty()) throw config_error("set: --reset takes no KEY=VALUE beside it");
-    const json request = a.reset              ? run::reset_parameters()
-                         : a.assignments.empty() ? run::ask_parameters()
-                                              : run::set_parameters(values_from(a.assignments));
+    run::request request = run::parameters_request{};
+    if (a.reset || !a.assignments.empty()) request = run::set_request{values_from(a.assignments), a.reset};
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
-    const json reply = ask_pipeline(run, request, a.wait_s);
+    const json reply = run::client(run).ask(request, a.wait_s);
     require_well(reply, run.name);
     if (as_json)
         env.out << reply.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
-    else if (reply.contains("message"))
-        env.out << printable(text_of(reply["message"])) << "\n";
+    else if (const run::verdict v = run::read_verdict(reply); v.message)
+        env.out << printable(*v.message) << "\n";
     else
         env.out << table_of(run::parameters_from(reply));
     return exit_code::ok;

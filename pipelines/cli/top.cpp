@@ -14,9 +14,9 @@
 #include "core/clock.hpp"
 #include "os/table.hpp"
 #include "os/terminal.hpp"
-#include "run/life.hpp"
+#include "run/client.hpp"
+#include "run/observer.hpp"
 #include "runs/client.hpp"
-#include "shm/segment.hpp"
 #include "spec/describe.hpp"
 #include "telemetry/run_life.hpp"
 
@@ -47,41 +47,45 @@ struct top_arguments : client_arguments {
 
 class watcher {
 public:
-    explicit watcher(const run::record& run) : run_(run), segment_(shm::segment::observe(run.run_id)) {}
+    explicit watcher(const run::record& run) : observer_(run) {}
 
     /// Reads the control block; true when something has happened since the last time.
     bool glance() {
-        telemetry::read_snapshot(segment_.block(), snap_);
+        telemetry::read_snapshot(observer_.block(), snap_);
         events_.feed(snap_);
         const u64 last = events_.events().empty() ? 0 : events_.events().back().time_ns;
         return std::exchange(told_ns_, last) != last;
     }
     void look() {
-        follow_new_block();
+        const run::sight now = observer_.look();
+        if (now.anew) begin_with_block();
         glance();
         tracker_.feed(snap_);
-        if (!is_alive(run_)) {
-            ps_ = nullptr;
-            notice_ = run::alone_text(telemetry::living_stages(segment_.block()));
+        if (now.life.state == run::life::over) return;  // what was known is shown to the end
+        if (now.life.state == run::life::alone) {
+            ps_ = {};
+            notice_ = observer_.notice(now_ns(), 0);
             return;
         }
         try {
-            ps_ = ask_pipeline(run_, {{"command", "ps"}}, 0, answer_patience_s);
+            ps_ = run::read_ps(run::client(observer_.run()).ask(run::ps_request{}, 0, answer_patience_s));
             notice_.clear();
             // Of a killed process only the supervisor knows how it ended.
             const auto& c = events_.last_crash();
-            const auto& rows = ps_.value("stages", nlohmann::json::array());
-            if (c && c->seat < rows.size() && rows[c->seat].value("last_exit", nlohmann::json()).is_string())
-                events_.explain(c->seat, rows[c->seat]["last_exit"]);
+            if (c && c->seat < ps_.stages.size() && ps_.stages[c->seat].last_exit)
+                events_.explain(c->seat, *ps_.stages[c->seat].last_exit);
         } catch (const error& e) {  // what the control block says is still true
             notice_ = e.what();
         }
     }
     /// Counts the control blocks that were followed: memory that was mapped of an earlier one is gone.
     [[nodiscard]] u64 blocks() const { return blocks_; }
-    [[nodiscard]] bool lives() { return goes_on(run_, gone_since_ns_); }
+    [[nodiscard]] bool lives() {
+        run::record r = observer_.run();
+        return goes_on(r, gone_since_ns_);
+    }
     [[nodiscard]] std::string ending() const {
-        const std::optional<int> code = telemetry::end_of(segment_.block());
+        const std::optional<int> code = telemetry::end_of(observer_.block());
         return code ? fmt::format("exit code {}", *code) : "its supervisor was killed, and none of its stages is left";
     }
     [[nodiscard]] std::vector<std::string> lines(bool color, screen_size size) const {
@@ -98,22 +102,17 @@ public:
     }
 
 private:
-    // A run that begins again has another control block under its old id.
-    void follow_new_block() {
-        std::optional<shm::segment> present = run::made_anew(run_, segment_.block());
-        if (!present) return;
-        segment_ = std::move(*present);
+    void begin_with_block() {
         ++blocks_;
         tracker_ = telemetry::rate_tracker();
-        events_.add({now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(run_)});
+        events_.add({now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(observer_.run())});
     }
 
-    run::record run_;
-    shm::segment segment_;
+    run::observer observer_;
     telemetry::snapshot snap_;
     telemetry::rate_tracker tracker_;
     telemetry::event_tracker events_;
-    nlohmann::json ps_;
+    run::ps_answer ps_;
     std::string notice_;
     u64 told_ns_ = 0, gone_since_ns_ = 0, blocks_ = 1;
 };

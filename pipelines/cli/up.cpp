@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/clients.hpp"
@@ -67,7 +66,7 @@ int bring_up(const up_arguments& a, const cli_environment& env) {
             "up: {} goes with a pipeline file, and {} is none: expected a name that ends in .toml, or a file "
             "that is there",
             option, a.stages.stages.front()));
-    return tell_stages(a.stages, {{"command", "up"}}, env);
+    return tell_stages(a.stages, run::seat_request{run::seat_order::up, ""}, env);
 }
 
 std::vector<std::string> stages_and_files(const asked_for& asked) {

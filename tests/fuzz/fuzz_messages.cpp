@@ -13,6 +13,7 @@
 
 #include "core/errors.hpp"
 #include "supervisor/engine/engine.hpp"
+#include "tests/fuzz/answers.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace carousel {
@@ -105,6 +106,7 @@ void check_replies(int fd) {
         test::require(reply.contains("ok") || reply.contains("refused") || reply.contains("attach") || reply.contains("tap") ||
                           reply.contains("welcome"),
                       "a reply says what it is");
+        test::read_every_answer(reply);
     }
 }
 

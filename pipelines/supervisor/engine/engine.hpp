@@ -9,12 +9,19 @@
 //                         (damage.cpp): all stages end, memory and words are made anew, the run goes on at the sinks' lowest
 //                         undelivered frame
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "os/descriptors.hpp"
 #include "os/event_loop.hpp"
+#include "run/answer_message.hpp"
+#include "run/parameter_message.hpp"
+#include "run/ps_message.hpp"
+#include "run/request_message.hpp"
+#include "run/tap_message.hpp"
+#include "run/trace_message.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 #include "supervisor/engine/kept_figures.hpp"
@@ -116,14 +123,24 @@ private:
     void refuse_message(int fd, const std::string& why);
     void on_message(connection& c, shm::message& m);
     [[nodiscard]] std::string let_in(connection& c, const nlohmann::json& request, shm::message& m);
-    [[nodiscard]] nlohmann::json handle_command(const nlohmann::json& request);
-    [[nodiscard]] nlohmann::json ps() const;
-    // taps.cpp
-    void lend(connection& c, const nlohmann::json& wish);
+    [[nodiscard]] nlohmann::json handle_command(const nlohmann::json& message);
+    [[nodiscard]] run::parameter_state carry_out(const run::parameters_request& r) const;
+    [[nodiscard]] run::parameter_state carry_out(const run::set_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::end_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::begin_again_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::seat_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::kill_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::inject_request& r);
+    [[nodiscard]] run::verdict on_seats(const std::string& name, const std::function<std::string(process_table&, seat&)>& act);
+    // ps.cpp
+    [[nodiscard]] run::ps_answer carry_out(const run::ps_request& r) const;
+    [[nodiscard]] run::ps_stage row_of(const seat& s, const std::vector<telemetry::stage_shares>& shares, u64 now) const;
     [[nodiscard]] std::string state_name() const;
     [[nodiscard]] std::string state_text() const;
+    // taps.cpp
+    void lend(connection& c, const run::tap_request& wish);
     // trace.cpp
-    [[nodiscard]] nlohmann::json trace(const nlohmann::json& request);
+    [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r);
 
     const run_setup* setup_;
     console* console_;
