@@ -31,6 +31,7 @@ struct stage_description {
     std::vector<std::string> uses;  ///< assets that it maps
     ring::parameter_schema parameters;  ///< that it reads; none: it reads none
     bool commits_on_host = false;   ///< does host work behind the frame's completion
+    bool ends = false;              ///< a source that may end its stream
 };
 
 /// Path of the program of a stage. Throws config_error.

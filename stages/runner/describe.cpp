@@ -18,7 +18,7 @@ json describe_to_json(stage& s, const json& asked) {
     description d = s.configure(c);
     own.refuse_unread();
     if (d.parameters) d.parameters.check();
-    json out{{"format", nullptr}, {"slot_bytes", 0}, {"makes", json::array()}, {"uses", d.uses}, {"commits_on_host", s.commits_on_host()}};
+    json out{{"format", nullptr}, {"slot_bytes", 0}, {"makes", json::array()}, {"uses", d.uses}, {"commits_on_host", s.commits_on_host()}, {"ends", d.ends}};
     if (!d.output.type.empty()) {
         out["slot_bytes"] = d.output.lay_out();
         out["format"] = json::parse(d.output.to_json());

@@ -40,6 +40,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     own.refuse_unread();
     check_output(d);
     check_parameters(d);
+    check_ends(d);
     crash_here(crash_point::configured);
     context_ = from.device(attachment_.device, attachment_.cpu_threads);
     crash_here(crash_point::device_open);
@@ -67,6 +68,14 @@ void runtime::check_parameters(const description& d) const {
     throw config_error(fmt::format(
         "stage {} takes parameters of {}, but the run was made with {}: restart the pipeline to change it", attachment_.stage,
         d.parameters.describe(), attachment_.parameters ? attachment_.parameters.describe() : "none"));
+}
+
+// And of whether it may end its stream: the check of the pipeline has seen who depends on it.
+void runtime::check_ends(const description& d) const {
+    if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
+    throw config_error(fmt::format("stage {} may end its stream now, but the run was made for a stage that doesn't: restart the pipeline "
+                                   "to change it",
+                                   attachment_.stage));
 }
 
 shm::stage_block& runtime::stage_block() const noexcept {

@@ -73,6 +73,7 @@ private:
     void set_up(stage& s, const runtime_sources& from);
     void check_output(const description& d) const;
     void check_parameters(const description& d) const;
+    void check_ends(const description& d) const;
     void map_links();
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link);

@@ -53,7 +53,8 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
               {"slot_bytes", d.slot_bytes},
               {"makes", makes},
               {"uses", d.uses},
-              {"commits_on_host", d.commits_on_host}};
+              {"commits_on_host", d.commits_on_host},
+              {"ends", d.ends}};
     const auto link = p.links.find(s.name);
     if (link == p.links.end()) return j;
     j["link"] = {{"window", nullptr}, {"memory", name_of(link->second.memory)}};

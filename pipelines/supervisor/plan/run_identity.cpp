@@ -42,7 +42,8 @@ json stage_json(const run_setup& all, const stage_setup& s) {
             {"optional", s.optional},
             {"latest", s.latest},
             {"isolation", s.mps ? "mps" : "process"},
-            {"commits_on_host", s.owner_commits}};
+            {"commits_on_host", s.owner_commits},
+            {"ends", s.ends}};
 }
 
 /// "/stages/2/in_flight" -> "stage fragment: in_flight".

@@ -30,6 +30,7 @@ ring::plan plan_of(const run_setup& s) {
         to.owner_commits = from.owner_commits;
         to.latest = from.latest;
         to.optional = from.optional;
+        to.ends = from.ends;
         to.window = from.window;
         to.slot_bytes = from.slot_bytes;
         p.stages.push_back(std::move(to));

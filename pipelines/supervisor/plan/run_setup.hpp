@@ -36,6 +36,7 @@ struct stage_setup {
     u32 instances = 1, in_flight = 3, max_attempts = 3, window = 0;
     u64 frame_timeout_ns = 2'000'000'000;  ///< 0: none
     bool optional = false, latest = false, owner_commits = false, standby = false;
+    bool ends = false;  ///< a source that may end its stream
     bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp), if it computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
 };

@@ -32,6 +32,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.standby = spec.standby;
     s.latest = spec.group == group_kind::latest;
     s.owner_commits = d.commits_on_host;
+    s.ends = d.ends;
     s.mps = spec.isolation == isolation_kind::mps;
     try {
         const device_choice c = choose_device(spec.device, machine);
