@@ -37,6 +37,7 @@ struct known_process {
 /// What the supervisor knows without reading the block.
 struct known_run {
     u64 end = end_unknown;         ///< as it was set: unknown, stopping or a number
+    u64 surplus = 0;               ///< frames from END on that may be in work or in rings: a source has ended its stream
     std::vector<u64> tails;        ///< by link, seen last; empty: none yet
     u64 miscounted = ~u64{0};      ///< frames that `committed` of a ring may lack: each of an incarnation that ended between mark and count
     std::vector<u32> epochs;       ///< by seat: the present one; empty: not known

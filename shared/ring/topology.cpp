@@ -143,7 +143,7 @@ void initialise(shm::control_block& c, const plan& p) {
         b.max_attempts = std::min(s.max_attempts, max_failures);
         b.frame_timeout_ns = s.frame_timeout_ns;
         b.flags = (s.owner_commits ? shm::stage_flag::owner_commits : 0U) | (s.latest ? shm::stage_flag::latest : 0U) |
-                  (s.optional ? shm::stage_flag::optional : 0U);
+                  (s.optional ? shm::stage_flag::optional : 0U) | (s.ends ? shm::stage_flag::ends : 0U);
         write_inputs(c, p, k);
         if (s.has_output) write_link(c, p, k);
         if (s.inputs.empty()) {

@@ -94,7 +94,11 @@ enum class action : u8 {
     free_closes,
     free_looks,
     frees,
-    freer_dies
+    freer_dies,
+    claim_end,
+    lower_end,
+    slot_back,
+    number_back
 };
 struct label {
     action what;
@@ -168,6 +172,10 @@ void number_rules(moves& m, int lane);  ///< a source's choice and lease
 void instant_rules(moves& m);
 void supervisor_rules(moves& m);
 void ending_rules(moves& m);
+void claim_rules(moves& m);                    ///< the supervisor's part of a stream's end
+void stream_end_rules(moves& m, int lane);    ///< the source's
+/// The lane's frame is beyond the end of its source's stream.
+[[nodiscard]] bool stream_has_ended(const moves& m, int lane);
 void helper_rules(moves& m);
 void consumer_rules(moves& m);
 void latest_rules(moves& m);

@@ -85,6 +85,7 @@ bool engine::all_delivered() const noexcept {
 ring::known_run engine::what_is_known() const {
     ring::known_run known;
     known.end = end_;
+    known.surplus = surplus();
     known.tails = seen_tails_;
     // Between the mark of a frame and its count a process may be interrupted, or end: two threads of each.
     if (deaths_then_ != ~u64{0})

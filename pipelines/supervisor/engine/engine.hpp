@@ -3,6 +3,7 @@
 // and log pipes, the signals and a tick of 20 ms (deadlines, delays, the end of the run, the progress line). Nothing in it waits.
 //
 //   running -> draining   Ctrl-C, TERM, `carousel down`: END is fixed, what is begun is delivered
+//   (a source ends its stream: END is lowered to it, in either of them)
 //   running, draining -> leaving   every frame is delivered: the stages leave by themselves
 //   any -> ending         a required stage has failed, a second Ctrl-C, or a stage that does not leave: TERM, then KILL
 //   running -> rebuilding the owner of `ipc` memory has died, or the control block is damaged, or nothing moves and nobody says why
@@ -85,6 +86,11 @@ private:
     void begin_drain(const std::string& why);
     void end_now(const std::string& why);
     void watch_full_disk(u64 now);
+    // stream_end.cpp
+    void watch_stream_end();
+    void adopt_stream_end(u32 ended_by);
+    [[nodiscard]] u64 surplus() const noexcept;
+    // engine.cpp
     [[nodiscard]] std::string unwritten() const;
     void push_out(u64 now);
     void watch_owner();
@@ -152,6 +158,7 @@ private:
     std::unique_ptr<shm::control_block> made_;  ///< the block as it was published: what its static parts must still be
     u64 end_ = ring::end_unknown;               ///< END as we have set it; the block's own word is only held against it
     bool stop_told_ = false;                    ///< begin_stop() was called on this block
+    u32 stream_ended_by_ = shm::none;           ///< the stage, a source, that END is from
     std::vector<u64> seen_tails_;               ///< by link; they only grow
     live_parameters parameters_;
     kept_figures figures_;

@@ -141,6 +141,10 @@ int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& lett
     return letters.count > allowed ? exit_code::given_up : exit_code::ok;
 }
 
+std::string stream_end_text(const std::string& run, const std::string& source, u64 end) {
+    return fmt::format("{}: the stream ended before frame {}, says its source {}", run, end, source);
+}
+
 std::string damage_text(const damage& d, const std::vector<sink_account>& sinks) {
     std::string out = d.counted ? fmt::format("lost {}, repeated {}, torn {}", d.lost, d.repeated, d.torn)
                                 : fmt::format("lost and repeated frames were not counted, torn {}", d.torn);
@@ -179,6 +183,7 @@ json make_report(const report_input& in) {
            {"device", s.device_name},
            {"size", {s.width, s.height}},
            {"ending", in.outcome.ending},
+           {"ended_by", in.outcome.ended_by.empty() ? json() : json(in.outcome.ended_by)},
            {"exit_code", in.outcome.exit_code},
            {"frames", in.outcome.end},
            {"lost", d.counted ? json(d.lost) : json()},

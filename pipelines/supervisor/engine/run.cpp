@@ -82,6 +82,7 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o, const s
                  const std::vector<telemetry::stage_shares>& shares) {
     out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end, o.seconds,
                          o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account, restarts, o.complete ? "" : " (" + o.ending + ")"));
+    if (!o.ended_by.empty()) out.line(stream_end_text(s.name, o.ended_by, o.end));
     if (const std::string limit = bottleneck_of(s, shares, nullptr).value("text", ""); !limit.empty() && !s.quiet)
         out.line(fmt::format("{}: {} (over the whole run)", s.name, limit));
     if (!s.pictures.empty()) out.line("pictures: " + s.pictures);

@@ -46,7 +46,8 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
               {"slot_bytes", d.slot_bytes},
               {"makes", makes},
               {"uses", d.uses},
-              {"commits_on_host", d.commits_on_host}});
+              {"commits_on_host", d.commits_on_host},
+              {"ends", d.ends}});
     if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
     return j;
 }

@@ -33,7 +33,8 @@ json stage_json(const stage_setup& s) {
               {"device", s.device_name},
               {"uuid", s.device.uuid},
               {"isolation", word_of(isolation_words, s.mps ? isolation_kind::mps : isolation_kind::process)},
-              {"commits_on_host", s.owner_commits}});
+              {"commits_on_host", s.owner_commits},
+              {"ends", s.ends}});
     j.update(values_of(s.link));
     j["memory"] = device::name_of(s.memory);
     return j;

@@ -28,6 +28,7 @@ ring::plan plan_of(const run_setup& s) {
         ring::stage_plan to = stage_plan_of(from.spec, from.link);
         to.has_output = from.has_output();
         to.owner_commits = from.owner_commits;
+        to.ends = from.ends;
         to.slot_bytes = from.slot_bytes;
         p.stages.push_back(std::move(to));
     }

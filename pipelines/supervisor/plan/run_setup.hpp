@@ -32,6 +32,7 @@ struct stage_setup {
     std::string device_name;                                ///< "cpu", "cuda:0"
     device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring behind it
     bool owner_commits = false;
+    bool ends = false;  ///< a source that may end its stream
     bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
                        ///< computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }

@@ -23,6 +23,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.slot_bytes = spec.has_output ? d.slot_bytes : 0;
     s.memory = s.link.memory;
     s.owner_commits = d.commits_on_host;
+    s.ends = d.ends;
     s.mps = spec.isolation == isolation_kind::mps;
     try {
         const device_choice c = choose_device(spec.device, machine, d.device);

@@ -44,6 +44,7 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
         const u64 tail = ring::load(t.c->link[b.output_link].tail),  end = ring::load(t.c->end);
         return end == ring::end_stopping || (tail < end && ring::link_ref(*t.c, b.output_link).has_free_slot());
     }
+    const u64 end = ring::load(t.c->end);
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {
         if (b.input_link[i] >= shm::max_links || b.input_group[i] >= shm::max_blocking) continue;
         const ring::link_ref link(*t.c, b.input_link[i]);
@@ -51,7 +52,7 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
         link.read_ready(ready);
         for (u32 k = 0; k < ready.window; ++k) {
             u64 raw = 0;
-            if (ready.at[k] && link.lease(ready.at[k], b.input_group[i], raw).state <= ring::lease_state::leased) return true;
+            if (ready.at[k] && ready.at[k].sequence < end && link.lease(ready.at[k], b.input_group[i], raw).state <= ring::lease_state::leased) return true;
         }
     }
     return t.through(s.stage);  // it should have left by now

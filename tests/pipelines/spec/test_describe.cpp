@@ -152,3 +152,25 @@ TEST_CASE("signals have names") {
     CHECK(signal_name(9) == "SIGKILL");
     CHECK(signal_name(63) == "signal 63");
 }
+
+TEST_CASE("a source that may end the stream says so, and every sink that doesn't hang on it is refused with both names") {
+    const world w;
+    w.program("ending", R"(cat > /dev/null; echo '{"format":{"type":"t","planes":[]},"slot_bytes":512,"ends":true}')");
+    w.program("source", R"(cat > /dev/null; echo '{"format":{"type":"t","planes":[]},"slot_bytes":512}')");
+    w.program("sink", R"(cat > /dev/null; echo '{"format":null}')");
+    const std::string reader = "[[stage]]\nname = \"a\"\nrun = \"./ending\"\n[[stage]]\nname = \"b\"\nrun = \"./sink\"\ninputs = [\"a\"]\n";
+    const auto all = describe_stages(read_pipeline(w.write("p.toml", reader)));
+    CHECK(all.at(0).ends);
+    CHECK_FALSE(all.at(1).ends);
+    const std::string other = reader + "[[stage]]\nname = \"c\"\nrun = \"./source\"\n";
+    CHECK(describe_refusal(w, other + "[[stage]]\nname = \"d\"\nrun = \"./sink\"\ninputs = [\"c\", \"a\"]\n") == "");
+    CHECK_THAT(describe_refusal(w, other + "[[stage]]\nname = \"d\"\nrun = \"./sink\"\ninputs = [\"c\"]\n"),
+               contains("p.toml:14:1: stage \"d\" gets no frames of \"a\", which may end the stream") && contains("group = \"latest\""));
+}
+
+TEST_CASE("a stage that reads others can't end the stream") {
+    const world w;
+    w.program("source", source_body);
+    w.program("sink", R"(cat > /dev/null; echo '{"format":null,"uses":["mesh"],"ends":true}')");
+    CHECK_THAT(describe_refusal(w), contains("stage \"b\" may end the stream, but it reads \"a\"; only a source can"));
+}
