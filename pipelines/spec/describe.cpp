@@ -86,7 +86,8 @@ std::string last_line(const subprocess_result& r) {
 json question(const pipeline& p, const stage_spec& s, const std::vector<stage_description>& known) {
     json inputs = json::array();
     for (const u32 i : s.input_indices) inputs.push_back({{"stage", p.stages[i].name}, {"format", known[i].format}});
-    return {{"stage", s.name}, {"width", p.width}, {"height", p.height}, {"settings", s.settings}, {"inputs", inputs}};
+    return {{"stage", s.name}, {"width", p.width},   {"height", p.height}, {"settings", s.settings},
+            {"inputs", inputs}, {"fps", p.fps}, {"device", s.device}, {"folder", folder_of(p)}};
 }
 
 json ask(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
@@ -119,7 +120,9 @@ stage_description description_from(const stage_spec& s, const std::string& progr
             d.makes.push_back({a.at("name").get<std::string>(), a.at("bytes").get<u64>()});
         d.uses = answer.value("uses", std::vector<std::string>{});
         if (const json p = answer.value("parameters", json()); !p.is_null()) d.parameters = ring::parameter_schema::from_json(p);
+        d.device = runs_on_named(answer.value("runs_on", "any"), runs_on::any);
         d.commits_on_host = answer.value("commits_on_host", false);
+        d.ends = answer.value("ends", false);
     } catch (const config_error& e) {
         refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));
     } catch (const json::exception& e) {
@@ -129,6 +132,14 @@ stage_description description_from(const stage_spec& s, const std::string& progr
                            s.name, program, e.what()));
     }
     return d;
+}
+
+// What "auto" comes to is the machine's to say (choose_device); a file that names a device is judged on every machine.
+void check_device(const stage_spec& s, const stage_description& d) {
+    if (d.device == runs_on::any || s.device == "auto" || (s.device == "cpu") == (d.device == runs_on::cpu)) return;
+    const bool cpu = d.device == runs_on::cpu;
+    refuse(s.position_of("device"), fmt::format("stage \"{}\" runs on {} alone, but device = \"{}\" puts it on {}; give it device = \"{}\"", s.name,
+                                                cpu ? "the CPU" : "a GPU", s.device, cpu ? "a GPU" : "the CPU", cpu ? "cpu" : "cuda:0"));
 }
 
 void check_output(const pipeline& p, const stage_spec& s, const stage_description& d) {
@@ -168,12 +179,46 @@ void check_assets(const pipeline& p, const std::vector<stage_description>& all) 
     }
 }
 
+/// The stages that frames of stage `from` come to, itself among them.
+std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
+    std::vector<bool> reached(p.stages.size(), false);
+    reached[from] = true;
+    for (std::size_t k = from + 1; k < p.stages.size(); ++k)  // producers before consumers
+        for (const u32 i : p.stages[k].input_indices) reached[k] = reached[k] || reached[i];
+    return reached;
+}
+
+/// One END counts for the whole run. It is exact for a sink that gets no frame without the source which says it. (One that reads as
+/// latest may see a frame too many, as it may miss some.)
+void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        if (!all[k].ends) continue;
+        const stage_spec& source = p.stages[k];
+        if (!source.inputs.empty())
+            refuse(source.position_of("inputs"),
+                   fmt::format("stage \"{}\" may end the stream, but it reads \"{}\"; only a source can, a stage without inputs",
+                               source.name, source.inputs.front()));
+        const std::vector<bool> reached = reached_from(p, k);
+        for (std::size_t sink = 0; sink < p.stages.size(); ++sink) {
+            const stage_spec& s = p.stages[sink];
+            if (reached[sink] || s.has_output || s.group == group_kind::latest) continue;
+            refuse(s.position_of("inputs"),
+                   fmt::format("stage \"{0}\" gets no frames of \"{1}\", which may end the stream: it could have got frames that are "
+                               "beyond the end. Let \"{0}\" read a stage behind \"{1}\", too, or read with group = \"latest\", or "
+                               "give it a pipeline of its own",
+                               s.name, source.name));
+        }
+    }
+}
+
 }  // namespace
 
 std::string executable_folder() {
     std::error_code failed;
     return fs::read_symlink("/proc/self/exe", failed).parent_path().string();
 }
+
+std::string folder_of(const pipeline& p) { return fs::absolute(p.file).parent_path().lexically_normal().string(); }
 
 std::string find_program(const pipeline& p, const stage_spec& s) {
     const source_position& at = s.position_of("run");
@@ -203,8 +248,10 @@ std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms
         const stage_spec& s = p.stages[k];
         all.push_back(description_from(s, programs[k], ask(s, programs[k], question(p, s, all), timeout_ms)));
         check_output(p, s, all.back());
+        check_device(s, all.back());
     }
     check_assets(p, all);
+    check_ends(p, all);
     (void)plan_parameters(p, all);
     return all;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/runs_on.hpp"
 #include "ring/parameter_schema.hpp"
 #include "spec/pipeline_file.hpp"
 
@@ -30,13 +31,18 @@ struct stage_description {
     std::vector<asset_spec> makes;  ///< assets that it fills
     std::vector<std::string> uses;  ///< assets that it maps
     ring::parameter_schema parameters;  ///< that it reads; none: it reads none
+    runs_on device = runs_on::any;  ///< where it can run
     bool commits_on_host = false;   ///< does host work behind the frame's completion
+    bool ends = false;              ///< a source that may end its stream
 };
 
 /// Path of the program of a stage. Throws config_error.
 [[nodiscard]] std::string find_program(const pipeline& p, const stage_spec& s);
 /// Folder of the running executable.
 [[nodiscard]] std::string executable_folder();
+
+/// Folder of the pipeline file, absolute: a stage takes the relative paths among its settings from here.
+[[nodiscard]] std::string folder_of(const pipeline& p);
 
 /// Asks every stage. Throws config_error.
 [[nodiscard]] std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms = 10'000);

@@ -52,7 +52,7 @@ void display::prepare(environment& env) {
     }
 }
 
-void display::process(frame& f) { f.queue().copy(lanes_[f.lane()]->data(), f.input(0).plane<std::byte>(0), size_.bytes()); }
+void display::process(frame& f) { f.queue().copy(lanes_[f.lane()]->data(), f.input().bytes("color").data(), size_.bytes()); }
 
 void display::finish(frame& f) {
     if (delay_ms_ > 0) {

@@ -20,7 +20,7 @@
 #include "stages/display/kept_pictures.hpp"
 #include "stages/display/picture_name.hpp"
 #include "stages/sdk/formats.hpp"
-#include "stages/sdk/stage.hpp"
+#include <carousel/stage.hpp>
 
 namespace carousel::stages {
 

@@ -7,7 +7,7 @@ description fragment::configure(const configuration& with) {
     require_limits(with, mesh_);
     width_ = with.width;
     height_ = with.height;
-    return {image_format(width_, height_), {}, {mesh_asset}, scene_parameters::schema()};
+    return {.outputs = {image_format(width_, height_)}, .uses = {mesh_asset}, .parameters = scene_parameters::schema()};
 }
 
 void fragment::prepare(environment& env) {
@@ -19,11 +19,11 @@ void fragment::process(frame& f) {
     kernels::fragment_stage_args args;
     args.mesh = mesh_.layout;
     args.mesh_block = block_;
-    args.in = triangle_planes_of(f.input(0), mesh_.max_instances);
+    args.in = triangles_in(f.input(), mesh_.max_instances);
     args.scene = scene_of(f);
     args.width = width_;
     args.height = height_;
-    args.color = f.output().plane<u8>(0);
+    args.color = f.output().plane<u8>("color").data();
     args.scratch = scratch_->data();
     args.scratch_bytes = scratch_->bytes();
     kernels::fragment_stage(f.queue(), args);

@@ -6,26 +6,29 @@ namespace {
 /// The frame as one half of the stage sees it: the other half's side is the private payload.
 class half_frame : public frame {
 public:
-    half_frame(frame& whole, payload_ref in, payload_ref out) : whole_(whole), in_(in), out_(out) {}
+    half_frame(frame& whole, input_payload in, output_payload out) : whole_(whole), in_(in), out_(out) {}
     [[nodiscard]] u64 sequence() const noexcept override { return whole_.sequence(); }
     [[nodiscard]] f64 time_s() const noexcept override { return whole_.time_s(); }
-    [[nodiscard]] std::span<const std::byte> parameter_values() const noexcept override { return whole_.parameter_values(); }
+    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type, std::size_t bytes) const override {
+        return whole_.parameter_values(type, bytes);
+    }
     [[nodiscard]] u64 parameter_number() const noexcept override { return whole_.parameter_number(); }
     [[nodiscard]] device::queue& queue() noexcept override { return whole_.queue(); }
-    [[nodiscard]] payload_ref input(std::size_t) const noexcept override { return in_; }
-    [[nodiscard]] payload_ref output() const noexcept override { return out_; }
+    [[nodiscard]] input_payload input(std::size_t) const noexcept override { return in_; }
+    [[nodiscard]] output_payload output() const noexcept override { return out_; }
     [[nodiscard]] u32 lane() const noexcept override { return whole_.lane(); }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return whole_.void_reason(); }
 
 private:
     frame& whole_;
-    payload_ref in_, out_;
+    input_payload in_;
+    output_payload out_;
 };
 
 }  // namespace
 
 description fused::configure(const configuration& with) {
-    triangles_ = vertex_.configure(with).output;
+    triangles_ = vertex_.configure(with).outputs.front();
     (void)triangles_.lay_out();
     configuration second = with;
     second.inputs = {{with.stage, triangles_}};
@@ -39,8 +42,8 @@ void fused::prepare(environment& env) {
 }
 
 void fused::process(frame& f) {
-    const payload_ref between(between_->data(), &triangles_);
-    half_frame first(f, f.input(0), between);
+    const output_payload between(between_->data(), &triangles_);
+    half_frame first(f, f.input(), between);
     vertex_.process(first);
     half_frame second(f, between, f.output());
     fragment_.process(second);

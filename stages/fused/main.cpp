@@ -1,3 +1,3 @@
 #include "stages/fused/fused.hpp"
 
-int main(int argc, char** argv) { return carousel::stages::stage_main<carousel::stages::fused>(argc, argv); }
+int main(int argc, char** argv) { return carousel::stage_main<carousel::stages::fused>(argc, argv); }

@@ -9,8 +9,9 @@ description geometry::configure(const configuration& with) {
     stand_ = with.settings->choice("arrangement", "grid", {"grid", "field"}) == "field" ? kernels::arrangement::field : kernels::arrangement::grid;
     spacing_ = static_cast<f32>(with.settings->number("spacing", 2.4, 0.0, 1000.0));
     require_limits(with, {mesh_.layout(), instances_});
-    return {
-        scene_format(mesh_.layout().counts, instances_), {{mesh_asset, mesh_.layout().bytes}}, {}, scene_parameters::schema()};
+    return {.outputs = {scene_format(mesh_.layout().counts, instances_)},
+            .makes = {{mesh_asset, mesh_.layout().bytes}},
+            .parameters = scene_parameters::schema()};
 }
 
 void geometry::load_asset(std::string_view, std::span<std::byte> memory, environment& env) {
@@ -23,8 +24,8 @@ void geometry::process(frame& f) {
     args.scene = scene_of(f);
     args.instance_count = instances_;
     args.spacing = spacing_;
-    args.draw = f.output().plane<kernels::draw_record>(0);
-    args.models = f.output().plane<f32>(1);
+    args.draw = f.output().records<kernels::draw_record>("draw");
+    args.models = f.output().plane<f32>("models").data();
     args.stand = stand_;
     kernels::animate_instances(f.queue(), args);
 }

@@ -53,6 +53,8 @@ void read_attachment(const json& j, attachment& a) {
     a.supervisor_grace_s = grace != nullptr ? std::strtod(grace, nullptr) : j.value("supervisor_grace_s", a.supervisor_grace_s);
     a.kept_json = j.value("kept", json::array()).dump();
     a.settings_json = j.value("settings", json::object()).dump();
+    a.asked_device = j.value("asked_device", a.asked_device);
+    a.folder = j.value("folder", "");
     const json& d = j.at("device");
     a.device.kind = d.at("kind") == "cuda" ? device::device_kind::cuda : device::device_kind::cpu;
     a.device.uuid = d.value("uuid", "");

@@ -7,8 +7,8 @@
 //   supervisor -> {"attach": {...}} with fds, or {"refused": "why"}
 //   stage  -> {"ready": true} once it is LIVE (readiness is told, never guessed)
 //
-// The attach message: run_id, run_directory, stage, seat, entry, epoch, width, height, cpu_threads, settings {...}, device {kind,
-// uuid, ordinal}, inputs [{stage, format}], format (own output, or null), links [{link, kind, bytes, uuid, fd, ipc}], assets
+// The attach message: run_id, run_directory, stage, seat, entry, epoch, width, height, cpu_threads, settings {...}, asked_device, folder, device
+// {kind, uuid, ordinal}, inputs [{stage, format}], format (own output, or null), links [{link, kind, bytes, uuid, fd, ipc}], assets
 // [{index, name, bytes, kind, uuid, fd, ipc}], supervisor_grace_s, and kept [{asset, index, kind, bytes, uuid, fd, ipc}]: all
 // memory of the run, also what this stage never maps. It holds those fds open for life, so that any one living stage can give a
 // second supervisor everything back (supervisor_link.hpp). "fd" is an index into the message's fds or -1, "ipc" is hex. The
@@ -23,7 +23,7 @@
 #include "ring/frame_format.hpp"
 #include "ring/participants.hpp"
 #include "shm/fd_socket.hpp"
-#include "stages/sdk/stage.hpp"
+#include <carousel/stage.hpp>
 
 namespace carousel::stages {
 
@@ -43,6 +43,7 @@ struct attachment {
     device::device_id device;
     std::vector<input_description> inputs;
     ring::frame_format output;          ///< empty type: none
+    std::string asked_device = "auto", folder;  ///< as configure() gets them
     ring::parameter_schema parameters;  ///< of the pipeline; none: it has none
     std::vector<attached_block> links, assets;
     std::vector<shm::unique_fd> fds;    ///< of all memory of the run, open for life: a second supervisor gets them from here

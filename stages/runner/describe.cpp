@@ -13,16 +13,24 @@ using nlohmann::json;
 
 json describe_to_json(stage& s, const json& asked) {
     const settings own = settings::from_json(asked.value("settings", json::object()).dump());
-    configuration c{asked.at("stage"), asked.at("width"), asked.at("height"), &own, {}};
+    configuration c{.stage = asked.at("stage"),
+                    .width = asked.at("width"),
+                    .height = asked.at("height"),
+                    .settings = &own,
+                    .inputs = {},
+                    .fps = asked.value("fps", 0.0),
+                    .device = asked.value("device", "auto"),
+                    .folder = asked.value("folder", "")};
     for (const json& i : asked.at("inputs")) c.inputs.push_back({i.at("stage"), ring::frame_format::from_json(i.at("format").dump())});
     description d = s.configure(c);
     own.refuse_unread();
     if (d.parameters) d.parameters.check();
-    json out{{"format", nullptr}, {"slot_bytes", 0}, {"makes", json::array()}, {"uses", d.uses}, {"commits_on_host", s.commits_on_host()}};
-    if (!d.output.type.empty()) {
-        out["slot_bytes"] = d.output.lay_out();
-        out["format"] = json::parse(d.output.to_json());
+    json out{{"format", nullptr}, {"slot_bytes", 0}, {"makes", json::array()}, {"uses", d.uses}, {"commits_on_host", s.commits_on_host()}, {"ends", d.ends}};
+    if (frame_format* output = output_of(d); output != nullptr) {
+        out["slot_bytes"] = output->lay_out();
+        out["format"] = json::parse(output->to_json());
     }
+    out["runs_on"] = name_of(d.device);
     out["parameters"] = d.parameters ? d.parameters.to_json() : json();
     for (const asset_description& a : d.makes) out["makes"].push_back({{"name", a.name}, {"bytes", a.bytes}});
     return out;

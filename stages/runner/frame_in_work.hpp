@@ -17,20 +17,23 @@ public:
     device::event* event = nullptr;  ///< behind all of the job's work
     bool traced = false;             ///< `carousel trace` was on when it was claimed
     std::optional<u64> hash;         ///< as finish() has given it
+    bool in_process = false;         ///< process() of this frame runs
+    bool ended = false;              ///< it has said that the stream ends before this frame
 
     [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }
-    [[nodiscard]] std::span<const std::byte> parameter_values() const noexcept override {
-        return std::span(job.parameters).first(runtime_->attached().parameters.bytes);
+    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type, std::size_t bytes) const override {
+        runtime_->require_parameters(type, bytes);
+        return std::span(job.parameters).first(bytes);
     }
     [[nodiscard]] u64 parameter_number() const noexcept override { return job.parameter_number; }
     [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
-    [[nodiscard]] payload_ref input(std::size_t i) const noexcept override {
+    [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         return {runtime_->input(i).slot(job.input[i].index), &runtime_->input_format(i)};
     }
-    [[nodiscard]] payload_ref output() const noexcept override {
+    [[nodiscard]] output_payload output() const noexcept override {
         mapped_link* out = runtime_->output();
-        return out != nullptr ? payload_ref{out->slot(job.output.index), &runtime_->output_format()} : payload_ref{};
+        return out != nullptr ? output_payload{out->slot(job.output.index), &runtime_->output_format()} : output_payload{};
     }
     [[nodiscard]] u32 lane() const noexcept override { return lane_; }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
@@ -41,6 +44,7 @@ public:
         return raw == submitted.pack() || raw == submitted.with(ring::job_state::committed).pack();  // a consumer may have helped
     }
     void set_hash(u64 of_it) noexcept override { hash = of_it; }
+    void end_stream() override;  ///< stream_end.cpp
 
     void set_void_text(std::string text) { void_text_ = std::move(text); }
 

@@ -35,11 +35,14 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
 
 void runtime::set_up(stage& s, const runtime_sources& from) {
     const settings own = settings::from_json(attachment_.settings_json);
-    configuration c{attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs};
-    const description d = s.configure(c);
+    const description d = s.configure({attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs,
+                                       control().fps, attachment_.asked_device, attachment_.folder});
     own.refuse_unread();
     check_output(d);
     check_parameters(d);
+    parameter_type_ = d.parameters.type;
+    check_device(d);
+    check_ends(d);
     crash_here(crash_point::configured);
     context_ = from.device(attachment_.device, attachment_.cpu_threads);
     crash_here(crash_point::device_open);
@@ -53,8 +56,9 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
 
 // A stage rebuilt during the run must still write what the ring behind it was made for.
 void runtime::check_output(const description& d) const {
-    ring::frame_format mine = d.output;
-    if (!mine.type.empty()) (void)mine.lay_out();
+    const frame_format* output = output_of(d);
+    ring::frame_format mine = output != nullptr ? *output : frame_format();
+    if (output != nullptr) (void)mine.lay_out();
     if (mine == attachment_.output) return;
     throw config_error(fmt::format("stage {} writes {}, but the ring behind it was made for {}: restart the pipeline to change it",
                                    attachment_.stage, mine.type.empty() ? "nothing" : mine.describe(),
@@ -67,6 +71,29 @@ void runtime::check_parameters(const description& d) const {
     throw config_error(fmt::format(
         "stage {} takes parameters of {}, but the run was made with {}: restart the pipeline to change it", attachment_.stage,
         d.parameters.describe(), attachment_.parameters ? attachment_.parameters.describe() : "none"));
+}
+
+// Told by `carousel validate`, too; a program that was built anew since then may know fewer devices.
+void runtime::check_device(const description& d) const {
+    const bool cuda = attachment_.device.kind == device::device_kind::cuda;
+    if (d.device == runs_on::any || (d.device == runs_on::cuda) == cuda) return;
+    throw config_error(fmt::format("stage {} runs on {} alone, but it was put on {}: give it device = \"{}\"", attachment_.stage,
+                                   cuda ? "the CPU" : "a GPU", cuda ? "a GPU" : "the CPU", cuda ? "cpu" : "cuda:0"));
+}
+
+void runtime::require_parameters(std::string_view type, std::size_t bytes) const {
+    if (type == parameter_type_ && bytes == attachment_.parameters.bytes) return;
+    throw config_error(fmt::format("stage {} reads parameters of type {} ({} bytes), but configure() has named {}: set "
+                                   "description::parameters to that type's schema()",
+                                   attachment_.stage, type, bytes, parameter_type_.empty() ? "none" : parameter_type_));
+}
+
+// And of whether it may end its stream: the check of the pipeline has seen who depends on it.
+void runtime::check_ends(const description& d) const {
+    if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
+    throw config_error(fmt::format("stage {} may end its stream now, but the run was made for a stage that doesn't: restart the pipeline "
+                                   "to change it",
+                                   attachment_.stage));
 }
 
 shm::stage_block& runtime::stage_block() const noexcept {

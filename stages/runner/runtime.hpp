@@ -11,7 +11,7 @@
 #include "shm/segment.hpp"
 #include "stages/runner/attach.hpp"
 #include "stages/runner/supervisor_link.hpp"
-#include "stages/sdk/stage.hpp"
+#include <carousel/stage.hpp>
 
 namespace carousel::stages {
 
@@ -51,6 +51,8 @@ public:
 
     /// Loads the assets that this stage makes, unless they are there already.
     void load_assets(stage& s);
+    /// Throws config_error unless configure() has named parameters of that type and size.
+    void require_parameters(std::string_view type, std::size_t bytes) const;
     void go_live();
     [[nodiscard]] bool is_standby() const noexcept { return attachment_.standby; }
     /// Tells the supervisor that this standby is ready, and returns when it has become its seat's LIVE holder.
@@ -73,6 +75,8 @@ private:
     void set_up(stage& s, const runtime_sources& from);
     void check_output(const description& d) const;
     void check_parameters(const description& d) const;
+    void check_device(const description& d) const;
+    void check_ends(const description& d) const;
     void map_links();
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link);
@@ -87,6 +91,7 @@ private:
     std::vector<mapped_link> inputs_;
     mapped_link output_;
     std::vector<std::unique_ptr<device::event>> events_;
+    std::string parameter_type_;  ///< as configure() has named it; "": none
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
 };
 

@@ -116,8 +116,14 @@ const std::byte* map_mesh(environment& env, const mesh_input& mesh) {
     return memory.data();
 }
 
-kernels::triangle_buffers triangle_planes_of(const payload_ref& payload, u32 max_instances) {
-    return {payload.plane<kernels::triangle_counters>(0), payload.plane<kernels::instance_record>(1), payload.plane<u32>(2), max_instances};
+kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_instances) {
+    return {payload.records<kernels::triangle_counters>("counters"), payload.records<kernels::instance_record>("instances"),
+            payload.plane<u32>("list").data(), max_instances};
+}
+
+// One struct of pointers serves the stage that writes and the one that reads, so that the constness ends here.
+kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances) {
+    return triangles_in(output_payload(const_cast<std::byte*>(payload.slot()), &payload.format()), max_instances);
 }
 
 }  // namespace carousel::stages

@@ -2,8 +2,9 @@
 // The payloads between geometry, vertex and fragment, and what a stage learns of the mesh from its input's format: the mesh
 // itself lies in the asset block "mesh", whose layout follows from the numbers in the format's constants.
 
+#include <carousel/stage.hpp>
+
 #include "kernels/kernels.hpp"
-#include "stages/sdk/formats.hpp"
 
 namespace carousel::stages {
 
@@ -29,7 +30,8 @@ void require_limits(const configuration& with, const mesh_input& mesh);
 /// The mesh's memory for this stage's device; waits until it is filled. Throws shm_error when it is smaller than the layout.
 [[nodiscard]] const std::byte* map_mesh(environment& env, const mesh_input& mesh);
 
-/// The planes of a triangles payload as the kernels take them.
-[[nodiscard]] kernels::triangle_buffers triangle_planes_of(const payload_ref& payload, u32 max_instances);
+/// The planes of a triangles payload as the kernels take them. The fragment stage's kernels only read what they get.
+[[nodiscard]] kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_instances);
+[[nodiscard]] kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances);
 
 }  // namespace carousel::stages

@@ -105,6 +105,6 @@ scene_state scene_at(scene_state scene, u64 sequence) noexcept {
     return scene;
 }
 
-scene_state scene_of(const frame& f) noexcept { return scene_at(f.parameters<scene_parameters>(), f.sequence()); }
+scene_state scene_of(const frame& f) { return scene_at(f.parameters<scene_parameters>(), f.sequence()); }
 
 }  // namespace carousel::stages

@@ -3,7 +3,7 @@
 
 #include "kernels/scene.hpp"
 #include "ring/parameter_schema.hpp"
-#include "stages/sdk/stage.hpp"
+#include <carousel/stage.hpp>
 
 namespace carousel::stages {
 
@@ -18,6 +18,7 @@ struct scene_parameters : kernels::scene_state {
 [[nodiscard]] kernels::scene_state scene_at(kernels::scene_state scene, u64 sequence) noexcept;
 
 /// The scene of a frame.
-[[nodiscard]] kernels::scene_state scene_of(const frame& f) noexcept;
+/// Throws config_error unless the stage has named scene_parameters in configure().
+[[nodiscard]] kernels::scene_state scene_of(const frame& f);
 
 }  // namespace carousel::stages

@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
-namespace carousel::stages {
+#include "core/errors.hpp"
 
-ring::frame_format image_format(u32 width, u32 height) {
-    return {"carousel.image.rgba8", {{"color", ring::element::u8_, {height, width, 4}, {}, 0}}, {}};
+namespace carousel {
+
+frame_format image_format(u32 width, u32 height) {
+    return {"carousel.image.rgba8", {{"color", element::u8_, {height, width, 4}, {}, 0}}, {}};
 }
 
 const input_description& require_one_input(const configuration& with, std::string_view what) {
@@ -39,4 +41,4 @@ image_size require_image(const configuration& with) {
     return {static_cast<u32>(shape[1]), static_cast<u32>(shape[0])};
 }
 
-}  // namespace carousel::stages
+}  // namespace carousel

@@ -1,14 +1,15 @@
 #pragma once
 // The payloads that Carousel's own stages pass to each other, and the one that a user's stage most often wants: a picture.
 
-#include "core/types.hpp"
-#include "ring/frame_format.hpp"
-#include "stages/sdk/stage.hpp"
+#include <string_view>
 
-namespace carousel::stages {
+#include "core/types.hpp"
+#include "stages/sdk/configuration.hpp"
+
+namespace carousel {
 
 /// A picture: plane 0 "color", u8[height][width][4], R G B A, sRGB, top row first, dense. 0 takes any size (for require_image).
-[[nodiscard]] ring::frame_format image_format(u32 width, u32 height);
+[[nodiscard]] frame_format image_format(u32 width, u32 height);
 
 /// The size of a picture payload in pixels.
 struct image_size {
@@ -26,4 +27,4 @@ struct image_size {
 /// Throws config_error when a stage that makes its own frames has inputs.
 void require_no_inputs(const configuration& with);
 
-}  // namespace carousel::stages
+}  // namespace carousel

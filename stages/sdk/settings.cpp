@@ -8,7 +8,7 @@
 
 #include "core/did_you_mean.hpp"
 
-namespace carousel::stages {
+namespace carousel {
 
 struct settings::state {
     nlohmann::json values = nlohmann::json::object();
@@ -121,8 +121,4 @@ void settings::refuse_unread() const {
     }
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-    return carousel::did_you_mean(word, candidates);
-}
-
-}  // namespace carousel::stages
+}  // namespace carousel

@@ -11,7 +11,7 @@
 #include "core/errors.hpp"
 #include "core/types.hpp"
 
-namespace carousel::stages {
+namespace carousel {
 
 /// A wrong key or value of a stage's settings; the supervisor adds file:line:col from the key.
 class settings_error : public config_error {
@@ -48,7 +48,4 @@ private:
     std::unique_ptr<state> state_;
 };
 
-/// The candidate nearest to `word` (edit distance at most a third of its length), or "".
-[[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
-
-}  // namespace carousel::stages
+}  // namespace carousel

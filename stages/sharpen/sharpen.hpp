@@ -2,8 +2,9 @@
 // A stage of one's own: picture in, sharpened picture out. Start from this file.
 // Settings: strength, how much of the difference to the surroundings is added [0.5].
 
+#include <carousel/stage.hpp>
+
 #include "kernels/kernels.hpp"
-#include "stages/sdk/formats.hpp"
 
 namespace carousel::stages {
 
@@ -12,11 +13,13 @@ public:
     description configure(const configuration& with) override {
         size_ = require_image(with);
         strength_ = static_cast<u32>(with.settings->number("strength", 0.5, 0.0, 4.0) * 256.0);
-        return {.output = image_format(size_.width, size_.height), .makes = {}, .uses = {}};
+        return {.outputs = {image_format(size_.width, size_.height)}};
     }
 
     void process(frame& f) override {
-        kernels::sharpen(f.queue(), {f.input(0).plane<u8>(0), f.output().plane<u8>(0), size_.width, size_.height, strength_});
+        const u8* in = f.input().plane<const u8>("color").data();
+        u8* out = f.output().plane<u8>("color").data();
+        kernels::sharpen(f.queue(), {in, out, size_.width, size_.height, strength_});
     }
 
 private:

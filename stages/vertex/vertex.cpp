@@ -7,7 +7,9 @@ description vertex::configure(const configuration& with) {
     require_limits(with, mesh_);
     width_ = with.width;
     height_ = with.height;
-    return {triangles_format(mesh_.layout.counts, mesh_.max_instances), {}, {mesh_asset}, scene_parameters::schema()};
+    return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances)},
+            .uses = {mesh_asset},
+            .parameters = scene_parameters::schema()};
 }
 
 void vertex::prepare(environment& env) { block_ = map_mesh(env, mesh_); }
@@ -16,12 +18,12 @@ void vertex::process(frame& f) {
     kernels::vertex_stage_args args;
     args.mesh = mesh_.layout;
     args.mesh_block = block_;
-    args.draw = f.input(0).plane<kernels::draw_record>(0);
-    args.models = f.input(0).plane<f32>(1);
+    args.draw = f.input().records<const kernels::draw_record>("draw");
+    args.models = f.input().plane<const f32>("models").data();
     args.scene = scene_of(f);
     args.width = width_;
     args.height = height_;
-    args.out = triangle_planes_of(f.output(), mesh_.max_instances);
+    args.out = triangles_in(f.output(), mesh_.max_instances);
     kernels::vertex_stage(f.queue(), args);
 }
 

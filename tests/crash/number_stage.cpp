@@ -6,6 +6,7 @@
 //   | hang_device (its queue's work never ends) | hang_finish [abort] die_lives   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
 //   line for each frame on stderr [false]
 //   sink        has no output [false]    hashes  a sink gives the ledger a hash of each number [true]    plain  it has no finish() at all [false]
+//   ends_at     a source ends its stream before that frame [-1: never]      ends_unsaid  without having said that it may [false]
 //   no_device_life  that life of the seat finds no device in prepare(), as a client of a dying MPS domain does [-1: none]
 #include <unistd.h>
 
@@ -19,7 +20,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "device/cpu/pool.hpp"
-#include "stages/sdk/stage.hpp"
+#include <carousel/stage.hpp>
 #include "telemetry/ledger.hpp"
 
 namespace carousel::test {
@@ -28,17 +29,17 @@ void sleep_ms(i64 ms) {
     if (ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 
-class number_stage : public stages::stage {
+class number_stage : public carousel::stage {
 public:
     number_stage() = default;
     number_stage(const number_stage&) = delete;
     number_stage& operator=(const number_stage&) = delete;
     ~number_stage() override { sleep_ms(last_ms_); }  // a GPU context takes its time, too
 
-    stages::description configure(const stages::configuration& with) override {
+    carousel::description configure(const carousel::configuration& with) override {
         name_ = with.stage;
         source_ = with.inputs.empty();
-        const stages::settings& s = *with.settings;
+        const carousel::settings& s = *with.settings;
         enqueue_ms_ = s.integer("enqueue_ms", 0, 0, 60'000);
         work_ms_ = s.integer("work_ms", 0, 0, 60'000);
         finish_ms_ = s.integer("finish_ms", 0, 0, 60'000);
@@ -51,12 +52,15 @@ public:
         sink_ = s.flag("sink", false);
         hashes_ = s.flag("hashes", true);
         plain_ = s.flag("plain", false);
-        stages::description d;
-        if (!sink_) d.output = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
+        ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
+        const bool unsaid = s.flag("ends_unsaid", false);
+        carousel::description d;
+        d.ends = ends_at_ >= 0 && !unsaid;
+        if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         return d;
     }
 
-    void prepare(stages::environment& env) override {
+    void prepare(carousel::environment& env) override {
         env_ = &env;
         log::info("number stage of build {}", NUMBER_STAGE_BUILD);
         if (late_start_) throw std::runtime_error("this stage can't be prepared");
@@ -67,13 +71,14 @@ public:
         for (u32 lane = 0; lane < env.in_flight(); ++lane) seen_.push_back(std::make_unique<u64>(0));
     }
 
-    void process(stages::frame& f) override {
+    void process(carousel::frame& f) override {
         if (say_) log::info("frame {}", f.sequence());
         sleep_ms(enqueue_ms_);
         const bool turn = static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
         if (turn && die_how_ != "hang_finish" && die_how_ != "hang_device") die();
-        const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
-        u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>(0);
+        if (ends_at_ >= 0 && static_cast<i64>(f.sequence()) >= ends_at_) return end(f);
+        const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
+        u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
         const u64 sequence = f.sequence();
         const i64 ms = turn && die_how_ == "hang_device" ? 3'600'000 : work_ms_;
         f.queue().submit([=](device::cpu::pool&) {
@@ -83,7 +88,7 @@ public:
     }
 
     [[nodiscard]] bool commits_on_host() const override { return sink_ && !plain_; }
-    void finish(stages::frame& f) override {
+    void finish(carousel::frame& f) override {
         sleep_ms(finish_ms_);
         if (die_how_ == "hang_finish" && static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_)
             sleep_ms(3'600'000);
@@ -94,6 +99,15 @@ public:
     }
 
 private:
+    /// What it has enqueued for the frame is thrown away, however long it takes.
+    void end(carousel::frame& f) const {
+        u64* out = f.output().plane<u64>("value").data();
+        f.queue().submit([out, ms = work_ms_](device::cpu::pool&) {
+            sleep_ms(ms);
+            *out = ~u64{0};
+        });
+        f.end_stream();
+    }
     [[noreturn]] void die() const {
         log::warning("dying as told: {}", die_how_);
         if (die_how_ == "exit0") std::exit(0);
@@ -108,11 +122,11 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false;
-    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0;
-    const stages::environment* env_ = nullptr;
+    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0, ends_at_ = -1;
+    const carousel::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
 };
 
 }  // namespace carousel::test
 
-int main(int argc, char** argv) { return carousel::stages::stage_main<carousel::test::number_stage>(argc, argv); }
+int main(int argc, char** argv) { return carousel::stage_main<carousel::test::number_stage>(argc, argv); }

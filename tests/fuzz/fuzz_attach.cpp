@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "runs/client.hpp"
 #include "stages/runner/attach.hpp"
+#include "tests/fuzz/answers.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -32,13 +33,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const stages::attachment a = stages::attach({files.folder(), "fuzzed", {}, 0});
         test::require(a.who.seat < shm::max_seats && a.who.entry < shm::max_incarnations, "the seat is in range");
         for (const stages::attached_block& b : a.links) test::require(b.memory.fd == -1 || b.memory.fd > 2, "a block's fd came with the answer");
-        for (const stages::input_description& i : a.inputs)
+        for (const carousel::input_description& i : a.inputs)
             for (const ring::plane& p : i.format.planes) test::require(p.bytes() <= u64{1} << 40U, "a plane is possible");
-        (void)stages::settings::from_json(a.settings_json).has("x");
+        (void)carousel::settings::from_json(a.settings_json).has("x");
     } catch (const error&) {
     }
     supervisor.join();
     const nlohmann::json reply = nlohmann::json::parse(text, nullptr, false);
-    if (reply.is_object()) test::require(!supervisor::ps_table(reply).empty(), "a table is printed");
+    if (reply.is_object()) test::require(!supervisor::ps_table(run::read_ps(reply)).empty(), "a table is printed");
+    test::read_every_answer(reply);
     return 0;
 }

@@ -12,50 +12,50 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "stages/sdk/stage.hpp"
+#include <carousel/cuda.hpp>
+#include <carousel/stage.hpp>
 #include "telemetry/ledger.hpp"
 #include "tests/gpu/device_kernels.hpp"
 
 namespace carousel::test {
 
-class device_stage : public stages::stage {
+class device_stage : public carousel::stage {
 public:
-    stages::description configure(const stages::configuration& with) override {
+    carousel::description configure(const carousel::configuration& with) override {
         name_ = with.stage;
         source_ = with.inputs.empty();
-        const stages::settings& s = *with.settings;
+        const carousel::settings& s = *with.settings;
         hold_at_ = s.integer("hold_at", -1, -1, 1'000'000);
         hold_ms_ = s.integer("hold_ms", 0, 0, 60'000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
         die_lives_ = s.integer("die_lives", 1, 0, 1'000'000);
         die_how_ = s.choice("die_how", "illegal", {"illegal", "trap", "misaligned", "memory", "endless"});
         sink_ = s.flag("sink", false);
-        stages::description d;
-        if (!sink_) d.output = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
+        carousel::description d;
+        d.device = runs_on::cuda;  // it knows how to die on a GPU alone
+        if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         return d;
     }
 
-    void prepare(stages::environment& env) override {
-        if (env.context().kind() != device::device_kind::cuda)
-            throw config_error("this stage knows how to die on a GPU alone: give it device = \"cuda:0\"");
+    void prepare(carousel::environment& env) override {
         env_ = &env;
         seen_ = env.context().allocate_host(sizeof(u64) * env.in_flight());
         word_ = env.context().allocate(sizeof(u64) * 2);
     }
 
-    void process(stages::frame& f) override {
-        void* stream = f.queue().native_stream();
+    void process(carousel::frame& f) override {
+        void* stream = cuda::stream(f);
         const auto n = static_cast<i64>(f.sequence());
         if (n == hold_at_ || n == hold_at_ + 1) log::info("frame {} taken at {} ns", n, now_ns());
         if (n == hold_at_ && hold_ms_ > 0) enqueue_hold(stream, static_cast<u64>(hold_ms_) * 1'000'000);
         if (n == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_) die(stream);
-        const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
-        u64* out = sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>(0);
+        const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
+        u64* out = sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>("value").data();
         enqueue_number(stream, out, in, f.sequence());
     }
 
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
-    void finish(stages::frame& f) override {
+    void finish(carousel::frame& f) override {
         if (!f.void_reason().empty()) return;
         const u64 value = reinterpret_cast<const u64*>(seen_->host_data())[f.lane()];
         f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))));
@@ -75,10 +75,10 @@ private:
     std::string name_, die_how_;
     bool source_ = false, sink_ = false;
     i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0;
-    const stages::environment* env_ = nullptr;
+    const carousel::environment* env_ = nullptr;
     std::unique_ptr<device::mapping> seen_, word_;
 };
 
 }  // namespace carousel::test
 
-int main(int argc, char** argv) { return carousel::stages::stage_main<carousel::test::device_stage>(argc, argv); }
+int main(int argc, char** argv) { return carousel::stage_main<carousel::test::device_stage>(argc, argv); }

@@ -9,13 +9,13 @@
 #include "stages/geometry/geometry.hpp"
 #include "stages/vertex/vertex.hpp"
 #include "telemetry/ledger.hpp"
-#include "tests/stages/harness.hpp"
+#include <carousel/testing.hpp>
 
 namespace carousel::test {
 
 /// geometry, vertex, fragment; the picture is what "fragment" wrote.
-inline std::unique_ptr<chain> render_chain(const chain_options& options, const std::string& geometry_settings) {
-    auto c = std::make_unique<chain>(options);
+inline std::unique_ptr<testing::chain> render_chain(const testing::chain_options& options, const std::string& geometry_settings) {
+    auto c = std::make_unique<testing::chain>(options);
     c->add("geometry", std::make_unique<stages::geometry>(), geometry_settings);
     c->add("vertex", std::make_unique<stages::vertex>(), "{}", {"geometry"});
     c->add("fragment", std::make_unique<stages::fragment>(), "{}", {"vertex"});
@@ -23,10 +23,15 @@ inline std::unique_ptr<chain> render_chain(const chain_options& options, const s
     return c;
 }
 
+/// One frame of that scene.
+inline void run_scene(testing::chain& c, u64 sequence, const kernels::scene_state& scene) {
+    c.run(sequence, stages::scene_parameters{scene});
+}
+
 /// Hash of one frame's picture.
-inline u64 picture_hash(chain& c, u64 sequence, const std::string& stage = "fragment") {
+inline u64 picture_hash(testing::chain& c, u64 sequence, const std::string& stage = "fragment") {
     c.run(sequence);
-    return telemetry::hash_bytes(c.read(stage));
+    return telemetry::hash_bytes(c.read_bytes(stage));
 }
 
 }  // namespace carousel::test

@@ -90,26 +90,28 @@ private:
 
 }  // namespace
 
-stages::description counting_stage::configure(const stages::configuration&) {
-    stages::description d;
-    if (!sink_) d.output = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
+carousel::description counting_stage::configure(const carousel::configuration&) {
+    carousel::description d;
+    d.ends = source_ && ends_at_ != ~u64{0};
+    if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
     return d;
 }
 
-void counting_stage::prepare(stages::environment& env) {
+void counting_stage::prepare(carousel::environment& env) {
     for (u32 lane = 0; lane < env.in_flight(); ++lane) seen_.push_back(std::make_unique<u64>(0));
 }
 
-void counting_stage::process(stages::frame& f) {
-    const u64* in = source_ ? nullptr : f.input(0).plane<u64>(0);
-    u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>(0);
+void counting_stage::process(carousel::frame& f) {
+    const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
+    u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
     f.queue().submit([=, sequence = f.sequence(), us = work_us_](device::cpu::pool&) {
         if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
         *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
     });
+    if (source_ && f.sequence() >= ends_at_) f.end_stream();
 }
 
-void counting_stage::finish(stages::frame& f) {
+void counting_stage::finish(carousel::frame& f) {
     if (f.sequence() != frames.load() || *seen_[f.lane()] != value_of(f.sequence(), hops_)) wrong.fetch_add(1);
     frames.fetch_add(1);
 }
@@ -136,9 +138,10 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o) {
         if (k > 0) s.inputs = {k - 1};
         s.has_output = k + 1 < o.stages;
         s.owner_commits = !s.has_output;
+        s.ends = k == 0 && o.ends_at != ~u64{0};
         s.slot_bytes = s.has_output ? slot_bytes : 0;
         p.stages.push_back(s);
-        made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us));
+        made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us, o.ends_at));
     }
     ring::initialise(*block_, p);
     for (u32 k = 0; k < block_->links; ++k)

@@ -16,8 +16,8 @@ description configured(stage& s, const std::string& json, std::vector<input_desc
     const auto values = settings::from_json(json);
     auto d = s.configure({"tested", width, height, &values, std::move(inputs)});
     values.refuse_unread();
-    if (!d.output.type.empty()) {
-        (void)d.output.lay_out();
+    if (frame_format* output = output_of(d); output != nullptr) {
+        (void)output->lay_out();
     }
     return d;
 }
@@ -35,7 +35,7 @@ std::string refusal(const std::string& json, std::vector<input_description> inpu
 
 input_description scene_input() {
     geometry g;
-    return {"geometry", configured(g, R"({"triangles": 1000, "copies": 3})").output};
+    return {"geometry", configured(g, R"({"triangles": 1000, "copies": 3})").outputs.at(0)};
 }
 
 input_description picture_input(u32 width = 64, u32 height = 48) {
@@ -49,10 +49,10 @@ input_description picture_input(u32 width = 64, u32 height = 48) {
 TEST_CASE("geometry describes a scene whose constants tell the mesh, and the asset that holds it") {
     geometry g;
     const auto d = configured(g, R"({"triangles": 1000, "copies": 3})");
-    CHECK(d.output.type == "carousel.scene");
-    CHECK(d.output.constants.at("triangles") > 0);
-    CHECK(d.output.constants.at("triangles") <= 1000);
-    CHECK(d.output.find("models")->shape == std::vector<u64>{3, 16});
+    CHECK(d.outputs.at(0).type == "carousel.scene");
+    CHECK(d.outputs.at(0).constants.at("triangles") > 0);
+    CHECK(d.outputs.at(0).constants.at("triangles") <= 1000);
+    CHECK(d.outputs.at(0).find("models")->shape == std::vector<u64>{3, 16});
     REQUIRE(d.makes.size() == 1);
     CHECK(d.makes[0].name == "mesh");
     CHECK(d.makes[0].bytes > 1000 * 12);
@@ -62,13 +62,13 @@ TEST_CASE("geometry describes a scene whose constants tell the mesh, and the ass
 TEST_CASE("configure gives the same answer each time") {
     geometry a;
     geometry b;
-    CHECK(configured(a, "{}").output == configured(b, "{}").output);
-    CHECK(configured(a, "{}").output == configured(b, "{}").output);
+    CHECK(configured(a, "{}").outputs == configured(b, "{}").outputs);
+    CHECK(configured(a, "{}").outputs == configured(b, "{}").outputs);
 }
 
 TEST_CASE("each stage's output is the next one's input, through JSON as on the way between processes") {
     const auto over_the_wire = [](const description& d, const char* from) {
-        return input_description{from, ring::frame_format::from_json(d.output.to_json())};
+        return input_description{from, ring::frame_format::from_json(d.outputs.at(0).to_json())};
     };
     geometry g;
     vertex v;
@@ -79,14 +79,14 @@ TEST_CASE("each stage's output is the next one's input, through JSON as on the w
     const auto triangles = configured(v, "{}", {over_the_wire(scene, "geometry")});
     CHECK(triangles.uses == std::vector<std::string>{"mesh"});
     const auto picture = configured(f, "{}", {over_the_wire(triangles, "vertex")});
-    CHECK(picture.output.describe() == "carousel.image.rgba8 {color: u8[48][64][4]}");
+    CHECK(picture.outputs.at(0).describe() == "carousel.image.rgba8 {color: u8[48][64][4]}");
     CHECK(picture.uses == std::vector<std::string>{"mesh"});
     const auto sharp = configured(s, R"({"strength": 1.5})", {over_the_wire(picture, "fragment")});
-    CHECK(sharp.output == picture.output);
+    CHECK(sharp.outputs == picture.outputs);
     CHECK(sharp.uses.empty());
-    CHECK(configured(sink, "{}", {over_the_wire(sharp, "sharpen")}).output.type.empty());
+    CHECK(configured(sink, "{}", {over_the_wire(sharp, "sharpen")}).outputs.empty());
     fused both;
-    CHECK(configured(both, "{}", {over_the_wire(scene, "geometry")}).output == picture.output);
+    CHECK(configured(both, "{}", {over_the_wire(scene, "geometry")}).outputs == picture.outputs);
 }
 
 TEST_CASE("a stage refuses another stage's payload with both descriptions") {
@@ -111,7 +111,7 @@ TEST_CASE("a scene whose planes don't fit its own constants is refused") {
     input.format.constants["triangles"] = 0.5;
     CHECK_THAT(refusal<vertex>("{}", {input}), contains("constant \"triangles\""));
     vertex v;
-    auto triangles = configured(v, "{}", {scene_input()}).output;
+    auto triangles = configured(v, "{}", {scene_input()}).outputs.at(0);
     triangles.constants["triangles"] += 1;
     CHECK_THAT(refusal<fragment>("{}", {{"vertex", triangles}}), contains("plane \"list\" has another shape"));
 }

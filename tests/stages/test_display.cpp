@@ -10,7 +10,7 @@
 #include "stages/geometry/texture.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "telemetry/ledger.hpp"
-#include "tests/stages/harness.hpp"
+#include <carousel/testing.hpp>
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
@@ -31,17 +31,17 @@ std::vector<u8> expected_picture(u64 sequence) {
 }
 
 /// A source of pictures that can be computed beforehand.
-class painter : public stages::stage {
+class painter : public carousel::stage {
 public:
-    stages::description configure(const stages::configuration& with) override {
-        stages::require_no_inputs(with);
-        return {stages::image_format(with.width, with.height), {}, {}};
+    carousel::description configure(const carousel::configuration& with) override {
+        carousel::require_no_inputs(with);
+        return {.outputs = {carousel::image_format(with.width, with.height)}};
     }
-    void prepare(stages::environment& env) override { pinned_ = env.context().allocate_host(width * height * 4); }
-    void process(stages::frame& f) override {
+    void prepare(carousel::environment& env) override { pinned_ = env.context().allocate_host(width * height * 4); }
+    void process(carousel::frame& f) override {
         const auto picture = expected_picture(f.sequence());
         std::memcpy(pinned_->host_data(), picture.data(), picture.size());
-        f.queue().copy(f.output().plane<u8>(0), pinned_->data(), picture.size());
+        f.queue().copy(f.output().plane<u8>("color").data(), pinned_->data(), picture.size());
         f.queue().drain();
     }
 
@@ -49,9 +49,9 @@ private:
     std::unique_ptr<device::mapping> pinned_;
 };
 
-std::unique_ptr<test::chain> painted(const scratch_folder& folder, const std::string& display_settings, u32 epoch = 1) {
-    auto c = std::make_unique<test::chain>(
-        test::chain_options{.width = width, .height = height, .run_directory = folder.path.string(), .epoch = epoch});
+std::unique_ptr<testing::chain> painted(const scratch_folder& folder, const std::string& display_settings, u32 epoch = 1) {
+    auto c = std::make_unique<testing::chain>(
+        testing::chain_options{.width = width, .height = height, .run_directory = folder.path.string(), .epoch = epoch});
     c->add("painter", std::make_unique<painter>());
     c->add("display", std::make_unique<display>(), display_settings, {"painter"});
     c->prepare();
@@ -165,7 +165,7 @@ TEST_CASE("what the run has not written stays, whatever its name") {
     put("p_00.png");   // of an older run into the same folder: this run's frame takes its place, and is this run's
     put("p_01.png");   // the same, but this run's frame 1 is void
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a file's time is the kernel's tick
-    test::chain c({.width = width, .height = height, .run_directory = run.path.string()});
+    testing::chain c({.width = width, .height = height, .run_directory = run.path.string()});
     c.add("painter", std::make_unique<painter>());
     c.add("display", std::make_unique<display>(), fmt::format(R"({{"out": "{}/p_%02d.png", "keep": 2}})", folder.path.string()), {"painter"});
     c.prepare();
@@ -179,7 +179,7 @@ TEST_CASE("what the run has not written stays, whatever its name") {
 
 TEST_CASE("a run directory that can't be written to is an output error") {
     scratch_folder folder;
-    test::chain c({.width = width, .height = height, .run_directory = "/proc"});
+    testing::chain c({.width = width, .height = height, .run_directory = "/proc"});
     c.add("painter", std::make_unique<painter>());
     c.add("display", std::make_unique<display>(), "{}", {"painter"});
     CHECK_THROWS_AS(c.prepare(), output_error);
@@ -188,12 +188,12 @@ TEST_CASE("a run directory that can't be written to is an output error") {
 TEST_CASE("sharpening leaves a flat picture alone and steepens an edge") {
     scratch_folder folder;
     const auto sharpened = [&](const std::string& settings) {
-        test::chain c({.width = width, .height = height, .run_directory = folder.path.string()});
+        testing::chain c({.width = width, .height = height, .run_directory = folder.path.string()});
         c.add("painter", std::make_unique<painter>());
         c.add("sharpen", std::make_unique<stages::sharpen>(), settings, {"painter"});
         c.prepare();
         c.run(0);
-        const auto bytes = c.read("sharpen");
+        const auto bytes = c.read_bytes("sharpen");
         std::vector<u8> rgba(bytes.size());
         std::memcpy(rgba.data(), bytes.data(), bytes.size());
         return rgba;

@@ -18,8 +18,8 @@ namespace {
 const std::string sphere = R"({"mesh": "bumpy-sphere", "triangles": 2000})";
 
 /// Pixels of the last picture that differ from its top left one.
-u64 pixels_drawn(test::chain& c, const std::string& stage = "fragment") {
-    const auto picture = c.read(stage);
+u64 pixels_drawn(testing::chain& c, const std::string& stage = "fragment") {
+    const auto picture = c.read_bytes(stage);
     u64 count = 0;
     for (std::size_t i = 0; i < picture.size(); i += 4) {
         count += std::memcmp(&picture[i], picture.data(), 4) != 0 ? 1 : 0;
@@ -65,17 +65,17 @@ TEST_CASE("camera and scene settings change the picture") {
     const u64 usual = picture_hash(*c, 3);
     kernels::scene_state scene;
     scene.camera.eye[2] = 4.0F;
-    c->run(3, scene);
-    CHECK(telemetry::hash_bytes(c->read("fragment")) != usual);
+    test::run_scene(*c, 3, scene);
+    CHECK(telemetry::hash_bytes(c->read_bytes("fragment")) != usual);
     scene = {};
     scene.ambient = 0.5F;
-    c->run(3, scene);
-    CHECK(telemetry::hash_bytes(c->read("fragment")) != usual);
+    test::run_scene(*c, 3, scene);
+    CHECK(telemetry::hash_bytes(c->read_bytes("fragment")) != usual);
 }
 
 TEST_CASE("vertex and fragment in one stage give the picture of the two") {
     auto two = render_chain({}, sphere);
-    test::chain one({});
+    testing::chain one({});
     one.add("geometry", std::make_unique<stages::geometry>(), sphere);
     one.add("fused", std::make_unique<stages::fused>(), "{}", {"geometry"});
     one.prepare();
@@ -88,7 +88,7 @@ TEST_CASE("odd sizes are rendered") {
     for (const auto& [width, height] : {std::pair<u32, u32>{1, 1}, {7, 5}, {333, 77}}) {
         auto c = render_chain({.width = width, .height = height}, sphere);
         c->run(0);
-        CHECK(c->read("fragment").size() == std::size_t{width} * height * 4);
+        CHECK(c->read_bytes("fragment").size() == std::size_t{width} * height * 4);
     }
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("a mesh file is drawn with the texture that its material names, or the
     const auto middle_of = [](const std::string& settings) {
         auto c = render_chain({}, settings);
         c->run(0);
-        const auto picture = c->read("fragment");
+        const auto picture = c->read_bytes("fragment");
         const auto* p = &picture[(90 * 320 + 160) * 4];
         return std::array<int, 3>{static_cast<int>(p[0]), static_cast<int>(p[1]), static_cast<int>(p[2])};
     };
@@ -140,7 +140,7 @@ TEST_CASE("the picture of a texture stands upright: texture coordinate (0, 1) of
     auto c = render_chain({.width = 200, .height = 200},
                           R"({"mesh": ")" + obj + R"(", "texture": ")" + (folder.path / "corners.png").string() + "\"}");
     c->run(0);
-    const auto picture = c->read("fragment");
+    const auto picture = c->read_bytes("fragment");
     const auto strongest = [&](std::size_t x, std::size_t y) {
         const auto* p = &picture[(y * 200 + x) * 4];
         return static_cast<int>(p[0]) > 2 * static_cast<int>(p[1])   ? "red"
@@ -155,10 +155,10 @@ TEST_CASE("the picture of a texture stands upright: texture coordinate (0, 1) of
 }
 
 TEST_CASE("the asset of a procedural mesh with another texture holds the same triangles") {
-    test::chain own({});
+    testing::chain own({});
     own.add("geometry", std::make_unique<stages::geometry>(), sphere);
     own.prepare();
-    test::chain white({});
+    testing::chain white({});
     const auto made = white.add("geometry", std::make_unique<stages::geometry>(), R"({"triangles": 2000, "texture": "white"})").makes;
     white.prepare();
     REQUIRE(made.size() == 1);

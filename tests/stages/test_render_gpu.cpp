@@ -37,7 +37,7 @@ std::string no_gpu() {
 /// The triangles that the vertex stage has listed, small ones, then large ones; their order depends on threads and warps.
 template <typename Chain>
 std::vector<u32> listed(Chain& chain) {
-    const auto counters = chain.read("vertex", 0), bytes = chain.read("vertex", 2);
+    const auto counters = chain.read_bytes("vertex", 0), bytes = chain.read_bytes("vertex", 2);
     std::vector<u32> list(bytes.size() / 4);
     std::memcpy(list.data(), bytes.data(), list.size() * 4);
     u32 small = 0, large = 0;
@@ -58,11 +58,11 @@ void require_equal_pictures(const std::string& settings, u32 width, u32 height, 
     CHECK(on_cpu->read_asset("mesh") == on_gpu->read_asset("mesh"));
     for (const u64 n : frames) {
         INFO("frame " << n);
-        on_cpu->run(n, scene);
-        on_gpu->run(n, scene);
-        CHECK(on_cpu->read("geometry", 1) == on_gpu->read("geometry", 1));
+        test::run_scene(*on_cpu, n, scene);
+        test::run_scene(*on_gpu, n, scene);
+        CHECK(on_cpu->read_bytes("geometry", 1) == on_gpu->read_bytes("geometry", 1));
         CHECK(listed(*on_cpu) == listed(*on_gpu));
-        CHECK(telemetry::hash_bytes(on_cpu->read("fragment")) == telemetry::hash_bytes(on_gpu->read("fragment")));
+        CHECK(telemetry::hash_bytes(on_cpu->read_bytes("fragment")) == telemetry::hash_bytes(on_gpu->read_bytes("fragment")));
     }
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("a glTF file with several materials has the same pictures on the CPU a
 TEST_CASE("sharpen and the sink's ledger agree between the CPU and the GPU") {
     NEEDS_GPU();
     const auto image_hash = [](const device::device_id& on, const scratch_folder& folder) {
-        test::chain c({.device = on, .run_directory = folder.path.string()});
+        testing::chain c({.device = on, .run_directory = folder.path.string()});
         c.add("geometry", std::make_unique<stages::geometry>(), R"({"triangles": 5000})");
         c.add("fused", std::make_unique<stages::fused>(), "{}", {"geometry"});
         c.add("sharpen", std::make_unique<stages::sharpen>(), "{}", {"fused"});

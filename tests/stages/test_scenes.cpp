@@ -17,8 +17,8 @@ u64 hash_of(const std::string& settings, const kernels::scene_state& scene = {})
     auto c = render_chain({}, settings);
     std::vector<std::byte> both;
     for (const u64 n : {0, 50}) {
-        c->run(n, scene);
-        const auto picture = c->read("fragment");
+        test::run_scene(*c, n, scene);
+        const auto picture = c->read_bytes("fragment");
         both.insert(both.end(), picture.begin(), picture.end());
     }
     return telemetry::hash_bytes(both);
@@ -117,7 +117,7 @@ TEST_CASE("textures of a glTF file that can't be read are refused under the key 
         try {
             auto c = render_chain({}, R"({"mesh": ")" + path + "\"}");
             return std::string("accepted");
-        } catch (const stages::settings_error& e) {
+        } catch (const carousel::settings_error& e) {
             CHECK(e.key() == "mesh");
             return std::string(e.what());
         }

@@ -1,10 +1,12 @@
 #include "stages/sdk/settings.hpp"
+
+#include "core/did_you_mean.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
 using test::contains;
-using stages::settings;
-using stages::settings_error;
+using carousel::settings;
+using carousel::settings_error;
 
 TEST_CASE("settings return what was written, or the default") {
     const auto s = settings::from_json(R"({"n": 5, "x": 0.25, "whole": 2, "on": true, "name": "teapot"})");
@@ -55,6 +57,6 @@ TEST_CASE("what is no JSON object is refused") {
 }
 
 TEST_CASE("suggestions stay near the word") {
-    CHECK(stages::did_you_mean("fragmnet", {"vertex", "fragment"}) == "fragment");
-    CHECK(stages::did_you_mean("x", {"vertex", "fragment"}).empty());
+    CHECK(carousel::did_you_mean("fragmnet", {"vertex", "fragment"}) == "fragment");
+    CHECK(carousel::did_you_mean("x", {"vertex", "fragment"}).empty());
 }

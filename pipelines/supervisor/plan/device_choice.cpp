@@ -41,10 +41,12 @@ machine_offer probe_machine(const std::string& folder) {
     return none;
 }
 
-device_choice choose_device(const std::string& wish, const machine_offer& machine) {
+device_choice choose_device(const std::string& wish, const machine_offer& machine, runs_on needed) {
     if (wish == "cpu") return {{}, "cpu", true};
     if (wish == "auto") {
-        if (machine.gpus.empty()) return {{}, "cpu", true};
+        if (needed == runs_on::cpu || (machine.gpus.empty() && needed == runs_on::any)) return {{}, "cpu", true};
+        if (machine.gpus.empty())
+            throw device_error(fmt::format("it runs on GPUs alone, and there is none: {}; see `carousel doctor`", machine.why_none));
         const gpu_offer& g = machine.gpus.front();
         return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm};
     }

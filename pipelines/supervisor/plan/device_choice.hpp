@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/runs_on.hpp"
 #include "device/backend.hpp"
 
 namespace carousel::supervisor {
@@ -29,7 +30,8 @@ struct device_choice {
     std::string name;  ///< "cpu", "cuda:0"
     bool vmm = true;
 };
-/// Throws device_error for a GPU that isn't there: what was asked, what there is. "auto" takes the first GPU, or the CPU.
-[[nodiscard]] device_choice choose_device(const std::string& wish, const machine_offer& machine);
+/// Throws device_error for a GPU that isn't there: what was asked, what there is. "auto" takes the first GPU, or the CPU, as far as
+/// the stage can run there.
+[[nodiscard]] device_choice choose_device(const std::string& wish, const machine_offer& machine, runs_on needed = runs_on::any);
 
 }  // namespace carousel::supervisor

@@ -1,22 +1,22 @@
 // A stage outside the Carousel tree, against the installed headers: turns a picture into its negative, on the CPU.
 
 #include <stages/sdk/formats.hpp>
-#include <stages/sdk/stage.hpp>
+#include <carousel/stage.hpp>
 
 #include "device/cpu/pool.hpp"
 
 namespace {
 using namespace carousel;
 
-class invert : public stages::stage {
+class invert : public carousel::stage {
 public:
-    stages::description configure(const stages::configuration& with) override {
-        size_ = stages::require_image(with);
+    carousel::description configure(const carousel::configuration& with) override {
+        size_ = carousel::require_image(with);
         alpha_ = with.settings->flag("alpha", false);
-        return {.output = stages::image_format(size_.width, size_.height), .makes = {}, .uses = {}};
+        return {.output = carousel::image_format(size_.width, size_.height), .makes = {}, .uses = {}};
     }
 
-    void process(stages::frame& f) override {
+    void process(carousel::frame& f) override {
         if (f.queue().kind() != device::device_kind::cpu) throw config_error("invert runs on the CPU: give it device = \"cpu\"");
         const u8* from = f.input(0).plane<u8>(0);
         u8* to = f.output().plane<u8>(0);
@@ -28,9 +28,9 @@ public:
     }
 
 private:
-    stages::image_size size_;
+    carousel::image_size size_;
     bool alpha_ = false;
 };
 }  // namespace
 
-int main(int argc, char** argv) { return stages::stage_main<invert>(argc, argv); }
+int main(int argc, char** argv) { return carousel::stage_main<invert>(argc, argv); }

@@ -1,64 +1,48 @@
 #pragma once
-// The interface of a stage: one class, one process. The runner (stage_runner) owns the loop, the slot protocol, in-flight
-// depth, heartbeats and crash behaviour; a stage only says what it reads and writes and enqueues the work of one frame.
+// The interface of a stage: one class, one process. The runner owns the loop, the slot protocol, the frames in flight,
+// heartbeats and crash behaviour. A stage only says what it reads and writes, and enqueues the work of one frame.
+//
+//   #include <carousel/stage.hpp>
+//   class my_stage : public carousel::stage { ... };
+//   int main(int argc, char** argv) { return carousel::stage_main<my_stage>(argc, argv); }
 //
 // Life of a stage object:
 //   1. constructed;
 //   2. configure(): settings and input formats in, output format out. Called in any process (also by `carousel validate`,
-//      through `carousel-NAME --describe`): no device, no files written, quick. Called again at each (re)start; it must give
+//      through `PROGRAM --describe`): no device, no files written, quick. Called again at each (re)start; it must give
 //      the same answer for the same settings.
 //   3. prepare(): once, with the device: allocate scratch, warm kernels up, load assets.
-//   4. process(): once a frame, from one thread: ENQUEUE the work on frame.queue() and return. Don't wait for it.
+//   4. process(): once per frame, from one thread: ENQUEUE the work on frame.queue() and return. Don't wait for it.
 //      It must be a function of the frame's inputs: what is kept between frames is lost when the process is killed.
+//      <carousel/cpu.hpp> and <carousel/cuda.hpp> say how work is enqueued.
 //   5. finish(): only if commits_on_host(): called behind the frame's completion, on the completion thread, before the commit.
 //      Everything it does must be idempotent on the frame's sequence: after a crash a frame may be finished twice.
 //      A stage without an output may name what it got by frame.set_hash(): the runner keeps the run's ledger for every such stage.
 // Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception from process or
-// finish ends the process (exit code 73), which counts as an attempt on the frames in flight; only a disk_full_error
-// (core/disk_full.hpp) from finish doesn't: the runner waits for room, and calls it again. From prepare() on an exception ends it at
-// once: the stage's destructor doesn't run.
+// finish ends the process (exit code 73, or the error's own), which counts as an attempt on the frames in flight. Only a
+// disk_full_error from finish doesn't: the runner waits for room, and calls it again. From prepare() on an exception ends the
+// process at once: the stage's destructor doesn't run.
+// Crash: a stage may die anywhere. Its frames go to its successor, and nothing that it had enqueued can reach a consumer.
 
 #include <cstring>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "core/disk_full.hpp"
+#include "core/errors.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
-#include "ring/frame_format.hpp"
-#include "ring/parameter_schema.hpp"
+#include "stages/sdk/configuration.hpp"
+#include "stages/sdk/formats.hpp"
+#include "stages/sdk/payload.hpp"
 #include "stages/sdk/settings.hpp"
 
-namespace carousel::stages {
+namespace carousel {
 
-/// One input as configure() sees it.
-struct input_description {
-    std::string stage;           ///< the producer's name
-    ring::frame_format format;   ///< laid out
-};
-
-/// A block of memory that all frames share (a mesh, textures): made once, mapped by every stage that names it.
-struct asset_description {
-    std::string name;
-    u64 bytes = 0;
-};
-
-struct configuration {
-    std::string stage;                       ///< this stage's name in the pipeline file
-    u32 width = 0, height = 0;               ///< the pipeline's picture size in pixels
-    const stages::settings* settings = nullptr; ///< the stage's own keys; read them all, unread ones are refused
-    std::vector<input_description> inputs;   ///< in the file's order; empty for a source
-};
-
-struct description {
-    ring::frame_format output;               ///< empty type: no output (a sink)
-    std::vector<asset_description> makes;    ///< assets this stage fills in load_asset()
-    std::vector<std::string> uses;           ///< assets of other stages that it maps
-    ring::parameter_schema parameters =
-        {};  ///< T::schema() if it reads frame::parameters<T>(); all stages that read some name the same
-};
+using device::device_kind;
 
 /// What prepare() gets. It outlives the stage object's last call, so a stage may keep a pointer to it.
 class environment {
@@ -76,45 +60,29 @@ public:
     [[nodiscard]] virtual u32 in_flight() const = 0;               ///< frames that may be between process() and commit
 };
 
-/// A mapped slot: planes by index, as pointers for this stage's device.
-class payload_ref {
-public:
-    payload_ref() = default;
-    payload_ref(std::byte* slot, const ring::frame_format* format) : slot_(slot), format_(format) {}
-    [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
-    [[nodiscard]] const ring::frame_format& format() const noexcept { return *format_; }
-    template <typename T>
-    [[nodiscard]] T* plane(std::size_t index) const noexcept {
-        return reinterpret_cast<T*>(slot_ + format_->planes[index].offset);
-    }
-    [[nodiscard]] std::byte* slot() const noexcept { return slot_; }
-
-private:
-    std::byte* slot_ = nullptr;
-    const ring::frame_format* format_ = nullptr;
-};
-
 /// One frame on its way through this stage.
 class frame {
 public:
     virtual ~frame() = default;
     [[nodiscard]] virtual u64 sequence() const noexcept = 0;
-    [[nodiscard]] virtual f64 time_s() const noexcept = 0;               ///< sequence / fps: a function of the sequence alone
+    [[nodiscard]] virtual f64 time_s() const noexcept = 0;  ///< sequence / fps: a function of the sequence alone
     /// The frame's parameters, as its source has stamped them: every stage sees the same for one frame, whatever is set
-    /// meanwhile, and also when the frame is made again after a death. T as description::parameters names it.
-    template <ring::frame_parameters T>
-    [[nodiscard]] T parameters() const noexcept {
+    /// meanwhile, and also when the frame is made again after a death. Throws config_error unless description::parameters
+    /// names T.
+    template <frame_parameters T>
+    [[nodiscard]] T parameters() const {
+        const std::span<const std::byte> values = parameter_values(T::type, sizeof(T));
         T out;
-        const std::span<const std::byte> values = parameter_values();
-        if (values.size() == sizeof out) std::memcpy(static_cast<void*>(&out), values.data(), sizeof out);
+        std::memcpy(static_cast<void*>(&out), values.data(), sizeof out);
         return out;
     }
-    [[nodiscard]] virtual std::span<const std::byte> parameter_values() const noexcept = 0;
-    [[nodiscard]] virtual u64 parameter_number() const noexcept = 0;     ///< which set: 0 at the start, one more with each change
+    /// The bytes of the frame's set, which has that type and size. Throws config_error when it hasn't.
+    [[nodiscard]] virtual std::span<const std::byte> parameter_values(std::string_view type, std::size_t bytes) const = 0;
+    [[nodiscard]] virtual u64 parameter_number() const noexcept = 0;  ///< which set: 0 at the start, one more with each change
     [[nodiscard]] virtual device::queue& queue() noexcept = 0;
-    [[nodiscard]] virtual payload_ref input(std::size_t index) const noexcept = 0;
-    [[nodiscard]] virtual payload_ref output() const noexcept = 0;
-    [[nodiscard]] virtual u32 lane() const noexcept = 0;                 ///< < in_flight; scratch per lane is never shared
+    [[nodiscard]] virtual input_payload input(std::size_t index = 0) const noexcept = 0;
+    [[nodiscard]] virtual output_payload output() const noexcept = 0;
+    [[nodiscard]] virtual u32 lane() const noexcept = 0;  ///< < in_flight; scratch per lane is never shared
     /// Non-empty when the frame is void (it was given up upstream after max_attempts): only finish() sees such frames.
     [[nodiscard]] virtual std::string_view void_reason() const noexcept = 0;
     /// False once this process has a successor, that has got the frame instead (this one was stopped, say, and goes on late). Asked last
@@ -123,6 +91,12 @@ public:
     /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal runs have equal hashes then
     /// (`image_hash` of the report), and `carousel chaos` compares them. Without it frames are counted only.
     virtual void set_hash(u64 hash) noexcept { (void)hash; }
+    /// In process() of a source that has said description::ends: the stream ends before this frame, which does not exist, and neither
+    /// does any later one. What is enqueued for it is thrown away. It must be a function of the sequence: whoever is asked for this
+    /// frame again, or for a later one, says the same. Anywhere else it throws, which ends the process as any exception does.
+    virtual void end_stream() {
+        throw std::logic_error("end_stream() is for process() of a source: a stage without inputs, in a run");
+    }
 };
 
 class stage {
@@ -130,7 +104,7 @@ public:
     virtual ~stage() = default;
     [[nodiscard]] virtual description configure(const configuration& with) = 0;
     virtual void prepare(environment&) {}
-    /// Fills the asset `name` (of description::makes). Called at most once a run, in one process. May block.
+    /// Fills the asset `name` (of description::makes). Called at most once per run, in one process. May block.
     virtual void load_asset(std::string_view name, std::span<std::byte> memory, environment& env) {
         (void)name, (void)memory, (void)env;
     }
@@ -143,10 +117,10 @@ public:
 int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)());
 
 /// The same for a class that needs no arguments:
-///   int main(int argc, char** argv) { return carousel::stages::stage_main<my_stage>(argc, argv); }
+///   int main(int argc, char** argv) { return carousel::stage_main<my_stage>(argc, argv); }
 template <typename Stage>
 int stage_main(int argc, char** argv) {
     return stage_main(argc, argv, []() -> std::unique_ptr<stage> { return std::make_unique<Stage>(); });
 }
 
-}  // namespace carousel::stages
+}  // namespace carousel

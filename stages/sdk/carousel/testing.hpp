@@ -1,0 +1,104 @@
+#pragma once
+// Runs stage objects in this process, one behind the other and one frame at a time: no supervisor, no rings, one slot per
+// stage. For tests of what a stage makes of its inputs. `carousel chaos FILE` tests how it dies.
+//
+//   carousel::testing::chain c({.width = 4, .height = 2});
+//   c.give("camera", carousel::image_format(4, 2));
+//   c.add("negative", std::make_unique<negative>(), R"({"alpha": true})", {"camera"});
+//   c.prepare();
+//   c.fill<u8>("camera", "color", pixels);
+//   c.run(0);
+//   c.read<u8>("negative", "color");
+//
+// Throws what the stages throw; carousel::error for a wrong name, type or size.
+
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <carousel/stage.hpp>
+
+namespace carousel::testing {
+
+struct chain_options {
+    device::device_id device = device::device_id();  ///< the CPU
+    unsigned cpu_threads = 2;
+    u32 width = 320, height = 180;
+    std::string run_directory = ".";
+    u32 in_flight = 2;
+    u32 epoch = 1;
+    f64 fps = 60;
+    std::string folder = ".";  ///< of the pipeline file
+};
+
+class chain {
+public:
+    explicit chain(chain_options options);
+    ~chain();
+    chain(const chain&) = delete;
+    chain& operator=(const chain&) = delete;
+
+    /// Configures a stage on what the named ones write; refuses settings that it didn't read. Throws what configure() throws.
+    description& add(const std::string& name, std::unique_ptr<stage> object, const std::string& settings_json = "{}",
+                     const std::vector<std::string>& inputs = {});
+    /// A stand-in for a stage that writes `format`: the test itself fills its planes.
+    void give(const std::string& name, frame_format format);
+    /// Makes memory and assets, prepares all stages. After the last add() and give().
+    void prepare();
+
+    /// Puts `elements` into a plane of a stand-in. Throws config_error: another type, or not as many as the plane has.
+    template <typename T>
+    void fill(const std::string& name, std::string_view plane, std::span<const T> elements) {
+        write_plane(name, plane, element_of<T>::value, std::as_bytes(elements));
+    }
+    template <typename T>
+    void fill(const std::string& name, std::string_view plane, const std::vector<T>& elements) {
+        fill(name, plane, std::span<const T>(elements));
+    }
+
+    /// One frame through all stages, finished and committed. Without values the parameters are those of the schema's start.
+    void run(u64 sequence) { run_with(sequence, {}); }
+    template <frame_parameters T>
+    void run(u64 sequence, const T& values) {
+        run_with(sequence, std::as_bytes(std::span(&values, 1)));
+    }
+    /// The frame as a void one: only finish() of the sinks.
+    void run_void(u64 sequence, const std::string& reason);
+    /// Has process() of a source said that the stream ends, at the last run()?
+    [[nodiscard]] bool has_ended() const noexcept { return ended_; }
+
+    /// What a stage wrote last into a plane, element by element. Throws config_error for another type.
+    template <typename T>
+    [[nodiscard]] std::vector<T> read(const std::string& name, std::string_view plane) {
+        const std::vector<std::byte> bytes = read_plane(name, plane, element_of<T>::value);
+        std::vector<T> out(bytes.size() / sizeof(T));
+        std::memcpy(out.data(), bytes.data(), bytes.size());
+        return out;
+    }
+    /// The bytes of plane `index`.
+    [[nodiscard]] std::vector<std::byte> read_bytes(const std::string& name, std::size_t index = 0);
+    /// The bytes of an asset.
+    [[nodiscard]] std::vector<std::byte> read_asset(const std::string& name);
+
+    bool ours = true;  ///< frame::is_ours() of its frames
+
+private:
+    struct seat;
+    struct world;
+    class frame_in_hand;
+    [[nodiscard]] seat& find(const std::string& name);
+    [[nodiscard]] std::vector<std::byte> fetch(const std::byte* from, u64 bytes);
+    [[nodiscard]] std::vector<std::byte> read_plane(const std::string& name, std::string_view plane, element type);
+    void write_plane(const std::string& name, std::string_view plane, element type, std::span<const std::byte> bytes);
+    void run_with(u64 sequence, std::span<const std::byte> parameters);
+
+    chain_options options_;
+    std::unique_ptr<world> world_;
+    std::vector<std::unique_ptr<seat>> seats_;
+    bool ended_ = false;
+};
+
+}  // namespace carousel::testing

@@ -1,0 +1,64 @@
+#pragma once
+// What a stage is told before anything starts, and what it answers: plain data, made and read in any process.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/runs_on.hpp"
+#include "core/types.hpp"
+#include "ring/frame_format.hpp"
+#include "ring/parameter_schema.hpp"
+#include "stages/sdk/settings.hpp"
+
+namespace carousel {
+
+using ring::element;
+using ring::frame_format;
+using ring::frame_parameters;
+using ring::parameter;
+using ring::parameter_kind;
+using ring::parameter_schema;
+using ring::plane;
+
+/// One input as configure() sees it.
+struct input_description {
+    std::string stage;    ///< the producer's name
+    frame_format format;  ///< laid out
+};
+
+/// A block of memory that all frames share (a mesh, textures, weights): made once, mapped by every stage that names it.
+struct asset_description {
+    std::string name;
+    u64 bytes = 0;
+};
+
+struct configuration {
+    std::string stage;                            ///< this stage's name in the pipeline file
+    u32 width = 0, height = 0;                    ///< the pipeline's picture size in pixels
+    const carousel::settings* settings = nullptr; ///< the stage's own keys; read them all, unread ones are refused
+    std::vector<input_description> inputs = {};   ///< in the file's order; empty for a source
+    f64 fps = 0;                                  ///< frames per second of the pipeline; 0: as fast as it goes
+    std::string device = "auto";                  ///< as the file asks for this stage: auto, cpu, cuda:N
+    std::string folder = {};                      ///< of the pipeline file, absolute: relative paths start here
+
+    /// A path among the settings, as an absolute one: relative paths are taken from the pipeline file's folder.
+    [[nodiscard]] std::string path(std::string_view written) const;
+};
+
+struct description {
+    /// What the stage writes; empty: nothing (a sink). One at most for now.
+    std::vector<frame_format> outputs = {};
+    std::vector<asset_description> makes = {};  ///< assets this stage fills in load_asset()
+    std::vector<std::string> uses = {};         ///< assets of other stages that it maps
+    /// T::schema() if it reads frame::parameters<T>(); all stages of a pipeline that read some name the same.
+    parameter_schema parameters = {};
+    runs_on device = runs_on::any;              ///< where it can run
+    bool ends = false;                          ///< a source that may call frame::end_stream()
+};
+
+/// The one output of `d`, or null for a sink. Throws config_error when there are several.
+[[nodiscard]] const frame_format* output_of(const description& d);
+[[nodiscard]] frame_format* output_of(description& d);
+
+}  // namespace carousel

@@ -1,0 +1,224 @@
+#include <carousel/testing.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "telemetry/ledger.hpp"
+
+namespace carousel::testing {
+
+/// What prepare() sees; also owns the device.
+struct chain::world : environment {
+    explicit world(const chain_options& o)
+        : options(o), device(device::open(o.device, o.cpu_threads)), work(device->make_queue()) {}
+
+    device::context& context() override { return *device; }
+    device::queue& queue() override { return *work; }
+    std::span<std::byte> asset(std::string_view name) override {
+        const auto at = assets.find(name);
+        if (at == assets.end()) throw shm_error(fmt::format("no stage makes the asset {}", name));
+        return {at->second->data(), at->second->bytes()};
+    }
+    [[nodiscard]] std::string run_directory() const override { return options.run_directory; }
+    [[nodiscard]] u32 instance() const override { return 0; }
+    [[nodiscard]] u32 epoch() const override { return options.epoch; }
+    [[nodiscard]] u32 in_flight() const override { return options.in_flight; }
+
+    chain_options options;
+    std::unique_ptr<device::context> device;
+    std::unique_ptr<device::queue> work;
+    std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets;
+};
+
+/// A stage, or a stand-in for one (no object).
+struct chain::seat {
+    std::string name;
+    std::unique_ptr<stage> object;
+    carousel::settings settings;
+    carousel::description description;
+    std::vector<std::string> inputs;
+    std::unique_ptr<device::mapping> slot;
+    std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as the runner keeps it
+    [[nodiscard]] const frame_format* output() const { return output_of(description); }
+};
+
+class chain::frame_in_hand : public frame {
+public:
+    frame_in_hand(chain& c, seat& s, u64 sequence, std::span<const std::byte> parameters, std::string reason)
+        : chain_(c), seat_(s), sequence_(sequence), parameters_(parameters), reason_(std::move(reason)) {}
+    [[nodiscard]] u64 sequence() const noexcept override { return sequence_; }
+    [[nodiscard]] f64 time_s() const noexcept override { return static_cast<f64>(sequence_) / chain_.options_.fps; }
+    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type, std::size_t bytes) const override {
+        const parameter_schema& named = seat_.description.parameters;
+        if (named.type != type || named.bytes != bytes || (!parameters_.empty() && parameters_.size() != bytes))
+            throw config_error(fmt::format("stage {} reads parameters of type {} ({} bytes), but configure() names {}", seat_.name,
+                                           type, bytes, named ? named.describe() : "none"));
+        if (!parameters_.empty()) return parameters_;
+        if (initial_.empty()) initial_ = named.initial_values();
+        return initial_;
+    }
+    [[nodiscard]] u64 parameter_number() const noexcept override { return 0; }
+    [[nodiscard]] device::queue& queue() noexcept override { return *chain_.world_->work; }
+    [[nodiscard]] input_payload input(std::size_t i) const noexcept override { return slot_of(chain_.find(seat_.inputs[i])); }
+    [[nodiscard]] output_payload output() const noexcept override { return slot_of(seat_); }
+    [[nodiscard]] u32 lane() const noexcept override { return static_cast<u32>(sequence_ % chain_.options_.in_flight); }
+    [[nodiscard]] std::string_view void_reason() const noexcept override { return reason_; }
+    [[nodiscard]] bool is_ours() const noexcept override { return chain_.ours; }
+    void set_hash(u64 hash) noexcept override { hash_ = hash; }
+    void end_stream() override {
+        if (!seat_.inputs.empty() || !seat_.description.ends)
+            throw std::logic_error(fmt::format("stage {} calls end_stream(), but it is no source that has said so (description::ends)", seat_.name));
+        chain_.ended_ = true;
+    }
+
+    void finish() {
+        seat_.object->finish(*this);
+        if (!seat_.ledger) return;
+        seat_.ledger->record(sequence_, hash_, !reason_.empty(), chain_.options_.epoch);
+        seat_.ledger->mark_committed(sequence_, hash_, !reason_.empty(), chain_.options_.epoch);
+    }
+
+private:
+    static output_payload slot_of(const seat& s) {
+        return s.slot ? output_payload(s.slot->data(), s.output()) : output_payload();
+    }
+    chain& chain_;
+    seat& seat_;
+    u64 sequence_;
+    std::span<const std::byte> parameters_;
+    mutable std::vector<std::byte> initial_;
+    std::string reason_;
+    std::optional<u64> hash_;
+};
+
+chain::chain(chain_options options) : options_(std::move(options)), world_(std::make_unique<world>(options_)) {}
+chain::~chain() { world_->work->drain(); }
+
+chain::seat& chain::find(const std::string& name) {
+    const auto at = std::find_if(seats_.begin(), seats_.end(), [&](const auto& s) { return s->name == name; });
+    if (at == seats_.end()) throw config_error(fmt::format("no stage \"{}\" was added to this chain", name));
+    return **at;
+}
+
+description& chain::add(const std::string& name, std::unique_ptr<stage> object, const std::string& settings_json,
+                        const std::vector<std::string>& inputs) {
+    auto s = std::make_unique<seat>();
+    s->name = name;
+    s->object = std::move(object);
+    s->settings = settings::from_json(settings_json);
+    s->inputs = inputs;
+    const bool cuda = options_.device.kind == device_kind::cuda;
+    configuration with{.stage = name,
+                       .width = options_.width,
+                       .height = options_.height,
+                       .settings = &s->settings,
+                       .inputs = {},
+                       .fps = options_.fps,
+                       .device = cuda ? fmt::format("cuda:{}", options_.device.ordinal) : "cpu",
+                       .folder = options_.folder};
+    for (const std::string& input : inputs) {
+        const frame_format* format = find(input).output();
+        if (format == nullptr) throw config_error(fmt::format("stage {} reads \"{}\", which has no output", name, input));
+        with.inputs.push_back({input, *format});
+    }
+    s->description = s->object->configure(with);
+    s->settings.refuse_unread();
+    if (frame_format* output = output_of(s->description); output != nullptr) (void)output->lay_out();
+    seats_.push_back(std::move(s));
+    return seats_.back()->description;
+}
+
+void chain::give(const std::string& name, frame_format format) {
+    auto s = std::make_unique<seat>();
+    s->name = name;
+    (void)format.lay_out();
+    s->description.outputs.push_back(std::move(format));
+    seats_.push_back(std::move(s));
+}
+
+void chain::prepare() {
+    for (auto& s : seats_) {
+        if (frame_format* output = output_of(s->description); output != nullptr)
+            s->slot = world_->device->allocate(output->lay_out());
+        for (const asset_description& made : s->description.makes) {
+            auto memory = world_->device->allocate(made.bytes);
+            s->object->load_asset(made.name, {memory->data(), made.bytes}, *world_);
+            world_->assets[made.name] = std::move(memory);
+        }
+    }
+    for (auto& s : seats_) {
+        if (!s->object) continue;
+        s->object->prepare(*world_);
+        if (s->output() == nullptr)
+            s->ledger = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(options_.run_directory, s->name));
+    }
+}
+
+void chain::run_with(u64 sequence, std::span<const std::byte> parameters) {
+    ended_ = false;
+    for (auto& s : seats_) {
+        if (!s->object) continue;
+        frame_in_hand f(*this, *s, sequence, parameters, "");
+        s->object->process(f);
+        if (ended_) break;  // the frame doesn't exist: nobody behind gets it
+        if (s->object->commits_on_host()) {
+            world_->work->drain();
+            f.finish();
+        }
+    }
+    world_->work->drain();
+}
+
+void chain::run_void(u64 sequence, const std::string& reason) {
+    for (auto& s : seats_) {
+        if (!s->object || !s->object->commits_on_host()) continue;
+        frame_in_hand f(*this, *s, sequence, {}, reason);
+        f.finish();
+    }
+}
+
+std::vector<std::byte> chain::fetch(const std::byte* from, u64 bytes) {
+    const auto host = world_->device->allocate_host(bytes);
+    world_->work->copy(host->data(), from, bytes);
+    world_->work->drain();
+    return {host->host_data(), host->host_data() + bytes};
+}
+
+std::vector<std::byte> chain::read_bytes(const std::string& name, std::size_t index) {
+    const seat& s = find(name);
+    if (s.output() == nullptr) throw config_error(fmt::format("stage \"{}\" has no output", name));
+    const plane& p = s.output()->planes.at(index);
+    return fetch(s.slot->data() + p.offset, p.bytes());
+}
+
+std::vector<std::byte> chain::read_plane(const std::string& name, std::string_view plane, element type) {
+    const seat& s = find(name);
+    if (s.output() == nullptr) throw config_error(fmt::format("stage \"{}\" has no output", name));
+    const ring::plane& p = detail::find_plane(*s.output(), plane, &type);
+    return fetch(s.slot->data() + p.offset, p.bytes());
+}
+
+void chain::write_plane(const std::string& name, std::string_view plane, element type, std::span<const std::byte> bytes) {
+    seat& s = find(name);
+    if (s.object) throw config_error(fmt::format("\"{}\" is a stage, which writes its planes itself; give() makes a stand-in", name));
+    const ring::plane& p = detail::find_plane(*s.output(), plane, &type);
+    if (bytes.size() != p.bytes())
+        throw config_error(fmt::format("the plane \"{}\" of \"{}\" has {} bytes, but is given {}: {}", plane, name, p.bytes(),
+                                       bytes.size(), s.output()->describe()));
+    const auto host = world_->device->allocate_host(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), host->host_data());
+    world_->work->copy(s.slot->data() + p.offset, host->data(), bytes.size());
+    world_->work->drain();
+}
+
+std::vector<std::byte> chain::read_asset(const std::string& name) {
+    const auto memory = world_->asset(name);
+    return fetch(memory.data(), memory.size());
+}
+
+}  // namespace carousel::testing

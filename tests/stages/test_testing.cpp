@@ -1,0 +1,105 @@
+// <carousel/testing.hpp> itself, by a stage as users write them.
+
+#include <carousel/cpu.hpp>
+#include <carousel/testing.hpp>
+#include <memory>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+using test::contains;
+
+namespace {
+
+struct gain {
+    f32 factor = 2;
+    static constexpr const char* type = "test.gain";
+    static parameter_schema schema() {
+        return {.type = type, .bytes = sizeof(gain), .fields = {{.name = "factor", .initial = {2}, .high = 10}}};
+    }
+};
+
+struct other_gain : gain {
+    static constexpr const char* type = "test.other";
+};
+
+/// What configure() was told, and its input times the frame's gain.
+class amplifier : public stage {
+public:
+    explicit amplifier(bool names_parameters = true) : names_(names_parameters) {}
+    configuration told;
+
+    description configure(const configuration& with) override {
+        told = with;
+        description d{.outputs = {with.inputs.at(0).format}};
+        if (names_) d.parameters = gain::schema();
+        return d;
+    }
+    void process(frame& f) override {
+        const plane_view<const f32> in = f.input().plane<const f32>("wave");
+        const plane_view<f32> out = f.output().plane<f32>("wave");
+        cpu::for_each(f, in.size(), 2, [=, by = f.parameters<gain>().factor](u64 k) { out.data()[k] = in.data()[k] * by; });
+    }
+
+private:
+    bool names_;
+};
+
+class curious : public stage {
+public:
+    description configure(const configuration&) override { return {.parameters = gain::schema()}; }
+    void process(frame& f) override { (void)f.parameters<other_gain>(); }
+};
+
+const frame_format wave{"test.wave", {{"wave", element::f32_, {4}}}, {}};
+
+}  // namespace
+
+TEST_CASE("a stage's output for a given input, with parameters as at the start and with others") {
+    testing::chain c({.fps = 30, .folder = "/somewhere"});
+    c.give("source", wave);
+    auto object = std::make_unique<amplifier>();
+    const amplifier& stage = *object;
+    c.add("amplifier", std::move(object), "{}", {"source"});
+    c.prepare();
+    c.fill("source", "wave", std::vector<f32>{1, 2, 3, 4});
+    c.run(0);
+    CHECK(c.read<f32>("amplifier", "wave") == std::vector<f32>{2, 4, 6, 8});
+    c.run(1, gain{.factor = 0.5F});
+    CHECK(c.read<f32>("amplifier", "wave") == std::vector<f32>{0.5F, 1, 1.5F, 2});
+    CHECK(stage.told.fps == 30);
+    CHECK(stage.told.device == "cpu");
+    CHECK(stage.told.path("calibration/a.json") == "/somewhere/calibration/a.json");
+    CHECK(stage.told.path("/b.json") == "/b.json");
+}
+
+TEST_CASE("parameters that configure() has not named are refused") {
+    testing::chain c({});
+    c.give("source", wave);
+    c.add("amplifier", std::make_unique<amplifier>(false), "{}", {"source"});
+    c.prepare();
+    CHECK_THROWS_WITH(c.run(0), contains("reads parameters of type test.gain") && contains("names none"));
+    const scratch_folder folder;
+    testing::chain d({.run_directory = folder.path.string()});
+    d.add("curious", std::make_unique<curious>());
+    d.prepare();
+    CHECK_THROWS_WITH(d.run(0), contains("reads parameters of type test.other") && contains("names test.gain"));
+}
+
+TEST_CASE("a stand-in takes just what its plane holds") {
+    testing::chain c({});
+    c.give("source", wave);
+    c.add("amplifier", std::make_unique<amplifier>(), "{}", {"source"});
+    c.prepare();
+    CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<f32>{1}), contains("has 16 bytes, but is given 4"));
+    CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<u8>(16)), contains("is asked for as u8, but it is f32"));
+    CHECK_THROWS_WITH(c.fill("amplifier", "wave", std::vector<f32>(4)), contains("give() makes a stand-in"));
+    CHECK_THROWS_WITH(c.read<f32>("amplifer", "wave"), contains("no stage \"amplifer\""));
+}
+
+TEST_CASE("several outputs are refused as long as one is possible") {
+    const description d{.outputs = {wave, wave}};
+    CHECK_THROWS_WITH(output_of(d), contains("2 outputs"));
+}
