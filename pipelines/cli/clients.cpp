@@ -28,19 +28,22 @@ int code_of(const run::verdict& v) {
 
 void require_well(const json& reply, const std::string& pipeline) {
     if (const run::verdict v = run::read_verdict(reply); !v.ok)
-        throw error(code_of(v), v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", pipeline)));
+        throw error(code_of(v),
+                    v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", pipeline)));
 }
 
 int cli_ps(const cli_arguments& a, const cli_environment& env) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     const json reply = run::client(run).ask(run::ps_request{}, a.wait_s);
     require_well(reply, run.name);
-    env.out << (a.json ? reply.dump(2, ' ', false, json::error_handler_t::replace) + "\n" : ps_table(run::read_ps(reply)));
+    env.out << (a.json ? reply.dump(2, ' ', false, json::error_handler_t::replace) + "\n"
+                       : ps_table(run::read_ps(reply)));
     return exit_code::ok;
 }
 
 int cli_tell(const cli_arguments& a, const cli_environment& env) {
-    run::request request = run::seat_request{run::seat_order_named(a.command).value_or(run::seat_order::stop), ""};
+    run::request request =
+        run::seat_request{run::seat_order_named(a.command).value_or(run::seat_order::stop), ""};
     if (a.command == "kill") {
         const int number = signal_from(a.signal);
         if (number == 0)
@@ -62,12 +65,15 @@ int cli_tell(const cli_arguments& a, const cli_environment& env) {
     }
     int code = exit_code::ok;
     for (const std::string& stage : a.stages) {
-        const run::verdict v = run::read_verdict(run::client(run).ask(run::of_stage(request, stage), a.wait_s));
+        const run::verdict v =
+            run::read_verdict(run::client(run).ask(run::of_stage(request, stage), a.wait_s));
         if (v.ok) {
             env.out << printable(v.message.value_or(fmt::format("{} {}", a.command, stage))) << "\n";
             continue;
         }
-        env.err << "error: " << v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", run.name)) << "\n";
+        env.err << "error: "
+                << v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", run.name))
+                << "\n";
         if (code == exit_code::ok) code = code_of(v);
     }
     return code;

@@ -91,7 +91,8 @@ words_t running_parameters(const words_t& words) {
     const std::optional<run::record> run = meant_run(words);
     if (!run) return out;
     for (const ring::parameter& p :
-         run::parameters_from(run::client(*run).ask(run::parameters_request{}, 0, patience_s)).schema.fields) {
+         run::parameters_from(run::client(*run).ask(run::parameters_request{}, 0, patience_s))
+             .schema.fields) {
         words_t values = p.choices;
         if (p.kind == ring::parameter_kind::flag) values = {"true", "false"};
         if (values.empty()) values = {""};
