@@ -42,8 +42,8 @@ int cli_ps(const cli_arguments& a, const cli_environment& env) {
 }
 
 int cli_tell(const cli_arguments& a, const cli_environment& env) {
-    run::request request =
-        run::seat_request{run::seat_order_named(a.command).value_or(run::seat_order::stop), ""};
+    run::request request = run::ps_request{};
+    if (const auto order = run::seat_order_named(a.command)) request = run::seat_request{*order, ""};
     if (a.command == "kill") {
         const int number = signal_from(a.signal);
         if (number == 0)
