@@ -25,7 +25,8 @@ int code_of(const run::verdict& v) {
 
 void require_well(const json& reply, const std::string& pipeline) {
     if (const run::verdict v = run::read_verdict(reply); !v.ok)
-        throw error(code_of(v), v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", pipeline)));
+        throw error(code_of(v),
+                    v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", pipeline)));
 }
 
 void add_told_options(const command_parts& p, told_arguments& a, bool stage_required) {
@@ -40,12 +41,15 @@ int tell_stages(const told_arguments& a, const run::request& request, const cli_
     const std::string command = run::command_of(request);
     int code = exit_code::ok;
     for (const std::string& stage : a.stages) {
-        const run::verdict v = run::read_verdict(run::client(run).ask(run::of_stage(request, stage), a.wait_s));
+        const run::verdict v =
+            run::read_verdict(run::client(run).ask(run::of_stage(request, stage), a.wait_s));
         if (v.ok) {
             env.out << printable(v.message.value_or(fmt::format("{} {}", command, stage))) << "\n";
             continue;
         }
-        env.err << "error: " << v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", run.name)) << "\n";
+        env.err << "error: "
+                << v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", run.name))
+                << "\n";
         if (code == exit_code::ok) code = code_of(v);
     }
     return code;

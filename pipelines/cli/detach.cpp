@@ -168,7 +168,9 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
     }
     std::string late;
     for (const run::ps_stage& s : stages)
-        if (!is_ready(s)) late += fmt::format("{}{} is {}", late.empty() ? "" : ", ", s.name.value_or("?"), s.state.value_or("?"));
+        if (!is_ready(s))
+            late += fmt::format("{}{} is {}", late.empty() ? "" : ", ", s.name.value_or("?"),
+                                s.state.value_or("?"));
     err << fmt::format("pipeline \"{}\" (pid {}) goes on in the background, but is not ready after {}: {}\n", d.name, c.pid,
                        human_seconds(d.patience_s), late.empty() ? "it can't be asked yet" : late);
     say_hints(d, err);

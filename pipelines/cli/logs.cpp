@@ -91,7 +91,8 @@ std::set<std::string> known_names(const place& p) {
     }
     if (!p.run) return known;
     try {
-        const std::vector<std::string> names = names_for_commands(run::read_ps(run::client(*p.run).ask(run::ps_request{}, 0, 2)));
+        const std::vector<std::string> names =
+            names_for_commands(run::read_ps(run::client(*p.run).ask(run::ps_request{}, 0, 2)));
         known.insert(names.begin(), names.end());
     } catch (const std::exception&) {  // starting, ending or stopped: the files will do
     }

@@ -105,7 +105,8 @@ private:
     void begin_with_block() {
         ++blocks_;
         tracker_ = telemetry::rate_tracker();
-        events_.add({now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(observer_.run())});
+        events_.add(
+            {now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(observer_.run())});
     }
 
     run::observer observer_;

@@ -74,7 +74,9 @@ std::string state_of(const telemetry::seat_view& s, const run::ps_stage* row) {
 
 std::string text_or(const std::optional<std::string>& text) { return text.value_or("-"); }
 
-std::string number_or(const std::optional<f64>& number, std::string (*as)(f64)) { return number ? as(*number) : "-"; }
+std::string number_or(const std::optional<f64>& number, std::string (*as)(f64)) {
+    return number ? as(*number) : "-";
+}
 
 std::string milliseconds(f64 ms) { return ms > 0 ? fmt::format("{:.{}f}", ms, ms < 9.95 ? 2 : 1) : "-"; }
 
@@ -106,7 +108,8 @@ void add_head(page& p, const top_input& in) {
     }
     p.add(printable(fmt::format("{}: {}, device {}, up {}, {} frames, {} frames/s", s.pipeline,
                                 text_or(said.state_text ? said.state_text : said.state), text_or(said.device),
-                                number_or(said.uptime_s, human_seconds), delivered == ~u64{0} ? 0 : delivered, human_rate(rate))),
+                                number_or(said.uptime_s, human_seconds), delivered == ~u64{0} ? 0 : delivered,
+                                human_rate(rate))),
           "\x1b[1m");
     if (const std::string more = second_line(in); !more.empty()) p.add(printable(more));
     if (!in.notice.empty()) p.add(in.notice, "\x1b[31m");
@@ -124,10 +127,13 @@ void add_stages(page& p, const top_input& in) {
         const telemetry::stage_rates r = seat.stage < in.rates->stages.size() ? in.rates->stages[seat.stage] : telemetry::stage_rates{};
         const bool alive = seat.state == ring::entry_state::live || seat.state == ring::entry_state::starting;
         states.push_back(state_of(seat, row));
-        if (known.last_exit) exits += fmt::format("{}{} {}", exits.empty() ? "" : ", ", s.seat_label(k), *known.last_exit);
-        t.add({s.seat_label(k), alive && seat.pid != 0 ? std::to_string(seat.pid) : "-", states.back(), number_or(known.age_s, human_seconds),
-               std::to_string(seat.restarts()), text_or(known.last_exit), human_rate(r.frames_per_second),
-               fmt::format("{:.0f}%", r.time.busy * 100), milliseconds(r.latency_p50_ms), milliseconds(r.latency_p99_ms),
+        if (known.last_exit)
+            exits += fmt::format("{}{} {}", exits.empty() ? "" : ", ", s.seat_label(k), *known.last_exit);
+        t.add({s.seat_label(k), alive && seat.pid != 0 ? std::to_string(seat.pid) : "-", states.back(),
+               number_or(known.age_s, human_seconds), std::to_string(seat.restarts()),
+               text_or(known.last_exit), human_rate(r.frames_per_second),
+               fmt::format("{:.0f}%", r.time.busy * 100), milliseconds(r.latency_p50_ms),
+               milliseconds(r.latency_p99_ms),
                k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
                known.memory_bytes ? human_bytes(*known.memory_bytes) : "-", text_or(known.device)});
     }

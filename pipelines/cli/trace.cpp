@@ -63,7 +63,8 @@ public:
     tracer(const run::record& run, f64 wait_s) {
         begin_ns_ = now_ns();
         ask(run, wait_s);
-        if (!refused_.empty()) throw shm_error(fmt::format("pipeline \"{}\" can't be traced: {}", run.name, refused_));
+        if (!refused_.empty())
+            throw shm_error(fmt::format("pipeline \"{}\" can't be traced: {}", run.name, refused_));
         reader_.emplace(*rings_, begin_ns_);
         first_ = least_tail();
     }
@@ -90,7 +91,8 @@ private:
     std::vector<telemetry::trace_fill> fills_;
     std::string ending_, refused_;
     std::vector<std::string> news_;
-    u64 begin_ns_ = 0, end_ns_ = 0, asked_ns_ = 0, filled_ns_ = 0, looked_after_ns_ = 0, since_ = 0, first_ = 0;
+    u64 begin_ns_ = 0, end_ns_ = 0, asked_ns_ = 0, filled_ns_ = 0, looked_after_ns_ = 0, since_ = 0,
+        first_ = 0;
     bool gone_ = false;
 };
 
@@ -111,7 +113,8 @@ void tracer::ask(const run::record& run, f64 wait_s) {
     asked_ns_ = now_ns();
     try {
         for (;;) {
-            const json reply = run::client(run).ask(run::trace_request{lease_ms, since_}, wait_s, answer_patience_s);
+            const json reply =
+                run::client(run).ask(run::trace_request{lease_ms, since_}, wait_s, answer_patience_s);
             if (const run::verdict v = run::read_verdict(reply); !v.ok) {
                 refused_ = v.message.value_or("it gave no reason");
                 return;
@@ -133,10 +136,12 @@ void tracer::take(const run::record& run, run::trace_answer a) {
     since_ = a.next;
     if (!run_) run_.emplace(run);
     if (!rings_) rings_.emplace(shm::trace_segment::attach(a.run_id, false));
-    for (run::trace_note& n : a.notes) notes_.push_back({n.time_ns, n.seat, n.epoch, std::move(n.kind), std::move(n.text)});
+    for (run::trace_note& n : a.notes)
+        notes_.push_back({n.time_ns, n.seat, n.epoch, std::move(n.kind), std::move(n.text)});
 }
 
-// The stages' leave to stamp lies in the block, and only a supervisor can give it: a new block and a new supervisor are asked at once.
+// The stages' leave to stamp lies in the block, and only a supervisor can give it: a new block and a new
+// supervisor are asked at once.
 void tracer::look_after_run(u64 now) {
     if (now - looked_after_ns_ < look_after_every_ns) return;
     looked_after_ns_ = now;
@@ -168,7 +173,8 @@ void tracer::record(f64 seconds, u64 frames) {
     for (u64 now = now_ns(); end_ns_ == 0; now = now_ns()) {
         look(now);
         look_after_run(now);
-        const bool enough = frames != 0 && least_tail() >= std::max(first_, run_->block().first_sequence) + frames;
+        const bool enough =
+            frames != 0 && least_tail() >= std::max(first_, run_->block().first_sequence) + frames;
         if (gone_ || through()) {
             ending_ = fmt::format("the pipeline ended after {:.2f} s: the trace holds what was until then", static_cast<f64>(now - begin_ns_) / 1e9);
             end_ns_ = now;
@@ -225,10 +231,12 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     for (const std::string& each : t.news()) env.err << "note: " << printable(each) << "\n";
     if (!t.ending().empty()) env.err << "note: " << t.ending() << "\n";
     if (t.overwritten() > 0 || s.missing > 0)
-        env.err << fmt::format("warning: {} stamps were overwritten before they were read and {} bars are missing: {}\n",
-                               t.overwritten(), s.missing,
-                               t.news().empty() ? "this machine is too busy"
-                                                : "nobody asks the stages to stamp while a run begins again or has no supervisor");
+        env.err << fmt::format(
+            "warning: {} stamps were overwritten before they were read and {} bars are missing: {}\n",
+            t.overwritten(), s.missing,
+            t.news().empty()
+                ? "this machine is too busy"
+                : "nobody asks the stages to stamp while a run begins again or has no supervisor");
     env.out << fmt::format("{}: {} frames{} in {:.2f} s, {} deaths, {} attempts thrown away; {} ({}): open it at ui.perfetto.dev\n", run.name,
                            s.frames, s.frames > 0 ? fmt::format(" ({} to {})", s.first, s.last) : "", t.seconds(), s.deaths, s.lost_attempts,
                            printable(a.file), human_bytes(text.size()));

@@ -116,9 +116,10 @@ bool goes_on(run::record& r, u64& gone_since_ns) {
 
 std::string ps_table(const run::ps_answer& ps) {
     const run::ps_pipeline& p = ps.pipeline;
-    std::string out = printable(fmt::format("{}: {}, pid {}, device {}, up {}, {} frames, {} frames/s, {}", text_or(p.name),
-                                            text_or(p.state_text ? p.state_text : p.state), number_or(p.pid, whole),
-                                            text_or(p.device), number_or(p.uptime_s, human_seconds), number_or(p.frames, whole),
+    std::string out = printable(fmt::format("{}: {}, pid {}, device {}, up {}, {} frames, {} frames/s, {}",
+                                            text_or(p.name), text_or(p.state_text ? p.state_text : p.state),
+                                            number_or(p.pid, whole), text_or(p.device),
+                                            number_or(p.uptime_s, human_seconds), number_or(p.frames, whole),
                                             number_or(p.frames_per_second, human_rate), text_or(p.file))) +
                       "\n";
     if (const std::string limit = p.limit(); !limit.empty()) out += printable(limit) + "\n";

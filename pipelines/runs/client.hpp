@@ -1,7 +1,8 @@
 #pragma once
-// What the command line needs of running pipelines: which one is meant, whether it goes on, the table of `carousel ps`, its end.
-// A run is asked by run/client.hpp. Errors: config_error for what the user can mend (no such pipeline, several of them), shm_error
-// for a supervisor that does not do as it is told. Nothing waits without a limit.
+// What the command line needs of running pipelines: which one is meant, whether it goes on, the table of
+// `carousel ps`, its end. A run is asked by run/client.hpp. Errors: config_error for what the user can mend
+// (no such pipeline, several of them), shm_error for a supervisor that does not do as it is told. Nothing
+// waits without a limit.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Words that stand for values: one table {word, value} for each such key. Reading, name_of() and messages are
+// Words that stand for values: one table {word, value} for each such key. Reading, messages and listings are
 // made from it.
 
 #include <array>

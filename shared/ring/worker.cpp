@@ -124,8 +124,9 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         if (through) return outcome::closed;
     }
     outcome none = outcome::empty;  // all that the ring can hold is taken already: is the oldest of it still in this stage's hands?
-    for (u32 k = 0; k < ready[0].window && t + k < end; ++k) {  // beyond END another source's frames may lie: nobody's
+    for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
+        if (t + k >= end) return outcome::empty;  // another source's frame may be there: nobody's
         if (!first) return outcome::empty;  // in order: the next frame is not there yet
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);

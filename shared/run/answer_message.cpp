@@ -26,8 +26,10 @@ verdict read_verdict(const json& answer) {
     };
     v.ok = is_true("ok");
     v.later = is_true("later");
-    if (const auto at = answer.find("message"); at != answer.end() && at->is_string()) v.message = at->get<std::string>();
-    if (const auto at = answer.find("code"); at != answer.end() && at->is_number_integer()) v.code = at->get<i64>();
+    if (const auto at = answer.find("message"); at != answer.end() && at->is_string())
+        v.message = at->get<std::string>();
+    if (const auto at = answer.find("code"); at != answer.end() && at->is_number_integer())
+        v.code = at->get<i64>();
     return v;
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 // What a supervisor says of any request: that it was carried out, or why not. Written and read here.
 //   {"ok": true, "message": "..."}
-//   {"ok": false, "code": 2, "message": "..."}      "code": an exit code; with "later": true the same may be asked again
-// Answers that say more (ps_message.hpp, parameter_message.hpp, trace_message.hpp) have "ok": true, too, and a refusal is always one
-// of these. Any process, any thread.
+//   {"ok": false, "code": 2, "message": "..."}      "code": an exit code
+// With "later": true the same may be asked again.
+// Answers that say more (ps_message.hpp, parameter_message.hpp, trace_message.hpp) have "ok": true, too, and
+// a refusal is always one of these. Any process, any thread.
 
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -27,7 +27,8 @@ client::client(const record& r)
       run_id_(r.run_id),
       who_(fmt::format("pipeline \"{}\" (pid {})", r.name, r.supervisor.pid)) {}
 
-client::client(std::string socket_path, std::string run_id) : path_(std::move(socket_path)), run_id_(std::move(run_id)) {}
+client::client(std::string socket_path, std::string run_id)
+    : path_(std::move(socket_path)), run_id_(std::move(run_id)) {}
 
 json client::ask(const request& r, f64 wait_s, f64 timeout_s) const {
     const limits l{wait_s, timeout_s};
@@ -59,22 +60,30 @@ void client::fail(failure what, int error_number, limits l) const {
     const bool named = !who_.empty();
     switch (what) {
         case failure::nobody:
-            throw shm_error(named ? fmt::format("{}: nobody listens at {} ({}){}; it is starting (--wait S waits for it) or ending",
-                                                who_, path_, errno_text(error_number), waited)
-                                  : fmt::format("no supervisor at {}: {}", path_, errno_text(error_number)));
+            throw shm_error(
+                named
+                    ? fmt::format(
+                          "{}: nobody listens at {} ({}){}; it is starting (--wait S waits for it) or ending",
+                          who_, path_, errno_text(error_number), waited)
+                    : fmt::format("no supervisor at {}: {}", path_, errno_text(error_number)));
         case failure::unsent:
-            throw shm_error(fmt::format("{}: {}", named ? who_ + ": asking" : "asking the supervisor", errno_text(error_number)));
+            throw shm_error(fmt::format("{}: {}", named ? who_ + ": asking" : "asking the supervisor",
+                                        errno_text(error_number)));
         case failure::ended:
             if (named) throw shm_error(who_ + " ended before it answered");
             [[fallthrough]];
         case failure::silent:
-            throw shm_error(named ? fmt::format("{} has not answered within {:.3g} s; is its supervisor stopped?", who_, l.timeout_s)
-                                  : fmt::format("the supervisor didn't answer within {:.3g} s: is it stopped? (`carousel ps`)",
-                                                l.timeout_s));
+            throw shm_error(
+                named ? fmt::format("{} has not answered within {:.3g} s; is its supervisor stopped?", who_,
+                                    l.timeout_s)
+                      : fmt::format(
+                            "the supervisor didn't answer within {:.3g} s: is it stopped? (`carousel ps`)",
+                            l.timeout_s));
         case failure::unreadable:
             break;
     }
-    throw shm_error(named ? who_ + " answered with something other than a JSON object; is it of another version?"
+    throw shm_error(named ? who_ +
+                                " answered with something other than a JSON object; is it of another version?"
                           : "the supervisor's answer can't be read: are both programs of one version?");
 }
 

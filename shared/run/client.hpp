@@ -1,6 +1,7 @@
 #pragma once
-// Asks a run's supervisor: one request and one answer over its control socket (SOCK_SEQPACKET), each JSON. Nothing waits without a
-// limit. The commands, the viewer and the page ask by this. Any process of the user, any thread.
+// Asks a run's supervisor: one request and one answer over its control socket (SOCK_SEQPACKET), each JSON.
+// Nothing waits without a limit. The commands, the viewer and the page ask by this. Any process of the user,
+// any thread.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,9 +18,9 @@ public:
     /// Whoever listens at that path; errors speak of "the supervisor".
     client(std::string socket_path, std::string run_id);
 
-    /// The answer, which may be a refusal (answer_message.hpp). The run's id goes with the request, so that another run of the same
-    /// name refuses. Throws shm_error: nobody listens (waits up to wait_s for that), no answer in timeout_s, or one that is no JSON
-    /// object. Throws config_error: the request is too long.
+    /// The answer, which may be a refusal (answer_message.hpp). The run's id goes with the request, so that
+    /// another run of the same name refuses. Throws shm_error: nobody listens (waits up to wait_s for that),
+    /// no answer in timeout_s, or one that is no JSON object. Throws config_error: the request is too long.
     [[nodiscard]] nlohmann::json ask(const request& r, f64 wait_s = 0, f64 timeout_s = 10) const;
 
 private:

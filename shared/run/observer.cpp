@@ -16,7 +16,8 @@ std::shared_ptr<const mapped_block> map(const record& r, shm::segment observed, 
     auto m = std::make_shared<mapped_block>();
     m->run = r;
     m->observed = std::make_shared<shm::segment>(std::move(observed));
-    if (a == observer::access::take_leases) m->attached = std::make_shared<shm::segment>(shm::segment::attach(r.run_id));
+    if (a == observer::access::take_leases)
+        m->attached = std::make_shared<shm::segment>(shm::segment::attach(r.run_id));
     return m;
 }
 
@@ -53,8 +54,8 @@ void observer::tell_of_supervisor(const life_report& now, i32 old_pid, std::vect
     if (now.state == life::alone && !alone_)
         news.push_back({event_kind::bad, fmt::format("{} (pid {})", alone_text(now.stages), old_pid)});
     if (now.state == life::led && run_.supervisor.pid != old_pid)
-        news.push_back(
-            {event_kind::good, fmt::format("a supervisor has taken {} over (pid {})", run_.name, run_.supervisor.pid)});
+        news.push_back({event_kind::good, fmt::format("a supervisor has taken {} over (pid {})", run_.name,
+                                                      run_.supervisor.pid)});
     alone_.reset();
     if (now.state == life::alone) alone_ = now.stages;
 }
@@ -62,7 +63,8 @@ void observer::tell_of_supervisor(const life_report& now, i32 old_pid, std::vect
 std::string observer::notice(u64 now, u64 heartbeat_ns) const {
     if (alone_) return alone_text(*alone_);
     if (heartbeat_ns == 0 || now <= heartbeat_ns + silence_ns) return "";
-    return fmt::format("the supervisor has given no sign of life for {:.0f} s", static_cast<f64>(now - heartbeat_ns) / 1e9);
+    return fmt::format("the supervisor has given no sign of life for {:.0f} s",
+                       static_cast<f64>(now - heartbeat_ns) / 1e9);
 }
 
 void observer::take_no_more_leases() {

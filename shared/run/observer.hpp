@@ -1,7 +1,7 @@
 #pragma once
-// A run as it is watched from outside: its control block, mapped, followed to another supervisor and into memory made anew. The
-// tie is to one run, (folder, run id). The viewer, the page, `top` and `trace` watch by this. One thread an observer; what it has
-// mapped may be used by others, as long as they hold it.
+// A run as it is watched from outside: its control block, mapped, followed to another supervisor and into
+// memory made anew. The tie is to one run, (folder, run id). The viewer, the page, `top` and `trace` watch by
+// this. One thread an observer; what it has mapped may be used by others, as long as they hold it.
 
 #include <memory>
 #include <optional>
@@ -29,7 +29,7 @@ struct run_news {
 /// What one look has shown.
 struct sight {
     life_report life;
-    bool anew = false;           ///< another block is mapped since: all that was made from the old one begins again
+    bool anew = false;  ///< another block is mapped since: all that was made from the old one begins again
     std::vector<run_news> news;  ///< since the last look
 };
 
@@ -39,8 +39,8 @@ public:
     /// Throws shm_error: there is no block (yet), or none that fits this program.
     explicit observer(record r, access a = access::look);
 
-    /// Is there a supervisor, another one, none; has the run ended; has it another block? Between two blocks the old one stays
-    /// mapped. A few times a second.
+    /// Is there a supervisor, another one, none; has the run ended; has it another block? Between two blocks
+    /// the old one stays mapped. A few times a second.
     [[nodiscard]] sight look();
     /// Of the supervisor that leads it now.
     [[nodiscard]] const record& run() const noexcept { return run_; }

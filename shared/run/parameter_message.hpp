@@ -1,10 +1,11 @@
 #pragma once
-// What a run's supervisor answers to {"command": "parameters"} and {"command": "set"} (request_message.hpp): written and read here.
-//   {"command": "parameters"}                    -> {"ok": true, "schema": {...}, "values": {...}, "number": 3, "from": 120}
+// What a run's supervisor answers to {"command": "parameters"} and {"command": "set"} (request_message.hpp):
+// written and read here.
+//   {"command": "parameters"}     -> {"ok": true, "schema": {...}, "values": {...}, "number": 3, "from": 120}
 //   {"command": "set", "values": {"spin": 0.5}}  -> the same, and "message": "spin is 0.5 from frame 120 on"
 //   {"command": "set", "reset": true}            -> the same: all values as the run was started with
-// A refusal (answer_message.hpp) has changed nothing. With "later": true the same may be asked again: so many changes wait for
-// frames that have not come.
+// A refusal (answer_message.hpp) has changed nothing. With "later": true the same may be asked again: so many
+// changes wait for frames that have not come.
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -74,7 +74,8 @@ std::optional<std::vector<counted_latency>> latencies_in(const json& j, const ch
     std::vector<counted_latency> all;
     for (const json& each : list) {
         if (!each.is_array() || each.size() != 3 || !each[0].is_number() || !each[1].is_number()) continue;
-        if (const auto frames = count_of<u64>(each[2])) all.push_back({each[0].get<f64>(), each[1].get<f64>(), *frames});
+        if (const auto frames = count_of<u64>(each[2]))
+            all.push_back({each[0].get<f64>(), each[1].get<f64>(), *frames});
     }
     return all;
 }
@@ -167,8 +168,8 @@ json mps_json(const std::optional<ps_mps>& m) {
 
 std::optional<ps_mps> mps_from(const json& j) {
     if (!j.is_object()) return std::nullopt;
-    return ps_mps{count_in<i32>(j, "daemon_pid").value_or(0), count_in<u32>(j, "generation").value_or(0), flag_in(j, "up"),
-                  count_in<u64>(j, "domain_faults").value_or(0), flag_in(j, "given_up")};
+    return ps_mps{count_in<i32>(j, "daemon_pid").value_or(0), count_in<u32>(j, "generation").value_or(0),
+                  flag_in(j, "up"), count_in<u64>(j, "domain_faults").value_or(0), flag_in(j, "given_up")};
 }
 
 json pipeline_json(const ps_pipeline& p) {

@@ -1,6 +1,7 @@
 #pragma once
-// What a supervisor answers to {"command": "ps"}: how the run, its stages and its links are. Written and read here; `carousel ps
-// --json` prints it as it came. Read by programs of other versions, too: what an answer lacks, or has of another type, is empty here.
+// What a supervisor answers to {"command": "ps"}: how the run, its stages and its links are. Written and read
+// here; `carousel ps --json` prints it as it came. Read by programs of other versions, too: what an answer
+// lacks, or has of another type, is empty here.
 
 #include <array>
 #include <nlohmann/json.hpp>
@@ -68,7 +69,8 @@ struct ps_pipeline {
     std::optional<ps_mps> mps;
     std::optional<f64> uptime_s, frames_per_second;
     std::optional<u64> frames, restarts, stalls, damaged;
-    /// Stages killed by the state of the frame that they had in hand: idle, open, submitted, committed, aborted.
+    /// Stages killed by the state of the frame that they had in hand: idle, open, submitted, committed,
+    /// aborted.
     std::array<u64, 5> kills_at{};
 
     /// "fragment limits: busy 98 %", or "".
@@ -88,7 +90,8 @@ struct ps_answer {
 /// Never throws.
 [[nodiscard]] ps_answer read_ps(const nlohmann::json& answer);
 
-/// Stages, and where one has several instances each of them, too: "fragment", "fragment.0", "fragment.1". Sorted.
+/// Stages, and where one has several instances each of them, too: "fragment", "fragment.0", "fragment.1".
+/// Sorted.
 [[nodiscard]] std::vector<std::string> names_for_commands(const ps_answer& a);
 
 }  // namespace carousel::run

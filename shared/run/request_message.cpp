@@ -16,7 +16,8 @@ void add_stage(json& j, const std::string& stage) {
     if (!stage.empty()) j["stage"] = stage;
 }
 
-/// All that is asked of seats has the same keys. What one of them can't use is looked at all the same: it must be of its type.
+/// All that is asked of seats has the same keys. What one of them can't use is looked at all the same: it
+/// must be of its type.
 request read_of_seats(const std::string& command, const json& message) {
     std::string stage = message.value("stage", "");
     if ((command == "down" || command == "shutdown") && stage.empty()) return end_request{};
@@ -28,9 +29,10 @@ request read_of_seats(const std::string& command, const json& message) {
             fmt::format("inject: no such fault \"{}\": {} are known", fault_name, shm::fault_names(" and ")));
     const std::optional<seat_order> order = seat_order_named(command);
     if (!order && command != "kill" && command != "inject")
-        throw config_error(fmt::format("unknown command \"{}\": ps, trace, parameters, set, kill, inject, stop, cont, "
-                                       "restart, down, up and shutdown are known",
-                                       command));
+        throw config_error(
+            fmt::format("unknown command \"{}\": ps, trace, parameters, set, kill, inject, stop, cont, "
+                        "restart, down, up and shutdown are known",
+                        command));
     const int signal = message.value("signal", 9);
     if (order) return seat_request{*order, std::move(stage)};
     if (command == "kill") return kill_request{std::move(stage), signal};
@@ -41,8 +43,10 @@ request read(const json& message) {
     const std::string command = message.at("command");
     if (command == "ps") return ps_request{};
     if (command == "parameters") return parameters_request{};
-    if (command == "set") return set_request{message.value("values", json::object()), message.value("reset", false)};
-    if (command == "trace") return trace_request{message.value("lease_ms", u64{3000}), message.value("since", u64{0})};
+    if (command == "set")
+        return set_request{message.value("values", json::object()), message.value("reset", false)};
+    if (command == "trace")
+        return trace_request{message.value("lease_ms", u64{3000}), message.value("since", u64{0})};
     return read_of_seats(command, message);
 }
 
@@ -117,6 +121,8 @@ request read_request(const json& message) {
     }
 }
 
-std::string unreadable_request(const std::exception& why) { return fmt::format("the request can't be read: {}", why.what()); }
+std::string unreadable_request(const std::exception& why) {
+    return fmt::format("the request can't be read: {}", why.what());
+}
 
 }  // namespace carousel::run

@@ -1,13 +1,15 @@
 #pragma once
-// What may be asked of a run's supervisor over DIR/control.sock: one struct a request, written to JSON and read from it here.
+// What may be asked of a run's supervisor over DIR/control.sock: one struct a request, written to JSON and
+// read from it here.
 //   {"command": "ps"}, {"command": "parameters"}, {"command": "shutdown"}, {"command": "begin-again"}
-//   {"command": "stop", "stage": "fragment.1"}      the same with cont, restart, down and up; "down" without a stage is "shutdown"
+//   {"command": "stop", "stage": "fragment.1"}      the same with cont, restart, down and up
+//   {"command": "down"}                             as "shutdown"
 //   {"command": "kill", "stage": "fragment", "signal": 9}
 //   {"command": "inject", "stage": "fragment", "fault": "hang"}
 //   {"command": "set", "values": {"spin": 0.5}}, {"command": "set", "reset": true}
 //   {"command": "trace", "lease_ms": 3000, "since": 17}
-// Each may bear "run_id", the run that is meant: another run at that path refuses. Keys that a request does not know are passed
-// over. Any process, any thread.
+// Each may bear "run_id", the run that is meant: another run at that path refuses. Keys that a request does
+// not know are passed over. Any process, any thread.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,7 +37,8 @@ struct trace_request {
 };
 /// Ends the run; what is begun is delivered.
 struct end_request {};
-/// Memory and words are made anew: what the death of an owner of ring memory does, for tests where there is no GPU.
+/// Memory and words are made anew: what the death of an owner of ring memory does, for tests where there is
+/// no GPU.
 struct begin_again_request {};
 
 enum class seat_order : u8 { stop, cont, restart, down, up };
@@ -57,8 +60,8 @@ struct inject_request {
     shm::injected_fault fault = shm::injected_fault::nothing;
 };
 
-using request = std::variant<ps_request, parameters_request, set_request, trace_request, end_request, begin_again_request,
-                             seat_request, kill_request, inject_request>;
+using request = std::variant<ps_request, parameters_request, set_request, trace_request, end_request,
+                             begin_again_request, seat_request, kill_request, inject_request>;
 
 /// Its command, as it is written.
 [[nodiscard]] const char* command_of(const request& r) noexcept;

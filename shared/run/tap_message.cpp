@@ -23,8 +23,8 @@ json to_json(const tap_answer& a) {
 
 tap_answer read_tap(const json& answer) {
     if (!answer.contains("tap"))
-        throw config_error(
-            answer.value("refused", answer.value("message", std::string("the supervisor gives no picture away"))));
+        throw config_error(answer.value(
+            "refused", answer.value("message", std::string("the supervisor gives no picture away"))));
     const json& j = answer.at("tap");
     tap_answer a;
     a.run_id = j.value("run_id", "");

@@ -1,6 +1,7 @@
 #pragma once
-// How a viewer gets the memory of a ring: one question and one answer with file descriptors over DIR/control.sock. The connection
-// stays; its end frees the viewer's place in the ring. Written and read here.
+// How a viewer gets the memory of a ring: one question and one answer with file descriptors over
+// DIR/control.sock. The connection stays; its end frees the viewer's place in the ring. Written and read
+// here.
 //   {"tap": {"stage": "fragment"}}                  "": what the last sink reads
 //   {"tap": {"run_id": "...", "link": 2, "stage": "fragment", "entry": 900, "format": {...}, "memory": {...},
 //            "device": {"kind": "cpu", "uuid": "", "ordinal": 0}}}      "memory": memory_message.hpp

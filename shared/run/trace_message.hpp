@@ -1,5 +1,6 @@
 #pragma once
-// What a supervisor answers to {"command": "trace"}: what befell the stages, a part at a time. Written and read here.
+// What a supervisor answers to {"command": "trace"}: what befell the stages, a part at a time. Written and
+// read here.
 //   {"ok": true, "run_id": "...", "created_ns": 7, "state": "running", "next": 17, "last": 40,
 //    "notes": [{"time_ns": 5, "kind": "died", "seat": 2, "epoch": 1, "pid": 77, "text": "died: ..."}]}
 
@@ -29,7 +30,8 @@ struct trace_answer {
 };
 
 [[nodiscard]] nlohmann::json to_json(const trace_answer& a);
-/// Throws config_error for an answer of another version: without a run's name or notes, or with anything of another type.
+/// Throws config_error for an answer of another version: without a run's name or notes, or with anything of
+/// another type.
 [[nodiscard]] trace_answer read_trace(const nlohmann::json& answer);
 
 }  // namespace carousel::run

@@ -1,5 +1,6 @@
 #pragma once
-// Whatever a supervisor says: what each reader of answers makes of it. What was read is told again as it was read.
+// Whatever a supervisor says: what each reader of answers makes of it. What was read is told again as it was
+// read.
 
 #include <nlohmann/json.hpp>
 

@@ -71,7 +71,8 @@ TEST_CASE("a verdict is read as it was told, and bears no key that it does not n
 }
 
 TEST_CASE("a verdict that lacks keys, or has others of their names, is a refusal without a reason") {
-    for (const char* odd : {"{}", R"({"ok":1,"message":7,"code":"2","later":"yes"})", R"({"ok":null})", "[]", "3"}) {
+    for (const char* odd :
+         {"{}", R"({"ok":1,"message":7,"code":"2","later":"yes"})", R"({"ok":null})", "[]", "3"}) {
         INFO(odd);
         const run::verdict v = run::read_verdict(json::parse(odd));
         CHECK_FALSE(v.ok);
@@ -86,9 +87,12 @@ TEST_CASE("what ps tells of pipeline, stages, links and problems is read as it w
     const json told = run::to_json(whole_answer());
     CHECK(run::to_json(run::read_ps(json::parse(told.dump()))) == told);
     CHECK(told["pipeline"]["frames"] == u64{1} << 60U);
-    CHECK(told["pipeline"]["kills_at"] == json::parse(R"({"idle":1,"open":2,"submitted":3,"committed":4,"aborted":5})"));
+    CHECK(told["pipeline"]["kills_at"] ==
+          json::parse(R"({"idle":1,"open":2,"submitted":3,"committed":4,"aborted":5})"));
     CHECK(told["stages"][0]["end_to_end"] == json::parse("[[0.0,0.5,7],[0.5,1.5,9]]"));
-    CHECK(told["links"][0] == json::parse(R"({"stage":"fragment","format":"t","slots":15,"window":9,"slot_bytes":1024,"memory":"memfd",
+    CHECK(told["links"][0] ==
+          json::parse(
+              R"({"stage":"fragment","format":"t","slots":15,"window":9,"slot_bytes":1024,"memory":"memfd",
                                               "readers":[{"stage":"display","group":"blocking"},{"stage":"film","group":"latest"}]})"));
     CHECK(run::read_ps(told).pipeline.limit() == "fragment limits: busy 98 %");
 }
@@ -105,8 +109,10 @@ TEST_CASE("what is not known of a seat or a run is null in ps, and no key is lef
 }
 
 TEST_CASE("what an answer to ps lacks, or has of another type, is not known") {
-    for (const char* odd : {"{}", "[]", "7", R"({"pipeline":3,"stages":4,"problems":5,"links":6})",
-                            R"({"pipeline":{"name":1,"pid":"x","mps":[],"bottleneck":"b","kills_at":7},"stages":[4],"links":[5]})"}) {
+    const char* odd_everywhere =
+        R"({"pipeline":{"name":1,"pid":"x","mps":[],"bottleneck":"b","kills_at":7},"stages":[4],"links":[5]})";
+    for (const char* odd :
+         {"{}", "[]", "7", R"({"pipeline":3,"stages":4,"problems":5,"links":6})", odd_everywhere}) {
         INFO(odd);
         const run::ps_answer a = run::read_ps(json::parse(odd));
         CHECK_FALSE(a.pipeline.name);
@@ -117,7 +123,8 @@ TEST_CASE("what an answer to ps lacks, or has of another type, is not known") {
         CHECK(a.problems.empty());
         CHECK_FALSE(a.links);
     }
-    const run::ps_answer a = run::read_ps(json::parse(R"({"stages":[{"name":7,"pid":1e30,"instance":-1,"restarts":4294967296,
+    const run::ps_answer a =
+        run::read_ps(json::parse(R"({"stages":[{"name":7,"pid":1e30,"instance":-1,"restarts":4294967296,
         "frames":2.0,"memory_bytes":-5,"age_s":75,"end_to_end":[[0,1],[0,1,"x"],[0,1,2]]}]})"));
     REQUIRE(a.stages.size() == 1);
     const run::ps_stage& s = a.stages.front();
@@ -157,20 +164,25 @@ TEST_CASE("commands know a stage by its name, and each of several instances, too
 TEST_CASE("what a trace tells is read as it was told, and refused when it is of another version") {
     const run::trace_answer a{"id", 7, "running", {{5, "died", 2, 1, 77, "died: killed"}}, 17, 40};
     const json told = run::to_json(a);
-    CHECK(told == json::parse(R"({"ok":true,"run_id":"id","created_ns":7,"state":"running","next":17,"last":40,
+    CHECK(told ==
+          json::parse(R"({"ok":true,"run_id":"id","created_ns":7,"state":"running","next":17,"last":40,
         "notes":[{"time_ns":5,"kind":"died","seat":2,"epoch":1,"pid":77,"text":"died: killed"}]})"));
     CHECK(run::to_json(run::read_trace(told)) == told);
     CHECK(run::read_trace(json::parse(R"({"run_id":"id","notes":[{}]})")).notes.size() == 1);
-    for (const char* odd : {"{}", R"({"run_id":"id"})", R"({"notes":[]})", R"({"run_id":7,"notes":[]})", R"({"run_id":"id","notes":[7]})",
-                            R"({"run_id":"id","notes":[],"next":"x"})", R"({"run_id":"id","notes":[{"text":7}]})"}) {
+    for (const char* odd : {"{}", R"({"run_id":"id"})", R"({"notes":[]})", R"({"run_id":7,"notes":[]})",
+                            R"({"run_id":"id","notes":[7]})", R"({"run_id":"id","notes":[],"next":"x"})",
+                            R"({"run_id":"id","notes":[{"text":7}]})"}) {
         INFO(odd);
-        CHECK_THROWS_WITH(run::read_trace(json::parse(odd)), contains("its answer can't be read (") && contains("another version"));
+        CHECK_THROWS_WITH(run::read_trace(json::parse(odd)),
+                          contains("its answer can't be read (") && contains("another version"));
     }
 }
 
 TEST_CASE("parameters are read as they were told, with what setting them has done") {
     run::parameter_state s;
-    s.schema = {.type = "test.lamp", .bytes = 4, .fields = {{.name = "level", .offset = 0, .initial = {0.25}, .low = 0, .high = 2}}};
+    s.schema = {.type = "test.lamp",
+                .bytes = 4,
+                .fields = {{.name = "level", .offset = 0, .initial = {0.25}, .low = 0, .high = 2}}};
     s.values = {{"level", 0.5}};
     s.number = 3;
     s.from = 120;
@@ -197,7 +209,8 @@ TEST_CASE("a viewer's wish for a picture, and what it is lent, are read as they 
     CHECK(run::read_tap_request(json::parse(R"({"tap":{"stage":"fragment"}})")).stage == "fragment");
     CHECK(run::read_tap_request(json::parse(R"({"tap":{}})")).stage.empty());
     CHECK_THROWS_AS(run::read_tap_request(json::parse(R"({"tap":{"stage":7}})")), json::exception);
-    run::tap_answer a{"id", 2, "fragment", shm::max_incarnations + 3, {{"type", "t"}}, {{"kind", "memfd"}}, {}};
+    run::tap_answer a{"id", 2, "fragment", shm::max_incarnations + 3, {{"type", "t"}}, {{"kind", "memfd"}},
+                      {}};
     a.device.kind = device::device_kind::cuda;
     a.device.uuid = "GPU-1";
     const json told = run::to_json(a);
@@ -205,11 +218,13 @@ TEST_CASE("a viewer's wish for a picture, and what it is lent, are read as they 
     CHECK(run::to_json(run::read_tap(told)) == told);
 }
 
-TEST_CASE("a picture that is not lent is refused with the supervisor's reason, or read as of another version") {
+TEST_CASE("a picture that is not lent is refused with the reason, another version's answer is no answer") {
     CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"refused":"no stage"})")), contains("no stage"));
-    CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"ok":false,"message":"another run"})")), contains("another run"));
+    CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"ok":false,"message":"another run"})")),
+                      contains("another run"));
     CHECK_THROWS_WITH(run::read_tap(json::object()), contains("gives no picture away"));
-    const json whole = run::to_json(run::tap_answer{"id", 2, "a", shm::max_incarnations, json::object(), json::object(), {}});
+    const json whole = run::to_json(
+        run::tap_answer{"id", 2, "a", shm::max_incarnations, json::object(), json::object(), {}});
     for (const char* key : {"link", "format", "memory", "device"}) {
         INFO(key);
         json j = whole;

@@ -29,7 +29,8 @@ public:
         segment = std::make_unique<shm::segment>(shm::segment::create(id));
         shm::control_block& c = segment->block();
         c.entry[0].start_time.store(shm::this_process().start_time);
-        c.entry[0].identity.store(ring::entry_word{static_cast<u32>(::getpid()), 1, 0, ring::entry_state::live}.pack());
+        c.entry[0].identity.store(
+            ring::entry_word{static_cast<u32>(::getpid()), 1, 0, ring::entry_state::live}.pack());
         segment->publish();
     }
     void lead(shm::process_id supervisor) const {
@@ -79,7 +80,8 @@ TEST_CASE("a supervisor that goes is told once, and so is the next one, which is
     CHECK(o.notice(0, 0) == "supervisor gone, 1 stage goes on");
     CHECK(o.look().news.empty());
     r.lead(shm::this_process());
-    CHECK_THAT(text_of(o.look()), contains("a supervisor has taken demo over (pid " + std::to_string(::getpid())));
+    CHECK_THAT(text_of(o.look()),
+               contains("a supervisor has taken demo over (pid " + std::to_string(::getpid())));
     CHECK(o.run().supervisor == shm::this_process());
     CHECK(o.notice(0, 0).empty());
     CHECK(o.look().news.empty());

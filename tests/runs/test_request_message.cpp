@@ -1,4 +1,5 @@
-// What may be asked of a run: the JSON of each request, as programs of other versions send and expect it, and what is refused.
+// What may be asked of a run: the JSON of each request, as programs of other versions send and expect it, and
+// what is refused.
 
 #include "core/errors.hpp"
 #include "run/request_message.hpp"
@@ -22,7 +23,8 @@ std::vector<sample> one_of_each() {
             {run::parameters_request{}, R"({"command":"parameters"})"},
             {run::set_request{.values = values}, R"({"command":"set","values":{"spin":0.5}})"},
             {run::set_request{.reset = true}, R"({"command":"set","reset":true})"},
-            {run::set_request{.values = values, .reset = true}, R"({"command":"set","reset":true,"values":{"spin":0.5}})"},
+            {run::set_request{.values = values, .reset = true},
+             R"({"command":"set","reset":true,"values":{"spin":0.5}})"},
             {run::trace_request{500, 17}, R"({"command":"trace","lease_ms":500,"since":17})"},
             {run::end_request{}, R"({"command":"shutdown"})"},
             {run::begin_again_request{}, R"({"command":"begin-again"})"},
@@ -32,7 +34,8 @@ std::vector<sample> one_of_each() {
             {run::seat_request{seat_order::down, "a"}, R"({"command":"down","stage":"a"})"},
             {run::seat_request{seat_order::up, "a"}, R"({"command":"up","stage":"a"})"},
             {run::kill_request{"a", 15}, R"({"command":"kill","signal":15,"stage":"a"})"},
-            {run::inject_request{"a", shm::injected_fault::gpu_fault}, R"({"command":"inject","fault":"gpu-fault","stage":"a"})"}};
+            {run::inject_request{"a", shm::injected_fault::gpu_fault},
+             R"({"command":"inject","fault":"gpu-fault","stage":"a"})"}};
 }
 
 std::string refusal_of(const char* message) {
@@ -71,12 +74,14 @@ TEST_CASE("what a request leaves out is what it always was") {
 }
 
 TEST_CASE("a request whose keys are of a wrong type can't be read, and the refusal says so") {
-    for (const char* bad : {R"({})", R"({"command":{"x":1}})", R"({"command":7})", R"({"command":"kill","stage":3})",
-                            R"({"command":"kill","stage":"a","signal":"KILL"})", R"({"command":"inject","stage":"a","fault":9})",
-                            R"({"command":"down","stage":null})", R"({"command":"stop","stage":["a"]})",
-                            R"({"command":"stop","stage":"a","fault":1})", R"({"command":"up","stage":"a","signal":{}})",
-                            R"({"command":"begin-again","stage":1})", R"({"command":"trace","lease_ms":"long"})",
-                            R"({"command":"trace","since":[]})", R"({"command":"set","reset":"yes"})"}) {
+    for (const char* bad :
+         {R"({})", R"({"command":{"x":1}})", R"({"command":7})", R"({"command":"kill","stage":3})",
+          R"({"command":"kill","stage":"a","signal":"KILL"})",
+          R"({"command":"inject","stage":"a","fault":9})", R"({"command":"down","stage":null})",
+          R"({"command":"stop","stage":["a"]})", R"({"command":"stop","stage":"a","fault":1})",
+          R"({"command":"up","stage":"a","signal":{}})", R"({"command":"begin-again","stage":1})",
+          R"({"command":"trace","lease_ms":"long"})", R"({"command":"trace","since":[]})",
+          R"({"command":"set","reset":"yes"})"}) {
         INFO(bad);
         CHECK_THAT(refusal_of(bad), contains("the request can't be read: "));
     }
@@ -84,11 +89,13 @@ TEST_CASE("a request whose keys are of a wrong type can't be read, and the refus
 
 TEST_CASE("an unknown command and an unknown fault are refused with those that are known") {
     CHECK(refusal_of(R"({"command":"fly"})") ==
-          "unknown command \"fly\": ps, trace, parameters, set, kill, inject, stop, cont, restart, down, up and shutdown are known");
+          "unknown command \"fly\": ps, trace, parameters, set, kill, inject, stop, cont, restart, down, up "
+          "and shutdown are known");
     CHECK_THAT(refusal_of(R"({"command":"shutdown","stage":"a"})"), contains("unknown command \"shutdown\""));
     CHECK(refusal_of(R"({"command":"inject","stage":"a","fault":"earthquake"})") ==
           "inject: no such fault \"earthquake\": hang, gpu-fault, exit and abort are known");
-    CHECK_THAT(refusal_of(R"({"command":"inject","stage":"a","fault":"nothing"})"), contains("no such fault \"nothing\""));
+    CHECK_THAT(refusal_of(R"({"command":"inject","stage":"a","fault":"nothing"})"),
+               contains("no such fault \"nothing\""));
 }
 
 TEST_CASE("the run that is meant stands in front of what is asked") {
@@ -96,13 +103,15 @@ TEST_CASE("the run that is meant stands in front of what is asked") {
     CHECK(h.command == "fly");
     CHECK(h.run_id == "mine");
     CHECK_FALSE(run::read_heading(json::parse(R"({"command":"ps"})")).run_id);
-    for (const char* bad : {R"({"run_id":"mine"})", R"({"command":"ps","run_id":7})", R"({"command":"ps","run_id":null})", "[]"}) {
+    for (const char* bad : {R"({"run_id":"mine"})", R"({"command":"ps","run_id":7})",
+                            R"({"command":"ps","run_id":null})", "[]"}) {
         INFO(bad);
         CHECK_THROWS_AS(run::read_heading(json::parse(bad)), config_error);
     }
 }
 
 TEST_CASE("what is asked of a stage is asked of the next one, too") {
-    CHECK(run::to_json(run::of_stage(run::kill_request{"a", 6}, "b")) == json::parse(R"({"command":"kill","signal":6,"stage":"b"})"));
+    CHECK(run::to_json(run::of_stage(run::kill_request{"a", 6}, "b")) ==
+          json::parse(R"({"command":"kill","signal":6,"stage":"b"})"));
     CHECK(run::to_json(run::of_stage(run::ps_request{}, "b")) == json::parse(R"({"command":"ps"})"));
 }

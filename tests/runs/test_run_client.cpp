@@ -1,4 +1,5 @@
-// One who asks against a supervisor of the test's own, a thread with a socket: what each way to aim says when nothing comes back.
+// One who asks against a supervisor of the test's own, a thread with a socket: what each way to aim says when
+// nothing comes back.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -26,7 +27,9 @@ namespace {
 class listener {
 public:
     listener(const std::string& folder, std::function<std::string(const json&)> reply)
-        : reply_(std::move(reply)), socket_(shm::listen_at(folder + "/control.sock")), thread_([this] { serve(); }) {}
+        : reply_(std::move(reply)),
+          socket_(shm::listen_at(folder + "/control.sock")),
+          thread_([this] { serve(); }) {}
     ~listener() {
         ended_ = true;
         thread_.join();
@@ -42,9 +45,11 @@ private:
             if (::poll(&p, 1, 10) <= 0) continue;
             const shm::unique_fd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
             shm::message m;
-            if (!client || shm::receive_message(client.get(), m, ns_per_s) != shm::receive_status::ok) continue;
+            if (!client || shm::receive_message(client.get(), m, ns_per_s) != shm::receive_status::ok)
+                continue;
             asked.push_back(json::parse(m.text));
-            if (const std::string text = reply_(asked.back()); !text.empty()) shm::send_message(client.get(), text);
+            if (const std::string text = reply_(asked.back()); !text.empty())
+                shm::send_message(client.get(), text);
         }
     }
     std::function<std::string(const json&)> reply_;
@@ -84,7 +89,8 @@ TEST_CASE("a request goes to the run that is meant, and its answer comes back") 
 TEST_CASE("nobody listens, and both say where") {
     const place p;
     CHECK_THAT(error_of(p.by_path), contains("no supervisor at " + p.path + "/control.sock: "));
-    CHECK_THAT(error_of(p.by_record), contains("pipeline \"demo\" (pid 7): nobody listens at " + p.path) && contains("it is starting"));
+    CHECK_THAT(error_of(p.by_record), contains("pipeline \"demo\" (pid 7): nobody listens at " + p.path) &&
+                                          contains("it is starting"));
 }
 
 TEST_CASE("an answer that does not come, or is no object, is reported in the words of who was aimed at") {
@@ -94,7 +100,8 @@ TEST_CASE("an answer that does not come, or is no object, is reported in the wor
             std::this_thread::sleep_for(std::chrono::milliseconds(200));
             return "{}";
         });
-        CHECK(error_of(p.by_path, 0.05) == "the supervisor didn't answer within 0.05 s: is it stopped? (`carousel ps`)");
+        CHECK(error_of(p.by_path, 0.05) ==
+              "the supervisor didn't answer within 0.05 s: is it stopped? (`carousel ps`)");
         CHECK(error_of(p.by_record, 0.05) ==
               "pipeline \"demo\" (pid 7) has not answered within 0.05 s; is its supervisor stopped?");
     }
@@ -105,8 +112,10 @@ TEST_CASE("an answer that does not come, or is no object, is reported in the wor
     }
     SECTION("nonsense") {
         const listener there(p.path, [](const json&) { return "[1]"; });
-        CHECK(error_of(p.by_path) == "the supervisor's answer can't be read: are both programs of one version?");
-        CHECK_THAT(error_of(p.by_record), contains("something other than a JSON object; is it of another version?"));
+        CHECK(error_of(p.by_path) ==
+              "the supervisor's answer can't be read: are both programs of one version?");
+        CHECK_THAT(error_of(p.by_record),
+                   contains("something other than a JSON object; is it of another version?"));
     }
 }
 

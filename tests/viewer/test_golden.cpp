@@ -15,7 +15,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/viewer/models.hpp"
-#include "tests/viewer/stage.hpp"
+#include "tests/viewer/canvas.hpp"
 #include "viewer/watch/png.hpp"
 
 using namespace carousel;

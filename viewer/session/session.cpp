@@ -165,7 +165,8 @@ void session::read(model& m) {
 void session::open_tap(model& m, u64 now) {
     if (tap_ || now < next_tap_ns_ || m.snap.links.empty()) return;
     try {
-        tap_ = std::make_unique<tap>(mapped_->attached->block(), m.run.socket(), options_.stage, options_.use_gl ? make_interop : nullptr, options_.way);
+        tap_ = std::make_unique<tap>(mapped_->attached->block(), m.run.socket(), options_.stage,
+                                     options_.use_gl ? make_interop : nullptr, options_.way);
         m.picture.problem.clear();
         m.picture.stage = tap_->stage();
         m.picture.path = tap_->path();

@@ -24,7 +24,8 @@ constexpr u64 ps_every_ns = 500 * ns_per_ms, parameters_every_ns = ns_per_s;
 constexpr std::chrono::milliseconds look_every{100};
 
 /// The answer of the run that is meant; nothing: there is none, `why` says why.
-std::optional<json> talk(const std::string& path, const std::string& run_id, const run::request& request, std::string& why) {
+std::optional<json> talk(const std::string& path, const std::string& run_id, const run::request& request,
+                         std::string& why) {
     try {
         return run::client(path, run_id).ask(request, 0, answer_patience_s);
     } catch (const std::exception& e) {
@@ -52,7 +53,8 @@ seat_report report_of(const run::ps_stage& row, const std::map<u32, u64>& on_gpu
     s.cpu_percent = row.cpu_percent.value_or(0);
     s.last_exit = row.last_exit.value_or("");
     s.memory_bytes = row.memory_bytes.value_or(0);
-    if (const auto at = on_gpu.find(static_cast<u32>(row.pid.value_or(0))); row.pid && at != on_gpu.end()) s.gpu_bytes = at->second;
+    if (const auto at = on_gpu.find(static_cast<u32>(row.pid.value_or(0))); row.pid && at != on_gpu.end())
+        s.gpu_bytes = at->second;
     return s;
 }
 

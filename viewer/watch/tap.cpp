@@ -75,7 +75,8 @@ void tap::read_answer(const std::string& text) {
     link_ = a.link;
     stage_ = a.stage;
     entry_ = a.entry;
-    format_ = ring::frame_format::from_json(a.format.is_string() ? a.format.get<std::string>() : a.format.dump());
+    format_ =
+        ring::frame_format::from_json(a.format.is_string() ? a.format.get<std::string>() : a.format.dump());
     memory_ = run::read_memory(a.memory, fds_);
     device_id_ = a.device;
 }

@@ -188,7 +188,8 @@ void connection::ask_supervisor(command c) {
     boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here, c = std::move(c)] {
         const reply r = control_client::ask(socket, run_id, c);
         // Read now: what /status.json knows may be a tenth of a second old.
-        const u64 from = c.verb == "set" && here ? telemetry::read_snapshot(here->observed->block()).parameter_from : 0;
+        const u64 from =
+            c.verb == "set" && here ? telemetry::read_snapshot(here->observed->block()).parameter_from : 0;
         boost::asio::post(self->site_.io, [self, r, from] { self->answer_action(r, from); });
     });
 }

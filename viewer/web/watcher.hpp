@@ -84,7 +84,8 @@ private:
     std::condition_variable wake_;
     bool stop_ = false;
     view view_;
-    std::optional<run::observer> observer_;            ///< of the run that is watched, or was: should it be taken over after all
+    std::optional<run::observer>
+        observer_;  ///< of the run that is watched, or was: should it be taken over after all
     std::shared_ptr<const run::mapped_block> mapped_;  ///< null while none is watched
     std::thread thread_;
 };

@@ -174,9 +174,11 @@ json engine::handle_command(const json& message) {
         // Who watches a run asks that run and no other: not the one that has taken its name, and its socket's path, meanwhile.
         if (const run::heading h = run::read_heading(message); h.run_id && *h.run_id != run_id_)
             return run::to_json(run::refused(
-                exit_code::usage, fmt::format("{} is another run here ({}) than the one that is meant ({}): nothing was done",
-                                              setup_->name, run_id_, *h.run_id)));
-        return std::visit([this](const auto& r) { return run::to_json(carry_out(r)); }, run::read_request(message));
+                exit_code::usage,
+                fmt::format("{} is another run here ({}) than the one that is meant ({}): nothing was done",
+                            setup_->name, run_id_, *h.run_id)));
+        return std::visit([this](const auto& r) { return run::to_json(carry_out(r)); },
+                          run::read_request(message));
     } catch (const run::refused_for_now& e) {
         return run::to_json(run::verdict{false, e.what(), e.code(), true});
     } catch (const error& e) {
@@ -188,7 +190,9 @@ json engine::handle_command(const json& message) {
 
 run::parameter_state engine::carry_out(const run::parameters_request&) const { return parameters_.answer(); }
 
-run::parameter_state engine::carry_out(const run::set_request& r) { return parameters_.set(r, segment_->block(), *made_); }
+run::parameter_state engine::carry_out(const run::set_request& r) {
+    return parameters_.set(r, segment_->block(), *made_);
+}
 
 run::verdict engine::carry_out(const run::end_request&) {
     begin_drain("`carousel down`: what is begun is delivered");
@@ -222,7 +226,8 @@ run::verdict engine::carry_out(const run::inject_request& r) {
     return on_seats(r.stage, [&r](process_table& t, seat& s) { return inject_fault(t, s, r.fault); });
 }
 
-run::verdict engine::on_seats(const std::string& name, const std::function<std::string(process_table&, seat&)>& act) {
+run::verdict engine::on_seats(const std::string& name,
+                              const std::function<std::string(process_table&, seat&)>& act) {
     if (phase_ != phase::running && phase_ != phase::draining)
         return run::refused(exit_code::stage_failed, fmt::format("{} is {}", setup_->name, state_name()));
     std::string message;

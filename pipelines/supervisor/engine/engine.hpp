@@ -137,10 +137,12 @@ private:
     [[nodiscard]] run::verdict carry_out(const run::seat_request& r);
     [[nodiscard]] run::verdict carry_out(const run::kill_request& r);
     [[nodiscard]] run::verdict carry_out(const run::inject_request& r);
-    [[nodiscard]] run::verdict on_seats(const std::string& name, const std::function<std::string(process_table&, seat&)>& act);
+    [[nodiscard]] run::verdict on_seats(const std::string& name,
+                                        const std::function<std::string(process_table&, seat&)>& act);
     // ps.cpp
     [[nodiscard]] run::ps_answer carry_out(const run::ps_request& r) const;
-    [[nodiscard]] run::ps_stage row_of(const seat& s, const std::vector<telemetry::stage_shares>& shares, u64 now) const;
+    [[nodiscard]] run::ps_stage row_of(const seat& s, const std::vector<telemetry::stage_shares>& shares,
+                                       u64 now) const;
     [[nodiscard]] std::string state_name() const;
     [[nodiscard]] std::string state_text() const;
     // taps.cpp

@@ -55,10 +55,12 @@ bool live_parameters::adopt(const shm::control_block& c, const json& state) {
 }
 
 run::parameter_state live_parameters::answer() const {
-    return {plan_->schema, plan_->schema ? plan_->schema.values_json(values_) : json::object(), number_, from_};
+    return {plan_->schema, plan_->schema ? plan_->schema.values_json(values_) : json::object(), number_,
+            from_};
 }
 
-run::parameter_state live_parameters::set(const run::set_request& request, shm::control_block& c, shm::control_block& made) {
+run::parameter_state live_parameters::set(const run::set_request& request, shm::control_block& c,
+                                          shm::control_block& made) {
     if (!plan_->schema) throw config_error("set: no stage of this pipeline takes parameters");
     std::vector<std::byte> wanted = request.reset ? plan_->values : values_;
     const json& given = request.values;
@@ -69,15 +71,16 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
     const json changed = plan_->schema.values_json(wanted, values_);
     run::parameter_state reply = answer();
     if (changed.empty()) {
-        reply.message = fmt::format("nothing changes: {}", given.empty() ? "all is as at the start" : listed(given));
+        reply.message =
+            fmt::format("nothing changes: {}", given.empty() ? "all is as at the start" : listed(given));
         return reply;
     }
     const u64 oldest = oldest_frame(c);
     const std::optional<u64> from = ring::publish(c.parameters, wanted, oldest);
     if (!from)
-        throw run::refused_for_now(
-            fmt::format("set: {} changes wait for frames that have not come: nothing moves; try again when frames do",
-                        ring::readable_sets - 1));
+        throw run::refused_for_now(fmt::format(
+            "set: {} changes wait for frames that have not come: nothing moves; try again when frames do",
+            ring::readable_sets - 1));
     // The same is done to the copy, and nothing taken from the block: what is damaged in there must be found, not believed.
     const u32 sets = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     made.parameters.state.store(ring::parameter_state{sets, *from}.pack(), std::memory_order_relaxed);

@@ -27,7 +27,8 @@ public:
     [[nodiscard]] run::parameter_state answer() const;
     /// Answers {"command": "set"}; `made`: the copy that static parts of the block are held against. Throws config_error, with
     /// nothing changed: unknown names, values out of range; refused_for_now: no room for a change yet.
-    [[nodiscard]] run::parameter_state set(const run::set_request& request, shm::control_block& c, shm::control_block& made);
+    [[nodiscard]] run::parameter_state set(const run::set_request& request, shm::control_block& c,
+                                           shm::control_block& made);
 
     [[nodiscard]] nlohmann::json report() const;  ///< null: the pipeline has none
     [[nodiscard]] nlohmann::json state() const;   ///< for adopt()

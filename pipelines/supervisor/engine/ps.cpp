@@ -15,12 +15,14 @@ namespace carousel::supervisor {
 namespace {
 
 /// What a sink has counted, source's claim to commit; nothing for a stage that is none.
-std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_setup& st, const shm::word* buckets) {
+std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_setup& st,
+                                                                   const shm::word* buckets) {
     if (st.has_output()) return std::nullopt;
     const auto ms = [](u32 bucket) { return static_cast<f64>(telemetry::upper_ns(bucket)) / 1e6; };
     std::vector<run::counted_latency> out;
     for (u32 k = 0; k < shm::latency_buckets; ++k)
-        if (const u64 count = ring::load(buckets[k]); count > 0) out.push_back({k == 0 ? 0.0 : ms(k - 1), ms(k), count});
+        if (const u64 count = ring::load(buckets[k]); count > 0)
+            out.push_back({k == 0 ? 0.0 : ms(k - 1), ms(k), count});
     return out;
 }
 
@@ -65,7 +67,8 @@ std::string engine::state_text() const {
     return text;
 }
 
-run::ps_stage engine::row_of(const seat& s, const std::vector<telemetry::stage_shares>& shares, u64 now) const {
+run::ps_stage engine::row_of(const seat& s, const std::vector<telemetry::stage_shares>& shares,
+                             u64 now) const {
     const stage_setup& st = setup_->stages[s.stage];
     const shm::control_block& c = segment_->block();
     run::ps_stage row;
@@ -107,8 +110,8 @@ run::ps_answer engine::carry_out(const run::ps_request&) const {
     p.run_id = run_id_;
     if (memory_.owner_pidfd() >= 0) p.owner_pid = memory_.owner_pid();
     if (domain_)
-        p.mps = run::ps_mps{domain_->daemon_pid(), domain_->generation(), domain_->is_up(), seats_->account.domain_faults,
-                            seats_->account.domain_given_up};
+        p.mps = run::ps_mps{domain_->daemon_pid(), domain_->generation(), domain_->is_up(),
+                            seats_->account.domain_faults, seats_->account.domain_given_up};
     p.file = setup_->file;
     p.device = setup_->device_name;
     p.uptime_s = static_cast<f64>(now - started_ns_) / 1e9;

@@ -18,14 +18,17 @@ std::string with_count(const std::string& name, std::size_t instances) {
 }
 
 /// Edges of all links; `node_of`: by the stage's name.
-void add_edges(drawing& d, const std::vector<run::ps_link>& links, const std::map<std::string, std::size_t>& node_of) {
+void add_edges(drawing& d, const std::vector<run::ps_link>& links,
+               const std::map<std::string, std::size_t>& node_of) {
     for (const run::ps_link& l : links) {
         for (const run::ps_link::reader& r : l.readers) {
             graph_edge e;
             e.from = node_of.at(l.stage);
             e.to = node_of.at(r.stage);
             e.latest = r.group == "latest";
-            e.lines = {l.format, fmt::format("{} slots x {}, {}", l.slots, human_bytes(l.slot_bytes), l.memory), r.group};
+            e.lines = {l.format,
+                       fmt::format("{} slots x {}, {}", l.slots, human_bytes(l.slot_bytes), l.memory),
+                       r.group};
             d.edges.push_back(std::move(e));
         }
     }

@@ -20,7 +20,8 @@ struct run_note {
 class run_notes {
 public:
     void add(run_note n);
-    /// Those with a number above `id`, the oldest first, as many as fit one answer. The rest of the answer is the asked one's.
+    /// Those with a number above `id`, the oldest first, as many as fit one answer. The rest of the answer is
+    /// the asked one's.
     [[nodiscard]] run::trace_answer since(u64 id) const;
 
 private:

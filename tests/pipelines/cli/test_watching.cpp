@@ -103,7 +103,8 @@ TEST_CASE("a graph's names are escaped for the language that it is written in") 
     CHECK_THAT(dot, contains("my \\\"type\\\" <x>\\\\\\n15 slots x 1.0 KiB, memfd\\nlatest"));
     CHECK_THAT(mermaid, contains("flowchart LR\n") && contains("s0[\"a x 2<br/>cpu\"]") && contains("s0 -.->|\"my #quot;type#quot; #lt;x#gt;"));
     const telemetry::snapshot none;
-    CHECK_THAT(dot_text(drawing_of(run::read_ps(ps_of("x")), &none)), contains("1 failed, 1 running, 10.0 frames/s"));
+    CHECK_THAT(dot_text(drawing_of(run::read_ps(ps_of("x")), &none)),
+               contains("1 failed, 1 running, 10.0 frames/s"));
     CHECK_THROWS_WITH(drawing_of(run::read_ps(json::object()), nullptr), contains("of one version"));
 }
 
@@ -188,7 +189,8 @@ TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every st
     in.snap = &s;
     in.rates = &rates;
     in.events = &events;
-    const json pipeline{{"state", "running"}, {"state_text", "running"}, {"device", "cuda:0"}, {"uptime_s", 754.0}};
+    const json pipeline{
+        {"state", "running"}, {"state_text", "running"}, {"device", "cuda:0"}, {"uptime_s", 754.0}};
     in.ps = run::read_ps({{"pipeline", pipeline}, {"stages", rows}});
     for (const std::size_t width : {80, 60, 100, 132}) {
         in.width = width;

@@ -180,6 +180,9 @@ TEST_CASE("down without a stage ends the whole pipeline and waits for its end") 
 
 TEST_CASE("replies with missing or odd fields still make a table") {
     CHECK_THAT(ps_table(run::read_ps(json::object())), contains("STAGE"));
-    CHECK_THAT(ps_table(run::read_ps(json::parse(R"({"pipeline":3,"stages":[4,{"name":7,"pid":"x","age_s":null}]})"))), contains("-"));
-    CHECK_THAT(ps_table(run::read_ps(json::parse("{\"stages\":[{\"name\":\"a\\u001b[2J\"}]}"))), contains("a?[2J"));
+    CHECK_THAT(ps_table(run::read_ps(
+                   json::parse(R"({"pipeline":3,"stages":[4,{"name":7,"pid":"x","age_s":null}]})"))),
+               contains("-"));
+    CHECK_THAT(ps_table(run::read_ps(json::parse("{\"stages\":[{\"name\":\"a\\u001b[2J\"}]}"))),
+               contains("a?[2J"));
 }
