@@ -22,7 +22,7 @@ namespace {
 constexpr i32 width = 640, height = 400;
 
 /// One frame of what `paint` puts into the window's background.
-ImDrawData* frame(test::stage& s, const std::function<void(ImDrawList&)>& paint) {
+ImDrawData* frame(test::canvas& s, const std::function<void(ImDrawList&)>& paint) {
     (void)s.window->begin_frame();
     paint(*ImGui::GetBackgroundDrawList());
     ImGui::Render();
@@ -123,9 +123,9 @@ TEST_CASE("many scattered changes become one box, and an empty window none") {
 
 // Text, lines, circles, clipped and transparent things over a picture that changes: the same pixels, frame by frame.
 TEST_CASE("a window painted by parts has the pixels of one painted whole") {
-    std::unique_ptr<test::stage> s;
+    std::unique_ptr<test::canvas> s;
     try {
-        s = std::make_unique<test::stage>(true, width, height);
+        s = std::make_unique<test::canvas>(true, width, height);
     } catch (const error& e) {
         CAROUSEL_SKIP(("no offscreen GL here: " + std::string(e.what())).c_str());
     }
