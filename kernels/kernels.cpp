@@ -108,4 +108,24 @@ void sharpen(device::queue& q, const sharpen_args& args) {
     CAROUSEL_DISPATCH(sharpen, q, args);
 }
 
+u64 hash_scratch_bytes(device::device_kind kind) noexcept {
+#if CAROUSEL_WITH_CUDA
+    if (kind == device::device_kind::cuda) return cuda::hash_scratch_bytes();
+#endif
+    (void)kind;
+    return 0;
+}
+
+void hash_plane(device::queue& q, const hash_args& args) {
+    if (args.rows > 1 && args.pitch < args.row_bytes) {
+        throw config_error(fmt::format("rows of {} bytes can't be hashed with a pitch of {}: they would overlap", args.row_bytes, args.pitch));
+    }
+    if (args.out == nullptr || (args.data == nullptr && args.rows * args.row_bytes > 0))
+        throw config_error("a plane's hash was asked for without the plane, or without a place for the hash");
+    const u64 needed = hash_scratch_bytes(q.kind());
+    if (needed > 0 && (args.scratch == nullptr || args.scratch_bytes < needed))
+        throw config_error(fmt::format("a plane's hash was given {} bytes of scratch; it needs {}", args.scratch_bytes, needed));
+    CAROUSEL_DISPATCH(hash_plane, q, args);
+}
+
 }  // namespace carousel::kernels

@@ -97,6 +97,8 @@ struct entries {
     void (*raster_tile)(const fragment_job& job, u32 tile, u64* keys, bool first_round);
     void (*resolve_tile)(const fragment_job& job, u32 tile, const u64* keys);
     void (*sharpen_rows)(const sharpen_args& args, u32 begin, u32 end);
+    /// The sum over the columns of a whole block (body/block_hash.hpp), aligned in any way.
+    u64 (*hash_columns_of)(const unsigned char* block);
 };
 
 /// The best set that this processor has; CAROUSEL_SIMD=baseline|avx2|avx512 asks for a lesser one.
@@ -112,6 +114,7 @@ void animate_instances(device::queue& q, const animate_args& args);
 void vertex_stage(device::queue& q, const vertex_stage_args& args);
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 void sharpen(device::queue& q, const sharpen_args& args);
+void hash_plane(device::queue& q, const hash_args& args);
 [[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);
 /// With this much run_fragment_stage still works, in many rounds (tests).
 [[nodiscard]] u64 least_scratch_bytes(u32 width, u32 height);
@@ -120,5 +123,6 @@ void sharpen(device::queue& q, const sharpen_args& args);
 void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, const entries& use);
 void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args, const entries& use);
 void run_sharpen(device::cpu::pool& pool, const sharpen_args& args, const entries& use);
+void run_hash_plane(device::cpu::pool& pool, const hash_args& args, const entries& use);
 
 }  // namespace carousel::kernels::cpu

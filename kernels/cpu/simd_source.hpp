@@ -2,13 +2,14 @@
 // compiled for one instruction set. Nothing in here may call a function that isn't forced inline or local to the namespace:
 // the linker could keep this file's copy of it for the whole program.
 
+#include "kernels/body/block_hash.hpp"
 #include "kernels/body/clip.hpp"
 #include "kernels/body/cluster.hpp"
 #include "kernels/body/mip.hpp"
 #include "kernels/body/sharpen.hpp"
 #include "kernels/cpu/entries.hpp"
 
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -44,6 +45,7 @@ namespace {
 #include "kernels/cpu/tiles.hpp"
 #include "kernels/cpu/resolve.hpp"
 #include "kernels/cpu/resolve_mapped.hpp"
+#include "kernels/cpu/hash_loop.hpp"
 
 void sharpen_rows(const sharpen_args& args, u32 begin, u32 end) {
     const u32* const in = reinterpret_cast<const u32*>(args.in);
@@ -57,6 +59,6 @@ void sharpen_rows(const sharpen_args& args, u32 begin, u32 end) {
 }  // namespace
 
 extern const entries table;
-const entries table{CAROUSEL_SIMD_NAME, cluster, bin, raster_tile, resolve_tile, sharpen_rows};
+const entries table{CAROUSEL_SIMD_NAME, cluster, bin, raster_tile, resolve_tile, sharpen_rows, hash_columns_of};
 
 }  // namespace carousel::kernels::cpu::CAROUSEL_SIMD

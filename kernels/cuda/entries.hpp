@@ -12,6 +12,8 @@ void animate_instances(device::queue& q, const animate_args& args);
 void vertex_stage(device::queue& q, const vertex_stage_args& args);
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 void sharpen(device::queue& q, const sharpen_args& args);
+void hash_plane(device::queue& q, const hash_args& args);
+[[nodiscard]] u64 hash_scratch_bytes() noexcept;
 [[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);
 
 }  // namespace carousel::kernels::cuda

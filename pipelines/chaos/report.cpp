@@ -88,16 +88,29 @@ joined join(const outcome& o) {
     return out;
 }
 
+/// Hashes of one name are compared; from those of two names nothing follows, nor from a ledger's that has several.
+bool comparable(const json& ours, const json& theirs, const std::string& where, std::vector<std::string>& out) {
+    const json a = ours.value("image_hash_of", json()), b = theirs.value("image_hash_of", json());
+    const auto several = [](const json& r, const json& name) { return !name.is_null() && r.value("image_hash", json()).is_null(); };
+    if (a == b && !several(ours, a) && !several(theirs, b)) return true;
+    out.push_back(fmt::format("{}image_hash can't be compared: it is of {}, the undisturbed run's of {}", where, a.dump(), b.dump()));
+    return false;
+}
+
 /// By hash, sink by sink, where the stage gives one; else by what was counted: both runs have as many frames.
 void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
-    if (calm["image_hash"] != r["image_hash"]) out.push_back("image_hash differs from the undisturbed run's");
+    if (comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"]) out.push_back("image_hash differs from the undisturbed run's");
     if (calm["frames"] != r["frames"]) out.push_back(fmt::format("frames: {}, of the undisturbed run {}", r["frames"].dump(), calm["frames"].dump()));
     const json none = json::array(), ours = r.value("sinks", none), theirs = calm.value("sinks", none);
-    for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k)
-        for (const char* key : {"image_hash", "records"})
-            if (const json a = ours[k].value(key, json()), b = theirs[k].value(key, json()); a != b && (k > 0 || std::string_view(key) == "records"))
-                out.push_back(fmt::format("{}: {} {}, of the undisturbed run {}", ours[k].value("stage", "?"), key, a.dump(), b.dump()));
+    const auto differs = [&](std::size_t k, const char* key) {
+        if (const json a = ours[k].value(key, json()), b = theirs[k].value(key, json()); a != b)
+            out.push_back(fmt::format("{}: {} {}, of the undisturbed run {}", ours[k].value("stage", "?"), key, a.dump(), b.dump()));
+    };
+    for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k) {
+        if (k > 0 && comparable(ours[k], theirs[k], ours[k].value("stage", "?") + ": ", out)) differs(k, "image_hash");
+        differs(k, "records");
+    }
 }
 
 std::vector<std::string> failures_of(const outcome& o, const joined& j) {
@@ -181,13 +194,17 @@ json make_report(const settings& s, const outcome& o) {
              {"untouched_deaths", j.untouched.size()},
              {"untouched", recoveries_json(j.untouched)},
              {"image_hash", of_run("image_hash")},
+             {"image_hash_of", of_run("image_hash_of")},
              {"leaked", o.leaked},
              {"spent", json::array()},
              {"cpus", std::thread::hardware_concurrency()}};
     for (const auto& [on, seconds] : o.spent_s) out["spent"].push_back({{"on", on}, {"seconds", seconds}});
     for (const char* key : {"standby_takeovers", "standby_missed"}) out[key] = of_run(key);
     out["calm"] = o.calm.is_null() ? json()
-                                   : json{{"image_hash", o.calm["image_hash"]}, {"frames", o.calm["frames"]}, {"frames_per_second", o.calm["frames_per_second"]}};
+                                   : json{{"image_hash", o.calm["image_hash"]},
+                                          {"image_hash_of", o.calm.value("image_hash_of", json())},
+                                          {"frames", o.calm["frames"]},
+                                          {"frames_per_second", o.calm["frames_per_second"]}};
     if (o.gpu_mib_before >= 0) out["gpu_memory_mib"] = {{"before", o.gpu_mib_before}, {"after", o.gpu_mib_after}};
     return out;
 }

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstddef>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 
 #include "core/disk_full.hpp"
 #include "core/errors.hpp"
+#include "core/read_file.hpp"
 #include "telemetry/ledger_fold.hpp"
 
 namespace carousel::telemetry {
@@ -50,14 +52,34 @@ std::size_t read_at(int fd, void* to, std::size_t bytes, u64 offset, const std::
     return done;
 }
 
-u32 flags_of(const std::optional<u64>& hash, bool is_void) noexcept { return is_void ? ledger_void : hash ? 0 : ledger_no_hash; }
+u32 flags_of(const frame_hash& hash, bool is_void) noexcept { return is_void ? ledger_void : hash.value ? ledger_tag(hash.name) : ledger_no_hash; }
 
 bool present(const ledger_record& r, u64 sequence) noexcept { return r.sequence_plus_1 == sequence + 1; }
+
+bool stands_in(const std::string& lines, std::string_view name) { return ("\n" + lines).find(fmt::format("\n{}\n", name)) != std::string::npos; }
+
+/// What the tags of a ledger's hashes stand for; a tag whose line is gone is told as a number.
+std::vector<std::string> names_of(const std::vector<u32>& tags, const std::string& ledger) {
+    std::vector<std::string> out;
+    for (const u32 tag : tags) out.push_back(fmt::format("unknown ({:08x})", tag));
+    std::istringstream lines(read_file(ledger_names_path(ledger)).value_or(""));
+    for (std::string name; std::getline(lines, name);)
+        for (std::size_t k = 0; k < tags.size(); ++k)
+            if (ledger_tag(name) == tags[k]) out[k] = name;
+    return out;
+}
 
 }  // namespace
 
 std::string ledger_path(const std::string& run_directory, const std::string& stage) {
     return fmt::format("{}/ledger-{}.bin", run_directory, stage);
+}
+
+std::string ledger_names_path(const std::string& ledger) { return ledger + ".names"; }
+
+u32 ledger_tag(std::string_view name) noexcept {
+    const u32 tag = static_cast<u32>(XXH3_64bits(name.data(), name.size())) & ~(ledger_void | ledger_no_hash);
+    return tag != 0 ? tag : 4;
 }
 
 u64 hash_bytes(std::span<const std::byte> bytes) noexcept { return XXH3_64bits(bytes.data(), bytes.size()); }
@@ -87,10 +109,27 @@ void ledger_writer::write(const void* bytes, u64 count, u64 offset) const {
     }
 }
 
-void ledger_writer::record(u64 sequence, std::optional<u64> hash, bool is_void, u32 committer) {
+void ledger_writer::name_hashes(std::string_view name) {
+    if (name.empty() || name.size() > 100 || name.find('\n') != std::string_view::npos)
+        throw config_error(fmt::format("\"{}\" is no name for a hash: it is one line of 1 to 100 bytes", name));
+    const std::string path = ledger_names_path(path_);
+    if (!stands_in(read_file(path).value_or(""), name)) {
+        const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (fd < 0) fail("name the hashes of", path_, errno);
+        const std::string line = fmt::format("{}\n", name);
+        const ssize_t n = ::write(fd, line.data(), line.size());
+        const int why = n < 0 ? errno : ENOSPC;
+        ::close(fd);
+        if (n != static_cast<ssize_t>(line.size())) fail("name the hashes of", path_, why);
+    }
+    named_ = name;
+}
+
+void ledger_writer::record(u64 sequence, const frame_hash& hash, bool is_void, u32 committer) {
+    if (!is_void && hash.value && named_ != hash.name) name_hashes(hash.name);
     ledger_record r;
     r.sequence_plus_1 = sequence + 1;
-    r.recorded_hash = is_void ? 0 : hash.value_or(0);
+    r.recorded_hash = is_void ? 0 : hash.value.value_or(0);
     r.recorded_flags = flags_of(hash, is_void);
     r.writer = committer;
     write(&r, recorded_bytes, sequence * sizeof r);
@@ -100,7 +139,7 @@ void ledger_writer::write_mark(u64 sequence, ledger_record r) const {
     write(reinterpret_cast<const std::byte*>(&r) + recorded_bytes, sizeof r - recorded_bytes, sequence * sizeof r + recorded_bytes);
 }
 
-void ledger_writer::mark_committed(u64 sequence, std::optional<u64> hash, bool is_void, u32 committer) {
+void ledger_writer::mark_committed(u64 sequence, const frame_hash& hash, bool is_void, u32 committer) {
     ledger_record r = read(sequence);
     if (r.sequence_plus_1 == 0) {
         throw output_error(fmt::format("the ledger {} has no record of frame {}, which is being committed; was the file replaced?", path_, sequence));
@@ -108,7 +147,7 @@ void ledger_writer::mark_committed(u64 sequence, std::optional<u64> hash, bool i
     const bool told_already = r.committer == committer && (r.commits & ledger_told) != 0;  // of this very commit
     r.commits = commits_of(r) + (told_already ? 0 : 1);
     r.committer = committer;
-    r.hash = is_void ? 0 : hash.value_or(0);
+    r.hash = is_void ? 0 : hash.value.value_or(0);
     r.flags = flags_of(hash, is_void);
     write_mark(sequence, r);
 }
@@ -191,6 +230,8 @@ ledger_summary ledger_reader::summarize(u64 end) const {
         if (folded_end(path_) == first) {  // nobody has folded what we read
             ledger_summary sum = account.summary();
             sum.folded = first;
+            refuse_nameless(sum, path_);
+            sum.hash_names = names_of(sum.hash_tags, path_);
             return sum;
         }
     }

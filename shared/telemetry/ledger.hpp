@@ -10,6 +10,9 @@
 //
 // Layout of `<run directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 48 n, see ledger_record.
 // A hole reads as zeros, hence the field that is sequence + 1. What is delivered and old is folded away (ledger_fold.hpp).
+// `<ledger>.names` says what the hashes are hashes of, a name a line; a record bears its name's tag (ledger_tag) beside its flags. A name
+// is appended in one write(2) before the first record that bears its tag, so that a kill leaves no record without its name. It may stand
+// there twice, when two writers begin at once. Hashes of two names are never compared.
 //
 // Order: record(), the frame's commit (its job word becomes COMMITTED), mark_committed(), and only then the rest (the input DONE,
 // the job word IDLE). What a death leaves:
@@ -31,6 +34,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
@@ -40,19 +44,31 @@ namespace carousel::telemetry {
 struct ledger_record {
     u64 sequence_plus_1 = 0;  ///< 0: no record
     u64 recorded_hash = 0;    ///< what its writer means to commit
-    u32 recorded_flags = 0;   ///< ledger_void | ledger_no_hash
+    u32 recorded_flags = 0;   ///< ledger_void, or ledger_no_hash, or the tag of the hash's name
     u32 writer = 0;           ///< the incarnation that wrote the record last (ledger_committer)
     // The mark.
     u32 committer = 0;        ///< the incarnation that committed the frame last; 0: nobody
     u32 commits = 0;          ///< how often it was committed; ledger_told beside it
-    u64 hash = 0;             ///< as the stage gave it (the display: XXH3_64bits of the picture's bytes); 0 for a void frame
-    u32 flags = 0;            ///< ledger_void | ledger_no_hash
+    u64 hash = 0;             ///< as the stage gave it (frame::set_hash); 0 for a void frame
+    u32 flags = 0;            ///< as recorded_flags
     u32 reserved = 0;
 };
 static_assert(sizeof(ledger_record) == 48);
 inline constexpr u32 ledger_void = 1;
 inline constexpr u32 ledger_no_hash = 2;           ///< counted only: the stage gives no hash
 inline constexpr u32 ledger_told = 0x8000'0000U;   ///< in `commits`: the supervisor made the mark, for one that died before it could
+
+/// A hash as a stage gives it. Without a name it is the stage's own, of which nothing but the stage knows the definition.
+inline constexpr std::string_view own_hash_name = "own";
+struct frame_hash {
+    std::optional<u64> value;
+    std::string_view name = own_hash_name;  ///< one line of at most 100 bytes
+    frame_hash(u64 hash, std::string_view of = own_hash_name) : value(hash), name(of) {}  // NOLINT: a number is a hash of the stage's own
+    frame_hash(std::nullopt_t /*none*/) {}                                                // NOLINT: the frame is counted only
+};
+/// 30 bits above the two flags, never 0.
+[[nodiscard]] u32 ledger_tag(std::string_view name) noexcept;
+[[nodiscard]] constexpr u32 tag_of(u32 flags) noexcept { return flags & ~(ledger_void | ledger_no_hash); }
 
 /// One process on one seat: its epoch (24 bits, from 1) and the seat.
 [[nodiscard]] constexpr u32 ledger_committer(u32 seat, u32 epoch) noexcept { return seat << 24U | (epoch & 0xFF'FFFFU); }
@@ -61,6 +77,8 @@ inline constexpr u32 ledger_told = 0x8000'0000U;   ///< in `commits`: the superv
 
 /// Path of a stage's ledger.
 [[nodiscard]] std::string ledger_path(const std::string& run_directory, const std::string& stage);
+/// Where the names of a ledger's hashes stand.
+[[nodiscard]] std::string ledger_names_path(const std::string& ledger);
 
 class ledger_writer {
 public:
@@ -72,10 +90,10 @@ public:
 
     /// Writes the record of one frame; call it before the commit. Leaves the mark of an earlier delivery alone.
     /// Throws output_error when the record can't be written (disk full).
-    void record(u64 sequence, std::optional<u64> hash, bool is_void, u32 committer);
+    void record(u64 sequence, const frame_hash& hash, bool is_void, u32 committer);
     /// The frame's commit by this incarnation has succeeded; call it before anything else is done about the frame, with what record() was
     /// given. Throws output_error.
-    void mark_committed(u64 sequence, std::optional<u64> hash, bool is_void, u32 committer);
+    void mark_committed(u64 sequence, const frame_hash& hash, bool is_void, u32 committer);
     /// The supervisor has found the job word of the dead `committer` COMMITTED. May be told again. False: there is no record of the frame.
     bool tell_committed(u64 sequence, u32 committer);
 
@@ -83,9 +101,11 @@ private:
     [[nodiscard]] ledger_record read(u64 sequence) const;
     void write(const void* bytes, u64 count, u64 offset) const;
     void write_mark(u64 sequence, ledger_record r) const;
+    void name_hashes(std::string_view name);
 
     std::string path_;
     int fd_ = -1;
+    std::string named_;  ///< the name that is known to stand in the file of names
 };
 
 struct ledger_summary {
@@ -99,6 +119,8 @@ struct ledger_summary {
     u64 folded = 0;      ///< of the range, frames whose records are folded away
     u64 image_hash = 0;  ///< XXH3_64bits over the range's hashes (u64, little-endian) by sequence; 0 for a void or lost frame
     std::vector<u64> void_sequences = {};  ///< the newest thousand
+    std::vector<u32> hash_tags = {};       ///< of the range's hashes, as they come, the first few: more than one make no image_hash
+    std::vector<std::string> hash_names = {};  ///< of those tags; filled in by ledger_reader
 };
 
 class ledger_reader {
@@ -116,7 +138,8 @@ public:
     /// The lowest sequence from `from` on that bears no mark: no commit of it is known, so it has to be delivered (again). Of the file
     /// alone, whatever the control block says. Throws output_error.
     [[nodiscard]] u64 first_undelivered(u64 from) const;
-    /// Of the frames [0, end), those that are folded away included. Throws output_error.
+    /// Of the frames [0, end), those that are folded away included. Throws output_error, also for hashes without a name, as builds before
+    /// this one have written them: nobody can tell what they may be compared with.
     [[nodiscard]] ledger_summary summarize(u64 end) const;
 
 private:

@@ -22,8 +22,8 @@
 namespace carousel::telemetry {
 namespace {
 
-constexpr u64 magic = 0x3144'4c4f'4657'4c43;  // "CLWFOLD1", as bytes
-constexpr u64 listed_voids = 1000;
+constexpr u64 magic = 0x3244'4c4f'4657'4c43;  // "CLWFOLD2", as bytes
+constexpr u64 listed_voids = 1000, listed_tags = 4;
 
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
     throw output_error(fmt::format("can't {} {}: {}", what, path, errno_text(error_number)));
@@ -61,10 +61,16 @@ struct file_layout {
     u32 library = XXH_VERSION_NUMBER, state_bytes = sizeof(XXH3_state_t);
     u64 end = 0, repeated = 0, voids = 0, told = 0, without_hash = 0, listed = 0;
     u64 void_sequences[listed_voids] = {};
+    u32 tags = 0, hash_tags[listed_tags] = {}, unused = 0;
     alignas(64) unsigned char state[sizeof(XXH3_state_t)] = {};
     u64 check = 0;  ///< XXH3_64bits of all that is before it
 };
 static_assert(std::is_trivially_copyable_v<file_layout>);
+/// Two are enough to know that they are not of one kind; a few more are told by name.
+void note_tag(std::vector<u32>& tags, u32 tag) {
+    if (!tags.empty() && tags.back() == tag) return;
+    if (tags.size() < listed_tags && std::find(tags.begin(), tags.end(), tag) == tags.end()) tags.push_back(tag);
+}
 u64 check_of(const file_layout& f) { return XXH3_64bits(&f, offsetof(file_layout, check)); }
 
 }  // namespace
@@ -97,6 +103,7 @@ void ledger_account::add(const ledger_record& r) {
         }
         sum_.void_sequences.push_back(end_);
     }
+    if (marked && (r.flags & (ledger_void | ledger_no_hash)) == 0) note_tag(sum_.hash_tags, tag_of(r.flags));
     const u64 hash = marked ? r.hash : 0;
     XXH3_64bits_update(&hash_->of, &hash, sizeof hash);
     ++end_;
@@ -118,7 +125,7 @@ ledger_account ledger_account::load(const std::string& path) {
     if (bytes->size() == sizeof f) {
         std::memcpy(&f, bytes->data(), sizeof f);
     }
-    if (bytes->size() != sizeof f || f.what != magic || f.check != check_of(f) || f.library != XXH_VERSION_NUMBER || f.listed > listed_voids) {
+    if (bytes->size() != sizeof f || f.what != magic || f.check != check_of(f) || f.library != XXH_VERSION_NUMBER || f.listed > listed_voids || f.tags > listed_tags) {
         throw output_error(fmt::format("{} is no account of a ledger by this build of Carousel: what was delivered before can't be read", path));
     }
     a.end_ = f.end;
@@ -128,6 +135,7 @@ ledger_account ledger_account::load(const std::string& path) {
     a.sum_.told = f.told;
     a.sum_.without_hash = f.without_hash;
     a.sum_.void_sequences.assign(f.void_sequences, f.void_sequences + f.listed);
+    a.sum_.hash_tags.assign(f.hash_tags, f.hash_tags + f.tags);
     const unsigned char* const secret = a.hash_->of.extSecret;  // an address: of this process
     std::memcpy(&a.hash_->of, f.state, sizeof f.state);
     a.hash_->of.extSecret = secret;
@@ -144,6 +152,8 @@ void ledger_account::save(const std::string& path) const {
     f.without_hash = sum_.without_hash;
     f.listed = sum_.void_sequences.size();
     std::copy(sum_.void_sequences.begin(), sum_.void_sequences.end(), f.void_sequences);
+    f.tags = static_cast<u32>(sum_.hash_tags.size());
+    std::copy(sum_.hash_tags.begin(), sum_.hash_tags.end(), f.hash_tags);
     std::memcpy(f.state, &hash_->of, sizeof f.state);
     f.check = check_of(f);
     const std::string aside = path + ".tmp";
@@ -162,6 +172,12 @@ void ledger_account::save(const std::string& path) const {
 std::string folded_path(const std::string& ledger) { return ledger + ".folded"; }
 u64 folded_end(const std::string& ledger) { return ledger_account::load(folded_path(ledger)).end(); }
 
+void refuse_nameless(const ledger_summary& sum, const std::string& ledger) {
+    if (std::find(sum.hash_tags.begin(), sum.hash_tags.end(), 0U) != sum.hash_tags.end())
+        throw output_error(fmt::format("the ledger {} has hashes without a name, as older builds of Carousel wrote them: what they may be compared "
+                                       "with can't be told; end that run with its own build, or begin anew (--fresh)", ledger));
+}
+
 u64 fold_ledger(const std::string& ledger, u64 below) {
     ledger_account account = ledger_account::load(folded_path(ledger));
     const u64 before = account.end();
@@ -179,6 +195,7 @@ u64 fold_ledger(const std::string& ledger, u64 below) {
     if (account.end() == before) {
         return before;
     }
+    refuse_nameless(account.summary(), ledger);
     account.save(folded_path(ledger));
     const descriptor file(ledger, O_RDWR);
     // Not every file system can: there the file keeps its size.
@@ -200,6 +217,14 @@ void copy_ledger(const std::string& from, const std::string& to) {
     for (u64 at = account.end(), size = reader->size(); at < size; at += fold_step) {
         const auto records = reader->read(at, std::min(fold_step, size - at));
         write_all(file.fd, records.data(), records.size() * sizeof(ledger_record), at * sizeof(ledger_record), to);
+    }
+    ::unlink(ledger_names_path(to).c_str());
+    if (const std::optional<std::string> names = read_file(ledger_names_path(from))) {
+        const descriptor beside(ledger_names_path(to), O_WRONLY | O_CREAT | O_TRUNC);
+        if (beside.fd < 0) {
+            fail("write", ledger_names_path(to), errno);
+        }
+        write_all(beside.fd, names->data(), names->size(), 0, ledger_names_path(to));
     }
     ::unlink(folded_path(to).c_str());
     if (account.end() > 0) {

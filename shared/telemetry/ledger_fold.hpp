@@ -48,6 +48,8 @@ private:
 
 /// Where the folded part's account lies.
 [[nodiscard]] std::string folded_path(const std::string& ledger);
+/// Throws output_error naming the ledger when it has hashes without a name.
+void refuse_nameless(const ledger_summary& sum, const std::string& ledger);
 /// First frame whose record is kept. Throws output_error.
 [[nodiscard]] u64 folded_end(const std::string& ledger);
 
@@ -57,7 +59,7 @@ inline constexpr u64 fold_step = 4096;
 /// output_error; the ledger is as it was then.
 u64 fold_ledger(const std::string& ledger, u64 below);
 
-/// Copies the records that are kept, holes left out, and the account of the rest beside it. Throws output_error.
+/// Copies the records that are kept, holes left out, and beside it the account of the rest and the names of the hashes. Throws output_error.
 void copy_ledger(const std::string& from, const std::string& to);
 
 }  // namespace carousel::telemetry

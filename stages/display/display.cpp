@@ -8,7 +8,6 @@
 
 #include "core/errors.hpp"
 #include "stages/display/png.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::stages {
 
@@ -46,13 +45,17 @@ void display::prepare(environment& env) {
         prepare_folder(path.parent_path());
         film_ = std::make_unique<film>(path.string(), env.run_directory() + "/film-" + name_, size_, film_fps_);
     }
+    hasher_ = std::make_unique<plane_hasher>(env);
     lanes_.clear();
-    for (u32 lane = 0; lane < env.in_flight(); ++lane) {
+    for (u32 lane = 0; wants_pictures() && lane < env.in_flight(); ++lane) {
         lanes_.push_back(env.context().allocate_host(size_.bytes()));
     }
 }
 
-void display::process(frame& f) { f.queue().copy(lanes_[f.lane()]->data(), f.input().bytes("color").data(), size_.bytes()); }
+void display::process(frame& f) {
+    hasher_->enqueue(f, "color");
+    if (wants_pictures()) f.queue().copy(lanes_[f.lane()]->data(), f.input().bytes("color").data(), size_.bytes());
+}
 
 void display::finish(frame& f) {
     if (delay_ms_ > 0) {
@@ -62,6 +65,8 @@ void display::finish(frame& f) {
         if (kept_) kept_->passed(f.sequence());
         return;
     }
+    hasher_->give(f);
+    if (!wants_pictures()) return;
     const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
     if (pictures_) {
         write_file_atomically(pictures_->of(f.sequence(), folder_), encode_png(picture, size_.width, size_.height), [&] { return f.is_ours(); });
@@ -70,7 +75,6 @@ void display::finish(frame& f) {
     if (film_ && f.is_ours()) {
         film_->write(f.sequence(), picture);
     }
-    f.set_hash(telemetry::hash_bytes(picture));
 }
 
 }  // namespace carousel::stages

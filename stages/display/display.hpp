@@ -1,5 +1,6 @@
 #pragma once
-// The headless sink: takes pictures off the device, hashes every one for the run's ledger and writes them as PNG files.
+// The headless sink: hashes every picture where it lies, for the run's ledger (<carousel/hash.hpp>), and takes it off the device only when
+// it is wanted: as a PNG file or in a film.
 // Input: carousel.image.rgba8. Output: none.
 // Settings:
 //   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or "none": no pictures
@@ -20,6 +21,7 @@
 #include "stages/display/kept_pictures.hpp"
 #include "stages/display/picture_name.hpp"
 #include "stages/sdk/formats.hpp"
+#include <carousel/hash.hpp>
 #include <carousel/stage.hpp>
 
 namespace carousel::stages {
@@ -33,6 +35,8 @@ public:
     void finish(frame& f) override;
 
 private:
+    [[nodiscard]] bool wants_pictures() const noexcept { return pictures_.has_value() || !film_name_.empty(); }
+
     std::string name_;
     image_size size_;
     std::optional<picture_name> pictures_;  ///< none: hashes only, or a film
@@ -43,7 +47,8 @@ private:
     std::unique_ptr<film> film_;
     std::string folder_;                    ///< for relative patterns
     i64 delay_ms_ = 0;
-    std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< one picture each, in memory that the CPU can read
+    std::unique_ptr<plane_hasher> hasher_;
+    std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< one picture each, in memory that the CPU can read; none unless pictures are wanted
 };
 
 }  // namespace carousel::stages

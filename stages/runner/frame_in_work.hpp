@@ -2,9 +2,11 @@
 // A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again and again.
 
 #include <optional>
+#include <string>
 
 #include "ring/worker.hpp"
 #include "stages/runner/runtime.hpp"
+#include "telemetry/ledger.hpp"
 
 namespace carousel::stages {
 
@@ -17,6 +19,7 @@ public:
     device::event* event = nullptr;  ///< behind all of the job's work
     bool traced = false;             ///< `carousel trace` was on when it was claimed
     std::optional<u64> hash;         ///< as finish() has given it
+    std::string hash_name;           ///< what of
     bool in_process = false;         ///< process() of this frame runs
     bool ended = false;              ///< it has said that the stream ends before this frame
 
@@ -43,7 +46,11 @@ public:
         const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
         return raw == submitted.pack() || raw == submitted.with(ring::job_state::committed).pack();  // a consumer may have helped
     }
-    void set_hash(u64 of_it) noexcept override { hash = of_it; }
+    using frame::set_hash;
+    void set_hash(u64 of_it, std::string_view name) noexcept override { hash = of_it, hash_name = name; }
+    [[nodiscard]] telemetry::frame_hash for_ledger() const {
+        return hash ? telemetry::frame_hash(*hash, hash_name) : telemetry::frame_hash(std::nullopt);
+    }
     void end_stream() override;  ///< stream_end.cpp
 
     void set_void_text(std::string text) { void_text_ = std::move(text); }

@@ -266,7 +266,7 @@ void stage_runner::complete_one(frame_in_work& f) {
         die(exit_code::revoked);
     }
     // Before the job word moves on: one that says COMMITTED tells the supervisor that this mark may be missing.
-    if (ledger_) host_work("the mark", f, [&] { ledger_->mark_committed(f.job.sequence, f.hash, is_void(f), committer_of(*runtime_)); });
+    if (ledger_) host_work("the mark", f, [&] { ledger_->mark_committed(f.job.sequence, f.for_ledger(), is_void(f), committer_of(*runtime_)); });
     const u64 committed = now_ns();
     account(f, committed);
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
@@ -276,7 +276,7 @@ void stage_runner::complete_one(frame_in_work& f) {
 }
 
 void stage_runner::record(const frame_in_work& f) {
-    ledger_->record(f.job.sequence, f.hash, is_void(f), committer_of(*runtime_));
+    ledger_->record(f.job.sequence, f.for_ledger(), is_void(f), committer_of(*runtime_));
 }
 
 // What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms nothing.

@@ -69,7 +69,8 @@ public:
     [[nodiscard]] u32 lane() const noexcept override { return static_cast<u32>(sequence_ % chain_.options_.in_flight); }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return reason_; }
     [[nodiscard]] bool is_ours() const noexcept override { return chain_.ours; }
-    void set_hash(u64 hash) noexcept override { hash_ = hash; }
+    using frame::set_hash;
+    void set_hash(u64 hash, std::string_view name) noexcept override { hash_ = hash, hash_name_ = name; }
     void end_stream() override {
         if (!seat_.inputs.empty() || !seat_.description.ends)
             throw std::logic_error(fmt::format("stage {} calls end_stream(), but it is no source that has said so (description::ends)", seat_.name));
@@ -79,8 +80,9 @@ public:
     void finish() {
         seat_.object->finish(*this);
         if (!seat_.ledger) return;
-        seat_.ledger->record(sequence_, hash_, !reason_.empty(), chain_.options_.epoch);
-        seat_.ledger->mark_committed(sequence_, hash_, !reason_.empty(), chain_.options_.epoch);
+        const auto hash = hash_ ? telemetry::frame_hash(*hash_, hash_name_) : telemetry::frame_hash(std::nullopt);
+        seat_.ledger->record(sequence_, hash, !reason_.empty(), chain_.options_.epoch);
+        seat_.ledger->mark_committed(sequence_, hash, !reason_.empty(), chain_.options_.epoch);
     }
 
 private:
@@ -94,6 +96,7 @@ private:
     mutable std::vector<std::byte> initial_;
     std::string reason_;
     std::optional<u64> hash_;
+    std::string hash_name_;
 };
 
 chain::chain(chain_options options) : options_(std::move(options)), world_(std::make_unique<world>(options_)) {}

@@ -148,7 +148,10 @@ class campaign:
             if k in got: print(f"{k}: {got[k]}")
         print(f"image_hash {got['image_hash']}, undisturbed {calm['image_hash']}; {got['frames_per_second']:.1f} frames/s, undisturbed "
               f"{calm['frames_per_second']:.1f}")
-        bad = code != 0 or got["lost"] or got["repeated"] or got["torn"] or got["image_hash"] != calm["image_hash"] or self.innocent or self.not_adopted
+        names = got.get("image_hash_of"), calm.get("image_hash_of")
+        if names[0] != names[1]: print(f"the hashes can't be compared: {names[0]}, undisturbed {names[1]}")
+        same = names[0] == names[1] and got["image_hash"] == calm["image_hash"]
+        bad = code != 0 or got["lost"] or got["repeated"] or got["torn"] or not same or self.innocent or self.not_adopted
         bad = bad or got.get("taken_over", 0) != self.supervisors
         few = total < self.a.kills
         if few: print(f"only {total} of {self.a.kills} kills were made before the run ended: give more --frames")

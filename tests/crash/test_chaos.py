@@ -35,6 +35,7 @@ def check_passed(code, report, said, count):
     assert report["faults"] == count and report["frames"] > 0, said
     assert report["lost"] == report["repeated"] == report["torn"] == report["dead_letters"] == report["untouched_deaths"] == 0, said
     assert report["image_hash"] == report["calm"]["image_hash"], said
+    assert report["image_hash_of"] == report["calm"]["image_hash_of"], said
     assert sum(k["count"] for k in report["kinds"].values()) == count, said
     assert not left_behind(), left_behind()
 
@@ -108,6 +109,7 @@ def any_sink_will_do_by_hash_or_by_count():
         code, report, said = chaos("--count", "6", "--rate", "0", "--faults", "kill,abort,supervisor", pipeline=numbers(name, *keys))
         check_passed(code, report, said, 6)
         assert (report["image_hash"] is not None) == hashed, said
+        assert report["image_hash_of"] == ("own" if hashed else None), said
         assert report["calm"]["frames"] == report["frames"], said
 
 

@@ -126,7 +126,7 @@ def one_seed(programs, pipelines, seed, writes, wanted_hash):
         result.update(exit=code, silence_s=round(run.longest_silence, 1), seconds=round(time.monotonic() - begin, 1), written=written)
         if report is not None:
             result.update({k: report.get(k) for k in ("frames", "lost", "repeated", "torn", "stalls", "damaged", "begun_again", "frames_beyond_end")})
-            result["same_pictures"] = report.get("image_hash") == wanted_hash
+            result["same_pictures"] = (report.get("image_hash_of"), report.get("image_hash")) == wanted_hash
         right = report is not None and (report["frames"], report["lost"], report["repeated"], report["torn"]) == (FRAMES, 0, 0, 0)
         result["verdict"] = ("did not end" if not ended else "supervisor dead" if code < 0 or code >= 128 or report is None
                              else "silent" if run.longest_silence > SILENT_S else "exit 0 with a wrong account" if code == 0 and not right
@@ -144,7 +144,7 @@ def undisturbed(programs, pipelines):
         run.process.wait(LONGEST_S)
         report = run.report()
         assert run.process.returncode == 0 and report["frames"] == FRAMES and report["stalls"] == report["damaged"] == 0, report
-        return report["image_hash"]
+        return report["image_hash_of"], report["image_hash"]
     finally:
         run.end()
 

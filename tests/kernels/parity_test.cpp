@@ -161,3 +161,21 @@ TEST_CASE("CPU and GPU: sharpening") {
     on.queue->drain();
     REQUIRE(std::memcmp(staging->data(), b->data(), w * h * 4) == 0);
 }
+
+TEST_CASE("CPU and GPU: a picture's hash, of every size") {
+    CAROUSEL_NEEDS_DEVICE();
+    auto& host = cpu_backend();
+    for (const auto& [width, height] : {std::array{1U, 1U}, {7U, 5U}, {1280U, 720U}, {1921U, 1079U}, {3840U, 2160U}}) {
+        const u64 bytes = u64{width} * height * 4, wanted = hash_scratch_bytes(on.queue->kind());
+        const auto picture = on.context->allocate_host(bytes), copy = on.context->allocate(bytes), scratch = on.context->allocate(wanted + 1);
+        const auto out = on.context->allocate_host(16);
+        for (u64 k = 0; k < bytes; ++k) picture->host_data()[k] = static_cast<std::byte>(k * k >> 5U);
+        on.queue->copy(copy->data(), picture->data(), bytes);
+        hash_plane(*on.queue, {copy->data(), u64{width} * 4, height, u64{width} * 4, scratch->data(), wanted, reinterpret_cast<u64*>(out->data())});
+        on.queue->drain();
+        hash_plane(*host.queue, {picture->host_data(), u64{width} * 4, height, u64{width} * 4, nullptr, 0, reinterpret_cast<u64*>(out->host_data()) + 1});
+        host.queue->drain();
+        CAPTURE(width, height);
+        CHECK(std::memcmp(out->host_data(), out->host_data() + 8, 8) == 0);
+    }
+}

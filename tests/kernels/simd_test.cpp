@@ -6,6 +6,7 @@
 #include "device/cpu/pool.hpp"
 #include "kernels/cpu/entries.hpp"
 #include "tests/kernels/backend.hpp"
+#include "tests/kernels/block_hash_reference.hpp"
 #include "tests/kernels/reference.hpp"
 
 using namespace carousel;
@@ -68,4 +69,24 @@ TEST_CASE("Instruction sets and threads agree on every shading, with instances, 
     }
     for (const char* name : {"avx2", "avx512"})
         if (cpu::find_entries(name) == nullptr) std::printf("%s: not on this processor, not compared\n", name);
+}
+
+TEST_CASE("Instruction sets and threads agree on a plane's hash, wherever its bytes begin") {
+    std::vector<std::byte> bytes(700'003);
+    for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::byte>(k * k >> 3U);
+    for (const u64 first : {0U, 1U, 8U}) {
+        const std::span<const std::byte> part = std::span<const std::byte>(bytes).subspan(first);
+        const u64 expected = carousel::test::reference_hash(part);
+        for (const char* name : {"baseline", "avx2", "avx512"}) {
+            const cpu::entries* const use = cpu::find_entries(name);
+            if (use == nullptr) continue;
+            for (const u32 threads : {1U, 3U}) {
+                device::cpu::pool pool(threads);
+                u64 value = 0;
+                cpu::run_hash_plane(pool, {part.data(), part.size(), 1, 0, nullptr, 0, &value}, *use);
+                CAPTURE(name, threads, first);
+                CHECK(value == expected);
+            }
+        }
+    }
 }

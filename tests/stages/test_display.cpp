@@ -10,7 +10,9 @@
 #include "stages/geometry/texture.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "telemetry/ledger.hpp"
+#include <carousel/hash.hpp>
 #include <carousel/testing.hpp>
+#include "tests/kernels/block_hash_reference.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
 
@@ -66,7 +68,7 @@ telemetry::ledger_reader ledger_in(const scratch_folder& folder) {
 
 u64 hash_of(u64 sequence) {
     const auto picture = expected_picture(sequence);
-    return telemetry::hash_bytes(std::as_bytes(std::span(picture)));
+    return test::reference_hash(std::as_bytes(std::span(picture)));
 }
 
 }  // namespace
@@ -95,9 +97,134 @@ TEST_CASE("without pictures the ledger is the same") {
         auto c = painted(folder, none);
         c->run(0);
         c->run(1);
-        CHECK(folder.names() == std::vector<std::string>{"ledger-display.bin"});
+        CHECK(folder.names() == std::vector<std::string>{"ledger-display.bin", "ledger-display.bin.names"});
         CHECK(ledger_in(folder).read(1, 1)[0].hash == hash_of(1));
     }
+}
+
+namespace {
+
+/// A queue that counts the bytes that are copied through it; the rest is the queue's behind it.
+class counting_queue : public device::queue {
+public:
+    explicit counting_queue(device::queue& behind) : behind_(behind) {}
+    u64 copied = 0;
+    [[nodiscard]] device::device_kind kind() const noexcept override { return behind_.kind(); }
+    void copy(void* to, const void* from, u64 bytes) override { copied += bytes, behind_.copy(to, from, bytes); }
+    void fill(void* to, u8 value, u64 bytes) override { behind_.fill(to, value, bytes); }
+    void write_status(device::status_word* at, device::status_word value) override { behind_.write_status(at, value); }
+    void check_status(const device::status_word* at, device::status_word expected, u32* torn) override { behind_.check_status(at, expected, torn); }
+    void drain() override { behind_.drain(); }
+    void fault() override { behind_.fault(); }
+    void submit(std::function<void(device::cpu::pool&)> task) override { behind_.submit(std::move(task)); }
+    [[nodiscard]] void* native_stream() const noexcept override { return behind_.native_stream(); }
+
+private:
+    device::queue& behind_;
+};
+
+/// A frame of a chain, with another queue.
+class counted_frame : public carousel::frame {
+public:
+    counted_frame(carousel::frame& of, counting_queue& q) : of_(of), queue_(q) {}
+    using carousel::frame::set_hash;
+    [[nodiscard]] u64 sequence() const noexcept override { return of_.sequence(); }
+    [[nodiscard]] f64 time_s() const noexcept override { return of_.time_s(); }
+    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type, std::size_t bytes) const override {
+        return of_.parameter_values(type, bytes);
+    }
+    [[nodiscard]] u64 parameter_number() const noexcept override { return of_.parameter_number(); }
+    [[nodiscard]] device::queue& queue() noexcept override { return queue_; }
+    [[nodiscard]] carousel::input_payload input(std::size_t k) const noexcept override { return of_.input(k); }
+    [[nodiscard]] carousel::output_payload output() const noexcept override { return of_.output(); }
+    [[nodiscard]] u32 lane() const noexcept override { return of_.lane(); }
+    [[nodiscard]] std::string_view void_reason() const noexcept override { return of_.void_reason(); }
+    void set_hash(u64 hash, std::string_view name) noexcept override { of_.set_hash(hash, name); }
+
+private:
+    carousel::frame& of_;
+    counting_queue& queue_;
+};
+
+/// A display whose copies are counted.
+class counted_display : public display {
+public:
+    explicit counted_display(u64& copied) : copied_(copied) {}
+    void process(carousel::frame& f) override {
+        counting_queue queue(f.queue());
+        counted_frame counted(f, queue);
+        display::process(counted);
+        f.queue().drain();
+        copied_ += queue.copied;
+    }
+
+private:
+    u64& copied_;
+};
+
+}  // namespace
+
+TEST_CASE("a display copies a picture to the host when somebody wants it, and never else") {
+    for (const auto& [out, copied_a_frame] : {std::pair{R"({"out": ""})", 0U}, {R"({"out": "none"})", 0U}, {R"({"out": "p_%d.png"})", width * height * 4}}) {
+        scratch_folder folder;
+        u64 copied = 0;
+        testing::chain c({.width = width, .height = height, .run_directory = folder.path.string()});
+        c.add("painter", std::make_unique<painter>());
+        c.add("display", std::make_unique<counted_display>(copied), out, {"painter"});
+        c.prepare();
+        for (u64 n = 0; n < 3; ++n) c.run(n);
+        CHECK(copied == 3 * copied_a_frame);
+        CHECK(ledger_in(folder).read(2, 1)[0].hash == hash_of(2));
+        CHECK(ledger_in(folder).summarize(3).hash_names == std::vector<std::string>{std::string(plane_hash_name)});
+    }
+}
+
+namespace {
+
+/// A sink that hashes one plane of what it reads.
+class hashing_sink : public carousel::stage {
+public:
+    carousel::description configure(const carousel::configuration&) override { return {}; }
+    void prepare(carousel::environment& env) override { hasher_ = std::make_unique<carousel::plane_hasher>(env); }
+    void process(carousel::frame& f) override { hasher_->enqueue(f, "values"); }
+    [[nodiscard]] bool commits_on_host() const override { return true; }
+    void finish(carousel::frame& f) override { hasher_->give(f); }
+
+private:
+    std::unique_ptr<carousel::plane_hasher> hasher_;
+};
+
+}  // namespace
+
+TEST_CASE("a sink of one's own hashes a plane of any shape, without what lies between its rows") {
+    scratch_folder folder;
+    testing::chain c({.run_directory = folder.path.string()});
+    const auto shape = GENERATE(plane{"values", element::u16_, {3, 5, 7}}, plane{"values", element::u16_, {3, 5, 7}, {100, 20, 2}},
+                                plane{"values", element::u16_, {3, 5, 7}, {70, 14, 2}}, plane{"values", element::u16_, {1, 5, 7}, {4, 20, 2}});
+    c.give("numbers", {"test.values", {shape}, {}});
+    c.add("sink", std::make_unique<hashing_sink>(), "{}", {"numbers"});
+    c.prepare();
+    std::vector<u16> elements(shape.bytes() / 2);
+    for (std::size_t k = 0; k < elements.size(); ++k) elements[k] = static_cast<u16>(k * 3701);
+    const auto memory = std::as_bytes(std::span(elements));
+    std::vector<std::byte> dense;
+    const bool strided = !shape.strides.empty();
+    for (u64 z = 0; z < shape.shape[0]; ++z)
+        for (u64 y = 0; y < 5; ++y)
+            for (u64 x = 0; x < 14; ++x) dense.push_back(memory[(strided ? shape.strides[0] : 70) * z + (strided ? shape.strides[1] : 14) * y + x]);
+    c.fill("numbers", "values", elements);
+    c.run(0);
+    const auto reader = telemetry::ledger_reader::open(telemetry::ledger_path(folder.path.string(), "sink"));
+    CHECK(reader->read(0, 1)[0].hash == test::reference_hash(dense));
+}
+
+TEST_CASE("rows at unequal distances can't be hashed, and the message names the plane") {
+    scratch_folder folder;
+    testing::chain c({.run_directory = folder.path.string()});
+    c.give("numbers", {"test.values", {{"values", element::u16_, {3, 5, 7}, {120, 20, 2}}}, {}});
+    c.add("sink", std::make_unique<hashing_sink>(), "{}", {"numbers"});
+    c.prepare();
+    CHECK_THROWS_WITH(c.run(0), test::contains("values"));
 }
 
 TEST_CASE("a successor that delivers a frame again replaces picture and record by the same") {

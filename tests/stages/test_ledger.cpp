@@ -338,3 +338,52 @@ TEST_CASE("a late record of a predecessor that had been stopped changes nobody's
         CHECK(ledger_reader::open(file_in(folder))->read(1, 1)[0].hash == 0);
     }
 }
+
+TEST_CASE("a ledger says what its hashes are hashes of, also behind a mark that the supervisor made, a fold and a copy") {
+    scratch_folder folder;
+    const std::string file = file_in(folder), copy = (folder.path / "copy.bin").string();
+    for (u64 n = 0; n < 5000; ++n) {
+        ledger_writer(file).record(n, {n, "blocks.v1"}, false, 1);
+        if (n % 2 == 0) ledger_writer(file).tell_committed(n, 1);
+        else ledger_writer(file).mark_committed(n, {n, "blocks.v1"}, false, 1);
+    }
+    CHECK(ledger_reader::open(file)->summarize(5000).hash_names == std::vector<std::string>{"blocks.v1"});
+    CHECK(fold_ledger(file, 5000) == fold_step);
+    copy_ledger(file, copy);
+    for (const std::string& each : {file, copy}) CHECK(ledger_reader::open(each)->summarize(5000).hash_names == std::vector<std::string>{"blocks.v1"});
+    CHECK(scratch_folder::names_in(folder.path).size() == 6);  // each with its account and its names
+}
+
+TEST_CASE("hashes of two names in one ledger are both told, in folded records, too") {
+    scratch_folder folder;
+    ledger_writer w(file_in(folder));
+    for (u64 n = 0; n < 5000; ++n) {
+        const frame_hash hash = n < 100 ? frame_hash(n) : frame_hash(n, "blocks.v1");
+        w.record(n, hash, false, 1);
+        w.mark_committed(n, hash, false, 1);
+    }
+    const std::vector<std::string> both{"own", "blocks.v1"};
+    CHECK(ledger_reader::open(file_in(folder))->summarize(5000).hash_names == both);
+    CHECK(fold_ledger(file_in(folder), 5000) == fold_step);
+    CHECK(ledger_reader::open(file_in(folder))->summarize(5000).hash_names == both);
+}
+
+TEST_CASE("a ledger of an older build, whose hashes have no name, is refused by its own name") {
+    scratch_folder folder;
+    deliver(file_in(folder), {0, 5000});
+    std::fstream old(file_in(folder), std::ios::in | std::ios::out | std::ios::binary);
+    for (const u64 at : {offsetof(ledger_record, recorded_flags), offsetof(ledger_record, flags)}) {
+        old.seekp(static_cast<std::streamoff>(7 * sizeof(ledger_record) + at));
+        old.write("\0\0\0\0", 4);
+    }
+    old.close();
+    CHECK_THROWS_WITH(ledger_reader::open(file_in(folder))->summarize(5000), test::contains("ledger-display.bin") && test::contains("without a name"));
+    CHECK_THROWS_WITH(fold_ledger(file_in(folder), 5000), test::contains("without a name"));
+}
+
+TEST_CASE("a hash's name is one line of at most a hundred bytes") {
+    scratch_folder folder;
+    ledger_writer w(file_in(folder));
+    for (const std::string& bad : {std::string(), std::string("two\nlines"), std::string(101, 'x')}) CHECK_THROWS_AS(w.record(0, {1, bad}, false, 1), config_error);
+    w.record(0, {1, std::string(100, 'x')}, false, 1);
+}

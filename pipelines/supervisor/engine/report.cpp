@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -155,6 +156,13 @@ std::string damage_text(const damage& d, const std::vector<sink_account>& sinks)
 
 namespace {
 
+/// What the sink's hashes are hashes of; several names: a life of the sink was another build's, and there is no image_hash.
+json hash_name(const sink_account& a) {
+    const std::vector<std::string>& names = a.sum.hash_names;
+    const bool told = names.size() > 1 || (a.has_hash() && !names.empty());
+    return told ? json(fmt::format("{}", fmt::join(names, ", "))) : json();
+}
+
 json sink_json(const run_setup& s, const sink_account& a) {
     if (!a.counted()) return {{"stage", a.stage}, {"counted", false}, {"why", a.not_counted}, {"lost", nullptr}, {"repeated", nullptr}};
     const telemetry::ledger_summary& sum = a.sum;
@@ -168,7 +176,8 @@ json sink_json(const run_setup& s, const sink_account& a) {
             {"voids", sum.voids},
             {"unmarked", sum.unmarked},
             {"marked_by_supervisor", sum.told},
-            {"image_hash", a.has_hash() ? json(fmt::format("{:016x}", sum.image_hash)) : json()}};
+            {"image_hash", a.has_hash() ? json(fmt::format("{:016x}", sum.image_hash)) : json()},
+            {"image_hash_of", hash_name(a)}};
 }
 
 }  // namespace
@@ -204,6 +213,7 @@ json make_report(const report_input& in) {
            {"seconds", in.outcome.seconds},
            {"frames_per_second", in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
            {"image_hash", first != in.sinks->end() ? json(fmt::format("{:016x}", first->sum.image_hash)) : json()},
+           {"image_hash_of", first != in.sinks->end() ? hash_name(*first) : in.sinks->size() == 1 ? hash_name(in.sinks->front()) : json()},
            {"command_line", in.outcome.command_line}};
     r["kills_at"] = json::object();
     constexpr const char* states[] = {"idle", "open", "submitted", "committed", "aborted"};

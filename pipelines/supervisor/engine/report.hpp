@@ -46,7 +46,8 @@ struct sink_account {
     std::string not_counted = {};      ///< why; "": it is, and the sum is of its ledger
     telemetry::ledger_summary sum = {};
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
-    [[nodiscard]] bool has_hash() const noexcept { return counted() && sum.without_hash == 0; }
+    /// One over all frames: each has a hash, and all are of one name.
+    [[nodiscard]] bool has_hash() const noexcept { return counted() && sum.without_hash == 0 && sum.hash_names.size() <= 1; }
 };
 /// Reads the ledgers of all sinks, in the order of the pipeline. Throws output_error.
 [[nodiscard]] std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_block& c, u64 end);

@@ -90,7 +90,11 @@ public:
     [[nodiscard]] virtual bool is_ours() const noexcept { return true; }
     /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal runs have equal hashes then
     /// (`image_hash` of the report), and `carousel chaos` compares them. Without it frames are counted only.
-    virtual void set_hash(u64 hash) noexcept { (void)hash; }
+    /// `name` says what it is a hash of (one line of at most 100 bytes): hashes of two names are never compared. <carousel/hash.hpp> has one
+    /// that is made where the picture lies.
+    virtual void set_hash(u64 hash, std::string_view name) noexcept { (void)hash, (void)name; }
+    /// A hash of the stage's own: "own", of which nothing but the stage knows the definition.
+    void set_hash(u64 hash) noexcept { set_hash(hash, "own"); }
     /// In process() of a source that has said description::ends: the stream ends before this frame, which does not exist, and neither
     /// does any later one. What is enqueued for it is thrown away. It must be a function of the sequence: whoever is asked for this
     /// frame again, or for a later one, says the same. Anywhere else it throws, which ends the process as any exception does.

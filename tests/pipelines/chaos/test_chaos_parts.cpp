@@ -157,6 +157,27 @@ TEST_CASE("chaos: sinks that give no hash are compared by count, several sinks o
     CHECK(make_report({}, o)["passed"] == (o.report["sinks"] == o.calm["sinks"]));
 }
 
+TEST_CASE("chaos: hashes of different names are told, and never called equal or different") {
+    outcome o = made();
+    o.report["image_hash_of"] = o.calm["image_hash_of"] = "a.v1";
+    CHECK(make_report({}, o)["passed"] == true);
+    CHECK(make_report({}, o)["calm"]["image_hash_of"] == "a.v1");
+    SECTION("of the same value") {}
+    SECTION("of another value") { o.calm["image_hash"] = "abd"; }
+    o.calm["image_hash_of"] = "a.v2";
+    const json r = make_report({}, o);
+    CHECK(r["passed"] == false);
+    CHECK_THAT(r["failures"].dump(), test::contains("can't be compared") && test::contains("a.v1") && test::contains("a.v2"));
+    CHECK_THAT(r["failures"].dump(), !test::contains("differs"));
+}
+
+TEST_CASE("chaos: a ledger whose hashes have several names proves nothing, also when the undisturbed one has the same") {
+    outcome o = made();
+    o.report["image_hash_of"] = o.calm["image_hash_of"] = "a.v1, a.v2";
+    o.report["image_hash"] = o.calm["image_hash"] = nullptr;
+    CHECK(make_report({}, o)["passed"] == false);
+}
+
 TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     const auto fails_with = [](auto change, const std::string& word) {
         outcome o = made();

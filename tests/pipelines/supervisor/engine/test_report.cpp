@@ -222,6 +222,23 @@ TEST_CASE("where nothing was counted the report says so, and claims nothing") {
     CHECK_THAT(damage_text(d, sinks), test::contains("lost and repeated frames were not counted, torn 0; sink not counted: ") && test::contains(why));
 }
 
+TEST_CASE("the report names what its hashes are hashes of, and gives none over several names") {
+    synthetic s;
+    s.record(0, 10);
+    CHECK(s.report()["image_hash_of"] == "own");
+    CHECK(s.report()["sinks"][0]["image_hash_of"] == "own");
+    telemetry::ledger_writer w(telemetry::ledger_path(s.setup.directory, "sink"));
+    const bool all = GENERATE(true, false);
+    for (u64 n = all ? 0 : 5; n < 10; ++n) {
+        w.record(n, {n * 7 + 1, "other.v1"}, false, 1);
+        w.mark_committed(n, {n * 7 + 1, "other.v1"}, false, 1);
+    }
+    const json r = s.report();
+    CHECK(r["image_hash_of"] == (all ? "other.v1" : "own, other.v1"));
+    CHECK(r["sinks"][0]["image_hash"].is_null() == !all);
+    CHECK(r["image_hash"].is_null() == !all);
+}
+
 TEST_CASE("a sink that gives no hashes is counted all the same") {
     synthetic s;
     telemetry::ledger_writer w(telemetry::ledger_path(s.setup.directory, "sink"));
