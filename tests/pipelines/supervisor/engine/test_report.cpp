@@ -53,8 +53,9 @@ struct synthetic {
             w.mark_committed(n, n == void_at ? 0 : n * 7 + 1, n == void_at, 1);
         }
     }
-    json report() const {
+    json report(const std::string& ended_by = "") const {
         run_outcome o;
+        o.ended_by = ended_by;
         o.end = 10;
         o.complete = true;
         o.seconds = 2;
@@ -159,6 +160,14 @@ TEST_CASE("frames that were given up are told with the first few names, and have
     CHECK(exit_code_of(o, {true, 1, 0, 0}, one, 0) == exit_code::stage_failed);
     o.exit_code = 130;
     CHECK(exit_code_of(o, {}, one, 0) == 130);
+}
+
+TEST_CASE("a run that a source has ended names the source, any other one names none") {
+    synthetic s;
+    s.record(0, 10);
+    CHECK(s.report()["ended_by"].is_null());
+    CHECK(s.report("source")["ended_by"] == "source");
+    CHECK(stream_end_text("made", "source", 10) == "made: the stream ended before frame 10, says its source source");
 }
 
 TEST_CASE("where no sink is counted, what was given up is what the supervisor saw") {
