@@ -126,7 +126,7 @@ void ledger_writer::name_hashes(std::string_view name) {
 }
 
 void ledger_writer::record(u64 sequence, const frame_hash& hash, bool is_void, u32 committer) {
-    if (!is_void && hash.value && named_ != hash.name) name_hashes(hash.name);
+    if (!is_void && hash.value && (named_ != hash.name || named_.empty())) name_hashes(hash.name);
     ledger_record r;
     r.sequence_plus_1 = sequence + 1;
     r.recorded_hash = is_void ? 0 : hash.value.value_or(0);
