@@ -92,6 +92,7 @@ public:
     virtual void set_hash(u64 hash) noexcept { (void)hash; }
 };
 
+/// What a stage program is: derive from it, and give the class to stage_main().
 class stage {
 public:
     virtual ~stage() = default;
