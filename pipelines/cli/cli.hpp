@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/commands.hpp"
+#include "cli/new_stage.hpp"
 #include "runs/clean.hpp"
 #include "spec/options.hpp"
 #include "supervisor/engine/run.hpp"
@@ -53,6 +54,7 @@ struct cli_arguments {
     std::string http;  ///< run: "" no page; view
     std::string profile;  ///< run: nsys, ncu:STAGE
     bench::bench_words bench;
+    new_stage_words new_stage;
     std::vector<std::string> words;  ///< the command line, for the report
 };
 
@@ -77,6 +79,7 @@ int cli_trace(const cli_arguments& a, const cli_environment& env);
 int cli_view(const cli_arguments& a, const cli_environment& env);
 int cli_doctor(const cli_arguments& a, const cli_environment& env);
 int cli_clean(const cli_arguments& a, const cli_environment& env);
+int cli_new(const cli_arguments& a, const cli_environment& env);
 /// Returns only when it fails: the process becomes carousel-bench.
 int cli_bench(const cli_arguments& a, const cli_environment& env);
 

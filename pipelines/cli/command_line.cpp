@@ -30,6 +30,7 @@ Examples:
   source <(carousel completion bash)                Tab completes commands, stages, names
   carousel chaos pipelines/demo.toml                random faults, and what became of the frames
   carousel doctor                                   what this machine can do
+  carousel new stage blur                           a project with a stage of your own
   carousel bench raster --peer opengl               how fast it renders here, beside OpenGL
   carousel bench pipeline pipelines/demo.toml       how fast the whole pipeline is
 
@@ -263,6 +264,7 @@ void build(CLI::App& app, cli_arguments& a, timing_texts& t) {
     add_chaos(app, a, t);
     add_view(app, a);
     add_tools(app, a);
+    add_new(app, a);
 }
 
 /// Fills `a`. Throws CLI::ParseError, config_error.
@@ -277,6 +279,7 @@ void parse(CLI::App& app, cli_arguments& a, timing_texts& t, const std::vector<s
         throw config_error(fmt::format("unknown command \"{}\"; the commands are {}{}", first, fmt::join(commands, ", "),
                                        did_you_mean_clause(first, commands)));
     if (first == "bench" && words.size() > 1) bench::require_bench_command(words[1]);
+    if (first == "new" && words.size() > 1) require_new_kind(words[1]);
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     app.parse(reversed);
     a.command = app.get_subcommands().front()->get_name();
@@ -304,6 +307,7 @@ int dispatch(const cli_arguments& a, const cli_environment& env) {
     if (a.command == "doctor") return cli_doctor(a, env);
     if (a.command == "clean") return cli_clean(a, env);
     if (a.command == "bench") return cli_bench(a, env);
+    if (a.command == "new") return cli_new(a, env);
     return cli_tell(a, env);
 }
 

@@ -132,6 +132,7 @@ words_t positionals_of(const std::string& command, const words_t& words, const s
     if (command == "run" || command == "validate" || command == "graph" || command == "chaos" || command == "pipeline") return files(partial, {".toml"});
     if (command == "completion") return {"bash", "zsh", "fish"};
     if (command == "set") return running_parameters(words);
+    if (command == "stage") return words.size() < 3 ? words_t{} : files(partial, {});  // new stage NAME FOLDER
     const words_t told = {"kill", "inject", "stop", "cont", "restart", "down", "up", "logs"};
     if (std::find(told.begin(), told.end(), command) == told.end()) return {};
     words_t names = running_stages(words);

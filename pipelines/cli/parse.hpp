@@ -19,4 +19,7 @@ CLI::App* add_client(CLI::App& app, cli_arguments& a, timing_texts& t, const std
 /// logs, top, graph, completion
 void add_watching(CLI::App& app, cli_arguments& a, timing_texts& t);
 
+/// new
+void add_new(CLI::App& app, cli_arguments& a);
+
 }  // namespace carousel::supervisor
