@@ -24,7 +24,7 @@ if(CAROUSEL_SANITIZE)
   add_link_options(-fsanitize=${CAROUSEL_SANITIZE})
 endif()
 
-# What nearly every file includes is parsed once for all targets. A file still includes what it uses: the fuzz preset builds without.
+# What nearly every file includes is parsed once for all targets. A file still includes what it uses: the tsan preset builds without.
 # Two such headers: loading nlohmann/json costs a small file more than it saves, so only those who ask for it get it
 # (carousel_precompile_json).
 option(CAROUSEL_PRECOMPILE "Parse the headers that most files share only once" ON)

@@ -13,6 +13,7 @@
 #include "core/types.hpp"
 #include "device/backend.hpp"
 #include "kernels/mesh_layout.hpp"
+#include "kernels/mesh_shape.hpp"
 #include "kernels/triangle_layout.hpp"
 #include "kernels/scene.hpp"
 
@@ -23,10 +24,7 @@ inline constexpr u32 max_extent = 16384;
 
 // ---- meshes -------------------------------------------------------------------------------------------------------------
 
-enum class mesh_shape : u8 { bumpy_sphere, fractal_terrain, torus_knots, quad_stack, triangle_soup, quad_stack_front_first, long_slivers };
-
-/// "bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack" (full-screen quads, back to front: the worst overdraw),
-/// "triangle-soup" (random sizes), "quad-stack-front-first" (the same quads, front to back), "long-slivers", in the order of mesh_shape.
+/// Of mesh_shapes (mesh_shape.hpp), in its order.
 [[nodiscard]] const std::vector<std::string>& mesh_shape_names();
 /// Throws config_error naming the known ones.
 [[nodiscard]] mesh_shape mesh_shape_from(std::string_view name);

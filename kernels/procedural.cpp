@@ -19,17 +19,20 @@ u32 root(u64 x) {
 }  // namespace
 
 const std::vector<std::string>& mesh_shape_names() {
-    static const std::vector<std::string> names{"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup",
-                                                "quad-stack-front-first", "long-slivers"};
+    static const std::vector<std::string> names = [] {
+        std::vector<std::string> all;
+        for (const mesh_shape_row& row : mesh_shapes) all.emplace_back(row.name);
+        return all;
+    }();
     return names;
 }
 
 mesh_shape mesh_shape_from(std::string_view name) {
-    const auto& names = mesh_shape_names();
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        if (names[i] == name) return static_cast<mesh_shape>(i);
+    for (const mesh_shape_row& row : mesh_shapes) {
+        if (row.name == name) return row.shape;
     }
-    throw config_error(fmt::format("no mesh is called '{}'; there are {}", name, fmt::join(names, ", ")));
+    throw config_error(
+        fmt::format("no mesh is called '{}'; there are {}", name, fmt::join(mesh_shape_names(), ", ")));
 }
 
 procedural_mesh describe_procedural(mesh_shape shape, u32 triangles) {

@@ -10,6 +10,7 @@
 
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "kernels/mesh_shape.hpp"
 
 namespace carousel::bench {
 namespace {
@@ -48,7 +49,8 @@ u32 triangles_from(const std::string& text) {
     return static_cast<u32>(std::lround(value * unit));
 }
 
-u32 choice(const char* option, const std::string& text, const std::vector<std::string>& names) {
+u32 choice(const char* option, const std::string& text) {
+    const std::vector<std::string> names = choices_of(option);
     const auto at = std::find(names.begin(), names.end(), text);
     if (at == names.end())
         throw config_error(fmt::format("{}: \"{}\" is none of {}{}", option, text, fmt::join(names, ", "), did_you_mean_clause(text, names)));
@@ -66,6 +68,17 @@ void read_device(const std::string& text, bench_options& o) {
 }
 
 }  // namespace
+
+std::vector<std::string> choices_of(std::string_view option) {
+    if (option == "--shading") return {"lit", "normals", "ids", "depth"};
+    if (option == "--path") return {"automatic", "small", "medium", "large"};
+    if (option == "--peer") return {"opengl"};
+    if (option == "--simd") return {"baseline", "avx2", "avx512"};
+    std::vector<std::string> shapes;
+    if (option == "--scene")
+        for (const kernels::mesh_shape_row& row : kernels::mesh_shapes) shapes.emplace_back(row.name);
+    return shapes;
+}
 
 std::vector<std::string> split_commas(const std::string& text) {
     std::vector<std::string> parts(1);
@@ -116,14 +129,14 @@ bench_options read_options(const bench_texts& t) {
     for (const std::string& each : split_commas(t.triangles)) o.triangles.push_back(triangles_from(each));
     for (const std::string& each : split_commas(t.size)) o.sizes.push_back(picture_size_from("--size", each));
     o.scene = t.scene;
-    o.shading = choice("--shading", t.shading, {"lit", "normals", "ids", "depth"});
-    o.path = choice("--path", t.path, {"automatic", "small", "medium", "large"});
+    o.shading = choice("--shading", t.shading);
+    o.path = choice("--path", t.path);
     if (t.frames == 0 || t.frames > most_frames) throw config_error(fmt::format("--frames: {} is none of 1 to {}", t.frames, most_frames));
     if (t.instances == 0) throw config_error("--instances: at least 1 is needed");
     o.frames = t.frames, o.instances = t.instances, o.threads = t.threads, o.first = t.first;
-    if (!t.peer.empty()) o.opengl = (choice("--peer", t.peer, {"opengl"}), true);
+    if (!t.peer.empty()) o.opengl = (choice("--peer", t.peer), true);
     if (o.opengl && o.shading != 0) throw config_error("--peer opengl draws lit pictures only: leave --shading out");
-    if (!t.simd.empty()) (void)choice("--simd", t.simd, {"baseline", "avx2", "avx512"});
+    if (!t.simd.empty()) (void)choice("--simd", t.simd);
     if (o.cuda && (!t.simd.empty() || t.threads != 0)) throw config_error("--threads and --simd are for --device cpu");
     if (!t.plot.empty() && !t.plot.ends_with(".svg"))
         throw config_error(fmt::format("--plot: \"{}\" must end in .svg (for a PNG: rsvg-convert FILE.svg -o FILE.png)", t.plot));

@@ -3,6 +3,7 @@
 // it; carousel-bench, which may load CUDA and GL, is started with the same words and does the work.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
@@ -32,7 +33,7 @@ struct bench_texts {
 struct bench_options {
     bool cuda = false;
     int ordinal = 0;
-    std::string scene;               ///< a name of kernels::mesh_shape_names(), checked by who knows them
+    std::string scene;               ///< of kernels::mesh_shapes, checked by who knows them
     std::vector<u32> triangles;      ///< ascending as given
     std::vector<picture_size> sizes;
     u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0;  ///< shading as in scene_state; path as in raster_path
@@ -42,6 +43,9 @@ struct bench_options {
 };
 
 void add_bench_options(CLI::App& app, bench_texts& texts);
+
+/// The words that such an option takes; none: it takes no words.
+[[nodiscard]] std::vector<std::string> choices_of(std::string_view option);
 
 /// The parts between commas; one, which may be empty, where there is none.
 [[nodiscard]] std::vector<std::string> split_commas(const std::string& text);

@@ -9,16 +9,16 @@
 #include "core/errors.hpp"
 
 namespace carousel::supervisor::chaos {
-namespace {
 
-constexpr std::array<u64, fault_names.size()> weight{10, 2, 2, 1, 4, 3, 2, 3, 1};
-u64 weight_of(fault f) noexcept { return weight[static_cast<std::size_t>(f)]; }
-
-}  // namespace
+std::vector<std::string> fault_names() {
+    std::vector<std::string> out;
+    for (const fault_row& row : fault_table) out.emplace_back(row.name);
+    return out;
+}
 
 std::vector<fault> faults_from(const std::string& text) {
     std::vector<fault> out;
-    const std::vector<std::string> known(fault_names.begin(), fault_names.end());
+    const std::vector<std::string> known = fault_names();
     for (std::size_t at = 0; at <= text.size();) {
         const std::size_t end = std::min(text.find(',', at), text.size());
         const std::string word = text.substr(at, end - at);
@@ -27,7 +27,7 @@ std::vector<fault> faults_from(const std::string& text) {
         if (found == known.end())
             throw config_error(fmt::format("--faults {}: no such fault \"{}\"; expected some of {}{}", text, word, fmt::join(known, ","),
                                            did_you_mean_clause(word, known)));
-        const auto f = static_cast<fault>(found - known.begin());
+        const fault f = fault_table[static_cast<std::size_t>(found - known.begin())].kind;
         if (std::find(out.begin(), out.end(), f) == out.end()) out.push_back(f);
     }
     return out;
@@ -35,7 +35,7 @@ std::vector<fault> faults_from(const std::string& text) {
 
 plan::plan(u64 seed, std::vector<fault> kinds, f64 mean_wait_s) : state_(seed), kinds_(std::move(kinds)), mean_wait_s_(mean_wait_s) {
     CAROUSEL_ASSERT(!kinds_.empty());
-    for (const fault f : kinds_) weights_ += weight_of(f);
+    for (const fault f : kinds_) weights_ += row_of(f).weight;
 }
 
 // splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): the standard library's distributions differ
@@ -54,8 +54,8 @@ step plan::next() {
     u64 at = random() % weights_;
     for (const fault f : kinds_) {
         s.kind = f;
-        if (at < weight_of(f)) break;
-        at -= weight_of(f);
+        if (at < row_of(f).weight) break;
+        at -= row_of(f).weight;
     }
     s.wait_s = -std::log1p(-fraction()) * mean_wait_s_;
     s.who = random() >> 1U;

@@ -2,11 +2,13 @@
 // What `carousel chaos` does to a pipeline, in which order: a function of the seed alone, on every machine.
 
 #include <array>
+#include <csignal>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
+#include "shm/injected_fault.hpp"
 
 namespace carousel::supervisor::chaos {
 
@@ -21,8 +23,39 @@ enum class fault : u8 {
     gpu_fault,   ///< stages on a GPU alone
     supervisor,  ///< SIGKILL to the supervisor; the same command takes the run over
 };
-inline constexpr std::array<std::string_view, 9> fault_names{"kill", "term", "stop", "all", "abort", "exit", "hang", "gpu-fault", "supervisor"};
-[[nodiscard]] constexpr std::string_view name_of(fault f) noexcept { return fault_names[static_cast<std::size_t>(f)]; }
+struct fault_row {
+    fault kind;
+    std::string_view name;
+    u64 weight;            ///< how often it comes, beside the others
+    int signal = 0;        ///< from outside; 0: none
+    shm::injected_fault injected = shm::injected_fault::nothing;  ///< by the stage's own hand
+};
+[[nodiscard]] constexpr fault_row injected_row(fault kind, shm::injected_fault injected,
+                                               u64 weight) noexcept {
+    return {kind, shm::name_of(injected), weight, 0, injected};
+}
+/// In the order of `fault`: a seed means the same plan only as long as order and weights stay.
+inline constexpr std::array<fault_row, 9> fault_table{{
+    {fault::kill, "kill", 10, SIGKILL},
+    {fault::term, "term", 2, SIGTERM},
+    {fault::stop, "stop", 2, SIGSTOP},
+    {fault::all, "all", 1, SIGKILL},
+    injected_row(fault::abort, shm::injected_fault::abort, 4),
+    injected_row(fault::exit, shm::injected_fault::exit, 3),
+    injected_row(fault::hang, shm::injected_fault::hang, 2),
+    injected_row(fault::gpu_fault, shm::injected_fault::gpu_fault, 3),
+    {fault::supervisor, "supervisor", 1},
+}};
+[[nodiscard]] constexpr const fault_row& row_of(fault f) noexcept {
+    return fault_table[static_cast<std::size_t>(f)];
+}
+[[nodiscard]] constexpr std::string_view name_of(fault f) noexcept { return row_of(f).name; }
+[[nodiscard]] constexpr bool needs_gpu(fault f) noexcept {
+    const shm::injected_fault_row* row = shm::row_of(row_of(f).injected);
+    return row != nullptr && row->needs_gpu;
+}
+/// All names, in that order.
+[[nodiscard]] std::vector<std::string> fault_names();
 
 /// "kill,stop,hang": the kinds, each once. Throws config_error: unknown, none.
 [[nodiscard]] std::vector<fault> faults_from(const std::string& text);

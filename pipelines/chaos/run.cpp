@@ -60,7 +60,7 @@ public:
 private:
     [[nodiscard]] std::vector<std::string> words(const std::string& name, const std::string& report, u64 frames) const;
     [[nodiscard]] std::string file(const char* name) const { return o_.folder + "/" + name; }
-    void choose_kinds(const json& ps);
+    void choose_kinds(const run::ps_answer& ps);
     void wait_for_start(subject& s);
     void loop(subject& s, pause_watch& watch);
     [[nodiscard]] bool enough() const;
@@ -105,15 +105,17 @@ std::vector<std::string> chaos_run::words(const std::string& name, const std::st
     return w;
 }
 
-void chaos_run::choose_kinds(const json& ps) {
+void chaos_run::choose_kinds(const run::ps_answer& ps) {
     const std::vector<victim> all = seats_of(ps);
     const bool gpu = std::any_of(all.begin(), all.end(), [](const victim& v) { return v.on_gpu; });
     kinds_ = s_.kinds;
     if (kinds_.empty())
-        for (std::size_t k = 0; k < fault_names.size(); ++k)
-            if (static_cast<fault>(k) != fault::gpu_fault || gpu) kinds_.push_back(static_cast<fault>(k));
-    if (!gpu && std::find(kinds_.begin(), kinds_.end(), fault::gpu_fault) != kinds_.end())
-        throw config_error(fmt::format("--faults gpu-fault: no stage of {} computes on a GPU here; choose --device cuda:0, or other faults", s_.file));
+        for (const fault_row& row : fault_table)
+            if (!needs_gpu(row.kind) || gpu) kinds_.push_back(row.kind);
+    if (const auto at = std::find_if(kinds_.begin(), kinds_.end(), needs_gpu); !gpu && at != kinds_.end())
+        throw config_error(fmt::format(
+            "--faults {}: no stage of {} computes on a GPU here; choose --device cuda:0, or other faults",
+            name_of(*at), s_.file));
     if (gpu) o_.gpu_mib_before = std::max<i64>(0, o_.gpu_mib_before);
     if (!gpu) o_.gpu_mib_before = -1;
 }
@@ -124,8 +126,8 @@ void chaos_run::wait_for_start(subject& s) {
             const std::string last = s.last_lines();
             throw error(s.wait(1).value_or(exit_code::stage_failed), fmt::format("{} does not start; its last lines:\n{}", s_.file, last));
         }
-        if (const json ps = s.ps(); all_run(ps)) {
-            run_id_ = ps["pipeline"].value("run_id", "");
+        if (const run::ps_answer ps = s.ps(); all_run(ps)) {
+            run_id_ = ps.pipeline.run_id.value_or("");
             choose_kinds(ps);
             return;
         }
@@ -173,7 +175,7 @@ bool chaos_run::act(subject& s, const step& what) {
         return true;
     }
     std::vector<victim> victims = seats_of(s.ps());
-    if (what.kind == fault::gpu_fault) std::erase_if(victims, [](const victim& v) { return !v.on_gpu; });
+    if (needs_gpu(what.kind)) std::erase_if(victims, [](const victim& v) { return !v.on_gpu; });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
         // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that can't take this fault
@@ -195,18 +197,10 @@ bool chaos_run::act(subject& s, const step& what) {
 
 bool chaos_run::hit(subject& s, const step& what, const victim& v) {
     done d{what.number, what.kind, now_ns(), v.label, v.pid, v.stage, 0};
-    const int signal = what.kind == fault::kill || what.kind == fault::all ? SIGKILL : what.kind == fault::term ? SIGTERM : SIGSTOP;
-    switch (what.kind) {
-        case fault::kill:
-        case fault::all:
-        case fault::term:
-        case fault::stop:
-            if (::kill(v.pid, signal) != 0) return false;
-            break;
-        default: {
-            const json answer = s.ask({{"command", "inject"}, {"stage", v.label}, {"fault", std::string(name_of(what.kind))}});
-            if (!answer.value("ok", false)) return false;
-        }
+    if (const int signal = row_of(what.kind).signal; signal != 0) {
+        if (::kill(v.pid, signal) != 0) return false;
+    } else {
+        if (!s.ask(run::inject_request{v.label, shm::fault_named(name_of(what.kind))}).ok) return false;
     }
     note(d);
     hit_.push_back(v.pid);
@@ -221,7 +215,7 @@ void chaos_run::kill_supervisor(subject& s, const step& what) {
     (void)interrupts_.sleep(static_cast<u64>(what.supervisor_gap_s * 1e9));
     s.start();
     for (const u64 until = now_ns() + static_cast<u64>(back_patience_s * 1e9); now_ns() < until && s.lives();) {
-        if (!s.ps().empty()) break;
+        if (s.ps().pipeline.pid) break;
         (void)interrupts_.sleep(5 * ns_per_ms);
     }
     d.answered_ns = now_ns();
@@ -302,7 +296,7 @@ outcome chaos_run::run() {
         spent("all back");
         o_.ended_ns = now_ns();
         o_.pauses = watch.pauses();
-        (void)s.ask({{"command", "shutdown"}});
+        (void)s.ask(run::end_request{});
         const std::optional<int> code = s.wait(90);
         o_.exit_code = code.value_or(-1);
         o_.report = read_json(file("report.json"));

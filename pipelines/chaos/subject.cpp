@@ -11,7 +11,8 @@
 #include <fstream>
 
 #include "core/errors.hpp"
-#include "runs/client.hpp"
+#include "run/client.hpp"
+#include "run/directory.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor::chaos {
@@ -61,16 +62,17 @@ std::optional<int> subject::wait(f64 timeout_s) {
     return code_;
 }
 
-json subject::ask(const json& request) const {
+json subject::answer_to(const run::request& request) const {
     try {
         const auto record = run::read_record(run::run_folder(name_));
         if (!record || record->supervisor.pid != process_.pid) return json::object();
-        return ask_pipeline(*record, request, 0, 5);
+        return run::client(*record).ask(request, 0, 5);
     } catch (const error&) {
         return json::object();
     }
 }
-json subject::ps() const { return ask({{"command", "ps"}}); }
+run::verdict subject::ask(const run::request& request) const { return run::read_verdict(answer_to(request)); }
+run::ps_answer subject::ps() const { return run::read_ps(answer_to(run::ps_request{})); }
 
 std::string subject::last_lines() const {
     std::ifstream in(log_file_);
@@ -84,21 +86,23 @@ std::string subject::last_lines() const {
     return text;
 }
 
-std::vector<victim> seats_of(const json& ps) {
+std::vector<victim> seats_of(const run::ps_answer& ps) {
     std::vector<victim> out;
     std::vector<std::string> stages;
-    for (const json& s : ps.value("stages", json::array())) {
-        const std::string name = s.value("name", "");
+    for (const run::ps_stage& s : ps.stages) {
+        const std::string name = s.name.value_or("");
         if (stages.empty() || stages.back() != name) stages.push_back(name);
-        const i32 pid = s.contains("pid") && s["pid"].is_number_integer() ? s["pid"].get<i32>() : 0;
-        const bool several = std::count_if(ps["stages"].begin(), ps["stages"].end(), [&](const json& o) { return o.value("name", "") == name; }) > 1;
-        out.push_back({several ? fmt::format("{}.{}", name, s.value("instance", 0)) : name, pid,
-                       static_cast<u32>(stages.size() - 1), pid > 0 && s.value("state", "") == "running", s.value("device", "").starts_with("cuda")});
+        const i32 pid = s.pid.value_or(0);
+        const auto same = [&](const run::ps_stage& o) { return o.name.value_or("") == name; };
+        const bool several = std::count_if(ps.stages.begin(), ps.stages.end(), same) > 1;
+        out.push_back({several ? fmt::format("{}.{}", name, s.instance.value_or(0)) : name, pid,
+                       static_cast<u32>(stages.size() - 1), pid > 0 && s.state == "running",
+                       s.device.value_or("").starts_with("cuda")});
     }
     return out;
 }
 
-bool all_run(const json& ps) {
+bool all_run(const run::ps_answer& ps) {
     const std::vector<victim> seats = seats_of(ps);
     return !seats.empty() && std::all_of(seats.begin(), seats.end(), [](const victim& v) { return v.running; });
 }

@@ -8,7 +8,9 @@
 
 #include "core/types.hpp"
 #include "os/spawn.hpp"
-#include "run/directory.hpp"
+#include "run/answer_message.hpp"
+#include "run/ps_message.hpp"
+#include "run/request_message.hpp"
 
 namespace carousel::supervisor::chaos {
 
@@ -26,15 +28,18 @@ public:
     void signal(int number) const noexcept;
     /// Waits for its end: its exit code, 128 + N by a signal; none: it goes on.
     [[nodiscard]] std::optional<int> wait(f64 timeout_s);
-    /// The reply to "ps"; {} when nobody answers (now).
-    [[nodiscard]] nlohmann::json ps() const;
-    /// A request; {} when nobody answers.
-    [[nodiscard]] nlohmann::json ask(const nlohmann::json& request) const;
+    /// The answer to "ps"; an empty one when nobody answers (now).
+    [[nodiscard]] run::ps_answer ps() const;
+    /// What is said of a request; a refusal when nobody answers.
+    [[nodiscard]] run::verdict ask(const run::request& request) const;
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
     /// The last lines that it has said.
     [[nodiscard]] std::string last_lines() const;
 
 private:
+    /// {} when nobody answers.
+    [[nodiscard]] nlohmann::json answer_to(const run::request& request) const;
+
     std::vector<std::string> words_;
     std::string name_, log_file_;
     spawned process_;
@@ -49,8 +54,8 @@ struct victim {
     bool running = false, on_gpu = false;
 };
 /// All of them, in the order of the file: always as many.
-[[nodiscard]] std::vector<victim> seats_of(const nlohmann::json& ps);
+[[nodiscard]] std::vector<victim> seats_of(const run::ps_answer& ps);
 /// Every process that "ps" names is running, and there is one.
-[[nodiscard]] bool all_run(const nlohmann::json& ps);
+[[nodiscard]] bool all_run(const run::ps_answer& ps);
 
 }  // namespace carousel::supervisor::chaos

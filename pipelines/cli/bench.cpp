@@ -6,16 +6,19 @@
 #include <cerrno>
 
 #include "bench/commands.hpp"
-#include "cli/cli.hpp"
+#include "cli/command.hpp"
+#include "cli/completers.hpp"
 #include "core/errors.hpp"
 #include "spec/describe.hpp"
 
 namespace carousel::supervisor {
+namespace {
 
-int cli_bench(const cli_arguments& a, const cli_environment& env) {
+/// Returns only when it fails: the process becomes carousel-bench.
+int become_bench(const std::vector<std::string>& all, const cli_environment& env) {
     const std::string program = executable_folder() + "/carousel-bench";
     std::vector<std::string> words{program};
-    words.insert(words.end(), a.words.begin() + 1, a.words.end());  // behind "bench"
+    words.insert(words.end(), all.begin() + 1, all.end());  // behind "bench"
     std::vector<char*> pointers;
     for (std::string& w : words) pointers.push_back(w.data());
     pointers.push_back(nullptr);
@@ -23,5 +26,42 @@ int cli_bench(const cli_arguments& a, const cli_environment& env) {
     ::execv(program.c_str(), pointers.data());
     throw config_error(fmt::format("starting {}: {}; build the target carousel-bench", program, errno_text(errno)));
 }
+
+void add_offers(CLI::App& bench, completers& offers) {
+    const auto to = [&](const char* command, const char* option, completer offered) {
+        offers[bench.get_subcommand(command)->get_option(option)] = std::move(offered);
+    };
+    for (const char* command : {"raster", "pipeline"}) {
+        to(command, "--device", offer({"auto", "cpu", "cuda:0"}));
+        to(command, "--size", offer({"640x480", "1280x720", "1920x1080", "3840x2160"}));
+        to(command, "--json", offer_files({""}));
+    }
+    for (const char* option : {"--scene", "--peer", "--simd"})
+        to("raster", option, offer(bench::choices_of(option)));
+    to("raster", "--plot", offer_files({".svg"}));
+    to("raster", "--picture", offer_files({""}));
+    to("pipeline", "FILE", offer_files({".toml"}));
+    to("pipeline", "--against", offer_folders());
+    to("pipeline", "--modes", offer({"mps", "process", "process,mps"}));
+    to("pipeline", "--out", offer_files({""}));
+}
+
+void look(const std::vector<std::string>& words) {
+    if (!words.empty()) bench::require_bench_command(words.front());
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<bench::bench_words>();
+    bench::add_bench_commands(p.app, *a);
+    add_offers(p.app, p.offers);
+    return [a, &app = p.app](const common_words& c, const cli_environment& env) {
+        (void)bench::check_bench_command(app, *a);
+        return become_bench(c.words, env);
+    };
+}
+
+}  // namespace
+
+const command bench_command{"bench", "Time the renderer's kernels, or whole runs of a pipeline", add, look};
 
 }  // namespace carousel::supervisor

@@ -6,25 +6,48 @@
 #include <nlohmann/json.hpp>
 
 #include "chaos/run.hpp"
-#include "cli/cli.hpp"
+#include "cli/completers.hpp"
+#include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "run/directory.hpp"
 #include "supervisor/engine/report.hpp"
 
 namespace carousel::supervisor {
+namespace {
 
-int cli_chaos(const cli_arguments& a, const cli_environment& env) {
+constexpr const char* footer = R"(
+Examples:
+  carousel chaos pipelines/demo.toml --duration 60
+  carousel chaos pipelines/demo.toml --device cuda:0 --count 500 --rate 5 --report chaos.json
+  carousel chaos pipelines/demo.toml --faults kill,supervisor --seed 7 --log faults.jsonl
+
+Faults: kill, term, stop: signals from outside; all: SIGKILL to every stage at once; abort, exit, hang, gpu-fault: a stage does it
+by itself in the middle of a frame; supervisor: SIGKILL, and the same command takes the run over. The same seed gives the same
+faults in the same order; when they fall depends on the machine. Exit code 0: lost = repeated = torn = dead letters = 0, the image_hash
+of an undisturbed run (where no sink gives hashes: as many frames), no process died that was not hit, every run taken over, nothing left behind; 1: not so; 130: interrupted.)";
+
+struct chaos_arguments {
+    std::string file;
+    pipeline_options keys;
+    u64 seed = 0, count = 0;  ///< seed 0: of the clock
+    std::string duration, faults, report, log;
+    f64 rate = 2;
+    bool no_compare = false;
+};
+
+int run_it(const chaos_arguments& a, const common_words& common, const cli_environment& env) {
+    const f64 seconds = seconds_or("--duration", a.duration, 0);
     chaos::settings s;
     s.file = a.file;
     s.keys = a.keys;
-    s.seed = a.chaos_seed != 0 ? a.chaos_seed : now_ns() / 1000 % 1'000'000 + 1;
-    s.count = a.chaos_count;
-    s.seconds = a.seconds > 0 ? a.seconds : s.count > 0 ? 0 : 30;
-    s.rate = a.chaos_rate;
-    s.log = a.chaos_log;
+    s.seed = a.seed != 0 ? a.seed : now_ns() / 1000 % 1'000'000 + 1;
+    s.count = a.count;
+    s.seconds = seconds > 0 ? seconds : s.count > 0 ? 0 : 30;
+    s.rate = a.rate;
+    s.log = a.log;
     s.compare = !a.no_compare;
-    if (!a.chaos_faults.empty()) s.kinds = chaos::faults_from(a.chaos_faults);
+    if (!a.faults.empty()) s.kinds = chaos::faults_from(a.faults);
     if (s.rate < 0) throw config_error("--rate: expected faults a second, 0 or more");
     const pipeline p = read_pipeline(a.file, overrides_from(a.keys));  // said before anything is started
     s.has_displays = std::any_of(p.stages.begin(), p.stages.end(), [](const stage_spec& st) {
@@ -34,9 +57,9 @@ int cli_chaos(const cli_arguments& a, const cli_environment& env) {
     env.err << fmt::format("chaos: seed {} (--seed {} repeats the plan)\n", s.seed, s.seed);
     const chaos::outcome o = chaos::run_chaos(s, env.err, env.err_is_terminal);
     nlohmann::json report = chaos::make_report(s, o);
-    report["command_line"] = a.words;
+    report["command_line"] = common.words;
     const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    env.out << (a.json ? text : chaos::report_text(report));
+    env.out << (common.json ? text : chaos::report_text(report));
     if (!a.report.empty()) write_text_whole(a.report, text);
     const bool passed = report["passed"];
     if (passed) {
@@ -48,5 +71,40 @@ int cli_chaos(const cli_arguments& a, const cli_environment& env) {
     if (o.interrupted) return 130;
     return passed ? exit_code::ok : exit_code::stage_failed;
 }
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<chaos_arguments>();
+    add_pipeline_file(p, a->file);
+    add_device(p, a->keys);
+    add_size(p, a->keys);
+    add_mesh(p, a->keys, "Mesh of the sources");
+    add_fps(p, a->keys);
+    add_set(p, a->keys);
+    CLI::App& app = p.app;
+    app.add_option("--seed", a->seed, "Of the plan: which fault, whom, when [the clock]")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--duration", a->duration, "End after S seconds [30, without --count]")->type_name("S");
+    app.add_option("--count", a->count, "End after N faults")->type_name("N");
+    app.add_option("--rate", a->rate, "Faults a second; 0: the next as soon as all stages run again [2]")
+        ->type_name("R");
+    app.add_option("--faults", a->faults,
+                   fmt::format("Some of {} [all that can be had]", fmt::join(chaos::fault_names(), ",")))
+        ->type_name("LIST");
+    add_report(p, a->report, "Write the report (JSON) to FILE");
+    CLI::Option* log =
+        app.add_option("--log", a->log, "Write what was done when to FILE, a line of JSON each");
+    p.offers[log->type_name("FILE")->take_last()] = offer_files({""});
+    app.add_flag("--no-compare", a->no_compare,
+                 "No undisturbed run of as many frames afterwards, and no comparison of image_hash");
+    add_json(p, "Print the report as JSON");
+    app.footer(footer);
+    return [a](const common_words& c, const cli_environment& env) { return run_it(*a, c, env); };
+}
+
+}  // namespace
+
+const command chaos_command{"chaos", "Run a pipeline under random faults, and prove that no frame was harmed",
+                            add};
 
 }  // namespace carousel::supervisor

@@ -1,14 +1,13 @@
-// The subcommands that talk to a running pipeline.
+#include "cli/clients.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/cli.hpp"
-#include "core/did_you_mean.hpp"
-#include "os/subprocess.hpp"
+#include "cli/completers.hpp"
 #include "os/table.hpp"
+#include "run/answer_message.hpp"
+#include "run/client.hpp"
 #include "runs/client.hpp"
 
 namespace carousel::supervisor {
@@ -17,71 +16,55 @@ namespace {
 using nlohmann::json;
 
 /// A refusal's own code, where it is one that a program can end with.
-int code_of(const json& reply) {
-    const auto at = reply.find("code");
-    if (at == reply.end() || !at->is_number_integer()) return exit_code::stage_failed;
-    const i64 code = at->get<i64>();
+int code_of(const run::verdict& v) {
+    const i64 code = v.code.value_or(0);
     return code > 0 && code < 126 ? static_cast<int>(code) : exit_code::stage_failed;
-}
-
-std::string message_of(const json& reply, const std::string& otherwise) {
-    const auto at = reply.find("message");
-    return at != reply.end() && at->is_string() ? at->get<std::string>() : otherwise;
-}
-
-bool is_well(const json& reply) {
-    const auto at = reply.find("ok");
-    return at != reply.end() && at->is_boolean() && at->get<bool>();
 }
 
 }  // namespace
 
 void require_well(const json& reply, const std::string& pipeline) {
-    if (!is_well(reply))
-        throw error(code_of(reply), message_of(reply, fmt::format("pipeline \"{}\" refused, without a reason", pipeline)));
+    if (const run::verdict v = run::read_verdict(reply); !v.ok)
+        throw error(code_of(v),
+                    v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", pipeline)));
 }
 
-int cli_ps(const cli_arguments& a, const cli_environment& env) {
-    const run::record run = choose_pipeline(a.pipeline, a.wait_s);
-    const json reply = ask_pipeline(run, {{"command", "ps"}}, a.wait_s);
-    require_well(reply, run.name);
-    env.out << (a.json ? reply.dump(2, ' ', false, json::error_handler_t::replace) + "\n" : ps_table(reply));
-    return exit_code::ok;
+void add_told_options(const command_parts& p, told_arguments& a, bool stage_required) {
+    add_client_options(p, a);
+    CLI::Option* o =
+        p.app.add_option("STAGE", a.stages, "Stages: fragment, or fragment.1 for one of several instances");
+    p.offers[o->required(stage_required)] = running_stages;
 }
 
-int cli_tell(const cli_arguments& a, const cli_environment& env) {
-    json request = {{"command", a.command}};
-    if (a.command == "kill") {
-        const int number = signal_from(a.signal);
-        if (number == 0)
-            throw config_error(
-                fmt::format("--signal {}: no signal of this system; expected e.g. KILL, TERM, ABRT or a number", a.signal));
-        request["signal"] = number;
-    }
-    if (a.command == "inject") {
-        const std::vector<std::string> known{"hang", "gpu-fault", "exit", "abort"};
-        if (std::find(known.begin(), known.end(), a.fault) == known.end())
-            throw config_error(fmt::format("--fault {}: no such fault; expected {}{}", a.fault, fmt::join(known, ", "), did_you_mean_clause(a.fault, known)));
-        request["fault"] = a.fault;
-    }
+int tell_stages(const told_arguments& a, const run::request& request, const cli_environment& env) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
-    if (a.stages.empty()) {  // `down` alone
-        end_pipeline(run, a.timeout_s);
-        env.out << fmt::format("pipeline \"{}\" has ended\n", run.name);
-        return exit_code::ok;
-    }
+    const std::string command = run::command_of(request);
     int code = exit_code::ok;
     for (const std::string& stage : a.stages) {
-        request["stage"] = stage;
-        const json reply = ask_pipeline(run, request, a.wait_s);
-        if (is_well(reply)) {
-            env.out << printable(message_of(reply, fmt::format("{} {}", a.command, stage))) << "\n";
+        const run::verdict v =
+            run::read_verdict(run::client(run).ask(run::of_stage(request, stage), a.wait_s));
+        if (v.ok) {
+            env.out << printable(v.message.value_or(fmt::format("{} {}", command, stage))) << "\n";
             continue;
         }
-        env.err << "error: " << message_of(reply, fmt::format("pipeline \"{}\" refused, without a reason", run.name)) << "\n";
-        if (code == exit_code::ok) code = code_of(reply);
+        env.err << "error: "
+                << v.message.value_or(fmt::format("pipeline \"{}\" refused, without a reason", run.name))
+                << "\n";
+        if (code == exit_code::ok) code = code_of(v);
     }
     return code;
+}
+
+command_action add_plain(const command_parts& p) {
+    const std::string name = p.app.get_name();
+    const auto a = std::make_shared<told_arguments>();
+    add_told_options(p, *a);
+    p.app.footer(fmt::format("\nExample:\n  carousel {} fragment", name));
+    const run::seat_order order = run::seat_order_named(name).value();
+    return [a, order](const common_words&, const cli_environment& env) {
+        read_wait(*a);
+        return tell_stages(*a, run::seat_request{order, ""}, env);
+    };
 }
 
 }  // namespace carousel::supervisor

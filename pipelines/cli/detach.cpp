@@ -12,14 +12,14 @@
 #include <cerrno>
 #include <csignal>
 #include <deque>
-#include <nlohmann/json.hpp>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "os/log_pipe.hpp"
 #include "os/spawn.hpp"
 #include "os/table.hpp"
-#include "runs/client.hpp"
+#include "run/client.hpp"
+#include "run/ps_message.hpp"
 #include "shm/fd_socket.hpp"
 
 extern char** environ;
@@ -27,7 +27,6 @@ extern char** environ;
 namespace carousel::supervisor {
 namespace {
 
-using nlohmann::json;
 constexpr std::size_t last_lines = 20;
 constexpr int look_again_ms = 30;
 
@@ -106,19 +105,18 @@ child start(const std::vector<std::string>& words) {
 }
 
 /// Stages by state; empty: the pipeline can't be asked yet.
-json stages_of(const detach_request& d, pid_t pid) {
+std::vector<run::ps_stage> stages_of(const detach_request& d, pid_t pid) {
     const auto record = run::read_record(run::run_folder(d.name));
-    if (!record || record->supervisor.pid != pid) return json::array();
+    if (!record || record->supervisor.pid != pid) return {};
     try {
-        const json reply = ask_pipeline(*record, {{"command", "ps"}}, 0, 2);
-        return reply.value("stages", json::array());
+        return run::read_ps(run::client(*record).ask(run::ps_request{}, 0, 2)).stages;
     } catch (const error&) {
-        return json::array();
+        return {};
     }
 }
 
-bool is_ready(const json& stage) {
-    const std::string state = stage.value("state", "");
+bool is_ready(const run::ps_stage& stage) {
+    const std::string state = stage.state.value_or("");
     return state == "running" || state == "done" || state == "stopped";
 }
 
@@ -146,7 +144,7 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
     const signals_held signals;
     const u64 since = now_ns(), until = since + static_cast<u64>(d.patience_s * 1e9);
     child c = start(d.words);
-    json stages = json::array();
+    std::vector<run::ps_stage> stages;
     while (now_ns() < until) {
         pollfd ended{c.pidfd.get(), POLLIN, 0};
         if (::poll(&ended, 1, look_again_ms) > 0) return say_end(d, c, since, out, err);
@@ -169,8 +167,10 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
         return exit_code::ok;
     }
     std::string late;
-    for (const json& s : stages)
-        if (!is_ready(s)) late += fmt::format("{}{} is {}", late.empty() ? "" : ", ", s.value("name", "?"), s.value("state", "?"));
+    for (const run::ps_stage& s : stages)
+        if (!is_ready(s))
+            late += fmt::format("{}{} is {}", late.empty() ? "" : ", ", s.name.value_or("?"),
+                                s.state.value_or("?"));
     err << fmt::format("pipeline \"{}\" (pid {}) goes on in the background, but is not ready after {}: {}\n", d.name, c.pid,
                        human_seconds(d.patience_s), late.empty() ? "it can't be asked yet" : late);
     say_hints(d, err);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
-#include "cli/cli.hpp"
+#include "cli/completers.hpp"
+#include "cli/options.hpp"
+#include "run/client.hpp"
 #include "runs/client.hpp"
 #include "shm/segment.hpp"
 #include "supervisor/plan/graph.hpp"
@@ -13,7 +15,18 @@
 namespace carousel::supervisor {
 namespace {
 
-using nlohmann::json;
+constexpr const char* graph_footer = R"(
+Examples:
+  carousel graph pipelines/demo.toml | dot -Tsvg -o demo.svg
+  carousel graph pipelines/demo.toml --format mermaid
+  carousel graph -p demo --live           of a running pipeline, with states, frames/s and lag
+
+Exit codes: 0; 2 a bad file or no such pipeline.)";
+
+struct graph_arguments {
+    std::string file, pipeline, format = "dot";
+    bool live = false;
+};
 
 /// A drawing does without the device that a file asks for: GPUs that aren't here are taken for granted.
 machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
@@ -31,24 +44,22 @@ machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
     return machine;
 }
 
-drawing drawing_of_file(const cli_arguments& a) {
+drawing drawing_of_file(const graph_arguments& a) {
     const pipeline p = read_pipeline(a.file);
     run_options o;
     o.stages = describe_stages(p);
     return drawing_of(setup_from(p, o, with_wanted_gpus(probe_for(p), p)));
 }
 
-drawing drawing_of_run(const cli_arguments& a) {
+drawing drawing_of_run(const graph_arguments& a) {
     const run::record run = choose_pipeline(a.pipeline, 0);
-    const json ps = ask_pipeline(run, {{"command", "ps"}});
+    const run::ps_answer ps = run::read_ps(run::client(run).ask(run::ps_request{}));
     if (!a.live) return drawing_of(ps, nullptr);
     const telemetry::snapshot now = telemetry::read_snapshot(shm::segment::observe(run.run_id).block());
     return drawing_of(ps, &now);
 }
 
-}  // namespace
-
-int cli_graph(const cli_arguments& a, const cli_environment& env) {
+int draw(const graph_arguments& a, const cli_environment& env) {
     if (!a.file.empty() && (a.live || !a.pipeline.empty()))
         throw config_error(fmt::format("graph: a file ({}) or a running pipeline ({}), not both", a.file,
                                        a.pipeline.empty() ? "--live" : "-p " + a.pipeline));
@@ -58,5 +69,25 @@ int cli_graph(const cli_arguments& a, const cli_environment& env) {
     env.out << (a.format == "mermaid" ? mermaid_text(d) : dot_text(d));
     return exit_code::ok;
 }
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<graph_arguments>();
+    p.offers[p.app.add_option("FILE", a->file, "Pipeline file (TOML); or -p for one that runs")] =
+        offer_files({".toml"});
+    p.offers[p.app.add_option("-p,--name", a->pipeline, "A running pipeline")->type_name("NAME")] =
+        running_pipelines;
+    const std::vector<std::string> formats{"dot", "mermaid"};
+    CLI::Option* o = p.app.add_option("--format", a->format, "dot | mermaid [dot]")
+                         ->check(CLI::IsMember(formats))
+                         ->take_last();
+    p.offers[o] = offer(formats);
+    p.app.add_flag("--live", a->live, "With states, frames/s and lag (of a running pipeline)");
+    p.app.footer(graph_footer);
+    return [a](const common_words&, const cli_environment& env) { return draw(*a, env); };
+}
+
+}  // namespace
+
+const command graph_command{"graph", "Draw a pipeline as text for Graphviz or Mermaid", add};
 
 }  // namespace carousel::supervisor

@@ -6,13 +6,15 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/cli.hpp"
+#include "cli/completers.hpp"
+#include "cli/options.hpp"
 #include "core/did_you_mean.hpp"
 #include "os/log_pipe.hpp"
+#include "run/client.hpp"
+#include "run/ps_message.hpp"
 #include "runs/client.hpp"
 #include "runs/log_reader.hpp"
 
@@ -22,6 +24,22 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 constexpr u32 look_again_us = 100'000;
+
+constexpr const char* logs_footer = R"(
+Examples:
+  carousel logs -f                        all stages, as the lines come; ends with the run
+  carousel logs -n 50 fragment vertex     the last 50 lines of two stages
+  carousel logs --since 5m --timestamps -p demo
+
+Lines of the supervisor itself are under `carousel`. Each process keeps the last 4 to 8 MiB of its lines in the run's folder; restarts
+don't end them. They go with the run, unless it ran in the background (-d) or with --keep-logs: then they stay until the next run of
+that name, or `carousel clean`. Exit codes: 0, also at the end of the run with -f; 2 no such run, or none with lines; 130 Ctrl-C.)";
+
+struct logs_arguments : client_arguments {
+    std::vector<std::string> stages;
+    bool follow = false, timestamps = false, no_color = false;
+    std::string lines, since;
+};
 
 struct place {
     std::string name;
@@ -43,7 +61,7 @@ std::vector<std::string> ended_with_logs() {
 }
 
 /// A living run before one that has ended; where none is meant for sure, the sentence of those commands that need a living one.
-place choose_place(const cli_arguments& a) {
+place choose_place(const logs_arguments& a) {
     if (!a.pipeline.empty() && a.wait_s == 0 && (!run::is_run_name(a.pipeline) || !log_reader(logs_of(a.pipeline)).labels().empty())) {
         for (run::record& r : run::living_runs())
             if (r.name == a.pipeline) return {r.name, std::move(r)};
@@ -73,19 +91,15 @@ std::set<std::string> known_names(const place& p) {
     }
     if (!p.run) return known;
     try {
-        const json reply = ask_pipeline(*p.run, {{"command", "ps"}}, 0, 2);
-        std::map<std::string, u32> instances;
-        for (const json& s : reply.at("stages")) ++instances[s.at("name").get<std::string>()];
-        for (const auto& [name, count] : instances) {
-            known.insert(name);
-            for (u32 k = 0; count > 1 && k < count; ++k) known.insert(fmt::format("{}.{}", name, k));
-        }
+        const std::vector<std::string> names =
+            names_for_commands(run::read_ps(run::client(*p.run).ask(run::ps_request{}, 0, 2)));
+        known.insert(names.begin(), names.end());
     } catch (const std::exception&) {  // starting, ending or stopped: the files will do
     }
     return known;
 }
 
-void check_stages(const cli_arguments& a, const place& p) {
+void check_stages(const logs_arguments& a, const place& p) {
     if (a.stages.empty()) return;
     const std::set<std::string> known = known_names(p);
     const std::vector<std::string> names(known.begin(), known.end());
@@ -97,8 +111,8 @@ void check_stages(const cli_arguments& a, const place& p) {
 
 class printer {
 public:
-    printer(const cli_arguments& a, const cli_environment& env)
-        : arguments_(&a), env_(&env), color_(wants_color(env.out_is_terminal, a.no_color)) {}
+    printer(const logs_arguments& a, bool as_json, const cli_environment& env)
+        : arguments_(&a), env_(&env), json_(as_json), color_(wants_color(env.out_is_terminal, a.no_color)) {}
 
     void widen(const std::vector<std::string>& labels) {
         for (const std::string& l : labels) width_ = std::max(width_, l.size());
@@ -111,7 +125,7 @@ public:
     }
     void since(f64 time) noexcept { since_ = time; }
     void print(const log_record& r) const {
-        if (arguments_->json) {
+        if (json_) {
             const json j{{"time", timestamp_text(r.time)}, {"stage", r.stage}, {"pid", r.pid}, {"line", r.line}};
             env_->out << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
             return;
@@ -121,9 +135,9 @@ public:
     }
 
 private:
-    const cli_arguments* arguments_;
+    const logs_arguments* arguments_;
     const cli_environment* env_;
-    bool color_;
+    bool json_, color_;
     std::size_t width_ = 8;
     f64 since_ = 0;
 };
@@ -150,16 +164,14 @@ void follow(place& p, log_reader& reader, printer& to, const cli_environment& en
     if (gone_since_ns != 0) env.err << fmt::format("the supervisor of \"{}\" is gone\n", p.name);
 }
 
-}  // namespace
-
-int cli_logs(const cli_arguments& a, const cli_environment& env) {
+int show(const logs_arguments& a, bool as_json, const cli_environment& env) {
     const f64 now = static_cast<f64>(::time(nullptr));
     const f64 since = a.since.empty() ? 0 : since_from(a.since, now);
     const std::size_t last = lines_from(a.lines);
     place p = choose_place(a);
     check_stages(a, p);
     log_reader reader(logs_of(p.name));
-    printer to(a, env);
+    printer to(a, as_json, env);
     to.since(since);
     to.widen(reader.labels());
     std::vector<log_record> lines = reader.take();
@@ -169,5 +181,39 @@ int cli_logs(const cli_arguments& a, const cli_environment& env) {
     if (a.follow && p.run) follow(p, reader, to, env);
     return exit_code::ok;
 }
+
+std::vector<std::string> speakers(const asked_for& asked) {
+    std::vector<std::string> names = running_stages(asked);
+    names.emplace_back("carousel");
+    return names;
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<logs_arguments>();
+    add_client_options(p, *a);
+    p.offers[p.app.add_option(
+        "STAGE", a->stages, "Stages: fragment, fragment.1, or carousel for the supervisor [all]")] = speakers;
+    p.app.add_flag("-f,--follow", a->follow, "Go on as lines come, until the run ends");
+    p.app.add_option("-n,--lines", a->lines, "Only the last N lines (before those of -f) [all]")
+        ->type_name("N")
+        ->take_last();
+    p.app
+        .add_option("--since", a->since,
+                    "Only lines since then: 10s, 5m, 2h, 1d ago, or 2026-01-31T12:00:00Z")
+        ->type_name("TIME")
+        ->take_last();
+    p.app.add_flag("-t,--timestamps", a->timestamps, "With the time of each line (UTC)");
+    add_no_color(p, a->no_color);
+    add_json(p, "Print JSON, one object a line");
+    p.app.footer(logs_footer);
+    return [a](const common_words& c, const cli_environment& env) {
+        read_wait(*a);
+        return show(*a, c.json, env);
+    };
+}
+
+}  // namespace
+
+const command logs_command{"logs", "Show what stages and supervisor have said", add};
 
 }  // namespace carousel::supervisor

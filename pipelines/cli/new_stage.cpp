@@ -9,25 +9,13 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/cli.hpp"
-#include "cli/parse.hpp"
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
-#include "spec/describe.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t max_project_name = 40;  // a pipeline's name
-
-constexpr const char* new_stage_footer = R"(
-Examples:
-  carousel new stage blur                           on the CPU: a picture in, a picture out
-  carousel new stage blur --cuda ../gpu/blur        on a GPU, with a kernel of its own
-  carousel new stage lidar --source                 a source with a format of its own, and the sink that takes it
-
-It writes CMakeLists.txt, the class, its test, a pipeline file and a README, and prints what to do next.)";
 
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
@@ -71,26 +59,6 @@ void check_clashes(const std::vector<project_file>& project, const std::string& 
         if (stages > 1)
             refuse_name(name,
                         fmt::format("another name: {} has a stage of that name beside yours", file.path));
-    }
-}
-
-/// Where this program's package is installed; "" when it stands in a build folder.
-std::string installed_prefix() {
-    const fs::path prefix = fs::path(executable_folder()).parent_path();
-    std::error_code failed;
-    return fs::exists(prefix / CAROUSEL_PACKAGE_FOLDER / "carousel-config.cmake", failed) ? prefix.string()
-                                                                                          : "";
-}
-
-/// PREFIX as it is on this machine.
-void name_prefix(std::vector<project_file>& project, const std::string& prefix) {
-    if (prefix.empty()) return;
-    for (project_file& file : project) {
-        if (file.path != "README.md") continue;
-        const std::string given = "CMAKE_PREFIX_PATH=";
-        if (const auto at = file.text.find(given + "PREFIX"); at != std::string::npos)
-            file.text.replace(at + given.size(), std::string_view("PREFIX").size(),
-                              prefix.find(' ') == std::string::npos ? prefix : "\"" + prefix + "\"");
     }
 }
 
@@ -155,47 +123,6 @@ void write_project(const std::vector<project_file>& project, const std::string& 
     fs::create_directories(folder, failed);
     if (failed) throw output_error(fmt::format("{}: {}", folder, failed.message()));
     for (const project_file& file : project) write_file(fs::path(folder) / file.path, file.text);
-}
-
-void require_new_kind(const std::string& what) {
-    if (what.starts_with('-') || what == "stage") return;
-    throw config_error(
-        fmt::format("carousel new: \"{}\" is no kind of project; expected `carousel new stage NAME`{}", what,
-                    did_you_mean_clause(what, {"stage"})));
-}
-
-void add_new(CLI::App& app, cli_arguments& a) {
-    CLI::App* group = app.add_subcommand("new", "Write a project to begin with: a stage of your own");
-    group->require_subcommand(1);
-    CLI::App* stage =
-        group->add_subcommand("stage", "Write a project with a stage, its test and a pipeline file");
-    stage->add_option("NAME", a.new_stage.name, "The stage's name: letters, digits, - and _")->required();
-    stage->add_option("FOLDER", a.new_stage.folder, "Where to write; new or empty [NAME]");
-    CLI::Option* cuda =
-        stage->add_flag("--cuda", a.new_stage.cuda, "On a GPU, with a kernel of its own [on the CPU]");
-    stage
-        ->add_flag("--source", a.new_stage.source,
-                   "A source with a format of its own, and a sink [a picture in, a picture out]")
-        ->excludes(cuda);
-    stage->footer(new_stage_footer);
-}
-
-int cli_new(const cli_arguments& a, const cli_environment& env) {
-    const new_stage_words& words = a.new_stage;
-    const char* example = words.cuda ? "grayscale" : words.source ? "scan" : "negative";
-    std::vector<project_file> project = project_from(example, words.name);
-    const std::string prefix = installed_prefix(), folder = words.folder.empty() ? words.name : words.folder;
-    name_prefix(project, prefix);
-    write_project(project, folder);
-    for (const project_file& file : project)
-        env.out << fmt::format("wrote {}\n", (fs::path(folder) / file.path).lexically_normal().string());
-    env.out << fmt::format("\nNext:\n  cd {}\n", folder);
-    for (const std::string& command : commands_of(project)) env.out << "  " << command << "\n";
-    if (prefix.empty())
-        env.out << fmt::format(
-            "PREFIX is where Carousel is installed, by: cmake --install {} --prefix PREFIX\n",
-            executable_folder());
-    return exit_code::ok;
 }
 
 }  // namespace carousel::supervisor

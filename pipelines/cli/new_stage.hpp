@@ -1,5 +1,5 @@
 #pragma once
-// `carousel new stage NAME`: a project with a stage of one's own, to begin with. It is one of the example
+// A project with a stage of one's own, to begin with. It is one of the example
 // projects of stages/examples, whose texts this program carries, under another name.
 
 #include <string>
@@ -11,12 +11,6 @@ namespace carousel::supervisor {
 struct project_file {
     std::string path;  ///< below the project's folder
     std::string text;
-};
-
-/// The command's words.
-struct new_stage_words {
-    std::string name, folder;
-    bool cuda = false, source = false;
 };
 
 /// All example projects: the first folder of a path is the example's name.
@@ -34,8 +28,5 @@ struct new_stage_words {
 
 /// Writes the files into `folder`, which is made. Throws config_error when something is in it, output_error.
 void write_project(const std::vector<project_file>& project, const std::string& folder);
-
-/// Throws config_error for `carousel new WHAT` unless WHAT is known or an option.
-void require_new_kind(const std::string& what);
 
 }  // namespace carousel::supervisor

@@ -71,7 +71,7 @@ void remove_old(const std::string& report, const std::vector<std::string>& endin
 const std::vector<std::string> nsys_endings = {".nsys-rep", ".qdrep", ".qdstrm"};  // the last: only a host can finish it
 const std::vector<std::string> ncu_endings = {".ncu-rep"};
 
-bool names_key(const cli_arguments& a, const std::string& key) {
+bool names_key(const start_arguments& a, const std::string& key) {
     return std::any_of(a.keys.set.begin(), a.keys.set.end(), [&](const std::string& s) { return s.starts_with(key + "="); });
 }
 
@@ -107,7 +107,8 @@ std::string profiler_path(const std::string& tool) {
                                    tool, tool == "nsys" ? "Nsight Systems" : "Nsight Compute", tool == "nsys" ? "nsight-systems" : "nsight-compute", variable));
 }
 
-std::vector<std::string> nsys_command(const std::string& nsys, const std::string& report, const std::string& carousel, const cli_arguments& a) {
+std::vector<std::string> nsys_command(const std::string& nsys, const std::string& report,
+                                      const std::string& carousel, const start_arguments& a) {
     // Stages are followed as children; what outlives the run (nothing should) is not waited for.
     std::vector<std::string> out{nsys, "profile", "--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--wait=primary", "--force-overwrite=true",
                                  "--output=" + report, carousel};
@@ -117,7 +118,8 @@ std::vector<std::string> nsys_command(const std::string& nsys, const std::string
     }
     if (!names_key(a, "frame_timeout_ms") && !names_key(a, "pipeline.frame_timeout_ms"))  // a profiled first frame may take seconds
         out.insert(out.end(), {"--set", "frame_timeout_ms=60000"});
-    if (!a.keys.frames && a.seconds == 0) out.insert(out.end(), {"--seconds", "10"});  // a timeline grows by megabytes a second
+    if (!a.keys.frames && a.seconds_s == 0)
+        out.insert(out.end(), {"--seconds", "10"});  // a timeline grows by megabytes a second
     return out;
 }
 
@@ -126,11 +128,12 @@ std::string ncu_prefix(const std::string& ncu, const std::string& report, const 
     return fmt::format("{}.prefix={}", stage, words.dump());  // a list of texts is the same in TOML
 }
 
-int run_below_nsys(const cli_arguments& a, const std::string& name, const cli_environment& env) {
+int run_below_nsys(const start_arguments& a, const std::string& name, const cli_environment& env) {
     const std::string report = (fs::current_path() / name).string();
     remove_old(report, nsys_endings);
     const std::vector<std::string> command = nsys_command(profiler_path("nsys"), report, executable_folder() + "/carousel", a);
-    if (!a.keys.frames && a.seconds == 0) env.err << "profiling for 10 s; --seconds S or --frames N for another time\n" << std::flush;
+    if (!a.keys.frames && a.seconds_s == 0)
+        env.err << "profiling for 10 s; --seconds S or --frames N for another time\n" << std::flush;
     interrupts ctrl_c;
     spawn_request r;
     r.argv = command;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cli.hpp"
+#include "cli/start.hpp"
 
 namespace carousel::supervisor {
 
@@ -23,12 +23,12 @@ struct profile_request {
 
 /// The command that runs `words` (of `carousel run`, with --profile) below nsys. `report`: the report's path without its ending.
 [[nodiscard]] std::vector<std::string> nsys_command(const std::string& nsys, const std::string& report, const std::string& carousel,
-                                                    const cli_arguments& a);
+                                                    const start_arguments& a);
 /// The same for a stage's prefix, as --set takes it.
 [[nodiscard]] std::string ncu_prefix(const std::string& ncu, const std::string& report, const std::string& stage);
 
 /// Runs the pipeline `name` below nsys; its exit code.
-int run_below_nsys(const cli_arguments& a, const std::string& name, const cli_environment& env);
+int run_below_nsys(const start_arguments& a, const std::string& name, const cli_environment& env);
 
 /// Says where ncu's report lies, once ncu has written it; or that it has written none.
 void say_ncu_report(const std::string& report, const cli_environment& env);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "cli/cli.hpp"
+#include "cli/clients.hpp"
+#include "cli/completers.hpp"
 #include "os/table.hpp"
+#include "run/answer_message.hpp"
+#include "run/client.hpp"
 #include "run/parameter_message.hpp"
 #include "runs/client.hpp"
 
@@ -40,23 +43,48 @@ std::string table_of(const run::parameter_state& s) {
                                                                          s.number == 1 ? "change" : "changes", s.from));
 }
 
-}  // namespace
+struct set_arguments : client_arguments {
+    std::vector<std::string> assignments;  ///< KEY=VALUE
+    bool reset = false;
+};
 
-int cli_set(const cli_arguments& a, const cli_environment& env) {
+int set_or_show(const set_arguments& a, bool as_json, const cli_environment& env) {
     if (a.reset && !a.assignments.empty()) throw config_error("set: --reset takes no KEY=VALUE beside it");
-    const json request = a.reset              ? run::reset_parameters()
-                         : a.assignments.empty() ? run::ask_parameters()
-                                              : run::set_parameters(values_from(a.assignments));
+    run::request request = run::parameters_request{};
+    if (a.reset || !a.assignments.empty()) request = run::set_request{values_from(a.assignments), a.reset};
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
-    const json reply = ask_pipeline(run, request, a.wait_s);
+    const json reply = run::client(run).ask(request, a.wait_s);
     require_well(reply, run.name);
-    if (a.json)
+    if (as_json)
         env.out << reply.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
-    else if (reply.contains("message"))
-        env.out << printable(text_of(reply["message"])) << "\n";
+    else if (const run::verdict v = run::read_verdict(reply); v.message)
+        env.out << printable(*v.message) << "\n";
     else
         env.out << table_of(run::parameters_from(reply));
     return exit_code::ok;
 }
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<set_arguments>();
+    add_client_options(p, *a);
+    CLI::Option* o =
+        p.app.add_option("KEY=VALUE", a->assignments, "E.g. exposure=1.5, shading=normals, 'eye=[0, 1, 3]'");
+    p.offers[o] = running_parameters;
+    p.app.add_flag("--reset", a->reset, "All as at the start");
+    add_json(p);
+    p.app.footer(
+        "\nA change counts from one frame on, which is printed; frames in work keep what they have.\n"
+        "\nExamples:\n  carousel set\n  carousel set exposure=1.5 wireframe=true -p demo\n  carousel set "
+        "--reset");
+    return [a](const common_words& c, const cli_environment& env) {
+        read_wait(*a);
+        return set_or_show(*a, c.json, env);
+    };
+}
+
+}  // namespace
+
+const command set_command{"set", "Change parameters of a running pipeline; without KEY=VALUE: show them",
+                          add};
 
 }  // namespace carousel::supervisor

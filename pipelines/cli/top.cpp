@@ -8,15 +8,15 @@
 #include <optional>
 #include <utility>
 
-#include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "cli/picture_pipe.hpp"
 #include "cli/top_view.hpp"
 #include "core/clock.hpp"
 #include "os/table.hpp"
 #include "os/terminal.hpp"
-#include "run/life.hpp"
+#include "run/client.hpp"
+#include "run/observer.hpp"
 #include "runs/client.hpp"
-#include "shm/segment.hpp"
 #include "spec/describe.hpp"
 #include "telemetry/run_life.hpp"
 
@@ -29,43 +29,63 @@ constexpr u64 picture_every_ns = 200 * ns_per_ms, picture_patience_ns = 3 * ns_p
 constexpr screen_size paper = {80, 60};  // for a picture where there is no screen
 constexpr u64 first_span_ns = 500 * ns_per_ms;
 
+constexpr const char* top_footer = R"(
+Examples:
+  carousel top
+  carousel top -p demo --interval 0.5
+  carousel top --image                    with the newest picture, where the terminal has room for it
+  carousel top --once                     one look, as text; also where the output is no terminal
+
+Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being written, R ready, r being read, d done, ! quarantined
+(of a dead process that may still write). Exit codes: 0, also when the pipeline ends; 2 no such pipeline; 128+N signal N (Ctrl-C: 130).)";
+
+struct top_arguments : client_arguments {
+    bool once = false, image = false, no_color = false;
+    std::string interval;  ///< as it was written
+    f64 interval_s = 1;
+};
+
 class watcher {
 public:
-    explicit watcher(const run::record& run) : run_(run), segment_(shm::segment::observe(run.run_id)) {}
+    explicit watcher(const run::record& run) : observer_(run) {}
 
     /// Reads the control block; true when something has happened since the last time.
     bool glance() {
-        telemetry::read_snapshot(segment_.block(), snap_);
+        telemetry::read_snapshot(observer_.block(), snap_);
         events_.feed(snap_);
         const u64 last = events_.events().empty() ? 0 : events_.events().back().time_ns;
         return std::exchange(told_ns_, last) != last;
     }
     void look() {
-        follow_new_block();
+        const run::sight now = observer_.look();
+        if (now.anew) begin_with_block();
         glance();
         tracker_.feed(snap_);
-        if (!is_alive(run_)) {
-            ps_ = nullptr;
-            notice_ = run::alone_text(telemetry::living_stages(segment_.block()));
+        if (now.life.state == run::life::over) return;  // what was known is shown to the end
+        if (now.life.state == run::life::alone) {
+            ps_ = {};
+            notice_ = observer_.notice(now_ns(), 0);
             return;
         }
         try {
-            ps_ = ask_pipeline(run_, {{"command", "ps"}}, 0, answer_patience_s);
+            ps_ = run::read_ps(run::client(observer_.run()).ask(run::ps_request{}, 0, answer_patience_s));
             notice_.clear();
             // Of a killed process only the supervisor knows how it ended.
             const auto& c = events_.last_crash();
-            const auto& rows = ps_.value("stages", nlohmann::json::array());
-            if (c && c->seat < rows.size() && rows[c->seat].value("last_exit", nlohmann::json()).is_string())
-                events_.explain(c->seat, rows[c->seat]["last_exit"]);
+            if (c && c->seat < ps_.stages.size() && ps_.stages[c->seat].last_exit)
+                events_.explain(c->seat, *ps_.stages[c->seat].last_exit);
         } catch (const error& e) {  // what the control block says is still true
             notice_ = e.what();
         }
     }
     /// Counts the control blocks that were followed: memory that was mapped of an earlier one is gone.
     [[nodiscard]] u64 blocks() const { return blocks_; }
-    [[nodiscard]] bool lives() { return goes_on(run_, gone_since_ns_); }
+    [[nodiscard]] bool lives() {
+        run::record r = observer_.run();
+        return goes_on(r, gone_since_ns_);
+    }
     [[nodiscard]] std::string ending() const {
-        const std::optional<int> code = telemetry::end_of(segment_.block());
+        const std::optional<int> code = telemetry::end_of(observer_.block());
         return code ? fmt::format("exit code {}", *code) : "its supervisor was killed, and none of its stages is left";
     }
     [[nodiscard]] std::vector<std::string> lines(bool color, screen_size size) const {
@@ -82,22 +102,18 @@ public:
     }
 
 private:
-    // A run that begins again has another control block under its old id.
-    void follow_new_block() {
-        std::optional<shm::segment> present = run::made_anew(run_, segment_.block());
-        if (!present) return;
-        segment_ = std::move(*present);
+    void begin_with_block() {
         ++blocks_;
         tracker_ = telemetry::rate_tracker();
-        events_.add({now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(run_)});
+        events_.add(
+            {now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(observer_.run())});
     }
 
-    run::record run_;
-    shm::segment segment_;
+    run::observer observer_;
     telemetry::snapshot snap_;
     telemetry::rate_tracker tracker_;
     telemetry::event_tracker events_;
-    nlohmann::json ps_;
+    run::ps_answer ps_;
     std::string notice_;
     u64 told_ns_ = 0, gone_since_ns_ = 0, blocks_ = 1;
 };
@@ -117,11 +133,11 @@ void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std
     for (std::size_t k = 0; k < std::min(room, p.lines().size()); ++k) lines.push_back(p.lines()[k]);
 }
 
-std::unique_ptr<picture_pipe> picture_of(const run::record& run, const cli_arguments& a) {
+std::unique_ptr<picture_pipe> picture_of(const run::record& run, const top_arguments& a) {
     return a.image ? std::make_unique<picture_pipe>(executable_folder() + "/carousel-peek", run) : nullptr;
 }
 
-int show(watcher& w, const run::record& run, const cli_arguments& a, const cli_environment& env) {
+int show(watcher& w, const run::record& run, const top_arguments& a, const cli_environment& env) {
     const bool color = wants_color(true, a.no_color);
     const u64 interval = static_cast<u64>(std::clamp(a.interval_s, shortest_interval_s, longest_interval_s) * 1e9);
     std::vector<std::string> last;
@@ -159,9 +175,7 @@ int show(watcher& w, const run::record& run, const cli_arguments& a, const cli_e
     return exit_code::ok;
 }
 
-}  // namespace
-
-int cli_top(const cli_arguments& a, const cli_environment& env) {
+int look(const top_arguments& a, const cli_environment& env) {
     const run::record run = choose_watched(a.pipeline, a.wait_s);
     watcher w(run);
     if (!a.once && env.out_is_terminal) return show(w, run, a, env);
@@ -173,5 +187,24 @@ int cli_top(const cli_arguments& a, const cli_environment& env) {
     print(lines, env.out);
     return exit_code::ok;
 }
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<top_arguments>();
+    add_client_options(p, *a);
+    p.app.add_option("--interval", a->interval, "Look every S seconds [1]")->type_name("S");
+    p.app.add_flag("--image", a->image, "With the newest picture, in half blocks of 24 bit colours");
+    p.app.add_flag("--once", a->once, "Print one look and end");
+    add_no_color(p, a->no_color);
+    p.app.footer(top_footer);
+    return [a](const common_words&, const cli_environment& env) {
+        read_wait(*a);
+        a->interval_s = seconds_or("--interval", a->interval, a->interval_s);
+        return look(*a, env);
+    };
+}
+
+}  // namespace
+
+const command top_command{"top", "Show stages, rings and rates of a running pipeline, live", add};
 
 }  // namespace carousel::supervisor

@@ -9,7 +9,6 @@
 namespace carousel::supervisor {
 namespace {
 
-using nlohmann::json;
 using telemetry::slot_phase;
 constexpr std::size_t shown_events = 8;
 constexpr const char* off = "\x1b[0m";
@@ -60,30 +59,23 @@ private:
 };
 
 /// The supervisor's row of a seat: rows are in the order of seats.
-const json* row_of(const json& ps, const telemetry::snapshot& s, u32 seat) {
-    const auto stages = ps.is_object() ? ps.find("stages") : ps.end();
-    if (!ps.is_object() || stages == ps.end() || !stages->is_array() || seat >= stages->size()) return nullptr;
-    const json& row = (*stages)[seat];
-    return row.value("name", "") == s.stage_name(s.seats[seat].stage) ? &row : nullptr;
+const run::ps_stage* row_of(const run::ps_answer& ps, const telemetry::snapshot& s, u32 seat) {
+    if (seat >= ps.stages.size()) return nullptr;
+    const run::ps_stage& row = ps.stages[seat];
+    return row.name.value_or("") == s.stage_name(s.seats[seat].stage) ? &row : nullptr;
 }
 
-std::string state_of(const telemetry::seat_view& s, const json* row) {
+std::string state_of(const telemetry::seat_view& s, const run::ps_stage* row) {
     if (s.held) return "stopped";
     // Between two of the supervisor's answers the control block knows better who lives; backoff and failed only the supervisor knows.
-    if (row != nullptr && row->value("state", "") != "running") return row->value("state", "?");
+    if (row != nullptr && row->state.value_or("") != "running") return row->state.value_or("?");
     return telemetry::name_of(s.state);
 }
 
-std::string text_in(const json* row, const char* key) {
-    if (row == nullptr) return "-";
-    const auto at = row->find(key);
-    return at != row->end() && at->is_string() ? at->get<std::string>() : "-";
-}
+std::string text_or(const std::optional<std::string>& text) { return text.value_or("-"); }
 
-std::string number_in(const json* row, const char* key, std::string (*as)(f64)) {
-    if (row == nullptr) return "-";
-    const auto at = row->find(key);
-    return at != row->end() && at->is_number() ? as(at->get<f64>()) : "-";
+std::string number_or(const std::optional<f64>& number, std::string (*as)(f64)) {
+    return number ? as(*number) : "-";
 }
 
 std::string milliseconds(f64 ms) { return ms > 0 ? fmt::format("{:.{}f}", ms, ms < 9.95 ? 2 : 1) : "-"; }
@@ -105,9 +97,7 @@ std::string second_line(const top_input& in) {
 
 void add_head(page& p, const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
-    const json none = json::object();
-    const auto at = in.ps.is_object() ? in.ps.find("pipeline") : in.ps.end();
-    const json& said = in.ps.is_object() && at != in.ps.end() ? *at : none;
+    const run::ps_pipeline& said = in.ps.pipeline;
     u64 delivered = ~u64{0};
     f64 rate = 0;
     for (std::size_t k = 0; k < s.links.size(); ++k) {
@@ -117,8 +107,9 @@ void add_head(page& p, const top_input& in) {
         delivered = std::min(delivered, s.links[k].tail);
     }
     p.add(printable(fmt::format("{}: {}, device {}, up {}, {} frames, {} frames/s", s.pipeline,
-                                text_in(&said, said.contains("state_text") ? "state_text" : "state"), text_in(&said, "device"),
-                                number_in(&said, "uptime_s", human_seconds), delivered == ~u64{0} ? 0 : delivered, human_rate(rate))),
+                                text_or(said.state_text ? said.state_text : said.state), text_or(said.device),
+                                number_or(said.uptime_s, human_seconds), delivered == ~u64{0} ? 0 : delivered,
+                                human_rate(rate))),
           "\x1b[1m");
     if (const std::string more = second_line(in); !more.empty()) p.add(printable(more));
     if (!in.notice.empty()) p.add(in.notice, "\x1b[31m");
@@ -131,17 +122,20 @@ void add_stages(page& p, const top_input& in) {
     std::string exits;
     for (u32 k = 0; k < s.seats.size(); ++k) {
         const telemetry::seat_view& seat = s.seats[k];
-        const json* row = row_of(in.ps, s, k);
+        const run::ps_stage* row = row_of(in.ps, s, k);
+        const run::ps_stage known = row != nullptr ? *row : run::ps_stage{};
         const telemetry::stage_rates r = seat.stage < in.rates->stages.size() ? in.rates->stages[seat.stage] : telemetry::stage_rates{};
         const bool alive = seat.state == ring::entry_state::live || seat.state == ring::entry_state::starting;
         states.push_back(state_of(seat, row));
-        if (const std::string exit = text_in(row, "last_exit"); exit != "-")
-            exits += fmt::format("{}{} {}", exits.empty() ? "" : ", ", s.seat_label(k), exit);
-        t.add({s.seat_label(k), alive && seat.pid != 0 ? std::to_string(seat.pid) : "-", states.back(), number_in(row, "age_s", human_seconds),
-               std::to_string(seat.restarts()), text_in(row, "last_exit"), human_rate(r.frames_per_second),
-               fmt::format("{:.0f}%", r.time.busy * 100), milliseconds(r.latency_p50_ms), milliseconds(r.latency_p99_ms),
+        if (known.last_exit)
+            exits += fmt::format("{}{} {}", exits.empty() ? "" : ", ", s.seat_label(k), *known.last_exit);
+        t.add({s.seat_label(k), alive && seat.pid != 0 ? std::to_string(seat.pid) : "-", states.back(),
+               number_or(known.age_s, human_seconds), std::to_string(seat.restarts()),
+               text_or(known.last_exit), human_rate(r.frames_per_second),
+               fmt::format("{:.0f}%", r.time.busy * 100), milliseconds(r.latency_p50_ms),
+               milliseconds(r.latency_p99_ms),
                k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
-               number_in(row, "memory_bytes", [](f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); }), text_in(row, "device")});
+               known.memory_bytes ? human_bytes(*known.memory_bytes) : "-", text_or(known.device)});
     }
     t.fit(in.width, {{"DEVICE"}, {"LAST EXIT"}, {"MEMORY"}, {"AGE"}, {"CPU"}, {"RESTARTS"}, {"PID"}, {"STAGE", 6}});
     const std::vector<std::string> lines = lines_of(t);

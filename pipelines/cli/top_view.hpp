@@ -2,10 +2,10 @@
 // What `carousel top` shows, as lines of text: made from a snapshot, its rates and what the supervisor says, and nothing else.
 
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "run/ps_message.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_rates.hpp"
 
@@ -15,7 +15,7 @@ struct top_input {
     const telemetry::snapshot* snap = nullptr;
     const telemetry::rates* rates = nullptr;
     const std::deque<telemetry::run_event>* events = nullptr;
-    nlohmann::json ps;              ///< the supervisor's last answer; null: none yet
+    run::ps_answer ps;              ///< the supervisor's last answer; empty: none yet
     std::string notice;             ///< e.g. that it does not answer
     bool color = false, keys = false;
     std::size_t width = 0;          ///< columns; 0: no limit

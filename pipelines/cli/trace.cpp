@@ -1,22 +1,23 @@
 // `carousel trace`: every frame through every stage for some seconds, as a file for ui.perfetto.dev.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "os/interrupts.hpp"
 #include "os/table.hpp"
+#include "run/answer_message.hpp"
+#include "run/client.hpp"
+#include "run/observer.hpp"
+#include "run/trace_message.hpp"
 #include "runs/client.hpp"
 #include "shm/fd_socket.hpp"
-#include "shm/process_id.hpp"
-#include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 #include "telemetry/trace_file.hpp"
 
@@ -25,6 +26,8 @@ namespace {
 
 using nlohmann::json;
 constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, look_every_ns = 5 * ns_per_ms, fill_every_ns = 10 * ns_per_ms;
+constexpr u64 look_after_every_ns = 50 * ns_per_ms;  ///< whether the run goes on, and with which block
+constexpr f64 answer_patience_s = 2;
 constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames that are under way when the time is over
 
 /// The file beside its final name, open from the start: what can't be written is told before anything is traced.
@@ -57,87 +60,103 @@ private:
 
 class tracer {
 public:
-    tracer(run::record run, f64 wait_s) : run_(std::move(run)) {
+    tracer(const run::record& run, f64 wait_s) {
         begin_ns_ = now_ns();
-        ask(wait_s);
-        if (!refused_.empty()) throw shm_error(fmt::format("pipeline \"{}\" can't be traced: {}", run_.name, refused_));
+        ask(run, wait_s);
+        if (!refused_.empty())
+            throw shm_error(fmt::format("pipeline \"{}\" can't be traced: {}", run.name, refused_));
         reader_.emplace(*rings_, begin_ns_);
         first_ = least_tail();
     }
     void record(f64 seconds, u64 frames);
     [[nodiscard]] std::string text(telemetry::trace_summary& out);
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
+    /// What happened to the run itself meanwhile.
+    [[nodiscard]] const std::vector<std::string>& news() const noexcept { return news_; }
     [[nodiscard]] f64 seconds() const noexcept { return static_cast<f64>(end_ns_ - begin_ns_) / 1e9; }
     [[nodiscard]] u64 overwritten() const noexcept { return reader_->overwritten(); }
 
 private:
-    void ask(f64 wait_s);
-    void take(const json& reply);
+    void ask(const run::record& run, f64 wait_s);
+    void take(const run::record& run, run::trace_answer a);
     void look(u64 now);
+    void look_after_run(u64 now);
     [[nodiscard]] u64 least_tail() const noexcept;
     [[nodiscard]] bool through() const noexcept;
 
-    run::record run_;
-    std::optional<shm::segment> control_;
+    std::optional<run::observer> run_;
     std::optional<shm::trace_segment> rings_;
     std::optional<telemetry::trace_reader> reader_;
     std::vector<telemetry::trace_note> notes_;
     std::vector<telemetry::trace_fill> fills_;
     std::string ending_, refused_;
-    u64 begin_ns_ = 0, end_ns_ = 0, asked_ns_ = 0, filled_ns_ = 0, since_ = 0, created_ns_ = 0, first_ = 0;
+    std::vector<std::string> news_;
+    u64 begin_ns_ = 0, end_ns_ = 0, asked_ns_ = 0, filled_ns_ = 0, looked_after_ns_ = 0, since_ = 0,
+        first_ = 0;
     bool gone_ = false;
 };
 
 u64 tracer::least_tail() const noexcept {
     u64 t = ~u64{0};
-    const shm::control_block& c = control_->block();
+    const shm::control_block& c = run_->block();
     for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) t = std::min(t, ring::load(c.link[k].tail));
     return t;
 }
 
 bool tracer::through() const noexcept {
-    const u64 end = ring::load(control_->block().end);
+    const u64 end = ring::load(run_->block().end);
     return end != ring::end_unknown && end != ring::end_stopping && least_tail() >= end;
 }
 
 // One request renews the stages' leave to stamp and brings the news. A supervisor that is silent may be gone, or a new one comes.
-void tracer::ask(f64 wait_s) {
+void tracer::ask(const run::record& run, f64 wait_s) {
     asked_ns_ = now_ns();
     try {
         for (;;) {
-            const json reply = ask_pipeline(run_, {{"command", "trace"}, {"lease_ms", lease_ms}, {"since", since_}}, wait_s, 2);
-            if (!reply.value("ok", false)) {
-                refused_ = reply.value("message", "it gave no reason");
+            const json reply =
+                run::client(run).ask(run::trace_request{lease_ms, since_}, wait_s, answer_patience_s);
+            if (const run::verdict v = run::read_verdict(reply); !v.ok) {
+                refused_ = v.message.value_or("it gave no reason");
                 return;
             }
             const u64 before = since_;
-            take(reply);
-            if (since_ == reply.value("last", u64{0}) || since_ == before) return;
+            run::trace_answer a = run::read_trace(reply);
+            const u64 last = a.last;
+            take(run, std::move(a));
+            if (since_ == last || since_ == before) return;
         }
     } catch (const shm_error&) {
-        if (!control_) throw;
-    } catch (const json::exception& e) {
-        refused_ = fmt::format("its answer can't be read ({}): is it of another version?", e.what());
+        if (!run_) throw;
+    } catch (const config_error& e) {
+        refused_ = e.what();
     }
 }
 
-void tracer::take(const json& reply) {
-    since_ = reply.value("next", u64{0});
-    const std::string run_id = reply.at("run_id");
-    if (const u64 created = reply.value("created_ns", u64{0}); !control_ || created != created_ns_) {
-        control_.emplace(shm::segment::observe(run_id));
-        created_ns_ = created;
-    }
-    if (!rings_) rings_.emplace(shm::trace_segment::attach(run_id, false));
-    for (const json& n : reply.at("notes"))
-        notes_.push_back({n.value("time_ns", u64{0}), n.value("seat", shm::none), n.value("epoch", 0U), n.value("kind", ""), n.value("text", "")});
+void tracer::take(const run::record& run, run::trace_answer a) {
+    since_ = a.next;
+    if (!run_) run_.emplace(run);
+    if (!rings_) rings_.emplace(shm::trace_segment::attach(a.run_id, false));
+    for (run::trace_note& n : a.notes)
+        notes_.push_back({n.time_ns, n.seat, n.epoch, std::move(n.kind), std::move(n.text)});
+}
+
+// The stages' leave to stamp lies in the block, and only a supervisor can give it: a new block and a new
+// supervisor are asked at once.
+void tracer::look_after_run(u64 now) {
+    if (now - looked_after_ns_ < look_after_every_ns) return;
+    looked_after_ns_ = now;
+    const run::sight s = run_->look();
+    for (const run::run_news& n : s.news)
+        news_.push_back(fmt::format("{} after {:.2f} s", n.text, static_cast<f64>(now - begin_ns_) / 1e9));
+    gone_ = s.life.state == run::life::over;
+    if (!gone_ && !s.news.empty()) ask(run_->run(), 0);
 }
 
 void tracer::look(u64 now) {
     reader_->poll();
     if (now - filled_ns_ < fill_every_ns) return;
     filled_ns_ = now;
-    const shm::control_block& c = control_->block();
+    const shm::control_block& c = run_->block();
     telemetry::trace_fill f{now, {}};
     for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {
         u32 used = 0;
@@ -150,13 +169,12 @@ void tracer::look(u64 now) {
 
 void tracer::record(f64 seconds, u64 frames) {
     interrupts stop;
-    const shm::unique_fd supervisor(shm::open_pidfd(run_.supervisor));
     const u64 until = begin_ns_ + static_cast<u64>(seconds * 1e9);
     for (u64 now = now_ns(); end_ns_ == 0; now = now_ns()) {
         look(now);
-        pollfd p{supervisor.get(), POLLIN, 0};
-        gone_ = !supervisor || ::poll(&p, 1, 0) > 0;
-        const bool enough = frames != 0 && least_tail() >= std::max(first_, control_->block().first_sequence) + frames;
+        look_after_run(now);
+        const bool enough =
+            frames != 0 && least_tail() >= std::max(first_, run_->block().first_sequence) + frames;
         if (gone_ || through()) {
             ending_ = fmt::format("the pipeline ended after {:.2f} s: the trace holds what was until then", static_cast<f64>(now - begin_ns_) / 1e9);
             end_ns_ = now;
@@ -166,7 +184,7 @@ void tracer::record(f64 seconds, u64 frames) {
             ending_ = fmt::format("interrupted after {:.2f} s", static_cast<f64>(now_ns() - begin_ns_) / 1e9);
             end_ns_ = now_ns();
         } else if (now - asked_ns_ > renew_ns) {
-            ask(0);
+            ask(run_->run(), 0);
         }
     }
     // What is under way comes to its end, as far as it does so soon: its last stamps are written behind the tail's step.
@@ -175,11 +193,11 @@ void tracer::record(f64 seconds, u64 frames) {
         look(now_ns());
         if (stop.sleep(look_every_ns) || (!gone_ && through())) break;
     }
-    if (!gone_) ask(0);
+    if (!gone_) ask(run_->run(), 0);
 }
 
 std::string tracer::text(telemetry::trace_summary& out) {
-    const telemetry::snapshot shape = telemetry::read_snapshot(control_->block());
+    const telemetry::snapshot shape = telemetry::read_snapshot(run_->block());
     ::usleep(50'000);
     reader_->poll();
     telemetry::trace_content c;
@@ -196,24 +214,50 @@ std::string tracer::text(telemetry::trace_summary& out) {
     return telemetry::trace_json(c, out);
 }
 
-}  // namespace
+struct trace_arguments : client_arguments {
+    std::string file, seconds;
+    u64 frames = 0;  ///< ends after so many; 0: by time
+};
 
-int cli_trace(const cli_arguments& a, const cli_environment& env) {
+int trace(const trace_arguments& a, const cli_environment& env) {
+    const f64 seconds = seconds_or("--seconds", a.seconds, 0);
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     output_file file(a.file);
     tracer t(run, a.wait_s);
-    t.record(a.seconds > 0 || a.trace_frames > 0 ? a.seconds : 5, a.trace_frames);
+    t.record(seconds > 0 || a.frames > 0 ? seconds : 5, a.frames);
     telemetry::trace_summary s;
     const std::string text = t.text(s);
     file.write(text);
+    for (const std::string& each : t.news()) env.err << "note: " << printable(each) << "\n";
     if (!t.ending().empty()) env.err << "note: " << t.ending() << "\n";
     if (t.overwritten() > 0 || s.missing > 0)
-        env.err << fmt::format("warning: {} stamps were overwritten before they were read and {} bars are missing: this machine is too busy\n",
-                               t.overwritten(), s.missing);
+        env.err << fmt::format(
+            "warning: {} stamps were overwritten before they were read and {} bars are missing: {}\n",
+            t.overwritten(), s.missing,
+            t.news().empty()
+                ? "this machine is too busy"
+                : "nobody asks the stages to stamp while a run begins again or has no supervisor");
     env.out << fmt::format("{}: {} frames{} in {:.2f} s, {} deaths, {} attempts thrown away; {} ({}): open it at ui.perfetto.dev\n", run.name,
                            s.frames, s.frames > 0 ? fmt::format(" ({} to {})", s.first, s.last) : "", t.seconds(), s.deaths, s.lost_attempts,
                            printable(a.file), human_bytes(text.size()));
     return exit_code::ok;
 }
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<trace_arguments>();
+    add_client_options(p, *a);
+    p.app.add_option("FILE", a->file, "Trace to write (JSON)")->required();
+    p.app.add_option("--seconds", a->seconds, "Record for S seconds [5, without --frames]")->type_name("S");
+    p.app.add_option("--frames", a->frames, "End after N frames")->type_name("N");
+    p.app.footer("\nExample:\n  carousel trace demo.json --seconds 3");
+    return [a](const common_words&, const cli_environment& env) {
+        read_wait(*a);
+        return trace(*a, env);
+    };
+}
+
+}  // namespace
+
+const command trace_command{"trace", "Record every frame through every stage, for ui.perfetto.dev", add};
 
 }  // namespace carousel::supervisor

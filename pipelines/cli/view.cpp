@@ -5,14 +5,19 @@
 
 #include <cerrno>
 
-#include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "core/http_address.hpp"
 #include "runs/client.hpp"
 #include "supervisor/engine/web_page.hpp"
 
 namespace carousel::supervisor {
+namespace {
 
-int cli_view(const cli_arguments& a, const cli_environment& env) {
+struct view_arguments {
+    std::string pipeline, http;
+};
+
+int become_page(const view_arguments& a, const cli_environment& env) {
     (void)parse_http_address(a.http);
     const std::string program = page_program();
     // None runs: the page waits for one. Several do: here is the place to choose.
@@ -26,5 +31,23 @@ int cli_view(const cli_arguments& a, const cli_environment& env) {
     ::execv(program.c_str(), pointers.data());
     throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
 }
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<view_arguments>();
+    add_run_name(p, a->pipeline);
+    p.app.add_option("--http", a->http, "Where to serve, e.g. 8081 or 0.0.0.0:8080 [127.0.0.1:8080]")
+        ->type_name("ADDR:PORT")
+        ->take_last();
+    p.app.footer("\nExample:\n  carousel view -p demo --http 8081      then open the address that it prints");
+    return [a](const common_words&, const cli_environment& env) {
+        if (a->http.empty()) a->http = http_address().text();
+        return become_page(*a, env);
+    };
+}
+
+}  // namespace
+
+const command view_command{
+    "view", "Serve a running pipeline as a web page until Ctrl-C; waits for one where none runs", add};
 
 }  // namespace carousel::supervisor

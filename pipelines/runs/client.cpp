@@ -13,15 +13,13 @@
 #include "core/errors.hpp"
 #include "os/table.hpp"
 #include "runs/orphaned_run.hpp"
-#include "shm/fd_socket.hpp"
+#include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
-using nlohmann::json;
 constexpr u32 look_again_us = 20'000;
 constexpr u64 successor_patience_ns = 2 * ns_per_s;
-constexpr std::size_t max_request = 60 * 1024;
 
 u64 deadline_after(f64 seconds) { return now_ns() + static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s)); }
 
@@ -62,14 +60,12 @@ std::string orphans_text() {
                                    did_you_mean_clause(name, names), list_of(runs), orphans_text()));
 }
 
-std::string text_or(const json& j, const char* key, const std::string& otherwise = "-") {
-    const auto at = j.find(key);
-    return at != j.end() && at->is_string() ? at->get<std::string>() : otherwise;
-}
+std::string text_or(const std::optional<std::string>& text) { return text.value_or("-"); }
 
-std::string number_or(const json& j, const char* key, std::string (*as_text)(f64)) {
-    const auto at = j.find(key);
-    return at != j.end() && at->is_number() ? as_text(at->get<f64>()) : "-";
+/// Counts, too: as the table shows them.
+template <typename T>
+std::string number_or(const std::optional<T>& number, std::string (*as_text)(f64)) {
+    return number ? as_text(static_cast<f64>(*number)) : "-";
 }
 
 std::string whole(f64 v) { return fmt::format("{:.0f}", v); }
@@ -101,35 +97,6 @@ run::record choose(const std::string& name, f64 wait_s, bool lost_too) {
 run::record choose_pipeline(const std::string& name, f64 wait_s) { return choose(name, wait_s, false); }
 run::record choose_watched(const std::string& name, f64 wait_s) { return choose(name, wait_s, true); }
 
-json ask_pipeline(const run::record& run, const json& request, f64 wait_s, f64 timeout_s) {
-    const std::string who = fmt::format("pipeline \"{}\" (pid {})", run.name, run.supervisor.pid);
-    const std::string path = run::run_folder(run.name) + "/control.sock";
-    json meant = request;
-    meant["run_id"] = run.run_id;  // a run that has taken the name meanwhile refuses
-    const std::string text = meant.dump(-1, ' ', false, json::error_handler_t::replace);
-    if (text.size() > max_request) throw config_error("the request is longer than 60 KB");
-    const u64 deadline = deadline_after(wait_s);
-    shm::unique_fd socket = shm::connect_to(path);
-    while (!socket) {
-        const int code = errno;
-        if (now_ns() >= deadline)
-            throw shm_error(fmt::format("{}: nobody listens at {} ({}){}; it is starting (--wait S waits for it) or ending", who,
-                                        path, errno_text(code), waited(wait_s)));
-        ::usleep(look_again_us);
-        socket = shm::connect_to(path);
-    }
-    if (!shm::send_message(socket.get(), text)) throw shm_error(fmt::format("{}: asking: {}", who, errno_text(errno)));
-    shm::message reply;
-    const auto got = shm::receive_message(socket.get(), reply, static_cast<u64>(timeout_s * static_cast<f64>(ns_per_s)));
-    if (got == shm::receive_status::would_block)
-        throw shm_error(fmt::format("{} has not answered within {:.3g} s; is its supervisor stopped?", who, timeout_s));
-    if (got != shm::receive_status::ok) throw shm_error(fmt::format("{} ended before it answered", who));
-    json answer = json::parse(reply.text, nullptr, false);
-    if (!answer.is_object())
-        throw shm_error(fmt::format("{} answered with something other than a JSON object; is it of another version?", who));
-    return answer;
-}
-
 bool goes_on(run::record& r, u64& gone_since_ns) {
     if (is_alive(r)) {
         gone_since_ns = 0;
@@ -147,36 +114,31 @@ bool goes_on(run::record& r, u64& gone_since_ns) {
     return now_ns() - gone_since_ns < successor_patience_ns;
 }
 
-std::string ps_table(const json& reply) {
-    const json none = json::object();
-    const json& p = reply.contains("pipeline") && reply["pipeline"].is_object() ? reply["pipeline"] : none;
-    std::string out = printable(fmt::format("{}: {}, pid {}, device {}, up {}, {} frames, {} frames/s, {}", text_or(p, "name"),
-                                            text_or(p, p.contains("state_text") ? "state_text" : "state"), number_or(p, "pid", whole), text_or(p, "device"),
-                                            number_or(p, "uptime_s", human_seconds), number_or(p, "frames", whole),
-                                            number_or(p, "frames_per_second", human_rate), text_or(p, "file"))) +
+std::string ps_table(const run::ps_answer& ps) {
+    const run::ps_pipeline& p = ps.pipeline;
+    std::string out = printable(fmt::format("{}: {}, pid {}, device {}, up {}, {} frames, {} frames/s, {}",
+                                            text_or(p.name), text_or(p.state_text ? p.state_text : p.state),
+                                            number_or(p.pid, whole), text_or(p.device),
+                                            number_or(p.uptime_s, human_seconds), number_or(p.frames, whole),
+                                            number_or(p.frames_per_second, human_rate), text_or(p.file))) +
                       "\n";
-    if (p.contains("bottleneck") && p["bottleneck"].is_object())
-        if (const std::string limit = text_or(p["bottleneck"], "text", ""); !limit.empty()) out += printable(limit) + "\n";
-    const json rows = reply.contains("stages") && reply["stages"].is_array() ? reply["stages"] : json::array();
+    if (const std::string limit = p.limit(); !limit.empty()) out += printable(limit) + "\n";
     const auto of_name = [&](const std::string& name) {
-        return std::count_if(rows.begin(), rows.end(),
-                             [&](const json& r) { return r.is_object() && text_or(r, "name") == name; });
+        return std::count_if(ps.stages.begin(), ps.stages.end(),
+                             [&](const run::ps_stage& r) { return text_or(r.name) == name; });
     };
     table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">FRAMES", ">BUSY", ">CPU", ">MEMORY", "DEVICE"});
-    for (const json& r : rows) {
-        if (!r.is_object()) continue;
-        std::string name = text_or(r, "name");
-        if (of_name(name) > 1) name.append(1, '.').append(number_or(r, "instance", whole));
-        const std::string pid = r.value("pid", json()).is_number() && r["pid"] > 0 ? number_or(r, "pid", whole) : "-";
-        const bool waits = r.contains("waits_for") && r["waits_for"].is_string();
-        t.add({name, pid, waits ? "waiting: " + text_or(r, "waits_for") : text_or(r, "state"), number_or(r, "age_s", human_seconds), number_or(r, "restarts", whole),
-               text_or(r, "last_exit"), number_or(r, "frames_per_second", human_rate), number_or(r, "frames", whole),
-               number_or(r, "busy", [](f64 v) { return percent(v * 100); }), number_or(r, "cpu_percent", percent), number_or(r, "memory_bytes", bytes), text_or(r, "device")});
+    for (const run::ps_stage& r : ps.stages) {
+        std::string name = text_or(r.name);
+        if (of_name(name) > 1) name.append(1, '.').append(number_or(r.instance, whole));
+        t.add({name, r.pid.value_or(0) > 0 ? number_or(r.pid, whole) : "-",
+               r.waits_for ? "waiting: " + *r.waits_for : text_or(r.state), number_or(r.age_s, human_seconds),
+               number_or(r.restarts, whole), text_or(r.last_exit), number_or(r.frames_per_second, human_rate),
+               number_or(r.frames, whole), number_or(r.busy, [](f64 v) { return percent(v * 100); }),
+               number_or(r.cpu_percent, percent), number_or(r.memory_bytes, bytes), text_or(r.device)});
     }
     out += t.text();
-    if (reply.contains("problems") && reply["problems"].is_array())
-        for (const json& each : reply["problems"])
-            if (each.is_string()) out += "! " + printable(each.get<std::string>()) + "\n";
+    for (const std::string& each : ps.problems) out += "! " + printable(each) + "\n";
     return out;
 }
 

@@ -122,6 +122,7 @@ stage_description description_from(const stage_spec& s, const std::string& progr
         if (const json p = answer.value("parameters", json()); !p.is_null()) d.parameters = ring::parameter_schema::from_json(p);
         d.device = runs_on_named(answer.value("runs_on", "any"), runs_on::any);
         d.commits_on_host = answer.value("commits_on_host", false);
+        d.ends = answer.value("ends", false);
     } catch (const config_error& e) {
         refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));
     } catch (const json::exception& e) {
@@ -178,6 +179,38 @@ void check_assets(const pipeline& p, const std::vector<stage_description>& all) 
     }
 }
 
+/// The stages that frames of stage `from` come to, itself among them.
+std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
+    std::vector<bool> reached(p.stages.size(), false);
+    reached[from] = true;
+    for (std::size_t k = from + 1; k < p.stages.size(); ++k)  // producers before consumers
+        for (const u32 i : p.stages[k].input_indices) reached[k] = reached[k] || reached[i];
+    return reached;
+}
+
+/// One END counts for the whole run. It is exact for a sink that gets no frame without the source which says it. (One that reads as
+/// latest may see a frame too many, as it may miss some.)
+void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
+    for (std::size_t k = 0; k < all.size(); ++k) {
+        if (!all[k].ends) continue;
+        const stage_spec& source = p.stages[k];
+        if (!source.inputs.empty())
+            refuse(source.position_of("inputs"),
+                   fmt::format("stage \"{}\" may end the stream, but it reads \"{}\"; only a source can, a stage without inputs",
+                               source.name, source.inputs.front()));
+        const std::vector<bool> reached = reached_from(p, k);
+        for (std::size_t sink = 0; sink < p.stages.size(); ++sink) {
+            const stage_spec& s = p.stages[sink];
+            if (reached[sink] || s.has_output || s.group == group_kind::latest) continue;
+            refuse(s.position_of("inputs"),
+                   fmt::format("stage \"{0}\" gets no frames of \"{1}\", which may end the stream: it could have got frames that are "
+                               "beyond the end. Let \"{0}\" read a stage behind \"{1}\", too, or read with group = \"latest\", or "
+                               "give it a pipeline of its own",
+                               s.name, source.name));
+        }
+    }
+}
+
 }  // namespace
 
 std::string executable_folder() {
@@ -218,6 +251,7 @@ std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms
         check_device(s, all.back());
     }
     check_assets(p, all);
+    check_ends(p, all);
     (void)plan_parameters(p, all);
     return all;
 }

@@ -33,6 +33,7 @@ struct stage_description {
     ring::parameter_schema parameters;  ///< that it reads; none: it reads none
     runs_on device = runs_on::any;  ///< where it can run
     bool commits_on_host = false;   ///< does host work behind the frame's completion
+    bool ends = false;              ///< a source that may end its stream
 };
 
 /// Path of the program of a stage. Throws config_error.

@@ -7,6 +7,7 @@
 #include "core/did_you_mean.hpp"
 #include "ring/topology.hpp"
 #include "shm/control_block.hpp"
+#include "spec/stage_plan.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -190,14 +191,8 @@ void complete_links(pipeline& p) {
 void check_rings(const pipeline& p) {
     ring::plan plan;
     for (const stage_spec& s : p.stages) {
-        ring::stage_plan& out = plan.stages.emplace_back();
-        out.inputs = s.input_indices;
-        out.has_output = s.has_output;
-        out.in_flight = s.in_flight;
-        out.instances = s.instances;
-        out.latest = s.group == group_kind::latest;
         const auto link = p.links.find(s.name);
-        if (link != p.links.end()) out.window = link->second.window.value_or(0);
+        plan.stages.push_back(stage_plan_of(s, link == p.links.end() ? link_spec{} : link->second));
     }
     for (u32 k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];

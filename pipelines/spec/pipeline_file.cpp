@@ -57,14 +57,6 @@ std::string source_position::text() const {
 
 void refuse(const source_position& at, const std::string& message) { throw config_error(at.text() + ": " + message); }
 
-const char* name_of(restart_policy m) noexcept {
-    constexpr const char* names[] = {"always", "on-failure", "no"};
-    return names[static_cast<std::size_t>(m)];
-}
-const char* name_of(group_kind g) noexcept { return g == group_kind::latest ? "latest" : "blocking"; }
-const char* name_of(link_memory m) noexcept { return m == link_memory::ipc ? "ipc" : "vmm"; }
-const char* name_of(isolation_kind i) noexcept { return i == isolation_kind::mps ? "mps" : "process"; }
-
 const source_position& stage_spec::position_of(const std::string& key) const {
     const auto found = key_at.find(key);
     return found == key_at.end() ? at : found->second;

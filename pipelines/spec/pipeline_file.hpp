@@ -12,9 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/types.hpp"
+#include "device/backend.hpp"
 #include "spec/restart_policy.hpp"
+#include "spec/words.hpp"
 
 namespace carousel::supervisor {
 
@@ -37,12 +40,17 @@ struct placed_value {
 [[noreturn]] void refuse(const source_position& at, const std::string& message);
 
 enum class group_kind : u8 { blocking, latest };
-enum class link_memory : u8 { vmm, ipc };
 enum class isolation_kind : u8 { process, mps };
 
-[[nodiscard]] const char* name_of(group_kind g) noexcept;
-[[nodiscard]] const char* name_of(link_memory m) noexcept;
-[[nodiscard]] const char* name_of(isolation_kind i) noexcept;
+// As the file spells them.
+inline constexpr word_table<group_kind, 2> group_words{
+    {{"blocking", group_kind::blocking}, {"latest", group_kind::latest}}};
+inline constexpr word_table<isolation_kind, 2> isolation_words{
+    {{"process", isolation_kind::process}, {"mps", isolation_kind::mps}}};
+/// What a ring of GPU memory may be asked for; a ring with an end on the CPU is a memfd in any case
+/// (memory_plan.hpp).
+inline constexpr word_table<device::memory_kind, 2> link_memory_words{
+    {{"vmm", device::memory_kind::vmm}, {"ipc", device::memory_kind::ipc}}};
 
 struct stage_spec {
     std::string name;                 ///< letters, digits, - and _; at most 47
@@ -64,6 +72,8 @@ struct stage_spec {
     nlohmann::json settings = nlohmann::json::object();  ///< all other keys: the stage's own
     source_position at;                                  ///< of the [[stage]] header
     std::map<std::string, source_position> key_at;       ///< of every key, own settings included
+    [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
+    [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
     /// Place of a key, or of the stage when it has no such key.
     [[nodiscard]] const source_position& position_of(const std::string& key) const;
 };
@@ -71,13 +81,13 @@ struct stage_spec {
 /// The ring behind the stage of that name.
 struct link_spec {
     std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: derived
-    link_memory memory = link_memory::vmm;
+    device::memory_kind memory = device::memory_kind::vmm;
     source_position at;
     std::map<std::string, source_position> key_at;
 };
 
-struct pipeline {
-    std::string file;  ///< as it was given
+/// The keys of [pipeline].
+struct pipeline_spec {
     std::string name;  ///< [the file's name without its ending]
     std::string device = "auto";
     u32 width = 1280, height = 720;
@@ -85,10 +95,18 @@ struct pipeline {
     u32 stall_timeout_ms = 5000;  ///< nothing moves and no stage says why: the control block is made anew; 0: never
     u32 latest_lease_ms = 250;    ///< a latest reader's lease may be revoked after so long
     f64 supervisor_grace_s = 5;  ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
-    isolation_kind isolation = isolation_kind::process;  ///< process: a GPU context of its own a stage; mps: one MPS domain for all
+    isolation_kind isolation =
+        isolation_kind::process;  ///< process: a GPU context a stage; mps: one MPS domain for all
     f64 fps = 0;                                    ///< frames a second of time and pace; 0: as fast as it goes
     u64 allow_dead_letters = 0;                     ///< frames that may be given up without an exit code of its own; all ones: any number
     u64 frames = 0;                                 ///< ends after so many; 0: until it is told to
+    [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
+    [[nodiscard]] u64 stall_timeout_ns() const noexcept { return stall_timeout_ms * ns_per_ms; }
+    [[nodiscard]] u64 latest_lease_ns() const noexcept { return latest_lease_ms * ns_per_ms; }
+};
+
+struct pipeline : pipeline_spec {
+    std::string file;  ///< as it was given
     std::map<std::string, placed_value>
         parameters;  ///< of [parameters]: at the start; checked when the stages have named theirs (parameters.hpp)
     source_position parameters_at;

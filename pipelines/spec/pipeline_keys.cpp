@@ -15,6 +15,7 @@
 namespace carousel::supervisor {
 namespace {
 
+using nlohmann::json;
 constexpr u64 hour_ms = 3'600'000;
 constexpr u64 no_limit = static_cast<u64>(std::numeric_limits<i64>::max());
 constexpr u32 max_device = 63;
@@ -39,7 +40,7 @@ std::string read_device(section_reader& r, const std::string& fallback) {
     section_reader::wrong("device", *r.take("device"), expected + did_you_mean_clause(device, {"auto", "cpu", "cuda:0"}));
 }
 
-void read_size(section_reader& r, pipeline& p) {
+void read_size(section_reader& r, pipeline_spec& p) {
     const document_entry* e = r.take("size");
     if (e == nullptr) return;
     const std::string expected = fmt::format("[width, height], each from 1 to {}", max_extent);
@@ -109,9 +110,10 @@ u64 read_allowed(section_reader& r) {
     return e->value.get<u64>();
 }
 
-std::string read_stage_name(section_reader& r, const document_section& s) {
+std::string read_stage_name(section_reader& r) {
     const document_entry* e = r.take("name");
-    if (e == nullptr) refuse(s.at, s.title + " has no name; expected e.g. name = \"geometry\"");
+    if (e == nullptr)
+        refuse(r.section().at, r.section().title + " has no name; expected e.g. name = \"geometry\"");
     const std::string expected = fmt::format("a name of 1 to {} letters, digits, - and _", max_name);
     const std::string name = r.text("name", "", expected);
     if (!is_stage_name(name)) section_reader::wrong("name", *e, expected);
@@ -120,68 +122,171 @@ std::string read_stage_name(section_reader& r, const document_section& s) {
     return name;
 }
 
-std::string read_run(section_reader& r, const document_section& s) {
+std::string read_run(section_reader& r) {
     const document_entry* e = r.take("run");
-    if (e == nullptr) refuse(s.at, s.title + " does not say what to run; expected e.g. run = \"carousel-geometry\", or a path");
+    if (e == nullptr)
+        refuse(r.section().at,
+               r.section().title +
+                   " does not say what to run; expected e.g. run = \"carousel-geometry\", or a path");
     std::string run = r.text("run", "", "the name or path of a program");
     if (run.empty() || run.find('\0') != std::string::npos) section_reader::wrong("run", *e, "the name or path of a program");
     return run;
 }
 
+void read_pipeline_name(section_reader& r, pipeline_spec& p) {
+    p.name = r.text("name", p.name);
+    if (run::is_run_name(p.name)) return;
+    const std::string expected = "a name of 1 to 40 letters, digits, -, _ and inner dots";
+    if (const document_entry* e = r.take("name"); e != nullptr) section_reader::wrong("name", *e, expected);
+    refuse(r.section().at,
+           fmt::format("the file's name makes no pipeline name (\"{}\"); expected [pipeline] name = {}",
+                       p.name, expected));
+}
+
+u32 read_u32(section_reader& r, const char* key, u32 fallback, u32 low, u64 high) {
+    return static_cast<u32>(r.integer(key, fallback, low, high));
+}
+
+/// A key of a section: how it is read (what stands in the spec is the default), and what it came to.
+template <typename Spec>
+struct key_row {
+    const char* key;
+    void (*read)(section_reader& r, const char* key, Spec& to);
+    json (*value)(const Spec& from);
+};
+
+const key_row<pipeline_spec> pipeline_rows[] = {
+    {"name", [](auto& r, auto, auto& p) { read_pipeline_name(r, p); }, [](auto& p) { return json(p.name); }},
+    {"device", [](auto& r, auto, auto& p) { p.device = read_device(r, p.device); },
+     [](auto& p) { return json(p.device); }},
+    {"size", [](auto& r, auto, auto& p) { read_size(r, p); },
+     [](auto& p) {
+         return json{p.width, p.height};
+     }},
+    {"frame_timeout_ms",
+     [](auto& r, auto, auto& p) { p.frame_timeout_ms = read_frame_timeout(r, p.frame_timeout_ms); },
+     [](auto& p) { return json(p.frame_timeout_ms); }},
+    {"stall_timeout_ms",
+     [](auto& r, auto key, auto& p) {
+         p.stall_timeout_ms = read_u32(r, key, p.stall_timeout_ms, 0, hour_ms);
+     },
+     [](auto& p) { return json(p.stall_timeout_ms); }},
+    {"latest_lease_ms",
+     [](auto& r, auto key, auto& p) { p.latest_lease_ms = read_u32(r, key, p.latest_lease_ms, 1, hour_ms); },
+     [](auto& p) { return json(p.latest_lease_ms); }},
+    {"supervisor_grace_s",
+     [](auto& r, auto key, auto& p) {
+         p.supervisor_grace_s = r.number(key, p.supervisor_grace_s, 0, hour_ms / 1000.0);
+     },
+     [](auto& p) { return json(p.supervisor_grace_s); }},
+    {"fps", [](auto& r, auto key, auto& p) { p.fps = r.number(key, p.fps, 0, 100'000); },
+     [](auto& p) { return json(p.fps); }},
+    {"frames", [](auto& r, auto key, auto& p) { p.frames = r.integer(key, p.frames, 0, no_limit); },
+     [](auto& p) { return json(p.frames); }},
+    {"allow_dead_letters", [](auto& r, auto, auto& p) { p.allow_dead_letters = read_allowed(r); },
+     [](auto& p) { return p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters); }},
+    {"isolation",
+     [](auto& r, auto key, auto& p) { p.isolation = r.choice(key, p.isolation, isolation_words); },
+     [](auto& p) { return json(word_of(isolation_words, p.isolation)); }},
+};
+
+const key_row<stage_spec> stage_rows[] = {
+    {"name", [](auto& r, auto, auto& s) { s.name = read_stage_name(r); },
+     [](auto& s) { return json(s.name); }},
+    {"run", [](auto& r, auto, auto& s) { s.run = read_run(r); }, [](auto& s) { return json(s.run); }},
+    {"inputs",
+     [](auto& r, auto key, auto& s) {
+         s.inputs = r.texts(key, "a list of stages' names, e.g. [\"vertex\"]");
+     },
+     [](auto& s) { return json(s.inputs); }},
+    {"device", [](auto& r, auto, auto& s) { s.device = read_device(r, s.device); },
+     [](auto& s) { return json(s.device); }},
+    {"in_flight",
+     [](auto& r, auto key, auto& s) { s.in_flight = read_u32(r, key, s.in_flight, 1, max_in_flight); },
+     [](auto& s) { return json(s.in_flight); }},
+    {"instances",
+     [](auto& r, auto key, auto& s) { s.instances = read_u32(r, key, s.instances, 1, max_instances); },
+     [](auto& s) { return json(s.instances); }},
+    {"standby", [](auto& r, auto key, auto& s) { s.standby = r.flag(key, s.standby); },
+     [](auto& s) { return json(s.standby); }},
+    {"restart", [](auto& r, auto key, auto& s) { s.restart = r.choice(key, s.restart, restart_words); },
+     [](auto& s) { return json(word_of(restart_words, s.restart)); }},
+    {"max_attempts",
+     [](auto& r, auto key, auto& s) {
+         s.max_attempts = read_u32(r, key, s.max_attempts, 1, ring::max_failures);
+     },
+     [](auto& s) { return json(s.max_attempts); }},
+    {"frame_timeout_ms",
+     [](auto& r, auto, auto& s) { s.frame_timeout_ms = read_frame_timeout(r, s.frame_timeout_ms); },
+     [](auto& s) { return json(s.frame_timeout_ms); }},
+    {"optional", [](auto& r, auto key, auto& s) { s.optional = r.flag(key, s.optional); },
+     [](auto& s) { return json(s.optional); }},
+    {"group", [](auto& r, auto key, auto& s) { s.group = r.choice(key, s.group, group_words); },
+     [](auto& s) { return json(word_of(group_words, s.group)); }},
+    {"isolation",
+     [](auto& r, auto key, auto& s) { s.isolation = r.choice(key, s.isolation, isolation_words); },
+     [](auto& s) { return json(word_of(isolation_words, s.isolation)); }},
+    {"prefix", [](auto& r, auto, auto& s) { s.prefix = read_prefix(r); },
+     [](auto& s) { return json(s.prefix); }},
+};
+
+const key_row<link_spec> link_rows[] = {
+    {"window",
+     [](auto& r, auto key, auto& l) {
+         if (r.take(key) != nullptr) l.window = read_u32(r, key, 0, min_window, shm::max_window);
+     },
+     [](auto& l) { return l.window ? json(*l.window) : json(); }},
+    {"memory", [](auto& r, auto key, auto& l) { l.memory = r.choice(key, l.memory, link_memory_words); },
+     [](auto& l) { return json(word_of(link_memory_words, l.memory)); }},
+};
+
+template <typename Spec, std::size_t N>
+void read_all(const key_row<Spec> (&rows)[N], section_reader& r, Spec& to) {
+    for (const key_row<Spec>& row : rows) row.read(r, row.key, to);
+}
+
+template <typename Spec, std::size_t N>
+json values_of(const key_row<Spec> (&rows)[N], const Spec& from) {
+    json out = json::object();
+    for (const key_row<Spec>& row : rows) out[row.key] = row.value(from);
+    return out;
+}
+
+std::map<std::string, source_position> places_of(const document_section& s) {
+    std::map<std::string, source_position> out;
+    for (const auto& [key, entry] : s.keys) out[key] = entry.key_at;
+    return out;
+}
+
 }  // namespace
 
 const std::vector<std::string>& stage_keys() {
-    static const std::vector<std::string> keys = {"name",    "run",     "inputs",       "device",   "in_flight", "instances",
-                                                  "standby", "restart", "max_attempts", "optional", "group",     "prefix",
-                                                  "isolation", "frame_timeout_ms"};
+    static const std::vector<std::string> keys = [] {
+        std::vector<std::string> all;
+        for (const key_row<stage_spec>& row : stage_rows) all.emplace_back(row.key);
+        return all;
+    }();
     return keys;
 }
 
 void read_pipeline_keys(const document_section& s, pipeline& p) {
     section_reader r(s);
-    p.name = r.text("name", p.name);
-    if (!run::is_run_name(p.name)) {
-        const std::string expected = "a name of 1 to 40 letters, digits, -, _ and inner dots";
-        if (const document_entry* e = r.take("name"); e != nullptr) section_reader::wrong("name", *e, expected);
-        refuse(s.at,
-               fmt::format("the file's name makes no pipeline name (\"{}\"); expected [pipeline] name = {}", p.name, expected));
-    }
-    p.device = read_device(r, p.device);
-    read_size(r, p);
-    p.frame_timeout_ms = read_frame_timeout(r, p.frame_timeout_ms);
-    p.stall_timeout_ms = static_cast<u32>(r.integer("stall_timeout_ms", p.stall_timeout_ms, 0, hour_ms));
-    p.latest_lease_ms = static_cast<u32>(r.integer("latest_lease_ms", p.latest_lease_ms, 1, hour_ms));
-    p.supervisor_grace_s = r.number("supervisor_grace_s", p.supervisor_grace_s, 0, hour_ms / 1000.0);
-    p.fps = r.number("fps", p.fps, 0, 100'000);
-    p.frames = r.integer("frames", p.frames, 0, no_limit);
-    p.allow_dead_letters = read_allowed(r);
-    p.isolation = static_cast<isolation_kind>(r.choice("isolation", 0, {"process", "mps"}));
+    read_all<pipeline_spec>(pipeline_rows, r, p);
     r.refuse_unknown();
-    for (const auto& [key, entry] : s.keys) p.key_at[key] = entry.key_at;
+    p.key_at = places_of(s);
 }
 
 stage_spec read_stage_keys(const document_section& s, const pipeline& p) {
     section_reader r(s);
     stage_spec out;
     out.at = s.at;
-    out.name = read_stage_name(r, s);
-    out.run = read_run(r, s);
-    out.inputs = r.texts("inputs", "a list of stages' names, e.g. [\"vertex\"]");
-    out.device = read_device(r, p.device);
-    out.in_flight = static_cast<u32>(r.integer("in_flight", out.in_flight, 1, max_in_flight));
-    out.instances = static_cast<u32>(r.integer("instances", out.instances, 1, max_instances));
-    out.standby = r.flag("standby", out.standby);
-    out.restart = static_cast<restart_policy>(r.choice("restart", 0, {"always", "on-failure", "no"}));
-    out.max_attempts = static_cast<u32>(r.integer("max_attempts", out.max_attempts, 1, ring::max_failures));
-    out.frame_timeout_ms = read_frame_timeout(r, p.frame_timeout_ms);
-    out.optional = r.flag("optional", out.optional);
-    out.group = static_cast<group_kind>(r.choice("group", 0, {"blocking", "latest"}));
-    out.isolation = static_cast<isolation_kind>(r.choice("isolation", static_cast<u32>(p.isolation), {"process", "mps"}));
-    out.prefix = read_prefix(r);
-    for (const auto& [key, entry] : s.keys) {
-        out.key_at[key] = entry.key_at;
+    out.device = p.device;
+    out.frame_timeout_ms = p.frame_timeout_ms;
+    out.isolation = p.isolation;
+    read_all(stage_rows, r, out);
+    out.key_at = places_of(s);
+    for (const auto& [key, entry] : s.keys)
         if (r.known().count(key) == 0) out.settings[key] = entry.value;
-    }
     return out;
 }
 
@@ -189,12 +294,14 @@ link_spec read_link_keys(const document_section& s) {
     section_reader r(s);
     link_spec out;
     out.at = s.at;
-    if (s.find("window") != nullptr) out.window = static_cast<u32>(r.integer("window", 0, min_window, shm::max_window));
-    (void)r.take("window");
-    out.memory = static_cast<link_memory>(r.choice("memory", 0, {"vmm", "ipc"}));
+    read_all(link_rows, r, out);
     r.refuse_unknown();
-    for (const auto& [key, entry] : s.keys) out.key_at[key] = entry.key_at;
+    out.key_at = places_of(s);
     return out;
 }
+
+json values_of(const pipeline_spec& p) { return values_of(pipeline_rows, p); }
+json values_of(const stage_spec& s) { return values_of(stage_rows, s); }
+json values_of(const link_spec& l) { return values_of(link_rows, l); }
 
 }  // namespace carousel::supervisor

@@ -1,6 +1,7 @@
 #pragma once
-// The keys of a pipeline file: their types, ranges and defaults, one section at a time. What depends on more than one section is
-// in pipeline_check.hpp. Internal to the reading of pipeline files.
+// The keys of a pipeline file: one table a section, with a row for each key: how it is read and what it came
+// to. Whoever lists keys (messages, `validate --json`, the identity of a run) takes them from here. What
+// depends on more than one section is in pipeline_check.hpp.
 
 #include "spec/pipeline_document.hpp"
 
@@ -18,5 +19,10 @@ void read_pipeline_keys(const document_section& s, pipeline& p);
 /// `p` gives the defaults.
 [[nodiscard]] stage_spec read_stage_keys(const document_section& s, const pipeline& p);
 [[nodiscard]] link_spec read_link_keys(const document_section& s);
+
+/// What every key came to, defaults included, by its name and as the file would spell it.
+[[nodiscard]] nlohmann::json values_of(const pipeline_spec& p);
+[[nodiscard]] nlohmann::json values_of(const stage_spec& s);
+[[nodiscard]] nlohmann::json values_of(const link_spec& l);
 
 }  // namespace carousel::supervisor

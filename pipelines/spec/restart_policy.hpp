@@ -2,12 +2,15 @@
 // When a stage that has ended is started again.
 
 #include "core/types.hpp"
+#include "spec/words.hpp"
 
 namespace carousel::supervisor {
 
 /// Restart policy of a stage in the pipeline file.
 enum class restart_policy : u8 { always, on_failure, no };
 /// As the file spells it.
-[[nodiscard]] const char* name_of(restart_policy p) noexcept;
+inline constexpr word_table<restart_policy, 3> restart_words{{{"always", restart_policy::always},
+                                                              {"on-failure", restart_policy::on_failure},
+                                                              {"no", restart_policy::no}}};
 
 }  // namespace carousel::supervisor

@@ -66,15 +66,14 @@ std::string section_reader::text(const std::string& key, const std::string& fall
     return e->value.get<std::string>();
 }
 
-std::size_t section_reader::choice(const std::string& key, std::size_t fallback, const std::vector<std::string>& choices) {
-    const document_entry* e = take(key);
-    if (e == nullptr) return fallback;
-    const std::string expected = fmt::format("\"{}\"", fmt::join(choices, "\" or \""));
-    if (!e->value.is_string()) wrong(key, *e, expected);
-    const std::string word = e->value.get<std::string>();
-    const auto at = std::find(choices.begin(), choices.end(), word);
-    if (at == choices.end()) wrong(key, *e, expected + did_you_mean_clause(word, choices));
-    return static_cast<std::size_t>(at - choices.begin());
+std::size_t section_reader::index_of(const std::string& key, const document_entry& e,
+                                     const std::vector<std::string>& words) {
+    const std::string expected = fmt::format("\"{}\"", fmt::join(words, "\" or \""));
+    if (!e.value.is_string()) wrong(key, e, expected);
+    const std::string word = e.value.get<std::string>();
+    const auto at = std::find(words.begin(), words.end(), word);
+    if (at == words.end()) wrong(key, e, expected + did_you_mean_clause(word, words));
+    return static_cast<std::size_t>(at - words.begin());
 }
 
 std::vector<std::string> section_reader::texts(const std::string& key, const std::string& expected) {

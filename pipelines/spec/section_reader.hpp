@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "spec/pipeline_document.hpp"
+#include "spec/words.hpp"
 
 namespace carousel::supervisor {
 
@@ -20,7 +21,14 @@ public:
     [[nodiscard]] bool flag(const std::string& key, bool fallback);
     [[nodiscard]] std::string text(const std::string& key, const std::string& fallback,
                                    const std::string& expected = "a text in quotes");
-    [[nodiscard]] std::size_t choice(const std::string& key, std::size_t fallback, const std::vector<std::string>& choices);
+    /// One of the table's words.
+    template <typename Value, std::size_t N>
+    [[nodiscard]] Value choice(const std::string& key, Value fallback, const word_table<Value, N>& table) {
+        std::vector<std::string> words;
+        for (const word_for<Value>& each : table) words.emplace_back(each.word);
+        const document_entry* e = take(key);
+        return e == nullptr ? fallback : table[index_of(key, *e, words)].value;
+    }
     [[nodiscard]] std::vector<std::string> texts(const std::string& key, const std::string& expected);
 
     /// Notes the key and returns its entry, or null.
@@ -31,8 +39,12 @@ public:
     /// Throws for the first key that nobody has taken.
     void refuse_unknown() const;
     [[nodiscard]] const std::set<std::string>& known() const noexcept { return known_; }
+    [[nodiscard]] const document_section& section() const noexcept { return *section_; }
 
 private:
+    [[nodiscard]] static std::size_t index_of(const std::string& key, const document_entry& e,
+                                              const std::vector<std::string>& words);
+
     const document_section* section_;
     std::set<std::string> known_;
 };

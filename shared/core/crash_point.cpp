@@ -27,11 +27,12 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(crash_point::cou
     "prepared",        "live",           "ready_told",     "standing_by",       "took_over",         "job_chosen",
     "job_opened",      "number_leased",  "input_leased",   "slot_filled",       "parameters_chosen", "header_written",
     "clock_started",   "event_recorded", "job_submitted",  "work_complete",     "host_work_done",    "job_committed",
-    "slot_ready",      "number_done",    "input_done",     "job_idle",          "tail_moved",        "latest_closed",
-    "slot_freed",      "help_committed", "help_ready",     "latest_leased",     "latest_read",       "latest_released",
-    "end_seen",        "work_ended",     "run_over",       "leaving",           "entry_prepared",    "entry_appointed",
-    "stage_spawned",   "entry_doomed",   "words_revoked",  "words_requeued",    "death_judged",      "entry_fenced",
-    "words_reclaimed", "run_taken_over", "stage_returned", "parameters_filled", "seat_named"};
+    "slot_ready",      "number_done",    "input_done",     "job_idle",          "end_claimed",       "end_known",
+    "tail_moved",      "latest_closed",  "slot_freed",     "help_committed",    "help_ready",        "latest_leased",
+    "latest_read",     "latest_released", "end_seen",      "work_ended",        "run_over",          "leaving",
+    "entry_prepared",  "entry_appointed", "stage_spawned", "entry_doomed",      "words_revoked",     "words_requeued",
+    "death_judged",    "entry_fenced",   "words_reclaimed", "run_taken_over",   "stage_returned",    "parameters_filled",
+    "end_kept",        "seat_named"};
 
 constexpr std::array<std::string_view, 5> ways = {"kill", "stop", "abort", "exit", "throw"};
 

@@ -53,6 +53,8 @@ enum class crash_point : u8 {
     number_done,       ///< (source) its number waits for the next lap
     input_done,        ///< one input is DONE
     job_idle,          ///< IDLE again, nothing freed
+    end_claimed,       ///< (source) it has said that its stream ends before this frame, nobody has heard it
+    end_known,         ///< (source) END says so too, the frame that doesn't exist still holds its number and its slot
     // freeing, helping, latest readers
     tail_moved,        ///< the tail has passed a frame that is not freed
     latest_closed,     ///< latest groups are closed for a slot that is not freed
@@ -80,6 +82,7 @@ enum class crash_point : u8 {
     run_taken_over,    ///< the dead are retired, no stage has come back
     stage_returned,    ///< one has
     parameters_filled, ///< a change is written and doesn't count yet
+    end_kept,          ///< a stream's end is kept for a next supervisor, END doesn't say it yet
     seat_named,        ///< (promotion) the seat names a standby whose entry bears no epoch yet
     count_
 };

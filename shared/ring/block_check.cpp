@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ring/parameter_box.hpp"
+#include "ring/stream_end.hpp"
 
 namespace carousel::ring {
 namespace {
@@ -128,8 +129,28 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
         f.add("parameters: horizon", fmt::format("is {}, no source can have leased a number from {} on", is.horizon, reach));
 }
 
+// A claim was made for a number that was leased to a job of that source, which may end its stream. It may stand no more.
+void check_claims(findings& f, const shm::control_block& c, const shm::control_block& made) {
+    for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
+        const u64 raw = load(c.source[k].ended);  // first: the tail follows
+        if (raw == no_claim) continue;
+        const u32 stage = std::min(made.source[k].stage, shm::max_stages - 1), link = std::min(made.source[k].link, shm::max_links - 1);
+        const std::string whose = fmt::format("source {}: ended", stage_name(made, stage));
+        const end_claim claim = end_claim::of(raw);
+        const u32 seat = claim.job < std::min(made.jobs, shm::max_jobs) ? made.job_info[claim.job].seat : shm::none;
+        const u64 reach = load(c.link[link].tail) + made.link[link].window;
+        if ((made.stage[stage].flags & shm::stage_flag::ends) == 0)
+            f.add(whose, fmt::format("names frame {}, this source never ends its stream", claim.sequence));
+        else if (seat >= shm::max_seats || made.seat[seat].stage != stage)
+            f.add(whose, fmt::format("is by job {}, which is no job of {}", claim.job, stage_name(made, stage)));
+        else if (claim.sequence < made.first_sequence || claim.sequence >= reach)
+            f.add(whose, fmt::format("names frame {}, it can have leased those from {} to {}", claim.sequence, made.first_sequence,
+                                     reach - 1));
+    }
+}
+
 void check_entries(findings& f, const shm::control_block& c, const shm::control_block& made, const known_run& known) {
-    for (const known_life& l : known.lives) {
+    for (const known_process& l : known.processes) {
         if (l.entry >= shm::max_incarnations || l.seat >= std::min(made.seats, shm::max_seats)) continue;
         const entry_word w = entry_word::of(load(c.entry[l.entry].identity));
         const std::string whose = fmt::format("entry {} ({})", l.entry, seat_name(made, l.seat));
@@ -163,6 +184,7 @@ std::vector<finding> check_static(const shm::control_block& c, const shm::contro
         f.same(c.seat[k].instance, made.seat[k].instance, whose, "instance");
         f.same(c.seat[k].first_job, made.seat[k].first_job, whose, "first_job");
         f.same(c.seat[k].jobs, made.seat[k].jobs, whose, "jobs");
+        f.same(c.seat[k].first_epoch, made.seat[k].first_epoch, whose, "first_epoch");
     }
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const std::string whose = "source " + stage_name(made, made.source[k].stage);
@@ -195,7 +217,7 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
         const std::string whose = fmt::format("ring of {}: tail", made.link[k].name);
         const u64 tail = load(c.link[k].tail), before = k < known.tails.size() ? known.tails[k] : made.first_sequence;
         if (tail < before) f.add(whose, fmt::format("is {}, it was {} before and only grows", tail, before));
-        if (known.end != end_unknown && known.end != end_stopping && tail > std::max(known.end, before))
+        if (known.end != end_unknown && known.end != end_stopping && tail > std::max(known.end + known.surplus, before))
             f.add(whose, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
         const u64 begun = made.first_sequence, committed = load(c.link[k].committed);  // the tail first: it follows
         if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&
@@ -203,6 +225,7 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
             f.add(whose, fmt::format("is {}, but {} frames have been committed since {}", tail, committed, begun));
     }
     check_parameters(f, c, made);
+    check_claims(f, c, made);
     check_entries(f, c, made, known);
     for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k)
         if (const u64 state = field(load(c.asset[k].state), 0, 4); state > static_cast<u64>(shm::asset_state::ready))

@@ -27,7 +27,7 @@ struct finding {
 };
 
 /// An incarnation that the supervisor has started, or knows to have been there.
-struct known_life {
+struct known_process {
     u32 seat = shm::none, entry = shm::none, epoch = 0;
     u32 pid = 0;           ///< 0: not known
     bool current = false;  ///< sits on its seat: the seat's word names it
@@ -37,10 +37,11 @@ struct known_life {
 /// What the supervisor knows without reading the block.
 struct known_run {
     u64 end = end_unknown;         ///< as it was set: unknown, stopping or a number
+    u64 surplus = 0;               ///< frames from END on that may be in work or in rings: a source has ended its stream
     std::vector<u64> tails;        ///< by link, seen last; empty: none yet
-    u64 miscounted = ~u64{0};      ///< frames that `committed` of a ring may lack: each of a life that ended between mark and count
+    u64 miscounted = ~u64{0};      ///< frames that `committed` of a ring may lack: each of an incarnation that ended between mark and count
     std::vector<u32> epochs;       ///< by seat: the present one; empty: not known
-    std::vector<known_life> lives; ///< of all seats, the dead and unfenced among them
+    std::vector<known_process> processes; ///< of all seats, the dead and unfenced among them
 };
 
 inline constexpr std::size_t most_findings = 16;

@@ -39,6 +39,8 @@ private:
     [[nodiscard]] job_word job(u32 k) const { return job_word::of(load(c_.job[std::min(k, shm::max_jobs - 1)])); }
     [[nodiscard]] u64 tail(u32 link) const { return load(c_.link[link].tail); }
     [[nodiscard]] bool end_is_number() const { return known_.end != end_unknown && known_.end != end_stopping; }
+    /// No source can have begun this frame.
+    [[nodiscard]] bool beyond_end(u64 sequence) const { return end_is_number() && sequence >= known_.end + known_.surplus; }
 
     // A tag is only ever written by a job that is OPEN, and the job word leaves that version behind its tags.
     void tag(const std::string& whose, const char* tagged, u32 j, u32 version, u32 stage) {
@@ -63,8 +65,8 @@ private:
                 continue;
             }
             if (known_.epochs.size() > seat && w.epoch != known_.epochs[seat] && w.epoch != 0 &&
-                std::none_of(known_.lives.begin(), known_.lives.end(),
-                             [&](const known_life& l) { return l.seat == seat && l.epoch == w.epoch; }))
+                std::none_of(known_.processes.begin(), known_.processes.end(),
+                             [&](const known_process& l) { return l.seat == seat && l.epoch == w.epoch; }))
                 add(whose, fmt::format("bears epoch {}, which no process of its seat has", w.epoch));
             if (w.state == job_state::submitted) submitted(j, w, s.stage, whose);
         }
@@ -151,7 +153,7 @@ private:
         if (stage_of_job(w.job) != m.stage) add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
         if (sequence < made_.first_sequence || (sequence >= t && sequence - t >= m.window))
             add(whose + ": header.sequence", fmt::format("is {}, the ring is at {} with a window of {}", sequence, t, m.window));
-        else if (end_is_number() && sequence >= known_.end)
+        else if (beyond_end(sequence))
             add(whose + ": header.sequence", fmt::format("is {}, beyond the end of the run ({})", sequence, known_.end));
         if (const auto [other, fresh] = seen.try_emplace(sequence, n); !fresh)
             add(whose + ": header.sequence",
@@ -179,7 +181,7 @@ private:
                 add(whose, fmt::format("is in lap {}, it can be in {} only, or behind it", w.generation, lap));
             else if (w.state == lease_state::leased)
                 tag(whose, "leased", w.job, w.version, q.stage);
-            if (w.state == lease_state::leased && w.generation == lap && end_is_number() && number >= known_.end)
+            if (w.state == lease_state::leased && w.generation == lap && beyond_end(number))
                 add(whose, fmt::format("is leased, beyond the end of the run ({})", known_.end));
         }
     }

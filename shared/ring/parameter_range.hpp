@@ -44,7 +44,7 @@ inline bool lies_within(const parameter& p, std::size_t bytes) noexcept {
 /// A value in a message; one that would fill the screen is cut.
 inline std::string shown(const nlohmann::json& value) {
     std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (text.size() > longest_shown) text = text.substr(0, longest_shown) + "...";
+    if (text.size() > longest_shown) text.replace(longest_shown, std::string::npos, "...");
     return text;
 }
 

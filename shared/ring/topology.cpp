@@ -80,6 +80,7 @@ void write_seats(shm::control_block& c, const plan& p, u32 stage) {
             c.job[c.jobs + j].store(job_word{p.first.version, 0, job_state::idle}.pack(), std::memory_order_relaxed);
         }
         c.jobs += sb.jobs;
+        sb.first_epoch = p.first.epoch;
         sb.current.store(seat_word{p.first.epoch, shm::none}.pack(), std::memory_order_relaxed);
     }
 }
@@ -142,7 +143,7 @@ void initialise(shm::control_block& c, const plan& p) {
         b.max_attempts = std::min(s.max_attempts, max_failures);
         b.frame_timeout_ns = s.frame_timeout_ns;
         b.flags = (s.owner_commits ? shm::stage_flag::owner_commits : 0U) | (s.latest ? shm::stage_flag::latest : 0U) |
-                  (s.optional ? shm::stage_flag::optional : 0U);
+                  (s.optional ? shm::stage_flag::optional : 0U) | (s.ends ? shm::stage_flag::ends : 0U);
         write_inputs(c, p, k);
         if (s.has_output) write_link(c, p, k);
         if (s.inputs.empty()) {

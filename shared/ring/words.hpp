@@ -36,6 +36,10 @@ inline constexpr u64 epoch_mask = (u64{1} << 24) - 1;
 
 /// Epoch 0 belongs to nobody, also when the epochs come round.
 constexpr u32 next_epoch(u32 epoch) { return epoch + 1 > epoch_mask ? 1 : epoch + 1; }
+/// How often next_epoch() leads from `first` to `epoch`. They come round behind the mask, and leave 0 out.
+constexpr u32 epochs_between(u32 first, u32 epoch) {
+    return epoch >= first ? epoch - first : static_cast<u32>(epoch + epoch_mask - first);
+}
 /// The lap of number n of a source whose link has so wide a window: the generation of its word in that lap.
 constexpr u32 lap_of(const shm::source_block& q, u64 n, u64 window) { return static_cast<u32>((n / window + q.first_lap) & generation_mask); }
 

@@ -7,6 +7,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "ring/parameter_box.hpp"
+#include "ring/stream_end.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::ring {
@@ -125,6 +126,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     outcome none = outcome::empty;  // all that the ring can hold is taken already: is the oldest of it still in this stage's hands?
     for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
+        if (t + k >= end) return outcome::empty;  // another source's frame may be there: nobody's
         if (!first) return outcome::empty;  // in order: the next frame is not there yet
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
@@ -313,6 +315,26 @@ bool worker::complete(job& j) noexcept {
     crash_here(crash_point::job_idle);
     for (u32 i = 0; i < j.inputs; ++i)
         if (!input_[i]->sweep()) input_[i]->ring();
+    return ours;
+}
+
+// The job stays OPEN until END is known: as long as it is, the claim stands.
+outcome worker::end_stream(const job& j) noexcept {
+    if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open}) return outcome::revoked;
+    if (load(control_->end) <= j.sequence) return outcome::ok;  // unknown and STOPPING are above every number
+    claim_end(*control_, stage_->source, j.sequence, j.index, j.version);
+    return outcome::empty;
+}
+
+// The job word last, as in complete(): behind an IDLE nothing is tagged with the old version.
+bool worker::give_back(const job& j) noexcept {
+    cas(output_->block().slot[j.output.index], j.output.word.pack(), j.output.word.freed().pack());
+    const lease_word w = lease_word::of(j.number_lease);
+    cas(control_->source[stage_->source].number[j.number], j.number_lease,
+        lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
+    const job_word open{j.version, epoch_, job_state::open};
+    const bool ours = cas(control_->job[j.index], open.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    output_->ring();
     return ours;
 }
 

@@ -9,11 +9,13 @@ namespace carousel::run {
 using nlohmann::json;
 
 json to_json(const parameter_state& s) {
-    return {{"ok", true},
-            {"schema", s.schema ? s.schema.to_json() : json()},
-            {"values", s.values},
-            {"number", s.number},
-            {"from", s.from}};
+    json j{{"ok", true},
+           {"schema", s.schema ? s.schema.to_json() : json()},
+           {"values", s.values},
+           {"number", s.number},
+           {"from", s.from}};
+    if (!s.message.empty()) j["message"] = s.message;
+    return j;
 }
 
 parameter_state parameters_from(const json& answer) {
@@ -23,15 +25,12 @@ parameter_state parameters_from(const json& answer) {
         s.values = answer.at("values");
         s.number = answer.at("number");
         s.from = answer.at("from");
+        s.message = answer.value("message", "");
         return s;
     } catch (const json::exception& e) {
         throw config_error(fmt::format(
             "the supervisor's answer on the parameters can't be read ({}): are both programs of one version?", e.what()));
     }
 }
-
-json ask_parameters() { return {{"command", "parameters"}}; }
-json set_parameters(const json& values) { return {{"command", "set"}, {"values", values}}; }
-json reset_parameters() { return {{"command", "set"}, {"reset", true}}; }
 
 }  // namespace carousel::run

@@ -18,7 +18,7 @@
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 4;
+inline constexpr u32 control_version = 5;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;          ///< instances of all stages
@@ -132,12 +132,14 @@ namespace stage_flag {
 inline constexpr u32 owner_commits = 1;  ///< does host work behind the event: never helped
 inline constexpr u32 latest = 2;         ///< reads its input as a latest group
 inline constexpr u32 optional = 4;
+inline constexpr u32 ends = 8;           ///< a source that may end its stream: ring/stream_end.hpp
 }  // namespace stage_flag
 
 /// A place for one incarnation of an instance. Successive processes sit on it, one epoch each.
 struct seat_block {
     u32 stage, instance;
     u32 first_job, jobs;        ///< job words of this seat
+    u32 first_epoch;            ///< before the first holder: which of them sits is counted from here
     alignas(64) word current;   ///< ring/words.hpp: seat_word {epoch, entry}
     word held;                  ///< 1: stopped by the user, no deadline runs
     word fault;                 ///< injected_fault.hpp: asked for by the user; 0 none
@@ -185,6 +187,7 @@ struct source_block {
     u32 link;                   ///< its output
     u32 first_lap;              ///< the lap that number 0 would have: 0, but for runs that are to see the laps come round
     u32 reserved;
+    word ended;                 ///< E, ring/stream_end.hpp: which job says that its number and all above don't exist; 0: none
     word number[max_window];
 };
 

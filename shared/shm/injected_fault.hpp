@@ -6,6 +6,7 @@
 // that no other life obeys, since its epoch is another; who dies behind it leaves none.
 
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "core/types.hpp"
@@ -19,19 +20,64 @@ enum class injected_fault : u8 {
     exit,       ///< exit code 3 in the middle of a frame, at once and without destructors
     abort,      ///< std::abort() in the middle of a frame
 };
-inline constexpr std::array<std::string_view, 5> injected_fault_names{"nothing", "hang", "gpu-fault", "exit", "abort"};
 
-[[nodiscard]] constexpr u64 fault_word(injected_fault kind, u32 epoch) noexcept { return u64{epoch} << 8U | static_cast<u64>(kind); }
-/// What the word asks the life `epoch` for.
-[[nodiscard]] constexpr injected_fault fault_for(u64 raw, u32 epoch) noexcept {
-    const u64 kind = raw & 0xFFU;
-    return raw >> 8U == epoch && kind < injected_fault_names.size() ? static_cast<injected_fault>(kind) : injected_fault::nothing;
+/// All that is said about a fault, in one place: options, completion, checks, buttons and messages come from
+/// here.
+struct injected_fault_row {
+    injected_fault kind;
+    const char* name;      ///< as it is asked for
+    bool needs_gpu;        ///< stages on the CPU can't have it
+    bool needs_deadline;   ///< nothing but frame_timeout_ms ends it
+    const char* remark;    ///< behind the name where options are listed; ""
+    char letter;           ///< of its button in the viewer, Ctrl with it is its key
+    const char* title;     ///< of that button
+    const char* help;
+};
+inline constexpr std::array<injected_fault_row, 4> injected_faults{{
+    {injected_fault::hang, "hang", false, true, "found at frame_timeout_ms", 'H', "hang",
+     "the chosen stage never ends its next frame: found at frame_timeout_ms, and replaced"},
+    {injected_fault::gpu_fault, "gpu-fault", true, false, "", 'G', "GPU fault",
+     "an illegal address in a kernel of the chosen stage; stages on a GPU only"},
+    {injected_fault::exit, "exit", false, false, "", 'X', "exit",
+     "the chosen stage ends itself in the middle of its next frame"},
+    {injected_fault::abort, "abort", false, false, "", 'A', "abort",
+     "the chosen stage calls abort() in the middle of its next frame"},
+}};
+
+/// Null: `nothing`.
+[[nodiscard]] constexpr const injected_fault_row* row_of(injected_fault kind) noexcept {
+    for (const injected_fault_row& row : injected_faults)
+        if (row.kind == kind) return &row;
+    return nullptr;
+}
+[[nodiscard]] constexpr std::string_view name_of(injected_fault kind) noexcept {
+    const injected_fault_row* row = row_of(kind);
+    return row == nullptr ? "nothing" : row->name;
 }
 /// nothing: no such name.
 [[nodiscard]] constexpr injected_fault fault_named(std::string_view name) noexcept {
-    for (std::size_t k = 1; k < injected_fault_names.size(); ++k)
-        if (injected_fault_names[k] == name) return static_cast<injected_fault>(k);
+    for (const injected_fault_row& row : injected_faults)
+        if (row.name == name) return row.kind;
     return injected_fault::nothing;
+}
+/// Their names, "hang, gpu-fault, exit or abort": `last` stands before the last one.
+[[nodiscard]] inline std::string fault_names(std::string_view last) {
+    std::string out;
+    for (const injected_fault_row& row : injected_faults)
+        out.append(&row == injected_faults.data()    ? ""
+                   : &row == &injected_faults.back() ? last
+                                                     : ", ")
+            .append(row.name);
+    return out;
+}
+
+[[nodiscard]] constexpr u64 fault_word(injected_fault kind, u32 epoch) noexcept {
+    return u64{epoch} << 8U | static_cast<u64>(kind);
+}
+/// What the word asks the life `epoch` for.
+[[nodiscard]] constexpr injected_fault fault_for(u64 raw, u32 epoch) noexcept {
+    const injected_fault_row* row = row_of(static_cast<injected_fault>(raw & 0xFFU));
+    return raw >> 8U == epoch && row != nullptr ? row->kind : injected_fault::nothing;
 }
 
 }  // namespace carousel::shm

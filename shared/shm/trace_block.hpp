@@ -2,7 +2,7 @@
 // Stamps of every frame, for `carousel trace`: a ring of records a seat, in a shared memory object of its own beside the control
 // block. It is made when a trace is asked for the first time; control_block::trace_until_ns says whether stages write.
 //
-// Who writes: the threads of the process that sits on the seat, and for a moment perhaps a predecessor that is being buried.
+// Who writes: the threads of the process that sits on the seat, and for a moment perhaps a predecessor that is being retired.
 // A writer takes a number from `head` (fetch_add), then fills record [number % trace_records]. A record is whole exactly when its
 // check word fits its number and its other words: no store needs another to have come first, and a writer that dies between any
 // two of them, or that two writers meet in one record, leaves a record that is not whole. Readers pass such a record by.

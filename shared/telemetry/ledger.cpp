@@ -87,12 +87,12 @@ void ledger_writer::write(const void* bytes, u64 count, u64 offset) const {
     }
 }
 
-void ledger_writer::record(u64 sequence, std::optional<u64> hash, bool is_void, u32 life) {
+void ledger_writer::record(u64 sequence, std::optional<u64> hash, bool is_void, u32 committer) {
     ledger_record r;
     r.sequence_plus_1 = sequence + 1;
     r.recorded_hash = is_void ? 0 : hash.value_or(0);
     r.recorded_flags = flags_of(hash, is_void);
-    r.writer = life;
+    r.writer = committer;
     write(&r, recorded_bytes, sequence * sizeof r);
 }
 
@@ -100,28 +100,28 @@ void ledger_writer::write_mark(u64 sequence, ledger_record r) const {
     write(reinterpret_cast<const std::byte*>(&r) + recorded_bytes, sizeof r - recorded_bytes, sequence * sizeof r + recorded_bytes);
 }
 
-void ledger_writer::mark_committed(u64 sequence, std::optional<u64> hash, bool is_void, u32 life) {
+void ledger_writer::mark_committed(u64 sequence, std::optional<u64> hash, bool is_void, u32 committer) {
     ledger_record r = read(sequence);
     if (r.sequence_plus_1 == 0) {
         throw output_error(fmt::format("the ledger {} has no record of frame {}, which is being committed; was the file replaced?", path_, sequence));
     }
-    const bool told_already = r.committer == life && (r.commits & ledger_told) != 0;  // of this very commit
+    const bool told_already = r.committer == committer && (r.commits & ledger_told) != 0;  // of this very commit
     r.commits = commits_of(r) + (told_already ? 0 : 1);
-    r.committer = life;
+    r.committer = committer;
     r.hash = is_void ? 0 : hash.value_or(0);
     r.flags = flags_of(hash, is_void);
     write_mark(sequence, r);
 }
 
-bool ledger_writer::tell_committed(u64 sequence, u32 life) {
+bool ledger_writer::tell_committed(u64 sequence, u32 committer) {
     ledger_record r = read(sequence);
     if (r.sequence_plus_1 == 0) {
         return false;
     }
-    if (r.committer != life) {  // else it has marked its commit itself, or a supervisor before us has
-        const bool its_own = r.writer == life;
+    if (r.committer != committer) {  // else it has marked its commit itself, or a supervisor before us has
+        const bool its_own = r.writer == committer;
         r.commits = (commits_of(r) + 1) | ledger_told;
-        r.committer = life;
+        r.committer = committer;
         r.hash = its_own ? r.recorded_hash : 0;
         r.flags = its_own ? r.recorded_flags : ledger_no_hash;
         write_mark(sequence, r);

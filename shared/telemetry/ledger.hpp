@@ -20,13 +20,13 @@
 //                               mark on the dead one's behalf: tell_committed(), with the hash of the record if that is the dead one's
 //                               own. A record that another has written over meanwhile gives none: the frame is counted only.
 //   behind the mark:            the mark.
-// So at the end of a run each frame that was committed bears a mark with the life that committed it, at whatever point its process
+// So at the end of a run each frame that was committed bears a mark with the incarnation that committed it, at whatever point its process
 // died, and that has two consequences, neither of which rests on what recovery does to the words afterwards:
 //   No loss is certified:  a frame without a mark was committed by nobody. It is lost, record or not. (A recovery that takes the dead
 //                          one's lease for done leaves just this: a record, and no mark.)
-//   No repeat is certified: a commit that finds a mark is one too many, by whichever life, told or made itself. (A recovery that throws a
+//   No repeat is certified: a commit that finds a mark is one too many, by whichever incarnation, told or made itself. (A recovery that throws a
 //                          COMMITTED frame back leaves a mark that was told; the second commit finds it.)
-// One case is no repeat: a life that was stopped between its commit and its mark, and marks what the supervisor has told already.
+// One case is no repeat: an incarnation that was stopped between its commit and its mark, and marks what the supervisor has told already.
 
 #include <optional>
 #include <span>
@@ -41,9 +41,9 @@ struct ledger_record {
     u64 sequence_plus_1 = 0;  ///< 0: no record
     u64 recorded_hash = 0;    ///< what its writer means to commit
     u32 recorded_flags = 0;   ///< ledger_void | ledger_no_hash
-    u32 writer = 0;           ///< the life that wrote the record last
+    u32 writer = 0;           ///< the incarnation that wrote the record last (ledger_committer)
     // The mark.
-    u32 committer = 0;        ///< the life that committed the frame last; 0: nobody
+    u32 committer = 0;        ///< the incarnation that committed the frame last; 0: nobody
     u32 commits = 0;          ///< how often it was committed; ledger_told beside it
     u64 hash = 0;             ///< as the stage gave it (the display: XXH3_64bits of the picture's bytes); 0 for a void frame
     u32 flags = 0;            ///< ledger_void | ledger_no_hash
@@ -55,7 +55,7 @@ inline constexpr u32 ledger_no_hash = 2;           ///< counted only: the stage 
 inline constexpr u32 ledger_told = 0x8000'0000U;   ///< in `commits`: the supervisor made the mark, for one that died before it could
 
 /// One process on one seat: its epoch (24 bits, from 1) and the seat.
-[[nodiscard]] constexpr u32 ledger_life(u32 seat, u32 epoch) noexcept { return seat << 24U | (epoch & 0xFF'FFFFU); }
+[[nodiscard]] constexpr u32 ledger_committer(u32 seat, u32 epoch) noexcept { return seat << 24U | (epoch & 0xFF'FFFFU); }
 [[nodiscard]] constexpr bool is_marked(const ledger_record& r) noexcept { return r.sequence_plus_1 != 0 && r.committer != 0; }
 [[nodiscard]] constexpr u32 commits_of(const ledger_record& r) noexcept { return r.commits & ~ledger_told; }
 
@@ -72,12 +72,12 @@ public:
 
     /// Writes the record of one frame; call it before the commit. Leaves the mark of an earlier delivery alone.
     /// Throws output_error when the record can't be written (disk full).
-    void record(u64 sequence, std::optional<u64> hash, bool is_void, u32 life);
-    /// The frame's commit by this life has succeeded; call it before anything else is done about the frame, with what record() was
+    void record(u64 sequence, std::optional<u64> hash, bool is_void, u32 committer);
+    /// The frame's commit by this incarnation has succeeded; call it before anything else is done about the frame, with what record() was
     /// given. Throws output_error.
-    void mark_committed(u64 sequence, std::optional<u64> hash, bool is_void, u32 life);
-    /// The supervisor has found the job word of the dead `life` COMMITTED. May be told again. False: there is no record of the frame.
-    bool tell_committed(u64 sequence, u32 life);
+    void mark_committed(u64 sequence, std::optional<u64> hash, bool is_void, u32 committer);
+    /// The supervisor has found the job word of the dead `committer` COMMITTED. May be told again. False: there is no record of the frame.
+    bool tell_committed(u64 sequence, u32 committer);
 
 private:
     [[nodiscard]] ledger_record read(u64 sequence) const;

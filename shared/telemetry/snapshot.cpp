@@ -64,6 +64,7 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
     out.held = load(b.held) != 0;
     const ring::seat_word w = ring::seat_word::of(load(b.current));
     out.epoch = w.epoch;
+    out.turn = ring::epochs_between(b.first_epoch, w.epoch);
     out.entry = index_below(w.entry, shm::max_incarnations);
     if (out.entry != shm::none) {
         const shm::incarnation& e = c.entry[out.entry];

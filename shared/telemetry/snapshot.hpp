@@ -24,7 +24,8 @@ using bucket_counts = std::array<u64, shm::latency_buckets>;
 struct seat_view {
     u32 stage = shm::none, instance = 0;
     u32 entry = shm::none;               ///< none: nobody was ever appointed
-    u32 pid = 0, epoch = 0;              ///< epoch 0: nobody was ever appointed; the first process has 1
+    u32 pid = 0, epoch = 0;              ///< of the process that sits, or sat last
+    u32 turn = 0;                        ///< which of the seat's processes that is, from 1; 0: nobody was ever appointed
     ring::entry_state state = ring::entry_state::unused;
     bool held = false;                   ///< stopped by the user, no deadline runs
     u32 unfenced = 0;                    ///< predecessors whose end isn't proved yet
@@ -32,10 +33,10 @@ struct seat_view {
     u64 exit_note = 0;                   ///< of the newest predecessor that left one: ring::note_exit, note_signal
     u32 device = 0;                      ///< device::device_kind
     u32 jobs_in_flight = 0;              ///< job words that are OPEN or SUBMITTED
-    /// Processes that were here before. An epoch that nobody has claimed (at the end of a run nobody will) is none.
+    /// Processes that were here before. A turn that nobody has claimed (at the end of a run nobody will) is none.
     [[nodiscard]] u32 restarts() const noexcept {
         const u32 before = pid != 0 ? 1 : 2;
-        return epoch > before ? epoch - before : 0;
+        return turn > before ? turn - before : 0;
     }
 };
 

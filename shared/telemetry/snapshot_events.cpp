@@ -37,7 +37,7 @@ void event_tracker::note_death(const snapshot& s, u32 seat, u32 pid) {
     c.stage = s.seats[seat].stage;
     c.seat = seat;
     c.old_pid = pid;
-    c.epoch = s.seats[seat].epoch;
+    c.turn = s.seats[seat].turn;
     c.label = s.seat_label(seat);
     c.how = describe_exit_note(s.seats[seat].exit_note);
     add({s.taken_ns, event_kind::bad, c.stage, fmt::format("{} (pid {}) died{}{}", c.label, pid, c.how.empty() ? "" : ": ", c.how)});

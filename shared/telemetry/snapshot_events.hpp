@@ -24,7 +24,8 @@ struct crash {
     u64 died_ns = 0;
     u64 back_ns = 0;          ///< 0: no successor is running yet
     u32 stage = shm::none, seat = shm::none;
-    u32 old_pid = 0, new_pid = 0, epoch = 0;
+    u32 old_pid = 0, new_pid = 0;
+    u32 turn = 0;             ///< seat_view::turn of its successor to be
     std::string label;        ///< "fragment.1"
     std::string how;          ///< "signal 9 (SIGKILL)"; "" unknown
 };

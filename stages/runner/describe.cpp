@@ -25,7 +25,7 @@ json describe_to_json(stage& s, const json& asked) {
     description d = s.configure(c);
     own.refuse_unread();
     if (d.parameters) d.parameters.check();
-    json out{{"format", nullptr}, {"slot_bytes", 0}, {"makes", json::array()}, {"uses", d.uses}, {"commits_on_host", s.commits_on_host()}};
+    json out{{"format", nullptr}, {"slot_bytes", 0}, {"makes", json::array()}, {"uses", d.uses}, {"commits_on_host", s.commits_on_host()}, {"ends", d.ends}};
     if (frame_format* output = output_of(d); output != nullptr) {
         out["slot_bytes"] = output->lay_out();
         out["format"] = json::parse(output->to_json());

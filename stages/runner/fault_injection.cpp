@@ -17,7 +17,7 @@ namespace {
     if (asked >> 8U > r.who().epoch) return;  // meant for a successor: this process is revoked and doesn't know it yet
     const bool taken = at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
     if (!taken || kind == shm::injected_fault::nothing) return;  // nothing: meant for a predecessor that died before it looked
-    log::warning("`carousel inject`: {}", shm::injected_fault_names[static_cast<std::size_t>(kind)]);
+    log::warning("`carousel inject`: {}", shm::name_of(kind));
     switch (kind) {
         case shm::injected_fault::hang:
             for (;;) std::this_thread::sleep_for(std::chrono::milliseconds(100));

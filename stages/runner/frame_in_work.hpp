@@ -17,6 +17,8 @@ public:
     device::event* event = nullptr;  ///< behind all of the job's work
     bool traced = false;             ///< `carousel trace` was on when it was claimed
     std::optional<u64> hash;         ///< as finish() has given it
+    bool in_process = false;         ///< process() of this frame runs
+    bool ended = false;              ///< it has said that the stream ends before this frame
 
     [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }
@@ -42,6 +44,7 @@ public:
         return raw == submitted.pack() || raw == submitted.with(ring::job_state::committed).pack();  // a consumer may have helped
     }
     void set_hash(u64 of_it) noexcept override { hash = of_it; }
+    void end_stream() override;  ///< stream_end.cpp
 
     void set_void_text(std::string text) { void_text_ = std::move(text); }
 

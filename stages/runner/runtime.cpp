@@ -42,6 +42,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     check_parameters(d);
     parameter_type_ = d.parameters.type;
     check_device(d);
+    check_ends(d);
     crash_here(crash_point::configured);
     context_ = from.device(attachment_.device, attachment_.cpu_threads);
     crash_here(crash_point::device_open);
@@ -85,6 +86,14 @@ void runtime::require_parameters(std::string_view type, std::size_t bytes) const
     throw config_error(fmt::format("stage {} reads parameters of type {} ({} bytes), but configure() has named {}: set "
                                    "description::parameters to that type's schema()",
                                    attachment_.stage, type, bytes, parameter_type_.empty() ? "none" : parameter_type_));
+}
+
+// And of whether it may end its stream: the check of the pipeline has seen who depends on it.
+void runtime::check_ends(const description& d) const {
+    if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
+    throw config_error(fmt::format("stage {} may end its stream now, but the run was made for a stage that doesn't: restart the pipeline "
+                                   "to change it",
+                                   attachment_.stage));
 }
 
 shm::stage_block& runtime::stage_block() const noexcept {

@@ -76,6 +76,7 @@ private:
     void check_output(const description& d) const;
     void check_parameters(const description& d) const;
     void check_device(const description& d) const;
+    void check_ends(const description& d) const;
     void map_links();
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link);

@@ -102,9 +102,7 @@ void run(stage& s, const arguments& a) {
     crash_here(crash_point::leaving);
 }
 
-}  // namespace
-
-int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
+int run_program(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
     ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     int code = exit_code::ok;
     with_exit_note([&] {
@@ -125,4 +123,7 @@ int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
     return after_output(code);
 }
 
+}  // namespace
 }  // namespace carousel::stages
+
+int carousel::stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)()) { return stages::run_program(argc, argv, make); }

@@ -14,6 +14,7 @@
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/fault_injection.hpp"
+#include "stages/runner/guarded.hpp"
 #include "stages/runner/running_clock.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
@@ -28,21 +29,7 @@ u64 number_from_environment(const char* name) {
 }
 
 bool is_void(const frame_in_work& f) noexcept { return f.job.void_stage != shm::none; }
-u32 life_of(const runtime& r) { return telemetry::ledger_life(r.who().seat, r.who().epoch); }
-
-/// Runs a stage's own code; whatever it throws ends the process.
-template <typename F>
-void guarded(const char* what, u64 sequence, F&& fn) {
-    try {
-        fn();
-    } catch (const carousel::error& e) {
-        log::error("{} of frame {}: {}", what, sequence, e.what());
-        die(e.code());
-    } catch (const std::exception& e) {
-        log::error("{} of frame {} threw: {}", what, sequence, e.what());
-        die(exit_code::stage_exception);
-    }
-}
+u32 committer_of(const runtime& r) { return telemetry::ledger_committer(r.who().seat, r.who().epoch); }
 }  // namespace
 
 stage_runner::stage_runner(runtime& r, stage& s)
@@ -157,6 +144,7 @@ void stage_runner::submit(frame_in_work& f) {
         const device::profiler_range shown(profiler_, "process", f.job.sequence);
         guarded("process", f.job.sequence, [&] { enqueue_checked(f); });
     }
+    if (f.ended) return end_stream(f);
     // Before the job word says SUBMITTED: a frame that anybody can commit has this stamp.
     if (f.traced) trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process, now_ns());
     if (!worker_.submit(f.job)) die(exit_code::revoked);
@@ -176,6 +164,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
         q.write_status(out->status(f.job.output.index), {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::writing)});
     inject_fault_if_asked(*runtime_);
     const bool is_void = f.job.void_stage != shm::none;
+    f.ended = false;
     f.set_void_text(is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
                                           runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name, f.job.void_reason)
                             : std::string());
@@ -183,7 +172,8 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
         check_inputs(f);
         if (f.job.sequence == tear_at_ && f.job.inputs > 0)
             q.write_status(runtime_->input(0).status(f.job.input[0].index), {~u64{0}, 0, 0});
-        stage_->process(f);
+        process(f);
+        if (f.ended) return;
         check_inputs(f);
     } else {
         worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
@@ -193,6 +183,12 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     f.event = &runtime_->event_of(f.job.output.index, f.lane());
     f.event->record(q, worker_.tag(f.job));
     crash_here(crash_point::event_recorded);
+}
+
+void stage_runner::process(frame_in_work& f) {
+    f.in_process = true;
+    stage_->process(f);
+    f.in_process = false;
 }
 
 void stage_runner::check_inputs(const frame_in_work& f) {
@@ -270,7 +266,7 @@ void stage_runner::complete_one(frame_in_work& f) {
         die(exit_code::revoked);
     }
     // Before the job word moves on: one that says COMMITTED tells the supervisor that this mark may be missing.
-    if (ledger_) host_work("the mark", f, [&] { ledger_->mark_committed(f.job.sequence, f.hash, is_void(f), life_of(*runtime_)); });
+    if (ledger_) host_work("the mark", f, [&] { ledger_->mark_committed(f.job.sequence, f.hash, is_void(f), committer_of(*runtime_)); });
     const u64 committed = now_ns();
     account(f, committed);
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
@@ -280,7 +276,7 @@ void stage_runner::complete_one(frame_in_work& f) {
 }
 
 void stage_runner::record(const frame_in_work& f) {
-    ledger_->record(f.job.sequence, f.hash, is_void(f), life_of(*runtime_));
+    ledger_->record(f.job.sequence, f.hash, is_void(f), committer_of(*runtime_));
 }
 
 // What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms nothing.

@@ -37,6 +37,8 @@ public:
 private:
     void submit(frame_in_work& f);
     void enqueue_checked(frame_in_work& f);
+    void process(frame_in_work& f);
+    void end_stream(frame_in_work& f);  ///< stream_end.cpp
     void check_inputs(const frame_in_work& f);
     void wait_for_change(u32 seen, ring::outcome why);
     [[nodiscard]] bool look_around();

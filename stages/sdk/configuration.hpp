@@ -55,6 +55,7 @@ struct description {
     /// T::schema() if it reads frame::parameters<T>(); all stages of a pipeline that read some name the same.
     parameter_schema parameters = {};
     runs_on device = runs_on::any;              ///< where it can run
+    bool ends = false;                          ///< a source that may call frame::end_stream()
 };
 
 /// The one output of `d`, or null for a sink. Throws config_error when there are several.

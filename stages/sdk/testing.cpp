@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "telemetry/ledger.hpp"
@@ -69,6 +70,11 @@ public:
     [[nodiscard]] std::string_view void_reason() const noexcept override { return reason_; }
     [[nodiscard]] bool is_ours() const noexcept override { return chain_.ours; }
     void set_hash(u64 hash) noexcept override { hash_ = hash; }
+    void end_stream() override {
+        if (!seat_.inputs.empty() || !seat_.description.ends)
+            throw std::logic_error(fmt::format("stage {} calls end_stream(), but it is no source that has said so (description::ends)", seat_.name));
+        chain_.ended_ = true;
+    }
 
     void finish() {
         seat_.object->finish(*this);
@@ -154,10 +160,12 @@ void chain::prepare() {
 }
 
 void chain::run_with(u64 sequence, std::span<const std::byte> parameters) {
+    ended_ = false;
     for (auto& s : seats_) {
         if (!s->object) continue;
         frame_in_hand f(*this, *s, sequence, parameters, "");
         s->object->process(f);
+        if (ended_) break;  // the frame doesn't exist: nobody behind gets it
         if (s->object->commits_on_host()) {
             world_->work->drain();
             f.finish();

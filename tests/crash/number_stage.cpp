@@ -6,6 +6,7 @@
 //   | hang_device (its queue's work never ends) | hang_finish [abort] die_lives   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
 //   line for each frame on stderr [false]
 //   sink        has no output [false]    hashes  a sink gives the ledger a hash of each number [true]    plain  it has no finish() at all [false]
+//   ends_at     a source ends its stream before that frame [-1: never]      ends_unsaid  without having said that it may [false]
 //   no_device_life  that life of the seat finds no device in prepare(), as a client of a dying MPS domain does [-1: none]
 #include <unistd.h>
 
@@ -51,7 +52,10 @@ public:
         sink_ = s.flag("sink", false);
         hashes_ = s.flag("hashes", true);
         plain_ = s.flag("plain", false);
+        ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
+        const bool unsaid = s.flag("ends_unsaid", false);
         carousel::description d;
+        d.ends = ends_at_ >= 0 && !unsaid;
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         return d;
     }
@@ -72,6 +76,7 @@ public:
         sleep_ms(enqueue_ms_);
         const bool turn = static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
         if (turn && die_how_ != "hang_finish" && die_how_ != "hang_device") die();
+        if (ends_at_ >= 0 && static_cast<i64>(f.sequence()) >= ends_at_) return end(f);
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
         u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
         const u64 sequence = f.sequence();
@@ -94,6 +99,15 @@ public:
     }
 
 private:
+    /// What it has enqueued for the frame is thrown away, however long it takes.
+    void end(carousel::frame& f) const {
+        u64* out = f.output().plane<u64>("value").data();
+        f.queue().submit([out, ms = work_ms_](device::cpu::pool&) {
+            sleep_ms(ms);
+            *out = ~u64{0};
+        });
+        f.end_stream();
+    }
     [[noreturn]] void die() const {
         log::warning("dying as told: {}", die_how_);
         if (die_how_ == "exit0") std::exit(0);
@@ -108,7 +122,7 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false;
-    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0;
+    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0, ends_at_ = -1;
     const carousel::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
 };

@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "runs/client.hpp"
 #include "stages/runner/attach.hpp"
+#include "tests/fuzz/answers.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -39,6 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     supervisor.join();
     const nlohmann::json reply = nlohmann::json::parse(text, nullptr, false);
-    if (reply.is_object()) test::require(!supervisor::ps_table(reply).empty(), "a table is printed");
+    if (reply.is_object())
+        test::require(!supervisor::ps_table(run::read_ps(reply)).empty(), "a table is printed");
+    test::read_every_answer(reply);
     return 0;
 }

@@ -13,6 +13,7 @@
 
 #include "core/errors.hpp"
 #include "supervisor/engine/engine.hpp"
+#include "tests/fuzz/answers.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace carousel {
@@ -77,14 +78,14 @@ supervisor::run_setup setup_in(const std::string& folder) {
     const json format = json::parse(R"({"type":"t","planes":[{"name":"value","element":"u64","shape":[1],"offset":256}],"constants":{}})");
     for (const char* name : {"a", "b", "c"}) {
         supervisor::stage_setup st;
-        st.name = name;
+        st.spec.name = name;
         st.program = "/nonexistent/stage";
         st.device_name = "cpu";
         st.device.kind = device::device_kind::cpu;
-        if (*name != 'a') st.inputs = {static_cast<u32>(*name - 'b')};
+        if (*name != 'a') st.spec.input_indices = {static_cast<u32>(*name - 'b')};
         if (*name != 'c') st.format = format, st.slot_bytes = 512;
-        st.optional = *name == 'c';
-        st.instances = *name == 'b' ? 2 : 1;
+        st.spec.optional = *name == 'c';
+        st.spec.instances = *name == 'b' ? 2 : 1;
         s.stages.push_back(st);
     }
     s.assets.push_back({"a/mesh", 4096, 0, {0, 1}});
@@ -105,6 +106,7 @@ void check_replies(int fd) {
         test::require(reply.contains("ok") || reply.contains("refused") || reply.contains("attach") || reply.contains("tap") ||
                           reply.contains("welcome"),
                       "a reply says what it is");
+        test::read_every_answer(reply);
     }
 }
 

@@ -77,8 +77,12 @@ std::string to_text(label l) {
                                             "free-closes",
                                             "free-looks",
                                             "frees",
-                                            "freer-dies"};
-    static_assert(std::size(names) == static_cast<size_t>(action::freer_dies) + 1);
+                                            "freer-dies",
+                                            "claim-end",
+                                            "lower-end",
+                                            "slot-back",
+                                            "number-back"};
+    static_assert(std::size(names) == static_cast<size_t>(action::number_back) + 1);
     std::string out = names[static_cast<int>(l.what)];
     if (l.a != none) out += fmt::format("({}", l.a);
     if (l.b != none) out += fmt::format(":{}", l.b);
@@ -90,6 +94,7 @@ void moves::expand(const state& s) {
     stage_rules(*this);
     instant_rules(*this);
     supervisor_rules(*this);
+    claim_rules(*this);
     ending_rules(*this);
     helper_rules(*this);
     consumer_rules(*this);
@@ -135,7 +140,7 @@ void moves::normalise(state& t) const {
     }
 }
 
-int moves::heir(int e) const {
+int moves::successor(int e) const {
     while (cfg.incarnations[e].next >= 0 && now_->incarnation[cfg.incarnations[e].next].alive != life::unborn)
         e = cfg.incarnations[e].next;
     return e;
@@ -215,11 +220,16 @@ bool delivered(const setup& c, const state& s) {
     return true;
 }
 
+// A frame beyond an END that one source has said, of another one that was ahead.
+static bool is_surplus(const state& s, const slot_word& w) {
+    return s.end < spoiled && w.state == slot_state::ready && w.sequence >= s.end;
+}
+
 bool clean(const setup& c, const state& s) {
     if (!delivered(c, s)) return false;
     for (size_t k = 0; k < c.links.size(); ++k)
         for (int x = 0; x < c.links[k].slots; ++x)
-            if (s.link[k].slot[x].state != slot_state::free) return false;
+            if (const slot_word& w = s.link[k].slot[x]; w.state != slot_state::free && !is_surplus(s, w)) return false;
     for (const stage_setup& t : c.stages)
         for (int n = 0; n < c.numbers && t.source >= 0; ++n)
             if (s.number[t.source][n].state != lease_state::wait) return false;

@@ -94,7 +94,11 @@ enum class action : u8 {
     free_closes,
     free_looks,
     frees,
-    freer_dies
+    freer_dies,
+    claim_end,
+    lower_end,
+    slot_back,
+    number_back
 };
 struct label {
     action what;
@@ -132,8 +136,8 @@ public:
     [[nodiscard]] bool running(int e) const { return now_->incarnation[e].alive == life::running; }
     [[nodiscard]] bool declared(int e) const { return now_->incarnation[e].declared != 0; }
     [[nodiscard]] bool fenced(int e) const { return now_->incarnation[e].fenced != 0; }
-    /// Newest started incarnation on e's seat: its heir.
-    [[nodiscard]] int heir(int e) const;
+    /// Newest started incarnation on e's seat: its successor.
+    [[nodiscard]] int successor(int e) const;
     /// The lane that works on (job, version) of incarnation e, or -1 (a ghost's view).
     [[nodiscard]] int lane_of(const state& s, int job, int version, int e) const;
     /// The deciding CAS: J -> COMMITTED, with the ghosts' checks.
@@ -168,6 +172,10 @@ void number_rules(moves& m, int lane);  ///< a source's choice and lease
 void instant_rules(moves& m);
 void supervisor_rules(moves& m);
 void ending_rules(moves& m);
+void claim_rules(moves& m);                    ///< the supervisor's part of a stream's end
+void stream_end_rules(moves& m, int lane);    ///< the source's
+/// The lane's frame is beyond the end of its source's stream.
+[[nodiscard]] bool stream_has_ended(const moves& m, int lane);
 void helper_rules(moves& m);
 void consumer_rules(moves& m);
 void latest_rules(moves& m);

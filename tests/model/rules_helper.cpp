@@ -23,7 +23,7 @@ void look(moves& m) {
 
 void ask_event(moves& m) {
     const helper_registers& h = m.now().helper;
-    const int whose = m.cfg.with.event_by_epoch ? h.epoch : m.heir(h.epoch);
+    const int whose = m.cfg.with.event_by_epoch ? h.epoch : m.successor(h.epoch);
     const job_word& j = m.now().job[h.job];
     if (m.now().event_pending[whose][h.slot] == 0) {
         m.next().helper.at = 2;
@@ -76,7 +76,7 @@ void meddle(moves& m) {
     t.helper = resting;
     job_word& j = t.job[h.job];
     if (j == job_word{h.version, h.epoch, job_state::committed})
-        j = {static_cast<u8>(h.version + 1), m.declared(h.epoch) ? static_cast<u8>(m.heir(h.epoch)) : h.epoch, job_state::idle};
+        j = {static_cast<u8>(h.version + 1), m.declared(h.epoch) ? static_cast<u8>(m.successor(h.epoch)) : h.epoch, job_state::idle};
     m.emit({action::helper_idles, h.slot}, actor::helper);
 }
 

@@ -40,10 +40,12 @@ lease_word leased_by(const lease_word& w, const lane_registers& p) {
     return {w.generation, lease_state::leased, p.job, p.version, w.attempts};
 }
 
-// One process has one thread that leases: no second lane of it picks while one is between pick and lease.
+// One process has one thread that leases: no second lane of it picks while one is between pick and lease, or waits for END.
 bool sibling_picks(const moves& m, int lane) {
     for (size_t l = 0; l < m.cfg.lanes.size(); ++l)
-        if (static_cast<int>(l) != lane && m.cfg.lanes[l] == m.cfg.lanes[lane] && m.now().lane[l].at == step::opened) return true;
+        if (static_cast<int>(l) != lane && m.cfg.lanes[l] == m.cfg.lanes[lane] &&
+            (m.now().lane[l].at == step::opened || m.now().lane[l].at >= step::ended))
+            return true;
     return false;
 }
 
@@ -137,7 +139,7 @@ choice choose(const moves& m, int lane) {
     const stage_setup& s = m.cfg.stages[stage];
     const int t0 = m.now().link[s.input[0]].tail;
     const bool ordered_sink = s.output < 0 && m.cfg.with.sink_waits_for_predecessor;
-    for (int n = t0; n < t0 + m.cfg.links[s.input[0]].window; ++n) {
+    for (int n = t0; n < t0 + m.cfg.links[s.input[0]].window && n < m.now().end; ++n) {
         choice c;
         for (int i = 0; i < m.cfg.inputs(stage); ++i) {
             const int x = ready_slot(m, s.input[i], n);

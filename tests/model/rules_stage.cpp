@@ -66,7 +66,7 @@ bool kills(const moves& m, const lane_view& v) {
 void die_of_frame(moves& m, const lane_view& v) {
     state& t = m.next();
     t.incarnation[v.e].alive = life::dead;
-    t.incarnation[v.e].own_hand = 1;
+    t.incarnation[v.e].self_inflicted = 1;
     m.emit({action::die_of_frame, narrow(v.lane)}, v.who);
 }
 
@@ -230,11 +230,17 @@ void stage_rules(moves& m) {
             case step::giving_up:
                 input_rules(m, lane);
                 break;
+            case step::ended:
+            case step::slot_back:
+            case step::number_back:
+                stream_end_rules(m, lane);
+                break;
             case step::leased:
-                m.cfg.quick_work ? work_rule(m, v) : fill_rule(m, v);
+                if (m.cfg.quick_work && stream_has_ended(m, lane)) stream_end_rules(m, lane);
+                else m.cfg.quick_work ? work_rule(m, v) : fill_rule(m, v);
                 break;
             case step::filled:
-                launch_rule(m, v);
+                stream_has_ended(m, lane) ? stream_end_rules(m, lane) : launch_rule(m, v);
                 break;
             case step::launched:
                 submit_rule(m, v);

@@ -19,7 +19,7 @@ void declare_rule(moves& m, int e) {
     if (!found_dead) {
         int kills = 0;
         for (size_t k = 0; k < m.cfg.incarnations.size(); ++k)
-            kills += m.now().incarnation[k].declared != 0 && m.now().incarnation[k].own_hand == 0 ? 1 : 0;
+            kills += m.now().incarnation[k].declared != 0 && m.now().incarnation[k].self_inflicted == 0 ? 1 : 0;
         if (kills >= m.cfg.outside_kills) return;
     }
     state& t = m.next();
@@ -47,7 +47,7 @@ void fence_rule(moves& m, int e) {
 struct dead_job {
     int job, e, stage;
     job_word word;
-    u8 heir;
+    u8 successor;
 };
 
 bool tags(const lease_word& w, const dead_job& d) {
@@ -81,7 +81,7 @@ int jobs_in_flight(const moves& m, int e) {
 }
 
 u8 attempts_after(const moves& m, const dead_job& d, u8 before) {
-    if (m.cfg.poison < 0 || m.now().incarnation[d.e].own_hand == 0) return before;
+    if (m.cfg.poison < 0 || m.now().incarnation[d.e].self_inflicted == 0) return before;
     if (m.cfg.with.blame_only_alone && jobs_in_flight(m, d.e) > 1) return before | alone_bit;
     return static_cast<u8>((before & alone_bit) | std::min((before & 7) + 1, 7));
 }
@@ -139,7 +139,7 @@ bool siblings_unfinished(const moves& m, const dead_job& d) {
     if (m.cfg.poison < 0 || !m.cfg.with.recycle_last || d.word.state != job_state::aborted) return false;
     bool any = false;
     for (int j = 0; j < m.cfg.jobs(); ++j) {
-        const dead_job o{j, d.e, d.stage, m.now().job[j], d.heir};
+        const dead_job o{j, d.e, d.stage, m.now().job[j], d.successor};
         if (o.word.epoch != d.e) continue;
         any = any || o.word.state == job_state::open || o.word.state == job_state::submitted;
         if (o.word.state != job_state::aborted) continue;
@@ -152,7 +152,7 @@ void dead_job_rules(moves& m, const dead_job& d) {
     if (d.word.state == job_state::idle) {
         if (!m.cfg.with.idle_names_epoch) return;
         state& t = m.next();
-        t.job[d.job].epoch = d.heir;
+        t.job[d.job].epoch = d.successor;
         m.note_revoked(t, d.e);
         return m.emit({action::hand_over, narrow(d.job)}, actor::supervisor);
     }
@@ -173,7 +173,7 @@ void dead_job_rules(moves& m, const dead_job& d) {
         return m.emit({action::begin_scan, narrow(d.job)}, actor::supervisor);
     }
     if (leases || slots || siblings_unfinished(m, d)) return;
-    m.next().job[d.job] = {narrow(d.word.version + 1), d.heir, job_state::idle};
+    m.next().job[d.job] = {narrow(d.word.version + 1), d.successor, job_state::idle};
     m.emit({action::recycle, narrow(d.job)}, actor::supervisor);
 }
 
@@ -195,7 +195,7 @@ void scan_rules(moves& m) {
         t.scan = {0, 0, 0};
         job_word& j = t.job[r.job];
         if (j.version == r.version && (j.state == job_state::aborted || j.state == job_state::committed))
-            j = {narrow(r.version + 1), narrow(m.heir(j.epoch)), job_state::idle};
+            j = {narrow(r.version + 1), narrow(m.successor(j.epoch)), job_state::idle};
         m.emit({action::recycle, r.job}, actor::supervisor);
     }
     m.next().scan = {0, 0, 0};
@@ -212,7 +212,7 @@ void supervisor_rules(moves& m) {
     }
     for (int j = 0; j < m.cfg.jobs(); ++j) {
         const job_word& w = m.now().job[j];
-        if (m.declared(w.epoch)) dead_job_rules(m, {j, w.epoch, m.cfg.job_stage(j), w, narrow(m.heir(w.epoch))});
+        if (m.declared(w.epoch)) dead_job_rules(m, {j, w.epoch, m.cfg.job_stage(j), w, narrow(m.successor(w.epoch))});
     }
     scan_rules(m);
     if (m.cfg.seeded.adopter_forgets && m.now().forgot == 0) {

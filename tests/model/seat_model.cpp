@@ -12,7 +12,7 @@ namespace {
 
 constexpr int processes = 4;
 constexpr i8 nobody = -1;
-enum class phase : i8 { not_born, started, working, gone, spare };
+enum class phase : i8 { not_born, started, working, gone, standby };
 
 struct process {
     i8 epoch = nobody;
@@ -48,7 +48,7 @@ void supervisor_steps(const seat_setup& c, const seat_state& s, std::vector<step
         }
         const bool waits = b.child >= 0 && s.all[b.child].is == phase::started;
         for (i8 k = 0; k < processes && !served && !waits; ++k) {
-            if (s.all[k].is != phase::spare || s.all[k].epoch != nobody) continue;
+            if (s.all[k].is != phase::standby || s.all[k].epoch != nobody) continue;
             add(fmt::format("promote({})", k), [&](seat_state& t) {
                 if (c.seat_first) {
                     ++t.epoch;
@@ -74,7 +74,7 @@ void supervisor_steps(const seat_setup& c, const seat_state& s, std::vector<step
     } else if (b.at == 3) {
         add("promoted", [&](seat_state& t) {
             if (c.seat_first) {
-                if (t.all[b.child].is == phase::spare) t.all[b.child].epoch = b.epoch_seen;
+                if (t.all[b.child].is == phase::standby) t.all[b.child].epoch = b.epoch_seen;
             } else {
                 t.epoch = b.epoch_seen;
                 t.holder = b.child;
@@ -113,12 +113,12 @@ void process_steps(const seat_setup& c, const seat_state& s, std::vector<step>& 
                 out.emplace_back(fmt::format("lost({})", k), t);
             }
         }
-        if (p.is == phase::spare && p.epoch != nobody && s.holder == k && s.epoch == p.epoch) {
+        if (p.is == phase::standby && p.epoch != nobody && s.holder == k && s.epoch == p.epoch) {
             seat_state t = s;
             t.all[k].is = phase::working;
             out.emplace_back(fmt::format("wakes({})", k), t);
         }
-        if ((p.is == phase::started || p.is == phase::working || p.is == phase::spare) && s.deaths < c.deaths) {
+        if ((p.is == phase::started || p.is == phase::working || p.is == phase::standby) && s.deaths < c.deaths) {
             seat_state t = s;
             t.all[k].is = phase::gone;
             ++t.deaths;
@@ -138,7 +138,7 @@ bool two_work(const seat_state& s) {
 bool one_epoch_twice(const seat_state& s) {
     for (int a = 0; a < processes; ++a)
         for (int b = a + 1; b < processes; ++b)
-            if (s.all[a].epoch != nobody && s.all[a].epoch == s.all[b].epoch && (s.all[a].is == phase::spare || s.all[b].is == phase::spare))
+            if (s.all[a].epoch != nobody && s.all[a].epoch == s.all[b].epoch && (s.all[a].is == phase::standby || s.all[b].is == phase::standby))
                 return true;
     return false;
 }
@@ -155,7 +155,7 @@ bool nobody_ever(const seat_state& s, const std::vector<step>& next) {
 seat_result explore_seat(const seat_setup& c) {
     std::map<seat_state, std::pair<seat_state, std::string>> seen;
     seat_state first;
-    if (c.standby) first.all[processes - 1].is = phase::spare;
+    if (c.standby) first.all[processes - 1].is = phase::standby;
     std::deque<seat_state> open{first};
     seen.emplace(open.front(), std::pair{open.front(), std::string()});
     seat_result r;

@@ -12,8 +12,8 @@ namespace carousel::model {
 struct seat_setup {
     bool claim_first = true;  ///< a spawned process works only after its CAS on the seat
     bool raise_epoch = true;  ///< the epoch is raised before a successor is spawned
-    bool standby = false;     ///< one process waits as a spare from the start, and a supervisor may promote it
-    bool seat_first = true;   ///< a promotion names the spare in the seat before the spare's entry bears the epoch
+    bool standby = false;     ///< one process waits as a standby from the start, and a supervisor may promote it
+    bool seat_first = true;   ///< a promotion names the standby in the seat before the standby's entry bears the epoch
     int deaths = 2, supervisor_deaths = 2;
 };
 

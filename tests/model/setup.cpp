@@ -45,6 +45,8 @@ void setup::validate() const {
         need(l.slots <= max_slots && groups(static_cast<int>(k)) <= max_groups, "too many slots or groups");
         need(l.consumers <= max_consumers && l.latest <= max_latest, "too many consumers or latest columns");
     }
+    for (const stage_setup& s : stages)
+        need(s.ends_at < 0 || (s.source >= 0 && two_step_lease && !s.instant), "only a source that leases in two steps may end its stream");
 }
 
 state initial_state(const setup& c) {
@@ -58,6 +60,7 @@ state initial_state(const setup& c) {
     }
     for (auto& source : s.number)
         for (lease_word& n : source) n.job = n.version = none;
+    for (claim_word& e : s.claim) e = {none, none, none};
     for (size_t k = 0; k < c.links.size(); ++k) {
         link_state& l = s.link[k];
         for (slot_word& w : l.slot) w = {1, slot_state::free, none, none, none, none};
@@ -83,6 +86,8 @@ layout::layout(const setup& c) : start_(initial_state(c)) {
     for (int j = 0; j < c.jobs(); ++j) add(start_.job[j]);
     for (const stage_setup& s : c.stages)
         for (int n = 0; n < c.numbers && s.source >= 0; ++n) add(start_.number[s.source][n]);
+    for (const stage_setup& s : c.stages)
+        if (s.ends_at >= 0) add(start_.claim[s.source]);
     for (size_t k = 0; k < c.links.size(); ++k) {
         const link_state& l = start_.link[k];
         const int link = static_cast<int>(k);

@@ -34,12 +34,14 @@ struct bugs {
          nobody_finishes = false;
     bool recycle_before_fence = false, helper_ignores_version = false, helper_half = false, latest_must_read = false;
     bool free_then_tail = false, join_keeps_first = false, end_of_one_source = false, end_skips_unrevoked = false;
+    bool keeps_stopping = false, any_claim = false, early_give_back = false;
 };
 
 struct stage_setup {
     int source = -1;  ///< index of its numbers, or -1
     int input[max_inputs] = {-1, -1};
     int output = -1;       ///< link, or -1: a sink
+    int ends_at = -1;      ///< its stream ends before that frame, or -1: it doesn't (two_step_lease, no instant one)
     bool instant = false;  ///< makes each frame in one indivisible step: scenery for the stage under test
 };
 

@@ -97,6 +97,34 @@ setup two_sources() {
     return s;
 }
 
+/// The first source's stream ends before frame 1, in a run that could go on.
+setup ends_at_1(setup s, ending how = ending::known) {
+    s.stages[0].ends_at = 1;
+    s.frames = 3;
+    s.two_step_lease = s.lowest_first = true;
+    s.end = how;
+    return s;
+}
+
+/// ... and a slot is filled before the source finds that out; its device may still write.
+setup ends_with_work() {
+    return ends_at_1(change(two_instances(3, 2, 2, 2), [](setup& s) { s.quick_finish = s.links[0].quick_free = true; }));
+}
+
+/// ... joined with the frames of another source, which is ahead.
+setup ends_beside_another() {
+    setup s;
+    s.stages = {{.source = 0, .output = 0}, {.source = 1, .output = 1, .instant = true}, {.input = {0, 1}, .output = 2}};
+    const link_setup in{.slots = 3, .window = 2, .consumers = 0, .quick_free = true};
+    s.links = {in, in, {.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true}};
+    s.quick_work = s.quick_finish = true;
+    s.seat_stage = {0, 2};
+    s.incarnations = {{0, 1}, {0, -1}, {1, -1}};
+    s.lanes = {0, 1, 2};
+    s.jobs_a_seat = 2;
+    return ends_at_1(s);
+}
+
 /// Frame 0 kills whatever works on it.
 setup poisoned(bool in_flight) {
     setup s = one_stage(2, 3, 2);
@@ -148,6 +176,40 @@ std::vector<entry> end_entries() {
     };
 }
 
+/// A source that dies by its own hand at the end of its stream, before it has said so or behind that.
+setup dies_at_its_end() {
+    return change(poisoned(false), [](setup& s) {
+        s.stages[0].ends_at = s.poison = 1;
+        s.frames = 3;
+        s.incarnations = {{0, 1}, {0, 2}, {0, -1}};
+        s.lanes = {0, 1, 2};
+        s.jobs_a_seat = 3;
+        s.quick_work = s.quick_finish = true;
+    });
+}
+
+std::vector<entry> stream_end_entries() {
+    const setup plain = ends_at_1(change(two_instances(3, 3, 2, 2), [](setup& s) {
+        s.quick_work = s.links[0].quick_free = true;
+    }));
+    const setup stopped = change(plain, [](setup& s) { s.end = ending::two_phases; });
+    return {
+        {"a stream that its source ends is delivered to its end and no further", plain, failure::holds},
+        {"an empty stream is delivered", change(plain, [](setup& s) { s.stages[0].ends_at = 0; }), failure::holds},
+        {"a stream may end while the run is being stopped", stopped, failure::holds},
+        {"a frame that doesn't exist gives its slot back behind the device", ends_with_work(), failure::holds},
+        {"a source that ends its stream leaves the surplus of another one behind", ends_beside_another(), failure::holds},
+        {"a source that dies at the end of its stream ends it, or a void frame goes before", dies_at_its_end(), failure::holds},
+        {"a supervisor that doesn't lower END from STOPPING is found",
+         change(stopped, [](setup& s) { s.seeded.keeps_stopping = true; }), failure::stuck},
+        {"a supervisor that believes a claim which stands no more is found",
+         change(dies_at_its_end(), [](setup& s) { s.seeded.any_claim = true; }), failure::stuck},
+        {"a slot that goes back while its device may write is found",
+         change(ends_with_work(), [](setup& s) { s.seeded.early_give_back = true; }), failure::torn},
+        {"a sink that the source which ends its stream doesn't reach is found", ends_at_1(two_sources()), failure::stuck},
+    };
+}
+
 std::vector<entry> void_entries() {
     return {
         {"a frame that kills goes on as a void frame", poisoned(false), failure::holds},
@@ -165,7 +227,7 @@ std::vector<entry> void_entries() {
 
 std::vector<entry> pipeline_entries() {
     std::vector<entry> all = reading_entries();
-    for (auto part : {end_entries(), void_entries()})
+    for (auto part : {end_entries(), stream_end_entries(), void_entries()})
         for (entry& e : part) all.push_back(std::move(e));
     return all;
 }

@@ -47,6 +47,12 @@ struct slot_word {
     bool operator==(const slot_word&) const = default;
 };
 
+/// E: who says that a frame of a source, and all above it, do not exist.
+struct claim_word {
+    u8 frame, job, version;  ///< frame: none, or the first that doesn't exist
+    bool operator==(const claim_word&) const = default;
+};
+
 /// Where a lane (one job in flight of one incarnation) is in a stage's step: named by what it has just done.
 enum class step : u8 {
     idle,
@@ -61,7 +67,10 @@ enum class step : u8 {
     half_returned,
     returned,
     giving_back,
-    giving_up
+    giving_up,
+    ended,        ///< its stream ends before its frame: claimed, END is awaited
+    slot_back,
+    number_back
 };
 
 struct lane_registers {
@@ -80,7 +89,7 @@ struct incarnation_state {
     life alive;
     u8 declared;      ///< DOOMED: its successor has started; it may go on as a zombie
     u8 fenced;        ///< nothing of it runs or writes any more
-    u8 own_hand;      ///< died by a frame that kills
+    u8 self_inflicted;      ///< died by a frame that kills
     u8 acknowledged;  ///< has seen STOPPING with no lease begun
 };
 
@@ -110,6 +119,7 @@ struct link_state {
 struct state {
     job_word job[max_jobs];
     lease_word number[max_sources][max_numbers];
+    claim_word claim[max_sources];
     link_state link[max_links];
     lane_registers lane[max_lanes];
     input_register input[max_lanes][max_inputs];

@@ -8,6 +8,7 @@
 #include "core/errors.hpp"
 #include "ring/block_check.hpp"
 #include "ring/parameter_box.hpp"
+#include "ring/stream_end.hpp"
 
 namespace carousel::test {
 namespace {
@@ -58,7 +59,7 @@ private:
     world* world_;
 };
 
-enum class phase { filled, submitted, written, committed, done };
+enum class phase { filled, submitted, written, committed, ended, done };
 struct work {
     job j;
     phase at = phase::filled;
@@ -83,6 +84,7 @@ public:
         p.stages = {{"source", {}, true, o.in_flight, 1}, {"middle", {0}, true, o.in_flight, o.instances}, {"left", {1}, false, 2, 1},
                     {"right", {1}, false, 1, 1}};
         for (stage_plan& s : p.stages) s.slot_bytes = 256;
+        p.stages[0].ends = o.ends_at != ~u64{0};
         p.first = o.first;
         p.end = o.stop_early ? end_unknown : o.frames;
         p.latest_lease_ns = ~u64{0} >> 1U;  // revoked by the scheduler's hand, not by the clock
@@ -107,7 +109,7 @@ public:
         for (u64 step = 0; step < limit; ++step) {
             world_.result.steps = step;
             if (finished()) break;
-            if (options_.stop_early && step == limit / 400) begin_stop(*world_.c);
+            if (options_.stop_early && step == limit / 400 && load(world_.c->end) == end_unknown) begin_stop(*world_.c);
             if (options_.stop_early) (void)try_finish_stop(*world_.c);
             if (changes_random_() % 16 == 0) change_parameters();
             const u64 dice = world_.below(1000);
@@ -170,10 +172,11 @@ private:
     void check() {
         known_run known;
         known.end = load(world_.c->end);
+        known.surplus = options_.ends_at != ~u64{0} ? shm::max_window : 0;
         for (u32 k = 0; k < made_->seats; ++k) known.epochs.push_back(seat_word::of(load(world_.c->seat[k].current)).epoch);
         for (const auto& p : processes_)
-            known.lives.push_back({p->who.seat, p->who.entry, p->who.epoch, static_cast<u32>(::getpid()), !p->zombie, false});
-        for (const incarnation_id& who : fenced_) known.lives.push_back({who.seat, who.entry, who.epoch, 0, false, false});
+            known.processes.push_back({p->who.seat, p->who.entry, p->who.epoch, static_cast<u32>(::getpid()), !p->zombie, false});
+        for (const incarnation_id& who : fenced_) known.processes.push_back({who.seat, who.entry, who.epoch, 0, false, false});
         known.tails = tails_;
         for (const auto& found :
              {check_static(*world_.c, *made_), check_known(*world_.c, *made_, known), check_words(*world_.c, *made_, known)})
@@ -213,6 +216,7 @@ private:
     // may wait for nobody else, when its producer has left and the last member's DONE was written for a dead one.
     void supervise() {
         for (u32 k = 0; k < world_.c->links; ++k) link_ref(*world_.c, k).sweep();
+        look_for_an_end();
         for (std::size_t k = 0; k < processes_.size();) {
             process& p = *processes_[k];
             if (!p.zombie) {
@@ -234,6 +238,11 @@ private:
             (void)reclaim(*world_.c, who.seat, who.epoch);
         }
         std::erase_if(fenced_, [&](const incarnation_id& who) { return reclaim(*world_.c, who.seat, who.epoch); });
+    }
+
+    void look_for_an_end() {
+        if (options_.keeps_stopping && load(world_.c->end) == end_stopping) return;
+        if (const auto found = claimed_end(*world_.c)) (void)lower_end(*world_.c, found->sequence);
     }
 
     void view() {
@@ -271,6 +280,7 @@ private:
 
     bool begin_one(process& p) {
         if (p.jobs.size() >= p.w->stage().in_flight) return false;
+        if (std::any_of(p.jobs.begin(), p.jobs.end(), [](const work& w) { return w.at == phase::ended; })) return false;
         // fill() may sleep for a slot: only go in where one is free, as no other thread could free it meanwhile
         if (p.w->output() && !p.w->output()->has_free_slot()) return false;
         work n;
@@ -283,6 +293,7 @@ private:
         if (o != outcome::ok) return false;
         check_inputs(p, n.j);
         if (p.w->output()) world_.content[{p.w->output()->index(), n.j.output.index}] = ~u64{0};
+        if (n.j.number != shm::none && n.j.sequence >= options_.ends_at) n.at = phase::ended;
         p.jobs.push_back(n);
         return true;
     }
@@ -322,8 +333,18 @@ private:
                 if (!p.w->complete(x.j) && !p.zombie) ++world_.result.late;
                 x.at = phase::done;
                 break;
+            case phase::ended:
+                give_back_behind_end(p, x);
+                break;
             case phase::done: break;
         }
+    }
+
+    void give_back_behind_end(process& p, work& x) {
+        const outcome said = p.w->end_stream(x.j);
+        if (said == outcome::empty) return;
+        if (said == outcome::revoked || !p.w->give_back(x.j)) return leave(p);
+        x.at = phase::done;
     }
 
     void leave(process& p) {
@@ -348,8 +369,10 @@ private:
         const u64 end = load(world_.c->end);
         world_.result.stuck = !all_delivered(*world_.c);
         if (world_.result.stuck) return;
+        world_.result.end = end;
         for (u32 stage : {2U, 3U}) {
             const std::vector<u64>& got = world_.delivered[stage];
+            world_.result.beyond += static_cast<u64>(std::count_if(got.begin(), got.end(), [&](u64 n) { return n >= end; }));
             for (u64 n = 0; n < end; ++n)
                 if (std::find(got.begin(), got.end(), n) == got.end()) ++world_.result.lost;
         }

@@ -29,6 +29,8 @@ struct simulation_options {
     u32 kills = 12;
     ring::first_counters first;  ///< where the words' counters begin
     bool stop_early = false;  ///< END is unknown and a stop is asked for in mid-run
+    u64 ends_at = ~u64{0};    ///< the source ends its stream before that frame
+    bool keeps_stopping = false;  ///< control: END is not lowered from STOPPING
     bool mps = false;         ///< a kill cuts the device's work short, and the events behind it read as complete, as MPS's do
     bool kill_first = false;  ///< control: the kill comes before the revocation
     u32 check_every = 0;      ///< holds the block against block_check.hpp after each so-many steps; 0: never
@@ -37,13 +39,15 @@ struct simulation_options {
 struct simulation_result {
     u64 lost = 0, repeated = 0, torn = 0, late = 0, disorder = 0;
     u64 mixed = 0;            ///< frames with another set of parameters than their number's
+    u64 beyond = 0;           ///< deliveries of frames from END on
+    u64 end = 0;              ///< END, once all is delivered
     bool stuck = false;
     u64 changes = 0;          ///< of the parameters
     u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
     u32 kills_at[5] = {};
     u64 checks = 0;
     std::string finding;      ///< the first one; the histories break no rule, so it is a false one
-    [[nodiscard]] bool sound() const { return lost + repeated + torn + late + disorder + mixed == 0 && !stuck; }
+    [[nodiscard]] bool sound() const { return lost + repeated + torn + late + disorder + mixed + beyond == 0 && !stuck; }
 };
 
 [[nodiscard]] simulation_result simulate(const simulation_options& options);

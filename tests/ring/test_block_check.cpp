@@ -6,6 +6,7 @@
 
 #include "ring/block_check.hpp"
 #include "ring/parameter_box.hpp"
+#include "ring/stream_end.hpp"
 #include "simulation.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/rig.hpp"
@@ -42,7 +43,7 @@ struct run_in_hand {
         for (u32 k = 0; k < made->seats; ++k) {
             const u32 epoch = seat_word::of(load(block->seat[k].current)).epoch;
             known.epochs.push_back(epoch);
-            known.lives.push_back({k, rig.entry_of(k), epoch,
+            known.processes.push_back({k, rig.entry_of(k), epoch,
                                    static_cast<u32>(entry_word::of(load(block->entry[rig.entry_of(k)].identity)).pid), true,
                                    false});
         }
@@ -105,6 +106,13 @@ void set_lease(run_in_hand& r, u32 link, u64 sequence, lease_word w) {
     const u32 slot = ready_slot_of(r, link, sequence);
     w.generation += slot_word::of(load(r.c().link[link].slot[slot])).generation;
     r.c().link[link].group[slot][0].store(w.pack());
+}
+
+/// A claim in the word of a source that may end its stream.
+void claim(run_in_hand& r, const end_claim& c) {
+    r.c().stage[0].flags |= shm::stage_flag::ends;
+    r.made->stage[0].flags |= shm::stage_flag::ends;
+    r.c().source[0].ended.store(c.pack());
 }
 
 const std::vector<broken_rule>& rules() {
@@ -210,6 +218,21 @@ const std::vector<broken_rule>& rules() {
          "lap"},
         {"a number's state", [](run_in_hand& r) { r.c().source[0].number[7].fetch_or(3); }, "source source: number",
          "waits or is leased"},
+        {"a claim of a source that never ends",
+         [](run_in_hand& r) {
+             r.c().source[0].ended.store(end_claim{7, 0, 1}.pack());
+         },
+         "source source: ended", "never ends its stream"},
+        {"a claim by a stranger",
+         [](run_in_hand& r) {
+             claim(r, {7, r.made->seat[1].first_job, 1});
+         },
+         "source source: ended", "no job of source"},
+        {"a claim of a number that nobody could lease",
+         [](run_in_hand& r) {
+             claim(r, {99, 0, 1});
+         },
+         "source source: ended", "names frame 99"},
         {"a frame that is nowhere",
          [](run_in_hand& r) { change_slot(r, 1, slot_state::ready, [](slot_word& w) { w = w.freed(); }); },
          "ring of middle-1: frame 5", "is nowhere"},
@@ -235,6 +258,17 @@ TEST_CASE("each impossible word is found, and its finding says whose it is") {
     }
 }
 
+TEST_CASE("a claim that stands no more, and frames that other sources made beyond an END that was lowered, are no damage") {
+    run_in_hand r;
+    claim(r, {6, 0, 99});
+    CHECK(r.findings() == "");
+    r.known.end = 3;
+    r.c().end.store(3);
+    CHECK(r.findings().find("beyond the end of the run (3)") != std::string::npos);
+    r.known.surplus = 16;
+    CHECK(r.findings() == "");
+}
+
 TEST_CASE("a block that is damaged all over gives a few findings, and no read out of range") {
     run_in_hand r;
     std::memset(static_cast<void*>(r.block.get()), 0xFF, sizeof *r.block);
@@ -242,6 +276,22 @@ TEST_CASE("a block that is damaged all over gives a few findings, and no read ou
     CHECK(check_words(*r.block, *r.made, r.known).size() == most_findings);
     std::memset(static_cast<void*>(r.block.get()), 0, sizeof *r.block);
     CHECK(!check_words(*r.block, *r.made, r.known).empty());
+}
+
+TEST_CASE("what a source that ends its stream leaves between any two steps is never called damage") {
+    for (u64 seed = 1; seed <= 60; ++seed) {
+        test::simulation_options o;
+        o.seed = seed;
+        o.instances = 1 + static_cast<u32>(seed % 2);
+        o.ends_at = seed % 40;
+        o.frames = 1000;
+        o.kills = 4 + static_cast<u32>(seed % 20);
+        o.check_every = 3;
+        const test::simulation_result r = test::simulate(o);
+        INFO("seed " << seed << ": " << r.finding);
+        REQUIRE(r.finding.empty());
+        REQUIRE(r.sound());
+    }
 }
 
 TEST_CASE("what the protocol leaves between any two steps is never called damage, whoever dies") {

@@ -85,6 +85,42 @@ TEST_CASE("control: a kill before the revocation lets helpers commit what was cu
     CHECK(torn > 0);
 }
 
+TEST_CASE("a stream that its source ends is delivered to its end and no further, whoever dies, and when a stop comes between") {
+    u64 ended_by_stop = 0;
+    for (u64 seed = 1; seed <= 400; ++seed) {
+        simulation_options o;
+        o.seed = seed;
+        o.ends_at = seed % 40;
+        o.instances = 1 + seed % 2;
+        o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
+        o.kills = 4 + static_cast<carousel::u32>(seed % 20);
+        o.stop_early = seed % 4 == 0;
+        o.frames = o.stop_early ? 20 + seed % 200 : 1000;  // a tenth of them says when the stop comes
+        if (seed % 3 == 0) o.first = carousel::ring::counters_near_their_ends;
+        const simulation_result r = simulate(o);
+        INFO(describe(o, r) << " beyond " << r.beyond << " end " << r.end);
+        REQUIRE(r.sound());
+        REQUIRE(r.end <= o.ends_at);
+        if (!o.stop_early) REQUIRE(r.end == o.ends_at);
+        ended_by_stop += r.end < o.ends_at ? 1 : 0;
+    }
+    CHECK(ended_by_stop < 100);
+}
+
+TEST_CASE("control: a supervisor that waits for an answer to STOPPING from a source at its end waits for ever") {
+    u64 stuck = 0;
+    for (u64 seed = 1; seed <= 200; ++seed) {
+        simulation_options o;
+        o.seed = seed;
+        o.frames = 0;
+        o.ends_at = seed % 8;
+        o.kills = 0;
+        o.stop_early = o.keeps_stopping = true;
+        stuck += simulate(o).stuck ? 1 : 0;
+    }
+    CHECK(stuck > 0);
+}
+
 TEST_CASE("the same holds while generations, laps, versions and epochs come round") {
     u64 kills_at[5] = {};
     for (u64 seed = 1; seed <= 600; ++seed) {

@@ -92,6 +92,7 @@ private:
 
 carousel::description counting_stage::configure(const carousel::configuration&) {
     carousel::description d;
+    d.ends = source_ && ends_at_ != ~u64{0};
     if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
     return d;
 }
@@ -107,6 +108,7 @@ void counting_stage::process(carousel::frame& f) {
         if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
         *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
     });
+    if (source_ && f.sequence() >= ends_at_) f.end_stream();
 }
 
 void counting_stage::finish(carousel::frame& f) {
@@ -136,9 +138,10 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o) {
         if (k > 0) s.inputs = {k - 1};
         s.has_output = k + 1 < o.stages;
         s.owner_commits = !s.has_output;
+        s.ends = k == 0 && o.ends_at != ~u64{0};
         s.slot_bytes = s.has_output ? slot_bytes : 0;
         p.stages.push_back(s);
-        made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us));
+        made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us, o.ends_at));
     }
     ring::initialise(*block_, p);
     for (u32 k = 0; k < block_->links; ++k)

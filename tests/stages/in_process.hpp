@@ -24,7 +24,8 @@ namespace carousel::test {
 /// A stage of numbers: a source makes sequence * 1000, the others 3 * in + 1. A sink counts frames, and those that are wrong or out of order.
 class counting_stage final : public carousel::stage {
 public:
-    counting_stage(bool source, bool sink, u32 hops, u32 work_us) : source_(source), sink_(sink), hops_(hops), work_us_(work_us) {}
+    counting_stage(bool source, bool sink, u32 hops, u32 work_us, u64 ends_at = ~u64{0})
+        : source_(source), sink_(sink), hops_(hops), work_us_(work_us), ends_at_(ends_at) {}
     [[nodiscard]] carousel::description configure(const carousel::configuration& with) override;
     void prepare(carousel::environment& env) override;
     void process(carousel::frame& f) override;
@@ -36,6 +37,7 @@ public:
 private:
     bool source_, sink_;
     u32 hops_, work_us_;
+    u64 ends_at_;
     std::vector<std::unique_ptr<u64>> seen_;
 };
 
@@ -60,6 +62,7 @@ public:
         u64 frames = 100;
         u32 work_us = 0;
         bool as_cuda = false;
+        u64 ends_at = ~u64{0};  ///< the source ends its stream before that frame
     };
     explicit threads_of_a_run(const options& o);
     ~threads_of_a_run();

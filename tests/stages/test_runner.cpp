@@ -8,6 +8,7 @@
 #include "core/clock.hpp"
 #include "core/crash_hook.hpp"
 #include "ring/helper.hpp"
+#include "ring/stream_end.hpp"
 #include "tests/stages/in_process.hpp"
 #include "tests/support/catch.hpp"
 
@@ -72,4 +73,27 @@ TEST_CASE("runners, hearts and lines to the supervisor as threads: each frame wh
     CHECK(ready.load() == 3);
     CHECK(returned.load() == 3);
     for (u32 k = 0; k < 3; ++k) CHECK(run.control().entry[k].heartbeat_ns.load() > 0);
+}
+
+TEST_CASE("a source that ends its stream gives the frame back that doesn't exist, and every runner leaves behind the one before it") {
+    const u64 frames = GENERATE(0, 1, 60);
+    CAPTURE(frames);
+    threads_of_a_run run({.stages = 3, .frames = 100'000, .work_us = 100, .ends_at = frames});
+    std::atomic<bool> over{false};
+    std::thread supervisor([&] {
+        while (!over.load()) {
+            if (const auto end = ring::claimed_end(run.control())) (void)ring::lower_end(run.control(), end->sequence);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    });
+    run.run();
+    over.store(true);
+    supervisor.join();
+    CHECK(run.control().end.load() == frames);
+    CHECK(run.sink().frames.load() == frames);
+    CHECK(run.sink().wrong.load() == 0);
+    for (u32 k = 0; k < run.control().jobs; ++k)
+        CHECK(ring::job_word::of(run.control().job[k].load()).state == ring::job_state::idle);
+    for (u32 k = 0; k < run.control().link[0].slots; ++k)
+        CHECK(ring::slot_word::of(run.control().link[0].slot[k].load()).state != ring::slot_state::fill);
 }

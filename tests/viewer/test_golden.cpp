@@ -15,7 +15,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/viewer/models.hpp"
-#include "tests/viewer/stage.hpp"
+#include "tests/viewer/canvas.hpp"
 #include "viewer/watch/png.hpp"
 
 using namespace carousel;
@@ -69,7 +69,7 @@ difference compare(const std::vector<u8>& a, const std::vector<u8>& b) {
     return d;
 }
 
-std::vector<u8> draw(test::stage& s, test::watched& w) {
+std::vector<u8> draw(test::canvas& s, test::watched& w) {
     std::vector<u32> frame(640 * 360);
     for (u32 y = 0; y < 360; ++y)
         for (u32 x = 0; x < 640; ++x) frame[y * 640 + x] = 0xFF000000U | (x * 255 / 640) | (y * 255 / 360) << 8U | ((x / 40 + y / 40) % 2 * 120 + 60) << 16U;
@@ -91,9 +91,9 @@ std::vector<u8> draw(test::stage& s, test::watched& w) {
 }  // namespace
 
 TEST_CASE("the window looks as in the kept picture") {
-    std::unique_ptr<test::stage> s;
+    std::unique_ptr<test::canvas> s;
     try {
-        s = std::make_unique<test::stage>(true, width, height);
+        s = std::make_unique<test::canvas>(true, width, height);
     } catch (const error& e) {
         CAROUSEL_SKIP((std::string("no offscreen GL here: ") + e.what()).c_str());
     }

@@ -6,18 +6,18 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/viewer/models.hpp"
-#include "tests/viewer/stage.hpp"
+#include "tests/viewer/canvas.hpp"
 #include "viewer/watch/png.hpp"
 
 using namespace carousel;
-using test::stage;
+using test::canvas;
 using test::watched;
 
 namespace {
 
-std::unique_ptr<stage> open_stage(int width, int height, std::string& why) {
+std::unique_ptr<canvas> open_canvas(int width, int height, std::string& why) {
     try {
-        return std::make_unique<stage>(true, width, height);
+        return std::make_unique<canvas>(true, width, height);
     } catch (const error& e) {
         why = e.what();
         return nullptr;
@@ -33,7 +33,7 @@ struct shot {
     }
 };
 
-shot take(stage& s) {
+shot take(canvas& s) {
     shot out;
     out.pixels = s.window->read_pixels(out.width, out.height);
     return out;
@@ -58,7 +58,7 @@ void crash_in_work(watched& w) {
 
 TEST_CASE("one model gives one picture, in dark and in light") {
     std::string why;
-    const auto s = open_stage(1920, 1080, why);
+    const auto s = open_canvas(1920, 1080, why);
     if (!s) CAROUSEL_SKIP(("no offscreen GL here: " + why).c_str());
     watched w(test::demo_plan(1280, 720));
     crash_in_work(w);
@@ -82,7 +82,7 @@ TEST_CASE("one model gives one picture, in dark and in light") {
 
 TEST_CASE("each slot shows the colour of its state") {
     std::string why;
-    const auto s = open_stage(1920, 1080, why);
+    const auto s = open_canvas(1920, 1080, why);
     if (!s) CAROUSEL_SKIP(("no offscreen GL here: " + why).c_str());
     watched w(test::demo_plan(1280, 720));
     crash_in_work(w);
@@ -91,7 +91,7 @@ TEST_CASE("each slot shows the colour of its state") {
     int seen[6] = {};
     for (const telemetry::link_view& l : w.m.snap.links) {
         for (std::size_t k = 0; k < l.slots.size(); ++k) {
-            const viewer::ui::widget* at = stage::find("rings.slot." + l.name + "." + std::to_string(k));
+            const viewer::ui::widget* at = canvas::find("rings.slot." + l.name + "." + std::to_string(k));
             REQUIRE(at != nullptr);
             // Low in the cell, off its middle: inside every state's filled part, beside number, frame and cross.
             const u32 color = p.at(at->x + at->width * 0.3F, at->y + at->height - 5.0F);
@@ -111,7 +111,7 @@ TEST_CASE("each slot shows the colour of its state") {
 
 TEST_CASE("the picture is shown as it is, and through channels and exposure") {
     std::string why;
-    const auto s = open_stage(1920, 1080, why);
+    const auto s = open_canvas(1920, 1080, why);
     if (!s) CAROUSEL_SKIP(("no offscreen GL here: " + why).c_str());
     watched w(test::demo_plan(64, 64));
     w.look();
@@ -122,7 +122,7 @@ TEST_CASE("the picture is shown as it is, and through channels and exposure") {
     w.m.picture.pixels = reinterpret_cast<const std::byte*>(frame.data());
     const auto middle = [&] {
         s->draw(w.m, 2);
-        const viewer::ui::widget* at = stage::find("image.area");
+        const viewer::ui::widget* at = canvas::find("image.area");
         return take(*s).at(at->x + at->width / 2, at->y + at->height / 2);
     };
     CHECK(middle() == 0xFF204080U);
@@ -148,7 +148,7 @@ TEST_CASE("the picture is shown as it is, and through channels and exposure") {
 
 TEST_CASE("a picture larger than the GL takes is a sentence") {
     std::string why;
-    const auto s = open_stage(640, 480, why);
+    const auto s = open_canvas(640, 480, why);
     if (!s) CAROUSEL_SKIP(("no offscreen GL here: " + why).c_str());
     CHECK_THAT(s->store->resize(1U << 20U, 4), test::contains("this GL takes"));
 }

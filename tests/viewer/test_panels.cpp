@@ -7,17 +7,17 @@
 #include "ring/latest.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/models.hpp"
-#include "tests/viewer/stage.hpp"
+#include "tests/viewer/canvas.hpp"
 
 using namespace carousel;
-using test::stage;
+using test::canvas;
 using test::watched;
 
 namespace {
 
 void check_inside(int width, int height) {
-    CHECK(stage::sane());
-    CHECK(stage::vertices() > 0);
+    CHECK(canvas::sane());
+    CHECK(canvas::vertices() > 0);
     for (const viewer::ui::widget& w : viewer::ui::marks()) {
         if (w.name.rfind("panel.", 0) != 0 && w.name.rfind("head.", 0) != 0) continue;
         INFO(w.name << " at " << w.x << ", " << w.y << " of " << w.width << " x " << w.height);
@@ -28,16 +28,16 @@ void check_inside(int width, int height) {
     }
 }
 
-// One ImGui context at a time: no other stage may be open.
+// One ImGui context at a time: no other canvas may be open.
 bool shows(viewer::model& m, const std::string& name) {
-    stage s(false);
+    canvas s(false);
     s.draw(m);
-    return stage::find(name) != nullptr;
+    return canvas::find(name) != nullptr;
 }
 
 void draw_everywhere(viewer::model& m) {
     for (const auto& [width, height, scale] : {std::tuple{1920, 1080, 1.0F}, std::tuple{3840, 2160, 2.0F}, std::tuple{1280, 720, 1.0F}, std::tuple{700, 500, 1.0F}}) {
-        stage s(false, width, height, scale);
+        canvas s(false, width, height, scale);
         s.draw(m);
         check_inside(width, height);
     }
@@ -54,7 +54,7 @@ TEST_CASE("with no run there is a question and no panel") {
     m.choices[1].name = "two";
     CHECK(shows(m, "choice.two"));
     {
-        stage s(false);
+        canvas s(false);
         s.screen.on_key(m, {'2', false, false});
         CHECK(m.chosen == "two");
         m.chosen.clear();
@@ -76,10 +76,10 @@ TEST_CASE("the stages panel says what limits while there is something to say") {
     w.run(200);
     CHECK(shows(w.m, "stages.limit"));
     for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1920, 1080}}) {
-        stage s(false, width, height);
+        canvas s(false, width, height);
         s.draw(w.m);
-        const viewer::ui::widget* at = stage::find("stages.limit");
-        const viewer::ui::widget* in = stage::find("panel.stages");
+        const viewer::ui::widget* at = canvas::find("stages.limit");
+        const viewer::ui::widget* in = canvas::find("panel.stages");
         REQUIRE((at != nullptr && in != nullptr));
         CHECK((at->x >= in->x && at->x + at->width <= in->x + in->width));
     }
@@ -92,13 +92,13 @@ TEST_CASE("a running pipeline: every slot and every button has its place inside 
     w.r.sit_all();
     w.run(200);
     draw_everywhere(w.m);
-    stage s(false);
+    canvas s(false);
     s.draw(w.m);
     check_inside(1920, 1080);
     for (const char* name : {"geometry", "vertex", "fragment", "display"}) {
         for (const char* what : {"kill", "stop", "restart", "row", "state"}) {
-            const viewer::ui::widget* at = stage::find(std::string("stages.") + what + "." + name);
-            const viewer::ui::widget* in = stage::find("panel.stages");
+            const viewer::ui::widget* at = canvas::find(std::string("stages.") + what + "." + name);
+            const viewer::ui::widget* in = canvas::find("panel.stages");
             REQUIRE(at != nullptr);
             CHECK(at->x >= in->x);
             CHECK(at->x + at->width <= in->x + in->width);
@@ -106,7 +106,7 @@ TEST_CASE("a running pipeline: every slot and every button has its place inside 
         }
     }
     const u32 slots = w.r.block().link[2].slots;
-    for (u32 k = 0; k < slots; ++k) CHECK(stage::find("rings.slot.fragment." + std::to_string(k)) != nullptr);
+    for (u32 k = 0; k < slots; ++k) CHECK(canvas::find("rings.slot.fragment." + std::to_string(k)) != nullptr);
 }
 
 TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
@@ -116,10 +116,10 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
         w.run(60);
         w.m.picture.width = 1280;
         w.m.picture.height = 720;
-        stage s(false, width, height, 1.0F);
+        canvas s(false, width, height, 1.0F);
         s.draw(w.m, 3);
         const auto inside = [](const std::string& name, const char* panel) {
-            const viewer::ui::widget *at = stage::find(name), *in = stage::find(std::string("panel.") + panel);
+            const viewer::ui::widget *at = canvas::find(name), *in = canvas::find(std::string("panel.") + panel);
             INFO(name << " in " << panel);
             REQUIRE(at != nullptr);
             REQUIRE(in != nullptr);
@@ -135,16 +135,16 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
         for (const char* name : {"scene.yaw", "scene.ambient", "scene.wireframe", "scene.reset"}) inside(name, "scene");
         for (const char* name : {"plots.fps", "plots.latency"}) inside(name, "plots");
         for (const char* name : {"head.runs", "head.theme", "head.shot", "head.help"}) {
-            const viewer::ui::widget* at = stage::find(name);
+            const viewer::ui::widget* at = canvas::find(name);
             REQUIRE(at != nullptr);
             CHECK(at->x + at->width <= static_cast<f32>(width));
         }
         for (const f32 x : {0.5F, 0.05F}) {  // the value of the pixel under the mouse, whole, and not under the mouse
-            const viewer::ui::widget* area = stage::find("image.area");
+            const viewer::ui::widget* area = canvas::find("image.area");
             const ImVec2 mouse(area->x + area->width * x, area->y + area->height * (x < 0.1F ? 0.7F : 0.5F));
             s.draw_with_mouse(w.m, mouse);
             inside("image.pixel", "image");
-            const viewer::ui::widget* value = stage::find("image.pixel");
+            const viewer::ui::widget* value = canvas::find("image.pixel");
             CHECK_FALSE((mouse.x >= value->x && mouse.x < value->x + value->width && mouse.y >= value->y && mouse.y < value->y + value->height));
         }
     }
@@ -159,8 +159,8 @@ TEST_CASE("the events stay at their newest line through every size of the window
             w.m.events.add({w.m.now_ns, telemetry::event_kind::info, shm::none, "something has happened that takes a long line to be told: number " + std::to_string(k)});
     };
     tell(60);
-    stage s(false, 1920, 1080);
-    const auto at_end = [] { return stage::find("events.end") != nullptr; };
+    canvas s(false, 1920, 1080);
+    const auto at_end = [] { return canvas::find("events.end") != nullptr; };
     s.draw(w.m, 4);
     CHECK(at_end());
     for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1000, 600}, std::pair{1920, 1080}, std::pair{1100, 1000}}) {
@@ -172,7 +172,7 @@ TEST_CASE("the events stay at their newest line through every size of the window
         s.draw(w.m, 4);
         CHECK(at_end());
     }
-    const viewer::ui::widget* p = stage::find("panel.events");
+    const viewer::ui::widget* p = canvas::find("panel.events");
     s.draw_with_mouse(w.m, ImVec2(p->x + p->width / 2, p->y + p->height / 2), 3.0F);  // the wheel, upwards
     s.draw(w.m, 3);
     CHECK_FALSE(at_end());
@@ -189,19 +189,19 @@ TEST_CASE("in a small window the table of a run on a GPU does without some colum
     w.m.report.resize(std::max<std::size_t>(w.m.report.size(), 1));
     w.m.report[0].gpu_bytes = 500U << 20U;
     for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1000, 640}}) {
-        stage s(false, width, height, 1.0F);
+        canvas s(false, width, height, 1.0F);
         s.draw(w.m);
-        const viewer::ui::widget* in = stage::find("panel.stages");
+        const viewer::ui::widget* in = canvas::find("panel.stages");
         for (const char* name : {"geometry", "vertex"}) {
             for (const char* what : {"kill", "stop", "restart"}) {
-                const viewer::ui::widget* at = stage::find(std::string("stages.") + what + "." + name);
+                const viewer::ui::widget* at = canvas::find(std::string("stages.") + what + "." + name);
                 INFO(what << " of " << name << " at " << width << " x " << height);
                 REQUIRE(at != nullptr);
                 CHECK(at->width > 20);
                 CHECK(at->x + at->width <= in->x + in->width);
             }
-            const viewer::ui::widget* row = stage::find(std::string("stages.row.") + name);
-            const viewer::ui::widget* state = stage::find(std::string("stages.state.") + name);
+            const viewer::ui::widget* row = canvas::find(std::string("stages.row.") + name);
+            const viewer::ui::widget* state = canvas::find(std::string("stages.state.") + name);
             REQUIRE(row != nullptr);
             REQUIRE(state != nullptr);
             CHECK(state->x - row->x > 50);  // room for the name
@@ -267,7 +267,7 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     watched w(test::demo_plan(64, 64));
     w.r.sit_all();
     w.run(30);
-    stage s(false);
+    canvas s(false);
     s.draw(w.m);
     const auto press = [&](int key, bool shift = false, bool ctrl = false) { s.screen.on_key(w.m, {key, ctrl, shift}); };
     press('3');
@@ -314,13 +314,13 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     CHECK(w.m.values_changed);
     press(viewer::key::f1);
     s.draw(w.m);
-    CHECK(stage::find("help") != nullptr);
+    CHECK(canvas::find("help") != nullptr);
     press(viewer::key::escape);
     w.m.choices.resize(2);
     w.m.choices[1].name = "other";
     press('N');
     s.draw(w.m);
-    CHECK(stage::find("choice.other") != nullptr);
+    CHECK(canvas::find("choice.other") != nullptr);
     press('2');
     CHECK(w.m.chosen == "other");
     CHECK_FALSE(w.m.choosing);
@@ -334,7 +334,7 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
         for (int key = 32; key < 280; ++key)
             for (const bool shift : {false, true}) press(key, shift);
         s.draw(w.m);
-        CHECK(stage::sane());
+        CHECK(canvas::sane());
     }
 }
 
@@ -343,16 +343,16 @@ TEST_CASE("windows of one pixel and of no sense are survived") {
     w.r.sit_all();
     w.run(30);
     for (const auto& [width, height] : {std::pair{1, 1}, std::pair{1, 1080}, std::pair{1920, 1}, std::pair{40, 40}, std::pair{950, 490}}) {
-        stage s(false, width, height);
+        canvas s(false, width, height);
         s.draw(w.m);
-        CHECK(stage::sane());
+        CHECK(canvas::sane());
     }
 }
 
 TEST_CASE("what a damaged control block says is drawn, too") {
     std::mt19937_64 random(7);
     const auto c = std::make_unique<shm::control_block>();
-    stage s(false, 1280, 720);
+    canvas s(false, 1280, 720);
     viewer::model m;
     m.phase = viewer::run_phase::watching;
     m.schema = test::scene_schema();
@@ -369,6 +369,6 @@ TEST_CASE("what a damaged control block says is drawn, too") {
         m.bars.feed(m.snap);
         std::copy_n(m.snap.parameters.begin(), m.values.size(), m.values.begin());
         s.draw(m);
-        CHECK(stage::sane());
+        CHECK(canvas::sane());
     }
 }

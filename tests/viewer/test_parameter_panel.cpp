@@ -7,19 +7,19 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/viewer/models.hpp"
-#include "tests/viewer/stage.hpp"
+#include "tests/viewer/canvas.hpp"
 #include "viewer/session/camera.hpp"
 #include "viewer/session/parameter_values.hpp"
 
 using namespace carousel;
-using test::stage;
+using test::canvas;
 using test::watched;
 
 namespace {
 
 struct shown {
     watched w{test::demo_plan(1280, 720)};
-    stage s{false};
+    canvas s{false};
     explicit shown(ring::parameter_schema schema) {
         w.r.sit_all();
         w.run(20);
@@ -39,7 +39,7 @@ struct shown {
     }
     /// A press of the left button at a share of the widget's width, moved by so many pixels and let go.
     void drag(const std::string& name, f32 at, f32 by = 0) {
-        const viewer::ui::widget* of = stage::find(name);
+        const viewer::ui::widget* of = canvas::find(name);
         INFO(name);
         REQUIRE(of != nullptr);
         ImVec2 mouse(of->x + of->width * at, of->y + of->height / 2);
@@ -54,7 +54,7 @@ struct shown {
 };
 
 const viewer::ui::widget& mark(const std::string& name) {
-    const viewer::ui::widget* at = stage::find(name);
+    const viewer::ui::widget* at = canvas::find(name);
     INFO(name);
     REQUIRE(at != nullptr);
     return *at;
@@ -74,7 +74,7 @@ TEST_CASE("the shipped renderer's parameters: an orbit first, then the fields in
     }
     CHECK(std::abs(mark("scene.reset").y - above) < 5);  // beside the last switch
     for (const char* name : {"eye", "target", "up", "near", "far", "orbit", "none"})
-        CHECK(stage::find(std::string("scene.") + name) == nullptr);
+        CHECK(canvas::find(std::string("scene.") + name) == nullptr);
 }
 
 TEST_CASE("sliders, switches and the mouse on the picture set the fields of their role") {
@@ -102,7 +102,7 @@ TEST_CASE("sliders, switches and the mouse on the picture set the fields of thei
 TEST_CASE("another application's parameters are drawn, their keys work, and the picture has no camera") {
     shown t(test::filter_schema());
     for (const char* name : {"gain", "taps", "mode", "center", "reset"}) CHECK(mark(std::string("scene.") + name).width > 10);
-    for (const char* name : {"yaw", "pitch", "distance"}) CHECK(stage::find(std::string("scene.") + name) == nullptr);
+    for (const char* name : {"yaw", "pitch", "distance"}) CHECK(canvas::find(std::string("scene.") + name) == nullptr);
     for (const f64 mode : {1.0, 2.0, 0.0}) {
         CHECK(t.press('M'));
         CHECK(t.value("mode") == mode);
@@ -140,8 +140,8 @@ TEST_CASE("a row of numbers is set when it is left, not while it is typed") {
 
 TEST_CASE("no parameters: the panel says so, and its keys do nothing") {
     shown t({});
-    CHECK(stage::find("scene.none") != nullptr);
-    CHECK(stage::find("scene.reset") == nullptr);
+    CHECK(canvas::find("scene.none") != nullptr);
+    CHECK(canvas::find("scene.reset") == nullptr);
     for (const int key : {'M', 'W', 'O'}) {
         CHECK_FALSE(t.press(key));
         CHECK_FALSE(t.w.m.reset_values);
@@ -156,7 +156,7 @@ TEST_CASE("bytes of no sense are drawn and can be set") {
     for (int round = 0; round < 20; ++round) {
         for (std::byte& b : t.w.m.values) b = round % 2 == 0 ? static_cast<std::byte>(random()) : std::byte{0xFF};
         t.s.draw(t.w.m);
-        CHECK(stage::sane());
+        CHECK(canvas::sane());
         (void)t.press('M');
         (void)t.press('W');
         CHECK(t.value("shading") < 4);
@@ -196,7 +196,7 @@ TEST_CASE("descriptions of no sense are drawn") {
         t.w.m.schema = s;
         t.w.m.values.assign(64, static_cast<std::byte>(random()));
         t.s.draw(t.w.m);
-        CHECK(stage::sane());
+        CHECK(canvas::sane());
         for (const int key : {'M', 'W', 'O'}) (void)t.press(key);
         t.drag("image.area", 0.5F, 30);
         CHECK(t.w.m.values.size() == 64);

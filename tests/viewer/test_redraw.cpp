@@ -9,7 +9,7 @@
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
-#include "tests/viewer/stage.hpp"
+#include "tests/viewer/canvas.hpp"
 #include "viewer/window/gl_paint.hpp"
 #include "viewer/window/gl_pixels.hpp"
 #include "viewer/window/redraw.hpp"
@@ -22,7 +22,7 @@ namespace {
 constexpr i32 width = 640, height = 400;
 
 /// One frame of what `paint` puts into the window's background.
-ImDrawData* frame(test::stage& s, const std::function<void(ImDrawList&)>& paint) {
+ImDrawData* frame(test::canvas& s, const std::function<void(ImDrawList&)>& paint) {
     (void)s.window->begin_frame();
     paint(*ImGui::GetBackgroundDrawList());
     ImGui::Render();
@@ -44,7 +44,7 @@ bool covers(const std::vector<pixel_box>& boxes, i32 x, i32 y) {
 }  // namespace
 
 TEST_CASE("of a window the tiles are painted again whose triangles differ") {
-    test::stage s(false, width, height);
+    test::canvas s(false, width, height);
     redraw r;
     const auto plan = [&](f32 x, u64 version = 0, bool everything = true) {
         return r.changed(*frame(s, [&](ImDrawList& d) {
@@ -68,7 +68,7 @@ TEST_CASE("of a window the tiles are painted again whose triangles differ") {
 }
 
 TEST_CASE("a new picture paints its own tiles at once, whatever else waits") {
-    test::stage s(false, width, height);
+    test::canvas s(false, width, height);
     redraw r;
     const auto plan = [&](u64 version, f32 x, bool everything) {
         return r.changed(*frame(s, [&](ImDrawList& d) {
@@ -87,7 +87,7 @@ TEST_CASE("a new picture paints its own tiles at once, whatever else waits") {
 }
 
 TEST_CASE("a box of tiles gets the triangles that touch it, clipped to it") {
-    test::stage s(false, width, height);
+    test::canvas s(false, width, height);
     ImDrawData* data = frame(s, [](ImDrawList& d) {
         square(d, 10, 10);
         square(d, 300, 200, 100);
@@ -107,7 +107,7 @@ TEST_CASE("a box of tiles gets the triangles that touch it, clipped to it") {
 }
 
 TEST_CASE("many scattered changes become one box, and an empty window none") {
-    test::stage s(false, 6400, 4000);
+    test::canvas s(false, 6400, 4000);
     redraw r;
     const auto plan = [&](f32 shift) {
         return r.changed(*frame(s, [&](ImDrawList& d) {
@@ -123,9 +123,9 @@ TEST_CASE("many scattered changes become one box, and an empty window none") {
 
 // Text, lines, circles, clipped and transparent things over a picture that changes: the same pixels, frame by frame.
 TEST_CASE("a window painted by parts has the pixels of one painted whole") {
-    std::unique_ptr<test::stage> s;
+    std::unique_ptr<test::canvas> s;
     try {
-        s = std::make_unique<test::stage>(true, width, height);
+        s = std::make_unique<test::canvas>(true, width, height);
     } catch (const error& e) {
         CAROUSEL_SKIP(("no offscreen GL here: " + std::string(e.what())).c_str());
     }

@@ -29,6 +29,21 @@ TEST_CASE("a block of zeros is an empty run") {
     CHECK(s.seat_label(7) == "?");
 }
 
+TEST_CASE("restarts are counted from the seat's first epoch, also where epochs come round") {
+    ring::plan plan = test::demo_plan(64, 32);
+    plan.first = ring::counters_near_their_ends;
+    rig r(plan);
+    CHECK(read_snapshot(r.block()).seats[1].restarts() == 0);
+    for (u32 turn = 1; turn <= 5; ++turn) {
+        r.sit(1);
+        const snapshot s = read_snapshot(r.block());
+        CHECK(s.seats[1].turn == turn);
+        CHECK(s.seats[1].restarts() == turn - 1);
+        r.die(1);
+        r.retire(1);
+    }
+}
+
 TEST_CASE("a run that nobody has joined yet shows its stages and free slots") {
     rig r(test::demo_plan(64, 32));
     const snapshot s = read_snapshot(r.block());

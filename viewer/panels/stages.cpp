@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "shm/injected_fault.hpp"
 #include "viewer/panels/layout.hpp"
 #include "viewer/panels/list.hpp"
 #include "viewer/ui/theme.hpp"
@@ -91,21 +92,6 @@ static_assert(columns[gpu_column].title[0] == 'G');
 constexpr int dispensable[] = {11, gpu_column, 3, 10, 9, 7, 4, 8, 6};
 constexpr f32 name_width = 76, cell_padding = 9;
 
-struct harm {
-    const char* name;
-    const char* label;
-    const char* key;
-    const char* fault;
-    const char* help;
-    [[nodiscard]] char letter() const { return key[sizeof "Ctrl+" - 1]; }
-};
-constexpr harm harms[] = {
-    {"stages.hang", "H hang", "Ctrl+H", "hang", "the chosen stage never ends its next frame: found at frame_timeout_ms, and replaced"},
-    {"stages.gpu-fault", "G GPU fault", "Ctrl+G", "gpu-fault", "an illegal address in a kernel of the chosen stage; stages on a GPU only"},
-    {"stages.exit", "X exit", "Ctrl+X", "exit", "the chosen stage ends itself in the middle of its next frame"},
-    {"stages.abort", "A abort", "Ctrl+A", "abort", "the chosen stage calls abort() in the middle of its next frame"},
-};
-
 class stages_panel final : public panel {
 public:
     [[nodiscard]] const char* name() const noexcept override { return "stages"; }
@@ -153,9 +139,9 @@ public:
             case 'R': m.ask("restart", m.selected_seat); return true;
             default: break;
         }
-        for (const harm& h : harms)
-            if (k.key == h.letter()) {
-                m.inject(h.fault, m.selected_seat);
+        for (const shm::injected_fault_row& fault : shm::injected_faults)
+            if (k.key == fault.letter) {
+                m.inject(fault.kind, m.selected_seat);
                 return true;
             }
         return false;
@@ -174,9 +160,13 @@ public:
             ui::text("C continue · with Ctrl: K kill -9 · S stop · R restart · fault:", theme::colors().muted);
         }
         const bool can = m.phase == run_phase::watching && m.snap.seats[m.selected_seat].pid != 0;
-        for (const harm& h : harms) {
+        for (const shm::injected_fault_row& fault : shm::injected_faults) {
             ImGui::SameLine(0, px(5));
-            if (ui::button(h.name, h.label, h.key, h.help, true, can)) m.inject(h.fault, m.selected_seat);
+            const std::string label = fmt::format("{} {}", fault.letter, fault.title),
+                              key = fmt::format("Ctrl+{}", fault.letter);
+            if (ui::button(fmt::format("stages.{}", fault.name), label.c_str(), key.c_str(), fault.help, true,
+                           can))
+                m.inject(fault.kind, m.selected_seat);
         }
         ImGui::PopStyleVar();
         ImGui::PopFont();
@@ -191,8 +181,8 @@ private:
             return true;
         }
         const char* what = k == 'K' ? "kills" : k == 'S' ? "stops" : k == 'R' ? "replaces" : nullptr;
-        for (const harm& h : harms)
-            if (k == h.letter()) what = "harms";
+        for (const shm::injected_fault_row& fault : shm::injected_faults)
+            if (k == fault.letter) what = "harms";
         if (what == nullptr) return false;
         m.events.add({m.now_ns, telemetry::event_kind::info, shm::none,
                       fmt::format("nothing was done: Ctrl+{} {} {}, {} alone does nothing", k, what, m.snap.seat_label(m.selected_seat), k)});

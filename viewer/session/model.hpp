@@ -9,6 +9,7 @@
 
 #include "ring/parameter_schema.hpp"
 #include "run/life.hpp"
+#include "shm/injected_fault.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_history.hpp"
 #include "telemetry/snapshot_timeline.hpp"
@@ -67,8 +68,10 @@ struct model {
 
     [[nodiscard]] bool has_parameters() const noexcept { return schema && !values.empty() && values.size() == schema.bytes; }
     void ask(std::string verb, u32 seat, int signal = 0) { commands.push_back({std::move(verb), snap.seat_label(seat), signal}); }
-    /// Makes the seat's process fail by itself: "hang", "gpu-fault", "exit" or "abort".
-    void inject(std::string fault, u32 seat) { commands.push_back({"inject", snap.seat_label(seat), 0, std::move(fault)}); }
+    /// Makes the seat's process fail by itself.
+    void inject(shm::injected_fault fault, u32 seat) {
+        commands.push_back({"inject", snap.seat_label(seat), 0, std::string(shm::name_of(fault))});
+    }
     /// The supervisor's report on a seat, or null.
     [[nodiscard]] const seat_report* report_of(u32 seat) const {
         if (seat >= snap.seats.size()) return nullptr;

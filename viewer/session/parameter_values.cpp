@@ -16,10 +16,13 @@ bool lies_within(const ring::parameter& p, std::size_t bytes) noexcept {
 
 f64 bounded(f64 value, f64 low, f64 high) noexcept { return low <= high ? std::clamp(value, low, high) : value; }
 
-// The schema compares the ends as they are stored, so a rounded end may be set.
+// An end that f32 can't hold may be rounded to the far side of itself: then the next number inside is meant.
 f32 rounded_into(f64 value, f64 low, f64 high) noexcept {
-    constexpr f64 most = std::numeric_limits<f32>::max();
-    return static_cast<f32>(bounded(bounded(value, low, high), -most, most));
+    constexpr f32 most = std::numeric_limits<f32>::max();
+    auto number = static_cast<f32>(bounded(bounded(value, low, high), -f64{most}, f64{most}));
+    if (number > high) number = std::nextafter(number, -most);
+    if (number < low) number = std::nextafter(number, most);
+    return number;
 }
 
 u32 bits_of(const ring::parameter& p, f64 value) noexcept {

@@ -50,7 +50,7 @@ void session::update(model& m, picture_store& store) {
     if (tap_) poll_picture(m, store, now);
     m.report = control_.report();
     if (const auto& c = m.events.last_crash(); c && c->how.empty())
-        if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts >= c->epoch - 1) m.events.explain(c->seat, r->last_exit);
+        if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn) m.events.explain(c->seat, r->last_exit);
 }
 
 void session::tell_replies(model& m, u64 now) {
@@ -73,7 +73,7 @@ void session::look_for_run(model& m, u64 now) {
     if (m.phase == run_phase::watching) return;
     if (m.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
         std::erase_if(runs, [&m](const run::record& r) { return r.folder != m.run.folder || r.run_id != m.run.run_id; });
-        if (runs.empty() || run::look_after(m.run, observed_->block()).state != run::life::led) return;
+        if (runs.empty() || observer_->look().life.state != run::life::led) return;
     } else if (!options_.name.empty()) {
         std::erase_if(runs, [this](const run::record& r) { return r.folder != run::runs_folder() + "/" + options_.name; });
     }
@@ -84,15 +84,14 @@ void session::look_for_run(model& m, u64 now) {
 void session::attach(model& m, const run::record& r) {
     const bool same = m.run.folder == r.folder && m.run.run_id == r.run_id;
     try {
-        map(m, r);
+        run::observer found(r, run::observer::access::take_leases);
+        observer_.emplace(std::move(found));
     } catch (const error& e) {
-        if (m.phase == run_phase::waiting) {
-            observed_.reset();
-            attached_.reset();
-        }
+        if (m.phase == run_phase::waiting) observer_.reset();
         attach_problem_ = m.notice = e.what();
         return;
     }
+    begin_with_block(m);
     attach_problem_.clear();
     m.notice.clear();
     m.ending.clear();
@@ -104,18 +103,15 @@ void session::attach(model& m, const run::record& r) {
     m.run = r;
     m.phase = run_phase::watching;
     m.picture.problem.clear();
-    alone_.reset();
     control_.aim(r.socket(), r.run_id);
 }
 
-// Both mappings of the block that is there now, and all that begins with it.
-void session::map(model& m, const run::record& r) {
-    shm::segment observed = shm::segment::observe(r.run_id), attached = shm::segment::attach(r.run_id);
+// All that begins with the block that is there now.
+void session::begin_with_block(model& m) {
     drop_tap(m, "");
     sampler_.reset();
-    observed_.emplace(std::move(observed));
-    attached_.emplace(std::move(attached));
-    sampler_ = std::make_unique<sampler>(observed_->block());
+    mapped_ = observer_->mapped();
+    sampler_ = std::make_unique<sampler>(mapped_->observed->block());
     tracker_ = telemetry::rate_tracker();
     m.bars.clear();
     next_tap_ns_ = 0;
@@ -129,50 +125,29 @@ void session::detach(model& m, run_phase phase, const std::string& notice) {
     drop_tap(m, "");
     if (m.phase == run_phase::watching && !notice.empty()) m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, notice});
     sampler_.reset();
-    attached_.reset();
+    if (observer_) observer_->take_no_more_leases();
+    mapped_.reset();
     control_.aim("", "");
-    alone_.reset();
     m.phase = phase;
 }
 
 void session::check_alive(model& m, u64 now) {
     if (now < next_check_ns_) return;
     next_check_ns_ = now + check_every_ns;
-    const i32 old_pid = m.run.supervisor.pid;
-    const run::life_report present = run::look_after(m.run, observed_->block());
-    tell_of_supervisor(m, present, old_pid);
-    if (present.state == run::life::over) {
+    const run::sight present = observer_->look();
+    m.run = observer_->run();
+    if (present.anew) begin_with_block(m);
+    for (const run::run_news& n : present.news) m.events.add({now_ns(), n.kind, shm::none, n.text});
+    if (present.life.state == run::life::over) {
         read(m);  // the last words
-        m.ending = fmt::format("{} has ended: {}", m.run.name, present.ending);
+        m.ending = fmt::format("{} has ended: {}", m.run.name, present.life.ending);
         detach(m, run_phase::ended, m.ending);
         next_look_ns_ = 0;
-        return;
-    }
-    follow_new_block(m);
-}
-
-void session::tell_of_supervisor(model& m, const run::life_report& now, i32 old_pid) {
-    using telemetry::event_kind;
-    if (now.state == run::life::alone && !alone_)
-        m.events.add({now_ns(), event_kind::bad, shm::none, fmt::format("{} (pid {})", run::alone_text(now.stages), old_pid)});
-    if (now.state == run::life::led && m.run.supervisor.pid != old_pid)
-        m.events.add({now_ns(), event_kind::good, shm::none, fmt::format("a supervisor has taken {} over (pid {})", m.run.name, m.run.supervisor.pid)});
-    alone_.reset();
-    if (now.state == run::life::alone) alone_ = now.stages;
-}
-
-// A run that begins again keeps its name and its id, but has a new control block.
-void session::follow_new_block(model& m) {
-    if (!run::made_anew(m.run, observed_->block())) return;
-    try {
-        map(m, m.run);
-        m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(m.run)});
-    } catch (const error&) {  // between two blocks: the old one is there as long as it is mapped
     }
 }
 
 void session::read(model& m) {
-    telemetry::read_snapshot(observed_->block(), m.snap);
+    telemetry::read_snapshot(observer_->block(), m.snap);
     sampler_->collect(m.events, m.bars);
     m.rates = tracker_.feed(m.snap);
     m.past.feed(m.snap, m.rates);
@@ -183,17 +158,15 @@ void session::read(model& m) {
             parameters_.take(m, std::move(said->schema));
         }
     parameters_.read(m);
-    if (alone_)
-        m.notice = run::alone_text(*alone_);
-    else if (m.snap.supervisor_heartbeat_ns != 0 && m.now_ns > m.snap.supervisor_heartbeat_ns + 3 * ns_per_s)
-        m.notice = fmt::format("the supervisor has given no sign of life for {:.0f} s",
-                               static_cast<f64>(m.now_ns - m.snap.supervisor_heartbeat_ns) / 1e9);
+    if (std::string notice = observer_->notice(m.now_ns, m.snap.supervisor_heartbeat_ns); !notice.empty())
+        m.notice = std::move(notice);
 }
 
 void session::open_tap(model& m, u64 now) {
     if (tap_ || now < next_tap_ns_ || m.snap.links.empty()) return;
     try {
-        tap_ = std::make_unique<tap>(attached_->block(), m.run.socket(), options_.stage, options_.use_gl ? make_interop : nullptr, options_.way);
+        tap_ = std::make_unique<tap>(mapped_->attached->block(), m.run.socket(), options_.stage,
+                                     options_.use_gl ? make_interop : nullptr, options_.way);
         m.picture.problem.clear();
         m.picture.stage = tap_->stage();
         m.picture.path = tap_->path();

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "shm/segment.hpp"
+#include "run/observer.hpp"
 #include "viewer/session/model.hpp"
 #include "viewer/session/parameter_sync.hpp"
 #include "viewer/watch/sampler.hpp"
@@ -46,11 +46,9 @@ public:
 private:
     void look_for_run(model& m, u64 now);
     void attach(model& m, const run::record& r);
-    void map(model& m, const run::record& r);
+    void begin_with_block(model& m);
     void detach(model& m, run_phase phase, const std::string& notice);
     void check_alive(model& m, u64 now);
-    void tell_of_supervisor(model& m, const run::life_report& now, i32 old_pid);
-    void follow_new_block(model& m);
     void read(model& m);
     void tell_replies(model& m, u64 now);
     void open_tap(model& m, u64 now);
@@ -60,8 +58,8 @@ private:
     session_options options_;
     shm::process_id supervisor_;   ///< options_.supervisor by its full name
     control_client control_;
-    std::optional<shm::segment> observed_;   ///< read-only: all that is shown
-    std::optional<shm::segment> attached_;   ///< writable: lease words of the tap
+    std::optional<run::observer> observer_;             ///< of the run that is watched, or was until it ended
+    std::shared_ptr<const run::mapped_block> mapped_;   ///< that sampler and tap use
     std::unique_ptr<sampler> sampler_;
     std::unique_ptr<tap> tap_;
     telemetry::rate_tracker tracker_;
@@ -69,7 +67,6 @@ private:
     parameter_sync parameters_;
     bool schema_known_ = false;    ///< of the block that is watched
     std::string attach_problem_;   ///< why the run that is there can't be watched
-    std::optional<u32> alone_;     ///< its supervisor is gone, so many stages go on
     bool held_ = false;      ///< the picture was held in the last frame
 };
 

@@ -2,57 +2,60 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "run/answer_message.hpp"
+#include "run/client.hpp"
 #include "run/parameter_message.hpp"
-#include "shm/fd_socket.hpp"
+#include "run/ps_message.hpp"
 
 namespace carousel::viewer {
 namespace {
 using nlohmann::json;
-constexpr u64 answer_timeout_ns = 5 * ns_per_s;
+constexpr f64 answer_patience_s = 5;
 constexpr u64 ps_every_ns = 500 * ns_per_ms, parameters_every_ns = ns_per_s;
 constexpr std::chrono::milliseconds look_every{100};
 
-std::optional<json> talk(const std::string& path, const json& request, std::string& why) {
+/// The answer of the run that is meant; nothing: there is none, `why` says why.
+std::optional<json> talk(const std::string& path, const std::string& run_id, const run::request& request,
+                         std::string& why) {
     try {
-        const shm::unique_fd socket = shm::connect_to(path);
-        if (!socket) {
-            why = fmt::format("no supervisor at {}: {}", path, errno_text(errno));
-            return std::nullopt;
-        }
-        if (!shm::send_message(socket.get(), request.dump())) {
-            why = fmt::format("asking the supervisor: {}", errno_text(errno));
-            return std::nullopt;
-        }
-        shm::message m;
-        if (shm::receive_message(socket.get(), m, answer_timeout_ns) != shm::receive_status::ok) {
-            why = "the supervisor didn't answer within 5 s: is it stopped? (`carousel ps`)";
-            return std::nullopt;
-        }
-        json answer = json::parse(m.text, nullptr, false);
-        if (answer.is_object()) return answer;
-        why = "the supervisor's answer can't be read: are both programs of one version?";
+        return run::client(path, run_id).ask(request, 0, answer_patience_s);
     } catch (const std::exception& e) {
         why = e.what();
+        return std::nullopt;
     }
-    return std::nullopt;
 }
 
-json request_of(const command& c) {
-    if (c.verb == "set" && !c.reset) return run::set_parameters(json::parse(c.values));
-    if (c.verb == "set") return run::reset_parameters();
-    json request{{"command", c.verb}};
-    if (!c.stage.empty()) request["stage"] = c.stage;
-    if (c.signal != 0) request["signal"] = c.signal;
-    if (!c.fault.empty()) request["fault"] = c.fault;
-    return request;
+run::request request_of(const command& c) {
+    if (c.verb == "set" && !c.reset) return run::set_request{json::parse(c.values)};
+    if (c.verb == "set") return run::set_request{json::object(), true};
+    if (c.verb == "shutdown") return run::end_request{};
+    if (c.verb == "kill") return run::kill_request{c.stage, c.signal != 0 ? c.signal : SIGKILL};
+    if (c.verb == "inject") return run::inject_request{c.stage, shm::fault_named(c.fault)};
+    if (const auto order = run::seat_order_named(c.verb)) return run::seat_request{*order, c.stage};
+    throw config_error(fmt::format("\"{}\" is nothing that a supervisor does", c.verb));
+}
+
+seat_report report_of(const run::ps_stage& row, const std::map<u32, u64>& on_gpu) {
+    seat_report s;
+    s.stage = row.name.value_or("");
+    s.instance = row.instance.value_or(0);
+    s.state = row.state.value_or("");
+    s.restarts = row.restarts.value_or(0);
+    s.cpu_percent = row.cpu_percent.value_or(0);
+    s.last_exit = row.last_exit.value_or("");
+    s.memory_bytes = row.memory_bytes.value_or(0);
+    if (const auto at = on_gpu.find(static_cast<u32>(row.pid.value_or(0))); row.pid && at != on_gpu.end())
+        s.gpu_bytes = at->second;
+    return s;
 }
 
 }  // namespace
@@ -125,28 +128,26 @@ void control_client::forget_parameters() {
 reply control_client::ask(const std::string& path, const std::string& run_id, const command& c) {
     reply r{c, false, "", false};
     try {
-        json request = request_of(c);
-        request["run_id"] = run_id;
-        const std::optional<json> answer = talk(path, request, r.message);
+        const std::optional<json> answer = talk(path, run_id, request_of(c), r.message);
         if (!answer) return r;
-        r.ok = answer->value("ok", false);
-        r.message = answer->value("message", r.ok ? "done" : "refused without a reason");
-        r.later = answer->value("later", false);
-    } catch (const json::exception& e) {
-        r.message = fmt::format("what was asked, or its answer, can't be read: {}", e.what());
+        const run::verdict v = run::read_verdict(*answer);
+        r.ok = v.ok;
+        r.message = v.message.value_or(v.ok ? "done" : "refused without a reason");
+        r.later = v.later;
+    } catch (const std::exception& e) {
+        r.message = fmt::format("what was asked can't be sent: {}", e.what());
     }
     return r;
 }
 
 // An answer that nobody can read is told once; silence is told by what else needs the supervisor.
 void control_client::ask_parameters(const target& to, u64 question) {
-    json request = run::ask_parameters();
-    request["run_id"] = to.run_id;
     std::unique_ptr<run::parameter_state> found;
     std::string why, problem;
     try {
-        if (const std::optional<json> answer = talk(to.path, request, why)) {
-            if (!answer->value("ok", false)) throw config_error(answer->value("message", "the supervisor knows no parameters"));
+        if (const std::optional<json> answer = talk(to.path, to.run_id, run::parameters_request{}, why)) {
+            if (const run::verdict v = run::read_verdict(*answer); !v.ok)
+                throw config_error(v.message.value_or("the supervisor knows no parameters"));
             found = std::make_unique<run::parameter_state>(run::parameters_from(*answer));
             if (found->schema) found->schema.check();
         }
@@ -164,27 +165,11 @@ void control_client::ask_parameters(const target& to, u64 question) {
 
 void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
     std::string why;
-    const std::optional<json> answer = talk(to.path, {{"command", "ps"}, {"run_id", to.run_id}}, why);
+    const std::optional<json> answer = talk(to.path, to.run_id, run::ps_request{}, why);
     std::vector<seat_report> seats;
     const std::map<u32, u64> on_gpu = gpus.by_pid();
-    try {
-        if (answer && answer->contains("stages"))
-            for (const json& j : answer->at("stages")) {
-                seat_report s;
-                s.stage = j.value("name", "");
-                s.instance = j.value("instance", 0U);
-                s.state = j.value("state", "");
-                s.restarts = j.value("restarts", 0U);
-                s.cpu_percent = j.value("cpu_percent", 0.0);
-                if (j.contains("last_exit") && j["last_exit"].is_string()) s.last_exit = j["last_exit"];
-                if (j.contains("memory_bytes") && j["memory_bytes"].is_number()) s.memory_bytes = j["memory_bytes"];
-                if (j.contains("pid") && j["pid"].is_number())
-                    if (const auto at = on_gpu.find(j["pid"].get<u32>()); at != on_gpu.end()) s.gpu_bytes = at->second;
-                seats.push_back(std::move(s));
-            }
-    } catch (const json::exception&) {
-        seats.clear();  // of another version: the control block alone is shown
-    }
+    if (answer)
+        for (const run::ps_stage& row : run::read_ps(*answer).stages) seats.push_back(report_of(row, on_gpu));
     const std::lock_guard lock(mutex_);
     if (aim_ == to) report_ = std::move(seats);
     next_ps_ns_ = now_ns() + ps_every_ns;

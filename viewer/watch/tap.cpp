@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "run/memory_message.hpp"
+#include "run/tap_message.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::viewer {
@@ -54,7 +55,7 @@ tap::~tap() {
 void tap::ask(const std::string& socket_path, const std::string& stage) {
     socket_ = shm::connect_to(socket_path);
     if (!socket_) throw shm_error(fmt::format("no supervisor at {}: {}", socket_path, errno_text(errno)));
-    if (!shm::send_message(socket_.get(), json{{"tap", {{"stage", stage}}}}.dump()))
+    if (!shm::send_message(socket_.get(), run::to_json(run::tap_request{stage}).dump()))
         throw shm_error(fmt::format("asking the supervisor for the picture: {}", errno_text(errno)));
     shm::message m;
     if (shm::receive_message(socket_.get(), m, 2 * ns_per_s) != shm::receive_status::ok)
@@ -68,20 +69,16 @@ void tap::ask(const std::string& socket_path, const std::string& stage) {
 }
 
 void tap::read_answer(const std::string& text) {
-    const json answer = json::parse(text);
-    if (!answer.contains("tap"))
-        throw config_error(answer.value("refused", answer.value("message", std::string("the supervisor gives no picture away"))));
-    const json& j = answer.at("tap");
-    if (j.value("run_id", "") != std::string(control_->run_id))
+    const run::tap_answer a = run::read_tap(json::parse(text));
+    if (a.run_id != std::string(control_->run_id))
         throw shm_error("another run answers at the control socket: the one that is watched has ended");
-    link_ = j.at("link");
-    stage_ = j.value("stage", "");
-    entry_ = std::max(shm::max_incarnations, j.value("entry", shm::max_incarnations));
-    format_ = ring::frame_format::from_json(j.at("format").is_string() ? j.at("format").get<std::string>() : j.at("format").dump());
-    memory_ = run::read_memory(j.at("memory"), fds_);
-    const json& d = j.at("device");
-    device_id_.kind = d.value("kind", "cpu") == "cuda" ? device::device_kind::cuda : device::device_kind::cpu;
-    device_id_.uuid = d.value("uuid", "");
+    link_ = a.link;
+    stage_ = a.stage;
+    entry_ = a.entry;
+    format_ =
+        ring::frame_format::from_json(a.format.is_string() ? a.format.get<std::string>() : a.format.dump());
+    memory_ = run::read_memory(a.memory, fds_);
+    device_id_ = a.device;
 }
 
 // The ring's memory decides: host memory is read by the CPU also where a GPU fills it.

@@ -177,7 +177,7 @@ void connection::ask_supervisor(command c) {
     const auto [socket, run_id] = site_.run.look([](const view& v) {
         return v.phase == run_phase::running ? std::pair(v.run.socket(), v.run.run_id) : std::pair<std::string, std::string>();
     });
-    const std::shared_ptr<attachment> here = site_.run.attached();
+    const std::shared_ptr<const run::mapped_block> here = site_.run.attached();
     if (socket.empty()) return refuse(status::service_unavailable, "no pipeline is running");
     // The run that the page showed to who pressed the button; scripts may leave it out.
     const std::string_view shown = view_of(request_["X-Carousel-Run"]);
@@ -188,7 +188,8 @@ void connection::ask_supervisor(command c) {
     boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here, c = std::move(c)] {
         const reply r = control_client::ask(socket, run_id, c);
         // Read now: what /status.json knows may be a tenth of a second old.
-        const u64 from = c.verb == "set" && here ? telemetry::read_snapshot(here->observed.block()).parameter_from : 0;
+        const u64 from =
+            c.verb == "set" && here ? telemetry::read_snapshot(here->observed->block()).parameter_from : 0;
         boost::asio::post(self->site_.io, [self, r, from] { self->answer_action(r, from); });
     });
 }

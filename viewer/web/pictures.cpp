@@ -96,7 +96,7 @@ void pictures::loop() {
 /// True: last_ is a new frame.
 bool pictures::take(u64 now) {
     try {
-        std::shared_ptr<attachment> run = watcher_.attached();
+        std::shared_ptr<const run::mapped_block> run = watcher_.attached();
         if (run != run_) {
             drop_tap();
             run_ = std::move(run);
@@ -128,7 +128,7 @@ bool pictures::take(u64 now) {
 void pictures::open_tap(u64 now) {
     if (!run_ || now < next_open_ns_) return;
     try {
-        tap_ = std::make_unique<tap>(run_->attached.block(), run_->run.socket(), stage_, nullptr);
+        tap_ = std::make_unique<tap>(run_->attached->block(), run_->run.socket(), stage_, nullptr);
         open_delay_ns_ = first_open_delay_ns;
         const std::lock_guard lock(mutex_);
         status_.stage = tap_->stage();

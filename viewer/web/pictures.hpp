@@ -75,7 +75,7 @@ private:
     int quality_;
     on_jpeg fresh_;
     // The picture thread's own.
-    std::shared_ptr<attachment> run_;
+    std::shared_ptr<const run::mapped_block> run_;
     std::unique_ptr<tap> tap_;
     std::unique_ptr<jpeg_encoder> encoder_;
     std::vector<u8> last_;      ///< RGBA8 of the last whole frame

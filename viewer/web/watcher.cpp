@@ -54,9 +54,9 @@ watcher::~watcher() {
     thread_.join();
 }
 
-std::shared_ptr<attachment> watcher::attached() {
+std::shared_ptr<const run::mapped_block> watcher::attached() {
     const std::lock_guard lock(mutex_);
-    return attachment_;
+    return mapped_;
 }
 
 void watcher::tell(telemetry::event_kind kind, const std::string& text) {
@@ -94,7 +94,7 @@ void watcher::look_for_run() {
     view_.choices = runs;
     if (view_.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
         const auto same = std::find_if(runs.begin(), runs.end(), [this](const run::record& r) { return r.folder == view_.run.folder && r.run_id == view_.run.run_id; });
-        if (same != runs.end() && last_ && run::look_after(view_.run, last_->block()).state == run::life::led) attach(*same);
+        if (same != runs.end() && observer_ && observer_->look().life.state == run::life::led) attach(*same);
         return;
     }
     const run::record* found = nullptr;
@@ -120,21 +120,26 @@ bool watcher::choose(const std::string& name) {
 void watcher::attach(const run::record& r) {
     const bool same = view_.run.folder == r.folder && view_.run.run_id == r.run_id;
     try {
-        attachment_ = std::make_shared<attachment>(attachment{r, shm::segment::observe(r.run_id), shm::segment::attach(r.run_id)});
+        run::observer found(r, run::observer::access::take_leases);
+        observer_.emplace(std::move(found));
     } catch (const error& e) {  // starting, or ending
         view_.notice = e.what();
         return;
     }
-    sampler_ = std::make_unique<sampler>(attachment_->observed.block(), sample_every_ns);
-    last_.reset();
-    tracker_ = telemetry::rate_tracker();
     if (!same) view_.past.clear();
     view_.run = r;
     view_.phase = run_phase::running;
     view_.notice.clear();
-    view_.report.clear();
-    alone_.reset();
     control_.aim(r.socket(), r.run_id);
+    begin_with_block();
+}
+
+void watcher::begin_with_block() {
+    sampler_.reset();  // it reads the block that mapped_ holds
+    mapped_ = observer_->mapped();
+    sampler_ = std::make_unique<sampler>(mapped_->observed->block(), sample_every_ns);
+    tracker_ = telemetry::rate_tracker();
+    view_.report.clear();
     // A block that was made anew may have other fields: what was answered before it doesn't count.
     control_.ask_parameters_again();
     parameters_known_ = false;
@@ -147,47 +152,24 @@ void watcher::end(const std::string& how) {
     view_.notice = text + "; this page shows its last state until another run is chosen";
     view_.phase = run_phase::ended;
     sampler_.reset();
-    try {
-        last_.emplace(shm::segment::observe(view_.run.run_id));
-    } catch (const error&) {  // nothing is left that could be taken over
-    }
-    attachment_.reset();
+    observer_->take_no_more_leases();
+    mapped_.reset();
     control_.aim("", "");
     next_look_ns_ = 0;
 }
 
 void watcher::check_alive() {
-    const i32 old_pid = view_.run.supervisor.pid;
-    const run::life_report present = run::look_after(view_.run, attachment_->observed.block());
-    tell_of_supervisor(present, old_pid);
-    if (present.state == run::life::over) {
-        read();  // the last words
-        end(present.ending);
-        return;
-    }
-    follow_new_block();
-}
-
-void watcher::tell_of_supervisor(const run::life_report& now, i32 old_pid) {
-    using telemetry::event_kind;
-    if (now.state == run::life::alone && !alone_)
-        view_.events.add({now_ns(), event_kind::bad, shm::none, fmt::format("{} (pid {})", run::alone_text(now.stages), old_pid)});
-    if (now.state == run::life::led && view_.run.supervisor.pid != old_pid)
-        view_.events.add({now_ns(), event_kind::good, shm::none,
-                          fmt::format("a supervisor has taken {} over (pid {})", view_.run.name, view_.run.supervisor.pid)});
-    alone_.reset();
-    if (now.state == run::life::alone) alone_ = now.stages;
-}
-
-// A run that begins again keeps its name and its id, but has a new control block.
-void watcher::follow_new_block() {
-    if (!run::made_anew(view_.run, attachment_->observed.block())) return;
-    view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, run::made_anew_text(view_.run)});
-    attach(view_.run);
+    const run::sight present = observer_->look();
+    view_.run = observer_->run();
+    if (present.anew) begin_with_block();
+    for (const run::run_news& n : present.news) view_.events.add({now_ns(), n.kind, shm::none, n.text});
+    if (present.life.state != run::life::over) return;
+    read();  // the last words
+    end(present.life.ending);
 }
 
 void watcher::read() {
-    telemetry::read_snapshot(attachment_->observed.block(), view_.snap);
+    telemetry::read_snapshot(observer_->block(), view_.snap);
     sampler_->collect(view_.events, bars_);
     view_.rates = tracker_.feed(view_.snap);
     view_.past.feed(view_.snap, view_.rates);
@@ -195,9 +177,7 @@ void watcher::read() {
     view_.report = control_.report();
     learn_parameters();
     explain_crash();
-    const u64 now = now_ns(), beat = view_.snap.supervisor_heartbeat_ns;
-    const bool silent = beat != 0 && now > beat + 3 * ns_per_s;
-    view_.notice = alone_ ? run::alone_text(*alone_) : silent ? fmt::format("the supervisor has given no sign of life for {:.0f} s", static_cast<f64>(now - beat) / 1e9) : "";
+    view_.notice = observer_->notice(now_ns(), view_.snap.supervisor_heartbeat_ns);
 }
 
 // Asked for in the thread of control_, once a second until it is answered; one that can't be read is told once.
@@ -214,7 +194,7 @@ void watcher::learn_parameters() {
 void watcher::explain_crash() {
     const auto& c = view_.events.last_crash();
     if (!c || !c->how.empty()) return;
-    if (const seat_report* r = view_.report_of(c->seat); r != nullptr && r->restarts >= c->epoch - 1) view_.events.explain(c->seat, r->last_exit);
+    if (const seat_report* r = view_.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn) view_.events.explain(c->seat, r->last_exit);
 }
 
 }  // namespace carousel::viewer::web

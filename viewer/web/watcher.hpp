@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "ring/parameter_schema.hpp"
-#include "run/life.hpp"
-#include "shm/segment.hpp"
+#include "run/observer.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_history.hpp"
 #include "viewer/watch/control.hpp"
@@ -41,13 +40,6 @@ struct view {
     [[nodiscard]] const seat_report* report_of(u32 seat) const;
 };
 
-/// Both mappings of one run's control block; lives as long as anybody uses it.
-struct attachment {
-    run::record run;
-    shm::segment observed;   ///< read-only: all that is shown
-    shm::segment attached;   ///< writable: lease words of the tap
-};
-
 class watcher {
 public:
     /// `name`: of the run; "": the only one that runs. The first that is found is watched to its end, and no other.
@@ -63,7 +55,7 @@ public:
         return fn(static_cast<const view&>(view_));
     }
     /// Null while no run is watched.
-    [[nodiscard]] std::shared_ptr<attachment> attached();
+    [[nodiscard]] std::shared_ptr<const run::mapped_block> attached();
     /// From now on the run of that name, by its user's word. False: no such run can be watched, or one is being watched.
     [[nodiscard]] bool choose(const std::string& name);
     /// A line into the event log.
@@ -76,8 +68,7 @@ private:
     void attach(const run::record& r);
     void end(const std::string& how);
     void check_alive();
-    void tell_of_supervisor(const run::life_report& now, i32 old_pid);
-    void follow_new_block();
+    void begin_with_block();
     void read();
     void explain_crash();
     void learn_parameters();
@@ -89,13 +80,13 @@ private:
     telemetry::timeline bars_;
     bool parameters_known_ = false;   ///< of the block that is attached
     u64 next_look_ns_ = 0, next_check_ns_ = 0;
-    std::optional<u32> alone_;   ///< its supervisor is gone, so many stages go on
     std::mutex mutex_;   ///< all below
     std::condition_variable wake_;
     bool stop_ = false;
     view view_;
-    std::shared_ptr<attachment> attachment_;
-    std::optional<shm::segment> last_;   ///< of the run that has ended: should it be taken over after all
+    std::optional<run::observer>
+        observer_;  ///< of the run that is watched, or was: should it be taken over after all
+    std::shared_ptr<const run::mapped_block> mapped_;  ///< null while none is watched
     std::thread thread_;
 };
 

@@ -9,14 +9,11 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "shm/injected_fault.hpp"
-#include "shm/process_id.hpp"
+#include "run/answer_message.hpp"
 #include "supervisor/engine/engine.hpp"
-#include "supervisor/plan/graph.hpp"
 #include "supervisor/processes/let_in.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/watch.hpp"
-#include "telemetry/histogram.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -26,18 +23,6 @@ constexpr std::size_t max_connections = 300;
 constexpr u64 said_refusals = 10;
 constexpr u64 accept_rest_ns = 250 * ns_per_ms, idle_client_ns = 2 * ns_per_s, shortage_over_ns = ns_per_s,
               shortage_patience_ns = 8 * ns_per_s;
-
-json refusal(int code, const std::string& message) { return {{"ok", false}, {"message", message}, {"code", code}}; }
-
-/// What a sink has counted, source's claim to commit, as [from ms, to ms, frames]; null for a stage that is none.
-json counted_latencies(const stage_setup& st, const shm::word* buckets) {
-    if (st.has_output()) return json();
-    json out = json::array();
-    for (u32 k = 0; k < shm::latency_buckets; ++k)
-        if (const u64 count = ring::load(buckets[k]); count > 0)
-            out.push_back({k == 0 ? 0.0 : static_cast<f64>(telemetry::upper_ns(k - 1)) / 1e6, static_cast<f64>(telemetry::upper_ns(k)) / 1e6, count});
-    return out;
-}
 
 void answer(int fd, const json& reply) {
     // A client that does not read its answer loses it; nobody waits for it.
@@ -164,7 +149,7 @@ void engine::on_message(connection& c, shm::message& m) {
     const json request = json::parse(m.text, nullptr, false);
     const auto asks = [&](const char* what) { return request.contains(what) && request[what].is_object(); };
     if (!request.is_object()) {
-        answer(fd, refusal(exit_code::usage, "a message is one JSON object"));
+        answer(fd, run::to_json(run::refused(exit_code::usage, "a message is one JSON object")));
     } else if (request.contains("command")) {
         answer(fd, handle_command(request));
     } else if (asks("hello") || asks("return")) {
@@ -173,7 +158,7 @@ void engine::on_message(connection& c, shm::message& m) {
         take_owner(c, request["owner"]);
     } else if (asks("tap")) {
         try {
-            lend(c, request["tap"]);
+            lend(c, run::read_tap_request(request));
         } catch (const error& e) {
             answer(fd, {{"refused", e.what()}});
         }
@@ -184,154 +169,70 @@ void engine::on_message(connection& c, shm::message& m) {
     }
 }
 
-json engine::handle_command(const json& request) {
+json engine::handle_command(const json& message) {
     try {
-        const std::string command = request.at("command");
         // Who watches a run asks that run and no other: not the one that has taken its name, and its socket's path, meanwhile.
-        if (const std::string meant = request.value("run_id", run_id_); meant != run_id_)
-            return refusal(exit_code::usage, fmt::format("{} is another run here ({}) than the one that is meant ({}): nothing was done", setup_->name,
-                                                         run_id_, meant));
-        if (command == "ps") return ps();
-        if (command == "trace") return trace(request);
-        if (command == "parameters") return parameters_.answer();
-        if (command == "set") return parameters_.set(request, segment_->block(), *made_);
-        const std::string name = request.value("stage", "");
-        if ((command == "down" || command == "shutdown") && name.empty()) {
-            begin_drain("`carousel down`: what is begun is delivered");
-            return {{"ok", true}, {"message", fmt::format("{} ends", setup_->name)}};
-        }
-        if (command == "begin-again") {  // what the death of an owner of ring memory does, for its tests where there is no GPU
-            rebuild("asked to");
-            return {{"ok", true}, {"message", fmt::format("{} begins again", setup_->name)}};
-        }
-        std::string (*act)(process_table&, seat&) = nullptr;
-        if (command == "stop") act = stop_seat;
-        if (command == "cont") act = continue_seat;
-        if (command == "restart") act = restart_seat;
-        if (command == "down") act = take_seat_down;
-        if (command == "up") act = bring_seat_up;
-        const shm::injected_fault fault = shm::fault_named(request.value("fault", ""));
-        if (command == "inject" && fault == shm::injected_fault::nothing)
-            return refusal(exit_code::usage, fmt::format("inject: no such fault \"{}\": hang, gpu-fault, exit and abort are known",
-                                                         request.value("fault", "")));
-        if (act == nullptr && command != "kill" && command != "inject")
-            return refusal(exit_code::usage, fmt::format("unknown command \"{}\": ps, trace, parameters, set, kill, inject, "
-                                                         "stop, cont, restart, down, up and shutdown are known",
-                                                         command));
-        if (phase_ != phase::running && phase_ != phase::draining)
-            return refusal(exit_code::stage_failed, fmt::format("{} is {}", setup_->name, state_name()));
-        const int signal = request.value("signal", 9);
-        std::string message;
-        for (seat* s : seats_->find(name)) {
-            const std::string done = act != nullptr                          ? act(*seats_, *s)
-                                     : fault != shm::injected_fault::nothing ? inject_fault(*seats_, *s, fault)
-                                                                          : kill_seat(*seats_, *s, signal);
-            message += (message.empty() ? "" : "\n") + done;
-        }
-        return {{"ok", true}, {"message", message}};
+        if (const run::heading h = run::read_heading(message); h.run_id && *h.run_id != run_id_)
+            return run::to_json(run::refused(
+                exit_code::usage,
+                fmt::format("{} is another run here ({}) than the one that is meant ({}): nothing was done",
+                            setup_->name, run_id_, *h.run_id)));
+        return std::visit([this](const auto& r) { return run::to_json(carry_out(r)); },
+                          run::read_request(message));
+    } catch (const run::refused_for_now& e) {
+        return run::to_json(run::verdict{false, e.what(), e.code(), true});
     } catch (const error& e) {
-        return refusal(e.code(), e.what());
-    } catch (const json::exception& e) {
-        return refusal(exit_code::usage, fmt::format("the request can't be read: {}", e.what()));
+        return run::to_json(run::refused(e.code(), e.what()));
+    } catch (const json::exception& e) {  // of a value that a request bears
+        return run::to_json(run::refused(exit_code::usage, run::unreadable_request(e)));
     }
 }
 
-std::string engine::state_name() const {
-    switch (phase_) {
-        case phase::draining:
-            return "stopping";
-        case phase::leaving:
-            return "done";
-        case phase::ending:
-            return "ending";
-        case phase::rebuilding:
-            return "beginning again";
-        case phase::running:
-            break;
-    }
-    if (!missing_stages(*setup_, seats_->seats).empty()) return "waiting";
-    bool starting = false;
-    for (const auto& s : seats_->seats) {
-        if (s->machine.state() == seat_state::stopped) return "paused";
-        starting = starting || s->machine.state() == seat_state::starting;
-    }
-    return starting ? "starting" : "running";
+run::parameter_state engine::carry_out(const run::parameters_request&) const { return parameters_.answer(); }
+
+run::parameter_state engine::carry_out(const run::set_request& r) {
+    return parameters_.set(r, segment_->block(), *made_);
 }
 
-// "waiting: fragment is down, vertex is in backoff": for people.
-std::string engine::state_text() const {
-    std::string text = state_name();
-    if (text != "waiting") return text;
-    const char* between = ": ";
-    for (const missing_stage& m : missing_stages(*setup_, seats_->seats))
-        text += std::exchange(between, ", ") + m.name + " " + m.how;
-    return text;
+run::verdict engine::carry_out(const run::end_request&) {
+    begin_drain("`carousel down`: what is begun is delivered");
+    return run::carried_out(fmt::format("{} ends", setup_->name));
 }
 
-json engine::ps() const {
-    const u64 now = now_ns();
-    const std::vector<telemetry::stage_shares> shares = times_.recent();
-    const auto share = [&shares](u32 stage, f64 telemetry::stage_shares::*of) {
-        return shares.empty() ? json() : json(shares[stage].*of);
+run::verdict engine::carry_out(const run::begin_again_request&) {
+    rebuild("asked to");
+    return run::carried_out(fmt::format("{} begins again", setup_->name));
+}
+
+run::verdict engine::carry_out(const run::seat_request& r) {
+    const auto act = [&r](process_table& t, seat& s) {
+        switch (r.order) {
+            case run::seat_order::stop: return stop_seat(t, s);
+            case run::seat_order::cont: return continue_seat(t, s);
+            case run::seat_order::restart: return restart_seat(t, s);
+            case run::seat_order::down: return take_seat_down(t, s);
+            case run::seat_order::up: break;
+        }
+        return bring_seat_up(t, s);
     };
-    json waits_for = json::array();
-    for (const missing_stage& m : missing_stages(*setup_, seats_->seats)) waits_for.push_back(m.name);
-    const auto& at = seats_->account.kills_at;
-    const json kills{{"idle", at[0]}, {"open", at[1]}, {"submitted", at[2]}, {"committed", at[3]}, {"aborted", at[4]}};
-    json stages = json::array();
-    for (const auto& s : seats_->seats) {
-        const stage_setup& st = setup_->stages[s->stage];
-        const bool alive = s->now != nullptr;
-        stages.push_back({{"name", st.name},
-                          {"instance", s->instance},
-                          {"pid", alive ? json(s->now->pid) : json()},
-                          {"state", name_of(s->machine.state())},
-                          {"waits_for", full_disk_since_ns(segment_->block(), *s) != 0 ? json("full disk") : json()},
-                          {"standby", !st.standby ? json() : json(s->standby && s->standby->standing_by ? "ready" : "starting")},
-                          {"standby_pid", s->standby ? json(s->standby->pid) : json()},
-                          {"age_s", alive ? json(static_cast<f64>(now - s->now->spawned_ns) / 1e9) : json()},
-                          {"restarts", s->restarts},
-                          {"last_exit", s->last_exit.empty() ? json() : json(s->last_exit)},
-                          {"frames_per_second", progress_.frames_per_second(s->stage)},
-                          {"frames", ring::load(segment_->block().stage[s->stage].counters.frames)},
-                          {"busy", share(s->stage, &telemetry::stage_shares::busy)},
-                          {"wait_input", share(s->stage, &telemetry::stage_shares::wait_input)},
-                          {"wait_output", share(s->stage, &telemetry::stage_shares::wait_output)},
-                          {"wait_own", share(s->stage, &telemetry::stage_shares::wait_own)},
-                          {"commits", alive ? json(ring::load(segment_->block().entry[s->now->who.entry].commits)) : json()},
-                          {"cpu_percent", s->cpu_percent},
-                          {"memory_bytes", alive ? json(shm::resident_bytes(s->now->pid)) : json()},
-                          {"end_to_end", counted_latencies(st, segment_->block().stage[s->stage].counters.end_to_end)},
-                          {"device", st.device_name}});
-    }
-    return {{"ok", true},
-            {"pipeline",
-             {{"name", setup_->name},
-              {"state", state_name()},
-              {"state_text", state_text()},
-              {"waits_for", waits_for},
-              {"bottleneck", bottleneck_of(*setup_, shares, &seats_->seats)},
-              {"pid", ::getpid()},
-              {"run_id", run_id_},
-              {"owner_pid", memory_.owner_pidfd() >= 0 ? json(memory_.owner_pid()) : json()},
-              {"mps", !domain_ ? json()
-                               : json{{"daemon_pid", domain_->daemon_pid()},
-                                      {"generation", domain_->generation()},
-                                      {"up", domain_->is_up()},
-                                      {"domain_faults", seats_->account.domain_faults},
-                                      {"given_up", seats_->account.domain_given_up}}},
-              {"file", setup_->file},
-              {"device", setup_->device_name},
-              {"uptime_s", static_cast<f64>(now - started_ns_) / 1e9},
-              {"frames", delivered(*setup_, segment_->block())},
-              {"restarts", seats_->account.restarts},
-              {"stalls", mends_.stalls},
-              {"damaged", mends_.damaged},
-              {"kills_at", kills},
-              {"frames_per_second", progress_.frames_per_second()}}},
-            {"stages", stages},
-            {"problems", problems_.present(now)},
-            {"links", links_json(*setup_)}};
+    return on_seats(r.stage, act);
+}
+
+run::verdict engine::carry_out(const run::kill_request& r) {
+    return on_seats(r.stage, [&r](process_table& t, seat& s) { return kill_seat(t, s, r.signal); });
+}
+
+run::verdict engine::carry_out(const run::inject_request& r) {
+    return on_seats(r.stage, [&r](process_table& t, seat& s) { return inject_fault(t, s, r.fault); });
+}
+
+run::verdict engine::on_seats(const std::string& name,
+                              const std::function<std::string(process_table&, seat&)>& act) {
+    if (phase_ != phase::running && phase_ != phase::draining)
+        return run::refused(exit_code::stage_failed, fmt::format("{} is {}", setup_->name, state_name()));
+    std::string message;
+    for (seat* s : seats_->find(name)) message += (message.empty() ? "" : "\n") + act(*seats_, *s);
+    return run::carried_out(message);
 }
 
 }  // namespace carousel::supervisor

@@ -85,6 +85,7 @@ bool engine::all_delivered() const noexcept {
 ring::known_run engine::what_is_known() const {
     ring::known_run known;
     known.end = end_;
+    known.surplus = surplus();
     known.tails = seen_tails_;
     // Between the mark of a frame and its count a process may be interrupted, or end: two threads of each.
     if (deaths_then_ != ~u64{0})
@@ -141,7 +142,7 @@ void engine::watch_stall(u64 now) {
     for (u32 k = 0; k < made_->stages; ++k) mix(ring::load(segment_->block().stage[k].counters.frames));
     stall_.see(print, now);
     const u64 pace = setup_->fps > 0 ? static_cast<u64>(2e9 / setup_->fps) : 0;
-    if (setup_->stall_timeout_ns == 0 || stall_.quiet_ns(now) < setup_->stall_timeout_ns + pace) {
+    if (setup_->stall_timeout_ns() == 0 || stall_.quiet_ns(now) < setup_->stall_timeout_ns() + pace) {
         if (stall_.quiet_ns(now) == 0) still_because_.clear();
         return;
     }
@@ -151,7 +152,7 @@ void engine::watch_stall(u64 now) {
         still_because_ = why;
         return stall_.excuse(now);
     }
-    if (!stall_.stands_still(setup_->stall_timeout_ns, now)) return;
+    if (!stall_.stands_still(setup_->stall_timeout_ns(), now)) return;
     ++mends_.stalls;
     const auto found = look_at_block(true);
     mend(fmt::format("nothing has moved for {:.1f} s and no stage has a reason to wait; {}",

@@ -195,6 +195,7 @@ void engine::check_end(u64 now) {
     }
     if (seats_->failure && phase_ != phase::ending && failed_by_damage()) return;
     if (seats_->failure && phase_ != phase::ending) end_now("");
+    if (phase_ == phase::running || phase_ == phase::draining) watch_stream_end();  // before END is found in another way
     if (phase_ == phase::draining && end_ == ring::end_stopping && ring::try_finish_stop(c) && !take_end(ring::load(c.end)))
         return;
     if ((phase_ == phase::running || phase_ == phase::draining) && all_delivered()) {
@@ -270,7 +271,8 @@ void engine::begin_drain(const std::string& why) {
     if (phase_ != phase::running) return;
     seats_->say(why);
     for (const auto& s : seats_->seats) {
-        const bool missing = s->machine.state() == seat_state::down && !setup_->stages[s->stage].optional;
+        const bool missing =
+            s->machine.state() == seat_state::down && !setup_->stages[s->stage].spec.optional;
         if (missing)
             seats_->say(
                 fmt::format("{} is down: what waits for it can't be delivered (`carousel up {}` helps)", s->label, s->label));
@@ -279,6 +281,7 @@ void engine::begin_drain(const std::string& why) {
     phase_ = phase::draining;
     phase_since_ns_ = moved_ns_ = now_ns();
     supervisor::release_held(*seats_);
+    if (stream_ended_by_ != shm::none) return;  // END is known, and stages may have left by it
     ring::begin_stop(segment_->block());
     stop_told_ = true;
     set_end(ring::end_stopping);
@@ -304,6 +307,7 @@ run_outcome engine::outcome() {
     o.end = whole ? end_ : std::min(delivered(*setup_, segment_->block()), end_);
     o.seconds =
         static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) - (begun_ns_ != 0 ? begun_ns_ : started_ns_)) / 1e9;
+    if (whole && stream_ended_by_ != shm::none) o.ended_by = setup_->stages[stream_ended_by_].spec.name;
     o.begun_again = begun_again_;
     o.mends = mends_;
     for (mend_record& m : o.mends.last) m.at_ns -= std::min(m.at_ns, started_ns_);

@@ -3,18 +3,26 @@
 // and log pipes, the signals and a tick of 20 ms (deadlines, delays, the end of the run, the progress line). Nothing in it waits.
 //
 //   running -> draining   Ctrl-C, TERM, `carousel down`: END is fixed, what is begun is delivered
+//   (a source ends its stream: END is lowered to it, in either of them)
 //   running, draining -> leaving   every frame is delivered: the stages leave by themselves
 //   any -> ending         a required stage has failed, a second Ctrl-C, or a stage that does not leave: TERM, then KILL
 //   running -> rebuilding the owner of `ipc` memory has died, or the control block is damaged, or nothing moves and nobody says why
 //                         (damage.cpp): all stages end, memory and words are made anew, the run goes on at the sinks' lowest
 //                         undelivered frame
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "os/descriptors.hpp"
 #include "os/event_loop.hpp"
+#include "run/answer_message.hpp"
+#include "run/parameter_message.hpp"
+#include "run/ps_message.hpp"
+#include "run/request_message.hpp"
+#include "run/tap_message.hpp"
+#include "run/trace_message.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 #include "supervisor/engine/kept_figures.hpp"
@@ -78,6 +86,11 @@ private:
     void begin_drain(const std::string& why);
     void end_now(const std::string& why);
     void watch_full_disk(u64 now);
+    // stream_end.cpp
+    void watch_stream_end();
+    void adopt_stream_end(u32 ended_by);
+    [[nodiscard]] u64 surplus() const noexcept;
+    // engine.cpp
     [[nodiscard]] std::string unwritten() const;
     void push_out(u64 now);
     void watch_owner();
@@ -116,14 +129,26 @@ private:
     void refuse_message(int fd, const std::string& why);
     void on_message(connection& c, shm::message& m);
     [[nodiscard]] std::string let_in(connection& c, const nlohmann::json& request, shm::message& m);
-    [[nodiscard]] nlohmann::json handle_command(const nlohmann::json& request);
-    [[nodiscard]] nlohmann::json ps() const;
-    // taps.cpp
-    void lend(connection& c, const nlohmann::json& wish);
+    [[nodiscard]] nlohmann::json handle_command(const nlohmann::json& message);
+    [[nodiscard]] run::parameter_state carry_out(const run::parameters_request& r) const;
+    [[nodiscard]] run::parameter_state carry_out(const run::set_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::end_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::begin_again_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::seat_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::kill_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::inject_request& r);
+    [[nodiscard]] run::verdict on_seats(const std::string& name,
+                                        const std::function<std::string(process_table&, seat&)>& act);
+    // ps.cpp
+    [[nodiscard]] run::ps_answer carry_out(const run::ps_request& r) const;
+    [[nodiscard]] run::ps_stage row_of(const seat& s, const std::vector<telemetry::stage_shares>& shares,
+                                       u64 now) const;
     [[nodiscard]] std::string state_name() const;
     [[nodiscard]] std::string state_text() const;
+    // taps.cpp
+    void lend(connection& c, const run::tap_request& wish);
     // trace.cpp
-    [[nodiscard]] nlohmann::json trace(const nlohmann::json& request);
+    [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r);
 
     const run_setup* setup_;
     console* console_;
@@ -135,6 +160,7 @@ private:
     std::unique_ptr<shm::control_block> made_;  ///< the block as it was published: what its static parts must still be
     u64 end_ = ring::end_unknown;               ///< END as we have set it; the block's own word is only held against it
     bool stop_told_ = false;                    ///< begin_stop() was called on this block
+    u32 stream_ended_by_ = shm::none;           ///< the stage, a source, that END is from
     std::vector<u64> seen_tails_;               ///< by link; they only grow
     live_parameters parameters_;
     kept_figures figures_;

@@ -7,7 +7,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/parameter_box.hpp"
-#include "run/parameter_message.hpp"
+#include "run/answer_message.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -54,33 +54,33 @@ bool live_parameters::adopt(const shm::control_block& c, const json& state) {
     return true;
 }
 
-json live_parameters::answer() const {
-    return run::to_json({plan_->schema, plan_->schema ? plan_->schema.values_json(values_) : json::object(), number_, from_});
+run::parameter_state live_parameters::answer() const {
+    return {plan_->schema, plan_->schema ? plan_->schema.values_json(values_) : json::object(), number_,
+            from_};
 }
 
-json live_parameters::set(const json& request, shm::control_block& c, shm::control_block& made) {
+run::parameter_state live_parameters::set(const run::set_request& request, shm::control_block& c,
+                                          shm::control_block& made) {
     if (!plan_->schema) throw config_error("set: no stage of this pipeline takes parameters");
-    std::vector<std::byte> wanted = request.value("reset", false) ? plan_->values : values_;
-    const json given = request.value("values", json::object());
-    if (!given.is_object() || (given.empty() && !request.value("reset", false)))
+    std::vector<std::byte> wanted = request.reset ? plan_->values : values_;
+    const json& given = request.values;
+    if (!given.is_object() || (given.empty() && !request.reset))
         throw config_error(fmt::format("set: expected values by name; known are {}", fmt::join(plan_->schema.names(), ", ")));
     for (const auto& [name, value] : given.items()) plan_->schema.set(wanted, name, value);
     plan_->schema.check_values(wanted);
     const json changed = plan_->schema.values_json(wanted, values_);
-    json reply = answer();
+    run::parameter_state reply = answer();
     if (changed.empty()) {
-        reply["message"] = fmt::format("nothing changes: {}", given.empty() ? "all is as at the start" : listed(given));
+        reply.message =
+            fmt::format("nothing changes: {}", given.empty() ? "all is as at the start" : listed(given));
         return reply;
     }
     const u64 oldest = oldest_frame(c);
     const std::optional<u64> from = ring::publish(c.parameters, wanted, oldest);
     if (!from)
-        return {
-            {"ok", false},
-            {"later", true},
-            {"code", exit_code::usage},
-            {"message", fmt::format("set: {} changes wait for frames that have not come: nothing moves; try again when frames do",
-                                    ring::readable_sets - 1)}};
+        throw run::refused_for_now(fmt::format(
+            "set: {} changes wait for frames that have not come: nothing moves; try again when frames do",
+            ring::readable_sets - 1));
     // The same is done to the copy, and nothing taken from the block: what is damaged in there must be found, not believed.
     const u32 sets = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     made.parameters.state.store(ring::parameter_state{sets, *from}.pack(), std::memory_order_relaxed);
@@ -91,7 +91,7 @@ json live_parameters::set(const json& request, shm::control_block& c, shm::contr
     changes_.push_back({{"number", number_}, {"frame", from_}, {"values", changed}});
     if (changes_.size() > kept_changes) changes_.erase(changes_.begin());
     reply = answer();
-    reply["message"] = fmt::format("{} from frame {} on", listed(changed), from_);
+    reply.message = fmt::format("{} from frame {} on", listed(changed), from_);
     return reply;
 }
 

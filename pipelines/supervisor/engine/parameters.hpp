@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "run/parameter_message.hpp"
+#include "run/request_message.hpp"
 #include "shm/control_block.hpp"
 #include "spec/parameters.hpp"
 
@@ -22,10 +24,11 @@ public:
     bool adopt(const shm::control_block& c, const nlohmann::json& state);
 
     /// Answers {"command": "parameters"}.
-    [[nodiscard]] nlohmann::json answer() const;
+    [[nodiscard]] run::parameter_state answer() const;
     /// Answers {"command": "set"}; `made`: the copy that static parts of the block are held against. Throws config_error, with
-    /// nothing changed: unknown names, values out of range. No room for a change yet: {"ok": false, "later": true}.
-    [[nodiscard]] nlohmann::json set(const nlohmann::json& request, shm::control_block& c, shm::control_block& made);
+    /// nothing changed: unknown names, values out of range; refused_for_now: no room for a change yet.
+    [[nodiscard]] run::parameter_state set(const run::set_request& request, shm::control_block& c,
+                                           shm::control_block& made);
 
     [[nodiscard]] nlohmann::json report() const;  ///< null: the pipeline has none
     [[nodiscard]] nlohmann::json state() const;   ///< for adopt()

@@ -53,7 +53,7 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
         if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped) return "";
         why = name_of(state);
     }
-    return setup.stages[stage].inputs.empty() || setup.stages[stage].latest ? "" : why;
+    return setup.stages[stage].spec.input_indices.empty() || setup.stages[stage].spec.latest() ? "" : why;
 }
 
 std::vector<problem> look(const run_setup& setup, const shm::control_block& c, const seat_list& seats, u64 now) {
@@ -71,7 +71,7 @@ std::vector<problem> look(const run_setup& setup, const shm::control_block& c, c
                            now});
     }
     for (u32 k = 0; k < setup.stages.size(); ++k) {
-        const std::string& name = setup.stages[k].name;
+        const std::string& name = setup.stages[k].spec.name;
         if (const slots n = slots_of(c, k, shm::none); n.free == 0 && n.quarantined > 0)
             out.push_back({"quarantine " + name,
                            fmt::format("{}: no buffer of its ring is free and {} are in quarantine: it waits until the processes that wrote into them have ended",

@@ -35,8 +35,9 @@ u64 engine::first_to_believe() const {
     for (u32 k = 0; k < made_->links; ++k) under_way += made_->link[k].window;
     for (u32 k = 0; k < std::min<std::size_t>(seen_tails_.size(), made_->links); ++k) first = std::min(first, seen_tails_[k]);
     for (const stage_setup& st : setup_->stages) {
-        if (st.has_output() || st.latest) continue;
-        if (const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.name)))
+        if (st.has_output() || st.spec.latest()) continue;
+        if (const auto ledger =
+                telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name)))
             folded = std::max(folded, ledger->summarize(lacking).folded);
     }
     return std::max(first - std::min(first, under_way), folded);
@@ -48,12 +49,14 @@ u64 engine::first_to_deliver() const {
     u64 lowest = ~u64{0};
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         const stage_setup& st = setup_->stages[k];
-        if (st.has_output() || st.latest) continue;
-        const bool given_up = st.optional && std::all_of(seats_->seats.begin(), seats_->seats.end(), [&](const auto& s) {
-                                  return s->stage != k || s->machine.state() == seat_state::failed;
-                              });
+        if (st.has_output() || st.spec.latest()) continue;
+        const bool given_up =
+            st.spec.optional && std::all_of(seats_->seats.begin(), seats_->seats.end(), [&](const auto& s) {
+                return s->stage != k || s->machine.state() == seat_state::failed;
+            });
         if (given_up) continue;
-        const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.name));
+        const auto ledger =
+            telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name));
         u64 tail = made_->first_sequence;  // a sink without a ledger: as far as its ring had come when we looked last
         if (const u32 link = made_->stage[k].input_link[0]; link < seen_tails_.size()) tail = std::max(tail, seen_tails_[link]);
         lowest = std::min(lowest, ledger ? ledger->first_undelivered(0) : tail);
@@ -66,14 +69,14 @@ u64 engine::first_to_deliver() const {
 // end.
 void engine::cut_ledgers(u64 first) {
     for (const stage_setup& st : setup_->stages) {
-        if (st.has_output() || st.latest) continue;
-        const std::string path = telemetry::ledger_path(setup_->directory, st.name);
+        if (st.has_output() || st.spec.latest()) continue;
+        const std::string path = telemetry::ledger_path(setup_->directory, st.spec.name);
         const auto ledger = telemetry::ledger_reader::open(path);
         if (!ledger) continue;
         if (const u64 size = ledger->size(); end_ != ring::end_unknown && end_ != ring::end_stopping && size > end_) {
             mends_.beyond_end += size - end_;
             seats_->say(fmt::format("{} has gone beyond the end of the run: its frames {} to {} are taken out of the account{}",
-                                    st.name, end_, size - 1,
+                                    st.spec.name, end_, size - 1,
                                     setup_->pictures.empty() ? "" : ", their pictures lie in " + setup_->pictures));
         }
         if (::truncate(path.c_str(), static_cast<off_t>(first * sizeof(telemetry::ledger_record))) != 0)

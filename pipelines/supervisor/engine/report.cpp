@@ -40,7 +40,7 @@ json stage_json(const report_input& in, u32 stage) {
         for (const i32 pid : s->pids) pids.push_back(pid);
     }
     const auto share = [&](f64 telemetry::stage_shares::*of) { return stage < in.shares.size() ? json(in.shares[stage].*of) : json(); };
-    json j{{"name", st.name},
+    json j{{"name", st.spec.name},
            {"device", st.device_name},
            {"pids", pids},
            {"restarts", restarts},
@@ -87,7 +87,7 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
     std::vector<sink_account> out;
     for (u32 k = 0; k < s.stages.size(); ++k) {
         if (s.stages[k].has_output()) continue;
-        sink_account a{s.stages[k].name, not_counted(s, c, k)};
+        sink_account a{s.stages[k].spec.name, not_counted(s, c, k)};
         const auto ledger = telemetry::ledger_reader::open(telemetry::ledger_path(s.directory, a.stage));
         if (a.counted() && ledger) a.sum = ledger->summarize(end);
         if (a.counted() && !ledger) a.sum.lost = end;  // it has never begun
@@ -141,6 +141,10 @@ int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& lett
     return letters.count > allowed ? exit_code::given_up : exit_code::ok;
 }
 
+std::string stream_end_text(const std::string& run, const std::string& source, u64 end) {
+    return fmt::format("{}: the stream ended before frame {}, says its source {}", run, end, source);
+}
+
 std::string damage_text(const damage& d, const std::vector<sink_account>& sinks) {
     std::string out = d.counted ? fmt::format("lost {}, repeated {}, torn {}", d.lost, d.repeated, d.torn)
                                 : fmt::format("lost and repeated frames were not counted, torn {}", d.torn);
@@ -179,6 +183,7 @@ json make_report(const report_input& in) {
            {"device", s.device_name},
            {"size", {s.width, s.height}},
            {"ending", in.outcome.ending},
+           {"ended_by", in.outcome.ended_by.empty() ? json() : json(in.outcome.ended_by)},
            {"exit_code", in.outcome.exit_code},
            {"frames", in.outcome.end},
            {"lost", d.counted ? json(d.lost) : json()},

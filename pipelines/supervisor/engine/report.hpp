@@ -33,6 +33,7 @@ struct run_outcome {
     f64 seconds = 0;
     int exit_code = 0;
     std::string ending;   ///< "complete", "interrupted", "failed: ..."
+    std::string ended_by; ///< the source that has ended the stream before frame `end`; "": none
     u64 begun_again = 0;  ///< times the run began again with memory and words made anew
     damage_account mends;
     u32 taken_over = 0;   ///< times that a second supervisor took the run over from a killed one
@@ -86,6 +87,8 @@ struct dead_letters {
 [[nodiscard]] std::string given_up_text(const dead_letters& d);
 /// The run's own code, unless that is 0 and something is wrong with its frames: damage goes before frames that were given up.
 [[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& letters, u64 allowed) noexcept;
+/// "demo: the stream ended before frame 1000, says its source camera".
+[[nodiscard]] std::string stream_end_text(const std::string& run, const std::string& source, u64 end);
 /// "lost 0, repeated 0, torn 0"; where nothing was counted it says so, and which sinks were not.
 [[nodiscard]] std::string damage_text(const damage& d, const std::vector<sink_account>& sinks);
 [[nodiscard]] damage damage_of(const std::vector<sink_account>& sinks, const shm::control_block& c);

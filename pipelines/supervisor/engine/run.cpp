@@ -82,15 +82,18 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o, const s
                  const std::vector<telemetry::stage_shares>& shares) {
     out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end, o.seconds,
                          o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account, restarts, o.complete ? "" : " (" + o.ending + ")"));
+    if (!o.ended_by.empty()) out.line(stream_end_text(s.name, o.ended_by, o.end));
     if (const std::string limit = bottleneck_of(s, shares, nullptr).value("text", ""); !limit.empty() && !s.quiet)
         out.line(fmt::format("{}: {} (over the whole run)", s.name, limit));
     if (!s.pictures.empty()) out.line("pictures: " + s.pictures);
     if (!s.report_path.empty()) out.line("report: " + s.report_path);
-    const auto worker = std::find_if(s.stages.begin(), s.stages.end(),
-                                     [](const stage_setup& st) { return st.has_output() && !st.inputs.empty(); });
+    const auto worker = std::find_if(s.stages.begin(), s.stages.end(), [](const stage_setup& st) {
+        return st.has_output() && !st.spec.input_indices.empty();
+    });
     if (o.complete && !s.quiet)
         out.line(fmt::format("next time, while it runs, in another terminal: {} kill {} -p {}", own_command(),
-                             worker != s.stages.end() ? worker->name : s.stages.front().name, s.name));
+                             worker != s.stages.end() ? worker->spec.name : s.stages.front().spec.name,
+                             s.name));
 }
 
 int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::string>& command_line, console& out) {
@@ -137,7 +140,8 @@ void take_identity(const run_lock& lock, const run::record& left, const nlohmann
 std::string no_domain_text(const pipeline& p, const run_setup& s) {
     std::string names;
     for (u32 k = 0; k < s.stages.size(); ++k)
-        if (p.stages[k].isolation == isolation_kind::mps && !s.stages[k].mps) names += (names.empty() ? "" : ", ") + s.stages[k].name;
+        if (p.stages[k].isolation == isolation_kind::mps && !s.stages[k].mps)
+            names += (names.empty() ? "" : ", ") + s.stages[k].spec.name;
     return names.empty() ? "" : fmt::format("isolation = \"mps\" has no effect on {}: computing on the CPU", names);
 }
 

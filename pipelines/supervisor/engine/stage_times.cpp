@@ -64,7 +64,8 @@ std::vector<telemetry::stage_shares> stage_times::between(const look& before, co
     if (before.at_ns == 0 || after.at_ns <= before.at_ns) return {};
     std::vector<telemetry::stage_shares> out(setup_->stages.size());
     for (u32 k = 0; k < out.size(); ++k)
-        out[k] = telemetry::shares_of(after.stages[k], before.stages[k], after.at_ns - before.at_ns, setup_->stages[k].instances);
+        out[k] = telemetry::shares_of(after.stages[k], before.stages[k], after.at_ns - before.at_ns,
+                                      setup_->stages[k].spec.instances);
     return out;
 }
 
@@ -81,22 +82,23 @@ nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::st
     std::vector<telemetry::stage_load> loads(s.stages.size());
     for (u32 k = 0; k < loads.size(); ++k) {
         if (k < shares.size()) loads[k].shares = shares[k];
-        loads[k].source = s.stages[k].inputs.empty();
-        loads[k].waited_for = !s.stages[k].latest;
-        loads[k].required = !s.stages[k].optional;
+        loads[k].source = s.stages[k].spec.input_indices.empty();
+        loads[k].waited_for = !s.stages[k].spec.latest();
+        loads[k].required = !s.stages[k].spec.optional;
         const seat* best = seats != nullptr ? best_of(*seats, k) : nullptr;
         if (best != nullptr) loads[k].condition = condition_of(best->machine.state());
     }
     const telemetry::bottleneck b = telemetry::find_bottleneck(loads, s.fps);
-    return telemetry::bottleneck_json(b, b.stage < s.stages.size() ? s.stages[b.stage].name : "", s.fps);
+    return telemetry::bottleneck_json(b, b.stage < s.stages.size() ? s.stages[b.stage].spec.name : "", s.fps);
 }
 
 std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& seats) {
     std::vector<missing_stage> out;
     for (u32 k = 0; k < s.stages.size(); ++k) {
-        const seat* best = s.stages[k].optional || s.stages[k].latest ? nullptr : best_of(seats, k);
+        const seat* best =
+            s.stages[k].spec.optional || s.stages[k].spec.latest() ? nullptr : best_of(seats, k);
         if (best != nullptr && condition_of(best->machine.state()) == stage_condition::down)
-            out.push_back({s.stages[k].name, how_missing(best->machine.state())});
+            out.push_back({s.stages[k].spec.name, how_missing(best->machine.state())});
     }
     return out;
 }

@@ -62,6 +62,7 @@ void engine::save_state() {
                 {"stalls", mends_.stalls},
                 {"damaged", mends_.damaged},
                 {"end", end_},
+                {"stream_ended_by", stream_ended_by_},
                 {"beyond_end", mends_.beyond_end}};
     try {
         if (short_since_ns_ != 0) reserve_.give_up();
@@ -92,6 +93,7 @@ void engine::takeover() {
         mends_.damaged = run.value("damaged", u64{0});
         mends_.beyond_end = run.value("beyond_end", u64{0});
         if (ring::load(c.stop_asked) == 0) set_end(run.value("end", end_));  // a stop may be younger than the file
+        adopt_stream_end(run.value("stream_ended_by", shm::none));
     }
     if (parameters_.adopt(c, state.is_object() ? state.value("parameters", json()) : json())) {
         std::copy(std::begin(c.parameters.set), std::end(c.parameters.set), std::begin(made_->parameters.set));

@@ -11,24 +11,23 @@
 namespace carousel::supervisor {
 namespace {
 
-using nlohmann::json;
-
 /// The stage whose output is asked for; "": what the last sink reads.
 u32 tapped_stage(const run_setup& s, const std::string& name) {
     if (name.empty()) {
         for (std::size_t k = s.stages.size(); k-- > 0;)
-            if (!s.stages[k].has_output() && !s.stages[k].inputs.empty()) return s.stages[k].inputs.front();
+            if (!s.stages[k].has_output() && !s.stages[k].spec.input_indices.empty())
+                return s.stages[k].spec.input_indices.front();
         throw config_error("this pipeline has no sink");
     }
     for (std::size_t k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].name == name && s.stages[k].has_output()) return static_cast<u32>(k);
+        if (s.stages[k].spec.name == name && s.stages[k].has_output()) return static_cast<u32>(k);
     throw config_error(fmt::format("no stage \"{}\" with an output in {}", name, s.name));
 }
 
 }  // namespace
 
-void engine::lend(connection& c, const json& wish) {
-    const u32 stage = tapped_stage(*setup_, wish.value("stage", ""));
+void engine::lend(connection& c, const run::tap_request& wish) {
+    const u32 stage = tapped_stage(*setup_, wish.stage);
     const stage_setup& st = setup_->stages[stage];
     const u32 link = made_->stage[stage].output_link;
     if (c.tap == shm::none) {
@@ -37,19 +36,15 @@ void engine::lend(connection& c, const json& wish) {
     }
     std::vector<int> fds;
     if (!memory_.complete()) throw shm_error("the run is being taken over by a second supervisor: try again");
-    const json memory = memory_.describe(false, link, fds);
-    const json reply{{"tap",
-                      {{"run_id", run_id_},
-                       {"link", link},
-                       {"stage", st.name},
-                       {"entry", c.tap},
-                       {"format", st.format},
-                       {"memory", memory},
-                       {"device",
-                        {{"kind", st.device.kind == device::device_kind::cuda ? "cuda" : "cpu"},
-                         {"uuid", st.device.uuid},
-                         {"ordinal", st.device.ordinal}}}}}};
-    (void)shm::send_message(c.fd.get(), reply.dump(), fds);
+    run::tap_answer a;
+    a.run_id = run_id_;
+    a.link = link;
+    a.stage = st.spec.name;
+    a.entry = c.tap;
+    a.format = st.format;
+    a.memory = memory_.describe(false, link, fds);
+    a.device = st.device;
+    (void)shm::send_message(c.fd.get(), run::to_json(a).dump(), fds);
 }
 
 }  // namespace carousel::supervisor

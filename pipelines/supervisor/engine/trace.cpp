@@ -11,16 +11,17 @@ namespace {
 constexpr u64 longest_lease_ms = 10'000;
 }
 
-nlohmann::json engine::trace(const nlohmann::json& request) {
+run::trace_answer engine::carry_out(const run::trace_request& r) {
     shm::control_block& c = segment_->block();
     if (!trace_) trace_ = std::make_unique<shm::trace_segment>(shm::trace_segment::create(run_id_, made_->seats));
-    const u64 lease_ms = std::min<u64>(request.value("lease_ms", u64{3000}), longest_lease_ms);
-    const u64 until = now_ns() + lease_ms * ns_per_ms;
+    const u64 until = now_ns() + std::min<u64>(r.lease_ms, longest_lease_ms) * ns_per_ms;
     // Two may trace at once: the later end counts.
     if (until > c.trace_until_ns.load(std::memory_order_relaxed)) c.trace_until_ns.store(until, std::memory_order_relaxed);
-    nlohmann::json reply = seats_->notes.since(request.value("since", u64{0}));
-    reply.update({{"ok", true}, {"run_id", run_id_}, {"created_ns", made_->created_ns}, {"state", state_name()}});
-    return reply;
+    run::trace_answer a = seats_->notes.since(r.since);
+    a.run_id = run_id_;
+    a.created_ns = made_->created_ns;
+    a.state = state_name();
+    return a;
 }
 
 }  // namespace carousel::supervisor

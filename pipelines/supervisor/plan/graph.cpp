@@ -13,24 +13,22 @@
 namespace carousel::supervisor {
 namespace {
 
-using nlohmann::json;
-
 std::string with_count(const std::string& name, std::size_t instances) {
     return instances > 1 ? fmt::format("{} x {}", name, instances) : name;
 }
 
 /// Edges of all links; `node_of`: by the stage's name.
-void add_edges(drawing& d, const json& links, const std::map<std::string, std::size_t>& node_of) {
-    for (const json& l : links) {
-        for (const json& r : l.at("readers")) {
+void add_edges(drawing& d, const std::vector<run::ps_link>& links,
+               const std::map<std::string, std::size_t>& node_of) {
+    for (const run::ps_link& l : links) {
+        for (const run::ps_link::reader& r : l.readers) {
             graph_edge e;
-            e.from = node_of.at(l.at("stage").get<std::string>());
-            e.to = node_of.at(r.at("stage").get<std::string>());
-            e.latest = r.at("group") == "latest";
-            e.lines = {l.at("format").get<std::string>(),
-                       fmt::format("{} slots x {}, {}", l.at("slots").get<u32>(), human_bytes(l.at("slot_bytes").get<u64>()),
-                                   l.at("memory").get<std::string>()),
-                       r.at("group").get<std::string>()};
+            e.from = node_of.at(l.stage);
+            e.to = node_of.at(r.stage);
+            e.latest = r.group == "latest";
+            e.lines = {l.format,
+                       fmt::format("{} slots x {}, {}", l.slots, human_bytes(l.slot_bytes), l.memory),
+                       r.group};
             d.edges.push_back(std::move(e));
         }
     }
@@ -44,17 +42,17 @@ struct stage_row {
     std::map<std::string, u32> states;
 };
 
-std::vector<stage_row> stages_of(const json& ps) {
+std::vector<stage_row> stages_of(const run::ps_answer& ps) {
     std::vector<stage_row> all;
-    for (const json& s : ps.at("stages")) {
-        const std::string name = s.at("name");
+    for (const run::ps_stage& s : ps.stages) {
+        const std::string name = s.name.value_or("?");
         auto at = std::find_if(all.begin(), all.end(), [&](const stage_row& r) { return r.name == name; });
         if (at == all.end()) {
-            all.push_back({name, s.value("device", "?"), "", 0, s.value("frames_per_second", 0.0), {}});
+            all.push_back({name, s.device.value_or("?"), "", 0, s.frames_per_second.value_or(0), {}});
             at = all.end() - 1;
         }
         ++at->instances;
-        ++at->states[s.value("state", "?")];
+        ++at->states[s.state.value_or("?")];
     }
     for (stage_row& r : all) {
         r.state = r.states.size() == 1 ? r.states.begin()->first : "mixed";
@@ -107,26 +105,25 @@ const std::map<char, std::string> mermaid_escapes = {{'"', "#quot;"}, {'<', "#lt
 
 }  // namespace
 
-json links_json(const run_setup& s) {
+std::vector<run::ps_link> links_of(const run_setup& s) {
     const ring::plan plan = plan_of(s);
-    json links = json::array();
+    std::vector<run::ps_link> links;
     std::vector<u32> makers;
     for (u32 k = 0; k < s.stages.size(); ++k)
         if (s.stages[k].has_output()) makers.push_back(k);
     for (const memory_item& m : plan_memory(s)) {
         if (m.asset) continue;
         const u32 k = makers.at(m.index);
-        json readers = json::array();
+        run::ps_link l;
+        l.stage = s.stages[k].spec.name;
+        l.format = s.stages[k].format.value("type", "?");
+        l.memory = device::name_of(m.choice.kind);
+        l.slots = ring::derived_slots(plan, k);
+        l.window = ring::derived_window(plan, k);
+        l.slot_bytes = s.stages[k].slot_bytes;
         for (const stage_setup& r : s.stages)
-            if (std::find(r.inputs.begin(), r.inputs.end(), k) != r.inputs.end())
-                readers.push_back({{"stage", r.name}, {"group", r.latest ? "latest" : "blocking"}});
-        links.push_back({{"stage", s.stages[k].name},
-                         {"format", s.stages[k].format.value("type", "?")},
-                         {"slots", ring::derived_slots(plan, k)},
-                         {"window", ring::derived_window(plan, k)},
-                         {"slot_bytes", s.stages[k].slot_bytes},
-                         {"memory", device::name_of(m.choice.kind)},
-                         {"readers", readers}});
+            if (r.reads(k)) l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group)});
+        links.push_back(std::move(l));
     }
     return links;
 }
@@ -135,16 +132,17 @@ drawing drawing_of(const run_setup& s) {
     drawing d{s.name, {}, {}};
     std::map<std::string, std::size_t> node_of;
     for (const stage_setup& st : s.stages) {
-        node_of[st.name] = d.nodes.size();
-        d.nodes.push_back({{with_count(st.name, st.instances), st.device_name}, ""});
+        node_of[st.spec.name] = d.nodes.size();
+        d.nodes.push_back({{with_count(st.spec.name, st.spec.instances), st.device_name}, ""});
     }
-    add_edges(d, links_json(s), node_of);
+    add_edges(d, links_of(s), node_of);
     return d;
 }
 
-drawing drawing_of(const json& ps, const telemetry::snapshot* live) {
+drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live) {
     try {
-        drawing d{ps.at("pipeline").at("name"), {}, {}};
+        if (!ps.pipeline.name || !ps.links) throw shm_error("its name or its links are missing");
+        drawing d{*ps.pipeline.name, {}, {}};
         std::map<std::string, std::size_t> node_of;
         std::vector<std::string> names;
         for (const stage_row& r : stages_of(ps)) {
@@ -157,12 +155,12 @@ drawing drawing_of(const json& ps, const telemetry::snapshot* live) {
             }
             d.nodes.push_back(std::move(n));
         }
-        add_edges(d, ps.at("links"), node_of);
+        add_edges(d, *ps.links, node_of);
         if (live == nullptr) return d;
         for (graph_edge& e : d.edges)
             if (const std::string lag = lag_text(*live, names[e.from], names[e.to]); !lag.empty()) e.lines.push_back(lag);
         return d;
-    } catch (const std::exception& e) {  // json's, and maps' that miss a name
+    } catch (const std::exception& e) {  // also maps' that miss a name
         throw shm_error(fmt::format("the supervisor's answer can't be drawn ({}): are both programs of one version?", e.what()));
     }
 }

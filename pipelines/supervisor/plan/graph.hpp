@@ -1,10 +1,10 @@
 #pragma once
 // A pipeline as a drawing for Graphviz or Mermaid. From a file that was read, or from what a running pipeline says of itself.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "run/ps_message.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "telemetry/snapshot.hpp"
 
@@ -28,12 +28,12 @@ struct drawing {
 [[nodiscard]] drawing drawing_of(const run_setup& s);
 /// `ps`: the supervisor's answer to "ps". Throws shm_error when it is of a version that does not tell its links. With a snapshot
 /// of the same run: states, frames/s and how many frames each reader is behind.
-[[nodiscard]] drawing drawing_of(const nlohmann::json& ps, const telemetry::snapshot* live);
+[[nodiscard]] drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live);
 
 [[nodiscard]] std::string dot_text(const drawing& d);
 [[nodiscard]] std::string mermaid_text(const drawing& d);
 
-/// What `ps` says of the links of a run: [{stage, format, slots, window, slot_bytes, memory, readers: [{stage, group}]}].
-[[nodiscard]] nlohmann::json links_json(const run_setup& s);
+/// What `ps` says of the links of a run.
+[[nodiscard]] std::vector<run::ps_link> links_of(const run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -24,8 +24,9 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
         if (!s.stages[k].has_output()) continue;
         std::vector<device_id> ends{s.stages[k].device};
         for (const stage_setup& other : s.stages)
-            if (std::find(other.inputs.begin(), other.inputs.end(), k) != other.inputs.end()) ends.push_back(other.device);
-        items.push_back({"ring " + s.stages[k].name, false, link++, u64{ring::derived_slots(p, k)} * s.stages[k].slot_bytes,
+            if (other.reads(k)) ends.push_back(other.device);
+        items.push_back({"ring " + s.stages[k].spec.name, false, link++,
+                         u64{ring::derived_slots(p, k)} * s.stages[k].slot_bytes,
                          choose_memory(ends, s.stages[k].memory)});
     }
     for (u32 a = 0; a < s.assets.size(); ++a) {

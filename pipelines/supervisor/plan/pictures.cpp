@@ -43,21 +43,21 @@ void prepare_pictures(run_setup& s, const std::string& stamp) {
     const auto displays = std::count_if(s.stages.begin(), s.stages.end(), is_display);
     for (stage_setup& st : s.stages) {
         if (!is_display(st)) continue;
-        const nlohmann::json given = st.settings.value("out", nlohmann::json(default_pattern));
+        const nlohmann::json given = st.spec.settings.value("out", nlohmann::json(default_pattern));
         if (!given.is_string()) continue;  // the stage refuses it with its own words
         const std::string pattern = given;
         if (pattern.empty() || pattern == "none") continue;
         fs::path whole = pattern;
         if (whole.is_relative()) {
             whole = fs::current_path() / "runs" / fmt::format("{}-{}", s.name, stamp);
-            if (displays > 1) whole /= st.name;
+            if (displays > 1) whole /= st.spec.name;
             whole /= pattern;
         }
         const fs::path folder = whole.parent_path();
         if (folder.string().find('%') == std::string::npos) make_writable(folder, "pictures");
-        st.settings["out"] = whole.string();
+        st.spec.settings["out"] = whole.string();
         const bool film = whole.extension() == ".mp4";
-        if (film && s.fps > 0 && !st.settings.contains("film_fps")) st.settings["film_fps"] = s.fps;
+        if (film && s.fps > 0 && !st.spec.settings.contains("film_fps")) st.spec.settings["film_fps"] = s.fps;
         if (film && s.pictures.empty()) s.pictures = whole.string();
         if (s.pictures.empty())
             s.pictures = displays > 1 && fs::path(pattern).is_relative() ? folder.parent_path().string() : folder.string();

@@ -7,6 +7,7 @@
 
 #include "os/table.hpp"
 #include "ring/frame_format.hpp"
+#include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 
 namespace carousel::supervisor {
@@ -28,8 +29,9 @@ std::string place_of(const memory_choice& c, const std::vector<stage_setup>& sta
 std::string readers_of(const run_setup& s, u32 stage) {
     std::string text;
     for (const stage_setup& r : s.stages) {
-        if (std::find(r.inputs.begin(), r.inputs.end(), stage) == r.inputs.end()) continue;
-        text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", r.name, r.latest ? "latest" : "blocking", r.optional ? ", optional" : "");
+        if (!r.reads(stage)) continue;
+        text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", r.spec.name,
+                            word_of(group_words, r.spec.group), r.spec.optional ? ", optional" : "");
     }
     return text;
 }
@@ -37,27 +39,16 @@ std::string readers_of(const run_setup& s, u32 stage) {
 json stage_json(const pipeline& p, const stage_spec& s, const stage_description& d) {
     json makes = json::array();
     for (const asset_spec& a : d.makes) makes.push_back({{"name", a.name}, {"bytes", a.bytes}});
-    json j = {{"name", s.name},
-              {"program", d.program},
-              {"inputs", s.inputs},
-              {"device", s.device},
-              {"in_flight", s.in_flight},
-              {"instances", s.instances},
-              {"frame_timeout_ms", s.frame_timeout_ms},
-              {"restart", name_of(s.restart)},
-              {"group", name_of(s.group)},
-              {"optional", s.optional},
-              {"isolation", name_of(s.isolation)},
+    json j = values_of(s);
+    j.update({{"program", d.program},
               {"settings", s.settings},
               {"format", d.format},
               {"slot_bytes", d.slot_bytes},
               {"makes", makes},
               {"uses", d.uses},
-              {"commits_on_host", d.commits_on_host}};
-    const auto link = p.links.find(s.name);
-    if (link == p.links.end()) return j;
-    j["link"] = {{"window", nullptr}, {"memory", name_of(link->second.memory)}};
-    if (link->second.window) j["link"]["window"] = *link->second.window;
+              {"commits_on_host", d.commits_on_host},
+              {"ends", d.ends}});
+    if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
     return j;
 }
 
@@ -100,18 +91,10 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
 json plan_json(const pipeline& p, const std::vector<stage_description>& all) {
     json stages = json::array();
     for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(stage_json(p, p.stages[k], all[k]));
+    json about = values_of(static_cast<const pipeline_spec&>(p));
+    about["file"] = p.file;
     return {{"ok", true},
-            {"pipeline",
-             {{"name", p.name},
-              {"file", p.file},
-              {"device", p.device},
-              {"size", {p.width, p.height}},
-              {"fps", p.fps},
-              {"frames", p.frames},
-              {"allow_dead_letters", p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters)},
-              {"frame_timeout_ms", p.frame_timeout_ms},
-              {"stall_timeout_ms", p.stall_timeout_ms},
-              {"isolation", p.isolation}}},
+            {"pipeline", about},
             {"parameters", parameters_json(plan_parameters(p, all))},
             {"stages", stages}};
 }
@@ -122,7 +105,8 @@ std::string placement_text(const run_setup& s, std::size_t width) {
     std::string devices;
     for (u32 k = 0; k < s.stages.size(); ++k) {
         if (s.stages[k].has_output()) stage_of.emplace(static_cast<u32>(stage_of.size()), k);
-        devices += fmt::format("{}{} on {}", k == 0 ? "" : ", ", s.stages[k].name, s.stages[k].device_name);
+        devices +=
+            fmt::format("{}{} on {}", k == 0 ? "" : ", ", s.stages[k].spec.name, s.stages[k].device_name);
     }
     table t({"MEMORY", "READERS", ">SLOTS", ">WINDOW", ">SLOT", ">BYTES", "KIND"});
     u64 sum = 0;

@@ -7,6 +7,7 @@
 
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
+#include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 #include "telemetry/ledger.hpp"
 
@@ -20,29 +21,23 @@ json parameters_json(const parameter_plan& p) {
     return {{"schema", p.schema.to_json()}, {"values", p.schema.values_json(p.values)}};
 }
 
-json stage_json(const run_setup& all, const stage_setup& s) {
-    json inputs = json::array();
-    for (const u32 i : s.inputs) inputs.push_back(all.stages[i].name);
-    return {{"name", s.name},
-            {"run", s.program},
-            {"prefix", s.prefix},
-            {"inputs", inputs},
-            {"settings", s.settings},
-            {"format", s.format},
-            {"slot_bytes", s.slot_bytes},
-            {"device", s.device_name},
-            {"uuid", s.device.uuid},
-            {"memory", device::name_of(s.memory)},
-            {"restart", static_cast<int>(s.restart)},
-            {"instances", s.instances},
-            {"in_flight", s.in_flight},
-            {"max_attempts", s.max_attempts},
-            {"frame_timeout_ms", s.frame_timeout_ns / 1'000'000},
-            {"window", s.window},
-            {"optional", s.optional},
-            {"latest", s.latest},
-            {"isolation", s.mps ? "mps" : "process"},
-            {"commits_on_host", s.owner_commits}};
+// All keys, as they were resolved; but standbys are the supervisor's own: a successor may keep some where the
+// first one kept none.
+json stage_json(const stage_setup& s) {
+    json j = values_of(s.spec);
+    j.erase("standby");
+    j.update({{"run", s.program},
+              {"settings", s.spec.settings},
+              {"format", s.format},
+              {"slot_bytes", s.slot_bytes},
+              {"device", s.device_name},
+              {"uuid", s.device.uuid},
+              {"isolation", word_of(isolation_words, s.mps ? isolation_kind::mps : isolation_kind::process)},
+              {"commits_on_host", s.owner_commits},
+              {"ends", s.ends}});
+    j.update(values_of(s.link));
+    j["memory"] = device::name_of(s.memory);
+    return j;
 }
 
 /// "/stages/2/in_flight" -> "stage fragment: in_flight".
@@ -71,19 +66,16 @@ std::string value_text(const json& j, const json::json_pointer& at) {
 
 json identity_of(const run_setup& s) {
     json stages = json::array(), assets = json::array();
-    for (const stage_setup& st : s.stages) stages.push_back(stage_json(s, st));
+    for (const stage_setup& st : s.stages) stages.push_back(stage_json(st));
     for (const asset_setup& a : s.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}, {"maker", a.maker}, {"users", a.users}});
-    return {{"name", s.name},
-            {"size", {s.width, s.height}},
-            {"fps", s.fps},
-            {"frames", s.end == ring::end_unknown ? 0 : s.end},
-            {"frame_timeout_ms", s.frame_timeout_ns / 1'000'000},
-            {"stall_timeout_ms", s.stall_timeout_ns / 1'000'000},
-            {"latest_lease_ms", s.latest_lease_ns / 1'000'000},
-            {"supervisor_grace_s", s.supervisor_grace_s},
-            {"parameters", parameters_json(s.parameters)},
-            {"stages", stages},
-            {"assets", assets}};
+    json j = values_of(static_cast<const pipeline_spec&>(s));
+    for (const char* each : {"device", "isolation"}) j.erase(each);  // the stages say what they came to
+    j.erase("allow_dead_letters");                                   // the supervisor's own: its exit code
+    j.update({{"frames", s.end == ring::end_unknown ? 0 : s.end},
+              {"parameters", parameters_json(s.parameters)},
+              {"stages", stages},
+              {"assets", assets}});
+    return j;
 }
 
 std::string digest_of(const json& identity) {
@@ -111,7 +103,7 @@ std::string difference(const json& there, const json& here) {
 void write_identity(const std::string& folder, const json& identity, const run_setup& prepared) {
     json outs = json::object();
     for (const stage_setup& s : prepared.stages)
-        if (s.settings.contains("out")) outs[s.name] = s.settings["out"];
+        if (s.spec.settings.contains("out")) outs[s.spec.name] = s.spec.settings["out"];
     const json text{{"digest", digest_of(identity)}, {"pipeline", identity}, {"outs", outs}, {"pictures", prepared.pictures}};
     run::write_whole_file(folder + "/pipeline.json", text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
@@ -125,7 +117,7 @@ std::optional<kept_identity> read_identity(const std::string& folder) {
 void keep_pictures(const kept_identity& k, run_setup& s) {
     s.pictures = k.pictures;
     for (stage_setup& st : s.stages)
-        if (k.outs.contains(st.name)) st.settings["out"] = k.outs[st.name];
+        if (k.outs.contains(st.spec.name)) st.spec.settings["out"] = k.outs[st.spec.name];
 }
 
 }  // namespace carousel::supervisor

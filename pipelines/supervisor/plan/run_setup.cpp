@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "spec/stage_plan.hpp"
+
 namespace carousel::supervisor {
+
+bool stage_setup::reads(u32 stage) const noexcept {
+    return std::find(spec.input_indices.begin(), spec.input_indices.end(), stage) != spec.input_indices.end();
+}
 
 bool run_setup::has_mps() const noexcept {
     return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) { return s.mps; });
@@ -14,23 +20,15 @@ ring::plan plan_of(const run_setup& s) {
     p.width = s.width;
     p.height = s.height;
     p.fps = s.fps;
-    p.frame_timeout_ns = s.frame_timeout_ns;
-    p.latest_lease_ns = s.latest_lease_ns;
+    p.frame_timeout_ns = s.frame_timeout_ns();
+    p.latest_lease_ns = s.latest_lease_ns();
     p.end = s.end;
     p.first = s.counters;
     for (const stage_setup& from : s.stages) {
-        ring::stage_plan to;
-        to.name = from.name;
-        to.inputs = from.inputs;
+        ring::stage_plan to = stage_plan_of(from.spec, from.link);
         to.has_output = from.has_output();
-        to.in_flight = from.in_flight;
-        to.instances = from.instances;
-        to.max_attempts = from.max_attempts;
-        to.frame_timeout_ns = from.frame_timeout_ns;
         to.owner_commits = from.owner_commits;
-        to.latest = from.latest;
-        to.optional = from.optional;
-        to.window = from.window;
+        to.ends = from.ends;
         to.slot_bytes = from.slot_bytes;
         p.stages.push_back(std::move(to));
     }

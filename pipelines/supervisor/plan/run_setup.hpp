@@ -10,7 +10,7 @@
 #include "device/backend.hpp"
 #include "ring/topology.hpp"
 #include "spec/parameters.hpp"
-#include "spec/restart_policy.hpp"
+#include "spec/pipeline_file.hpp"
 
 namespace carousel::supervisor {
 
@@ -21,39 +21,32 @@ struct asset_setup {
     std::vector<u32> users;  ///< stages, the maker among them
 };
 
+/// A stage as its file describes it, and what was decided behind that.
 struct stage_setup {
-    std::string name;
-    std::string program;              ///< path
-    std::vector<std::string> prefix;  ///< words in front of it: a debugger, a profiler
-    std::vector<u32> inputs;          ///< stages
-    nlohmann::json settings = nlohmann::json::object();
+    stage_spec spec;        ///< what the file says
+    link_spec link;         ///< of the ring behind it
+    std::string program;    ///< path
     nlohmann::json format;  ///< of the output; null: none
     u64 slot_bytes = 0;
-    std::string asked_device = "auto";  ///< as the file has it: what the stage's configure() is told
     device::device_id device;
     std::string device_name;                                ///< "cpu", "cuda:0"
     device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring behind it
-    restart_policy restart = restart_policy::always;
-    u32 instances = 1, in_flight = 3, max_attempts = 3, window = 0;
-    u64 frame_timeout_ns = 2'000'000'000;  ///< 0: none
-    bool optional = false, latest = false, owner_commits = false, standby = false;
-    bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp), if it computes on a GPU
+    bool owner_commits = false;
+    bool ends = false;  ///< a source that may end its stream
+    bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
+                       ///< computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
+    [[nodiscard]] bool reads(u32 stage) const noexcept;
 };
 
-struct run_setup {
-    std::string name, file, directory;  ///< directory: of the run, see run/directory.hpp
-    std::string folder;                 ///< of the pipeline file, absolute
-    u32 width = 0, height = 0;
-    f64 fps = 0;
-    std::string device_name;  ///< as asked for, resolved: "cpu", "cuda:0"
-    u64 frame_timeout_ns = 2'000'000'000, latest_lease_ns = 250'000'000;
-    u64 stall_timeout_ns = 5'000'000'000;  ///< nothing moves and nobody says why: the words are made anew; 0: never
+/// The keys of [pipeline], and what was decided behind them.
+struct run_setup : pipeline_spec {
+    std::string file, directory;  ///< directory: of the run, see run/directory.hpp
+    std::string folder;           ///< of the pipeline file, absolute
+    std::string device_name;      ///< what `device` came to: "cpu", "cuda:0"
     u64 start_timeout_ns = 30'000'000'000, stop_timeout_ns = 5'000'000'000;
-    f64 supervisor_grace_s = 5;           ///< so long stages go on without a supervisor
-    u64 end = ring::end_unknown;      ///< --frames N
+    u64 end = ring::end_unknown;      ///< `frames`, where there is an end
     ring::first_counters counters;    ///< where those of the words begin
-    u64 allow_dead_letters = 0;       ///< frames given up beyond so many: exit_code::given_up
     u64 kept_records = 100'000;       ///< of each sink's ledger, the newest; older ones are folded (telemetry/ledger_fold.hpp)
     parameter_plan parameters;        ///< what may be set, and the values at the start
     std::vector<stage_setup> stages;  ///< producers before consumers

@@ -16,23 +16,14 @@ namespace {
 
 stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_description& d, const machine_offer& machine) {
     stage_setup s;
-    s.name = spec.name;
-    s.asked_device = spec.device;
+    s.spec = spec;
+    if (const auto link = p.links.find(spec.name); link != p.links.end()) s.link = link->second;
     s.program = d.program;
-    s.prefix = spec.prefix;
-    s.inputs = spec.input_indices;
-    s.settings = spec.settings;
     s.format = spec.has_output ? d.format : nlohmann::json();
     s.slot_bytes = spec.has_output ? d.slot_bytes : 0;
-    s.restart = spec.restart;
-    s.instances = spec.instances;
-    s.in_flight = spec.in_flight;
-    s.max_attempts = spec.max_attempts;
-    s.frame_timeout_ns = spec.frame_timeout_ms * ns_per_ms;
-    s.optional = spec.optional;
-    s.standby = spec.standby;
-    s.latest = spec.group == group_kind::latest;
+    s.memory = s.link.memory;
     s.owner_commits = d.commits_on_host;
+    s.ends = d.ends;
     s.mps = spec.isolation == isolation_kind::mps;
     try {
         const device_choice c = choose_device(spec.device, machine, d.device);
@@ -43,10 +34,6 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         if (!c.vmm) s.memory = device::memory_kind::ipc;  // an old driver, or one without fds for its memory
     } catch (const device_error& e) {
         throw device_error(fmt::format("{}: stage {}: {}", spec.position_of("device").text(), spec.name, e.what()));
-    }
-    if (const auto link = p.links.find(spec.name); link != p.links.end()) {
-        if (link->second.window) s.window = *link->second.window;
-        if (link->second.memory == link_memory::ipc) s.memory = device::memory_kind::ipc;
     }
     return s;
 }
@@ -86,22 +73,14 @@ machine_offer probe_for(const pipeline& p) {
 run_setup setup_from(const pipeline& p, const run_options& o, const machine_offer& machine) {
     CAROUSEL_ASSERT(o.stages.size() == p.stages.size());
     run_setup s;
-    s.name = p.name;
+    static_cast<pipeline_spec&>(s) = p;
     s.file = p.file;
     s.folder = folder_of(p);
-    s.width = p.width;
-    s.height = p.height;
-    s.fps = p.fps;
     s.parameters = plan_parameters(p, o.stages);
-    s.frame_timeout_ns = p.frame_timeout_ms * ns_per_ms;
-    s.latest_lease_ns = p.latest_lease_ms * ns_per_ms;
-    s.stall_timeout_ns = p.stall_timeout_ms * ns_per_ms;
-    s.supervisor_grace_s = p.supervisor_grace_s;
     if (p.frames > 0) s.end = p.frames;
     // For tests: a short run sees what a long one does after hours.
     if (const char* where = std::getenv("CAROUSEL_TEST_COUNTERS"); where != nullptr && std::string_view(where) == "near-their-ends")
         s.counters = ring::counters_near_their_ends;
-    s.allow_dead_letters = p.allow_dead_letters;
     s.report_path = o.report_file;
     s.http = o.http;
     s.color = o.color;

@@ -48,7 +48,7 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
                                                : retirement_step::working;
     if (!is_fenced(*p)) p->pidfd = open_claimer(e, run_id);
     p->ended = !p->pidfd;
-    p->tool = !t.setup->stages[s.stage].prefix.empty();
+    p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->how.was_ready = ring::load(e.live_since_ns) != 0;
     p->spawned_ns = std::max(ring::load(e.live_since_ns), t.c->created_ns);
     p->judged = p->pid == 0;
@@ -202,8 +202,8 @@ std::vector<const seat*> not_returned(const process_table& t) {
 // What a stage has written while it had no reader. Not before it says that it writes elsewhere, or is dead: what came behind the
 // reading would be lost.
 void read_alone(process_table& t, seat& s, i32 pid) {
-    const std::string path =
-        fmt::format("{}/logs/{}.{}.{}.alone", t.setup->directory, t.setup->stages[s.stage].name, s.index, pid);
+    const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", t.setup->directory,
+                                         t.setup->stages[s.stage].spec.name, s.index, pid);
     std::ifstream in(path);
     for (std::string line; in && std::getline(in, line);) s.log->line(pid, line);
     ::unlink(path.c_str());

@@ -25,16 +25,18 @@ bool is_left_out(const shm::stage_block& b, const shm::control_block& c) noexcep
 
 std::string not_counted(const run_setup& s, const shm::control_block& c, u32 stage) {
     if (s.stages[stage].has_output()) return "it is no sink";
-    if (s.stages[stage].latest) return "it reads the newest frames only (group = \"latest\")";
+    if (s.stages[stage].spec.latest()) return "it reads the newest frames only (group = \"latest\")";
     if (stage < shm::max_stages && is_left_out(c.stage[stage], c)) return "it has failed and was left out (optional = true)";
     return "";
 }
 
 std::string ledger_keeper::found_committed(u32 stage, u32 seat, u32 epoch, u64 sequence) noexcept {
-    if (stage >= setup_->stages.size() || setup_->stages[stage].has_output() || setup_->stages[stage].latest) return "";
-    const std::string& name = setup_->stages[stage].name;
+    if (stage >= setup_->stages.size() || setup_->stages[stage].has_output() ||
+        setup_->stages[stage].spec.latest())
+        return "";
+    const std::string& name = setup_->stages[stage].spec.name;
     try {
-        const bool told = telemetry::ledger_writer(telemetry::ledger_path(setup_->directory, name)).tell_committed(sequence, telemetry::ledger_life(seat, epoch));
+        const bool told = telemetry::ledger_writer(telemetry::ledger_path(setup_->directory, name)).tell_committed(sequence, telemetry::ledger_committer(seat, epoch));
         return told ? "" : fmt::format("{} has committed frame {} without a record of it: the frame counts as lost", name, sequence);
     } catch (const std::exception& e) {
         return fmt::format("{}: frame {}, which it had committed when it died, can't be marked and counts as lost: {}", name, sequence, e.what());
@@ -50,7 +52,7 @@ std::string ledger_keeper::tick(u64 now, const shm::control_block& c) {
         std::vector<std::string> ledgers;
         for (u32 k = 0; k < setup_->stages.size(); ++k) {
             if (!not_counted(*setup_, c, k).empty()) continue;
-            ledgers.push_back(telemetry::ledger_path(setup_->directory, setup_->stages[k].name));
+            ledgers.push_back(telemetry::ledger_path(setup_->directory, setup_->stages[k].spec.name));
             const auto reader = telemetry::ledger_reader::open(ledgers.back());
             const u64 kept_from = telemetry::folded_end(ledgers.back());
             if (!reader || reader->size() < kept_from + setup_->kept_records + telemetry::fold_step) return "";

@@ -24,7 +24,7 @@ using nlohmann::json;
 seat* free_seat_for(process_table& t, const std::string& stage, std::string& why) {
     why = fmt::format("the pipeline {} has no stage {}", t.setup->name, stage);
     for (auto& s : t.seats) {
-        if (t.setup->stages[s->stage].name != stage) continue;
+        if (t.setup->stages[s->stage].spec.name != stage) continue;
         why = fmt::format("stage {} has a process already: `carousel down {}` first, then start it by hand", stage, stage);
         const bool vacant = s->machine.state() == seat_state::down || s->machine.state() == seat_state::failed;
         if (vacant && !s->now) return s.get();
@@ -37,7 +37,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     const shm::stage_block& b = t.made->stage[s.stage];
     json a{{"run_id", t.made->run_id},
            {"run_directory", t.setup->directory},
-           {"stage", st.name},
+           {"stage", st.spec.name},
            {"seat", p.who.seat},
            {"entry", p.who.entry},
            {"epoch", p.who.epoch},
@@ -47,8 +47,8 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
            {"cpu_threads", t.cpu_threads},
            {"supervisor_grace_s", t.setup->supervisor_grace_s},
            {"kept", t.memory->describe_all(fds)},
-           {"settings", st.settings},
-           {"asked_device", st.asked_device},
+           {"settings", st.spec.settings},
+           {"asked_device", st.spec.device},
            {"folder", t.setup->folder},
            {"inputs", json::array()},
            {"format", st.format},
@@ -58,8 +58,9 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a["device"] = {{"kind", st.device.kind == device::device_kind::cuda ? "cuda" : "cpu"},
                    {"uuid", st.device.uuid},
                    {"ordinal", st.device.ordinal}};
-    for (const u32 i : st.inputs)
-        a["inputs"].push_back({{"stage", t.setup->stages[i].name}, {"format", t.setup->stages[i].format}});
+    for (const u32 i : st.spec.input_indices)
+        a["inputs"].push_back(
+            {{"stage", t.setup->stages[i].spec.name}, {"format", t.setup->stages[i].format}});
     const auto block = [&](bool asset, u32 index) -> json {
         for (const json& j : a["kept"])
             if (j["asset"] == asset && j["index"] == index) return j;

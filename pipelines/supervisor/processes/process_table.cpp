@@ -19,12 +19,12 @@ process_table::process_table(const run_setup& s, event_loop& l, console& console
     u32 index = 0, on_cpu = 0;
     for (u32 k = 0; k < setup->stages.size(); ++k) {
         const stage_setup& st = setup->stages[k];
-        for (u32 i = 0; i < st.instances; ++i) {
+        for (u32 i = 0; i < st.spec.instances; ++i) {
             auto fresh = std::make_unique<seat>();
             fresh->index = index++;
             fresh->stage = k;
             fresh->instance = i;
-            fresh->label = st.instances > 1 ? fmt::format("{}.{}", st.name, i) : st.name;
+            fresh->label = st.spec.instances > 1 ? fmt::format("{}.{}", st.spec.name, i) : st.spec.name;
             label_width = std::max(label_width, fresh->label.size());
             on_cpu += st.device.kind == device::device_kind::cpu ? 1 : 0;
             seats.push_back(std::move(fresh));
@@ -76,7 +76,7 @@ std::vector<seat*> process_table::find(const std::string& name) const {
     std::string known;
     std::vector<std::string> names;
     for (const auto& s : seats) {
-        const std::string& stage = setup->stages[s->stage].name;
+        const std::string& stage = setup->stages[s->stage].spec.name;
         if (name == stage || name == fmt::format("{}.{}", stage, s->instance)) found.push_back(s.get());
         known += (known.empty() ? "" : ", ") + s->label;
         names.push_back(stage);

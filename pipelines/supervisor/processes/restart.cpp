@@ -21,15 +21,16 @@ constexpr std::size_t listed_given_up = 1000;
 bool is_last_sink(const process_table& t, const seat& s) noexcept {
     return std::none_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
         const stage_setup& st = t.setup->stages[o->stage];
-        return o.get() != &s && !st.has_output() && !st.latest && o->machine.state() != seat_state::failed;
+        return o.get() != &s && !st.has_output() && !st.spec.latest() &&
+               o->machine.state() != seat_state::failed;
     });
 }
 
 void give_seat_up(process_table& t, seat& s, const process* p) {
     const stage_setup& st = t.setup->stages[s.stage];
-    const bool last = st.optional && is_last_sink(t, s);
+    const bool last = st.spec.optional && is_last_sink(t, s);
     if (last) t.say(fmt::format("{} is optional, but no other sink is left: there is nothing to go on for", s.label));
-    if (st.optional && !last) {
+    if (st.spec.optional && !last) {
         const bool others = std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
             return o->stage == s.stage && o.get() != &s && o->machine.state() != seat_state::failed;
         });
@@ -88,7 +89,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         s.machine.on(seat_event::died_outside, now_ns());
         return;
     }
-    const seat_event e = classify(p.how, t.setup->stages[s.stage].restart);
+    const seat_event e = classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
         t.say(fmt::format("{} (pid {}) died: {}; {} frames in flight", s.label, p.pid, s.last_exit, p.sequences.size()));
     apply_seat_action(t, s, s.machine.on(e, now_ns()), &p);
@@ -152,7 +153,7 @@ void note_given_up(process_table& t, const seat& s, const process& p) {
         t.account.given_up.erase(t.account.given_up.begin());
         ++t.account.given_up_before;
     }
-    t.account.given_up.push_back({p.sequences.front(), t.setup->stages[s.stage].name, describe(p.how)});
+    t.account.given_up.push_back({p.sequences.front(), t.setup->stages[s.stage].spec.name, describe(p.how)});
     t.say(fmt::format("{}: frame {} is given up after {} attempts ({}): it goes on without a picture", s.label,
                       p.sequences.front(), failures, describe(p.how)));
 }

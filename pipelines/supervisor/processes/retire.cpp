@@ -179,7 +179,7 @@ bool kill_due(const process_table& t, const process& p, u64 now) noexcept {
 
 bool verdict_due(const process_table& t, const seat& s, const process& p) noexcept {
     const bool known = p.how.known || p.how.deadline || p.how.outside || p.how.asked;
-    const bool last = t.setup->stages[s.stage].restart == restart_policy::no;
+    const bool last = t.setup->stages[s.stage].spec.restart == restart_policy::no;
     return !p.judged && verdict_is_due({known, p.ended, p.how.commits != 0, p.how.through, last, p.leaving, p.kill_sent});
 }
 

@@ -13,15 +13,16 @@ void run_notes::add(run_note n) {
     if (notes_.size() > kept) notes_.pop_front();
 }
 
-nlohmann::json run_notes::since(u64 id) const {
-    nlohmann::json list = nlohmann::json::array();
-    u64 next = last_ < id ? 0 : id;  // numbers of an earlier supervisor: begin anew
+run::trace_answer run_notes::since(u64 id) const {
+    run::trace_answer a;
+    a.next = last_ < id ? 0 : id;  // numbers of an earlier supervisor: begin anew
     for (const run_note& n : notes_) {
-        if (n.id <= next || list.size() >= in_one_answer) continue;
-        list.push_back({{"time_ns", n.time_ns}, {"kind", n.kind}, {"seat", n.seat}, {"epoch", n.epoch}, {"pid", n.pid}, {"text", n.text}});
-        next = n.id;
+        if (n.id <= a.next || a.notes.size() >= in_one_answer) continue;
+        a.notes.push_back({n.time_ns, n.kind, n.seat, n.epoch, n.pid, n.text});
+        a.next = n.id;
     }
-    return {{"notes", std::move(list)}, {"next", next}, {"last", last_}};
+    a.last = last_;
+    return a;
 }
 
 }  // namespace carousel::supervisor

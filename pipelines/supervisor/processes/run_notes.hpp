@@ -2,10 +2,10 @@
 // What befell the stages of a run, kept for whoever asks later (`carousel trace`): the last ones, numbered from 1. One thread.
 
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/types.hpp"
+#include "run/trace_message.hpp"
 
 namespace carousel::supervisor {
 
@@ -20,8 +20,9 @@ struct run_note {
 class run_notes {
 public:
     void add(run_note n);
-    /// Those with a number above `id`, the oldest first, as many as fit one answer; "next" is the last one's number.
-    [[nodiscard]] nlohmann::json since(u64 id) const;
+    /// Those with a number above `id`, the oldest first, as many as fit one answer. The rest of the answer is
+    /// the asked one's.
+    [[nodiscard]] run::trace_answer since(u64 id) const;
 
 private:
     std::deque<run_note> notes_;

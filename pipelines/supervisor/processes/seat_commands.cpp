@@ -74,24 +74,26 @@ std::string restart_seat(process_table& t, seat& s) {
 
 // A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in hand.
 std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
-    using shm::injected_fault;
     if (!s.now || s.machine.state() != seat_state::running) refuse_command(s, "inject", "only one that runs can take a fault");
     process& p = *s.now;
-    const std::string name(shm::injected_fault_names[static_cast<std::size_t>(kind)]);
+    const shm::injected_fault_row* row = shm::row_of(kind);
+    CAROUSEL_ASSERT(row != nullptr);
     const bool on_gpu = t.setup->stages[s.stage].device.kind == device::device_kind::cuda;
-    if (kind == injected_fault::gpu_fault && !on_gpu)
+    if (row->needs_gpu && !on_gpu)
         throw config_error(fmt::format("{} computes on the CPU and can have no GPU fault: `carousel kill {} --signal SEGV` is the nearest to it",
                                        s.label, s.label));
-    const u64 timeout_ns = t.setup->stages[s.stage].frame_timeout_ns;
-    if (kind == injected_fault::hang && (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))
+    const u64 timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
+    if (row->needs_deadline &&
+        (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))
         throw config_error(fmt::format("{} {}: nothing would ever find the hang", s.label,
                                        p.tool            ? "runs under a tool and has no deadline"
                                        : timeout_ns == 0 ? "has frame_timeout_ms = 0, no deadline"
                                                          : "reads its input as `latest` and holds nobody up"));
     p.how.injected = true;
     t.c->seat[s.index].fault.store(shm::fault_word(kind, p.who.epoch), std::memory_order_release);
-    return fmt::format("{} (pid {}) takes a fault ({}) with its next frame{}", s.label, p.pid, name,
-                       kind == injected_fault::hang ? fmt::format(" and is replaced {} ms later", timeout_ns / ns_per_ms) : "");
+    return fmt::format(
+        "{} (pid {}) takes a fault ({}) with its next frame{}", s.label, p.pid, row->name,
+        row->needs_deadline ? fmt::format(" and is replaced {} ms later", timeout_ns / ns_per_ms) : "");
 }
 
 std::string take_seat_down(process_table& t, seat& s) {
@@ -138,7 +140,7 @@ void resume_all(process_table& t, bool revive) {
     t.paused = t.ending = false;
     for (auto& s : t.seats) {
         const seat_state was = s->machine.state();
-        const bool optional = t.setup->stages[s->stage].optional;
+        const bool optional = t.setup->stages[s->stage].spec.optional;
         if (was == seat_state::failed && optional) close_groups_of(t, s->stage);
         // A source may be done long before the sinks are: there is nothing left of its frames now.
         if (was == seat_state::done || (revive && ((was == seat_state::failed && !optional) || was == seat_state::backoff))) {

@@ -82,7 +82,7 @@ void keep_standby(process_table& t, seat& s, u64 now) {
             s.vacant_since_ns = 0;
         }
     }
-    standby_view v{t.setup->stages[s.stage].standby,
+    standby_view v{t.setup->stages[s.stage].spec.standby,
                    !t.ending && !t.paused && t.memory_there && !t.through(s.stage) && may_start(t, s)};
     v.seat = s.machine.state();
     v.holder_there = s.now != nullptr;
@@ -113,8 +113,8 @@ void keep_standby(process_table& t, seat& s, u64 now) {
 bool promote_standby(process_table& t, seat& s) {
     const bool in_work = s.machine.state() == seat_state::running || s.machine.state() == seat_state::starting;
     succession_view v;
-    v.asked_for = t.setup->stages[s.stage].standby && !t.ending && !t.paused && !s.successor && in_work && !s.now->how.asked &&
-                  !s.now->by_hand && !t.through(s.stage);
+    v.asked_for = t.setup->stages[s.stage].spec.standby && !t.ending && !t.paused && !s.successor &&
+                  in_work && !s.now->how.asked && !s.now->by_hand && !t.through(s.stage);
     v.holder_running = s.machine.state() == seat_state::running;
     v.holder_delivered = ring::load(t.c->entry[s.now->who.entry].commits) != 0;
     v.there = s.standby != nullptr;
@@ -155,7 +155,7 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
         if (p->pid > 0) remove_driver_leftovers(p->pid);
         return;
     }
-    p->tool = !t.setup->stages[s.stage].prefix.empty();
+    p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->spawned_ns = now_ns();
     p->standing_by = p->how.was_ready = ring::load(e.live_since_ns) != 0;
     p->mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
@@ -168,7 +168,7 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
             return;
         }
     }
-    const bool place = !s.standby && t.setup->stages[s.stage].standby;
+    const bool place = !s.standby && t.setup->stages[s.stage].spec.standby;
     if (!place) {
         t.say(fmt::format("{}'s standby (pid {}) is ended: {}", s.label, p->pid,
                         s.standby ? "the dead supervisor has left another one" : "the stage has none any more"));

@@ -38,15 +38,15 @@ void start_all(process_table& t) {
 void spawn_process(const process_table& t, const seat& s, process& p) {
     const stage_setup& st = t.setup->stages[s.stage];
     spawn_request r;
-    r.argv = st.prefix;
+    r.argv = st.spec.prefix;
     r.argv.push_back(st.program);
-    r.environment = {"CAROUSEL_STAGE=" + t.setup->stages[s.stage].name,
+    r.environment = {"CAROUSEL_STAGE=" + t.setup->stages[s.stage].spec.name,
                      fmt::format("CAROUSEL_ATTACH={} {} {} {}", t.setup->directory, p.who.seat, p.who.entry, p.who.epoch),
                      "CUDA_MODULE_LOADING=EAGER"};
     p.mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
     if (p.mps.generation != 0)
         for (std::string& word : t.domain->client_environment()) r.environment.push_back(std::move(word));
-    p.tool = !st.prefix.empty();
+    p.tool = !st.spec.prefix.empty();
     r.interactive = p.tool && isatty(STDIN_FILENO) != 0;
     shm::unique_fd output;
     if (!r.interactive) {
@@ -85,7 +85,7 @@ void start_seat(process_table& t, seat& s) {
         death d;
         d.known = true;
         d.exit_code = 127;
-        apply_seat_action(t, s, s.machine.on(classify(d, st.restart), now_ns()), nullptr);
+        apply_seat_action(t, s, s.machine.on(classify(d, st.spec.restart), now_ns()), nullptr);
         return;
     }
     s.successor = {};

@@ -66,13 +66,13 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
 void tell_known(const process_table& t, ring::known_run& known) {
     const auto add = [&](const process& p, bool current, bool standby) {
         // A fenced one's entry may be another's by now; its epoch may still stand on words.
-        known.lives.push_back(
+        known.processes.push_back(
             {p.who.seat, is_fenced(p) ? shm::none : p.who.entry, p.who.epoch, static_cast<u32>(p.pid), current, standby});
     };
     for (const auto& s : t.seats) {
         u32 epoch = shm::none;
         if (s->successor) {
-            known.lives.push_back({s->index, s->successor.entry, s->successor.epoch, 0, true, false});
+            known.processes.push_back({s->index, s->successor.entry, s->successor.epoch, 0, true, false});
             epoch = s->successor.epoch;
         } else if (s->now) {
             epoch = s->now->who.epoch;
@@ -88,7 +88,7 @@ std::string stated_reason(const process_table& t, u64 now) {
     if (t.renewing) return "the MPS domain is being renewed";
     for (const auto& s : t.seats) {
         const stage_setup& st = t.setup->stages[s->stage];
-        if (st.latest) continue;  // holds nobody up
+        if (st.spec.latest()) continue;  // holds nobody up
         if (std::string why = reason_of(t, *s, now); !why.empty()) return why;
         // Buffers of a process that has been killed and has not gone: problems.hpp names it.
         const bool unfenced =

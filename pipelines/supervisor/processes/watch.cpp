@@ -33,8 +33,8 @@ u32 shared_device(const run_setup& s, u32 stage) noexcept {
 
 /// A heart beats while its process computes, so a stage with a long frame_timeout_ms needs no longer one for its heart.
 u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
-    const u64 all = s.frame_timeout_ns != 0 ? s.frame_timeout_ns : default_heart_timeout_ns;
-    const u64 own = s.stages[stage].frame_timeout_ns;
+    const u64 all = s.frame_timeout_ns() != 0 ? s.frame_timeout_ns() : default_heart_timeout_ns;
+    const u64 own = s.stages[stage].spec.frame_timeout_ns();
     return std::max(shortest_heart_ns, own != 0 ? std::min(own, all) : all);
 }
 
@@ -44,6 +44,7 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
         const u64 tail = ring::load(t.c->link[b.output_link].tail),  end = ring::load(t.c->end);
         return end == ring::end_stopping || (tail < end && ring::link_ref(*t.c, b.output_link).has_free_slot());
     }
+    const u64 end = ring::load(t.c->end);
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {
         if (b.input_link[i] >= shm::max_links || b.input_group[i] >= shm::max_blocking) continue;
         const ring::link_ref link(*t.c, b.input_link[i]);
@@ -51,7 +52,7 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
         link.read_ready(ready);
         for (u32 k = 0; k < ready.window; ++k) {
             u64 raw = 0;
-            if (ready.at[k] && link.lease(ready.at[k], b.input_group[i], raw).state <= ring::lease_state::leased) return true;
+            if (ready.at[k] && ready.at[k].sequence < end && link.lease(ready.at[k], b.input_group[i], raw).state <= ring::lease_state::leased) return true;
         }
     }
     return t.through(s.stage);  // it should have left by now
@@ -71,7 +72,7 @@ namespace {
 u64 longest_tick_ns(const process_table& t) noexcept {
     u64 shortest = heart_timeout(*t.setup, 0);
     for (const stage_setup& st : t.setup->stages)
-        if (st.frame_timeout_ns != 0) shortest = std::min(shortest, st.frame_timeout_ns);
+        if (st.spec.frame_timeout_ns() != 0) shortest = std::min(shortest, st.spec.frame_timeout_ns());
     return std::max(least_patience_ns, shortest / 2);
 }
 
@@ -191,7 +192,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     v.tool = s.now->tool;
     v.base_ns = s.clock_base_ns;
     v.device_base_ns = s.device_base_ns;
-    v.frame_timeout_ns = t.setup->stages[s.stage].frame_timeout_ns;
+    v.frame_timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
     v.device = shared_device(*t.setup, s.stage);
     v.hold_ns = ring::load(e.hold_since_ns);  // before the clock that begins anew when it ends

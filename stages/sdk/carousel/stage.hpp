@@ -27,6 +27,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -90,6 +91,12 @@ public:
     /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal runs have equal hashes then
     /// (`image_hash` of the report), and `carousel chaos` compares them. Without it frames are counted only.
     virtual void set_hash(u64 hash) noexcept { (void)hash; }
+    /// In process() of a source that has said description::ends: the stream ends before this frame, which does not exist, and neither
+    /// does any later one. What is enqueued for it is thrown away. It must be a function of the sequence: whoever is asked for this
+    /// frame again, or for a later one, says the same. Anywhere else it throws, which ends the process as any exception does.
+    virtual void end_stream() {
+        throw std::logic_error("end_stream() is for process() of a source: a stage without inputs, in a run");
+    }
 };
 
 /// What a stage program is: derive from it, and give the class to stage_main().

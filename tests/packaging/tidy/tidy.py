@@ -50,8 +50,9 @@ LAYERS = {
 CUDA_FOR_USERS = ("stages/sdk/carousel/cuda.hpp", "tests/gpu/device_stage.cpp")
 EXAMPLES = "stages/examples/"
 PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/testing.hpp")
-# What the supervisor, which holds all memory, needs of the device layer: what a handle is, and how the CPU's memory is made. No CUDA in either.
-EXCEPTIONS = {("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}
+# What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
+# the CPU's memory is made. No CUDA in either.
+EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}
 
 
 def tracked_files(root):

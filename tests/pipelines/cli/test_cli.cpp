@@ -1,6 +1,15 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "os/table.hpp"
+#include "shm/injected_fault.hpp"
+#include "spec/options.hpp"
+#include "spec/pipeline_keys.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;
@@ -49,6 +58,11 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({"graph", "x.toml", "--live"}, "not both");
     is_usage({"graph", "x.toml", "--format", "svg"}, "--format");
     is_usage({"completion", "tcsh"}, "tcsh");
+    is_usage({"chaos", "x.toml", "--duration", "soon"}, "--duration soon: expected seconds, 0 or more");
+    is_usage({"inject", "x", "--fault", "hnag"},
+             "no such fault; expected hang, gpu-fault, exit, abort; did you mean \"hang\"?");
+    is_usage({"inject", "x", "--fault", "nothing"}, "--fault nothing: no such fault");
+    is_usage({"bench", "rastr"}, "is none of raster, pipeline; did you mean \"raster\"?");
     is_usage({"kill", "x", "--signal", "NOPE"}, "--signal NOPE: no signal of this system");
 }
 
@@ -68,6 +82,51 @@ TEST_CASE("help and version are no errors") {
     const said version = carousel::test::carousel({"--version"});
     CHECK(version.code == 0);
     CHECK_THAT(version.out, Catch::Matchers::StartsWith("carousel "));
+}
+
+TEST_CASE("every command that Tab offers has its line in the help and a help of its own") {
+    const std::string help = carousel::test::carousel({"--help"}).out;
+    std::istringstream offered(carousel::test::carousel({"__complete", ""}).out);
+    int commands = 0;
+    for (std::string name; std::getline(offered, name); ++commands) {
+        INFO(name);
+        CHECK_THAT(help, contains("\n  " + name + " "));
+        const said own = carousel::test::carousel({name, "--help"});
+        CHECK(own.code == 0);
+        CHECK_THAT(own.out, contains("Usage: " + name + " "));
+    }
+    CHECK(commands == 21);
+}
+
+TEST_CASE("Tab offers for an option's value what its command has registered, and nothing for those without") {
+    const auto offered = [](std::vector<std::string> words) {
+        words.insert(words.begin(), "__complete");
+        const said s = carousel::test::carousel(words);
+        CHECK(s.code == 0);
+        CHECK(s.err.empty());
+        return s.out;
+    };
+    CHECK(offered({"run", "--device", ""}) == "auto\ncpu\ncuda:0\n");
+    CHECK(offered({"chaos", "x.toml", "--device", "=", "cu"}) == "cuda:0\n");
+    CHECK(offered({"run", "x.toml", "--seconds", ""}).empty());
+    CHECK(offered({"kill", "a", "-s", "ST"}) == "STOP\n");
+    CHECK(offered({"graph", "--format", "="}) == "dot\nmermaid\n");
+    CHECK(offered({"completion", ""}) == "bash\nfish\nzsh\n");
+    CHECK(offered({"bench", "raster", "--scene", "quad"}) == "quad-stack\nquad-stack-front-first\n");
+    CHECK(offered({"bench", "pipeline", "--size", "64"}) == "640x480\n");
+    CHECK(offered({"run", "--in"}).empty());  // hidden
+    CHECK(offered({"trace", ""}).empty());    // a file that isn't there yet
+}
+
+TEST_CASE("what Tab offers and what help says of faults is what the table of faults has") {
+    std::set<std::string> names;
+    const std::string help = carousel::test::carousel({"inject", "--help"}).out;
+    for (const shm::injected_fault_row& row : shm::injected_faults) {
+        names.insert(row.name);
+        CHECK_THAT(help, contains(row.name) && contains(row.remark));
+    }
+    CHECK(carousel::test::carousel({"__complete", "inject", "--fault", ""}).out ==
+          fmt::format("{}\n", fmt::join(names, "\n")));
 }
 
 TEST_CASE("run hands the checked pipeline and its options to the engine") {
@@ -215,7 +274,10 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
     const json j = json::parse(as_json.out);
     CHECK(j.at("ok") == true);
     CHECK(j.at("pipeline").at("size") == json({1280, 720}));
+    CHECK(j.at("pipeline").at("isolation") == "process");
+    for (const std::string& key : supervisor::stage_keys()) CHECK(j.at("stages").at(0).contains(key));
     CHECK(j.at("stages").at(0).at("link").at("memory") == "vmm");
+    CHECK(j.at("stages").at(0).at("link").at("window").is_null());
     CHECK(j.at("stages").at(1).at("commits_on_host") == true);
     const said bad = carousel::test::carousel({"validate", file, "--json", "--size", "0x0"});
     CHECK(bad.code == 2);

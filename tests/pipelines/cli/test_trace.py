@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,14 @@ class Trace(unittest.TestCase):
             return json.loads(self.carousel("ps", "--json").stdout)["stages"]
         except (ValueError, KeyError):
             return []
+
+    def ask(self, request):
+        """One command over the control socket of the demo."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(20)
+            s.connect(os.path.join(self.folder, "carousel", "demo", "control.sock"))
+            s.sendall(json.dumps(request).encode())
+            return json.loads(s.recv(1 << 20))
 
     def start_trace(self, *words):
         trace = subprocess.Popen([os.path.join(PROGRAMS, "carousel"), "trace", self.file, *words], env=self.environment, cwd=self.folder,
@@ -185,6 +194,42 @@ class Trace(unittest.TestCase):
         self.assertIn("the pipeline ended", t["otherData"]["ending"])
         run.wait(20)
         self.assertEqual([n for n in os.listdir("/dev/shm") if t["otherData"]["run_id"] in n], [], "nothing is left behind")
+
+    def check_frames_behind(self, sequence, err):
+        """The trace went on: it has whole frames far behind that one, and says nothing of an end."""
+        self.assertNotIn("the pipeline ended", err)
+        self.assertGreater(self.load()["otherData"]["last_sequence"], sequence + 100)
+        self.assertEqual(self.load()["otherData"]["ending"], "")
+
+    def test_a_run_whose_memory_is_made_anew_is_traced_on_in_its_new_control_block(self):
+        self.start_run()
+        trace = self.start_trace("--seconds", "6")
+        self.wait_tracing()
+        self.assertTrue(self.ask({"command": "begin-again"})["ok"])
+        until = time.monotonic() + 10
+        while self.ask({"command": "ps"})["pipeline"]["state"] != "running":
+            self.assertLess(time.monotonic(), until, "the run has not begun again")
+            time.sleep(0.02)
+        then = self.ask({"command": "ps"})["pipeline"]["frames"]
+        out, err = trace.communicate(timeout=40)
+        self.assertEqual(trace.returncode, 0, err)
+        self.assertRegex(err, r"note: demo begins again with new memory after [0-9.]+ s")
+        self.check_frames_behind(then, err)
+
+    def test_a_run_that_loses_its_supervisor_is_traced_on_with_the_next_one(self):
+        run = self.start_run("--set", "supervisor_grace_s=60")
+        trace = self.start_trace("--seconds", "8")
+        self.wait_tracing()
+        run.kill()
+        run.wait()
+        time.sleep(0.5)
+        next_one = self.start_run("--set", "supervisor_grace_s=60")
+        then = self.ask({"command": "ps"})["pipeline"]["frames"]
+        out, err = trace.communicate(timeout=40)
+        self.assertEqual(trace.returncode, 0, err)
+        self.assertRegex(err, rf"note: supervisor gone, 4 stages go on \(pid {run.pid}\) after [0-9.]+ s")
+        self.assertRegex(err, rf"note: a supervisor has taken demo over \(pid {next_one.pid}\) after [0-9.]+ s")
+        self.check_frames_behind(then, err)
 
     def test_ctrl_c_ends_the_trace_and_writes_it(self):
         self.start_run()

@@ -97,14 +97,15 @@ TEST_CASE("logs --since takes spans and times, and names what it can't read") {
 }
 
 TEST_CASE("a graph's names are escaped for the language that it is written in") {
-    const drawing d = drawing_of(ps_of("x\"y\\"), nullptr);
+    const drawing d = drawing_of(run::read_ps(ps_of("x\"y\\")), nullptr);
     const std::string dot = dot_text(d), mermaid = mermaid_text(d);
     CHECK_THAT(dot, contains("digraph \"x\\\"y\\\\\" {") && contains("a x 2\\ncpu") && contains("s0 -> s1") && contains("style=dashed"));
     CHECK_THAT(dot, contains("my \\\"type\\\" <x>\\\\\\n15 slots x 1.0 KiB, memfd\\nlatest"));
     CHECK_THAT(mermaid, contains("flowchart LR\n") && contains("s0[\"a x 2<br/>cpu\"]") && contains("s0 -.->|\"my #quot;type#quot; #lt;x#gt;"));
     const telemetry::snapshot none;
-    CHECK_THAT(dot_text(drawing_of(ps_of("x"), &none)), contains("1 failed, 1 running, 10.0 frames/s"));
-    CHECK_THROWS_WITH(drawing_of(json::object(), nullptr), contains("of one version"));
+    CHECK_THAT(dot_text(drawing_of(run::read_ps(ps_of("x")), &none)),
+               contains("1 failed, 1 running, 10.0 frames/s"));
+    CHECK_THROWS_WITH(drawing_of(run::read_ps(json::object()), nullptr), contains("of one version"));
 }
 
 TEST_CASE("top cuts its lines to the terminal, with colours as without") {
@@ -188,7 +189,9 @@ TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every st
     in.snap = &s;
     in.rates = &rates;
     in.events = &events;
-    in.ps = {{"pipeline", {{"state", "running"}, {"state_text", "running"}, {"device", "cuda:0"}, {"uptime_s", 754.0}}}, {"stages", rows}};
+    const json pipeline{
+        {"state", "running"}, {"state_text", "running"}, {"device", "cuda:0"}, {"uptime_s", 754.0}};
+    in.ps = run::read_ps({{"pipeline", pipeline}, {"stages", rows}});
     for (const std::size_t width : {80, 60, 100, 132}) {
         in.width = width;
         in.rows = 24;

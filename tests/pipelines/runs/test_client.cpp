@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "run/client.hpp"
 #include "runs/client.hpp"
 #include "shm/fd_socket.hpp"
 #include "tests/pipelines/spec/world.hpp"
@@ -123,7 +124,7 @@ TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported"
     const world w;
     const auto error_of = [](double timeout_s) -> std::string {
         try {
-            (void)ask_pipeline(choose_pipeline("", 0), {{"command", "ps"}}, 0, timeout_s);
+            (void)run::client(choose_pipeline("", 0)).ask(run::ps_request{}, 0, timeout_s);
             return "";
         } catch (const shm_error& e) {
             return e.what();
@@ -178,7 +179,10 @@ TEST_CASE("down without a stage ends the whole pipeline and waits for its end") 
 }
 
 TEST_CASE("replies with missing or odd fields still make a table") {
-    CHECK_THAT(ps_table(json::object()), contains("STAGE"));
-    CHECK_THAT(ps_table(json::parse(R"({"pipeline":3,"stages":[4,{"name":7,"pid":"x","age_s":null}]})")), contains("-"));
-    CHECK_THAT(ps_table(json::parse("{\"stages\":[{\"name\":\"a\\u001b[2J\"}]}")), contains("a?[2J"));
+    CHECK_THAT(ps_table(run::read_ps(json::object())), contains("STAGE"));
+    CHECK_THAT(ps_table(run::read_ps(
+                   json::parse(R"({"pipeline":3,"stages":[4,{"name":7,"pid":"x","age_s":null}]})"))),
+               contains("-"));
+    CHECK_THAT(ps_table(run::read_ps(json::parse("{\"stages\":[{\"name\":\"a\\u001b[2J\"}]}"))),
+               contains("a?[2J"));
 }

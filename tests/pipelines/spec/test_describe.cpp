@@ -38,10 +38,28 @@ TEST_CASE("stages are asked in the links' order and hear their settings and inpu
     CHECK(all[1].uses == std::vector<std::string>{"mesh"});
     CHECK(all[1].format.is_null());
     std::ifstream heard(w.path("heard"));
-    CHECK(
-        nlohmann::json::parse(heard) ==
-        nlohmann::json::parse(
-            R"({"stage":"b","width":1280,"height":720,"settings":{"own":3},"inputs":[{"stage":"a","format":{"type":"t","planes":[]}}]})"));
+    nlohmann::json expected = nlohmann::json::parse(
+        R"({"stage":"b","width":1280,"height":720,"fps":0.0,"device":"auto","settings":{"own":3},"inputs":[{"stage":"a","format":{"type":"t","planes":[]}}]})");
+    expected["folder"] = w.folder();
+    CHECK(nlohmann::json::parse(heard) == expected);
+}
+
+TEST_CASE("a stage that can't run where the file puts it is refused before anything starts") {
+    const world w;
+    w.program("source", source_body);
+    const auto sink_for = [&](const std::string& devices) {
+        w.program("sink", R"(cat > /dev/null; echo '{"format":null,"uses":["mesh"],"runs_on":")" + devices + R"("}')");
+    };
+    sink_for("cuda");
+    CHECK(describe_refusal(w, two_stages + "device = \"cpu\"\n") ==
+          w.path("p.toml") + ":9:1: stage \"b\" runs on a GPU alone, but device = \"cpu\" puts it on the CPU; give it device = \"cuda:0\"");
+    CHECK(describe_refusal(w, two_stages + "device = \"cuda:1\"\n").empty());
+    CHECK(describe_refusal(w).empty());  // auto: the machine decides
+    sink_for("cpu");
+    CHECK(describe_refusal(w, two_stages + "device = \"cuda:0\"\n") ==
+          w.path("p.toml") + ":9:1: stage \"b\" runs on the CPU alone, but device = \"cuda:0\" puts it on a GPU; give it device = \"cpu\"");
+    sink_for("any");
+    CHECK(describe_refusal(w, two_stages + "device = \"cpu\"\n").empty());
 }
 
 TEST_CASE("a stage's complaint is said at the key it complains about") {
@@ -133,4 +151,26 @@ TEST_CASE("signals have names") {
     CHECK(signal_from("NONSENSE") == 0);
     CHECK(signal_name(9) == "SIGKILL");
     CHECK(signal_name(63) == "signal 63");
+}
+
+TEST_CASE("a source that may end the stream says so, and every sink that doesn't hang on it is refused with both names") {
+    const world w;
+    w.program("ending", R"(cat > /dev/null; echo '{"format":{"type":"t","planes":[]},"slot_bytes":512,"ends":true}')");
+    w.program("source", R"(cat > /dev/null; echo '{"format":{"type":"t","planes":[]},"slot_bytes":512}')");
+    w.program("sink", R"(cat > /dev/null; echo '{"format":null}')");
+    const std::string reader = "[[stage]]\nname = \"a\"\nrun = \"./ending\"\n[[stage]]\nname = \"b\"\nrun = \"./sink\"\ninputs = [\"a\"]\n";
+    const auto all = describe_stages(read_pipeline(w.write("p.toml", reader)));
+    CHECK(all.at(0).ends);
+    CHECK_FALSE(all.at(1).ends);
+    const std::string other = reader + "[[stage]]\nname = \"c\"\nrun = \"./source\"\n";
+    CHECK(describe_refusal(w, other + "[[stage]]\nname = \"d\"\nrun = \"./sink\"\ninputs = [\"c\", \"a\"]\n") == "");
+    CHECK_THAT(describe_refusal(w, other + "[[stage]]\nname = \"d\"\nrun = \"./sink\"\ninputs = [\"c\"]\n"),
+               contains("p.toml:14:1: stage \"d\" gets no frames of \"a\", which may end the stream") && contains("group = \"latest\""));
+}
+
+TEST_CASE("a stage that reads others can't end the stream") {
+    const world w;
+    w.program("source", source_body);
+    w.program("sink", R"(cat > /dev/null; echo '{"format":null,"uses":["mesh"],"ends":true}')");
+    CHECK_THAT(describe_refusal(w), contains("stage \"b\" may end the stream, but it reads \"a\"; only a source can"));
 }

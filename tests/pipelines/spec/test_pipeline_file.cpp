@@ -98,7 +98,7 @@ memory = "ipc"
     CHECK(p.stages[2].input_indices == std::vector<u32>{0});
     REQUIRE(p.links.size() == 1);
     CHECK(p.links.at("source").window == 12U);
-    CHECK(p.links.at("source").memory == supervisor::link_memory::ipc);
+    CHECK(p.links.at("source").memory == device::memory_kind::ipc);
 }
 
 TEST_CASE("how many frames may be given up is a number, or any, or none") {
@@ -129,7 +129,7 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
     CHECK(p.stages[0].restart == supervisor::restart_policy::always);
     CHECK(p.stages[0].group == supervisor::group_kind::blocking);
     CHECK_FALSE(p.links.at("a").window.has_value());
-    CHECK(p.links.at("a").memory == supervisor::link_memory::vmm);
+    CHECK(p.links.at("a").memory == device::memory_kind::vmm);
 }
 
 TEST_CASE("isolation is the pipeline's unless a stage has its own") {

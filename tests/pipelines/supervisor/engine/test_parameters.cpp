@@ -6,6 +6,7 @@
 #include "ring/block_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/topology.hpp"
+#include "run/answer_message.hpp"
 #include "supervisor/engine/parameters.hpp"
 #include "tests/support/catch.hpp"
 
@@ -34,11 +35,13 @@ struct lamp_run {
         live->write_into(*c, 0);
         live->write_into(*made, 0);
     }
-    json set(const json& values) { return live->set({{"command", "set"}, {"values", values}}, *c, *made); }
-    std::string refusal(const json& request) {
+    run::parameter_state set(const json& values) { return live->set({.values = values}, *c, *made); }
+    std::string refusal(const json& values) {
         try {
-            const json reply = live->set(request, *c, *made);
-            return reply["ok"] ? "" : (reply.value("later", false) ? "later: " : "") + reply["message"].get<std::string>();
+            (void)set(values);
+            return "";
+        } catch (const run::refused_for_now& e) {
+            return std::string("later: ") + e.what();
         } catch (const config_error& e) {
             return e.what();
         }
@@ -54,37 +57,37 @@ TEST_CASE("what is set counts from the first frame that has not been given its p
     lamp_run r;
     CHECK(r.level_of(0) == 0.25);
     CHECK(r.level_of(4) == 0.25);
-    const json reply = r.set({{"level", 1.5}});
-    CHECK(reply["from"] == 5);
-    CHECK(reply["number"] == 1);
-    CHECK(reply["message"] == "level = 1.5 from frame 5 on");
+    const run::parameter_state reply = r.set({{"level", 1.5}});
+    CHECK(reply.from == 5);
+    CHECK(reply.number == 1);
+    CHECK(reply.message == "level = 1.5 from frame 5 on");
     CHECK(r.level_of(5) == 1.5);
     CHECK(r.level_of(4) == 0.25);
-    CHECK(r.live->answer()["values"] == json{{"level", 1.5}, {"on", false}});
+    CHECK(r.live->answer().values == json{{"level", 1.5}, {"on", false}});
 }
 
 TEST_CASE("a set that changes nothing, or that is refused, leaves no trace") {
     lamp_run r;
-    CHECK_THAT(r.set({{"level", 0.25}})["message"].get<std::string>(), contains("nothing changes"));
-    CHECK_THAT(r.refusal({{"values", {{"level", 7}}}}), contains("level = 7"));
-    CHECK_THAT(r.refusal({{"values", {{"on", true}, {"lever", 1}}}}), contains("did you mean \"level\"?"));
-    CHECK_THAT(r.refusal({{"values", json::object()}}), contains("known are level, on"));
-    CHECK_THAT(r.refusal({{"values", 3}}), contains("expected values by name"));
+    CHECK_THAT(r.set({{"level", 0.25}}).message, contains("nothing changes"));
+    CHECK_THAT(r.refusal({{"level", 7}}), contains("level = 7"));
+    CHECK_THAT(r.refusal({{"on", true}, {"lever", 1}}), contains("did you mean \"level\"?"));
+    CHECK_THAT(r.refusal(json::object()), contains("known are level, on"));
+    CHECK_THAT(r.refusal(3), contains("expected values by name"));
     CHECK(r.live->number() == 0);
     CHECK(r.live->report()["changes"].empty());
-    CHECK(r.live->answer()["values"]["on"] == false);
+    CHECK(r.live->answer().values["on"] == false);
 }
 
 TEST_CASE("as many changes as there is room for wait for frames that don't come, and the next is refused until they do") {
     lamp_run r;
     (void)r.level_of(0);
     u32 taken = 0;
-    while (taken < 1000 && r.refusal({{"values", {{"level", taken % 2 == 0 ? 1.0 : 0.5}}}}).empty()) ++taken;
+    while (taken < 1000 && r.refusal({{"level", taken % 2 == 0 ? 1.0 : 0.5}}).empty()) ++taken;
     CHECK(taken == ring::readable_sets - 1);
-    CHECK_THAT(r.refusal({{"values", {{"level", 2}}}}), contains("later: ") && contains("nothing moves"));
+    CHECK_THAT(r.refusal({{"level", 2}}), contains("later: ") && contains("nothing moves"));
     (void)r.level_of(1);
     r.c->link[0].tail = 1;
-    CHECK(r.set({{"level", 2}})["from"] == 2);
+    CHECK(r.set({{"level", 2}}).from == 2);
 }
 
 TEST_CASE("the copy that the block is held against has each change, and what is damaged in the block is not taken over into it") {
@@ -105,9 +108,9 @@ TEST_CASE("the copy that the block is held against has each change, and what is 
 TEST_CASE("reset brings back what the run began with") {
     lamp_run r;
     (void)r.set({{"level", 2}, {"on", true}});
-    const json reply = r.live->set({{"reset", true}}, *r.c, *r.made);
-    CHECK(reply["values"] == json{{"level", 0.25}, {"on", false}});
-    CHECK(reply["number"] == 2);
+    const run::parameter_state reply = r.live->set({.reset = true}, *r.c, *r.made);
+    CHECK(reply.values == json{{"level", 0.25}, {"on", false}});
+    CHECK(reply.number == 2);
 }
 
 TEST_CASE("the report lists each change with its frame and what was changed") {
@@ -129,9 +132,9 @@ TEST_CASE("a second supervisor goes on with what the block says, also where its 
     live_parameters second(r.plan);
     REQUIRE(second.adopt(*r.c, older));
     CHECK(second.number() == 2);
-    CHECK(second.answer()["values"]["level"] == 2.0);
+    CHECK(second.answer().values["level"] == 2.0);
     CHECK(second.report()["changes"].size() == 2);
-    CHECK(second.set({{"values", {{"on", true}}}}, *r.c, *r.made)["number"] == 3);
+    CHECK(second.set({.values = {{"on", true}}}, *r.c, *r.made).number == 3);
     live_parameters with_nothing(r.plan);
     REQUIRE(with_nothing.adopt(*r.c, nullptr));
     CHECK(with_nothing.number() == 3);
@@ -143,7 +146,7 @@ TEST_CASE("values that no supervisor can have set are not taken over") {
     std::memcpy(r.c->parameters.set[0].value, &nonsense, sizeof nonsense);
     live_parameters second(r.plan);
     CHECK_FALSE(second.adopt(*r.c, nullptr));
-    CHECK(second.answer()["values"]["level"] == 0.25);
+    CHECK(second.answer().values["level"] == 0.25);
 }
 
 TEST_CASE("a block that is made anew has what was set last, for all its frames") {
@@ -162,7 +165,7 @@ TEST_CASE("a pipeline without parameters says so") {
     live_parameters live(none);
     const auto c = std::make_unique<shm::control_block>(), made = std::make_unique<shm::control_block>();
     live.write_into(*c, 0);
-    CHECK(live.answer()["schema"] == nullptr);
+    CHECK_FALSE(live.answer().schema);
     CHECK(live.report() == nullptr);
-    CHECK_THROWS_AS(live.set({{"values", {{"x", 1}}}}, *c, *made), config_error);
+    CHECK_THROWS_AS(live.set({.values = {{"x", 1}}}, *c, *made), config_error);
 }

@@ -17,12 +17,12 @@ run_setup two_stages() {
     s.directory = "/nonexistent";
     for (const char* name : {"source", "sink"}) {
         stage_setup st;
-        st.name = name;
+        st.spec.name = name;
         s.stages.push_back(st);
     }
     s.stages[0].format = {{"type", "t"}};
     s.stages[0].slot_bytes = 512;
-    s.stages[1].inputs = {0};
+    s.stages[1].spec.input_indices = {0};
     return s;
 }
 

@@ -31,13 +31,13 @@ struct synthetic {
         setup.height = 32;
         for (const char* name : {"source", "sink"}) {
             stage_setup st;
-            st.name = name;
+            st.spec.name = name;
             st.device_name = "cpu";
             setup.stages.push_back(st);
         }
         setup.stages[0].format = {{"type", "t"}};
         setup.stages[0].slot_bytes = 512;
-        setup.stages[1].inputs = {0};
+        setup.stages[1].spec.input_indices = {0};
         setup.end = 10;
         ring::initialise(*control, plan_of(setup));
         for (u32 k = 0; k < 2; ++k) {
@@ -163,7 +163,7 @@ TEST_CASE("frames that were given up are told with the first few names, and have
 
 TEST_CASE("where no sink is counted, what was given up is what the supervisor saw") {
     synthetic s;
-    s.setup.stages[1].latest = true;
+    s.setup.stages[1].spec.group = group_kind::latest;
     s.deaths.given_up.push_back({6, "source", "exit code 3"});
     CHECK(dead_letters_of(read_ledgers(s.setup, *s.control, 10), s.deaths).count == 1);
 }
@@ -204,7 +204,7 @@ TEST_CASE("where nothing was counted the report says so, and claims nothing") {
     synthetic s;
     const auto why = GENERATE("latest", "optional");
     if (why == std::string("latest")) {
-        s.setup.stages[1].latest = true;
+        s.setup.stages[1].spec.group = group_kind::latest;
     } else {
         s.record(0, 4);
         ring::close_group(*s.control, s.control->stage[1].input_link[0], s.control->stage[1].input_group[0]);

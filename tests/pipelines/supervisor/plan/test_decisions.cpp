@@ -25,8 +25,8 @@ run_setup chain(const std::vector<device_id>& devices) {
     s.name = "chain";
     for (u32 k = 0; k < devices.size(); ++k) {
         stage_setup st;
-        st.name = "s" + std::to_string(k);
-        if (k > 0) st.inputs = {k - 1};
+        st.spec.name = "s" + std::to_string(k);
+        if (k > 0) st.spec.input_indices = {k - 1};
         if (k + 1 < devices.size()) {
             st.format = {{"type", "t"}};
             st.slot_bytes = 1000 * (k + 1);
@@ -96,30 +96,30 @@ TEST_CASE("pictures of a relative pattern go into a fresh folder, those of an ab
     run_setup s = chain({cpu, cpu});
     s.stages[1].program = "/bin/carousel-display";
     SECTION("relative") {
-        s.stages[1].settings["out"] = "p_%03d.png";
+        s.stages[1].spec.settings["out"] = "p_%03d.png";
         prepare_pictures(s, "stamp");
-        CHECK(s.stages[1].settings["out"] == (folder.path / "runs/chain-stamp/p_%03d.png").string());
+        CHECK(s.stages[1].spec.settings["out"] == (folder.path / "runs/chain-stamp/p_%03d.png").string());
         CHECK(s.pictures == (folder.path / "runs/chain-stamp").string());
         CHECK(std::filesystem::is_directory(s.pictures));
     }
     SECTION("not given") {
         prepare_pictures(s, "stamp");
-        CHECK(s.stages[1].settings["out"] == (folder.path / "runs/chain-stamp/frame_%05d.png").string());
+        CHECK(s.stages[1].spec.settings["out"] == (folder.path / "runs/chain-stamp/frame_%05d.png").string());
     }
     SECTION("absolute") {
-        s.stages[1].settings["out"] = (folder.path / "mine/x_%d.png").string();
+        s.stages[1].spec.settings["out"] = (folder.path / "mine/x_%d.png").string();
         prepare_pictures(s, "stamp");
         CHECK(s.pictures == (folder.path / "mine").string());
         CHECK(folder.names() == std::vector<std::string>{"mine"});
     }
     SECTION("none") {
-        s.stages[1].settings["out"] = "";
+        s.stages[1].spec.settings["out"] = "";
         prepare_pictures(s, "stamp");
         CHECK(s.pictures.empty());
         CHECK(folder.names().empty());
     }
     SECTION("a place that can't be written") {
-        s.stages[1].settings["out"] = "/proc/nothing/x_%d.png";
+        s.stages[1].spec.settings["out"] = "/proc/nothing/x_%d.png";
         CHECK_THROWS_WITH(prepare_pictures(s, "stamp"), test::contains("/proc/nothing"));
     }
     std::filesystem::current_path(before);

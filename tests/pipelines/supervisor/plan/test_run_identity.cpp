@@ -1,5 +1,6 @@
 #include "supervisor/plan/run_identity.hpp"
 
+#include "spec/pipeline_keys.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -14,12 +15,12 @@ run_setup two_stages() {
     s.width = 640;
     s.height = 480;
     s.stages.resize(2);
-    s.stages[0].name = "geometry";
-    s.stages[0].settings = {{"triangles", 500}};
+    s.stages[0].spec.name = "geometry";
+    s.stages[0].spec.settings = {{"triangles", 500}};
     s.stages[0].format = {{"type", "t"}};
-    s.stages[1].name = "display";
-    s.stages[1].inputs = {0};
-    s.stages[1].settings = {{"out", "frame_%05d.png"}};
+    s.stages[1].spec.name = "display";
+    s.stages[1].spec.input_indices = {0};
+    s.stages[1].spec.settings = {{"out", "frame_%05d.png"}};
     return s;
 }
 
@@ -38,20 +39,31 @@ TEST_CASE("two equal pipelines are one run, wherever their files lie and whateve
 TEST_CASE("the difference of two pipelines is named with both values") {
     run_setup other = two_stages();
     SECTION("a stage's own setting") {
-        other.stages[0].settings["triangles"] = 1000;
+        other.stages[0].spec.settings["triangles"] = 1000;
         CHECK(between(two_stages(), other) == "stage geometry: settings.triangles is 500 there and 1000 here");
     }
     SECTION("a setting that only one of them has") {
-        other.stages[1].settings.erase("out");
+        other.stages[1].spec.settings.erase("out");
         CHECK(between(two_stages(), other) == "stage display: settings.out is \"frame_%05d.png\" there and not there here");
     }
     SECTION("a key of the supervisor's") {
-        other.stages[1].in_flight = 5;
+        other.stages[1].spec.in_flight = 5;
         CHECK(between(two_stages(), other) == "stage display: in_flight is 3 there and 5 here");
     }
     SECTION("a stage's own deadline") {
-        other.stages[0].frame_timeout_ns = 300'000'000;
+        other.stages[0].spec.frame_timeout_ms = 300;
         CHECK(between(two_stages(), other) == "stage geometry: frame_timeout_ms is 2000 there and 300 here");
+    }
+    SECTION("words that stand for values are named as the file spells them") {
+        other.stages[0].spec.restart = restart_policy::on_failure;
+        CHECK(between(two_stages(), other) ==
+              "stage geometry: restart is \"always\" there and \"on-failure\" here");
+    }
+    SECTION("every key of a stage is compared, but for the supervisor's own") {
+        for (const std::string& key : stage_keys())
+            CHECK(identity_of(other).at("stages").at(0).contains(key) == (key != "standby"));
+        other.stages[0].spec.standby = true;
+        CHECK(between(two_stages(), other) == "");
     }
     SECTION("the number of frames") {
         other.end = 17;
@@ -74,7 +86,7 @@ TEST_CASE("the difference of two pipelines is named with both values") {
 TEST_CASE("an identity that was written is read again with the places of the pictures, and a damaged one is none") {
     const scratch_folder folder;
     run_setup prepared = two_stages();
-    prepared.stages[1].settings["out"] = "/runs/demo-1/frame_%05d.png";
+    prepared.stages[1].spec.settings["out"] = "/runs/demo-1/frame_%05d.png";
     prepared.pictures = "/runs/demo-1";
     write_identity(folder.path.string(), identity_of(two_stages()), prepared);
     const auto kept = read_identity(folder.path.string());
@@ -82,7 +94,7 @@ TEST_CASE("an identity that was written is read again with the places of the pic
     CHECK(difference(kept->identity, identity_of(two_stages())) == "");
     run_setup again = two_stages();
     keep_pictures(*kept, again);
-    CHECK(again.stages[1].settings["out"] == "/runs/demo-1/frame_%05d.png");
+    CHECK(again.stages[1].spec.settings["out"] == "/runs/demo-1/frame_%05d.png");
     CHECK(again.pictures == "/runs/demo-1");
     folder.write("pipeline.json", "{\"digest\":\"0\",\"pipeline\":{}}");
     CHECK_FALSE(read_identity(folder.path.string()));

@@ -31,13 +31,13 @@ run_setup two_stages() {
     s.directory = "/nonexistent";
     for (const char* name : {"source", "sink"}) {
         stage_setup st;
-        st.name = name;
-        st.in_flight = 2;
+        st.spec.name = name;
+        st.spec.in_flight = 2;
         s.stages.push_back(st);
     }
     s.stages[0].format = {{"type", "t"}};
     s.stages[0].slot_bytes = 512;
-    s.stages[1].inputs = {0};
+    s.stages[1].spec.input_indices = {0};
     return s;
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("a life that was being replaced is ended by the next supervisor") {
 
 TEST_CASE("a living standby stays as its seat's standby, and a second, a dead and an unclaimed one don't") {
     left_block b;
-    b.setup.stages[0].standby = true;
+    b.setup.stages[0].spec.standby = true;
     const sleeper holder, standby, second;
     b.enter(3, {static_cast<u32>(holder.process.pid), 1, 0, entry_state::live}, holder.process.start_time);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
@@ -231,7 +231,7 @@ TEST_CASE("a living standby stays as its seat's standby, and a second, a dead an
 
 TEST_CASE("a holder that died while there was no supervisor is followed by its standby at once, if that was ready") {
     left_block b;
-    b.setup.stages[0].standby = true;
+    b.setup.stages[0].spec.standby = true;
     const sleeper standby;
     const bool ready = GENERATE(true, false);
     CAPTURE(ready);
@@ -257,7 +257,7 @@ TEST_CASE("a holder that died while there was no supervisor is followed by its s
 
 TEST_CASE("a promotion that was cut between its two steps is completed, and the dead holder's words are the standby's") {
     left_block b;
-    b.setup.stages[0].standby = true;
+    b.setup.stages[0].spec.standby = true;
     const sleeper standby;
     b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
     b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby}, standby.process.start_time);

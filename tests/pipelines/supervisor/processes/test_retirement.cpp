@@ -89,15 +89,15 @@ run_setup two_stages() {
     s.directory = "/nonexistent";
     for (const char* name : {"source", "sink"}) {
         stage_setup st;
-        st.name = name;
-        st.in_flight = 2;
-        st.standby = true;
+        st.spec.name = name;
+        st.spec.in_flight = 2;
+        st.spec.standby = true;
         s.stages.push_back(st);
     }
     s.stages[0].format = {{"type", "t"}};
     s.stages[0].slot_bytes = 512;
-    s.stages[1].inputs = {0};
-    s.latest_lease_ns = 50 * ns_per_ms;
+    s.stages[1].spec.input_indices = {0};
+    s.latest_lease_ms = 50;
     return s;
 }
 

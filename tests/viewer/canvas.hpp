@@ -13,13 +13,13 @@
 
 namespace carousel::test {
 
-struct stage {
+struct canvas {
     std::unique_ptr<viewer::window> window;
     std::unique_ptr<viewer::picture_store> store;
     viewer::screen screen;
     f32 scale = 1;
 
-    explicit stage(bool gl, int width = 1920, int height = 1080, f32 wanted_scale = 1) : scale(wanted_scale) {
+    explicit canvas(bool gl, int width = 1920, int height = 1080, f32 wanted_scale = 1) : scale(wanted_scale) {
         ImGui::CreateContext();
         ImGui::GetIO().IniFilename = nullptr;
         viewer::window_options o;
@@ -34,13 +34,13 @@ struct stage {
         viewer::theme::load_fonts(scale);
         store = gl ? viewer::make_gl_store() : viewer::make_null_store();
     }
-    ~stage() {
+    ~canvas() {
         store.reset();
         window.reset();
         ImGui::DestroyContext();
     }
-    stage(const stage&) = delete;
-    stage& operator=(const stage&) = delete;
+    canvas(const canvas&) = delete;
+    canvas& operator=(const canvas&) = delete;
 
     void draw(viewer::model& m, int frames = 2, ImVec2 mouse = ImVec2(-FLT_MAX, -FLT_MAX), f32 wheel = 0) {
         for (int k = 0; k < frames; ++k) {

@@ -1,32 +1,25 @@
-// `carousel doctor` and `carousel clean`.
+// `carousel clean`.
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/cli.hpp"
-#include "doctor/doctor.hpp"
+#include "cli/command.hpp"
 #include "os/table.hpp"
 #include "runs/clean.hpp"
 
 namespace carousel::supervisor {
+namespace {
 
 using nlohmann::json;
 
-int cli_doctor(const cli_arguments& a, const cli_environment& env) {
-    const std::vector<finding> all = examine();
-    env.out << (a.json ? doctor_json(all).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
-                       : doctor_text(all, wants_color(env.out_is_terminal, a.no_color)));
-    return any_failed(all) ? exit_code::no_device : exit_code::ok;
-}
-
-int cli_clean(const cli_arguments& a, const cli_environment& env) {
+int clean(bool dry_run, bool as_json, const cli_environment& env) {
     int code = exit_code::ok;
     json items = json::array();
     std::string text;
     for (const leftover& l : find_leftovers(env.places)) {
-        const std::string trouble = a.dry_run ? l.kept : remove_leftover(l);
-        const bool removed = !a.dry_run && trouble.empty();
+        const std::string trouble = dry_run ? l.kept : remove_leftover(l);
+        const bool removed = !dry_run && trouble.empty();
         if (!trouble.empty() && l.kept.empty()) code = exit_code::shared_memory;
         items.push_back({{"kind", l.kind},
                          {"path", l.path},
@@ -40,12 +33,23 @@ int cli_clean(const cli_arguments& a, const cli_environment& env) {
         text += fmt::format("{} {} {} ({}): {}{}\n", verb, l.kind, printable(l.path), human_bytes(l.bytes), l.why,
                             trouble.empty() ? "" : "; " + trouble);
     }
-    if (a.json)
+    if (as_json)
         env.out << json{{"ok", code == exit_code::ok}, {"leftovers", items}}.dump(2, ' ', false, json::error_handler_t::replace)
                 << "\n";
     else
         env.out << (text.empty() ? "nothing to clean\n" : text);
     return code;
 }
+
+command_action add(const command_parts& p) {
+    const auto dry_run = std::make_shared<bool>(false);
+    p.app.add_flag("--dry-run", *dry_run, "Only say what would be removed");
+    p.app.add_flag("--json", p.common.json, "Print JSON");
+    return [dry_run](const common_words& c, const cli_environment& env) { return clean(*dry_run, c.json, env); };
+}
+
+}  // namespace
+
+const command clean_command{"clean", "Remove what dead runs left (shared memory, sockets); living ones are never touched", add};
 
 }  // namespace carousel::supervisor

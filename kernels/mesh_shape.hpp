@@ -1,0 +1,35 @@
+#pragma once
+// The shapes that can be computed, and their names. For those who only name them, too: no code of the kernels
+// is behind it.
+
+#include <array>
+
+#include "core/types.hpp"
+
+namespace carousel::kernels {
+
+enum class mesh_shape : u8 {
+    bumpy_sphere,
+    fractal_terrain,
+    torus_knots,
+    quad_stack,
+    triangle_soup,
+    quad_stack_front_first,
+    long_slivers
+};
+
+struct mesh_shape_row {
+    mesh_shape shape;
+    const char* name;
+};
+inline constexpr std::array<mesh_shape_row, 7> mesh_shapes{{
+    {mesh_shape::bumpy_sphere, "bumpy-sphere"},
+    {mesh_shape::fractal_terrain, "fractal-terrain"},
+    {mesh_shape::torus_knots, "torus-knots"},
+    {mesh_shape::quad_stack, "quad-stack"},  // full-screen quads, back to front: the worst overdraw
+    {mesh_shape::triangle_soup, "triangle-soup"},  // of random sizes
+    {mesh_shape::quad_stack_front_first, "quad-stack-front-first"},  // the same quads, front to back
+    {mesh_shape::long_slivers, "long-slivers"},
+}};
+
+}  // namespace carousel::kernels

@@ -1,0 +1,41 @@
+// `carousel down`: stages, or the whole pipeline.
+
+#include <fmt/format.h>
+
+
+#include "cli/clients.hpp"
+#include "runs/client.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+struct down_arguments : told_arguments {
+    std::string timeout;
+};
+
+int take_down(const down_arguments& a, const cli_environment& env) {
+    const f64 timeout_s = seconds_or("--timeout", a.timeout, 30);
+    if (!a.stages.empty()) return tell_stages(a, run::seat_request{run::seat_order::down, ""}, env);
+    const run::record run = choose_pipeline(a.pipeline, a.wait_s);
+    end_pipeline(run, timeout_s);
+    env.out << fmt::format("pipeline \"{}\" has ended\n", run.name);
+    return exit_code::ok;
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<down_arguments>();
+    add_told_options(p, *a, false);
+    p.app.add_option("--timeout", a->timeout, "Wait S seconds for the pipeline's end [30]")->type_name("S");
+    p.app.footer("\nExample:\n  carousel down fragment");
+    return [a](const common_words&, const cli_environment& env) {
+        read_wait(*a);
+        return take_down(*a, env);
+    };
+}
+
+}  // namespace
+
+const command down_command{"down", "End stages until `up`; without a stage: end the pipeline, as Ctrl-C does",
+                           add};
+
+}  // namespace carousel::supervisor

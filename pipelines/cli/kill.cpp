@@ -1,0 +1,44 @@
+// `carousel kill`: a signal from outside.
+
+#include <fmt/format.h>
+
+
+#include "cli/clients.hpp"
+#include "cli/completers.hpp"
+#include "os/subprocess.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+struct kill_arguments : told_arguments {
+    std::string signal = "KILL";
+};
+
+int kill_stages(const kill_arguments& a, const cli_environment& env) {
+    const int number = signal_from(a.signal);
+    if (number == 0)
+        throw config_error(fmt::format(
+            "--signal {}: no signal of this system; expected e.g. KILL, TERM, ABRT or a number", a.signal));
+    return tell_stages(a, run::kill_request{"", number}, env);
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<kill_arguments>();
+    add_told_options(p, *a);
+    CLI::Option* o =
+        p.app.add_option("-s,--signal", a->signal, "Signal by name or number [KILL]")->type_name("SIGNAL");
+    p.offers[o] = offer(
+        {"KILL", "TERM", "INT", "ABRT", "SEGV", "STOP", "CONT", "HUP", "QUIT"});  // of all that there are
+    p.app.footer("\nExample:\n  carousel kill fragment --signal ABRT");
+    return [a](const common_words&, const cli_environment& env) {
+        read_wait(*a);
+        return kill_stages(*a, env);
+    };
+}
+
+}  // namespace
+
+const command kill_command{"kill", "Send stages a signal [KILL]; they come back by their restart policy",
+                           add};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,98 @@
+#include "cli/options.hpp"
+
+#include "cli/completers.hpp"
+
+namespace carousel::supervisor {
+
+void add_run_name(const command_parts& p, std::string& name) {
+    CLI::Option* o = p.app.add_option("-p,--name", name, "The running pipeline, where there are several")
+                         ->type_name("NAME");
+    p.offers[o] = running_pipelines;
+}
+
+void add_client_options(const command_parts& p, client_arguments& a) {
+    add_run_name(p, a.pipeline);
+    p.app.add_option("--wait", a.wait, "Wait S seconds for it to come [0]")->type_name("S");
+}
+
+f64 seconds_or(const char* option, const std::string& text, f64 otherwise) {
+    return text.empty() ? otherwise : seconds_from(option, text);
+}
+
+void read_wait(client_arguments& a) { a.wait_s = seconds_or("--wait", a.wait, a.wait_s); }
+
+void add_json(const command_parts& p, const char* text) { p.app.add_flag("--json", p.common.json, text); }
+
+void add_no_color(const command_parts& p, bool& no_color) {
+    p.app.add_flag("--no-color", no_color, "No ANSI colours (also: NO_COLOR, or no terminal)");
+}
+
+void add_pipeline_file(const command_parts& p, std::string& file) {
+    p.offers[p.app.add_option("FILE", file, "Pipeline file (TOML)")->required()] = offer_files({".toml"});
+}
+
+void add_report(const command_parts& p, std::string& file, const char* text) {
+    p.offers[p.app.add_option("--report", file, text)->type_name("FILE")->take_last()] = offer_files({""});
+}
+
+void add_device(const command_parts& p, pipeline_options& keys) {
+    CLI::Option* o = p.app.add_option("--device", keys.device,
+                                      "auto | cpu | cuda:N, for stages without a device of their own");
+    p.offers[o->take_last()] = offer({"auto", "cpu", "cuda:0"});
+}
+
+void add_fps(const command_parts& p, pipeline_options& keys) {
+    p.app.add_option("--fps", keys.fps, "Frames a second [0: as fast as it goes]")
+        ->type_name("N")
+        ->take_last();
+}
+
+void add_size(const command_parts& p, pipeline_options& keys) {
+    CLI::Option* o =
+        p.app.add_option("--size", keys.size, "Size of the pictures")->type_name("WxH")->take_last();
+    p.offers[o] = offer({"640x480", "1280x720", "1920x1080", "3840x2160"});
+}
+
+void add_mesh(const command_parts& p, pipeline_options& keys, const char* text) {
+    p.offers[p.app.add_option("--mesh", keys.mesh, text)->type_name("FILE")->take_last()] =
+        offer_files({".obj", ".gltf", ".glb"});
+}
+
+void add_set(const command_parts& p, pipeline_options& keys) {
+    p.app.add_option("--set", keys.set, "Any key of the file; may be repeated")
+        ->type_name("KEY=VALUE")
+        ->expected(1)
+        ->take_all();
+}
+
+void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
+    add_device(p, keys);
+    p.app.add_option("--frames", keys.frames, "End after N frames [0: when told to]")
+        ->type_name("N")
+        ->take_last();
+    add_fps(p, keys);
+    add_size(p, keys);
+    add_mesh(p, keys, "Mesh of the sources: an .obj, .gltf or .glb file or a shape's name");
+    CLI::Option* out = p.app.add_option(
+        "--out", keys.out,
+        "Pictures of the displays that write some, e.g. 'frame_%05d.png'; '': none; may be repeated");
+    p.offers[out->type_name("[STAGE=]PATTERN")->expected(1)->take_all()] = offer_files({""});
+    p.app
+        .add_option("--keep", keys.keep,
+                    "Leave the newest N pictures; 0: all [as in the file; with --frames: all]")
+        ->type_name("N")
+        ->take_last();
+    p.app.add_option("--allow-dead-letters", keys.allow_dead_letters,
+                     "End with 0 although up to N frames were given up; true: any number [0]")
+        ->type_name("N")
+        ->take_last();
+    if (with_name) {
+        CLI::Option* o =
+            p.app.add_option("-p,--name", keys.name, "Name of the running pipeline [the file's]")
+                ->type_name("NAME");
+        p.offers[o->take_last()] = running_pipelines;
+    }
+    add_set(p, keys);
+}
+
+}  // namespace carousel::supervisor

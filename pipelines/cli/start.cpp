@@ -1,0 +1,91 @@
+#include "cli/start.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/detach.hpp"
+#include "core/http_address.hpp"
+#include "os/own_command.hpp"
+#include "supervisor/engine/web_page.hpp"
+#include "supervisor/plan/plan_text.hpp"
+#include "supervisor/plan/setup_from.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+int start_in_background(const start_arguments& a, const cli_environment& env, const pipeline& p) {
+    detach_request d{p.name, a.words, own_command()};
+    d.words.insert(d.words.begin() + 1, "--in-background");
+    d.patience_s += a.wait_s;
+    return run_in_background(d, env.out, env.err);
+}
+
+}  // namespace
+
+void add_start_options(const command_parts& p, start_arguments& a) {
+    CLI::App& app = p.app;
+    app.add_flag("-d,--detach", a.detach, "In the background: returns when all stages are ready");
+    app.add_flag("--in-background", a.in_background)->group("");  // what -d starts
+    add_report(p, a.report, "Write the run's report (JSON) to FILE");
+    app.add_flag("--keep-logs", a.keep_logs,
+                 "`carousel logs` can read the lines after the end, too [with -d]");
+    add_no_color(p, a.no_color);
+    app.add_flag("--dry-run", a.dry_run,
+                 "Check everything, say what would run and what memory it takes; start nothing");
+    app.add_flag("--fresh", a.fresh,
+                 "End a run of this name that has lost its supervisor, instead of taking it over");
+    app.add_option("--seconds", a.seconds, "End, as by Ctrl-C, after S seconds [0: never]")->type_name("S");
+    app.add_option("--http", a.http, "Serve the run as a web page, e.g. 127.0.0.1:8080 or 8080")
+        ->type_name("ADDR:PORT")
+        ->take_last();
+}
+
+void read_times(start_arguments& a) {
+    a.wait_s = seconds_or("--wait", a.wait, a.wait_s);
+    a.seconds_s = seconds_or("--seconds", a.seconds, a.seconds_s);
+}
+
+/// The file's "keep" is for runs without an end: one that is told how many frames to make leaves the pictures
+/// of all of them.
+pipeline read_as_asked(const std::string& file, const pipeline_options& keys) {
+    pipeline p = read_pipeline(file, overrides_from(keys));
+    if (!keys.frames || p.frames == 0) return p;
+    for (stage_spec& s : p.stages) {
+        const bool display = std::filesystem::path(s.run).filename() == "carousel-display";
+        if (display && s.settings.contains("keep") && s.position_of("keep").option.empty())
+            s.settings["keep"] = 0;
+    }
+    return p;
+}
+
+std::size_t columns_of(const cli_environment& env) {
+    return env.columns == 0 ? paper_columns : std::max<std::size_t>(40, env.columns);
+}
+
+int run_or_show(const start_arguments& a, const cli_environment& env, const pipeline& p) {
+    if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
+    run_options o;
+    if (a.dry_run) o.stages = describe_stages(p);  // a run asks them once it holds its lock
+    o.report_file = a.report;
+    o.color = wants_color(env.err_is_terminal, a.no_color);
+    o.seconds = a.seconds_s;
+    o.keep_logs = a.keep_logs || a.in_background;
+    o.background = a.in_background;
+    o.wait_s = a.wait_s;
+    o.fresh = a.fresh;
+    o.command_line = a.words;
+    o.http = a.http;
+    if (!a.http.empty()) {  // refused now, not in the middle of the run's log
+        (void)parse_http_address(a.http);
+        (void)page_program();
+    }
+    if (!a.dry_run) return env.run(p, o);
+    env.out << plan_text(p, o.stages, columns_of(env))
+            << placement_text(setup_from(p, o, probe_for(p)), columns_of(env));
+    return exit_code::ok;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,10 @@
+// `carousel stop`.
+
+#include "cli/clients.hpp"
+
+namespace carousel::supervisor {
+
+const command stop_command{"stop", "Hold stages (SIGSTOP, no deadline): the pipeline waits until `cont`",
+                           add_plain};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,102 @@
+// `carousel up`: of a pipeline file, else of stages.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "cli/clients.hpp"
+#include "cli/completers.hpp"
+#include "cli/start.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr const char* up_footer = R"(
+Examples:
+  carousel up fragment                              `down fragment` is over
+  carousel up pipelines/demo.toml -d --frames 1000  a pipeline in the background; without -d as `carousel run`
+
+With -d it returns when all stages are ready, and the pipeline survives this terminal. Its lines: `carousel logs`, also after
+its end (until the next run of that name, or `carousel clean`). Exit codes: 0 it runs; its own when it fails before that, with its last
+lines; 1 when a stage isn't ready after 60 s (it goes on). Ctrl-C meanwhile ends the pipeline, too (130).)";
+
+struct up_arguments {
+    told_arguments stages;
+    start_arguments start;
+};
+
+/// "demo.toml" is a file even if it isn't there; other words are files if there are such.
+bool is_file_word(const std::string& word) {
+    std::error_code failed;
+    return word.ends_with(".toml") || std::filesystem::is_regular_file(word, failed);
+}
+
+/// Options of `up` that only a start of a pipeline can take; "" when there are none.
+std::string start_option(const start_arguments& a) {
+    const pipeline_options& k = a.keys;
+    const std::pair<bool, const char*> given[] = {
+        {k.device.has_value(), "--device"}, {k.frames.has_value(), "--frames"},
+        {k.fps.has_value(), "--fps"},       {k.size.has_value(), "--size"},
+        {k.mesh.has_value(), "--mesh"},     {!k.out.empty(), "--out"},
+        {k.keep.has_value(), "--keep"},     {!k.set.empty(), "--set"},
+        {!a.report.empty(), "--report"},    {k.allow_dead_letters.has_value(), "--allow-dead-letters"},
+        {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
+        {a.keep_logs, "--keep-logs"},       {a.seconds_s > 0, "--seconds"}};
+    for (const auto& [is, name] : given)
+        if (is) return name;
+    return "";
+}
+
+int bring_up(const up_arguments& a, const cli_environment& env) {
+    for (const std::string& word : a.stages.stages) {
+        if (!is_file_word(word)) continue;
+        if (a.stages.stages.size() > 1)
+            throw config_error(fmt::format(
+                "up: {} is a pipeline file, which goes alone: `up FILE` starts a pipeline, `up STAGE...` "
+                "starts stages of a running one",
+                word));
+        start_arguments start = a.start;
+        start.file = word;
+        if (!a.stages.pipeline.empty()) start.keys.name = a.stages.pipeline;
+        return run_or_show(start, env, read_as_asked(start.file, start.keys));
+    }
+    if (const std::string option = start_option(a.start); !option.empty())
+        throw config_error(fmt::format(
+            "up: {} goes with a pipeline file, and {} is none: expected a name that ends in .toml, or a file "
+            "that is there",
+            option, a.stages.stages.front()));
+    return tell_stages(a.stages, run::seat_request{run::seat_order::up, ""}, env);
+}
+
+std::vector<std::string> stages_and_files(const asked_for& asked) {
+    std::vector<std::string> all = running_stages(asked);
+    for (std::string& file : offer_files({".toml"})(asked)) all.push_back(std::move(file));
+    return all;
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<up_arguments>();
+    add_client_options(p, a->stages);
+    CLI::Option* o = p.app.add_option("STAGE", a->stages.stages,
+                                      "Stages of a running pipeline; or one pipeline file: a word that ends "
+                                      "in .toml, or a file that is there");
+    p.offers[o->required()] = stages_and_files;
+    add_keys(p, a->start.keys, false);
+    add_start_options(p, a->start);
+    p.app.footer(up_footer);
+    return [a](const common_words& c, const cli_environment& env) {
+        a->start.wait = a->stages.wait;
+        a->start.words = c.words;
+        read_wait(a->stages);
+        read_times(a->start);
+        return bring_up(*a, env);
+    };
+}
+
+}  // namespace
+
+const command up_command{
+    "up", "Start stages that are down or have failed; with a pipeline file: start a pipeline", add};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,20 @@
+#include "spec/stage_plan.hpp"
+
+namespace carousel::supervisor {
+
+ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& behind) {
+    ring::stage_plan to;
+    to.name = s.name;
+    to.inputs = s.input_indices;
+    to.has_output = s.has_output;
+    to.in_flight = s.in_flight;
+    to.instances = s.instances;
+    to.max_attempts = s.max_attempts;
+    to.frame_timeout_ns = s.frame_timeout_ns();
+    to.latest = s.latest();
+    to.optional = s.optional;
+    to.window = behind.window.value_or(0);
+    return to;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,27 @@
+#pragma once
+// Words that stand for values: one table {word, value} for each such key. Reading, messages and listings are
+// made from it.
+
+#include <array>
+#include <cstddef>
+
+namespace carousel::supervisor {
+
+template <typename Value>
+struct word_for {
+    const char* word;
+    Value value;
+};
+
+template <typename Value, std::size_t N>
+using word_table = std::array<word_for<Value>, N>;
+
+/// The word of a value; "?": the table has none, as for a number that is no value of its type.
+template <typename Value, std::size_t N>
+[[nodiscard]] constexpr const char* word_of(const word_table<Value, N>& table, Value value) noexcept {
+    for (const word_for<Value>& each : table)
+        if (each.value == value) return each.word;
+    return "?";
+}
+
+}  // namespace carousel::supervisor

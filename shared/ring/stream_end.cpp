@@ -1,0 +1,63 @@
+#include "ring/stream_end.hpp"
+
+#include <algorithm>
+
+#include "core/crash_point.hpp"
+#include "shm/doorbell.hpp"
+
+namespace carousel::ring {
+namespace {
+
+/// The job of the claim is still at that frame, and nobody has taken it from its process.
+bool is_open(const shm::control_block& c, const end_claim& claim) noexcept {
+    const job_word j = job_word::of(load(c.job[std::min(claim.job, shm::max_jobs - 1)]));
+    return j.state == job_state::open && (j.version & claim_version_mask) == claim.version;
+}
+
+/// ... and holds the number which it names.
+bool stands(const shm::control_block& c, const shm::source_block& q, const end_claim& claim) noexcept {
+    if (!is_open(c, claim)) return false;
+    const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
+    const lease_word w = lease_word::of(load(q.number[claim.sequence % n]));
+    return w.generation == lap_of(q, claim.sequence, n) && w.state == lease_state::leased && w.job == claim.job &&
+           (w.version & claim_version_mask) == claim.version;
+}
+
+}  // namespace
+
+void claim_end(shm::control_block& c, u32 source, u64 sequence, u32 job, u64 version) noexcept {
+    shm::source_block& q = c.source[std::min(source, shm::max_sources - 1)];
+    const u64 mine = end_claim{sequence, job, static_cast<u32>(version & claim_version_mask)}.pack();
+    for (u64 there = load(q.ended); there != mine; there = load(q.ended)) {
+        const end_claim other = end_claim::of(there);
+        if (there != no_claim && other.sequence < sequence && stands(c, q, other)) return;
+        if (!cas(q.ended, there, mine)) continue;
+        crash_here(crash_point::end_claimed);
+        return;
+    }
+}
+
+std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
+    std::optional<stream_end> lowest;
+    for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
+        const shm::source_block& q = c.source[k];
+        const u64 raw = load(q.ended);
+        if (raw == no_claim || (c.stage[std::min(q.stage, shm::max_stages - 1)].flags & shm::stage_flag::ends) == 0) continue;
+        const end_claim claim = end_claim::of(raw);
+        if (!stands(c, q, claim)) continue;
+        if (!lowest || claim.sequence < lowest->sequence) lowest = {k, claim.sequence};
+    }
+    return lowest;
+}
+
+bool lower_end(shm::control_block& c, u64 sequence) noexcept {
+    static_assert(end_stopping > (u64{1} << 40U) && end_unknown > end_stopping);  // both are above every number
+    for (u64 now = load(c.end); now > sequence; now = load(c.end)) {
+        if (!cas(c.end, now, sequence)) continue;
+        for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
+        return true;
+    }
+    return false;
+}
+
+}  // namespace carousel::ring

@@ -1,0 +1,90 @@
+#include "run/client.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::run {
+namespace {
+
+using nlohmann::json;
+constexpr u32 look_again_us = 20'000;
+constexpr std::size_t max_request = 60 * 1024;
+
+u64 nanoseconds(f64 seconds) { return static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s)); }
+
+}  // namespace
+
+client::client(const record& r)
+    : path_(r.folder.empty() ? run_folder(r.name) + "/control.sock" : r.socket()),
+      run_id_(r.run_id),
+      who_(fmt::format("pipeline \"{}\" (pid {})", r.name, r.supervisor.pid)) {}
+
+client::client(std::string socket_path, std::string run_id)
+    : path_(std::move(socket_path)), run_id_(std::move(run_id)) {}
+
+json client::ask(const request& r, f64 wait_s, f64 timeout_s) const {
+    const limits l{wait_s, timeout_s};
+    json meant = to_json(r);
+    meant["run_id"] = run_id_;
+    const std::string text = meant.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (text.size() > max_request) throw config_error("the request is longer than 60 KB");
+    const u64 until = now_ns() + nanoseconds(wait_s), patience = std::max<u64>(1, nanoseconds(timeout_s));
+    shm::unique_fd socket = shm::connect_to(path_, patience);
+    while (!socket) {
+        const int code = errno;
+        if (code == EAGAIN) fail(failure::silent, code, l);  // it listens, and takes nobody in
+        if (now_ns() >= until) fail(failure::nobody, code, l);
+        ::usleep(look_again_us);
+        socket = shm::connect_to(path_, patience);
+    }
+    if (!shm::send_message(socket.get(), text)) fail(failure::unsent, errno, l);
+    shm::message reply;
+    const shm::receive_status got = shm::receive_message(socket.get(), reply, patience);
+    if (got == shm::receive_status::would_block) fail(failure::silent, 0, l);
+    if (got != shm::receive_status::ok) fail(failure::ended, 0, l);
+    json answer = json::parse(reply.text, nullptr, false);
+    if (!answer.is_object()) fail(failure::unreadable, 0, l);
+    return answer;
+}
+
+void client::fail(failure what, int error_number, limits l) const {
+    const std::string waited = l.wait_s > 0 ? fmt::format(" after {:.3g} s", l.wait_s) : "";
+    const bool named = !who_.empty();
+    switch (what) {
+        case failure::nobody:
+            throw shm_error(
+                named
+                    ? fmt::format(
+                          "{}: nobody listens at {} ({}){}; it is starting (--wait S waits for it) or ending",
+                          who_, path_, errno_text(error_number), waited)
+                    : fmt::format("no supervisor at {}: {}", path_, errno_text(error_number)));
+        case failure::unsent:
+            throw shm_error(fmt::format("{}: {}", named ? who_ + ": asking" : "asking the supervisor",
+                                        errno_text(error_number)));
+        case failure::ended:
+            if (named) throw shm_error(who_ + " ended before it answered");
+            [[fallthrough]];
+        case failure::silent:
+            throw shm_error(
+                named ? fmt::format("{} has not answered within {:.3g} s; is its supervisor stopped?", who_,
+                                    l.timeout_s)
+                      : fmt::format(
+                            "the supervisor didn't answer within {:.3g} s: is it stopped? (`carousel ps`)",
+                            l.timeout_s));
+        case failure::unreadable:
+            break;
+    }
+    throw shm_error(named ? who_ +
+                                " answered with something other than a JSON object; is it of another version?"
+                          : "the supervisor's answer can't be read: are both programs of one version?");
+}
+
+}  // namespace carousel::run

@@ -1,0 +1,77 @@
+#include "run/observer.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+
+namespace carousel::run {
+namespace {
+
+constexpr u64 silence_ns = 3 * ns_per_s;
+
+std::shared_ptr<const mapped_block> map(const record& r, shm::segment observed, observer::access a) {
+    auto m = std::make_shared<mapped_block>();
+    m->run = r;
+    m->observed = std::make_shared<shm::segment>(std::move(observed));
+    if (a == observer::access::take_leases)
+        m->attached = std::make_shared<shm::segment>(shm::segment::attach(r.run_id));
+    return m;
+}
+
+}  // namespace
+
+observer::observer(record r, access a)
+    : run_(std::move(r)), access_(a), mapped_(map(run_, shm::segment::observe(run_.run_id), access_)) {}
+
+sight observer::look() {
+    sight s;
+    const i32 old_pid = run_.supervisor.pid;
+    s.life = look_after(run_, block());
+    tell_of_supervisor(s.life, old_pid, s.news);
+    if (s.life.state == life::over || !follow()) return s;
+    s.anew = true;
+    s.news.push_back({telemetry::event_kind::warning, made_anew_text(run_)});
+    return s;
+}
+
+// A run that begins again keeps its name and its id, but has another control block.
+bool observer::follow() {
+    std::optional<shm::segment> present = made_anew(run_, block());
+    if (!present) return false;
+    try {
+        mapped_ = map(run_, std::move(*present), access_);
+    } catch (const error&) {  // between two blocks: the old one is there as long as it is mapped
+        return false;
+    }
+    return true;
+}
+
+void observer::tell_of_supervisor(const life_report& now, i32 old_pid, std::vector<run_news>& news) {
+    using telemetry::event_kind;
+    if (now.state == life::alone && !alone_)
+        news.push_back({event_kind::bad, fmt::format("{} (pid {})", alone_text(now.stages), old_pid)});
+    if (now.state == life::led && run_.supervisor.pid != old_pid)
+        news.push_back({event_kind::good, fmt::format("a supervisor has taken {} over (pid {})", run_.name,
+                                                      run_.supervisor.pid)});
+    alone_.reset();
+    if (now.state == life::alone) alone_ = now.stages;
+}
+
+std::string observer::notice(u64 now, u64 heartbeat_ns) const {
+    if (alone_) return alone_text(*alone_);
+    if (heartbeat_ns == 0 || now <= heartbeat_ns + silence_ns) return "";
+    return fmt::format("the supervisor has given no sign of life for {:.0f} s",
+                       static_cast<f64>(now - heartbeat_ns) / 1e9);
+}
+
+void observer::take_no_more_leases() {
+    access_ = access::look;
+    auto m = std::make_shared<mapped_block>(*mapped_);
+    m->attached.reset();
+    mapped_ = std::move(m);
+}
+
+}  // namespace carousel::run

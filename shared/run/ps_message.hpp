@@ -1,0 +1,97 @@
+#pragma once
+// What a supervisor answers to {"command": "ps"}: how the run, its stages and its links are. Written and read
+// here; `carousel ps --json` prints it as it came. Read by programs of other versions, too: what an answer
+// lacks, or has of another type, is empty here.
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::run {
+
+/// What a sink has counted between two latencies.
+struct counted_latency {
+    f64 from_ms = 0, to_ms = 0;
+    u64 frames = 0;
+};
+
+/// A process of a stage, or its empty seat.
+struct ps_stage {
+    std::optional<std::string> name;
+    std::optional<u32> instance;
+    std::optional<i32> pid;                ///< none: it has no process
+    std::optional<std::string> state;      ///< running, backoff, ...: seat_state
+    std::optional<std::string> waits_for;  ///< "full disk"
+    std::optional<std::string> standby;    ///< "ready", "starting"
+    std::optional<i32> standby_pid;
+    std::optional<f64> age_s;
+    std::optional<u32> restarts;
+    std::optional<std::string> last_exit;
+    std::optional<f64> frames_per_second;  ///< of the stage, as all figures down to wait_own
+    std::optional<u64> frames;
+    std::optional<f64> busy, wait_input, wait_output, wait_own;  ///< shares of the last seconds
+    std::optional<u64> commits;            ///< of this process
+    std::optional<f64> cpu_percent;
+    std::optional<u64> memory_bytes;       ///< resident
+    std::optional<std::vector<counted_latency>> end_to_end;  ///< of a sink
+    std::optional<std::string> device;
+};
+
+/// The ring behind a stage, and who reads it.
+struct ps_link {
+    struct reader {
+        std::string stage, group;  ///< group: "blocking", "latest"
+    };
+    std::string stage, format, memory;
+    u32 slots = 0, window = 0;
+    u64 slot_bytes = 0;
+    std::vector<reader> readers;
+};
+
+/// The MPS domain of a run.
+struct ps_mps {
+    i32 daemon_pid = 0;
+    u32 generation = 0;
+    bool up = false;
+    u64 domain_faults = 0;
+    bool given_up = false;
+};
+
+struct ps_pipeline {
+    std::optional<std::string> name, state, state_text, run_id, file, device;
+    std::vector<std::string> waits_for;  ///< stages that are missing
+    nlohmann::json bottleneck;           ///< telemetry/bottleneck_json.hpp
+    std::optional<i32> pid, owner_pid;
+    std::optional<ps_mps> mps;
+    std::optional<f64> uptime_s, frames_per_second;
+    std::optional<u64> frames, restarts, stalls, damaged;
+    /// Stages killed by the state of the frame that they had in hand: idle, open, submitted, committed,
+    /// aborted.
+    std::array<u64, 5> kills_at{};
+
+    /// "fragment limits: busy 98 %", or "".
+    [[nodiscard]] std::string limit() const;
+};
+
+struct ps_answer {
+    ps_pipeline pipeline;
+    std::vector<ps_stage> stages;       ///< all seats, in the order of the file
+    std::vector<std::string> problems;  ///< sentences
+    std::optional<std::vector<ps_link>> links;  ///< nothing: an answer that does not tell them, or not wholly
+};
+
+[[nodiscard]] nlohmann::json to_json(const ps_answer& a);
+/// Of one link, as `ps` tells it.
+[[nodiscard]] nlohmann::json to_json(const ps_link& l);
+/// Never throws.
+[[nodiscard]] ps_answer read_ps(const nlohmann::json& answer);
+
+/// Stages, and where one has several instances each of them, too: "fragment", "fragment.0", "fragment.1".
+/// Sorted.
+[[nodiscard]] std::vector<std::string> names_for_commands(const ps_answer& a);
+
+}  // namespace carousel::run

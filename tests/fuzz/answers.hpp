@@ -1,0 +1,33 @@
+#pragma once
+// Whatever a supervisor says: what each reader of answers makes of it. What was read is told again as it was
+// read.
+
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+#include "run/answer_message.hpp"
+#include "run/parameter_message.hpp"
+#include "run/ps_message.hpp"
+#include "run/trace_message.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace carousel::test {
+
+template <typename F>
+void read_or_refuse(F&& f) {
+    try {
+        f();
+    } catch (const error&) {  // of another version
+    }
+}
+
+inline void read_every_answer(const nlohmann::json& answer) {
+    const nlohmann::json ps = run::to_json(run::read_ps(answer));
+    require(run::to_json(run::read_ps(ps)) == ps, "what ps says is read as it is told");
+    const nlohmann::json verdict = run::to_json(run::read_verdict(answer));
+    require(run::to_json(run::read_verdict(verdict)) == verdict, "a verdict is read as it is told");
+    read_or_refuse([&] { (void)run::read_trace(answer); });
+    read_or_refuse([&] { (void)run::parameters_from(answer); });
+}
+
+}  // namespace carousel::test

@@ -1,0 +1,115 @@
+// A source whose stream ends: it claims the first number that does not exist and keeps it until END says so, then gives slot, number
+// and job word back, a step each. The supervisor lowers END to the lowest claim that stands. No memory is needed between its look and
+// its CAS: a claim that stands is withdrawn by nobody but itself.
+
+#include "moves.hpp"
+
+namespace carousel::model {
+namespace {
+
+u8 narrow(int v) { return static_cast<u8>(v); }
+
+bool stands(const moves& m, int source, const claim_word& c) {
+    if (c.frame == none) return false;
+    if (m.cfg.seeded.any_claim) return true;
+    const job_word& j = m.now().job[c.job];
+    const lease_word& w = m.now().number[source][c.frame % m.cfg.numbers];
+    return j.state == job_state::open && j.version == c.version && w.state == lease_state::leased && w.job == c.job &&
+           w.version == c.version && w.generation == c.frame / m.cfg.numbers;
+}
+
+bool holds_its_job(const moves& m, int lane) {
+    const lane_registers& p = m.now().lane[lane];
+    return m.now().job[p.job] == job_word{p.version, narrow(m.cfg.lanes[lane]), job_state::open};
+}
+
+void leave_revoked(moves& m, int lane, actor who) {
+    if (!m.declared(m.cfg.lanes[lane])) m.fail(failure::spurious, "a source that ends its stream believes that it was revoked");
+    m.next().incarnation[m.cfg.lanes[lane]].alive = life::dead;
+    m.emit({action::find_revoked, narrow(lane)}, who);
+}
+
+// Said once with what was seen of the job word before, and again for as long as END is above the frame.
+void claim(moves& m, int lane, int source, actor who) {
+    const lane_registers& p = m.now().lane[lane];
+    const claim_word mine{p.frame, p.job, p.version}, there = m.now().claim[source];
+    const bool lower = there.frame != none && there.frame < p.frame && stands(m, source, there);
+    if (p.at == step::ended && (lower || there == mine)) return;
+    state& t = m.next();
+    t.lane[lane].at = step::ended;
+    if (p.at != step::ended && p.slot != none) t.lane[lane].gpu = gpu_work::pending;  // enqueued before it found the end
+    if (!lower) t.claim[source] = mine;
+    m.emit({action::claim_end, narrow(lane), p.frame}, who);
+}
+
+void give_slot_back(moves& m, int lane, int link, actor who) {
+    const lane_registers& p = m.now().lane[lane];
+    if (p.gpu == gpu_work::pending && !m.cfg.seeded.early_give_back) return;
+    state& t = m.next();
+    t.lane[lane].at = step::slot_back;
+    if (p.slot != none) {
+        slot_word& w = t.link[link].slot[p.slot];
+        if (w.generation == p.generation && w.state == slot_state::fill && w.job == p.job && w.version == p.version)
+            w = {narrow(w.generation + 1), slot_state::free, none, none, w.sequence, w.content};
+    }
+    m.emit({action::slot_back, narrow(lane)}, who);
+}
+
+void give_number_back(moves& m, int lane, int source, actor who) {
+    const lane_registers& p = m.now().lane[lane];
+    state& t = m.next();
+    lease_word& w = t.number[source][p.frame % m.cfg.numbers];
+    if (w.state == lease_state::leased && w.job == p.job && w.version == p.version)
+        w = {w.generation, lease_state::wait, none, none, w.attempts};
+    t.lane[lane].at = step::number_back;
+    m.emit({action::number_back, narrow(lane)}, who);
+}
+
+void go_idle(moves& m, int lane, actor who) {
+    if (!holds_its_job(m, lane)) return leave_revoked(m, lane, who);
+    state& t = m.next();
+    lane_registers& p = t.lane[lane];
+    t.job[p.job] = {narrow(p.version + 1), narrow(m.cfg.lanes[lane]), job_state::idle};
+    const gpu_work late = p.gpu == gpu_work::pending ? p.gpu : gpu_work::no;
+    p = {step::idle, late, none, none, late == gpu_work::no ? none : p.frame, late == gpu_work::no ? none : p.slot, 0, 0};
+    m.emit({action::go_idle, narrow(lane)}, who);
+}
+
+}  // namespace
+
+bool stream_has_ended(const moves& m, int lane) {
+    const stage_setup& s = m.cfg.stages[m.cfg.stage_of(m.cfg.lanes[lane])];
+    const lane_registers& p = m.now().lane[lane];
+    return s.ends_at >= 0 && p.frame != none && p.frame >= s.ends_at && (p.flags & lane_void) == 0;
+}
+
+void stream_end_rules(moves& m, int lane) {
+    const int e = m.cfg.lanes[lane];
+    const stage_setup& s = m.cfg.stages[m.cfg.stage_of(e)];
+    const actor who = m.declared(e) ? actor::zombie : actor::live;
+    const lane_registers& p = m.now().lane[lane];
+    const bool crashes = m.cfg.poison >= 0 && p.frame == m.cfg.poison;
+    if (crashes && p.at != step::slot_back && p.at != step::number_back) {  // before it has said so, or behind that
+        state& t = m.next();
+        t.incarnation[e].alive = life::dead;
+        t.incarnation[e].self_inflicted = 1;
+        m.emit({action::die_of_frame, narrow(lane)}, who);
+    }
+    if (p.at == step::slot_back) return give_number_back(m, lane, s.source, who);
+    if (p.at == step::number_back) return go_idle(m, lane, who);
+    if (p.at != step::ended) return claim(m, lane, s.source, who);
+    if (!holds_its_job(m, lane)) return leave_revoked(m, lane, who);
+    m.now().end <= p.frame ? give_slot_back(m, lane, s.output, who) : claim(m, lane, s.source, who);
+}
+
+void claim_rules(moves& m) {
+    for (const stage_setup& s : m.cfg.stages) {
+        if (s.ends_at < 0 || !stands(m, s.source, m.now().claim[s.source])) continue;
+        const u8 frame = m.now().claim[s.source].frame;
+        if (frame >= m.now().end || (m.now().end == spoiled && m.cfg.seeded.keeps_stopping)) continue;
+        m.next().end = frame;
+        m.emit({action::lower_end, frame}, actor::supervisor);
+    }
+}
+
+}  // namespace carousel::model

@@ -1,0 +1,144 @@
+// A run watched from outside: its supervisor goes and comes, its memory is made anew, it ends.
+
+#include <unistd.h>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "ring/words.hpp"
+#include "run/observer.hpp"
+#include "telemetry/run_life.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+using test::contains;
+
+namespace {
+
+/// A run of this process, with one stage that is this process, too.
+class small_run {
+public:
+    small_run() { make_block(); }
+    ~small_run() { shm::segment::remove(id); }
+    small_run(const small_run&) = delete;
+    small_run& operator=(const small_run&) = delete;
+
+    void make_block() {
+        shm::segment::remove(id);
+        old = std::move(segment);
+        segment = std::make_unique<shm::segment>(shm::segment::create(id));
+        shm::control_block& c = segment->block();
+        c.entry[0].start_time.store(shm::this_process().start_time);
+        c.entry[0].identity.store(
+            ring::entry_word{static_cast<u32>(::getpid()), 1, 0, ring::entry_state::live}.pack());
+        segment->publish();
+    }
+    void lead(shm::process_id supervisor) const {
+        run::write_record(folder.path.string(), {supervisor, id, "demo", "", "", "", ""});
+    }
+    [[nodiscard]] run::record record() const { return *run::read_record(folder.path.string()); }
+
+    scratch_folder folder;
+    std::string id = "observed" + std::to_string(::getpid());
+    std::unique_ptr<shm::segment> segment, old;  ///< old: stays mapped, as by processes that have not noticed
+};
+
+const shm::process_id nobody{1, 1};
+
+std::string text_of(const run::sight& s) {
+    std::string all;
+    for (const run::run_news& n : s.news) all += n.text + "\n";
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("an observer of a run without a block says what is missing") {
+    run::record r;
+    r.run_id = "no-such-run";
+    CHECK_THROWS_WITH(run::observer(r), contains("no-such-run"));
+}
+
+TEST_CASE("a run that is well is no news") {
+    small_run r;
+    r.lead(shm::this_process());
+    run::observer o(r.record());
+    const run::sight s = o.look();
+    CHECK(s.life.state == run::life::led);
+    CHECK(s.news.empty());
+    CHECK_FALSE(s.anew);
+    CHECK(o.notice(10 * ns_per_s, 8 * ns_per_s).empty());
+    CHECK(o.notice(10 * ns_per_s, 0).empty());
+    CHECK(o.notice(10 * ns_per_s, 5 * ns_per_s) == "the supervisor has given no sign of life for 5 s");
+}
+
+TEST_CASE("a supervisor that goes is told once, and so is the next one, which is asked from then on") {
+    small_run r;
+    r.lead(nobody);
+    run::observer o(r.record());
+    CHECK_THAT(text_of(o.look()), contains("supervisor gone, 1 stage goes on (pid 1)"));
+    CHECK(o.notice(0, 0) == "supervisor gone, 1 stage goes on");
+    CHECK(o.look().news.empty());
+    r.lead(shm::this_process());
+    CHECK_THAT(text_of(o.look()),
+               contains("a supervisor has taken demo over (pid " + std::to_string(::getpid())));
+    CHECK(o.run().supervisor == shm::this_process());
+    CHECK(o.notice(0, 0).empty());
+    CHECK(o.look().news.empty());
+}
+
+TEST_CASE("a block that is made anew is followed, and the old one stays as long as somebody holds it") {
+    small_run r;
+    r.lead(shm::this_process());
+    run::observer o(r.record(), run::observer::access::take_leases);
+    const std::shared_ptr<const run::mapped_block> held = o.mapped();
+    const u64 before = o.block().created_ns;
+    CHECK_FALSE(o.look().anew);
+    CHECK(o.mapped() == held);
+    r.make_block();
+    const run::sight s = o.look();
+    CHECK(s.anew);
+    CHECK(text_of(s) == "demo begins again with new memory\n");
+    CHECK(o.block().created_ns == r.segment->block().created_ns);
+    CHECK(o.mapped()->attached->block().created_ns == r.segment->block().created_ns);
+    CHECK(held->observed->block().created_ns == before);
+    CHECK_FALSE(o.look().anew);
+}
+
+TEST_CASE("between two blocks the old one is watched on") {
+    small_run r;
+    r.lead(shm::this_process());
+    run::observer o(r.record());
+    const u64 before = o.block().created_ns;
+    shm::segment::remove(r.id);
+    CHECK_FALSE(o.look().anew);
+    CHECK(o.block().created_ns == before);
+    r.make_block();
+    CHECK(o.look().anew);
+}
+
+TEST_CASE("who only looks maps nothing for writing, and who takes no more leases gives that back") {
+    small_run r;
+    r.lead(shm::this_process());
+    CHECK(run::observer(r.record()).mapped()->attached == nullptr);
+    run::observer o(r.record(), run::observer::access::take_leases);
+    REQUIRE(o.mapped()->attached != nullptr);
+    o.take_no_more_leases();
+    CHECK(o.mapped()->attached == nullptr);
+    CHECK(o.look().life.state == run::life::led);
+    r.make_block();
+    CHECK(o.look().anew);
+    CHECK(o.mapped()->attached == nullptr);
+}
+
+TEST_CASE("the end of a run is its supervisor's last word, and a block that follows is not its own") {
+    small_run r;
+    r.lead(shm::this_process());
+    run::observer o(r.record());
+    telemetry::note_end(r.segment->block(), 4);
+    r.make_block();
+    const run::sight s = o.look();
+    CHECK(s.life.state == run::life::over);
+    CHECK(s.life.ending == "exit code 4");
+    CHECK_FALSE(s.anew);
+}

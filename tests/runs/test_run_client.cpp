@@ -1,0 +1,150 @@
+// One who asks against a supervisor of the test's own, a thread with a socket: what each way to aim says when
+// nothing comes back.
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "run/client.hpp"
+#include "shm/fd_socket.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+using nlohmann::json;
+using test::contains;
+
+namespace {
+
+/// Listens in a folder and answers by `reply`, "": not at all.
+class listener {
+public:
+    listener(const std::string& folder, std::function<std::string(const json&)> reply)
+        : reply_(std::move(reply)),
+          socket_(shm::listen_at(folder + "/control.sock")),
+          thread_([this] { serve(); }) {}
+    ~listener() {
+        ended_ = true;
+        thread_.join();
+    }
+    listener(const listener&) = delete;
+    listener& operator=(const listener&) = delete;
+    std::vector<json> asked;  ///< read behind the asker's return
+
+private:
+    void serve() {
+        while (!ended_) {
+            pollfd p{socket_.get(), POLLIN, 0};
+            if (::poll(&p, 1, 10) <= 0) continue;
+            const shm::unique_fd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            shm::message m;
+            if (!client || shm::receive_message(client.get(), m, ns_per_s) != shm::receive_status::ok)
+                continue;
+            asked.push_back(json::parse(m.text));
+            if (const std::string text = reply_(asked.back()); !text.empty())
+                shm::send_message(client.get(), text);
+        }
+    }
+    std::function<std::string(const json&)> reply_;
+    shm::unique_fd socket_;
+    std::atomic<bool> ended_{false};
+    std::thread thread_;
+};
+
+struct place {
+    scratch_folder folder;
+    std::string path = folder.path.string();
+    run::client by_path{path + "/control.sock", "mine"};
+    run::client by_record{run::record{{7, 1}, "mine", "demo", "", "", "", path}};
+};
+
+std::string error_of(const run::client& c, f64 timeout_s = 5) {
+    try {
+        (void)c.ask(run::ps_request{}, 0, timeout_s);
+        return "";
+    } catch (const shm_error& e) {
+        return e.what();
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a request goes to the run that is meant, and its answer comes back") {
+    const place p;
+    listener there(p.path, [](const json&) { return R"({"ok":true,"message":"done"})"; });
+    CHECK(p.by_path.ask(run::kill_request{"a", 9})["message"] == "done");
+    CHECK(p.by_record.ask(run::end_request{})["ok"] == true);
+    REQUIRE(there.asked.size() == 2);
+    CHECK(there.asked[0] == json::parse(R"({"command":"kill","stage":"a","signal":9,"run_id":"mine"})"));
+    CHECK(there.asked[1] == json::parse(R"({"command":"shutdown","run_id":"mine"})"));
+}
+
+TEST_CASE("nobody listens, and both say where") {
+    const place p;
+    CHECK_THAT(error_of(p.by_path), contains("no supervisor at " + p.path + "/control.sock: "));
+    CHECK_THAT(error_of(p.by_record), contains("pipeline \"demo\" (pid 7): nobody listens at " + p.path) &&
+                                          contains("it is starting"));
+}
+
+TEST_CASE("an answer that does not come, or is no object, is reported in the words of who was aimed at") {
+    const place p;
+    SECTION("silence") {
+        const listener there(p.path, [](const json&) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            return "{}";
+        });
+        CHECK(error_of(p.by_path, 0.05) ==
+              "the supervisor didn't answer within 0.05 s: is it stopped? (`carousel ps`)");
+        CHECK(error_of(p.by_record, 0.05) ==
+              "pipeline \"demo\" (pid 7) has not answered within 0.05 s; is its supervisor stopped?");
+    }
+    SECTION("its end") {
+        const listener there(p.path, [](const json&) { return ""; });
+        CHECK_THAT(error_of(p.by_path), contains("the supervisor didn't answer within 5 s"));
+        CHECK(error_of(p.by_record) == "pipeline \"demo\" (pid 7) ended before it answered");
+    }
+    SECTION("nonsense") {
+        const listener there(p.path, [](const json&) { return "[1]"; });
+        CHECK(error_of(p.by_path) ==
+              "the supervisor's answer can't be read: are both programs of one version?");
+        CHECK_THAT(error_of(p.by_record),
+                   contains("something other than a JSON object; is it of another version?"));
+    }
+}
+
+TEST_CASE("a listener that takes nobody in holds nobody up for ever") {
+    const place p;
+    const shm::unique_fd deaf = shm::listen_at(p.path + "/control.sock");
+    std::vector<shm::unique_fd> queue;  // until it is full
+    for (int k = 0; k < 4000; ++k) {
+        queue.push_back(shm::connect_to(p.path + "/control.sock", 20 * ns_per_ms));
+        if (!queue.back()) break;
+    }
+    REQUIRE_FALSE(queue.back());
+    const u64 begun = now_ns();
+    CHECK_THAT(error_of(p.by_path, 0.1), contains("didn't answer within 0.1 s"));
+    CHECK(now_ns() - begun < 5 * ns_per_s);
+}
+
+TEST_CASE("a client that may wait waits for the listener to come") {
+    const place p;
+    std::optional<listener> late;
+    std::thread starter([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        late.emplace(p.path, [](const json&) { return "{}"; });
+    });
+    CHECK_NOTHROW(p.by_record.ask(run::ps_request{}, 20));
+    starter.join();
+}
+
+TEST_CASE("a request that fits no message is refused before it is sent") {
+    const place p;
+    CHECK_THROWS_AS(p.by_path.ask(run::kill_request{std::string(70'000, 'x'), 9}), config_error);
+}
