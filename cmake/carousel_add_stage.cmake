@@ -1,15 +1,41 @@
-# carousel_add_stage(NAME SOURCE... [LIBS LIBRARY...]): the program of one stage, in this tree and, through
-# find_package(carousel), in anybody's. NAME is what a pipeline file's `run` says; the sources define main() by
-# carousel::stages::stage_main<your_class>(argc, argv). Sources may be .cu files where the project has enabled CUDA.
-function(carousel_add_stage name)
-  cmake_parse_arguments(S "" "" "LIBS" ${ARGN})
-  add_executable(${name} ${S_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE carousel::stage ${S_LIBS})
+# What a stage is built with, in this tree and, through find_package(carousel), in anybody's.
+#
+# carousel_add_stage(NAME SOURCE... [LIBS LIBRARY...]): the program of one stage. NAME is what a pipeline file's `run` says; the
+# sources define main() by carousel::stage_main<your_class>(argc, argv).
+# carousel_add_stage_test(NAME SOURCE... [LIBS LIBRARY...]): a program that tests stages by <carousel/testing.hpp>, and its ctest. It
+# ends with 0, with 77 when it can't run here (no GPU), with anything else when it has failed. After enable_testing().
+#
+# Sources may be .cu files where the project has enabled CUDA.
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+  # nvcc takes C++20 from 12.0 on; the CMake 3.25 of Debian 12 doesn't know it.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+
+# Internal: the options of both.
+function(carousel_stage_options name)
   target_compile_features(${name} PRIVATE cxx_std_20)
+  set_target_properties(${name} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
   # Pictures are a function of their inputs, bit for bit, on every machine: no contraction into fused operations.
   target_compile_options(${name} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
   if(COMMAND carousel_target_options)
     carousel_target_options(${name})
   endif()
+endfunction()
+
+function(carousel_add_stage name)
+  cmake_parse_arguments(S "" "" "LIBS" ${ARGN})
+  add_executable(${name} ${S_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE carousel::stage ${S_LIBS})
+  carousel_stage_options(${name})
+endfunction()
+
+function(carousel_add_stage_test name)
+  cmake_parse_arguments(S "" "" "LIBS" ${ARGN})
+  add_executable(${name} ${S_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE carousel::testing ${S_LIBS})
+  carousel_stage_options(${name})
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()

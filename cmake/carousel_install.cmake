@@ -1,19 +1,14 @@
-# `cmake --install` and find_package(carousel): the programs, the pipeline files, the library as carousel::stage with all that it
-# needs, and the headers that a stage of one's own includes. Everything under shared/ and kernels/ that is a static library is
-# exported; the shipped stages' own classes are not.
+# `cmake --install` and find_package(carousel): the programs, the pipeline files, the libraries carousel::stage and
+# carousel::testing with all that they need, and the headers that a stage of one's own includes. Everything under shared/ that is a
+# static library is exported; the kernels and the shipped stages' own classes are not.
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/carousel)
 set(share_folder ${CMAKE_INSTALL_DATADIR}/carousel)
 
 # --- libraries -----------------------------------------------------------------------------------------------------------------
-set(CAROUSEL_LIBRARIES)
-foreach(folder shared kernels)
-  carousel_targets_below(${PROJECT_SOURCE_DIR}/${folder} STATIC_LIBRARY found)
-  list(APPEND CAROUSEL_LIBRARIES ${found})
-endforeach()
-if(TARGET carousel_stage)
-  list(APPEND CAROUSEL_LIBRARIES carousel_stage)
-endif()
+carousel_targets_below(${PROJECT_SOURCE_DIR}/shared STATIC_LIBRARY CAROUSEL_LIBRARIES)
+list(APPEND CAROUSEL_LIBRARIES carousel_stage carousel_testing)
+add_dependencies(programs ${CAROUSEL_LIBRARIES})   # so that what ./pipelines/launch has built can be installed
 set(dependencies)
 foreach(library IN LISTS CAROUSEL_LIBRARIES)
   string(REGEX REPLACE "^carousel_" "" name ${library})
@@ -49,12 +44,10 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/carousel-config-version.c
 install(FILES ${PROJECT_BINARY_DIR}/carousel-config.cmake ${PROJECT_BINARY_DIR}/carousel-config-version.cmake
   ${CMAKE_CURRENT_LIST_DIR}/carousel_add_stage.cmake DESTINATION ${package_folder})
 
-# --- headers: one include folder, laid out like the tree ------------------------------------------------------------------------
-install(DIRECTORY shared/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel FILES_MATCHING PATTERN "*.hpp")
-install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
-foreach(folder sdk scene)
-  install(DIRECTORY stages/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/carousel/stages FILES_MATCHING PATTERN "*.hpp")
-endforeach()
+# --- headers: the public ones, and what they need behind carousel/detail/ ---------------------------------------------------------
+install(CODE "set(SOURCE \"${PROJECT_SOURCE_DIR}\")
+  set(TO \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
+  include(\"${CMAKE_CURRENT_LIST_DIR}/install_headers.cmake\")")
 
 # --- programs (all in one folder: `carousel` finds the stages beside itself) and pipeline files ----------------------------------
 if(CAROUSEL_PROGRAMS)

@@ -25,6 +25,7 @@ Examples:
   source <(carousel completion bash)                Tab completes commands, stages, names
   carousel chaos pipelines/demo.toml                random faults, and what became of the frames
   carousel doctor                                   what this machine can do
+  carousel new stage blur                           a project with a stage of your own
   carousel bench raster --peer opengl               how fast it renders here, beside OpenGL
   carousel bench pipeline pipelines/demo.toml       how fast the whole pipeline is
 

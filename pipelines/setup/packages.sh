@@ -39,6 +39,9 @@ carousel_distribution() {
 # What ./tests/run --all takes on top of the tests: libFuzzer.
 carousel_fuzz_packages() { printf '%s' "$fuzz_packages"; }
 
+# What it takes on top of that for the API reference.
+carousel_docs_packages() { printf 'doxygen doxygen\n'; }
+
 # Packages that building the programs takes. The last two are for `carousel bench --peer opengl` and the viewer; libegl-dev brings Mesa's
 # software renderer along.
 carousel_program_packages() {

@@ -8,6 +8,7 @@
 //   static constexpr const char* type    its name, e.g. "carousel.scene": two types of one name are one type
 //   static parameter_schema schema()     its fields
 
+#include <concepts>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -16,7 +17,7 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "shm/control_block.hpp"
+#include "shm/parameter_bytes.hpp"
 
 namespace carousel::ring {
 

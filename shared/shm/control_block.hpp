@@ -13,6 +13,7 @@
 #include <cstddef>
 
 #include "core/types.hpp"
+#include "shm/parameter_bytes.hpp"
 
 namespace carousel::shm {
 
@@ -33,7 +34,6 @@ inline constexpr u32 max_incarnations = 192;
 inline constexpr u32 max_sources = 8;
 inline constexpr u32 max_assets = 16;
 inline constexpr u32 latency_buckets = 256;
-inline constexpr u32 max_parameter_bytes = 256;
 inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
 inline constexpr u32 none = ~0U;              ///< "no such index"
 

@@ -20,6 +20,7 @@ using ring::parameter;
 using ring::parameter_kind;
 using ring::parameter_schema;
 using ring::plane;
+using ring::require_format;
 
 /// One input as configure() sees it.
 struct input_description {

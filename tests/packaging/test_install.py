@@ -1,97 +1,95 @@
-"""`cmake --install` into an empty folder, then a stage outside the tree: configured, built, asked what it writes, and run in a
-pipeline between installed stages.
+"""What `cmake --install` puts into an empty folder: the public headers and nothing else of the tree, programs that start, pipeline
+files.
 
-Usage: test_install.py BUILD_FOLDER OUTSIDE_FOLDER CMAKE CXX PROGRAM...
+Usage: test_install.py BUILD_FOLDER ROOT CMAKE CXX NVCC PROGRAM...
 """
-import json
 import os
+import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
-BUILD, OUTSIDE, CMAKE, CXX = sys.argv[1:5]
-PROGRAMS = sys.argv[5:]
+from installed import Installation, run
 
-PIPELINE = """
-[pipeline]
-name = "outside"
-device = "cpu"
-size = [96, 64]
-
-[[stage]]
-name = "geometry"
-run = "carousel-geometry"
-triangles = 2000
-
-[[stage]]
-name = "vertex"
-run = "carousel-vertex"
-inputs = ["geometry"]
-
-[[stage]]
-name = "fragment"
-run = "carousel-fragment"
-inputs = ["vertex"]
-
-[[stage]]
-name = "invert"
-run = "INVERT"
-inputs = ["fragment"]
-
-[[stage]]
-name = "display"
-run = "carousel-display"
-inputs = ["PICTURES"]
-"""
-
-
-def run(*command, **options):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}")
-    return done.stdout
+PROGRAMS = sys.argv[6:]
+PUBLIC = ("stage", "cpu", "cuda", "hash", "testing")
 
 
 class Install(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="carousel-install-")
-        cls.prefix = os.path.join(cls.folder.name, "prefix")
-        run(CMAKE, "--install", BUILD, "--prefix", cls.prefix)
-        build = os.path.join(cls.folder.name, "outside")
-        cls.configure(build, "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON")  # a stage on the CPU needs no toolkit
-        run(CMAKE, "--build", build)
-        cls.invert = os.path.join(build, "carousel-invert")
-
-    @classmethod
-    def configure(cls, build, *more):
-        run(CMAKE, "-S", OUTSIDE, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={cls.prefix}", f"-DCMAKE_CXX_COMPILER={CXX}",
-            "-DCMAKE_BUILD_TYPE=Release", *more)
+        cls.all = Installation(sys.argv[1:])
+        cls.prefix, cls.include = cls.all.prefix, os.path.join(cls.all.prefix, "include")
 
     @classmethod
     def tearDownClass(cls):
-        cls.folder.cleanup()
+        cls.all.end()
 
-    def describe(self, settings, inputs):
-        asked = {"stage": "invert", "width": 64, "height": 48, "settings": settings, "inputs": inputs}
-        done = subprocess.run([self.invert, "--describe"], input=json.dumps(asked), capture_output=True, text=True, check=False)
-        return done.returncode, json.loads(done.stdout)
+    def headers(self):
+        """Installed headers below include/."""
+        return sorted(os.path.relpath(os.path.join(folder, name), self.include)
+                      for folder, _, files in os.walk(self.include) for name in files)
 
-    def picture(self):
-        plane = {"name": "color", "element": "u8", "shape": [48, 64, 4], "offset": 256}
-        return [{"stage": "fragment", "format": {"type": "carousel.image.rgba8", "planes": [plane], "constants": {}}}]
+    def text_of(self, header):
+        with open(os.path.join(self.include, header), encoding="utf-8") as f:
+            return f.read()
+
+    def compile(self, name, text, *more):
+        """`text` as a user's file, with the prefix as the only folder of ours."""
+        file = os.path.join(self.all.folder, name)
+        with open(file, "w", encoding="utf-8") as f:
+            f.write(text)
+        run(self.all.cxx, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I" + self.include, *more, file)
 
     def test_what_is_installed(self):
-        expected = ["include/carousel/stages/sdk/stage.hpp", "include/carousel/device/backend.hpp", "share/carousel/pipelines/demo.toml",
-                    "include/carousel/device/cpu/memfd.hpp", "include/carousel/kernels/body/setup.hpp"]
-        for name in expected:
+        self.assertEqual([h for h in self.headers() if not h.startswith("carousel/detail/")],
+                         sorted(f"carousel/{name}.hpp" for name in PUBLIC))
+        for name in ("lib/libcarousel_stage.a", "lib/libcarousel_testing.a", "share/carousel/pipelines/demo.toml"):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, name)), name)
-        found = subprocess.run(["grep", "-rlI", "-e", BUILD, self.prefix], capture_output=True, text=True, check=False)
+        found = subprocess.run(["grep", "-rlI", "-e", self.all.build, self.prefix], capture_output=True, text=True, check=False)
         self.assertEqual(found.stdout, "", "installed files name the build folder")
 
-    def test_a_project_that_may_find_the_toolkit_is_configured_too(self):
-        self.configure(os.path.join(self.folder.name, "with-toolkit"))
+    def test_detail_is_what_the_public_headers_need_and_no_more(self):
+        needed, waiting = set(), [f"carousel/{name}.hpp" for name in PUBLIC]
+        while waiting:
+            header = waiting.pop()
+            if header in needed:
+                continue
+            needed.add(header)
+            waiting += re.findall(r"^#include <(carousel/[^>]+)>", self.text_of(header), re.M)
+        self.assertEqual(self.headers(), sorted(needed))
+        self.assertNotIn("carousel/detail/shm/control_block.hpp", needed)   # the protocol's words are no user's business
+        self.assertFalse([h for h in needed if "kernels" in h or "runner" in h])
+
+    def test_no_installed_header_includes_by_the_paths_of_the_tree(self):
+        for header in self.headers():
+            self.assertEqual(re.findall(r'^\s*#\s*include\s*"[^"]*"', self.text_of(header), re.M), [], header)
+
+    def test_every_installed_header_compiles_alone(self):
+        toolkit = self.toolkit_headers()
+        self.assertIn("carousel/cuda.hpp", self.headers())
+        for header in self.headers():
+            if header == "carousel/cuda.hpp" and not toolkit:
+                continue
+            self.compile("alone.cpp", f"#include <{header}>\n", *([f"-isystem{toolkit}"] if toolkit else []))
+
+    def toolkit_headers(self):
+        """The folder of cuda_runtime_api.h beside nvcc; "" where there is none."""
+        folder = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(self.all.nvcc))), "include")
+        return folder if os.path.exists(os.path.join(folder, "cuda_runtime_api.h")) else ""
+
+    def test_all_public_headers_serve_together_without_the_json_library_s_own(self):
+        text = "".join(f"#include <carousel/{name}.hpp>\n" for name in PUBLIC if name != "cuda")
+        text += "#ifdef INCLUDE_NLOHMANN_JSON_HPP_\n#error a user's stage compiles the whole JSON library\n#endif\n"
+        self.compile("together.cpp", text)
+        for header in self.headers():
+            self.assertNotIn("nlohmann/json.hpp", self.text_of(header), header)
+
+    def test_the_installation_over_an_older_one_touches_no_header(self):
+        header = os.path.join(self.include, "carousel/stage.hpp")
+        before = os.stat(header).st_mtime_ns
+        run(self.all.cmake, "--install", self.all.build, "--prefix", self.prefix)
+        self.assertEqual(os.stat(header).st_mtime_ns, before)
 
     def test_no_empty_folder_is_installed(self):
         self.assertEqual([folder for folder, below, files in os.walk(self.prefix) if not below and not files], [])
@@ -99,7 +97,7 @@ class Install(unittest.TestCase):
     def test_programs_and_pipeline_files_come_along(self):
         self.assertIn("carousel", PROGRAMS)
         for name in PROGRAMS:
-            installed = os.path.join(self.prefix, "bin", name)
+            installed = self.all.program(name)
             self.assertTrue(os.access(installed, os.X_OK), installed)
             # It starts: no library is missing. (The helper processes know no --help and say so with 2.)
             done = subprocess.run([installed, "--help"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
@@ -109,41 +107,8 @@ class Install(unittest.TestCase):
                     done = subprocess.run([installed, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, check=False)
                 self.assertEqual(done.returncode, 75, installed)
                 self.assertIn("stdout", done.stderr, installed)
-        source = os.path.normpath(os.path.join(OUTSIDE, "../../../pipelines"))
-        for name in (n for n in os.listdir(source) if n.endswith(".toml")):
+        for name in (n for n in os.listdir(os.path.join(self.all.root, "pipelines")) if n.endswith(".toml")):
             self.assertTrue(os.path.isfile(os.path.join(self.prefix, "share/carousel/pipelines", name)), name)
-
-    def test_the_outside_stage_describes_itself(self):
-        code, answer = self.describe({"alpha": True}, self.picture())
-        self.assertEqual(code, 0, answer)
-        self.assertEqual(answer["format"]["planes"][0]["shape"], [48, 64, 4])
-
-    def test_the_outside_stage_refuses_an_unknown_key_with_a_guess(self):
-        code, answer = self.describe({"alhpa": True}, self.picture())
-        self.assertEqual(code, 2, answer)
-        self.assertEqual(answer["error"]["key"], "alhpa")
-        self.assertIn("alpha", answer["error"]["message"])
-
-    def run_pipeline(self, pictures):
-        """The report of 20 frames whose pictures come from that stage."""
-        folder = tempfile.mkdtemp(dir=self.folder.name)
-        file, report = os.path.join(folder, "outside.toml"), os.path.join(folder, "report.json")
-        text = PIPELINE.replace("PICTURES", pictures).replace("INVERT", self.invert)
-        if pictures != "invert":
-            before, after = text.split('[[stage]]\nname = "invert"')
-            text = before + after[after.index("[[stage]]"):]
-        with open(file, "w", encoding="utf-8") as f:
-            f.write(text)
-        run(os.path.join(self.prefix, "bin", "carousel"), "run", file, "--frames", "20", "--out", "", "--report", report,
-            "--name", f"outside-{os.getpid()}-{pictures}", stdin=subprocess.DEVNULL)
-        with open(report, encoding="utf-8") as f:
-            return json.load(f)
-
-    def test_the_outside_stage_runs_in_a_pipeline_of_installed_programs(self):
-        plain, inverted = self.run_pipeline("fragment"), self.run_pipeline("invert")
-        for report in (plain, inverted):
-            self.assertEqual([report[k] for k in ("frames", "lost", "repeated", "torn")], [20, 0, 0, 0])
-        self.assertNotEqual(plain["image_hash"], inverted["image_hash"])
 
 
 if __name__ == "__main__":

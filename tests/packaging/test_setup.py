@@ -118,6 +118,12 @@ class Setup(unittest.TestCase):
         self.assertRegex(calls, f"apt-get .*install -y --no-install-recommends {missing}\n")
         self.assertIn("libavcodec-dev", self.start("tests/run", "--no-install", MISSING=missing)[1])
 
+    def test_doxygen_is_installed_for_all_tests_alone(self):
+        self.assertNotIn("doxygen", self.start("tests/run", MISSING="doxygen")[2])
+        code, text, _ = self.start("tests/run", "--all", "--no-install", MISSING="doxygen")
+        self.assertEqual(code, 2, text)
+        self.assertIn("Missing packages: doxygen\n", text)
+
     def test_a_failed_installation_ends_with_2_after_an_update_was_tried(self):
         code, text, calls = self.start("pipelines/launch", MISSING="libspng-dev", APT_EXIT="100")
         self.assertEqual(code, 2, text)

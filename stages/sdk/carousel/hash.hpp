@@ -10,8 +10,9 @@
 #include <memory>
 #include <string_view>
 
-#include "kernels/kernels.hpp"
 #include <carousel/stage.hpp>
+
+#include "kernels/plane_hash.hpp"
 
 namespace carousel {
 

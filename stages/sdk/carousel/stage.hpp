@@ -103,6 +103,7 @@ public:
     }
 };
 
+/// What a stage program is: derive from it, and give the class to stage_main().
 class stage {
 public:
     virtual ~stage() = default;

@@ -25,6 +25,11 @@ class Tidy(unittest.TestCase):
     def test_a_clean_tree_has_no_offence(self):
         self.assertEqual(self.offences({}), [])
 
+    def test_an_example_may_do_what_a_user_may(self):
+        extra = {"stages/examples/a/a.cu": "#include <cuda_runtime.h>\n#include <carousel/cuda.hpp>\n#include \"a.hpp\"\n",
+                 "stages/examples/a/CMakeLists.txt": "carousel_add_stage(a a.cu)\n"}
+        self.assertEqual(self.offences(extra), [])
+
     def test_each_rule_finds_its_offence(self):
         pragma = "#pragma once\n"
         listed = {"shared/CMakeLists.txt": "add_library(x ring/ring.cpp ../kernels/k.cu ../stages/a.cpp)\n"}
@@ -37,6 +42,8 @@ class Tidy(unittest.TestCase):
             "a folder without a layer": {"pipelines/new/a.hpp": pragma + '#include "os/spawn.hpp"\n'},
             "viewer includes": {"viewer/a.hpp": pragma + '#include "stages/sdk/stage.hpp"\n'},
             "kernels includes": {"kernels/a.hpp": pragma + '#include "ring/ring.hpp"\n'},
+            "its own files": {"stages/examples/a/a.hpp": pragma + '#include "stages/sdk/settings.hpp"\n'},
+            "no public header": {"stages/examples/a/a.hpp": pragma + "#include <carousel/detail/core/errors.hpp>\n"},
             "no Boost mutex": {"shared/shm/a.hpp": pragma + "#include <boost/interprocess/sync/interprocess_mutex.hpp>\n"},
             "outside a folder cuda": {"shared/device/a.hpp": pragma + "#include <cuda_runtime.h>\n"},
             "outside shared/ring": {"stages/sdk/a.hpp": pragma + "bool b = ring::cas(word, 1, 2);\n"},

@@ -34,6 +34,7 @@ LAYERS = {
     "stages/fused": RENDERER + ["stages/vertex", "stages/fragment"],
     "stages/display": RENDERER,
     "stages/sharpen": RENDERER,
+    "stages/examples": [],   # outside projects: the public headers alone, see check_example
     **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
     "doctor": RUN + SUPERVISOR,
     "chaos": RUN + SUPERVISOR,
@@ -47,6 +48,8 @@ LAYERS = {
 }
 # What a stage on a GPU includes by choice; none of our own files does.
 CUDA_FOR_USERS = ("stages/sdk/carousel/cuda.hpp", "tests/gpu/device_stage.cpp")
+EXAMPLES = "stages/examples/"
+PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/testing.hpp")
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
 EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}
@@ -91,7 +94,7 @@ def layer_of_include(path):
 
 def check_includes(name, text):
     layer = layer_of(name)
-    if layer is None:
+    if layer is None or name.startswith(EXAMPLES):
         return
     for number, line in enumerate(text.splitlines(), 1):
         m = re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)
@@ -105,6 +108,19 @@ def check_includes(name, text):
             yield number, f"{m[2]}: no Boost mutex, condition or managed segment in shared memory (a killed holder wedges everybody)"
         if re.match(r"(cuda|cuda_runtime|cuda_runtime_api)\.h$", m[2]) and "/cuda/" not in name and name not in CUDA_FOR_USERS:
             yield number, f"{m[2]} outside a folder cuda/"
+
+
+def check_example(name, text):
+    """An example is what a user writes: of Carousel it knows the installed headers, and no other file but its own."""
+    folder = "/".join(name.split("/")[:3]) + "/"
+    for number, line in enumerate(text.splitlines(), 1):
+        m = re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)
+        if not m or not name.startswith(EXAMPLES):
+            continue
+        if m[1] == '"' and "/" in m[2]:
+            yield number, f"{m[2]}: an example includes its own files ({folder}) and <{'>, <'.join(PUBLIC)}>"
+        if m[1] == "<" and m[2].startswith("carousel/") and m[2] not in PUBLIC:
+            yield number, f"<{m[2]}> is no public header: an example includes <{'>, <'.join(PUBLIC)}>"
 
 
 def check_protocol(name, text):
@@ -141,7 +157,7 @@ def check_text(name, text):
             yield number, "using namespace std"
     if name.endswith(".hpp") and "#pragma once" not in text and not text.startswith("// No include guard by purpose"):
         yield 1, "a header without #pragma once (or with the reason: \"// No include guard by purpose: ...\")"
-    if name.endswith((".cu", ".cuh")) and "/cuda/" not in "/" + name:
+    if name.endswith((".cu", ".cuh")) and "/cuda/" not in "/" + name and not name.startswith(EXAMPLES):
         yield 1, "CUDA sources live under a folder cuda/"
 
 
@@ -194,7 +210,7 @@ def check_tree(root):
                 texts[name] = f.read()
     offences = []
     for name, text in sorted(texts.items()):
-        for check in (check_text, check_cmake) + ((check_includes, check_protocol) if name.endswith(SOURCE) else ()):
+        for check in (check_text, check_cmake) + ((check_includes, check_example, check_protocol) if name.endswith(SOURCE) else ()):
             offences += [f"{name}:{number}: {what}" for number, what in check(name, text)]
         if name.endswith(".md") and name not in WRITTEN_BY_PROGRAMS:
             offences += [f"{name}:{number}: {what}" for number, what in check_document(name, text, root)]

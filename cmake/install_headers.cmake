@@ -1,0 +1,73 @@
+# Installs the public headers, and behind carousel/detail/ what they include of this tree. Run by `cmake --install`, so that a
+# changed header is found without configuring again. Given: SOURCE (the tree), TO (the include folder of the prefix).
+#
+# A header of the tree says #include "ring/frame_format.hpp", from one of the roots below; the installed one says
+# #include <carousel/detail/ring/frame_format.hpp>, so that one include folder serves and nothing of ours meets others' names.
+# <carousel/stage.hpp> and its like are written so in the tree, too.
+cmake_policy(VERSION 3.25)
+set(public_folder stages/sdk/carousel)
+set(roots . shared stages/sdk)
+set(waiting)
+foreach(name stage cpu cuda hash testing)
+  list(APPEND waiting ${public_folder}/${name}.hpp)
+endforeach()
+
+# Where a header of the tree goes, below TO.
+function(carousel_installed_name header result)
+  if(header MATCHES "^${public_folder}/(.*)$")
+    set(${result} carousel/${CMAKE_MATCH_1} PARENT_SCOPE)
+  else()
+    string(REGEX REPLACE "^shared/" "" below ${header})
+    set(${result} carousel/detail/${below} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The header that `text` in `header` means.
+function(carousel_included_header header text result)
+  get_filename_component(folder ${header} DIRECTORY)
+  foreach(root IN LISTS roots ITEMS ${folder})
+    if(EXISTS ${SOURCE}/${root}/${text})
+      cmake_path(SET found NORMALIZE ${root}/${text})
+      set(${result} ${found} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  message(FATAL_ERROR "${header} includes \"${text}\", which is neither beside it nor below shared/ or the project's root: "
+                      "it can't be installed")
+endfunction()
+
+# Written only when it has changed: an installation over an older one compiles nothing anew in the projects that use it.
+function(carousel_write_header text file)
+  set(old "")
+  if(EXISTS ${file})
+    file(READ ${file} old)
+  endif()
+  if(old STREQUAL text)
+    message(STATUS "Up-to-date: ${file}")
+    return()
+  endif()
+  file(WRITE ${file} "${text}")
+  file(CHMOD ${file} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  message(STATUS "Installing: ${file}")
+endfunction()
+
+set(seen)
+while(waiting)
+  list(POP_FRONT waiting header)
+  if(header IN_LIST seen)
+    continue()
+  endif()
+  list(APPEND seen ${header})
+  file(READ ${SOURCE}/${header} text)
+  string(REGEX MATCHALL "\n#include \"[^\"\n]+\"" lines "${text}")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE ".*\"(.*)\"" "\\1" name "${line}")
+    carousel_included_header(${header} ${name} included)
+    list(APPEND waiting ${included})
+    carousel_installed_name(${included} installed)
+    string(REPLACE "\n#include \"${name}\"" "\n#include <${installed}>" text "${text}")
+  endforeach()
+  carousel_installed_name(${header} installed)
+  carousel_write_header("${text}" ${TO}/${installed})
+  list(APPEND CMAKE_INSTALL_MANIFEST_FILES ${TO}/${installed})
+endwhile()

@@ -1,0 +1,98 @@
+// `carousel new stage NAME`: a project with a stage of one's own.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/command.hpp"
+#include "cli/completers.hpp"
+#include "cli/new_stage.hpp"
+#include "core/did_you_mean.hpp"
+#include "spec/describe.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* new_stage_footer = R"(
+Examples:
+  carousel new stage blur                           on the CPU: a picture in, a picture out
+  carousel new stage blur --cuda ../gpu/blur        on a GPU, with a kernel of its own
+  carousel new stage lidar --source                 a source with a format of its own, and the sink that takes it
+
+It writes CMakeLists.txt, the class, its test, a pipeline file and a README, and prints what to do next.)";
+
+struct new_stage_arguments {
+    std::string name, folder;
+    bool cuda = false, source = false;
+};
+
+/// Where this program's package is installed; "" when it stands in a build folder.
+std::string installed_prefix() {
+    const fs::path prefix = fs::path(executable_folder()).parent_path();
+    std::error_code failed;
+    return fs::exists(prefix / CAROUSEL_PACKAGE_FOLDER / "carousel-config.cmake", failed) ? prefix.string()
+                                                                                          : "";
+}
+
+/// PREFIX as it is on this machine.
+void name_prefix(std::vector<project_file>& project, const std::string& prefix) {
+    if (prefix.empty()) return;
+    for (project_file& file : project) {
+        if (file.path != "README.md") continue;
+        const std::string given = "CMAKE_PREFIX_PATH=";
+        if (const auto at = file.text.find(given + "PREFIX"); at != std::string::npos)
+            file.text.replace(at + given.size(), std::string_view("PREFIX").size(),
+                              prefix.find(' ') == std::string::npos ? prefix : "\"" + prefix + "\"");
+    }
+}
+
+int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
+    const char* example = a.cuda ? "grayscale" : a.source ? "scan" : "negative";
+    std::vector<project_file> project = project_from(example, a.name);
+    const std::string prefix = installed_prefix(), folder = a.folder.empty() ? a.name : a.folder;
+    name_prefix(project, prefix);
+    write_project(project, folder);
+    for (const project_file& file : project)
+        env.out << fmt::format("wrote {}\n", (fs::path(folder) / file.path).lexically_normal().string());
+    env.out << fmt::format("\nNext:\n  cd {}\n", folder);
+    for (const std::string& command : commands_of(project)) env.out << "  " << command << "\n";
+    if (prefix.empty())
+        env.out << fmt::format(
+            "PREFIX is where Carousel is installed, by: cmake --install {} --prefix PREFIX\n",
+            executable_folder());
+    return exit_code::ok;
+}
+
+void look(const std::vector<std::string>& words) {
+    if (words.empty() || words.front().starts_with('-') || words.front() == "stage") return;
+    throw config_error(
+        fmt::format("carousel new: \"{}\" is no kind of project; expected `carousel new stage NAME`{}",
+                    words.front(), did_you_mean_clause(words.front(), {"stage"})));
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<new_stage_arguments>();
+    p.app.require_subcommand(1);
+    CLI::App* stage =
+        p.app.add_subcommand("stage", "Write a project with a stage, its test and a pipeline file");
+    stage->add_option("NAME", a->name, "The stage's name: letters, digits, - and _")->required();
+    CLI::Option* folder = stage->add_option("FOLDER", a->folder, "Where to write; new or empty [NAME]");
+    p.offers[folder] = [](const asked_for& asked) {
+        return asked.words.size() < 2 ? std::vector<std::string>() : offer_folders()(asked);  // behind NAME
+    };
+    CLI::Option* cuda = stage->add_flag("--cuda", a->cuda, "On a GPU, with a kernel of its own [on the CPU]");
+    stage
+        ->add_flag("--source", a->source,
+                   "A source with a format of its own, and a sink [a picture in, a picture out]")
+        ->excludes(cuda);
+    stage->footer(new_stage_footer);
+    return [a](const common_words&, const cli_environment& env) { return write_new_stage(*a, env); };
+}
+
+}  // namespace
+
+const command new_command{"new", "Write a project to begin with: a stage of your own", add, look};
+
+}  // namespace carousel::supervisor

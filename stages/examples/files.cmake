@@ -1,0 +1,8 @@
+# The example projects' files. `carousel new stage` writes projects from these very texts.
+set(CAROUSEL_EXAMPLE_FILES
+  negative/CMakeLists.txt negative/README.md negative/main.cpp negative/negative.hpp negative/negative.toml
+  negative/test_negative.cpp
+  grayscale/CMakeLists.txt grayscale/README.md grayscale/grayscale.hpp grayscale/grayscale.toml grayscale/kernel.cu
+  grayscale/kernel.hpp grayscale/main.cpp grayscale/test_grayscale.cpp
+  scan/CMakeLists.txt scan/README.md scan/scan.hpp scan/scan.toml scan/scan_sink.hpp scan/scan_source.hpp
+  scan/sink_main.cpp scan/source_main.cpp scan/test_scan.cpp)

@@ -1,0 +1,3 @@
+#include "grayscale.hpp"
+
+int main(int argc, char** argv) { return carousel::stage_main<grayscale_stage>(argc, argv); }

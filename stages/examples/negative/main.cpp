@@ -1,0 +1,3 @@
+#include "negative.hpp"
+
+int main(int argc, char** argv) { return carousel::stage_main<negative_stage>(argc, argv); }

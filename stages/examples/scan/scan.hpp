@@ -1,0 +1,26 @@
+#pragma once
+// What the two stages agree on: the frames that go from the source to the sink, and what can be set while
+// they run.
+
+#include <carousel/stage.hpp>
+
+/// Points in metres, each with the strength of its echo. 0 takes any number of them (for require_format).
+inline carousel::frame_format scan_format(carousel::u64 points) {
+    return {
+        "example.scan",
+        {{"points", carousel::element::f32_, {points, 3}}, {"intensity", carousel::element::u16_, {points}}},
+        {}};
+}
+
+/// `carousel set range=8` changes it from one frame on; the page and the viewer have a control for it.
+struct scan_parameters {
+    carousel::f32 range = 5;
+    static constexpr const char* type = "example.scan";
+    static carousel::parameter_schema schema() {
+        return {
+            .type = type,
+            .bytes = sizeof(scan_parameters),
+            .fields = {
+                {.name = "range", .initial = {5}, .low = 0.5, .high = 100, .usual_high = 20, .unit = "m"}}};
+    }
+};

@@ -1,0 +1,91 @@
+"""The commands of stages/README.md, one after the other in one shell, as a reader types them. Its blocks of commands are those that
+begin with ```sh.
+
+Usage: test_tutorial.py BUILD_FOLDER ROOT CMAKE CXX NVCC
+"""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from installed import Installation
+
+# What the tutorial must not lose: from the first project to a standby.
+STEPS = (r"cmake --install build/release --prefix /opt/carousel", r"carousel new stage blur", r"ctest --test-dir build",
+         r"carousel validate blur\.toml", r"carousel run blur\.toml", r"carousel kill blur", r"carousel restart blur",
+         r"carousel chaos blur\.toml", r"standby=true", r"carousel new stage lidar --source", r"carousel set range=8",
+         r"carousel down")
+
+
+def commands_of(text):
+    return [line for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S) for line in block.splitlines()]
+
+
+class Tutorial(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.all = Installation(sys.argv[1:])
+        with open(os.path.join(cls.all.root, "stages/README.md"), encoding="utf-8") as f:
+            cls.commands = commands_of(f.read())
+        cls.transcript = cls.follow()
+
+    @classmethod
+    def tearDownClass(cls):
+        for name in ("blur", "lidar"):
+            subprocess.run([cls.all.program("carousel"), "down", "-p", name], env=cls.all.environment, capture_output=True, check=False)
+        cls.all.end()
+
+    @classmethod
+    def follow(cls):
+        """(command, exit code, what it printed) for each, up to the first that fails."""
+        marker = "carousel-tutorial-step"
+        script = ["exec 2>&1"]
+        for number, command in enumerate(cls.commands):
+            here = command.replace("/opt/carousel", cls.all.prefix).replace("build/release", cls.all.build)
+            script.append(f"{here}\ncode=$?; echo; echo {marker} {number} $code; [ $code = 0 ] || exit 0")
+        done = subprocess.run(["bash", "-c", "\n".join(script)], cwd=cls.all.folder, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, env={**cls.all.environment, "CXX": cls.all.cxx}, timeout=550)
+        steps, text = [], ""
+        for line in done.stdout.splitlines():
+            if line.startswith(marker):
+                _, number, code = line.split()
+                steps.append((cls.commands[int(number)], int(code), text))
+                text = ""
+            else:
+                text += line + "\n"
+        return steps
+
+    def printed(self, pattern):
+        return [text for command, _, text in self.transcript if re.search(pattern, command)]
+
+    def test_1_every_command_succeeds(self):
+        for command, code, text in self.transcript:
+            self.assertEqual(code, 0, f"{command}\n{text}")
+        self.assertEqual(len(self.transcript), len(self.commands))
+
+    def test_2_no_step_is_missing(self):
+        for step in STEPS:
+            self.assertTrue(any(re.search(step, c) for c in self.commands), step)
+
+    def test_3_they_do_what_the_text_says(self):
+        self.assertRegex(self.printed(r"run blur")[0], r"lost 0")
+        pids = [dict(re.findall(r"^(\w+)\s+(\d+)\s", text, re.M)) for text in self.printed(r"carousel ps")]
+        self.assertNotEqual(pids[0]["blur"], pids[1]["blur"])
+        self.assertEqual(pids[0]["fragment"], pids[1]["fragment"])
+        for text in self.printed(r"ctest"):
+            self.assertIn("100% tests passed", text)
+        self.assertIn("range", self.printed(r"carousel set$")[0])
+
+    def test_4_the_page_shows_the_stage_as_it_is(self):
+        with open(os.path.join(self.all.root, "stages/sharpen/sharpen.hpp"), encoding="utf-8") as f:
+            code = re.sub(r"\s+", "", f.read())
+        for page in ("stages/README.md", "README.md"):
+            with open(os.path.join(self.all.root, page), encoding="utf-8") as f:
+                shown = re.search(r"```cpp\n(class sharpen.*?)int main", f.read(), re.S)[1]
+            for line in shown.splitlines():
+                self.assertIn(re.sub(r"\s+", "", re.sub(r"//.*", "", line)), code, f"{page}: {line}")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(argv=sys.argv[:1]))

@@ -1,0 +1,160 @@
+// `carousel new stage`: what it writes, and what it refuses. That its projects build and run is tested with
+// the installation.
+
+#include "cli/new_stage.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "core/errors.hpp"
+#include "tests/pipelines/spec/world.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using namespace carousel::supervisor;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::ostringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+std::set<std::string> files_below(const fs::path& folder) {
+    std::set<std::string> names;
+    for (const auto& each : fs::recursive_directory_iterator(folder))
+        if (each.is_regular_file()) names.insert(fs::relative(each.path(), folder).string());
+    return names;
+}
+
+const project_file& file_of(const std::vector<project_file>& project, const std::string& path) {
+    const auto at =
+        std::find_if(project.begin(), project.end(), [&](const project_file& f) { return f.path == path; });
+    REQUIRE(at != project.end());
+    return *at;
+}
+
+const std::vector<std::string> examples = {"negative", "grayscale", "scan"};
+
+}  // namespace
+
+TEST_CASE("the program carries every file of the example projects, as it is") {
+    std::set<std::string> carried;
+    for (const project_file& file : example_files()) {
+        INFO(file.path);
+        carried.insert(file.path);
+        CHECK(file.text == text_of(fs::path(CAROUSEL_EXAMPLES) / file.path));
+    }
+    std::set<std::string> there = files_below(CAROUSEL_EXAMPLES);
+    there.erase("files.cmake");
+    CHECK(carried == there);
+}
+
+TEST_CASE("a name is put in as it is, and beside an underscore as a C++ name") {
+    CHECK(renamed("scan.hpp test_scan.cpp scan_source example.scan scan", "scan", "3d-view") ==
+          "3d-view.hpp test_stage_3d_view.cpp stage_3d_view_source example.3d-view 3d-view");
+    CHECK(renamed("scans scanner ascan scan2", "scan", "x") == "scans scanner ascan scan2");
+    CHECK(renamed("class scan_sink", "scan", "a--b_") == "class a_b_sink");
+    CHECK(renamed("scan-sink", "scan", "lidar") == "lidar-sink");
+}
+
+TEST_CASE("a new project has nothing left of the example's name") {
+    for (const std::string& example : examples) {
+        for (const project_file& file : project_from(example, "3d-Blur_2")) {
+            INFO(example << ": " << file.path << "\n" << file.text);
+            CHECK(file.path.find(example) == std::string::npos);
+            CHECK(file.text.find(example) == std::string::npos);
+        }
+    }
+    const auto project = project_from("negative", "blur-2");
+    CHECK_THAT(file_of(project, "main.cpp").text,
+               contains("#include \"blur-2.hpp\"") && contains("stage_main<blur_2_stage>"));
+    CHECK_THAT(file_of(project, "CMakeLists.txt").text,
+               contains("carousel_add_stage(carousel-blur-2 main.cpp)") &&
+                   contains("carousel_add_stage_test(test_blur_2 "));
+    CHECK_THAT(file_of(project, "blur-2.toml").text, contains("run = \"./build/carousel-blur-2\""));
+    const auto commands = commands_of(project);
+    REQUIRE(commands.size() == 3);
+    CHECK_THAT(commands[0], contains("cmake -S . -B build"));
+    CHECK_THAT(commands[1], contains("ctest --test-dir build"));
+    CHECK_THAT(commands[2], contains("carousel run blur-2.toml"));
+}
+
+TEST_CASE("the command writes a project and says what to do next") {
+    const world w;
+    const std::string folder = w.path("projects/blur");
+    const said s = carousel::test::carousel({"new", "stage", "blur", folder});
+    CHECK(s.err.empty());
+    CHECK(s.code == 0);
+    const auto project = project_from("negative", "blur");
+    CHECK(files_below(folder).size() == project.size());
+    for (const project_file& file : project) {
+        CHECK(text_of(fs::path(folder) / file.path) == file.text);
+        CHECK_THAT(s.out, contains("wrote " + folder + "/" + file.path + "\n"));
+    }
+    CHECK_THAT(s.out, contains("Next:\n  cd " + folder + "\n  cmake -S . -B build"));
+    CHECK_THAT(s.out, contains("PREFIX is where Carousel is installed, by: cmake --install "));
+    // An empty folder is as good as none.
+    fs::create_directory(w.path("empty"));
+    CHECK(carousel::test::carousel({"new", "stage", "blur", w.path("empty")}).code == 0);
+    CHECK(carousel::test::carousel({"new", "stage", "lidar", "--source", w.path("lidar")}).code == 0);
+    CHECK(files_below(w.path("lidar")).count("lidar_source.hpp") == 1);
+    CHECK(carousel::test::carousel({"new", "stage", "edges", "--cuda", w.path("edges")}).code == 0);
+    CHECK(files_below(w.path("edges")).count("kernel.cu") == 1);
+}
+
+TEST_CASE("what can't be a project is refused, and nothing is written") {
+    const world w;
+    const std::string folder = w.path("new");
+    const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {
+        const said s = carousel::test::carousel(words);
+        CHECK(s.code == 2);
+        CHECK(s.out.empty());
+        CHECK_THAT(s.err, Catch::Matchers::StartsWith("error: ") && contains(text));
+        CHECK(!fs::exists(folder));
+    };
+    refused({"new", "stage", "my stage", folder},
+            "NAME \"my stage\": expected 1 to 40 letters, digits, - and _");
+    refused({"new", "stage", "_blur", folder}, "the first a letter or a digit");
+    refused({"new", "stage", "a/b", folder}, "expected 1 to 40 letters");
+    refused({"new", "stage", std::string(41, 'a'), folder}, "expected 1 to 40 letters");
+    refused({"new", "stage", "", folder}, "expected 1 to 40 letters");
+    refused({"new", "stage", "link", folder}, "stands for a section of a pipeline file");
+    refused({"new", "stage", "vertex", folder}, "vertex.toml has a stage of that name beside yours");
+    refused({"new", "stage", "kernel", "--cuda", folder},
+            "the project has a file kernel.hpp beside the stage's");
+    refused({"new", "stage", "blur", folder, "--cuda", "--source"}, "excludes");
+    refused({"new", "stage", "blur", folder, "more"}, "\"more\" is one argument too many");
+    refused({"new", "stage"}, "NAME is required");
+    refused({"new", "stag", "blur"},
+            "\"stag\" is no kind of project; expected `carousel new stage NAME`; did you mean \"stage\"?");
+    refused({"new"}, "(see `carousel new --help`)");
+}
+
+TEST_CASE("a folder that holds something is left as it is") {
+    const world w;
+    w.write("blur/mine.txt", "mine");
+    const said s = carousel::test::carousel({"new", "stage", "blur", w.path("blur")});
+    CHECK(s.code == 2);
+    CHECK_THAT(s.err,
+               contains(w.path("blur") + " is there already and not an empty folder; nothing was written"));
+    CHECK(files_below(w.path("blur")) == std::set<std::string>{"mine.txt"});
+    const said file = carousel::test::carousel({"new", "stage", "blur", w.path("blur/mine.txt")});
+    CHECK(file.code == 2);
+    CHECK(text_of(w.path("blur/mine.txt")) == "mine");
+    const said below = carousel::test::carousel({"new", "stage", "blur", w.path("blur/mine.txt/deeper")});
+    CHECK(below.code == exit_code::output);
+    CHECK_THAT(below.err, contains("mine.txt/deeper: "));
+}
+
+TEST_CASE("Tab knows the kinds of new projects") {
+    CHECK(carousel::test::carousel({"__complete", "new", ""}).out == "stage\n");
+    CHECK(carousel::test::carousel({"__complete", "new", "stage", "--"}).out == "--cuda\n--help\n--source\n");
+}
