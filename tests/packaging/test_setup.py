@@ -216,8 +216,10 @@ class Setup(unittest.TestCase):
         self.put("clang++", "exit 0")
         calls = self.start("tests/run", "--all")[2]
         self.assertIn("-LE ^gpu$", calls.splitlines()[-1])
-        self.assertIn("-L ^fuzz$", calls)
-        self.assertIn("cmake --preset fuzz", calls)
+        # One build of clang serves the fuzz targets and the unit tests under asan.
+        self.assertEqual([line.split()[2] for line in calls.splitlines() if line.startswith("cmake")], ["fuzz", "tsan"])
+        self.assertIn("unit_tests fuzzers", calls)
+        self.assertIn("build/fuzz --output-on-failure --no-tests=error -j 2 -LE ^(long|gpu|processes|control|packaging)$", calls)
         self.assertNotIn("fuzz", self.start("tests/run")[2])
         self.assertIn("-LE ^gpu$", calls.splitlines()[-1])
         self.put("nvidia-smi", "echo 'GPU 0: some GPU (UUID: GPU-1)'")

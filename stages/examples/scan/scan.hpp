@@ -21,6 +21,6 @@ struct scan_parameters {
             .type = type,
             .bytes = sizeof(scan_parameters),
             .fields = {
-                {.name = "range", .initial = {5}, .low = 0.5, .high = 100, .usual_high = 20, .unit = "m"}}};
+                {.name = "range", .initial = {5}, .low = 0.5, .high = 100, .usual_low = 1, .usual_high = 20, .unit = "m"}}};
     }
 };
