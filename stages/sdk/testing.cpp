@@ -128,6 +128,7 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object, 
     }
     s->description = s->object->configure(with);
     s->settings.refuse_unread();
+    if (s->description.parameters) s->description.parameters.check();
     if (frame_format* output = output_of(s->description); output != nullptr) (void)output->lay_out();
     seats_.push_back(std::move(s));
     return seats_.back()->description;

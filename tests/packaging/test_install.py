@@ -80,7 +80,7 @@ class Install(unittest.TestCase):
 
     def test_all_public_headers_serve_together_without_the_json_library_s_own(self):
         text = "".join(f"#include <carousel/{name}.hpp>\n" for name in PUBLIC if name != "cuda")
-        text += "#ifdef INCLUDE_NLOHMANN_JSON_HPP_\n#error a user's stage compiles the whole JSON library\n#endif\n"
+        text += "#ifdef INCLUDE_NLOHMANN_JSON_HPP_\n#error a stage outside compiles the whole JSON library\n#endif\n"
         self.compile("together.cpp", text)
         for header in self.headers():
             self.assertNotIn("nlohmann/json.hpp", self.text_of(header), header)
