@@ -1,9 +1,10 @@
 # What a stage is built with, in this tree and, through find_package(carousel), in anybody's.
 #
-# carousel_add_stage(NAME SOURCE... [LIBS LIBRARY...]): the program of one stage. NAME is what a pipeline file's `run` says; the
-# sources define main() by carousel::stage_main<your_class>(argc, argv).
-# carousel_add_stage_test(NAME SOURCE... [LIBS LIBRARY...]): a program that tests stages by <carousel/testing.hpp>, and its ctest. It
-# ends with 0, with 77 when it can't run here (no GPU), with anything else when it has failed. After enable_testing().
+# carousel_add_stage(NAME SOURCE... [LIBS LIBRARY...]): the program of one stage. NAME is what a pipeline
+# file's `run` says; the sources define main() by carousel::stage_main<your_class>(argc, argv).
+# carousel_add_stage_test(NAME SOURCE... [LIBS LIBRARY...]): a program that tests stages by
+# <carousel/testing.hpp>, and its ctest. It ends with 0, with 77 when it can't run here (no GPU), with
+# anything else when it has failed. After enable_testing().
 #
 # Sources may be .cu files where the project has enabled CUDA.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)

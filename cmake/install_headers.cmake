@@ -1,9 +1,10 @@
-# Installs the public headers, and behind carousel/detail/ what they include of this tree. Run by `cmake --install`, so that a
-# changed header is found without configuring again. Given: SOURCE (the tree), TO (the include folder of the prefix).
+# Installs the public headers, and behind carousel/detail/ what they include of this tree. Run by `cmake
+# --install`, so that a changed header is found without configuring again. Given: SOURCE (the tree), TO (the
+# include folder of the prefix).
 #
-# A header of the tree says #include "ring/frame_format.hpp", from one of the roots below; the installed one says
-# #include <carousel/detail/ring/frame_format.hpp>, so that one include folder serves and nothing of ours meets others' names.
-# <carousel/stage.hpp> and its like are written so in the tree, too.
+# A header of the tree says #include "ring/frame_format.hpp", from one of the roots below; the installed one
+# says #include <carousel/detail/ring/frame_format.hpp>, so that one include folder serves and nothing of ours
+# meets others' names. <carousel/stage.hpp> and its like are written so in the tree, too.
 cmake_policy(VERSION 3.25)
 set(public_folder stages/sdk/carousel)
 set(roots . shared stages/sdk)
@@ -32,11 +33,12 @@ function(carousel_included_header header text result)
       return()
     endif()
   endforeach()
-  message(FATAL_ERROR "${header} includes \"${text}\", which is neither beside it nor below shared/ or the project's root: "
-                      "it can't be installed")
+  message(FATAL_ERROR "${header} includes \"${text}\", which is neither beside it nor below shared/ or the "
+                      "project's root: it can't be installed")
 endfunction()
 
-# Written only when it has changed: an installation over an older one compiles nothing anew in the projects that use it.
+# Written only when it has changed: an installation over an older one compiles nothing anew in the projects
+# that use it.
 function(carousel_write_header text file)
   set(old "")
   if(EXISTS ${file})

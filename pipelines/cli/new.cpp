@@ -19,7 +19,7 @@ constexpr const char* new_stage_footer = R"(
 Examples:
   carousel new stage blur                           on the CPU: a picture in, a picture out
   carousel new stage blur --cuda ../gpu/blur        on a GPU, with a kernel of its own
-  carousel new stage lidar --source                 a source with a format of its own, and the sink that takes it
+  carousel new stage lidar --source                 a source with a format of its own, and its sink
 
 It writes CMakeLists.txt, the class, its test, a pipeline file and a README, and prints what to do next.)";
 

@@ -20,7 +20,7 @@ def main():
         all_of_it.build_with_nvcc(folder)
         done = subprocess.run([os.path.join(folder, "build/test_grayscale")], capture_output=True, text=True, check=False)
         if done.returncode == SKIPPED:
-            skip(done.stderr.strip())
+            skip(done.stderr.strip().removeprefix("skipped: "))
         assert done.returncode == 0, done.stderr
         report = os.path.join(folder, "report.json")
         all_of_it.carousel("run", os.path.join(folder, "grayscale.toml"), "--frames", "20", "--report", report)

@@ -75,6 +75,19 @@ TEST_CASE("a stage's output for a given input, with parameters as at the start a
     CHECK(stage.told.path("/b.json") == "/b.json");
 }
 
+TEST_CASE("a schema that a pipeline would refuse is refused here, too") {
+    class out_of_range : public stage {
+        description configure(const configuration&) override {
+            parameter_schema schema = gain::schema();
+            schema.fields[0].initial = {11};
+            return {.parameters = schema};
+        }
+        void process(frame&) override {}
+    };
+    testing::chain c({});
+    CHECK_THROWS_WITH(c.add("wrong", std::make_unique<out_of_range>()), contains("test.gain") && contains("factor"));
+}
+
 TEST_CASE("parameters that configure() has not named are refused") {
     testing::chain c({});
     c.give("source", wave);

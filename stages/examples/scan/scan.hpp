@@ -17,10 +17,14 @@ struct scan_parameters {
     carousel::f32 range = 5;
     static constexpr const char* type = "example.scan";
     static carousel::parameter_schema schema() {
-        return {
-            .type = type,
-            .bytes = sizeof(scan_parameters),
-            .fields = {
-                {.name = "range", .initial = {5}, .low = 0.5, .high = 100, .usual_low = 1, .usual_high = 20, .unit = "m"}}};
+        return {.type = type,
+                .bytes = sizeof(scan_parameters),
+                .fields = {{.name = "range",
+                            .initial = {5},
+                            .low = 0.5,
+                            .high = 100,
+                            .usual_low = 0.5,
+                            .usual_high = 20,
+                            .unit = "m"}}};
     }
 };

@@ -41,7 +41,8 @@ public:
     chain(const chain&) = delete;
     chain& operator=(const chain&) = delete;
 
-    /// Configures a stage on what the named ones write; refuses settings that it didn't read. Throws what configure() throws.
+    /// Configures a stage on what the named ones write; refuses settings that it didn't read, and
+    /// parameters that make no sense. Throws what configure() throws.
     description& add(const std::string& name, std::unique_ptr<stage> object, const std::string& settings_json = "{}",
                      const std::vector<std::string>& inputs = {});
     /// A stand-in for a stage that writes `format`: the test itself fills its planes.
