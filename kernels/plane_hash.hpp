@@ -11,11 +11,13 @@ namespace carousel::kernels {
 /// What hash_plane computes, by name: another definition gets another name, and hashes of two names are never compared.
 inline constexpr std::string_view plane_hash_name = "carousel.blocks4k.v1";
 
-/// Bytes of private device memory that hash_plane needs on such a queue, for planes of any size; 0: none. One block serves all frames of
+/// Bytes of private device memory that hash_plane needs on such a queue, for planes of any size; 0: none. One block
+/// serves all frames of
 /// one queue, because a queue runs in order.
 [[nodiscard]] u64 hash_scratch_bytes(device::device_kind kind) noexcept;
 
-/// The hash of rows * row_bytes bytes in row order, without what the pitch leaves between them (body/block_hash.hpp has the definition).
+/// The hash of rows * row_bytes bytes in row order, without what the pitch leaves between them (body/block_hash.hpp has
+/// the definition).
 struct hash_args {
     const std::byte* data = nullptr;
     u64 row_bytes = 0, rows = 1;

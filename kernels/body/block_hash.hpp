@@ -1,8 +1,10 @@
 #pragma once
 // One hash of a plane's bytes, the same on every device: "carousel.blocks4k.v1".
 //
-// Input: the plane's bytes in row order, without what a pitch leaves between the rows. They are cut into blocks of 4096 bytes; the last
-// one is filled up with zeros. A block is 16 rows of 32 words (u64, little-endian): half a warp holds two columns a lane and reads 128
+// Input: the plane's bytes in row order, without what a pitch leaves between the rows. They are cut into blocks of 4096
+// bytes; the last
+// one is filled up with zeros. A block is 16 rows of 32 words (u64, little-endian): half a warp holds two columns a lane
+// and reads 128
 // neighbouring bytes at once; four vectors of 512 bits hold all columns. All sums and products are modulo 2^64.
 //
 //   golden        0x9E3779B97F4A7C15
@@ -13,13 +15,19 @@
 //   block b       t(b) = mix(sum over c of mix(a(c) + key(c)) + (b + 1) * golden)
 //   plane         mix(sum over b of t(b) + mix(bytes + golden)), `bytes` of the plane, without the zeros
 //
-// Where it comes from: the step is that of XXH3 (Y. Collet, xxhash 0.8: a 32x32->64 bit product of the word with a key, and the word itself
-// added to a neighbour's sum), with a rotation, so that the order in a column counts without the keys, too, and with a full mix of each
-// column after 16 steps (XXH3: a scramble after 16). mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D. Stafford).
-// What it promises: a change within one word changes its neighbour column's a for certain (all later steps of it are one to one), and with
-// it the block's and the plane's hash but for one in 2^64. Columns, blocks and length are told apart by what is added before each mix.
+// Where it comes from: the step is that of XXH3 (Y. Collet, xxhash 0.8: a 32x32->64 bit product of the word with a key,
+// and the word itself
+// added to a neighbour's sum), with a rotation, so that the order in a column counts without the keys, too, and with a
+// full mix of each
+// column after 16 steps (XXH3: a scramble after 16). mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of
+// D. Stafford).
+// What it promises: a change within one word changes its neighbour column's a for certain (all later steps of it are one
+// to one), and with
+// it the block's and the plane's hash but for one in 2^64. Columns, blocks and length are told apart by what is added
+// before each mix.
 // The sums have no order, so lanes, blocks and threads may be added up as they come. It is no protection against an adversary.
-// Why 4096: a 720p picture has 900 blocks, enough to keep a large GPU busy, and what a block costs beside its steps (32 mixes for 512
+// Why 4096: a 720p picture has 900 blocks, enough to keep a large GPU busy, and what a block costs beside its steps (32
+// mixes for 512
 // words) is little on both.
 
 #include "core/host_device.hpp"

@@ -1,4 +1,5 @@
-// The hash of a plane on CUDA: half a warp a block, two columns a lane; then one small kernel that adds up what the launch's blocks have
+// The hash of a plane on CUDA: half a warp a block, two columns a lane; then one small kernel that adds up what the
+// launch's blocks have
 // found and writes eight bytes. Sums are modulo 2^64, so that no order matters.
 #include "kernels/body/block_hash.hpp"
 #include "kernels/cuda/entries.hpp"

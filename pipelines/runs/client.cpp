@@ -72,11 +72,8 @@ std::string whole(f64 v) { return fmt::format("{:.0f}", v); }
 std::string percent(f64 v) { return fmt::format("{:.0f}%", v); }
 std::string bytes(f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); }
 
-}  // namespace
-
-namespace {
-
-// A run whose supervisor was killed is still the user's: beside it, the only one with a supervisor isn't taken without being named.
+// A run whose supervisor was killed is still the user's: beside it, the only one with a supervisor isn't taken without
+// being named.
 run::record choose(const std::string& name, f64 wait_s, bool lost_too) {
     const u64 deadline = deadline_after(wait_s);
     for (;;) {

@@ -18,7 +18,8 @@ namespace carousel::supervisor {
 [[nodiscard]] run::record choose_watched(const std::string& name, f64 wait_s);
 
 /// False when the run is over. A supervisor that is gone without having tidied up may get a successor, as long as stages live and
-/// two seconds longer: `r` becomes that one's record. `gone_since_ns`: 0 at first, then the caller's memory between two calls; not 0 at the end: it died.
+/// two seconds longer: `r` becomes that one's record. `gone_since_ns`: 0 at first, then the caller's memory between two
+/// calls; not 0 at the end: it died.
 [[nodiscard]] bool goes_on(run::record& r, u64& gone_since_ns);
 
 /// The table of `carousel ps`; what is missing in the answer shows as "-".

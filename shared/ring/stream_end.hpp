@@ -1,9 +1,11 @@
 #pragma once
-// The end of a stream that its source alone knows: frame n does not exist, and no later one does. The source says so by a claim in
+// The end of a stream that its source alone knows: frame n does not exist, and no later one does. The source says so by
+// a claim in
 // its own block; END is the supervisor's, who lowers it to the lowest claim that stands.
 //
 //   E[source]   {sequence + 1:40, job:9, version:15}   0: none
-// A claim stands as long as its job is OPEN in that version, and the number's word is LEASED to it. Its source keeps both until END
+// A claim stands as long as its job is OPEN in that version, and the number's word is LEASED to it. Its source keeps
+// both until END
 // is at most n (worker::end_stream), so that a claim that stands is seen. A revoked one's job is ABORTED: nobody believes it any
 // more, the number waits again, and whoever leases it next says the same, for the end is a function of the sequence. No word that
 // a process writes where it must not ends a run: it would have to name a job that holds that very number.
@@ -30,7 +32,8 @@ struct end_claim {
 inline constexpr u64 no_claim = 0;
 inline constexpr u64 claim_version_mask = (u64{1} << 15U) - 1;
 
-/// The source says that its stream ends before `sequence`, which (job, version) holds. A lower claim that stands is left as it is;
+/// The source says that its stream ends before `sequence`, which (job, version) holds. A lower claim that stands is left
+/// as it is;
 /// one that stands no more is written over. To be repeated until END is at most `sequence`.
 void claim_end(shm::control_block& c, u32 source, u64 sequence, u32 job, u64 version) noexcept;
 

@@ -69,7 +69,8 @@ public:
     [[nodiscard]] bool commit(job& j) noexcept;
     /// S6. False: revoked (nothing lost: the supervisor finishes it).
     bool complete(job& j) noexcept;
-    /// E1, in place of submit(): a source says that its stream ends before the job's frame. `ok`: END is as low by now, and the job
+    /// E1, in place of submit(): a source says that its stream ends before the job's frame. `ok`: END is as low by now,
+    /// and the job
     /// goes back. `empty`: not yet, to be said again at the next ring of the stage's doorbell. `revoked`: as ever.
     [[nodiscard]] outcome end_stream(const job& j) noexcept;
     /// E3: slot and number of a frame that doesn't exist, once END says so and nothing writes into the slot. False: revoked.

@@ -5,13 +5,17 @@
 // Who may call: the writer belongs to a sink's process (the runner's completion thread) and, for the marks of the dead, to the
 // supervisor; the reader to any process, also during the run. Several writers of one file (instances, a successor beside its dying
 // predecessor) don't disturb each other: each record has its own place, and record and mark are different bytes of it, written
-// by one pwrite(2) each. A predecessor that was stopped and wakes may write its late record over its successor's: of a buffer that
-// holds another frame by then. So the mark bears the hash again, from the memory of the one that committed; nobody else writes it.
+// by one pwrite(2) each. A predecessor that was stopped and wakes may write its late record over its successor's: of a
+// buffer that
+// holds another frame by then. So the mark bears the hash again, from the memory of the one that committed; nobody else
+// writes it.
 //
 // Layout of `<run directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 48 n, see ledger_record.
 // A hole reads as zeros, hence the field that is sequence + 1. What is delivered and old is folded away (ledger_fold.hpp).
-// `<ledger>.names` says what the hashes are hashes of, a name a line; a record bears its name's tag (ledger_tag) beside its flags. A name
-// is appended in one write(2) before the first record that bears its tag, so that a kill leaves no record without its name. It may stand
+// `<ledger>.names` says what the hashes are hashes of, a name a line; a record bears its name's tag (ledger_tag) beside
+// its flags. A name
+// is appended in one write(2) before the first record that bears its tag, so that a kill leaves no record without its
+// name. It may stand
 // there twice, when two writers begin at once. Hashes of two names are never compared.
 //
 // Order: record(), the frame's commit (its job word becomes COMMITTED), mark_committed(), and only then the rest (the input DONE,
@@ -20,16 +24,20 @@
 //   between record and commit:  a record without the mark; the job word is aborted, the frame delivered again, its record rewritten.
 //   between commit and mark:    a record without the mark, and a job word that still says COMMITTED, because a word moves on behind the
 //                               mark only. Whoever revokes the dead reads that word before anything else is done to it, and makes the
-//                               mark on the dead one's behalf: tell_committed(), with the hash of the record if that is the dead one's
+//                               mark on the dead one's behalf: tell_committed(), with the hash of the record if that is
+//                               the dead one's
 //                               own. A record that another has written over meanwhile gives none: the frame is counted only.
 //   behind the mark:            the mark.
-// So at the end of a run each frame that was committed bears a mark with the incarnation that committed it, at whatever point its process
+// So at the end of a run each frame that was committed bears a mark with the incarnation that committed it, at whatever
+// point its process
 // died, and that has two consequences, neither of which rests on what recovery does to the words afterwards:
 //   No loss is certified:  a frame without a mark was committed by nobody. It is lost, record or not. (A recovery that takes the dead
 //                          one's lease for done leaves just this: a record, and no mark.)
-//   No repeat is certified: a commit that finds a mark is one too many, by whichever incarnation, told or made itself. (A recovery that throws a
+//   No repeat is certified: a commit that finds a mark is one too many, by whichever incarnation, told or made itself.
+//   (A recovery that throws a
 //                          COMMITTED frame back leaves a mark that was told; the second commit finds it.)
-// One case is no repeat: an incarnation that was stopped between its commit and its mark, and marks what the supervisor has told already.
+// One case is no repeat: an incarnation that was stopped between its commit and its mark, and marks what the supervisor
+// has told already.
 
 #include <optional>
 #include <span>
@@ -91,10 +99,12 @@ public:
     /// Writes the record of one frame; call it before the commit. Leaves the mark of an earlier delivery alone.
     /// Throws output_error when the record can't be written (disk full).
     void record(u64 sequence, const frame_hash& hash, bool is_void, u32 committer);
-    /// The frame's commit by this incarnation has succeeded; call it before anything else is done about the frame, with what record() was
+    /// The frame's commit by this incarnation has succeeded; call it before anything else is done about the frame, with
+    /// what record() was
     /// given. Throws output_error.
     void mark_committed(u64 sequence, const frame_hash& hash, bool is_void, u32 committer);
-    /// The supervisor has found the job word of the dead `committer` COMMITTED. May be told again. False: there is no record of the frame.
+    /// The supervisor has found the job word of the dead `committer` COMMITTED. May be told again. False: there is no
+    /// record of the frame.
     bool tell_committed(u64 sequence, u32 committer);
 
 private:
@@ -138,7 +148,8 @@ public:
     /// The lowest sequence from `from` on that bears no mark: no commit of it is known, so it has to be delivered (again). Of the file
     /// alone, whatever the control block says. Throws output_error.
     [[nodiscard]] u64 first_undelivered(u64 from) const;
-    /// Of the frames [0, end), those that are folded away included. Throws output_error, also for hashes without a name, as builds before
+    /// Of the frames [0, end), those that are folded away included. Throws output_error, also for hashes without a name,
+    /// as builds before
     /// this one have written them: nobody can tell what they may be compared with.
     [[nodiscard]] ledger_summary summarize(u64 end) const;
 

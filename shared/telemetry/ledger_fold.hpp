@@ -1,5 +1,6 @@
 #pragma once
-// A run may last for months, and a ledger grows by 48 bytes a frame: what is delivered and old is folded into running counts and a
+// A run may last for months, and a ledger grows by 48 bytes a frame: what is delivered and old is folded into running
+// counts and a
 // running hash, and its records' space goes back to the file system. The newest records stay.
 //
 // Who may call: fold_ledger() one process at a time (the run's supervisor); the readers any process.
@@ -59,7 +60,8 @@ inline constexpr u64 fold_step = 4096;
 /// output_error; the ledger is as it was then.
 u64 fold_ledger(const std::string& ledger, u64 below);
 
-/// Copies the records that are kept, holes left out, and beside it the account of the rest and the names of the hashes. Throws output_error.
+/// Copies the records that are kept, holes left out, and beside it the account of the rest and the names of the hashes.
+/// Throws output_error.
 void copy_ledger(const std::string& from, const std::string& to);
 
 }  // namespace carousel::telemetry

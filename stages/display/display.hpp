@@ -1,5 +1,6 @@
 #pragma once
-// The headless sink: hashes every picture where it lies, for the run's ledger (<carousel/hash.hpp>), and takes it off the device only when
+// The headless sink: hashes every picture where it lies, for the run's ledger (<carousel/hash.hpp>), and takes it off
+// the device only when
 // it is wanted: as a PNG file or in a film.
 // Input: carousel.image.rgba8. Output: none.
 // Settings:

@@ -1,5 +1,7 @@
-// A source whose stream ends: it claims the first number that does not exist and keeps it until END says so, then gives slot, number
-// and job word back, a step each. The supervisor lowers END to the lowest claim that stands. No memory is needed between its look and
+// A source whose stream ends: it claims the first number that does not exist and keeps it until END says so, then gives
+// slot, number
+// and job word back, a step each. The supervisor lowers END to the lowest claim that stands. No memory is needed between
+// its look and
 // its CAS: a claim that stands is withdrawn by nobody but itself.
 
 #include "moves.hpp"

@@ -1,4 +1,5 @@
-// engine: a source that ends its stream (ring/stream_end.hpp). END has one writer, this process: it lowers END to the claim, whoever
+// engine: a source that ends its stream (ring/stream_end.hpp). END has one writer, this process: it lowers END to the
+// claim, whoever
 // has asked for what before. What it has done is written down first: a supervisor that takes the run over holds END against that.
 #include <fmt/format.h>
 

@@ -7,7 +7,8 @@
 //     refuses newcomers. The whole domain is renewed then: all its stages are revoked and killed, their frames wait, server and
 //     daemon are killed (their end is the fence), new ones are started. Ring memory is held by fds and survives; nothing is lost.
 //   - a GPU fault reaches all clients with one and the same error: whose kernel it was can't be told, so nobody is blamed. If
-//     faults come again and again without a frame moved on, the domain is given up for the rest of the run: each stage gets a GPU context of
+//     faults come again and again without a frame moved on, the domain is given up for the rest of the run: each stage
+//     gets a GPU context of
 //     its own, and the guilty one shows itself (attempts, dead letters, failure as ever).
 //   - a stage that was just starting finds no device then. Until all are back that is the same end of the domain; the recovery
 //     log tells of each death into which end it fell, and whether it was the process's own.

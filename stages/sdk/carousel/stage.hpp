@@ -17,7 +17,8 @@
 //      <carousel/cpu.hpp> and <carousel/cuda.hpp> say how work is enqueued.
 //   5. finish(): only if commits_on_host(): called behind the frame's completion, on the completion thread, before the commit.
 //      Everything it does must be idempotent on the frame's sequence: after a crash a frame may be finished twice.
-//      A stage without an output may name what it got by frame.set_hash(): the runner keeps the run's ledger for every such stage.
+//      A stage without an output may name what it got by frame.set_hash(): the runner keeps the run's ledger for every
+//      such stage.
 // Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception from process or
 // finish ends the process (exit code 73, or the error's own), which counts as an attempt on the frames in flight. Only a
 // disk_full_error from finish doesn't: the runner waits for room, and calls it again. From prepare() on an exception ends the
@@ -85,18 +86,23 @@ public:
     [[nodiscard]] virtual u32 lane() const noexcept = 0;  ///< < in_flight; scratch per lane is never shared
     /// Non-empty when the frame is void (it was given up upstream after max_attempts): only finish() sees such frames.
     [[nodiscard]] virtual std::string_view void_reason() const noexcept = 0;
-    /// False once this process has a successor, that has got the frame instead (this one was stopped, say, and goes on late). Asked last
+    /// False once this process has a successor, that has got the frame instead (this one was stopped, say, and goes on
+    /// late). Asked last
     /// before something leaves the ring for good: a file that is put in its place now may be written over the successor's.
     [[nodiscard]] virtual bool is_ours() const noexcept { return true; }
-    /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal runs have equal hashes then
+    /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal runs have
+    /// equal hashes then
     /// (`image_hash` of the report), and `carousel chaos` compares them. Without it frames are counted only.
-    /// `name` says what it is a hash of (one line of at most 100 bytes): hashes of two names are never compared. <carousel/hash.hpp> has one
+    /// `name` says what it is a hash of (one line of at most 100 bytes): hashes of two names are never compared.
+    /// <carousel/hash.hpp> has one
     /// that is made where the picture lies.
     virtual void set_hash(u64 hash, std::string_view name) noexcept { (void)hash, (void)name; }
     /// A hash of the stage's own: "own", of which nothing but the stage knows the definition.
     void set_hash(u64 hash) noexcept { set_hash(hash, "own"); }
-    /// In process() of a source that has said description::ends: the stream ends before this frame, which does not exist, and neither
-    /// does any later one. What is enqueued for it is thrown away. It must be a function of the sequence: whoever is asked for this
+    /// In process() of a source that has said description::ends: the stream ends before this frame, which does not
+    /// exist, and neither
+    /// does any later one. What is enqueued for it is thrown away. It must be a function of the sequence: whoever is
+    /// asked for this
     /// frame again, or for a later one, says the same. Anywhere else it throws, which ends the process as any exception does.
     virtual void end_stream() {
         throw std::logic_error("end_stream() is for process() of a source: a stage without inputs, in a run");
