@@ -1,6 +1,6 @@
-// Deaths that a random kill hardly ever meets: behind the END of the first ring, a viewer's thirteenth life, an adopter in the
-// middle of its work, a loader that is stopped with the mesh half there. Each is brought about at a named step, or waited for in
-// the control block.
+// Deaths that a random kill hardly ever meets: behind the END of the first ring, a viewer's thirteenth life,
+// an adopter in the middle of its work, a loader that is stopped with the mesh half there. Each is brought
+// about at a named step, or waited for in the control block.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 #include "tests/crash/crash_drive.hpp"
+#include "tests/crash/number_run.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {
@@ -29,32 +30,6 @@ const std::vector<std::string> endless{"--frames", "100000000"};
 /// Has this line of the plan (from 1) happened?
 bool has_fired(const run_fixture& run, std::size_t line) {
     return std::filesystem::exists(fmt::format("{}.{}", run.path("plan"), line));
-}
-
-/// A number stage in a pipeline's text.
-std::string number_stage(const std::string& name, const std::string& input, const std::string& more = "") {
-    return fmt::format("[[stage]]\nname = \"{}\"\nrun = \"{}/carousel-test-number\"\ninputs = [\"{}\"]\n{}", name, programs(),
-                       input, more);
-}
-
-/// The run's control block, to look at. The run has been asked something before, so its id is known.
-shm::segment look_into(run_fixture& run) {
-    REQUIRE(run.run_id() != "");
-    return shm::segment::observe(run.run_id());
-}
-
-const shm::link_block& link_of(const shm::segment& s, const std::string& stage) {
-    const shm::control_block& c = s.block();
-    const auto* found = std::find_if(c.link, c.link + c.links, [&](const shm::link_block& l) { return stage == l.name; });
-    REQUIRE(found != c.link + c.links);
-    return *found;
-}
-
-u32 seat_of(const shm::control_block& c, const std::string& stage) {
-    for (u32 k = 0; k < c.seats; ++k)
-        if (stage == c.stage[c.seat[k].stage].name) return k;
-    FAIL("no seat of " + stage);
-    return 0;
 }
 
 /// Ends an endless run: it is whole, and its pictures are those of an undisturbed one of as many frames.
@@ -73,16 +48,18 @@ void end_whole(run_fixture& run, const std::string& name) {
 
 // ---- the end of a run
 
-TEST_CASE("a sink that dies when every other ring has reached END is followed by one that delivers the rest") {
+TEST_CASE(
+    "a sink that dies when every other ring has reached END is followed by one that delivers the rest") {
     constexpr u64 frames = 200;
     const auto text = [](const std::string& name) {
-        return number_pipeline(name, "fps = 400\nframe_timeout_ms = 60000\n") + number_stage("aside", "numbers") +
-               number_stage("aside_sink", "aside", "sink = true\n");
+        return number_pipeline(name, "fps = 400\nframe_timeout_ms = 60000\n") +
+               number_stage("aside", "numbers") + number_stage("aside_sink", "aside", "sink = true\n");
     };
     run_fixture calm;
     calm.start(calm.pipeline("calm", text("calm")), {"--frames", std::to_string(frames)});
     REQUIRE(calm.wait() == 0);
-    // One whose ring lies between the others, and one whose ring is the last: neither the first nor the last ring tells for all.
+    // One whose ring lies between the others, and one whose ring is the last: neither the first nor the last
+    // ring tells for all.
     const std::string victim = GENERATE("sink", "aside_sink");
     const std::string unfinished = victim == "sink" ? "middle" : "aside";
     CAPTURE(victim);
@@ -96,8 +73,9 @@ TEST_CASE("a sink that dies when every other ring has reached END is followed by
     const shm::control_block& c = s.block();
     REQUIRE(c.links == 3);
     REQUIRE(run.wait_until([&] {
-        return std::all_of(c.link, c.link + c.links,
-                           [&](const shm::link_block& l) { return unfinished == l.name || load(l.tail) == frames; });
+        return std::all_of(c.link, c.link + c.links, [&](const shm::link_block& l) {
+            return unfinished == l.name || load(l.tail) == frames;
+        });
     }));
     CHECK(load(link_of(s, unfinished).tail) < frames);
     u64 last = load(c.supervisor_heartbeat_ns);
@@ -117,20 +95,23 @@ TEST_CASE("a sink that dies when every other ring has reached END is followed by
 
 namespace {
 u32 places_taken(const shm::link_block& l) {
-    return static_cast<u32>(
-        std::count_if(l.group_state + shm::max_blocking, l.group_state + shm::max_groups,
-                      [](const shm::word& w) { return ring::group_word::of(load(w)).state == ring::group_state::latest; }));
+    return static_cast<u32>(std::count_if(
+        l.group_state + shm::max_blocking, l.group_state + shm::max_groups,
+        [](const shm::word& w) { return ring::group_word::of(load(w)).state == ring::group_state::latest; }));
 }
 
 std::string watched(const std::string& name, u32 latest_lease_ms) {
-    return number_pipeline(name, fmt::format("{}latest_lease_ms = {}\n", crash_keys, latest_lease_ms), "in_flight = 1\n") +
+    return number_pipeline(name, fmt::format("{}latest_lease_ms = {}\n", crash_keys, latest_lease_ms),
+                           "in_flight = 1\n") +
            number_stage("watcher", "middle", "sink = true\ngroup = \"latest\"\n");
 }
 
 u64 frames_seen(run_fixture& run) { return run.stage("watcher").value("frames", u64{0}); }
 }  // namespace
 
-TEST_CASE("a latest reader that dies twelve times with a frame in hand takes neither a place nor a buffer with it") {
+TEST_CASE(
+    "a latest reader that dies twelve times with a frame in hand takes neither a place nor a buffer with "
+    "it") {
     constexpr std::size_t deaths = 12;
     static_assert(deaths > shm::max_latest);
     std::mt19937_64 random(test_seed());
@@ -154,11 +135,13 @@ TEST_CASE("a latest reader that dies twelve times with a frame in hand takes nei
     const u64 delivered = load(link_of(s, "middle").tail);
     CHECK(run.wait_until([&] { return load(link_of(s, "middle").tail) > delivered + 50; }, 10));
     end_whole(run, "mortal");
-    CHECK(run.report()["restarts"] == deaths);  // the block was not made anew: that would free everything, too
+    CHECK(run.report()["restarts"] ==
+          deaths);  // the block was not made anew: that would free everything, too
 }
 
 TEST_CASE(
-    "a latest reader that is stopped with a frame in hand loses its lease in time, holds nobody up and reads on when it goes "
+    "a latest reader that is stopped with a frame in hand loses its lease in time, holds nobody up and reads "
+    "on when it goes "
     "on") {
     constexpr u32 lease_ms = 1500;
     run_fixture run;
@@ -175,7 +158,8 @@ TEST_CASE(
     u32 slot = shm::none, group = shm::none;
     for (u32 k = 0; k < l.slots; ++k)
         for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
-            if (ring::lease_word::of(load(l.group[k][g])).state == ring::lease_state::leased) slot = k, group = g;
+            if (ring::lease_word::of(load(l.group[k][g])).state == ring::lease_state::leased)
+                slot = k, group = g;
     REQUIRE(slot != shm::none);
     const u64 held = load(l.group[slot][group]), since = load(l.lease_since_ns[group]), tail = load(l.tail);
     const u32 generation = ring::slot_word::of(load(l.slot[slot])).generation;
@@ -186,7 +170,9 @@ TEST_CASE(
     fmt::print("the lease was revoked after {} ms\n", after_ms);
     CHECK(after_ms >= lease_ms);
     CHECK(after_ms < lease_ms + 1000);
-    CHECK(run.wait_until([&] { return ring::slot_word::of(load(l.slot[slot])).generation != generation; }));  // it is used again
+    CHECK(run.wait_until([&] {
+        return ring::slot_word::of(load(l.slot[slot])).generation != generation;
+    }));  // it is used again
     CHECK(shm::is_stopped(watcher));
     CHECK(run.pid_of("watcher") == watcher);
     u64 seen = frames_seen(run);
@@ -204,11 +190,12 @@ constexpr u64 orphaned_frames = 600;
 
 void start_orphan(run_fixture& run, const crash_plan& plan) {
     const std::string text = number_pipeline("three", std::string(crash_keys) + "supervisor_grace_s = 20\n");
-    run.start(run.pipeline("three", text), {"--frames", std::to_string(orphaned_frames)}, {plan.environment()});
+    run.start(run.pipeline("three", text), {"--frames", std::to_string(orphaned_frames)},
+              {plan.environment()});
 }
 
-/// The first supervisor dies when it has appointed an entry for the successor of `middle` and has told nobody of it. The plan's
-/// first line.
+/// The first supervisor dies when it has appointed an entry for the successor of `middle` and has told nobody
+/// of it. The plan's first line.
 void lose_first_supervisor(run_fixture& run, const crash_plan& plan) {
     start_orphan(run, plan);
     REQUIRE(run.wait_running());
@@ -230,7 +217,8 @@ void last_supervisor_ends_it(run_fixture& run, const crash_plan& plan, const std
 }  // namespace
 
 TEST_CASE(
-    "an adopter that dies at any step of taking over an entry that nobody has claimed is followed by one that ends the run") {
+    "an adopter that dies at any step of taking over an entry that nobody has claimed is followed by one "
+    "that ends the run") {
     const std::string hash = undisturbed_hash(orphaned_frames);
     struct step {
         crash_point point;
@@ -255,10 +243,13 @@ TEST_CASE(
     }
 }
 
-// An adopter's first change is the withdrawal of an unclaimed entry (STARTING -> FENCED), its second one takes that entry to
-// DOOMED. The few instructions in between have no name and make no system call, so the adopter that dies there is this process:
-// it makes the first change, with the product's own function, and nothing else.
-TEST_CASE("an adopter that dies between the FENCED and the DOOMED of an unclaimed entry is followed by one that ends the run") {
+// An adopter's first change is the withdrawal of an unclaimed entry (STARTING -> FENCED), its second one
+// takes that entry to DOOMED. The few instructions in between have no name and make no system call, so the
+// adopter that dies there is this process: it makes the first change, with the product's own function, and
+// nothing else.
+TEST_CASE(
+    "an adopter that dies between the FENCED and the DOOMED of an unclaimed entry is followed by one that "
+    "ends the run") {
     const std::string hash = undisturbed_hash(orphaned_frames);
     run_fixture run;
     crash_plan plan(run.path("plan"));
@@ -287,7 +278,8 @@ constexpr u64 picture_frames = 300;
 std::string undisturbed_pictures() {
     static const std::string hash = [] {
         run_fixture run;
-        run.start(run.pipeline("calm", picture_pipeline("calm", crash_keys)), {"--frames", std::to_string(picture_frames)});
+        run.start(run.pipeline("calm", picture_pipeline("calm", crash_keys)),
+                  {"--frames", std::to_string(picture_frames)});
         REQUIRE(run.wait() == 0);
         return run.report()["image_hash"].get<std::string>();
     }();
@@ -306,10 +298,11 @@ struct stopped_loader {
         plan.add("geometry", at, "stop", 1);
         plan.write();
         environment.push_back(plan.environment());
-        run.start(run.pipeline("loader", picture_pipeline("loader", crash_keys)), {"--frames", std::to_string(picture_frames)},
-                  environment);
-        REQUIRE(run.wait_until(
-            [&] { return has_fired(run, 1) && (loader = run.pid_of("geometry")) > 0 && shm::is_stopped(loader); }));
+        run.start(run.pipeline("loader", picture_pipeline("loader", crash_keys)),
+                  {"--frames", std::to_string(picture_frames)}, environment);
+        REQUIRE(run.wait_until([&] {
+            return has_fired(run, 1) && (loader = run.pid_of("geometry")) > 0 && shm::is_stopped(loader);
+        }));
         block = std::make_unique<shm::segment>(look_into(run));
         CHECK(asset().state == shm::asset_state::loading);
         CHECK(asset().epoch == 1);
@@ -331,11 +324,14 @@ struct stopped_loader {
 };
 }  // namespace
 
-TEST_CASE("a loader that is stopped and goes on within the time of a start is not replaced, and the pictures are the same") {
+TEST_CASE(
+    "a loader that is stopped and goes on within the time of a start is not replaced, and the pictures are "
+    "the same") {
     const crash_point point = GENERATE(asset_loading, asset_loaded);
     CAPTURE(std::string(name_of(point)));
     stopped_loader l(point);
-    // Far behind the patience with a stage that runs (frame_timeout_ms = 400): no frame can wait for one that starts.
+    // Far behind the patience with a stage that runs (frame_timeout_ms = 400): no frame can wait for one that
+    // starts.
     CHECK(l.run.wait_until([&] { return now_ns() - load(l.sitting().heartbeat_ns) > 1600 * ns_per_ms; }));
     CHECK(l.run.stage("geometry")["state"] == "starting");
     CHECK(l.run.pid_of("geometry") == l.loader);
@@ -344,14 +340,16 @@ TEST_CASE("a loader that is stopped and goes on within the time of a start is no
 }
 
 TEST_CASE(
-    "a loader that stays stopped is replaced when a start has taken too long, and changes nothing when it goes on behind that") {
+    "a loader that stays stopped is replaced when a start has taken too long, and changes nothing when it "
+    "goes on behind that") {
     const std::vector<std::string> kill_late{"CAROUSEL_TEST_KILL_DELAY_MS=120000"};
-    // All at once, since the start of a stage has thirty seconds. The first two are killed by the supervisor, the other two lie
-    // there until they are sent on. An asset is nobody's before its loader is gone: the successor waits meanwhile, and finds what
-    // it has filled.
+    // All at once, since the start of a stage has thirty seconds. The first two are killed by the supervisor,
+    // the other two lie there until they are sent on. An asset is nobody's before its loader is gone: the
+    // successor waits meanwhile, and finds what it has filled.
     (void)undisturbed_pictures();
     std::vector<std::unique_ptr<stopped_loader>> all;
-    for (const crash_point point : {asset_loading, asset_loaded}) all.push_back(std::make_unique<stopped_loader>(point));
+    for (const crash_point point : {asset_loading, asset_loaded})
+        all.push_back(std::make_unique<stopped_loader>(point));
     for (const crash_point point : {asset_loading, asset_loaded})
         all.push_back(std::make_unique<stopped_loader>(point, kill_late));
     for (std::size_t k = 0; k < all.size(); ++k) {
@@ -360,12 +358,16 @@ TEST_CASE(
         CAPTURE(std::string(name_of(l.point)), woken);
         if (woken) {  // the others' runs may be over by now
             i32 next = 0;
-            REQUIRE(l.run.wait_until([&] { return (next = l.run.pid_of("geometry")) > 0 && next != l.loader; }, 50));
-            // Its successor is alive (it has claimed its entry, its heart beats), and the zombie still has the asset.
-            REQUIRE(
-                l.run.wait_until([&] { return ring::entry_word::of(load(l.sitting().identity)).pid == static_cast<u32>(next); }));
+            REQUIRE(l.run.wait_until(
+                [&] { return (next = l.run.pid_of("geometry")) > 0 && next != l.loader; }, 50));
+            // Its successor is alive (it has claimed its entry, its heart beats), and the zombie still has
+            // the asset.
+            REQUIRE(l.run.wait_until([&] {
+                return ring::entry_word::of(load(l.sitting().identity)).pid == static_cast<u32>(next);
+            }));
             const u64 beat = load(l.sitting().heartbeat_ns);
-            REQUIRE(l.run.wait_until([&] { return load(l.sitting().heartbeat_ns) > beat + 200 * ns_per_ms; }));
+            REQUIRE(
+                l.run.wait_until([&] { return load(l.sitting().heartbeat_ns) > beat + 200 * ns_per_ms; }));
             CHECK(shm::is_stopped(l.loader));
             CHECK(l.asset().state == shm::asset_state::loading);
             CHECK(l.asset().epoch == 1);
@@ -373,8 +375,10 @@ TEST_CASE(
             REQUIRE(::kill(l.loader, SIGCONT) == 0);
         }
         l.ends_whole(1, woken ? 1 : 2);
-        CHECK_THAT(l.run.log(), contains(fmt::format(
-                                    "(pid {}) was stopped from outside and it does not become ready: replacing it", l.loader)));
+        CHECK_THAT(
+            l.run.log(),
+            contains(fmt::format(
+                "(pid {}) was stopped from outside and it does not become ready: replacing it", l.loader)));
         const json report = l.run.report();
         const auto end = std::find_if(report["recoveries"].begin(), report["recoveries"].end(),
                                       [&](const json& r) { return r["pid"] == l.loader; });

@@ -9,55 +9,11 @@
 #include "ring/block_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
+#include "simulated_world.hpp"
 
 namespace carousel::test {
 namespace {
 using namespace carousel::ring;
-
-/// What a device would have: per link and slot the content, and per (incarnation, slot) whether its event has fired.
-struct world {
-    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
-    std::map<std::pair<u32, u32>, u64> content;               // (link, slot) -> sequence written; ~0 while being written
-    std::map<std::pair<u32, u32>, bool> pending;              // (entry, slot) -> recorded and not complete
-    std::map<u32, std::vector<u64>> delivered;                // sink stage -> sequences in order of commit
-    simulation_result result;
-    std::mt19937_64 random;
-    u64 below(u64 n) { return random() % n; }
-};
-
-/// Events as CUDA's: one that was never recorded reads as complete; handles carry (entry, slot).
-class fake_import final : public device::imported_event {
-public:
-    fake_import(world& w, u32 entry, u32 slot) : world_(&w), entry_(entry), slot_(slot) {}
-    bool done(u64) noexcept override {
-        const auto at = world_->pending.find({entry_, slot_});
-        return at == world_->pending.end() || !at->second;
-    }
-
-private:
-    world* world_;
-    u32 entry_, slot_;
-};
-
-class fake_context final : public device::context {
-public:
-    explicit fake_context(world& w) : world_(&w) {}
-    device::device_kind kind() const noexcept override { return device::device_kind::cuda; }
-    std::string description() const override { return "simulated"; }
-    std::unique_ptr<device::queue> make_queue() override { return nullptr; }
-    std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
-    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h, const std::atomic<u64>*) override {
-        u32 names[2];
-        std::memcpy(names, h.data(), sizeof names);
-        return std::make_unique<fake_import>(*world_, names[0], names[1]);
-    }
-    std::unique_ptr<device::mapping> map(const device::memory_handle&) override { return nullptr; }
-    std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
-    std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
-
-private:
-    world* world_;
-};
 
 enum class phase { filled, submitted, written, committed, ended, done };
 struct work {
@@ -81,7 +37,9 @@ public:
         world_.random.seed(o.seed);
         plan p;
         p.pipeline = "simulated";
-        p.stages = {{"source", {}, true, o.in_flight, 1}, {"middle", {0}, true, o.in_flight, o.instances}, {"left", {1}, false, 2, 1},
+        p.stages = {{"source", {}, true, o.in_flight, 1},
+                    {"middle", {0}, true, o.in_flight, o.instances},
+                    {"left", {1}, false, 2, 1},
                     {"right", {1}, false, 1, 1}};
         for (stage_plan& s : p.stages) s.slot_bytes = 256;
         p.stages[0].ends = o.ends_at != ~u64{0};
@@ -92,12 +50,14 @@ public:
         const u64 value = 0;
         initialise_parameters(world_.c->parameters, std::as_bytes(std::span(&value, 1)), 0);
         if (o.first.lap != 0)
-            world_.c->parameters.state.store(parameter_state{o.first.lap, 0}.pack());  // every place has that set
+            world_.c->parameters.state.store(
+                parameter_state{o.first.lap, 0}.pack());  // every place has that set
         changes_random_.seed(o.seed);
         world_.c->magic.store(shm::control_magic);
         if (o.check_every != 0) {
             made_ = std::make_unique<shm::control_block>();
-            std::memcpy(static_cast<void*>(made_.get()), static_cast<const void*>(world_.c.get()), sizeof *made_);
+            std::memcpy(static_cast<void*>(made_.get()), static_cast<const void*>(world_.c.get()),
+                        sizeof *made_);
         }
         for (u32 seat = 0; seat < world_.c->seats; ++seat) start(seat);
         viewer_ = std::make_unique<latest_reader>(*world_.c, 1, shm::max_incarnations);
@@ -109,15 +69,22 @@ public:
         for (u64 step = 0; step < limit; ++step) {
             world_.result.steps = step;
             if (finished()) break;
-            if (options_.stop_early && step == limit / 400 && load(world_.c->end) == end_unknown) begin_stop(*world_.c);
+            if (options_.stop_early && step == limit / 400 && load(world_.c->end) == end_unknown)
+                begin_stop(*world_.c);
             if (options_.stop_early) (void)try_finish_stop(*world_.c);
             if (changes_random_() % 16 == 0) change_parameters();
             const u64 dice = world_.below(1000);
-            if (dice < 8 && kills > 0) --kills, kill_one();
-            else if (dice < 60) supervise();
-            else if (dice < 120) view();
-            else advance(*processes_[world_.below(processes_.size())]);
-            if (options_.check_every != 0 && step % options_.check_every == 0 && world_.result.finding.empty()) check();
+            if (dice < 8 && kills > 0)
+                --kills, kill_one();
+            else if (dice < 60)
+                supervise();
+            else if (dice < 120)
+                view();
+            else
+                advance(*processes_[world_.below(processes_.size())]);
+            if (options_.check_every != 0 && step % options_.check_every == 0 &&
+                world_.result.finding.empty())
+                check();
         }
         for (int k = 0; k < 3; ++k) supervise();
         judge();
@@ -151,8 +118,10 @@ private:
         const u64 value = ++world_.result.changes, oldest = load(world_.c->link[0].tail);
         const auto bytes = std::as_bytes(std::span(&value, 1));
         const std::optional<u64> from = publish(world_.c->parameters, bytes, oldest);
-        if (!from) --world_.result.changes;
-        else change_from_.push_back(*from);
+        if (!from)
+            --world_.result.changes;
+        else
+            change_from_.push_back(*from);
         if (!from || !made_) return;
         shm::parameter_box& own = made_->parameters;
         own.state.store(parameter_state{parameter_state::of(load(own.state)).sets, *from}.pack());
@@ -173,15 +142,19 @@ private:
         known_run known;
         known.end = load(world_.c->end);
         known.surplus = options_.ends_at != ~u64{0} ? shm::max_window : 0;
-        for (u32 k = 0; k < made_->seats; ++k) known.epochs.push_back(seat_word::of(load(world_.c->seat[k].current)).epoch);
+        for (u32 k = 0; k < made_->seats; ++k)
+            known.epochs.push_back(seat_word::of(load(world_.c->seat[k].current)).epoch);
         for (const auto& p : processes_)
-            known.processes.push_back({p->who.seat, p->who.entry, p->who.epoch, static_cast<u32>(::getpid()), !p->zombie, false});
-        for (const incarnation_id& who : fenced_) known.processes.push_back({who.seat, who.entry, who.epoch, 0, false, false});
+            known.processes.push_back(
+                {p->who.seat, p->who.entry, p->who.epoch, static_cast<u32>(::getpid()), !p->zombie, false});
+        for (const incarnation_id& who : fenced_)
+            known.processes.push_back({who.seat, who.entry, who.epoch, 0, false, false});
         known.tails = tails_;
-        for (const auto& found :
-             {check_static(*world_.c, *made_), check_known(*world_.c, *made_, known), check_words(*world_.c, *made_, known)})
+        for (const auto& found : {check_static(*world_.c, *made_), check_known(*world_.c, *made_, known),
+                                  check_words(*world_.c, *made_, known)})
             if (!found.empty())
-                world_.result.finding = "step " + std::to_string(world_.result.steps) + ": " + found.front().text();
+                world_.result.finding =
+                    "step " + std::to_string(world_.result.steps) + ": " + found.front().text();
         ++world_.result.checks;
         tails_.clear();
         for (u32 k = 0; k < made_->links; ++k) tails_.push_back(load(world_.c->link[k].tail));
@@ -199,21 +172,25 @@ private:
         start(who.seat);
         p.revoked = revoke(*world_.c, who.seat, who.epoch);
         if (options_.mps && !options_.kill_first) cut_short(p);
-        if (world_.below(2) == 0) (void)requeue(*world_.c, who.seat, who.epoch, blame::none, n.in_flight);  // else supervise() will, late
+        if (world_.below(2) == 0)
+            (void)requeue(*world_.c, who.seat, who.epoch, blame::none,
+                          n.in_flight);  // else supervise() will, late
     }
 
-    // terminate_client: nothing that the dead one has enqueued happens any more, and its events read as complete. Those who wait for
-    // its frames look at once.
+    // terminate_client: nothing that the dead one has enqueued happens any more, and its events read as
+    // complete. Those who wait for its frames look at once.
     void cut_short(process& dead) {
         for (auto& [name, pending] : world_.pending)
             if (name.first == dead.who.entry) pending = false;
         dead.exited = true;
         for (auto& p : processes_)
-            for (u32 k = 0; !p->zombie && k < p->w->stage().inputs; ++k) world_.result.helped += p->help->help(p->w->input(k));
+            for (u32 k = 0; !p->zombie && k < p->w->stage().inputs; ++k)
+                world_.result.helped += p->help->help(p->w->input(k));
     }
 
-    // A pass over the dead; now and then a fence arrives. As the engine's tick does it sweeps: behind the last frame the tail of a ring
-    // may wait for nobody else, when its producer has left and the last member's DONE was written for a dead one.
+    // A pass over the dead; now and then a fence arrives. As the engine's tick does it sweeps: behind the
+    // last frame the tail of a ring may wait for nobody else, when its producer has left and the last
+    // member's DONE was written for a dead one.
     void supervise() {
         for (u32 k = 0; k < world_.c->links; ++k) link_ref(*world_.c, k).sweep();
         look_for_an_end();
@@ -237,7 +214,8 @@ private:
             (void)requeue(*world_.c, who.seat, who.epoch, blame::none, 0);
             (void)reclaim(*world_.c, who.seat, who.epoch);
         }
-        std::erase_if(fenced_, [&](const incarnation_id& who) { return reclaim(*world_.c, who.seat, who.epoch); });
+        std::erase_if(fenced_,
+                      [&](const incarnation_id& who) { return reclaim(*world_.c, who.seat, who.epoch); });
     }
 
     void look_for_an_end() {
@@ -253,7 +231,8 @@ private:
                 shm::word& at = world_.c->link[1].group[viewed_.index][viewer_->group()];
                 const u64 raw = load(at);
                 if (lease_word::of(raw).state == lease_state::leased)
-                    cas(at, raw, lease_word{lease_word::of(raw).generation, 0, 0, 0, lease_state::skipped}.pack());
+                    cas(at, raw,
+                        lease_word{lease_word::of(raw).generation, 0, 0, 0, lease_state::skipped}.pack());
             } else if (world_.below(2) == 0) {
                 if (viewer_->release()) {
                     ++world_.result.seen_by_latest;
@@ -280,8 +259,10 @@ private:
 
     bool begin_one(process& p) {
         if (p.jobs.size() >= p.w->stage().in_flight) return false;
-        if (std::any_of(p.jobs.begin(), p.jobs.end(), [](const work& w) { return w.at == phase::ended; })) return false;
-        // fill() may sleep for a slot: only go in where one is free, as no other thread could free it meanwhile
+        if (std::any_of(p.jobs.begin(), p.jobs.end(), [](const work& w) { return w.at == phase::ended; }))
+            return false;
+        // fill() may sleep for a slot: only go in where one is free, as no other thread could free it
+        // meanwhile
         if (p.w->output() && !p.w->output()->has_free_slot()) return false;
         work n;
         const outcome o = p.w->begin(n.j, static_cast<u32>(p.jobs.size()));
@@ -308,11 +289,15 @@ private:
     void step(process& p, work& x) {
         switch (x.at) {
             case phase::filled:
-                if (p.w->output()) world_.pending[{p.who.entry, x.j.output.index}] = true;  // recorded, before SUBMITTED
-                if (p.w->submit(x.j)) x.at = phase::submitted;
-                else leave(p);
+                if (p.w->output())
+                    world_.pending[{p.who.entry, x.j.output.index}] = true;  // recorded, before SUBMITTED
+                if (p.w->submit(x.j))
+                    x.at = phase::submitted;
+                else
+                    leave(p);
                 break;
-            case phase::submitted:  // the device is done: late writes of a zombie land here too, until its fence
+            case phase::submitted:  // the device is done: late writes of a zombie land here too, until its
+                                    // fence
                 if (p.w->output()) {
                     world_.content[{p.w->output()->index(), x.j.output.index}] = x.j.sequence;
                     world_.pending[{p.who.entry, x.j.output.index}] = false;
@@ -336,7 +321,8 @@ private:
             case phase::ended:
                 give_back_behind_end(p, x);
                 break;
-            case phase::done: break;
+            case phase::done:
+                break;
         }
     }
 
@@ -354,15 +340,18 @@ private:
 
     void deliver(process& p, u64 sequence) {
         std::vector<u64>& got = world_.delivered[p.w->stage_index()];
-        if (std::find(got.begin(), got.end(), sequence) != got.end()) ++world_.result.repeated;
-        else if (!got.empty() && sequence < got.back()) ++world_.result.disorder;
+        if (std::find(got.begin(), got.end(), sequence) != got.end())
+            ++world_.result.repeated;
+        else if (!got.empty() && sequence < got.back())
+            ++world_.result.disorder;
         got.push_back(sequence);
         ++world_.result.delivered;
     }
 
     bool finished() {
         if (!all_delivered(*world_.c) || !fenced_.empty()) return false;
-        return std::all_of(processes_.begin(), processes_.end(), [](const auto& p) { return p->exited && !p->zombie; });
+        return std::all_of(processes_.begin(), processes_.end(),
+                           [](const auto& p) { return p->exited && !p->zombie; });
     }
 
     void judge() {
@@ -372,7 +361,8 @@ private:
         world_.result.end = end;
         for (u32 stage : {2U, 3U}) {
             const std::vector<u64>& got = world_.delivered[stage];
-            world_.result.beyond += static_cast<u64>(std::count_if(got.begin(), got.end(), [&](u64 n) { return n >= end; }));
+            world_.result.beyond +=
+                static_cast<u64>(std::count_if(got.begin(), got.end(), [&](u64 n) { return n >= end; }));
             for (u64 n = 0; n < end; ++n)
                 if (std::find(got.begin(), got.end(), n) == got.end()) ++world_.result.lost;
         }

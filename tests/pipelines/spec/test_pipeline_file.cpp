@@ -1,11 +1,5 @@
 // One section at a time: keys, types, ranges, places.
 
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
-
 #include "spec/options.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 
@@ -13,14 +7,6 @@ using namespace carousel;
 using namespace carousel::test;
 using supervisor::parse_pipeline;
 using supervisor::pipeline;
-
-namespace {
-
-std::string display_stage(const std::string& name, const std::string& more) {
-    return "[[stage]]\nname = \"" + name + "\"\nrun = \"carousel-display\"\ninputs = [\"geometry\"]\n" + more + "\n";
-}
-
-}  // namespace
 
 TEST_CASE("a pipeline file with every key is read as it was written") {
     const pipeline p = parse_pipeline(R"([pipeline]
@@ -103,7 +89,10 @@ memory = "ipc"
 
 TEST_CASE("how many frames may be given up is a number, or any, or none") {
     const auto read = [](const std::string& value) {
-        return parse_pipeline("[pipeline]\nallow_dead_letters = " + value + "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n", "p.toml")
+        return parse_pipeline("[pipeline]\nallow_dead_letters = " + value +
+                                  "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun="
+                                  "\"b\"\ninputs=[\"a\"]\n",
+                              "p.toml")
             .allow_dead_letters;
     };
     CHECK(read("true") == ~u64{0});
@@ -112,8 +101,9 @@ TEST_CASE("how many frames may be given up is a number, or any, or none") {
 }
 
 TEST_CASE("what a pipeline file leaves out has the documented default") {
-    const pipeline p = parse_pipeline("[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n",
-                                      "dir/my-file.toml");
+    const pipeline p =
+        parse_pipeline("[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n",
+                       "dir/my-file.toml");
     CHECK(p.name == "my-file");
     CHECK(p.device == "auto");
     CHECK(p.width == 1280);
@@ -134,7 +124,8 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
 
 TEST_CASE("isolation is the pipeline's unless a stage has its own") {
     const auto isolation_of = [](const std::string& pipeline_key, const std::string& stage_key) {
-        return parse_pipeline("[pipeline]\n" + pipeline_key + "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n" + stage_key + "\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n",
+        return parse_pipeline("[pipeline]\n" + pipeline_key + "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n" +
+                                  stage_key + "\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n",
                               "p.toml")
             .stages[0]
             .isolation;
@@ -151,10 +142,14 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         std::string after, line, message;
     };
     const row rows[] = {
-        {"[pipeline]", "size = [0, 720]", "p.toml:2:8: size = [0,720]: expected [width, height], each from 1 to 16384"},
-        {"[pipeline]", "size = [100000, 720]", "p.toml:2:8: size = [100000,720]: expected [width, height], each from 1 to 16384"},
-        {"[pipeline]", "size = 640", "p.toml:2:8: size = 640: expected [width, height], each from 1 to 16384"},
-        {"[pipeline]", "size = [640.5, 2]", "p.toml:2:8: size = [640.5,2]: expected [width, height], each from 1 to 16384"},
+        {"[pipeline]", "size = [0, 720]",
+         "p.toml:2:8: size = [0,720]: expected [width, height], each from 1 to 16384"},
+        {"[pipeline]", "size = [100000, 720]",
+         "p.toml:2:8: size = [100000,720]: expected [width, height], each from 1 to 16384"},
+        {"[pipeline]", "size = 640",
+         "p.toml:2:8: size = 640: expected [width, height], each from 1 to 16384"},
+        {"[pipeline]", "size = [640.5, 2]",
+         "p.toml:2:8: size = [640.5,2]: expected [width, height], each from 1 to 16384"},
         {"[pipeline]", "frames = -1", "p.toml:2:10: frames = -1: expected a whole number, 0 or more"},
         {"[pipeline]", "allow_dead_letters = -1",
          "p.toml:2:22: allow_dead_letters = -1: expected true, false, or how many frames may be given up"},
@@ -170,32 +165,42 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
          "p.toml:8:20: frame_timeout_ms = 9: expected a whole number from 10 to 3600000, or 0 for none"},
         {"[pipeline]", "frame_timeout_ms = \"2\"",
          "p.toml:2:20: frame_timeout_ms = \"2\": expected a whole number from 10 to 3600000"},
-        {"[pipeline]", "latest_lease_ms = 1.5", "p.toml:2:19: latest_lease_ms = 1.5: expected a whole number from 1 to 3600000"},
+        {"[pipeline]", "latest_lease_ms = 1.5",
+         "p.toml:2:19: latest_lease_ms = 1.5: expected a whole number from 1 to 3600000"},
         {"[pipeline]", "device = \"gpu\"",
-         "p.toml:2:10: device = \"gpu\": expected \"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU; did you mean "
+         "p.toml:2:10: device = \"gpu\": expected \"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU; "
+         "did you mean "
          "\"cpu\"?"},
         {"[pipeline]", "device = \"cuda:x\"",
-         "p.toml:2:10: device = \"cuda:x\": expected \"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU; did you mean "
+         "p.toml:2:10: device = \"cuda:x\": expected \"auto\", \"cpu\" or \"cuda:N\" with the number of a "
+         "GPU; did you mean "
          "\"cuda:0\"?"},
         {"[pipeline]", "isolation = \"proces\"",
          "p.toml:2:13: isolation = \"proces\": expected \"process\" or \"mps\"; did you mean \"process\"?"},
         {"[pipeline]", "sise = [1, 1]", "p.toml:2:1: unknown key \"sise\" in [pipeline]; its keys are"},
         {"[pipeline]", "since = 2024-05-01", "p.toml:2:9: since: a date or time; expected"},
-        {"triangles = 100", "in_flight = 0", "p.toml:8:13: in_flight = 0: expected a whole number from 1 to 16"},
-        {"triangles = 100", "in_flight = 17", "p.toml:8:13: in_flight = 17: expected a whole number from 1 to 16"},
-        {"triangles = 100", "instances = 17", "p.toml:8:13: instances = 17: expected a whole number from 1 to 16"},
+        {"triangles = 100", "in_flight = 0",
+         "p.toml:8:13: in_flight = 0: expected a whole number from 1 to 16"},
+        {"triangles = 100", "in_flight = 17",
+         "p.toml:8:13: in_flight = 17: expected a whole number from 1 to 16"},
+        {"triangles = 100", "instances = 17",
+         "p.toml:8:13: instances = 17: expected a whole number from 1 to 16"},
         {"triangles = 100", "instances = -9223372036854775808",
          "p.toml:8:13: instances = -9223372036854775808: expected a whole number"},
-        {"triangles = 100", "max_attempts = 8", "p.toml:8:16: max_attempts = 8: expected a whole number from 1 to 7"},
+        {"triangles = 100", "max_attempts = 8",
+         "p.toml:8:16: max_attempts = 8: expected a whole number from 1 to 7"},
         {"triangles = 100", "standby = 1", "p.toml:8:11: standby = 1: expected true or false"},
         {"triangles = 100", "restart = \"allways\"",
-         "p.toml:8:11: restart = \"allways\": expected \"always\" or \"on-failure\" or \"no\"; did you mean \"always\"?"},
+         "p.toml:8:11: restart = \"allways\": expected \"always\" or \"on-failure\" or \"no\"; did you mean "
+         "\"always\"?"},
         {"triangles = 100", "isolation = \"msp\"",
          "p.toml:8:13: isolation = \"msp\": expected \"process\" or \"mps\"; did you mean \"mps\"?"},
         {"triangles = 100", "group = true", "p.toml:8:9: group = true: expected \"blocking\" or \"latest\""},
-        {"triangles = 100", "prefix = \"gdb 'x\"", "p.toml:8:10: prefix = \"gdb 'x\": expected a closing quote"},
+        {"triangles = 100", "prefix = \"gdb 'x\"",
+         "p.toml:8:10: prefix = \"gdb 'x\": expected a closing quote"},
         {"triangles = 100", "prefix = 3", "p.toml:8:10: prefix = 3: expected a command"},
-        {"triangles = 100", "inputs = \"x\"", "p.toml:8:10: inputs = \"x\": expected a list of stages' names"},
+        {"triangles = 100", "inputs = \"x\"",
+         "p.toml:8:10: inputs = \"x\": expected a list of stages' names"},
         {"triangles = 100", "inputs = [1]", "p.toml:8:10: inputs = [1]: expected a list of stages' names"},
         {"inputs = [\"geometry\"]", "[link.geometry]\nwindow = 7",
          "p.toml:14:10: window = 7: expected a whole number from 8 to 48"},
@@ -204,13 +209,16 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"inputs = [\"geometry\"]", "[link.geometry]\nmemory = \"vm\"",
          "p.toml:14:10: memory = \"vm\": expected \"vmm\" or \"ipc\"; did you mean \"vmm\"?"},
         {"inputs = [\"geometry\"]", "[link.geometry]\nwindows = 9",
-         "p.toml:14:1: unknown key \"windows\" in [link.geometry]; its keys are memory, window; did you mean \"window\"?"},
+         "p.toml:14:1: unknown key \"windows\" in [link.geometry]; its keys are memory, window; did you mean "
+         "\"window\"?"},
         {"inputs = [\"geometry\"]", "[scene]\neye = [1, 2, 3]",
-         "p.toml:13:2: unknown section or key \"scene\"; expected [pipeline], [parameters], [[stage]] or [link.STAGE]; what "
+         "p.toml:13:2: unknown section or key \"scene\"; expected [pipeline], [parameters], [[stage]] or "
+         "[link.STAGE]; what "
          "stood in [scene] stands "
          "in [parameters]"},
         {"inputs = [\"geometry\"]", "[[stages]]\nname = \"x\"",
-         "p.toml:13:3: unknown section or key \"stages\"; expected [pipeline], [parameters], [[stage]] or [link.STAGE]; did you "
+         "p.toml:13:3: unknown section or key \"stages\"; expected [pipeline], [parameters], [[stage]] or "
+         "[link.STAGE]; did you "
          "mean "
          "\"stage\"?"},
     };
@@ -221,8 +229,10 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
 }
 
 TEST_CASE("a standby makes sense only behind a stage that is always restarted") {
-    CHECK_THAT(refusal(with_line("triangles = 100", "standby = true\nrestart = \"no\"")), contains("standby = true needs restart"));
-    CHECK_THAT(refusal(with_line("triangles = 100", "standby = true\nprefix = \"gdb --args\"")), contains("no prefix"));
+    CHECK_THAT(refusal(with_line("triangles = 100", "standby = true\nrestart = \"no\"")),
+               contains("standby = true needs restart"));
+    CHECK_THAT(refusal(with_line("triangles = 100", "standby = true\nprefix = \"gdb --args\"")),
+               contains("no prefix"));
 }
 
 TEST_CASE("a text that is no TOML, or of another shape, is refused where it goes wrong") {
@@ -235,13 +245,15 @@ TEST_CASE("a text that is no TOML, or of another shape, is refused where it goes
                contains("p.toml:2:1: [link] has no keys of its own: expected [link.STAGE] above \"window\""));
     CHECK_THAT(refusal(""), contains("p.toml: no stages"));
     CHECK_THAT(refusal("[[stage]]\nrun = \"x\""), contains("p.toml:1:1: stage number 1 has no name"));
-    CHECK_THAT(refusal("[[stage]]\nname = \"x\""), contains("p.toml:1:1: stage \"x\" does not say what to run"));
+    CHECK_THAT(refusal("[[stage]]\nname = \"x\""),
+               contains("p.toml:1:1: stage \"x\" does not say what to run"));
     CHECK_THAT(refusal("[[stage]]\nname = \"a.b\"\nrun = \"x\""),
                contains("p.toml:2:8: name = \"a.b\": expected a name of 1 to 47"));
     CHECK_THAT(refusal("[[stage]]\nname = \"link\"\nrun = \"x\""), contains("expected another name"));
     CHECK_THAT(refusal("[[stage]]\nname = \"a\"\nrun = \"\""),
                contains("p.toml:3:7: run = \"\": expected the name or path of a program"));
-    CHECK_THAT(refusal("[pipeline]\nname = \"../x\""), contains("p.toml:2:8: name = \"../x\": expected a name of 1 to 40"));
+    CHECK_THAT(refusal("[pipeline]\nname = \"../x\""),
+               contains("p.toml:2:8: name = \"../x\": expected a name of 1 to 40"));
 }
 
 TEST_CASE("a file that is not there, or no file, is refused in one sentence") {
@@ -255,107 +267,4 @@ TEST_CASE("a file that is not there, or no file, is refused in one sentence") {
     };
     CHECK(refused("/nowhere/x.toml") == "/nowhere/x.toml: no such pipeline file; expected a TOML file");
     CHECK(refused("/tmp") == "/tmp: is a folder; expected a pipeline file (TOML)");
-}
-
-TEST_CASE("overrides come before the checks and are named in their errors") {
-    using supervisor::key_override;
-    const auto set = [](const std::string& path, nlohmann::json value) {
-        return std::vector<key_override>{{"--set " + path, path, std::move(value), key_override::scope::path}};
-    };
-    CHECK(parse_pipeline(chain, "p.toml", set("size", {64, 48})).width == 64);
-    CHECK(parse_pipeline(chain, "p.toml", set("pipeline.frames", 7)).frames == 7);
-    CHECK(parse_pipeline(chain, "p.toml", set("geometry.triangles", 5)).stages[0].settings.at("triangles") == 5);
-    CHECK(parse_pipeline(chain, "p.toml", set("geometry.in_flight", 5)).stages[0].in_flight == 5);
-    CHECK(parse_pipeline(chain, "p.toml", set("geometry.light.kind", "x")).stages[0].settings.dump() ==
-          R"({"light":{"kind":"x"},"triangles":100})");
-    CHECK(parse_pipeline(chain, "p.toml", set("link.geometry.window", 12)).links.at("geometry").window == 12U);
-    CHECK(parse_pipeline(chain, "p.toml", set("parameters.spin", 0.5)).parameters.at("spin").value == 0.5);
-    CHECK(refusal(chain, set("size", {0, 1})) == "--set size: size = [0,1]: expected [width, height], each from 1 to 16384");
-    CHECK_THAT(refusal(chain, set("sizee", 1)), contains("--set sizee: unknown key \"sizee\" in [pipeline]"));
-    CHECK_THAT(refusal(chain, set("geometri.triangles", 1)),
-               contains("--set geometri.triangles: no stage \"geometri\" in p.toml; its stages are geometry, display; did you "
-                        "mean \"geometry\"?"));
-    CHECK_THAT(refusal(chain, set("link.display.window", 9)),
-               contains("--set link.display.window: [link.display]: stage \"display\" has no ring"));
-    CHECK_THAT(refusal(chain, set("link.display", 9)), contains("expected link.STAGE.KEY"));
-    CHECK_THAT(refusal(chain, set("a..b", 9)), contains("\"a..b\" is no key"));
-    CHECK(refusal(chain, set("geometry.in_flight", 99)) ==
-          "--set geometry.in_flight: in_flight = 99: expected a whole number from 1 to 16");
-}
-
-TEST_CASE("a mesh goes to every source and a picture pattern to every display") {
-    using supervisor::key_override;
-    const std::vector<key_override> both = {{"--mesh a.obj", "mesh", "a.obj", key_override::scope::sources},
-                                            {"--out f_%d.png", "out", "x/f_%d.png", key_override::scope::displays}};
-    const pipeline one = parse_pipeline(chain, "p.toml", both);
-    CHECK(one.stages[0].settings.at("mesh") == (std::filesystem::current_path() / "a.obj").string());
-    CHECK_FALSE(one.stages[0].settings.contains("out"));
-    CHECK(one.stages[1].settings.at("out") == "x/f_%d.png");
-    const std::string second = "[[stage]]\nname = \"other\"\nrun = \"bin/carousel-display\"\ninputs = [\"geometry\"]\n";
-    const pipeline two = parse_pipeline(chain + second, "p.toml", both);
-    CHECK(two.stages[1].settings.at("out") == "x/display/f_%d.png");
-    CHECK(two.stages[2].settings.at("out") == "x/other/f_%d.png");
-    CHECK_THAT(refusal(stage("a", "") + stage("b", "\"a\""), both),
-               contains("--out f_%d.png: no stage of p.toml runs carousel-display"));
-}
-
-TEST_CASE("the option --out is for the displays that write pictures, and names one where it should be another") {
-    const auto display = [](const std::string& name, const std::string& out) { return display_stage(name, "out = \"" + out + "\""); };
-    const std::string source = stage("geometry", "");
-    const auto outs = [](const std::string& text, std::vector<std::string> given) {
-        supervisor::pipeline_options o;
-        o.out = std::move(given);
-        std::map<std::string, std::string> all;
-        for (const auto& s : parse_pipeline(text, "p.toml", overrides_from(o)).stages)
-            if (s.settings.contains("out")) all[s.name] = s.settings["out"].get<std::string>();
-        return all;
-    };
-    using map = std::map<std::string, std::string>;
-    const std::string fanout = source + display("pictures", "frame_%05d.png") + display("ledger", "");
-    CHECK(outs(fanout, {"/x/f_%d.png"}) == map{{"pictures", "/x/f_%d.png"}, {"ledger", ""}});
-    CHECK(outs(fanout, {"ledger=/x/f_%d.png"}) == map{{"pictures", "frame_%05d.png"}, {"ledger", "/x/f_%d.png"}});
-    CHECK(outs(fanout, {"/y/%d.png", "ledger=/x/f_%d.png"}) == map{{"pictures", "/y/%d.png"}, {"ledger", "/x/f_%d.png"}});
-    CHECK(outs(fanout, {""}) == map{{"pictures", ""}, {"ledger", ""}});
-    CHECK(outs(fanout, {"pictures="}) == map{{"pictures", ""}, {"ledger", ""}});
-    CHECK(outs(source + display("one", ""), {"/x/a=b_%d.png"}) == map{{"one", "/x/a=b_%d.png"}});  // the only one is meant
-    const std::string silent = source + display("one", "") + display("two", "none");
-    const auto refused = [&](const std::string& text, const std::string& given) {
-        supervisor::pipeline_options o;
-        o.out = {given};
-        return refusal(text, overrides_from(o));
-    };
-    CHECK_THAT(refused(silent, "/x/%d.png"), contains("--out '/x/%d.png': several displays of p.toml could write pictures, and none does; name one") &&
-                                                 contains("--out 'one=frame_%05d.png' (there are one, two)"));
-    CHECK_THAT(refused(fanout, "pictres=/x/%d.png"), contains("no stage \"pictres\"") && contains("did you mean \"pictures\"?"));
-    CHECK(outs(source + stage("sink", "\"geometry\""), {""}).empty());  // nothing to turn off
-}
-
-TEST_CASE("the option --keep is for the displays that write pictures") {
-    const std::string text = stage("geometry", "") + display_stage("pictures", "keep = 100") + display_stage("ledger", "out = \"\"");
-    supervisor::pipeline_options o;
-    o.keep = "7";
-    const pipeline p = parse_pipeline(text, "p.toml", overrides_from(o));
-    CHECK(p.find("pictures")->settings.at("keep") == 7);
-    CHECK_FALSE(p.find("ledger")->settings.contains("keep"));
-    o.keep = "many";
-    CHECK_THROWS_WITH(overrides_from(o), contains("--keep many: expected a whole number of pictures"));
-}
-
-TEST_CASE("a mesh or texture that the file names lies beside the file, one of the command line where the user stands") {
-    const auto settings_of = [](const std::string& lines, const std::vector<supervisor::key_override>& overrides = {}) {
-        const std::string text = "[[stage]]\nname = \"a\"\nrun = \"x\"\n" + lines + stage("b", "\"a\"", "mesh = \"own.key\"");
-        const supervisor::pipeline p = supervisor::parse_pipeline(text, "/some/where/p.toml", overrides);
-        CHECK(p.find("b")->settings.at("mesh") == "own.key");  // no source: its own business
-        return p.find("a")->settings;
-    };
-    const std::string here = std::filesystem::current_path().string();
-    const auto in_file = settings_of("mesh = \"../models/a.obj\"\ntexture = \"b.png\"\n");
-    CHECK(in_file.at("mesh") == "/some/models/a.obj");
-    CHECK(in_file.at("texture") == "/some/where/b.png");
-    const auto absolute = settings_of("mesh = \"/a.obj\"\ntexture = \"checker\"\n");
-    CHECK(absolute.at("mesh") == "/a.obj");
-    CHECK(absolute.at("texture") == "checker");
-    const auto typed = settings_of("mesh = \"a.obj\"\n", {{"--set a.texture=b.png", "a.texture", "b.png"}});
-    CHECK(typed.at("mesh") == "/some/where/a.obj");
-    CHECK(typed.at("texture") == here + "/b.png");
 }

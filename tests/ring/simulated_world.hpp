@@ -1,0 +1,64 @@
+#pragma once
+// What stands in for a device under the simulated histories: contents of slots, and events that fire when
+// told.
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "shm/control_block.hpp"
+#include "simulation.hpp"
+
+namespace carousel::test {
+
+/// What a device would have: per link and slot the content, and per (incarnation, slot) whether its event has
+/// fired.
+struct world {
+    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
+    std::map<std::pair<u32, u32>, u64> content;   // (link, slot) -> sequence written; ~0 while being written
+    std::map<std::pair<u32, u32>, bool> pending;  // (entry, slot) -> recorded and not complete
+    std::map<u32, std::vector<u64>> delivered;    // sink stage -> sequences in order of commit
+    simulation_result result;
+    std::mt19937_64 random;
+    u64 below(u64 n) { return random() % n; }
+};
+
+/// Events as CUDA's: one that was never recorded reads as complete; handles carry (entry, slot).
+class fake_import final : public device::imported_event {
+public:
+    fake_import(world& w, u32 entry, u32 slot) : world_(&w), entry_(entry), slot_(slot) {}
+    bool done(u64) noexcept override {
+        const auto at = world_->pending.find({entry_, slot_});
+        return at == world_->pending.end() || !at->second;
+    }
+
+private:
+    world* world_;
+    u32 entry_, slot_;
+};
+
+class fake_context final : public device::context {
+public:
+    explicit fake_context(world& w) : world_(&w) {}
+    device::device_kind kind() const noexcept override { return device::device_kind::cuda; }
+    std::string description() const override { return "simulated"; }
+    std::unique_ptr<device::queue> make_queue() override { return nullptr; }
+    std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
+    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h,
+                                                         const std::atomic<u64>*) override {
+        u32 names[2];
+        std::memcpy(names, h.data(), sizeof names);
+        return std::make_unique<fake_import>(*world_, names[0], names[1]);
+    }
+    std::unique_ptr<device::mapping> map(const device::memory_handle&) override { return nullptr; }
+    std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
+    std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
+
+private:
+    world* world_;
+};
+
+}  // namespace carousel::test
