@@ -39,6 +39,7 @@ CAROUSEL_FORCE u32 mask_of(const i32* words) {
 }
 
 namespace {
+// clang-format off: each of these uses what stands before it
 #include "kernels/cpu/gather.hpp"
 #include "kernels/cpu/vertices.hpp"
 #include "kernels/cpu/bins.hpp"
@@ -46,6 +47,7 @@ namespace {
 #include "kernels/cpu/resolve.hpp"
 #include "kernels/cpu/resolve_mapped.hpp"
 #include "kernels/cpu/hash_loop.hpp"
+// clang-format on
 
 void sharpen_rows(const sharpen_args& args, u32 begin, u32 end) {
     const u32* const in = reinterpret_cast<const u32*>(args.in);
