@@ -1,6 +1,7 @@
 #pragma once
-// A whole render chain on one device without any ring: mesh, scene, triangles, picture, each in memory of its own. For the
-// bench and the tests. Who may call: the thread that enqueues on the queue. Errors: those of kernels.hpp and device::context.
+// A whole render chain on one device without any ring: mesh, scene, triangles, picture, each in memory of its
+// own. For the bench and the tests. Who may call: the thread that enqueues on the queue. Errors: those of
+// kernels.hpp and device::context.
 
 #include <memory>
 #include <vector>
@@ -25,7 +26,8 @@ public:
     }
 
     /// A mesh of the caller's own; fill it with set_mesh().
-    chain(device::context& context, device::queue& queue, const chain_options& options, const mesh_layout& layout)
+    chain(device::context& context, device::queue& queue, const chain_options& options,
+          const mesh_layout& layout)
         : context_(context), queue_(queue), options_(options), layout_(layout) {
         const u64 i = options.instances;
         mesh_ = context.allocate(layout.bytes);
@@ -48,16 +50,19 @@ public:
     }
 
     void animate(u64 sequence) {
-        animate_instances(queue_, {sequence, scene, options_.instances, 2.4F, reinterpret_cast<draw_record*>(draw_->data()),
-                                   reinterpret_cast<f32*>(models_->data())});
+        animate_instances(
+            queue_, {sequence, scene, options_.instances, 2.4F, reinterpret_cast<draw_record*>(draw_->data()),
+                     reinterpret_cast<f32*>(models_->data())});
     }
     void vertex() {
         vertex_stage(queue_, {layout_, mesh_->data(), reinterpret_cast<const draw_record*>(draw_->data()),
-                              reinterpret_cast<const f32*>(models_->data()), scene, options_.width, options_.height, buffers()});
+                              reinterpret_cast<const f32*>(models_->data()), scene, options_.width,
+                              options_.height, buffers()});
     }
     void fragment(raster_path path = raster_path::automatic, const mark& before_resolve = {}) {
         fragment_stage(queue_, {layout_, mesh_->data(), buffers(), scene, options_.width, options_.height,
-                                reinterpret_cast<u8*>(color_->data()), scratch_->data(), scratch_->bytes(), path, before_resolve});
+                                reinterpret_cast<u8*>(color_->data()), scratch_->data(), scratch_->bytes(),
+                                path, before_resolve});
     }
     /// One picture of frame `sequence`, RGBA words.
     std::vector<u32> render(u64 sequence = 0, raster_path path = raster_path::automatic) {
@@ -66,19 +71,24 @@ public:
         fragment(path);
         return picture();
     }
-    std::vector<u32> picture() { return download<u32>(color_->data(), u64{options_.width} * options_.height); }
+    std::vector<u32> picture() {
+        return download<u32>(color_->data(), u64{options_.width} * options_.height);
+    }
     triangle_counters counters() { return download<triangle_counters>(counters_->data(), 1)[0]; }
     std::vector<std::byte> mesh_bytes() { return download<std::byte>(mesh_->data(), layout_.bytes); }
 
     [[nodiscard]] triangle_buffers buffers() const {
-        return {reinterpret_cast<triangle_counters*>(counters_->data()), reinterpret_cast<instance_record*>(records_->data()),
-                reinterpret_cast<u32*>(list_->data()), options_.instances};
+        return {reinterpret_cast<triangle_counters*>(counters_->data()),
+                reinterpret_cast<instance_record*>(records_->data()), reinterpret_cast<u32*>(list_->data()),
+                options_.instances};
     }
     [[nodiscard]] const mesh_layout& layout() const { return layout_; }
     /// As fragment_stage() left it: on the CPU the visibility buffer lies at its start (cpu/entries.hpp).
     [[nodiscard]] const device::mapping& scratch() const { return *scratch_; }
     /// f32[instances][16], as animate() left them; on the device.
-    [[nodiscard]] std::vector<f32> models() { return download<f32>(models_->data(), u64{options_.instances} * 16); }
+    [[nodiscard]] std::vector<f32> models() {
+        return download<f32>(models_->data(), u64{options_.instances} * 16);
+    }
     [[nodiscard]] device::queue& queue() { return queue_; }
 
     scene_state scene;

@@ -17,32 +17,37 @@ namespace {
 void check_size(u32 width, u32 height) {
     if (width == 0 || height == 0 || width > max_extent || height > max_extent) {
         throw config_error(
-            fmt::format("a picture of {}x{} pixels can't be rendered; each side may have 1 to {}", width, height, max_extent));
+            fmt::format("a picture of {}x{} pixels can't be rendered; each side may have 1 to {}", width,
+                        height, max_extent));
     }
 }
 
 void check_mesh(const mesh_layout& mesh, u32 max_instances) {
     const mesh_counts& c = mesh.counts;
     const u64 triangles = static_cast<u64>(c.triangle_count) * max_instances;
-    if (triangles == 0 || c.vertex_count == 0) throw config_error("a mesh without triangles, or no instance of it, can't be rendered");
+    if (triangles == 0 || c.vertex_count == 0)
+        throw config_error("a mesh without triangles, or no instance of it, can't be rendered");
     // ids of all instances' triangles and places among the indices (3 a triangle, signed) are 32-bit
     if (triangles >= 0xffffffffULL || c.triangle_count > 1U << 29 || c.vertex_count > 1U << 29) {
-        throw config_error(
-            fmt::format("{} instances of {} triangles and {} vertices are too many; the limits are {} triangles and {} "
-                        "vertices a mesh, and {} triangles in all",
-                        max_instances, c.triangle_count, c.vertex_count, 1U << 29, 1U << 29, 0xfffffffeU));
+        throw config_error(fmt::format(
+            "{} instances of {} triangles and {} vertices are too many; the limits are {} triangles and {} "
+            "vertices a mesh, and {} triangles in all",
+            max_instances, c.triangle_count, c.vertex_count, 1U << 29, 1U << 29, 0xfffffffeU));
     }
     if (c.texture_width == 0 || c.texture_height == 0 || c.texture_width > max_texture_extent ||
         c.texture_height > max_texture_extent) {
-        throw config_error(fmt::format("a texture of {}x{} pixels can't be used; each side may have 1 to {}", c.texture_width,
-                                       c.texture_height, max_texture_extent));
+        throw config_error(fmt::format("a texture of {}x{} pixels can't be used; each side may have 1 to {}",
+                                       c.texture_width, c.texture_height, max_texture_extent));
     }
-    if (c.texture_levels == 0 || c.texture_levels > mip_levels(c.texture_width, c.texture_height) || c.texture_count == 0 ||
-        c.texture_count > max_textures || texture_texels(c) == 0 || texture_texels(c) > max_texels) {
-        throw config_error(fmt::format("{} textures with {} texels in all (the first of {}x{} pixels in {} levels) can't be used; there may be 1 to {}, "
-                                       "with at most {} texels in whole chains",
-                                       c.texture_count, texture_texels(c), c.texture_width, c.texture_height, c.texture_levels, max_textures,
-                                       max_texels));
+    if (c.texture_levels == 0 || c.texture_levels > mip_levels(c.texture_width, c.texture_height) ||
+        c.texture_count == 0 || c.texture_count > max_textures || texture_texels(c) == 0 ||
+        texture_texels(c) > max_texels) {
+        throw config_error(
+            fmt::format("{} textures with {} texels in all (the first of {}x{} pixels in {} levels) can't be "
+                        "used; there may be 1 to {}, "
+                        "with at most {} texels in whole chains",
+                        c.texture_count, texture_texels(c), c.texture_width, c.texture_height,
+                        c.texture_levels, max_textures, max_texels));
     }
 }
 
@@ -71,7 +76,8 @@ void bound_clusters(device::queue& q, const bound_clusters_args& args) {
 }
 
 void animate_instances(device::queue& q, const animate_args& args) {
-    if (args.instance_count == 0) throw config_error("no instance of the mesh was asked for; at least one is needed");
+    if (args.instance_count == 0)
+        throw config_error("no instance of the mesh was asked for; at least one is needed");
     CAROUSEL_DISPATCH(animate_instances, q, args);
 }
 
@@ -95,8 +101,9 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     check_mesh(args.mesh, args.in.max_instances);
     const u64 needed = fragment_scratch_bytes(q.kind(), args.width, args.height);
     if (args.scratch == nullptr || args.scratch_bytes < needed) {
-        throw config_error(fmt::format("the fragment stage was given {} bytes of scratch for {}x{} pixels; it needs {}",
-                                       args.scratch_bytes, args.width, args.height, needed));
+        throw config_error(
+            fmt::format("the fragment stage was given {} bytes of scratch for {}x{} pixels; it needs {}",
+                        args.scratch_bytes, args.width, args.height, needed));
     }
     CAROUSEL_DISPATCH(fragment_stage, q, args);
 }
@@ -104,7 +111,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
 void sharpen(device::queue& q, const sharpen_args& args) {
     check_size(args.width, args.height);
     if (args.strength > 1024)
-        throw config_error(fmt::format("a sharpening strength of {} is too much; the most is 1024", args.strength));
+        throw config_error(
+            fmt::format("a sharpening strength of {} is too much; the most is 1024", args.strength));
     CAROUSEL_DISPATCH(sharpen, q, args);
 }
 
@@ -118,13 +126,16 @@ u64 hash_scratch_bytes(device::device_kind kind) noexcept {
 
 void hash_plane(device::queue& q, const hash_args& args) {
     if (args.rows > 1 && args.pitch < args.row_bytes) {
-        throw config_error(fmt::format("rows of {} bytes can't be hashed with a pitch of {}: they would overlap", args.row_bytes, args.pitch));
+        throw config_error(
+            fmt::format("rows of {} bytes can't be hashed with a pitch of {}: they would overlap",
+                        args.row_bytes, args.pitch));
     }
     if (args.out == nullptr || (args.data == nullptr && args.rows * args.row_bytes > 0))
         throw config_error("a plane's hash was asked for without the plane, or without a place for the hash");
     const u64 needed = hash_scratch_bytes(q.kind());
     if (needed > 0 && (args.scratch == nullptr || args.scratch_bytes < needed))
-        throw config_error(fmt::format("a plane's hash was given {} bytes of scratch; it needs {}", args.scratch_bytes, needed));
+        throw config_error(fmt::format("a plane's hash was given {} bytes of scratch; it needs {}",
+                                       args.scratch_bytes, needed));
     CAROUSEL_DISPATCH(hash_plane, q, args);
 }
 

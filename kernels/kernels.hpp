@@ -1,10 +1,11 @@
 #pragma once
-// The host API of all kernels: one function a kernel (or a chain of kernels that only make sense together). Each enqueues on
-// the queue's device and returns; memory named in the arguments must stay valid until the queue has passed the call.
-// Who may call: the thread that enqueues on the queue. Pointers are of the queue's device.
-// Semantics: one image bit for bit on every device, for any number of threads (kernels/body/ holds the maths, once).
-// Errors: arguments that can never work throw config_error before anything is enqueued; a refused launch throws cuda_error.
-// Values read from ring memory are bounded by the kernels, so a slot that is being refilled yields a wrong picture, no fault.
+// The host API of all kernels: one function a kernel (or a chain of kernels that only make sense together).
+// Each enqueues on the queue's device and returns; memory named in the arguments must stay valid until the
+// queue has passed the call. Who may call: the thread that enqueues on the queue. Pointers are of the queue's
+// device. Semantics: one image bit for bit on every device, for any number of threads (kernels/body/ holds
+// the maths, once). Errors: arguments that can never work throw config_error before anything is enqueued; a
+// refused launch throws cuda_error. Values read from ring memory are bounded by the kernels, so a slot that
+// is being refilled yields a wrong picture, no fault.
 
 #include <string>
 #include <string_view>
@@ -15,35 +16,39 @@
 #include "kernels/mesh_layout.hpp"
 #include "kernels/mesh_shape.hpp"
 #include "kernels/plane_hash.hpp"
-#include "kernels/triangle_layout.hpp"
 #include "kernels/scene.hpp"
+#include "kernels/triangle_layout.hpp"
 
 namespace carousel::kernels {
 
 /// Largest picture side in pixels.
 inline constexpr u32 max_extent = 16384;
 
-// ---- meshes -------------------------------------------------------------------------------------------------------------
+// ---- meshes
+// -------------------------------------------------------------------------------------------------------------
 
 /// Of mesh_shapes (mesh_shape.hpp), in its order.
 [[nodiscard]] const std::vector<std::string>& mesh_shape_names();
 /// Throws config_error naming the known ones.
 [[nodiscard]] mesh_shape mesh_shape_from(std::string_view name);
 
-/// Numbers of vertices and triangles of a procedural mesh with about `triangles` triangles (never more, unless the shape's
-/// smallest form has more), and the texture that suits it. Throws config_error above 2^29 triangles.
+/// Numbers of vertices and triangles of a procedural mesh with about `triangles` triangles (never more,
+/// unless the shape's smallest form has more), and the texture that suits it. Throws config_error above 2^29
+/// triangles.
 [[nodiscard]] mesh_counts procedural_counts(mesh_shape shape, u32 triangles);
 
-/// Fills header, vertices, indices, clusters and texture of a block laid out by lay_out_mesh(procedural_counts(shape, triangles)).
+/// Fills header, vertices, indices, clusters and texture of a block laid out by
+/// lay_out_mesh(procedural_counts(shape, triangles)).
 struct generate_mesh_args {
     mesh_shape shape = mesh_shape::bumpy_sphere;
-    u32 triangles = 100'000;     ///< as given to procedural_counts
+    u32 triangles = 100'000;  ///< as given to procedural_counts
     std::byte* block = nullptr;
 };
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
 
-/// Fills the bounds and vertex lists of a block's clusters from its vertices and indices (for meshes that didn't come from
-/// generate_mesh). Without it the bounds must be zero: the vertex stage then looks at every triangle.
+/// Fills the bounds and vertex lists of a block's clusters from its vertices and indices (for meshes that
+/// didn't come from generate_mesh). Without it the bounds must be zero: the vertex stage then looks at every
+/// triangle.
 struct bound_clusters_args {
     mesh_layout layout;
     std::byte* block = nullptr;
@@ -57,26 +62,29 @@ struct generate_texture_args {
 };
 void generate_texture(device::queue& q, const generate_texture_args& args);
 
-// ---- geometry -----------------------------------------------------------------------------------------------------------
+// ---- geometry
+// -----------------------------------------------------------------------------------------------------------
 
-/// How instances stand and move. grid: on a square grid of side `spacing`, instance 0 turning about y by scene.spin radians a frame, the
-/// others with a phase of their own. field: about `spacing` apart in the seeds of a sunflower, on a slow wave, each of a size of its own and
-/// tumbling about an axis of its own by half to three halves of scene.spin a frame.
+/// How instances stand and move. grid: on a square grid of side `spacing`, instance 0 turning about y by
+/// scene.spin radians a frame, the others with a phase of their own. field: about `spacing` apart in the
+/// seeds of a sunflower, on a slow wave, each of a size of its own and tumbling about an axis of its own by
+/// half to three halves of scene.spin a frame.
 enum class arrangement : u8 { grid, field };
 
 /// Model matrices as a function of the frame's number and the scene alone.
 struct animate_args {
     u64 sequence = 0;
     scene_state scene;
-    u32 instance_count = 1;      ///< 1 .. the plane's max_instances
+    u32 instance_count = 1;  ///< 1 .. the plane's max_instances
     f32 spacing = 2.4F;
     draw_record* draw = nullptr;
-    f32* models = nullptr;       ///< f32[instance_count][16]
+    f32* models = nullptr;  ///< f32[instance_count][16]
     arrangement stand = arrangement::grid;
 };
 void animate_instances(device::queue& q, const animate_args& args);
 
-// ---- vertex -------------------------------------------------------------------------------------------------------------
+// ---- vertex
+// -------------------------------------------------------------------------------------------------------------
 
 /// Culls cluster by cluster, transforms what is left, classifies its triangles: fills all planes of `out`.
 struct vertex_stage_args {
@@ -85,18 +93,19 @@ struct vertex_stage_args {
     const draw_record* draw = nullptr;
     const f32* models = nullptr;
     scene_state scene;
-    u32 width = 0, height = 0;   ///< pixels, 1 .. max_extent
+    u32 width = 0, height = 0;  ///< pixels, 1 .. max_extent
     triangle_buffers out;
 };
 void vertex_stage(device::queue& q, const vertex_stage_args& args);
 
-// ---- fragment -----------------------------------------------------------------------------------------------------------
+// ---- fragment
+// -----------------------------------------------------------------------------------------------------------
 
 /// For tests: sends every triangle through one path. All give the same image.
 enum class raster_path : u8 { automatic, small, medium, large };
 
-/// Bytes of private device memory that fragment_stage needs on such a queue. One block serves all frames of one queue, because
-/// a queue runs in order.
+/// Bytes of private device memory that fragment_stage needs on such a queue. One block serves all frames of
+/// one queue, because a queue runs in order.
 [[nodiscard]] u64 fragment_scratch_bytes(device::device_kind kind, u32 width, u32 height);
 
 /// For measuring: `call(with)` runs in the enqueuing thread at a point between two launches.
@@ -109,25 +118,28 @@ struct mark {
 struct fragment_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;
-    triangle_buffers in;         ///< as vertex_stage filled it; only read
-    scene_state scene;      ///< the same as the vertex stage's
-    u32 width = 0, height = 0;   ///< the same as the vertex stage's
-    u8* color = nullptr;         ///< u8[height][width][4]
+    triangle_buffers in;        ///< as vertex_stage filled it; only read
+    scene_state scene;          ///< the same as the vertex stage's
+    u32 width = 0, height = 0;  ///< the same as the vertex stage's
+    u8* color = nullptr;        ///< u8[height][width][4]
     std::byte* scratch = nullptr;
-    u64 scratch_bytes = 0;       ///< at least fragment_scratch_bytes()
+    u64 scratch_bytes = 0;  ///< at least fragment_scratch_bytes()
     raster_path path = raster_path::automatic;
-    mark before_resolve = {};    ///< CUDA only, behind the last raster kernel; the CPU resolves each tile while it is hot
+    mark before_resolve =
+        {};  ///< CUDA only, behind the last raster kernel; the CPU resolves each tile while it is hot
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 
-// ---- pictures -----------------------------------------------------------------------------------------------------------
+// ---- pictures
+// -----------------------------------------------------------------------------------------------------------
 
-/// 3x3 unsharp mask in integer arithmetic; edge pixels repeat; alpha is copied. `in` and `out` must not overlap.
+/// 3x3 unsharp mask in integer arithmetic; edge pixels repeat; alpha is copied. `in` and `out` must not
+/// overlap.
 struct sharpen_args {
-    const u8* in = nullptr;      ///< u8[height][width][4]
+    const u8* in = nullptr;  ///< u8[height][width][4]
     u8* out = nullptr;
     u32 width = 0, height = 0;
-    u32 strength = 128;          ///< 256 = add the whole difference to the 3x3 mean; at most 1024
+    u32 strength = 128;  ///< 256 = add the whole difference to the 3x3 mean; at most 1024
 };
 void sharpen(device::queue& q, const sharpen_args& args);
 

@@ -1,12 +1,13 @@
 #pragma once
-// Memory of a mesh: the asset block that all frames share. Plain offsets from counts, so that every stage computes the same
-// layout from the numbers in the frame format and nobody has to read the block on the host.
-// Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, the vertices of each cluster u16[C][256], its triangles in those
-// vertices u32[T], positions f32[V][3], all of each vertex (shaded_vertex[V]), indices u32[T][3], with several textures the number of each
-// vertex's u32[V] and a texture_record for each, base colours u8[h][w][4] (RGBA, sRGB; behind each picture its mip levels), each 256-byte
-// aligned. Front faces are counter-clockwise seen from outside.
-// Positions lie there twice: who places triangles reads nothing else of a vertex, and 12 bytes of it; who shades a pixel reads
-// all of three vertices from anywhere, and finds each in one piece of memory.
+// Memory of a mesh: the asset block that all frames share. Plain offsets from counts, so that every stage
+// computes the same layout from the numbers in the frame format and nobody has to read the block on the host.
+// Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, the vertices of each cluster
+// u16[C][256], its triangles in those vertices u32[T], positions f32[V][3], all of each vertex
+// (shaded_vertex[V]), indices u32[T][3], with several textures the number of each vertex's u32[V] and a
+// texture_record for each, base colours u8[h][w][4] (RGBA, sRGB; behind each picture its mip levels), each
+// 256-byte aligned. Front faces are counter-clockwise seen from outside. Positions lie there twice: who
+// places triangles reads nothing else of a vertex, and 12 bytes of it; who shades a pixel reads all of three
+// vertices from anywhere, and finds each in one piece of memory.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -15,7 +16,7 @@ namespace carousel::kernels {
 
 inline constexpr u64 block_alignment = 256;
 inline constexpr u32 mesh_magic = 0x4d455348;  // "MESH"
-inline constexpr u32 mesh_version = 3;         ///< 2: clusters list their vertices; 3: all of a vertex lies together
+inline constexpr u32 mesh_version = 3;  ///< 2: clusters list their vertices; 3: all of a vertex lies together
 
 /// Largest numbers that the kernels take: triangle ids of all instances must stay below 2^32 - 1.
 inline constexpr u32 max_texture_extent = 16384;
@@ -27,11 +28,13 @@ inline constexpr u64 max_texels = 0xf0000000ULL;  ///< of all textures of a mesh
 struct mesh_counts {
     u32 vertex_count = 0;
     u32 triangle_count = 0;
-    u32 texture_width = 1;   ///< pixels, 1 .. max_texture_extent
+    u32 texture_width = 1;  ///< pixels, 1 .. max_texture_extent
     u32 texture_height = 1;
     u32 texture_levels = 1;  ///< 1: bilinear; more: that many mip levels, trilinear
-    u32 texture_count = 1;   ///< more: each vertex has a texture's number (the same at all corners of a triangle), each texture a record
-    u32 texel_count = 0;     ///< with several textures the texels of all of them; with one it follows from its size
+    u32 texture_count = 1;   ///< more: each vertex has a texture's number (the same at all corners of a
+                             ///< triangle), each texture a record
+    u32 texel_count =
+        0;  ///< with several textures the texels of all of them; with one it follows from its size
     bool operator==(const mesh_counts&) const = default;
 };
 
@@ -47,12 +50,14 @@ static_assert(sizeof(mesh_header) <= block_alignment);
 inline constexpr u32 cluster_triangles = 128;
 inline constexpr u32 cluster_vertices = 256;  ///< most that a cluster lists
 
-/// What body/cluster.hpp tells of a cluster, in the mesh's own space. All zero: unknown, so that it is never hidden, and without a list.
+/// What body/cluster.hpp tells of a cluster, in the mesh's own space. All zero: unknown, so that it is never
+/// hidden, and without a list.
 struct cluster_bounds {
     f32 centre[3], radius;  ///< sphere around all corners
     f32 axis[3], spread;    ///< every triangle's normal has at least the cosine `spread` with the axis
     f32 edge, smallest;     ///< longest side, and twice the smallest area, of all triangles
-    u32 first_vertex, vertex_count;  ///< of its list of vertices; count 0: there is none, its triangles are read from the mesh's indices
+    u32 first_vertex, vertex_count;  ///< of its list of vertices; count 0: there is none, its triangles are
+                                     ///< read from the mesh's indices
 };
 static_assert(sizeof(cluster_bounds) == 48);
 
@@ -70,9 +75,10 @@ static_assert(sizeof(shaded_vertex) == 32);
 /// Byte offsets from the start of the block.
 struct mesh_layout {
     mesh_counts counts;
-    u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, vertices = 0, indices = 0, texture = 0;
+    u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, vertices = 0, indices = 0,
+        texture = 0;
     u64 texture_numbers = 0, texture_records = 0;  ///< both empty with one texture
-    u64 bytes = 0;  ///< size of the whole block
+    u64 bytes = 0;                                 ///< size of the whole block
 };
 
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 align_block(u64 bytes) {
@@ -80,7 +86,9 @@ struct mesh_layout {
 }
 
 /// Side of a mip level: half the last one's, rounded down, at least 1.
-[[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 level_side(u32 side, u32 level) { return side >> level > 1 ? side >> level : 1U; }
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 level_side(u32 side, u32 level) {
+    return side >> level > 1 ? side >> level : 1U;
+}
 
 /// Levels of a whole chain, down to 1 x 1.
 [[nodiscard]] inline constexpr u32 mip_levels(u32 width, u32 height) {
@@ -111,11 +119,13 @@ static_assert(sizeof(texture_record) == 80);
 /// Texels of a texture with its mip levels.
 [[nodiscard]] inline constexpr u64 texture_texels(u32 width, u32 height, u32 levels) {
     u64 texels = 0;
-    for (u32 l = 0; l < levels && l < max_texture_levels; ++l) texels += static_cast<u64>(level_side(width, l)) * level_side(height, l);
+    for (u32 l = 0; l < levels && l < max_texture_levels; ++l)
+        texels += static_cast<u64>(level_side(width, l)) * level_side(height, l);
     return texels;
 }
 [[nodiscard]] inline constexpr u64 texture_texels(const mesh_counts& c) {
-    return c.texture_count > 1 ? c.texel_count : texture_texels(c.texture_width, c.texture_height, c.texture_levels);
+    return c.texture_count > 1 ? c.texel_count
+                               : texture_texels(c.texture_width, c.texture_height, c.texture_levels);
 }
 
 [[nodiscard]] inline constexpr mesh_layout lay_out_mesh(const mesh_counts& counts) {
@@ -124,7 +134,8 @@ static_assert(sizeof(texture_record) == 80);
     const u64 v = counts.vertex_count, t = counts.triangle_count;
     l.clusters = block_alignment;
     l.local_vertices = l.clusters + align_block(cluster_count(counts) * sizeof(cluster_bounds));
-    l.local_corners = l.local_vertices + align_block(u64{cluster_count(counts)} * cluster_vertices * sizeof(u16));
+    l.local_corners =
+        l.local_vertices + align_block(u64{cluster_count(counts)} * cluster_vertices * sizeof(u16));
     l.positions = l.local_corners + align_block(t * 4);
     l.vertices = l.positions + align_block(v * 12);
     l.indices = l.vertices + align_block(v * sizeof(shaded_vertex));
@@ -153,8 +164,10 @@ struct mesh_view {
     const u32* texture_numbers = nullptr;
     const texture_record* texture_records = nullptr;
     const cluster_bounds* clusters = nullptr;
-    const u16* local_vertices = nullptr;  ///< [cluster][256]: numbers less the cluster's first_vertex, ascending; the rest is 0
-    const u32* local_corners = nullptr;   ///< a triangle: the places of its corners in that list, 8 bits each, the first lowest
+    const u16* local_vertices =
+        nullptr;  ///< [cluster][256]: numbers less the cluster's first_vertex, ascending; the rest is 0
+    const u32* local_corners =
+        nullptr;  ///< a triangle: the places of its corners in that list, 8 bits each, the first lowest
 };
 
 [[nodiscard]] inline mesh_view view_mesh(const mesh_layout& l, const std::byte* block) {

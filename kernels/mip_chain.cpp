@@ -17,17 +17,21 @@ struct linear_tables {
 
 constexpr linear_tables make_tables() {
     linear_tables t{};
-    for (u32 c = 0; c < 256; ++c) t.linear[c] = static_cast<u32>(body::srgb_to_linear(c / 255.0) * full + 0.5);
-    for (u32 c = 0; c < 255; ++c) t.code_below[c] = static_cast<u32>(body::srgb_to_linear((c + 0.5) / 255.0) * full);
+    for (u32 c = 0; c < 256; ++c)
+        t.linear[c] = static_cast<u32>(body::srgb_to_linear(c / 255.0) * full + 0.5);
+    for (u32 c = 0; c < 255; ++c)
+        t.code_below[c] = static_cast<u32>(body::srgb_to_linear((c + 0.5) / 255.0) * full);
     return t;
 }
 constexpr linear_tables tables = make_tables();
 
 u32 code_of(u64 linear) {
-    return static_cast<u32>(std::lower_bound(tables.code_below, tables.code_below + 255, linear) - tables.code_below);
+    return static_cast<u32>(std::lower_bound(tables.code_below, tables.code_below + 255, linear) -
+                            tables.code_below);
 }
 
-/// What one texel of a level covers along one axis of the level before: texels first .. first + count - 1, in units of 1 / coarse.
+/// What one texel of a level covers along one axis of the level before: texels first .. first + count - 1, in
+/// units of 1 / coarse.
 struct coverage {
     u32 first, count;
     u64 weight[3];
@@ -67,7 +71,8 @@ void build_mip_chain(u32* texels, u32 width, u32 height, u32 levels) {
         for (u32 y = 0; y < rows; ++y) {
             const coverage down = covered(fine_height, rows, y);
             for (u32 x = 0; x < columns; ++x)
-                coarse[static_cast<u64>(y) * columns + x] = mean(fine, fine_width, covered(fine_width, columns, x), down);
+                coarse[static_cast<u64>(y) * columns + x] =
+                    mean(fine, fine_width, covered(fine_width, columns, x), down);
         }
         fine = coarse;
     }
@@ -77,11 +82,13 @@ void tint_texels(u32* texels, u64 count, const f32 (&factor)[3]) {
     u8 to[3][256];
     for (u32 k = 0; k < 3; ++k) {
         const f64 f = factor[k] > 0.0F ? (factor[k] < 1.0F ? f64{factor[k]} : 1.0) : 0.0;  // NaN: 0
-        for (u32 c = 0; c < 256; ++c) to[k][c] = static_cast<u8>(code_of(static_cast<u64>(tables.linear[c] * f + 0.5)));
+        for (u32 c = 0; c < 256; ++c)
+            to[k][c] = static_cast<u8>(code_of(static_cast<u64>(tables.linear[c] * f + 0.5)));
     }
     for (u64 i = 0; i < count; ++i) {
         const u32 t = texels[i];
-        texels[i] = to[0][t & 255U] | static_cast<u32>(to[1][t >> 8 & 255U]) << 8 | static_cast<u32>(to[2][t >> 16 & 255U]) << 16 | (t & 0xff000000U);
+        texels[i] = to[0][t & 255U] | static_cast<u32>(to[1][t >> 8 & 255U]) << 8 |
+                    static_cast<u32>(to[2][t >> 16 & 255U]) << 16 | (t & 0xff000000U);
     }
 }
 

@@ -37,7 +37,8 @@ mesh_shape mesh_shape_from(std::string_view name) {
 
 procedural_mesh describe_procedural(mesh_shape shape, u32 triangles) {
     if (triangles > 1U << 29) {
-        throw config_error(fmt::format("a mesh of {} triangles was asked for; the largest has {}", triangles, 1U << 29));
+        throw config_error(
+            fmt::format("a mesh of {} triangles was asked for; the largest has {}", triangles, 1U << 29));
     }
     const auto at_least = [](u32 x, u32 least) { return x < least ? least : x; };
     body::shape_grid g{shape, 1, 1, 1};
@@ -64,6 +65,8 @@ procedural_mesh describe_procedural(mesh_shape shape, u32 triangles) {
     }
 }
 
-mesh_counts procedural_counts(mesh_shape shape, u32 triangles) { return describe_procedural(shape, triangles).counts; }
+mesh_counts procedural_counts(mesh_shape shape, u32 triangles) {
+    return describe_procedural(shape, triangles).counts;
+}
 
 }  // namespace carousel::kernels

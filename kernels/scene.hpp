@@ -1,6 +1,6 @@
 #pragma once
-// Camera, light and shading as the kernels take them. Plain data of fixed layout: they travel with every frame as its parameters
-// (stages/scene/scene_parameters.hpp).
+// Camera, light and shading as the kernels take them. Plain data of fixed layout: they travel with every
+// frame as its parameters (stages/scene/scene_parameters.hpp).
 
 #include "core/types.hpp"
 
@@ -11,7 +11,7 @@ struct camera_state {
     f32 eye[3] = {0.0F, 0.0F, 2.6F};
     f32 target[3] = {0.0F, 0.0F, 0.0F};
     f32 up[3] = {0.0F, 1.0F, 0.0F};
-    f32 fov_y = 0.8F;   ///< vertical field of view
+    f32 fov_y = 0.8F;  ///< vertical field of view
     f32 near = 0.1F;
     f32 far = 100.0F;
 };
@@ -20,11 +20,12 @@ struct scene_state {
     camera_state camera;
     f32 light[3] = {0.577350269F, 0.577350269F, 0.577350269F};  ///< unit vector towards the light
     f32 ambient = 0.1F;
-    f32 spin = 0.01F;        ///< rotation about y, radians a frame
+    f32 spin = 0.01F;  ///< rotation about y, radians a frame
     f32 exposure = 1.0F;
-    u32 shading = 0;         ///< 0 lit, 1 normals, 2 triangle ids, 3 depth
-    u32 wireframe = 0;       ///< 1: the triangles' edges, over lit and over normals
-    f32 orbit = 0.0F;        ///< the camera path: the eye turns about the target's vertical by this many radians a frame
+    u32 shading = 0;    ///< 0 lit, 1 normals, 2 triangle ids, 3 depth
+    u32 wireframe = 0;  ///< 1: the triangles' edges, over lit and over normals
+    f32 orbit =
+        0.0F;  ///< the camera path: the eye turns about the target's vertical by this many radians a frame
     f32 reserved[7] = {};
 };
 static_assert(sizeof(scene_state) == 28 * 4);

@@ -1,11 +1,13 @@
 #pragma once
-// What travels between the render stages, as plain arrays: geometry -> vertex ("carousel.scene"), vertex -> fragment
-// ("carousel.triangles"), fragment -> display ("carousel.image.rgba8"). Each format is a list of planes with element type and
-// shape; a stage copies them into its ring::frame_format (kernels must not include ring/).
-// From vertex to fragment goes what is visible, 4 bytes a triangle: its number. Both stages make the corners of a triangle from the
-// mesh by the same function (body/transform.hpp), to the same bits: three transforms cost less than 48 bytes written and read.
-// Sized for the worst case: every triangle sits in exactly one place of `list`, and clipped triangles are clipped by the fragment
-// stage, so no queue between the stages can overflow and no triangle is dropped in silence.
+// What travels between the render stages, as plain arrays: geometry -> vertex ("carousel.scene"), vertex ->
+// fragment
+// ("carousel.triangles"), fragment -> display ("carousel.image.rgba8"). Each format is a list of planes with
+// element type and shape; a stage copies them into its ring::frame_format (kernels must not include ring/).
+// From vertex to fragment goes what is visible, 4 bytes a triangle: its number. Both stages make the corners
+// of a triangle from the mesh by the same function (body/transform.hpp), to the same bits: three transforms
+// cost less than 48 bytes written and read. Sized for the worst case: every triangle sits in exactly one
+// place of `list`, and clipped triangles are clipped by the fragment stage, so no queue between the stages
+// can overflow and no triangle is dropped in silence.
 
 #include <array>
 #include <vector>
@@ -23,7 +25,8 @@ struct plane_spec {
     std::vector<u64> shape;  ///< shape[0] is the slowest
 };
 
-// ---- geometry -> vertex -------------------------------------------------------------------------------------------------
+// ---- geometry -> vertex
+// -------------------------------------------------------------------------------------------------
 
 inline constexpr const char* scene_format = "carousel.scene";
 
@@ -34,16 +37,19 @@ struct draw_record {
 };
 static_assert(sizeof(draw_record) == 64);
 
-/// Planes: 0 `draw` u32[16] (draw_record), 1 `models` f32[max_instances][16] (row-major, affine, uniform scale).
+/// Planes: 0 `draw` u32[16] (draw_record), 1 `models` f32[max_instances][16] (row-major, affine, uniform
+/// scale).
 [[nodiscard]] inline std::vector<plane_spec> scene_planes(u32 max_instances) {
     return {{"draw", scalar::u32_, {16}}, {"models", scalar::f32_, {max_instances, 16}}};
 }
 
-// ---- vertex -> fragment -------------------------------------------------------------------------------------------------
+// ---- vertex -> fragment
+// -------------------------------------------------------------------------------------------------
 
 inline constexpr const char* triangle_format = "carousel.triangles";
 
-/// One transformed vertex; made where it is needed, never stored. x, y: pixels times 256, y down, the centre of the top left pixel at (128, 128).
+/// One transformed vertex; made where it is needed, never stored. x, y: pixels times 256, y down, the centre
+/// of the top left pixel at (128, 128).
 struct alignas(16) screen_vertex {
     i32 x, y;
     f32 inverse_w;  ///< 1 / view depth; linear on the screen, larger is nearer
@@ -51,7 +57,8 @@ struct alignas(16) screen_vertex {
 };
 static_assert(sizeof(screen_vertex) == 16);
 
-/// Matrices of one instance, row-major 3x4. `clip` gives x, y and w (= view depth); `model` gives world space.
+/// Matrices of one instance, row-major 3x4. `clip` gives x, y and w (= view depth); `model` gives world
+/// space.
 struct instance_record {
     f32 clip[12];
     f32 model[12];
@@ -60,9 +67,9 @@ static_assert(sizeof(instance_record) == 96);
 
 /// Plane 0. small + large + culled + not_finite + bad_index = triangles of all instances drawn.
 struct triangle_counters {
-    u32 small;           ///< entries at the front of `list`
-    u32 large;           ///< entries at the back of `list`, growing downwards: anything large or in need of clipping
-    u32 culled;          ///< back faces, outside the view, no pixel centre in the bounding box
+    u32 small;   ///< entries at the front of `list`
+    u32 large;   ///< entries at the back of `list`, growing downwards: anything large or in need of clipping
+    u32 culled;  ///< back faces, outside the view, no pixel centre in the bounding box
     u32 not_finite;      ///< dropped: NaN or infinite vertices
     u32 bad_index;       ///< dropped: an index beyond the mesh's vertices
     u32 instance_count;  ///< as drawn
@@ -70,9 +77,9 @@ struct triangle_counters {
 };
 static_assert(sizeof(triangle_counters) == 64);
 
-/// Planes: 0 `counters` u32[16] (triangle_counters), 1 `instances` f32[I][24] (instance_record), 2 `list` u32[I*T] (triangle id =
-/// instance * T + index in the mesh).
-/// Empty meshes are refused by the stages, so that no shape is 0.
+/// Planes: 0 `counters` u32[16] (triangle_counters), 1 `instances` f32[I][24] (instance_record), 2 `list`
+/// u32[I*T] (triangle id = instance * T + index in the mesh). Empty meshes are refused by the stages, so that
+/// no shape is 0.
 [[nodiscard]] inline std::vector<plane_spec> triangle_planes(const mesh_counts& mesh, u32 max_instances) {
     const u64 i = max_instances;
     return {{"counters", scalar::u32_, {16}},
@@ -88,7 +95,8 @@ struct triangle_buffers {
     u32 max_instances = 0;
 };
 
-// ---- fragment -> display ------------------------------------------------------------------------------------------------
+// ---- fragment -> display
+// ------------------------------------------------------------------------------------------------
 
 inline constexpr const char* image_format = "carousel.image.rgba8";
 

@@ -42,16 +42,20 @@ struct imgui_owner {
 
 std::unique_ptr<window> open_window(const options& o, const window_options& w) {
     switch (o.kind) {
-        case window_kind::glfw: return make_glfw_window(w);
-        case window_kind::offscreen: return make_offscreen_window(w);
-        case window_kind::null: break;
+        case window_kind::glfw:
+            return make_glfw_window(w);
+        case window_kind::offscreen:
+            return make_offscreen_window(w);
+        case window_kind::null:
+            break;
     }
     return make_null_window(w);
 }
 
 class app {
 public:
-    explicit app(const options& o) : options_(o), path_(o.settings_file.empty() ? settings_path() : o.settings_file) {
+    explicit app(const options& o)
+        : options_(o), path_(o.settings_file.empty() ? settings_path() : o.settings_file) {
         model_.kept = load_settings(path_);
         if (o.light) model_.kept.dark = false;
         window_options w;
@@ -62,7 +66,8 @@ public:
         scale_ = std::clamp(kept > 0 ? kept : window_->scale(), 0.5F, 4.0F);
         theme::load_fonts(scale_);
         store_ = window_->has_gl() ? make_gl_store() : make_null_store();
-        session_ = std::make_unique<session>(session_options{o.name, o.stage, window_->has_gl(), o.way, o.supervisor});
+        session_ = std::make_unique<session>(
+            session_options{o.name, o.stage, window_->has_gl(), o.way, o.supervisor});
     }
     // The session's tap holds GL and CUDA objects: it goes before the window.
     ~app() {
@@ -87,11 +92,14 @@ public:
                     log::error("several pipelines are running: {}: choose one with -p NAME", names);
                     return exit_code::usage;
                 }
-                log::error("no pipeline{} was running within {} s (looked in {}): start one with ./pipelines/launch",
-                           options_.name.empty() ? "" : " named " + options_.name, options_.wait_s, run::runs_folder());
+                log::error(
+                    "no pipeline{} was running within {} s (looked in {}): start one with ./pipelines/launch",
+                    options_.name.empty() ? "" : " named " + options_.name, options_.wait_s,
+                    run::runs_folder());
                 return exit_code::usage;
             }
-            const bool last = (options_.frames > 0 && frame >= options_.frames) || (options_.for_s > 0 && now >= began + static_cast<u64>(options_.for_s * 1e9));
+            const bool last = (options_.frames > 0 && frame >= options_.frames) ||
+                              (options_.for_s > 0 && now >= began + static_cast<u64>(options_.for_s * 1e9));
             closed_ = !open || model_.quit;
             if (closed_ || last || asked_to_end != 0 || session_->is_over()) break;
             window_->pace(pace(now));
@@ -105,7 +113,8 @@ private:
         if (options_.deterministic) model_.now_ns = model_.snap.taken_ns;
         theme::apply(model_.kept.dark, scale_);
         const bool open = window_->begin_frame();
-        wheeled_ = ImGui::GetIO().MouseWheel != 0 || ImGui::GetIO().MouseWheelH != 0;  // ImGui::Render() clears it
+        wheeled_ =
+            ImGui::GetIO().MouseWheel != 0 || ImGui::GetIO().MouseWheelH != 0;  // ImGui::Render() clears it
         const std::vector<key_press> keys = window_->take_keys();
         keys_seen_ = !keys.empty();
         for (const key_press& k : keys)
@@ -115,19 +124,23 @@ private:
         window_->end_frame(ImGui::GetDrawData(), store_->version());
         session_->handle_command(model_);
         stats_.feed(model_);
-        if (std::exchange(model_.screenshot, false)) shot_wanted_ = next_name("carousel", now_ns() / ns_per_s);
+        if (std::exchange(model_.screenshot, false))
+            shot_wanted_ = next_name("carousel", now_ns() / ns_per_s);
         if (std::exchange(model_.picture.save_frame, false)) save_frame();
         if (!shot_wanted_.empty() && save_window(shot_wanted_)) shot_wanted_.clear();
-        window_->set_title(model_.run.name.empty() ? "Carousel" : fmt::format("Carousel - {}", model_.run.name));
+        window_->set_title(model_.run.name.empty() ? "Carousel"
+                                                   : fmt::format("Carousel - {}", model_.run.name));
         return open;
     }
 
     // Nothing moves and nobody touches anything: then a few frames a second show as much as sixty.
     [[nodiscard]] u64 pace(u64 now) {
         const ImGuiIO& io = ImGui::GetIO();
-        u64 moved = model_.picture.shown_frames + model_.events.events().size() + static_cast<u64>(model_.phase) + model_.choices.size();
+        u64 moved = model_.picture.shown_frames + model_.events.events().size() +
+                    static_cast<u64>(model_.phase) + model_.choices.size();
         for (const telemetry::stage_view& s : model_.snap.stages) moved += s.frames;
-        const bool touched = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || ImGui::IsAnyMouseDown() || wheeled_ || keys_seen_;
+        const bool touched =
+            io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || ImGui::IsAnyMouseDown() || wheeled_ || keys_seen_;
         if (moved != moved_ || touched) active_ns_ = now;
         moved_ = moved;
         const u64 shortest = static_cast<u64>(1e9 / std::clamp(options_.max_fps, 1.0, 1000.0));
@@ -135,10 +148,12 @@ private:
     }
 
     [[nodiscard]] std::string next_name(const char* what, u64 number) const {
-        return fmt::format("{}-{}-{}.png", what, model_.run.name.empty() ? "window" : model_.run.name, number);
+        return fmt::format("{}-{}-{}.png", what, model_.run.name.empty() ? "window" : model_.run.name,
+                           number);
     }
     void say(bool good, const std::string& text) {
-        model_.events.add({model_.now_ns, good ? telemetry::event_kind::info : telemetry::event_kind::warning, shm::none, text});
+        model_.events.add({model_.now_ns, good ? telemetry::event_kind::info : telemetry::event_kind::warning,
+                           shm::none, text});
     }
     void try_write(const std::string& path, std::span<const u8> pixels, u32 width, u32 height) {
         try {
@@ -180,7 +195,8 @@ private:
                                  {"problem", model_.picture.problem},
                                  {"chosen", model_.snap.seat_label(model_.selected_seat)},
                                  {"drawn", ++drawn_}};
-        const std::string temporary = fmt::format("{}.{}.tmp", options_.dump_widgets, ::getpid());  // several viewers may share the file
+        const std::string temporary = fmt::format("{}.{}.tmp", options_.dump_widgets,
+                                                  ::getpid());  // several viewers may share the file
         std::ofstream(temporary) << out.dump();
         if (std::rename(temporary.c_str(), options_.dump_widgets.c_str()) != 0)
             throw output_error("writing " + options_.dump_widgets + ": " + errno_text(errno));
@@ -198,7 +214,8 @@ private:
         }
         if (!options_.deterministic) {
             if (options_.kind == window_kind::glfw) window_->size(model_.kept.width, model_.kept.height);
-            if (const std::string why = save_settings(path_, model_.kept); !why.empty()) log::warning("{}", why);
+            if (const std::string why = save_settings(path_, model_.kept); !why.empty())
+                log::warning("{}", why);
         }
         if (!options_.stats.empty()) stats_.write(options_.stats, model_, *window_);
         // By the window's own close alone: a viewer that is killed or told to end leaves the pipeline be.

@@ -1,4 +1,5 @@
-// carousel-viewer: a window on a running pipeline. A process of its own that may be started late, several times, or killed.
+// carousel-viewer: a window on a running pipeline. A process of its own that may be started late, several
+// times, or killed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
@@ -12,7 +13,9 @@ namespace {
 bool parse_size(const std::string& text, carousel::viewer::options& o) {
     int w = 0, h = 0;
     char rest = 0;
-    if (std::sscanf(text.c_str(), "%dx%d%c", &w, &h, &rest) != 2 || w < 64 || h < 64 || w > 16384 || h > 16384) return false;
+    if (std::sscanf(text.c_str(), "%dx%d%c", &w, &h, &rest) != 2 || w < 64 || h < 64 || w > 16384 ||
+        h > 16384)
+        return false;
     o.width = w;
     o.height = h;
     return true;
@@ -22,28 +25,37 @@ bool parse_size(const std::string& text, carousel::viewer::options& o) {
 
 int main(int argc, char** argv) {
     carousel::viewer::options o;
-    CLI::App app{"A window on a running Carousel pipeline: the image, stages, rings, plots and a timeline, and buttons that kill.\n"
-                 "It reads the newest frame only and never holds the pipeline up."};
+    CLI::App app{
+        "A window on a running Carousel pipeline: the image, stages, rings, plots and a timeline, and "
+        "buttons that kill.\n"
+        "It reads the newest frame only and never holds the pipeline up."};
     app.name("carousel-viewer");
     std::string size;
     std::string way = "best";
     bool offscreen = false, null = false;
     app.add_option("-p,--name", o.name, "name of the pipeline to watch (default: the only one that runs)");
     app.add_option("--stage", o.stage, "whose output to show (default: what the last sink reads)");
-    app.add_option("--wait", o.wait_s, "seconds to wait for a pipeline before giving up (default: the window waits)");
+    app.add_option("--wait", o.wait_s,
+                   "seconds to wait for a pipeline before giving up (default: the window waits)");
     app.add_option("--frames", o.frames, "end after so many drawn frames");
     app.add_option("--seconds", o.for_s, "end after so many seconds");
     app.add_option("--screenshot", o.screenshot, "write the window as a PNG at the end");
     app.add_option("--size", size, "WxH of the window in pixels")->check([&o](const std::string& text) {
         return parse_size(text, o) ? std::string() : "expected WxH, 64 to 16384 each, for example 1920x1080";
     });
-    app.add_option("--scale", o.scale, "size of letters and widgets (default: what the display says)")->check(CLI::Range(0.5, 4.0));
-    app.add_option("--settings", o.settings_file, "file that keeps the layout (default: ~/.config/carousel/viewer.ini)");
+    app.add_option("--scale", o.scale, "size of letters and widgets (default: what the display says)")
+        ->check(CLI::Range(0.5, 4.0));
+    app.add_option("--settings", o.settings_file,
+                   "file that keeps the layout (default: ~/.config/carousel/viewer.ini)");
     app.add_option("--dump-widgets", o.dump_widgets, "write the widgets' rectangles as JSON (for tests)");
-    app.add_option("--path", way, "way of the picture: best (interop, else a copy), interop or copy [best]")->check(CLI::IsMember({"best", "interop", "copy"}));
-    app.add_option("--max-fps", o.max_fps, "draw at most so often a second [60]; a window in which nothing moves takes 10")->check(CLI::Range(1.0, 1000.0));
+    app.add_option("--path", way, "way of the picture: best (interop, else a copy), interop or copy [best]")
+        ->check(CLI::IsMember({"best", "interop", "copy"}));
+    app.add_option("--max-fps", o.max_fps,
+                   "draw at most so often a second [60]; a window in which nothing moves takes 10")
+        ->check(CLI::Range(1.0, 1000.0));
     app.add_option("--stats", o.stats, "at the end write frames/s, ms a frame and CPU share as JSON");
-    app.add_option("--run-pid", o.supervisor, "watch the run of this `carousel run` process, and end with it")->check(CLI::PositiveNumber);
+    app.add_option("--run-pid", o.supervisor, "watch the run of this `carousel run` process, and end with it")
+        ->check(CLI::PositiveNumber);
     app.add_flag("--offscreen", offscreen, "draw without a display (for --screenshot)");
     app.add_flag("--null", null, "draw nothing at all (for tests)");
     app.add_flag("--deterministic", o.deterministic, "pictures that depend on the run's state alone");
@@ -55,12 +67,17 @@ int main(int argc, char** argv) {
         const int code = app.exit(e);
         return code == 0 ? carousel::after_output(code) : carousel::exit_code::usage;
     }
-    o.way = way == "copy" ? carousel::viewer::picture_way::copy : way == "interop" ? carousel::viewer::picture_way::interop : carousel::viewer::picture_way::best;
-    o.kind = null ? carousel::viewer::window_kind::null : offscreen ? carousel::viewer::window_kind::offscreen : carousel::viewer::window_kind::glfw;
+    o.way = way == "copy"      ? carousel::viewer::picture_way::copy
+            : way == "interop" ? carousel::viewer::picture_way::interop
+                               : carousel::viewer::picture_way::best;
+    o.kind = null        ? carousel::viewer::window_kind::null
+             : offscreen ? carousel::viewer::window_kind::offscreen
+                         : carousel::viewer::window_kind::glfw;
     try {
         return carousel::viewer::run_viewer(o);
     } catch (const carousel::error& e) {
-        std::fprintf(stderr, "carousel-viewer: %s%s\n", e.what(), o.supervisor > 0 ? ". The pipeline runs on without it." : "");
+        std::fprintf(stderr, "carousel-viewer: %s%s\n", e.what(),
+                     o.supervisor > 0 ? ". The pipeline runs on without it." : "");
         return e.code();
     } catch (const std::exception& e) {
         std::fprintf(stderr, "carousel-viewer: %s\n", e.what());

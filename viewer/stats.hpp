@@ -1,5 +1,6 @@
 #pragma once
-// What a viewer did and what it cost, as one JSON object: for --stats FILE, so that scripts can compare ways of the picture.
+// What a viewer did and what it cost, as one JSON object: for --stats FILE, so that scripts can compare ways
+// of the picture.
 
 #include <string>
 #include <vector>
@@ -14,8 +15,8 @@ public:
     stats();
     /// Once a drawn frame.
     void feed(const model& m);
-    /// {seconds, drawn_per_second, painted_share, shown_per_second, way, take_ms, show_ms, cpu_share, ...}; times as {mean, p50, p99}.
-    /// Throws output_error.
+    /// {seconds, drawn_per_second, painted_share, shown_per_second, way, take_ms, show_ms, cpu_share, ...};
+    /// times as {mean, p50, p99}. Throws output_error.
     void write(const std::string& path, const model& m, const window& w) const;
 
 private:

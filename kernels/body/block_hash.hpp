@@ -1,11 +1,10 @@
 #pragma once
 // One hash of a plane's bytes, the same on every device: "carousel.blocks4k.v1".
 //
-// Input: the plane's bytes in row order, without what a pitch leaves between the rows. They are cut into blocks of 4096
-// bytes; the last
-// one is filled up with zeros. A block is 16 rows of 32 words (u64, little-endian): half a warp holds two columns a lane
-// and reads 128
-// neighbouring bytes at once; four vectors of 512 bits hold all columns. All sums and products are modulo 2^64.
+// Input: the plane's bytes in row order, without what a pitch leaves between the rows. They are cut into
+// blocks of 4096 bytes; the last one is filled up with zeros. A block is 16 rows of 32 words (u64,
+// little-endian): half a warp holds two columns a lane and reads 128 neighbouring bytes at once; four vectors
+// of 512 bits hold all columns. All sums and products are modulo 2^64.
 //
 //   golden        0x9E3779B97F4A7C15
 //   mix(z)        z ^= z >> 30; z *= 0xBF58476D1CE4E5B9; z ^= z >> 27; z *= 0x94D049BB133111EB; z ^= z >> 31
@@ -15,20 +14,15 @@
 //   block b       t(b) = mix(sum over c of mix(a(c) + key(c)) + (b + 1) * golden)
 //   plane         mix(sum over b of t(b) + mix(bytes + golden)), `bytes` of the plane, without the zeros
 //
-// Where it comes from: the step is that of XXH3 (Y. Collet, xxhash 0.8: a 32x32->64 bit product of the word with a key,
-// and the word itself
-// added to a neighbour's sum), with a rotation, so that the order in a column counts without the keys, too, and with a
-// full mix of each
-// column after 16 steps (XXH3: a scramble after 16). mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of
-// D. Stafford).
-// What it promises: a change within one word changes its neighbour column's a for certain (all later steps of it are one
-// to one), and with
-// it the block's and the plane's hash but for one in 2^64. Columns, blocks and length are told apart by what is added
-// before each mix.
-// The sums have no order, so lanes, blocks and threads may be added up as they come. It is no protection against an adversary.
-// Why 4096: a 720p picture has 900 blocks, enough to keep a large GPU busy, and what a block costs beside its steps (32
-// mixes for 512
-// words) is little on both.
+// Where it comes from: the step is that of XXH3 (Y. Collet, xxhash 0.8: a 32x32->64 bit product of the word
+// with a key, and the word itself added to a neighbour's sum), with a rotation, so that the order in a column
+// counts without the keys, too, and with a full mix of each column after 16 steps (XXH3: a scramble after
+// 16). mix and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D. Stafford). What it promises: a
+// change within one word changes its neighbour column's a for certain (all later steps of it are one to one),
+// and with it the block's and the plane's hash but for one in 2^64. Columns, blocks and length are told apart
+// by what is added before each mix. The sums have no order, so lanes, blocks and threads may be added up as
+// they come. It is no protection against an adversary. Why 4096: a 720p picture has 900 blocks, enough to
+// keep a large GPU busy, and what a block costs beside its steps (32 mixes for 512 words) is little on both.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -44,9 +38,12 @@ inline constexpr u64 hash_golden = 0x9E37'79B9'7F4A'7C15;
     z = (z ^ z >> 27U) * 0x94D0'49BB'1331'11EB;
     return z ^ z >> 31U;
 }
-[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_key(u32 column) { return hash_mix((u64{column} + 1) * hash_golden); }
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_key(u32 column) {
+    return hash_mix((u64{column} + 1) * hash_golden);
+}
 
-/// One word of a column: `key` is hash_key(column) + row * hash_golden, `partner` the word of the column xor 16.
+/// One word of a column: `key` is hash_key(column) + row * hash_golden, `partner` the word of the column
+/// xor 16.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_step(u64 a, u64 own, u64 partner, u64 key) {
     const u64 x = own ^ key;
     return (a << 29U | a >> 35U) + partner + (x & 0xffff'ffffU) * (x >> 32U);
@@ -54,16 +51,22 @@ inline constexpr u64 hash_golden = 0x9E37'79B9'7F4A'7C15;
 /// What a column adds to its block's sum.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_column(u64 a, u64 key) { return hash_mix(a + key); }
 /// What a block adds to its plane's sum.
-[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_block(u64 sum, u64 index) { return hash_mix(sum + (index + 1) * hash_golden); }
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_block(u64 sum, u64 index) {
+    return hash_mix(sum + (index + 1) * hash_golden);
+}
 /// The plane's hash.
-[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_finished(u64 sum, u64 bytes) { return hash_mix(sum + hash_mix(bytes + hash_golden)); }
+[[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 hash_finished(u64 sum, u64 bytes) {
+    return hash_mix(sum + hash_mix(bytes + hash_golden));
+}
 
 /// A plane's bytes: `rows` rows of `row_bytes`, `pitch` bytes from one to the next.
 struct hash_view {
     const unsigned char* data;
     u64 row_bytes, rows, pitch;
     [[nodiscard]] CAROUSEL_HD_INLINE u64 bytes() const { return row_bytes * rows; }
-    [[nodiscard]] CAROUSEL_HD_INLINE u64 blocks() const { return (bytes() + hash_block_bytes - 1) / hash_block_bytes; }
+    [[nodiscard]] CAROUSEL_HD_INLINE u64 blocks() const {
+        return (bytes() + hash_block_bytes - 1) / hash_block_bytes;
+    }
     [[nodiscard]] CAROUSEL_HD_INLINE bool dense() const { return pitch == row_bytes || rows <= 1; }
     [[nodiscard]] CAROUSEL_HD_INLINE unsigned char byte(u64 at) const {
         return dense() ? data[at] : data[at / row_bytes * pitch + at % row_bytes];

@@ -1,7 +1,8 @@
 #pragma once
-// Clips one triangle at the near plane and at the guard band. Two triangles that share an edge must cut it at the same point,
-// or the edge cracks: so a cut depends on the edge's two ends alone, in an order that their values give (not the triangle's
-// winding, not the indices: meshes repeat vertices at seams), and "inside" is decided by the very test that sets the outcode.
+// Clips one triangle at the near plane and at the guard band. Two triangles that share an edge must cut it at
+// the same point, or the edge cracks: so a cut depends on the edge's two ends alone, in an order that their
+// values give (not the triangle's winding, not the indices: meshes repeat vertices at seams), and "inside" is
+// decided by the very test that sets the outcode.
 
 #include "kernels/body/transform.hpp"
 
@@ -9,23 +10,34 @@ namespace carousel::kernels::body {
 
 inline constexpr u32 max_clipped_vertices = 8;  // 3 + one for each of the five planes
 
-/// Signed distance to plane 0 (near), 1..4 (guard band), as the outcode's comparison and, for the cut, in double.
+/// Signed distance to plane 0 (near), 1..4 (guard band), as the outcode's comparison and, for the cut, in
+/// double.
 [[nodiscard]] CAROUSEL_HD_INLINE bool inside_plane(const clip_vertex& c, const viewport& v, u32 plane) {
     switch (plane) {
-        case 0: return !(c.w < v.near);
-        case 1: return !(-c.x > v.guard_x * c.w);
-        case 2: return !(c.x > v.guard_x * c.w);
-        case 3: return !(-c.y > v.guard_y * c.w);
-        default: return !(c.y > v.guard_y * c.w);
+        case 0:
+            return !(c.w < v.near);
+        case 1:
+            return !(-c.x > v.guard_x * c.w);
+        case 2:
+            return !(c.x > v.guard_x * c.w);
+        case 3:
+            return !(-c.y > v.guard_y * c.w);
+        default:
+            return !(c.y > v.guard_y * c.w);
     }
 }
 [[nodiscard]] CAROUSEL_HD_INLINE f64 plane_distance(const clip_vertex& c, const viewport& v, u32 plane) {
     switch (plane) {
-        case 0: return f64(c.w) - f64(v.near);
-        case 1: return f64(v.guard_x) * f64(c.w) + f64(c.x);
-        case 2: return f64(v.guard_x) * f64(c.w) - f64(c.x);
-        case 3: return f64(v.guard_y) * f64(c.w) + f64(c.y);
-        default: return f64(v.guard_y) * f64(c.w) - f64(c.y);
+        case 0:
+            return f64(c.w) - f64(v.near);
+        case 1:
+            return f64(v.guard_x) * f64(c.w) + f64(c.x);
+        case 2:
+            return f64(v.guard_x) * f64(c.w) - f64(c.x);
+        case 3:
+            return f64(v.guard_y) * f64(c.w) + f64(c.y);
+        default:
+            return f64(v.guard_y) * f64(c.w) - f64(c.y);
     }
 }
 
@@ -45,15 +57,17 @@ inline constexpr u32 max_clipped_vertices = 8;  // 3 + one for each of the five 
     f64 s = da / (da - db);
     s = s > 0.0 ? s : 0.0;
     s = s < 1.0 ? s : 1.0;
-    clip_vertex p{static_cast<f32>(f64(a.x) + s * (f64(b.x) - f64(a.x))), static_cast<f32>(f64(a.y) + s * (f64(b.y) - f64(a.y))),
+    clip_vertex p{static_cast<f32>(f64(a.x) + s * (f64(b.x) - f64(a.x))),
+                  static_cast<f32>(f64(a.y) + s * (f64(b.y) - f64(a.y))),
                   static_cast<f32>(f64(a.w) + s * (f64(b.w) - f64(a.w)))};
     if (plane == 0) p.w = v.near;
     return p;
 }
 
-/// `polygon` holds the triangle in its first three places and the result afterwards; returns its number of vertices (0 when
-/// nothing is left). The polygon is drawn as the fan (0, i, i + 1).
-[[nodiscard]] CAROUSEL_HD_INLINE u32 clip_polygon(clip_vertex (&polygon)[max_clipped_vertices], const viewport& v) {
+/// `polygon` holds the triangle in its first three places and the result afterwards; returns its number of
+/// vertices (0 when nothing is left). The polygon is drawn as the fan (0, i, i + 1).
+[[nodiscard]] CAROUSEL_HD_INLINE u32 clip_polygon(clip_vertex (&polygon)[max_clipped_vertices],
+                                                  const viewport& v) {
     u32 n = 3;
     for (u32 plane = 0; plane < 5 && n >= 3; ++plane) {
         clip_vertex out[max_clipped_vertices + 1];

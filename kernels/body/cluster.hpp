@@ -1,9 +1,10 @@
 #pragma once
-// Clusters: 128 triangles that follow each other in the mesh. At set-up each gets bounds (a sphere, a cone of normals, its longest
-// edge and its smallest triangle); in a frame one test may show that the rasteriser would make no pixel of any of them. The test
-// is exact in this sense: what it hides, classify() calls culled, triangle by triangle, with all roundings of the transform and of
-// the snapping to 1/256 pixel. It may hide less than it could, never more: pictures and counters are those without it.
-// At set-up each also gets a list of its vertices, so that each of them is transformed once, and a triangle is read as 4 bytes.
+// Clusters: 128 triangles that follow each other in the mesh. At set-up each gets bounds (a sphere, a cone of
+// normals, its longest edge and its smallest triangle); in a frame one test may show that the rasteriser
+// would make no pixel of any of them. The test is exact in this sense: what it hides, classify() calls
+// culled, triangle by triangle, with all roundings of the transform and of the snapping to 1/256 pixel. It
+// may hide less than it could, never more: pictures and counters are those without it. At set-up each also
+// gets a list of its vertices, so that each of them is transformed once, and a triangle is read as 4 bytes.
 
 #include "kernels/body/transform.hpp"
 #include "kernels/mesh_layout.hpp"
@@ -13,8 +14,12 @@ namespace carousel::kernels::body {
 struct vec3d {
     f64 x, y, z;
 };
-[[nodiscard]] CAROUSEL_HD_INLINE vec3d minus(const vec3d& a, const vec3d& b) { return {a.x - b.x, a.y - b.y, a.z - b.z}; }
-[[nodiscard]] CAROUSEL_HD_INLINE f64 dot3(const vec3d& a, const vec3d& b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+[[nodiscard]] CAROUSEL_HD_INLINE vec3d minus(const vec3d& a, const vec3d& b) {
+    return {a.x - b.x, a.y - b.y, a.z - b.z};
+}
+[[nodiscard]] CAROUSEL_HD_INLINE f64 dot3(const vec3d& a, const vec3d& b) {
+    return a.x * b.x + a.y * b.y + a.z * b.z;
+}
 [[nodiscard]] CAROUSEL_HD_INLINE f64 length(const vec3d& a) { return sqrt_(dot3(a, a)); }
 [[nodiscard]] CAROUSEL_HD_INLINE vec3d cross3(const vec3d& a, const vec3d& b) {
     return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
@@ -40,10 +45,12 @@ struct corners3d {
     return c;
 }
 
-/// Bounds of one cluster; all zero (never hidden) when any of its triangles has an index out of range or a coordinate that is no
-/// number, or when the numbers are too large for the test. Sums run in the mesh's order: the same bytes on every device.
+/// Bounds of one cluster; all zero (never hidden) when any of its triangles has an index out of range or a
+/// coordinate that is no number, or when the numbers are too large for the test. Sums run in the mesh's
+/// order: the same bytes on every device.
 [[nodiscard]] CAROUSEL_HD_INLINE cluster_bounds bound_cluster(const mesh_view& m, u32 cluster) {
-    const u32 begin = cluster * cluster_triangles, end = min_(begin + cluster_triangles, m.counts.triangle_count);
+    const u32 begin = cluster * cluster_triangles,
+              end = min_(begin + cluster_triangles, m.counts.triangle_count);
     vec3d low{1e30, 1e30, 1e30}, high{-1e30, -1e30, -1e30}, sum{0, 0, 0};
     f64 least = 1e60, longest = 0;
     for (u32 t = begin; t < end; ++t) {
@@ -85,10 +92,13 @@ struct corners3d {
             0};
 }
 
-/// Lists a cluster's vertices, ascending, in `numbers` (less the first, u16[cluster_vertices]) and its triangles' corners in that
-/// list in `corners`. No list (all zero) where an index is out of range or the vertices are too many or too far apart.
-CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bounds& bounds, u16* numbers, u32* corners) {
-    const u32 begin = cluster * cluster_triangles, end = min_(begin + cluster_triangles, m.counts.triangle_count);
+/// Lists a cluster's vertices, ascending, in `numbers` (less the first, u16[cluster_vertices]) and its
+/// triangles' corners in that list in `corners`. No list (all zero) where an index is out of range or the
+/// vertices are too many or too far apart.
+CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bounds& bounds, u16* numbers,
+                                     u32* corners) {
+    const u32 begin = cluster * cluster_triangles,
+              end = min_(begin + cluster_triangles, m.counts.triangle_count);
     const u32* const index = m.indices + u64{begin} * 3;
     const u32 all = 3 * (end - begin);
     u32 low = ~0U, high = 0;
@@ -116,7 +126,9 @@ CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bo
         numbers[at] = static_cast<u16>(number);
     }
     for (u32 t = 0; t < end - begin; ++t)
-        corners[t] = fits ? place(index[3 * t] - low) | place(index[3 * t + 1] - low) << 8 | place(index[3 * t + 2] - low) << 16 : 0U;
+        corners[t] = fits ? place(index[3 * t] - low) | place(index[3 * t + 1] - low) << 8 |
+                                place(index[3 * t + 2] - low) << 16
+                          : 0U;
     if (!fits) count = 0;
     for (u32 k = count; k < cluster_vertices; ++k) numbers[k] = 0;
     bounds.first_vertex = fits ? low : 0U;
@@ -124,48 +136,61 @@ CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bo
 }
 
 /// All that set-up makes of a cluster. The three arrays are those of the whole mesh.
-CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluster_bounds* bounds, u16* numbers, u32* corners) {
+CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluster_bounds* bounds,
+                                         u16* numbers, u32* corners) {
     cluster_bounds b = bound_cluster(m, cluster);
-    list_cluster(m, cluster, b, numbers + u64{cluster} * cluster_vertices, corners + u64{cluster} * cluster_triangles);
+    list_cluster(m, cluster, b, numbers + u64{cluster} * cluster_vertices,
+                 corners + u64{cluster} * cluster_triangles);
     bounds[cluster] = b;
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE f32 length3(f32 x, f32 y, f32 z) { return sqrt_(x * x + y * y + z * z); }
 [[nodiscard]] CAROUSEL_HD_INLINE f32 row_sum(const f32* row, const cluster_bounds& b) {
-    return abs_(row[0] * b.centre[0]) + abs_(row[1] * b.centre[1]) + abs_(row[2] * b.centre[2]) + abs_(row[3]);
+    return abs_(row[0] * b.centre[0]) + abs_(row[1] * b.centre[1]) + abs_(row[2] * b.centre[2]) +
+           abs_(row[3]);
 }
 
-/// Does the whole cluster lie within the view, in front of the near plane, by more than any rounding? Then all outcodes are 0.
-[[nodiscard]] CAROUSEL_HD_INLINE bool cluster_inside(const cluster_bounds& b, const f32* clip, const viewport& view) {
+/// Does the whole cluster lie within the view, in front of the near plane, by more than any rounding? Then
+/// all outcodes are 0.
+[[nodiscard]] CAROUSEL_HD_INLINE bool cluster_inside(const cluster_bounds& b, const f32* clip,
+                                                     const viewport& view) {
     if (!(b.radius > 0.0F)) return false;
     const f32 *const rx = clip, *const ry = clip + 4, *const rw = clip + 8;
-    const f32 lx = length3(rx[0], rx[1], rx[2]), ly = length3(ry[0], ry[1], ry[2]), lw = length3(rw[0], rw[1], rw[2]);
+    const f32 lx = length3(rx[0], rx[1], rx[2]), ly = length3(ry[0], ry[1], ry[2]),
+              lw = length3(rw[0], rw[1], rw[2]);
     const clip_vertex c = to_clip(clip, {b.centre[0], b.centre[1], b.centre[2]});
     constexpr f32 unit = 6e-6F;  // ten times what four roundings may add, the centre's own included
-    const f32 reach_x = lx * b.radius + unit * (row_sum(rx, b) + lx * b.radius), reach_y = ly * b.radius + unit * (row_sum(ry, b) + ly * b.radius),
+    const f32 reach_x = lx * b.radius + unit * (row_sum(rx, b) + lx * b.radius),
+              reach_y = ly * b.radius + unit * (row_sum(ry, b) + ly * b.radius),
               reach_w = lw * b.radius + unit * (row_sum(rw, b) + lw * b.radius);
-    return c.w < 1e30F && c.w - reach_w > view.near * 1.001F && abs_(c.x) + reach_x + reach_w < 0.999F * c.w && abs_(c.y) + reach_y + reach_w < 0.999F * c.w;
+    return c.w < 1e30F && c.w - reach_w > view.near * 1.001F &&
+           abs_(c.x) + reach_x + reach_w < 0.999F * c.w && abs_(c.y) + reach_y + reach_w < 0.999F * c.w;
 }
 
 /// Could all triangles of the cluster be drawn without leaving a pixel? `clip` is the instance's matrix.
-/// By sides: the sphere lies beyond a plane of the view by more than the transform's rounding, so that all outcodes share its bit.
-/// By cone: with rows (x, y, w) of the matrix A and K = adj(A) (A c + t) = det(A) (c - eye), a triangle of normal n shows its front
-/// where n . K > 0, mirrored matrices included, and its double area on the screen is n . K / (w0 w1 w2) times half the picture's
-/// sides. Corners that move by d subpixels change that by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two
-/// sides: where the area is negative by more, no rounding can turn the triangle over.
-[[nodiscard]] CAROUSEL_HD_INLINE bool cluster_hidden(const cluster_bounds& b, const f32* clip, const viewport& view) {
+/// By sides: the sphere lies beyond a plane of the view by more than the transform's rounding, so that all
+/// outcodes share its bit. By cone: with rows (x, y, w) of the matrix A and K = adj(A) (A c + t) = det(A) (c
+/// - eye), a triangle of normal n shows its front where n . K > 0, mirrored matrices included, and its double
+/// area on the screen is n . K / (w0 w1 w2) times half the picture's sides. Corners that move by d subpixels
+/// change that by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two sides: where the area is
+/// negative by more, no rounding can turn the triangle over.
+[[nodiscard]] CAROUSEL_HD_INLINE bool cluster_hidden(const cluster_bounds& b, const f32* clip,
+                                                     const viewport& view) {
     if (!(b.radius > 0.0F)) return false;
     const f32 *const rx = clip, *const ry = clip + 4, *const rw = clip + 8;
-    const f32 lx = length3(rx[0], rx[1], rx[2]), ly = length3(ry[0], ry[1], ry[2]), lw = length3(rw[0], rw[1], rw[2]);
+    const f32 lx = length3(rx[0], rx[1], rx[2]), ly = length3(ry[0], ry[1], ry[2]),
+              lw = length3(rw[0], rw[1], rw[2]);
     const vec3 centre{b.centre[0], b.centre[1], b.centre[2]};
     const clip_vertex c = to_clip(clip, centre);
     // what rounding may add to a coordinate of any vertex: four roundings of sums no larger than these
     constexpr f32 unit = 6e-7F;
-    const f32 error_x = unit * (row_sum(rx, b) + lx * b.radius), error_y = unit * (row_sum(ry, b) + ly * b.radius),
+    const f32 error_x = unit * (row_sum(rx, b) + lx * b.radius),
+              error_y = unit * (row_sum(ry, b) + ly * b.radius),
               error_w = unit * (row_sum(rw, b) + lw * b.radius);
     const f32 all = error_x + error_y + error_w;
     if (!(all < 1e20F)) return false;
-    const f32 reach_x = lx * b.radius + error_x, reach_y = ly * b.radius + error_y, reach_w = lw * b.radius + error_w;
+    const f32 reach_x = lx * b.radius + error_x, reach_y = ly * b.radius + error_y,
+              reach_w = lw * b.radius + error_w;
     const f32 side_x = reach_x + reach_w + 4.0F * all, side_y = reach_y + reach_w + 4.0F * all;
     if (c.x + c.w < -side_x || c.w - c.x < -side_x || c.y + c.w < -side_y || c.w - c.y < -side_y) return true;
     const f32 least_w = c.w - reach_w - 4.0F * all, most_w = c.w + reach_w + 4.0F * all;
@@ -176,13 +201,18 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const f32 inverse = 1.0F / least_w;
     const f32 far_x = (abs_(c.x) + reach_x) * inverse, far_y = (abs_(c.y) + reach_y) * inverse;
     if (!(far_x < 0.9F * view.guard_x) || !(far_y < 0.9F * view.guard_y)) return false;
-    const vec3 yw{ry[1] * rw[2] - ry[2] * rw[1], ry[2] * rw[0] - ry[0] * rw[2], ry[0] * rw[1] - ry[1] * rw[0]};
-    const vec3 wx{rw[1] * rx[2] - rw[2] * rx[1], rw[2] * rx[0] - rw[0] * rx[2], rw[0] * rx[1] - rw[1] * rx[0]};
-    const vec3 xy{rx[1] * ry[2] - rx[2] * ry[1], rx[2] * ry[0] - rx[0] * ry[2], rx[0] * ry[1] - rx[1] * ry[0]};
+    const vec3 yw{ry[1] * rw[2] - ry[2] * rw[1], ry[2] * rw[0] - ry[0] * rw[2],
+                  ry[0] * rw[1] - ry[1] * rw[0]};
+    const vec3 wx{rw[1] * rx[2] - rw[2] * rx[1], rw[2] * rx[0] - rw[0] * rx[2],
+                  rw[0] * rx[1] - rw[1] * rx[0]};
+    const vec3 xy{rx[1] * ry[2] - rx[2] * ry[1], rx[2] * ry[0] - rx[0] * ry[2],
+                  rx[0] * ry[1] - rx[1] * ry[0]};
     const f32 determinant = abs_(rx[0] * yw.x + rx[1] * yw.y + rx[2] * yw.z);
-    const vec3 k{c.x * yw.x + c.y * wx.x + c.w * xy.x, c.x * yw.y + c.y * wx.y + c.w * xy.y, c.x * yw.z + c.y * wx.z + c.w * xy.z};
+    const vec3 k{c.x * yw.x + c.y * wx.x + c.w * xy.x, c.x * yw.y + c.y * wx.y + c.w * xy.y,
+                 c.x * yw.z + c.y * wx.z + c.w * xy.z};
     const f32 squares = lx * ly + ly * lw + lw * lx;
-    const f32 k_error = 8.0F * (all * squares + unit * squares * (abs_(c.x) + abs_(c.y) + abs_(c.w)) + unit * lx * ly * lw * b.radius);
+    const f32 k_error = 8.0F * (all * squares + unit * squares * (abs_(c.x) + abs_(c.y) + abs_(c.w)) +
+                                unit * lx * ly * lw * b.radius);
     const f32 along = -(k.x * b.axis[0] + k.y * b.axis[1] + k.z * b.axis[2]);
     const f32 square = k.x * k.x + k.y * k.y + k.z * k.z;
     const f32 across = sqrt_(max_(square - along * along, 0.0F) + 4e-6F * square);
@@ -191,10 +221,13 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const f32 behind = along * b.spread - across * sine - determinant * b.radius * 1.0001F - k_error;
     if (!(behind > 0.0F)) return false;
     const f32 area = behind * b.smallest * view.half_width * view.half_height / (most_w * most_w * most_w);
-    const f32 moved_x = 0.51F + view.half_width * (inverse * (error_x + far_x * error_w) + 6e-7F * (far_x + 1.0F));
-    const f32 moved_y = 0.51F + view.half_height * (inverse * (error_y + far_y * error_w) + 6e-7F * (far_y + 1.0F));
+    const f32 moved_x =
+        0.51F + view.half_width * (inverse * (error_x + far_x * error_w) + 6e-7F * (far_x + 1.0F));
+    const f32 moved_y =
+        0.51F + view.half_height * (inverse * (error_y + far_y * error_w) + 6e-7F * (far_y + 1.0F));
     const f32 moved = max_(moved_x, moved_y);
-    const f32 wide = view.half_width * b.edge * (lx + far_x * lw) * inverse, high = view.half_height * b.edge * (ly + far_y * lw) * inverse;
+    const f32 wide = view.half_width * b.edge * (lx + far_x * lw) * inverse,
+              high = view.half_height * b.edge * (ly + far_y * lw) * inverse;
     return area > 1.01F * (4.0F * moved * (wide + high) + 8.0F * moved * moved);
 }
 

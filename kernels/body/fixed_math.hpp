@@ -1,8 +1,9 @@
 #pragma once
-// The arithmetic that every kernel is built from, with one meaning on every device: IEEE operations in a written order, fused
-// only by fma_(), and own functions wherever libraries or instruction sets differ (NaN and -0 in min/max, float to integer,
-// sine and cosine). Nothing here may be replaced by a library call. All functions are forced inline, because the CPU kernels
-// are compiled several times for different instruction sets and no shared copy may survive.
+// The arithmetic that every kernel is built from, with one meaning on every device: IEEE operations in a
+// written order, fused only by fma_(), and own functions wherever libraries or instruction sets differ (NaN
+// and -0 in min/max, float to integer, sine and cosine). Nothing here may be replaced by a library call. All
+// functions are forced inline, because the CPU kernels are compiled several times for different instruction
+// sets and no shared copy may survive.
 
 #include "core/host_device.hpp"
 #include "core/sine_cosine.hpp"
@@ -47,8 +48,8 @@ template <typename T>
     return a > b ? a : b;
 }
 #if !defined(__CUDA_ARCH__)
-/// 0, which the compiler can't know (kernels.cpp). Of vectors and a bound that it knows, GCC 12 makes a minimum or maximum of two
-/// instructions, and a clamp of eight; of a bound that it doesn't know, one each.
+/// 0, which the compiler can't know (kernels.cpp). Of vectors and a bound that it knows, GCC 12 makes a
+/// minimum or maximum of two instructions, and a clamp of eight; of a bound that it doesn't know, one each.
 extern const f32 unknown_zero;
 #endif
 /// `low` where x is NaN.
@@ -75,7 +76,9 @@ extern const f32 unknown_zero;
 [[nodiscard]] CAROUSEL_HD_INLINE bool is_finite(f32 x) { return (bits_of(x) & 0x7f800000U) != 0x7f800000U; }
 
 /// Towards zero; NaN gives the lower bound, values beyond +-2^30 are clamped.
-[[nodiscard]] CAROUSEL_HD_INLINE i32 to_i32(f32 x) { return static_cast<i32>(clamp_(x, -1073741824.0F, 1073741824.0F)); }
+[[nodiscard]] CAROUSEL_HD_INLINE i32 to_i32(f32 x) {
+    return static_cast<i32>(clamp_(x, -1073741824.0F, 1073741824.0F));
+}
 
 /// floor(x) for |x| < 2^30, and no NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE i32 floor_bounded_i32(f32 x) {

@@ -1,10 +1,11 @@
 #pragma once
-// Matrices: camera and projection (host, once a frame, in double), products and model matrices (anywhere). Row-major. A clip
-// matrix has three rows, for x, y and w = view depth: depth is 1/w, so that no z row and no far plane are needed.
+// Matrices: camera and projection (host, once a frame, in double), products and model matrices (anywhere).
+// Row-major. A clip matrix has three rows, for x, y and w = view depth: depth is 1/w, so that no z row and no
+// far plane are needed.
 
 #include "kernels/body/fixed_math.hpp"
-#include "kernels/triangle_layout.hpp"
 #include "kernels/scene.hpp"
+#include "kernels/triangle_layout.hpp"
 
 namespace carousel::kernels::body {
 
@@ -12,9 +13,11 @@ struct matrix34 {
     f32 m[12];
 };
 
-/// View and projection of a camera. A degenerate camera (eye = target, up along the view) gives NaN: nothing is drawn.
+/// View and projection of a camera. A degenerate camera (eye = target, up along the view) gives NaN: nothing
+/// is drawn.
 [[nodiscard]] inline matrix34 view_projection(const kernels::camera_state& c, u32 width, u32 height) {
-    const f64 forward0[3] = {f64(c.target[0]) - c.eye[0], f64(c.target[1]) - c.eye[1], f64(c.target[2]) - c.eye[2]};
+    const f64 forward0[3] = {f64(c.target[0]) - c.eye[0], f64(c.target[1]) - c.eye[1],
+                             f64(c.target[2]) - c.eye[2]};
     f64 f[3], r[3], u[3];
     const f64 fl = sqrt_(forward0[0] * forward0[0] + forward0[1] * forward0[1] + forward0[2] * forward0[2]);
     for (int i = 0; i < 3; ++i) f[i] = forward0[i] / fl;
@@ -49,7 +52,8 @@ struct matrix34 {
     return column == 3 ? sum + r[3] : sum;
 }
 
-/// Instance `index` of `count`: a turn about y; further instances stand on a square grid, each with a phase of its own.
+/// Instance `index` of `count`: a turn about y; further instances stand on a square grid, each with a phase
+/// of its own.
 CAROUSEL_HD_INLINE void model_matrix(u64 sequence, f32 spin, u32 index, u32 count, f32 spacing, f32* out) {
     u32 side = 1;
     while (side * side < count) ++side;
@@ -62,9 +66,12 @@ CAROUSEL_HD_INLINE void model_matrix(u64 sequence, f32 spin, u32 index, u32 coun
     for (int i = 0; i < 16; ++i) out[i] = m[i];
 }
 
-/// Instance `index` of a field (arrangement::field). Vogel's spiral: the golden angle from one to the next, radius by the square root.
+/// Instance `index` of a field (arrangement::field). Vogel's spiral: the golden angle from one to the next,
+/// radius by the square root.
 CAROUSEL_HD_INLINE void field_matrix(u64 sequence, f32 spin, u32 index, f32 spacing, f32* out) {
-    const auto random = [index](u32 what) { return hash_u32(hash_u32(index + 1U) ^ (what * 0x9e3779b9U)) * (1.0 / 4294967296.0); };
+    const auto random = [index](u32 what) {
+        return hash_u32(hash_u32(index + 1U) ^ (what * 0x9e3779b9U)) * (1.0 / 4294967296.0);
+    };
     const f64 radius = 0.62 * spacing * sqrt_(static_cast<f64>(index));
     const f64 turn = static_cast<f64>(sequence) * spin;
     const sine_cosine at = sincos_(2.39996322972865332 * index), wave = sincos_(0.8 * radius - 1.5 * turn);
@@ -75,9 +82,11 @@ CAROUSEL_HD_INLINE void field_matrix(u64 sequence, f32 spin, u32 index, f32 spac
     const sine_cosine t = sincos_(turn * (0.5 + random(2)) + 6.28318530717958648 * random(3));
     const f64 rest = 1.0 - t.cosine, scale = 0.7 + 0.5 * random(4);
     // Rodrigues' formula, scaled
-    const f64 r[9] = {t.cosine + a[0] * a[0] * rest,        a[0] * a[1] * rest - a[2] * t.sine, a[0] * a[2] * rest + a[1] * t.sine,
-                      a[1] * a[0] * rest + a[2] * t.sine, t.cosine + a[1] * a[1] * rest,        a[1] * a[2] * rest - a[0] * t.sine,
-                      a[2] * a[0] * rest - a[1] * t.sine, a[2] * a[1] * rest + a[0] * t.sine, t.cosine + a[2] * a[2] * rest};
+    const f64 r[9] = {t.cosine + a[0] * a[0] * rest,      a[0] * a[1] * rest - a[2] * t.sine,
+                      a[0] * a[2] * rest + a[1] * t.sine, a[1] * a[0] * rest + a[2] * t.sine,
+                      t.cosine + a[1] * a[1] * rest,      a[1] * a[2] * rest - a[0] * t.sine,
+                      a[2] * a[0] * rest - a[1] * t.sine, a[2] * a[1] * rest + a[0] * t.sine,
+                      t.cosine + a[2] * a[2] * rest};
     const f64 place[3] = {radius * at.cosine, 0.25 * spacing * wave.sine, radius * at.sine};
     for (u32 i = 0; i < 3; ++i) {
         for (u32 k = 0; k < 3; ++k) out[4 * i + k] = static_cast<f32>(scale * r[3 * i + k]);

@@ -1,6 +1,6 @@
 #pragma once
-// Procedural meshes: vertex `i`, triangle `i` and texel (x, y) of each shape, each as a function of its number alone, so that
-// any device fills any part of the block in any order with the same bytes.
+// Procedural meshes: vertex `i`, triangle `i` and texel (x, y) of each shape, each as a function of its
+// number alone, so that any device fills any part of the block in any order with the same bytes.
 
 #include "kernels/body/noise.hpp"
 #include "kernels/kernels.hpp"
@@ -9,14 +9,17 @@ namespace carousel::kernels::body {
 
 inline constexpr f64 pi = 3.14159265358979323846;
 
-/// A shape's grid: `parts` patches of nu x nv quads (or, for the soup, the slivers and the stacks, `parts` triangles or quads).
+/// A shape's grid: `parts` patches of nu x nv quads (or, for the soup, the slivers and the stacks, `parts`
+/// triangles or quads).
 struct shape_grid {
     mesh_shape shape;
     u32 nu, nv, parts;
 };
 
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex make_vertex(vec3 position, vec3 normal, f64 u, f64 v) {
-    return {{position.x, position.y, position.z}, {normal.x, normal.y, normal.z}, {static_cast<f32>(u), static_cast<f32>(v)}};
+    return {{position.x, position.y, position.z},
+            {normal.x, normal.y, normal.z},
+            {static_cast<f32>(u), static_cast<f32>(v)}};
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE vec3 to_vec3(f64 x, f64 y, f64 z) {
@@ -34,7 +37,8 @@ struct shape_grid {
     const sine_cosine sa = sincos_(a), sb = sincos_(b);
     const f64 x = sb.sine * sa.cosine, y = sb.cosine, z = sb.sine * sa.sine;
     const f64 r = 1.0 + 0.05 * sincos_(9.0 * a).sine * sincos_(7.0 * b).sine;
-    return make_vertex(to_vec3(x * r, y * r, z * r), to_vec3(x, y, z), static_cast<f64>(u) / g.nu, static_cast<f64>(v) / g.nv);
+    return make_vertex(to_vec3(x * r, y * r, z * r), to_vec3(x, y, z), static_cast<f64>(u) / g.nu,
+                       static_cast<f64>(v) / g.nv);
 }
 
 /// A square grid pressed into a disc; the sea is flat.
@@ -51,7 +55,8 @@ struct shape_grid {
     const f64 here = island_height(x, z);
     const f64 slope = height / (2.0 * step * radius);
     return make_vertex(to_vec3(x * radius, (here > 0.0 ? here * height : 0.0) - 0.46, z * radius),
-                       to_unit(-(h[1] - h[0]) * slope, 1.0, -(h[3] - h[2]) * slope), 0.5 + 0.5 * x, 0.5 + 0.5 * z);
+                       to_unit(-(h[1] - h[0]) * slope, 1.0, -(h[3] - h[2]) * slope), 0.5 + 0.5 * x,
+                       0.5 + 0.5 * z);
 }
 
 /// Two interlocked (2, 3) torus knots: the curve lies on a torus, whose normal is the tube's first axis.
@@ -61,15 +66,16 @@ struct shape_grid {
     const sine_cosine sp = sincos_(p * t + knot * (pi / 3.0)), sq = sincos_(q * t), ss = sincos_(s);
     const f64 ring = major + minor * sq.cosine;
     const f64 n[3] = {sq.cosine * sp.cosine, sq.cosine * sp.sine, sq.sine};
-    f64 d[3] = {-p * ring * sp.sine - minor * q * sq.sine * sp.cosine, p * ring * sp.cosine - minor * q * sq.sine * sp.sine,
-                minor * q * sq.cosine};
+    f64 d[3] = {-p * ring * sp.sine - minor * q * sq.sine * sp.cosine,
+                p * ring * sp.cosine - minor * q * sq.sine * sp.sine, minor * q * sq.cosine};
     const f64 inverse = 1.0 / sqrt_(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
     for (f64& x : d) x *= inverse;
     const f64 b[3] = {d[1] * n[2] - d[2] * n[1], d[2] * n[0] - d[0] * n[2], d[0] * n[1] - d[1] * n[0]};
     f64 r[3];
     for (int i = 0; i < 3; ++i) r[i] = ss.cosine * n[i] - ss.sine * b[i];
-    return make_vertex(to_vec3(ring * sp.cosine + tube * r[0], ring * sp.sine + tube * r[1], minor * sq.sine + tube * r[2]),
-                       to_unit(r[0], r[1], r[2]), static_cast<f64>(u) / g.nu * 9.0, knot == 0 ? 0.25 : 0.75);
+    return make_vertex(
+        to_vec3(ring * sp.cosine + tube * r[0], ring * sp.sine + tube * r[1], minor * sq.sine + tube * r[2]),
+        to_unit(r[0], r[1], r[2]), static_cast<f64>(u) / g.nu * 9.0, knot == 0 ? 0.25 : 0.75);
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE f64 random_unit(u32 i, u32 what) {
@@ -83,30 +89,36 @@ struct shape_grid {
     f64 p[3][3];
     for (u32 c = 0; c < 3; ++c) {
         for (u32 k = 0; k < 3; ++k) {
-            p[c][k] = 1.7 * (random_unit(triangle, k) - 0.5) + size * (2.0 * random_unit(triangle, 8 + 3 * c + k) - 1.0);
+            p[c][k] = 1.7 * (random_unit(triangle, k) - 0.5) +
+                      size * (2.0 * random_unit(triangle, 8 + 3 * c + k) - 1.0);
         }
     }
     f64 e[3], f[3];
     for (u32 k = 0; k < 3; ++k) e[k] = p[1][k] - p[0][k], f[k] = p[2][k] - p[0][k];
-    return make_vertex(to_vec3(p[corner][0], p[corner][1], p[corner][2]),
-                       to_unit(e[1] * f[2] - e[2] * f[1], e[2] * f[0] - e[0] * f[2], e[0] * f[1] - e[1] * f[0]),
-                       random_unit(triangle, 20), random_unit(triangle, 21));
+    return make_vertex(
+        to_vec3(p[corner][0], p[corner][1], p[corner][2]),
+        to_unit(e[1] * f[2] - e[2] * f[1], e[2] * f[0] - e[0] * f[2], e[0] * f[1] - e[1] * f[0]),
+        random_unit(triangle, 20), random_unit(triangle, 21));
 }
 
-/// Triangles across the view in all directions, two units long and at most 0.004 wide: a pixel or so where all of the scene is seen.
+/// Triangles across the view in all directions, two units long and at most 0.004 wide: a pixel or so where
+/// all of the scene is seen.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex sliver_vertex(u32 triangle, u32 corner) {
     const sine_cosine way = sincos_(2.0 * pi * random_unit(triangle, 0));
     const f64 along = corner == 0 ? -1.0 : 1.0, across = corner == 0 ? 0.0 : (corner == 1 ? -0.002 : 0.002);
-    const f64 x = 2.4 * (random_unit(triangle, 1) - 0.5), y = 1.6 * (random_unit(triangle, 2) - 0.5), z = random_unit(triangle, 3) - 0.5;
-    return make_vertex(to_vec3(x + along * way.cosine - across * way.sine, y + along * way.sine + across * way.cosine, z), to_vec3(0.0, 0.0, 1.0),
-                       random_unit(triangle, 20), random_unit(triangle, 21));
+    const f64 x = 2.4 * (random_unit(triangle, 1) - 0.5), y = 1.6 * (random_unit(triangle, 2) - 0.5),
+              z = random_unit(triangle, 3) - 0.5;
+    return make_vertex(
+        to_vec3(x + along * way.cosine - across * way.sine, y + along * way.sine + across * way.cosine, z),
+        to_vec3(0.0, 0.0, 1.0), random_unit(triangle, 20), random_unit(triangle, 21));
 }
 
 /// Quads larger than the view, quad 0 the farthest: every pixel is covered by all of them.
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex stack_vertex(const shape_grid& g, u32 quad, u32 corner) {
     const f64 x = (corner & 1U) ? 3.0 : -3.0, y = (corner & 2U) ? -3.0 : 3.0;
     const f64 z = -1.0 + 1.8 * (quad + 0.5) / g.parts;
-    return make_vertex(to_vec3(x, y, z + 0.02 * x * (1.0 / 3.0)), to_vec3(0.0, 0.0, 1.0), 0.5 + x / 6.0 + 0.13 * quad, 0.5 - y / 6.0);
+    return make_vertex(to_vec3(x, y, z + 0.02 * x * (1.0 / 3.0)), to_vec3(0.0, 0.0, 1.0),
+                       0.5 + x / 6.0 + 0.13 * quad, 0.5 - y / 6.0);
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE shaded_vertex vertex_of(const shape_grid& g, u32 i) {
@@ -132,21 +144,23 @@ struct shape_grid {
 struct index_triple {
     u32 a, b, c;
 };
-/// Place of quad `at` of a patch: patches are walked in tiles of 8 x 8 quads (fewer at the ends), so that the triangles of a cluster
-/// lie together and share their vertices.
+/// Place of quad `at` of a patch: patches are walked in tiles of 8 x 8 quads (fewer at the ends), so that the
+/// triangles of a cluster lie together and share their vertices.
 struct quad_place {
     u32 u, v;
 };
 [[nodiscard]] CAROUSEL_HD_INLINE quad_place place_of_quad(const shape_grid& g, u32 at) {
     constexpr u32 side = 8;
     const u32 top = at / (g.nu * side) * side, in_rows = at - top * g.nu, rows = min_(side, g.nv - top);
-    const u32 left = in_rows / (rows * side) * side, in_tile = in_rows - left * rows, columns = min_(side, g.nu - left);
+    const u32 left = in_rows / (rows * side) * side, in_tile = in_rows - left * rows,
+              columns = min_(side, g.nu - left);
     return {left + in_tile % columns, top + in_tile / columns};
 }
 
 /// Quads split (a, b, c)(b, d, c), as the measured scene wants it.
 [[nodiscard]] CAROUSEL_HD_INLINE index_triple triangle_of(const shape_grid& g, u32 i) {
-    if (g.shape == mesh_shape::triangle_soup || g.shape == mesh_shape::long_slivers) return {3 * i, 3 * i + 1, 3 * i + 2};
+    if (g.shape == mesh_shape::triangle_soup || g.shape == mesh_shape::long_slivers)
+        return {3 * i, 3 * i + 1, 3 * i + 2};
     const u32 quad = i / 2;
     u32 a, below;
     if (g.shape == mesh_shape::quad_stack || g.shape == mesh_shape::quad_stack_front_first) {

@@ -1,42 +1,51 @@
 #pragma once
-// Mip-mapped textures: where the levels lie, which level a pixel reads, and what it finds there. No derivatives of the hardware's: the
-// texture coordinates' change from pixel to pixel follows from the triangle itself, and the logarithm is the float's own bits, so that
-// every device takes the same level for the same pixel.
+// Mip-mapped textures: where the levels lie, which level a pixel reads, and what it finds there. No
+// derivatives of the hardware's: the texture coordinates' change from pixel to pixel follows from the
+// triangle itself, and the logarithm is the float's own bits, so that every device takes the same level for
+// the same pixel.
 
 #include "kernels/body/shade.hpp"
 
 namespace carousel::kernels::body {
 
-/// How the weights of a triangle's corners change from this pixel to the next, over the weights' sum: times the corners' values less the
-/// pixel's own value that is the value's change per pixel (the derivative of a quotient of functions that are linear on the screen).
+/// How the weights of a triangle's corners change from this pixel to the next, over the weights' sum: times
+/// the corners' values less the pixel's own value that is the value's change per pixel (the derivative of a
+/// quotient of functions that are linear on the screen).
 struct weight_slopes {
     f32 x[3], y[3];
 };
 /// Positions as for barycentrics_at(); step_x, step_y: a pixel's sides in these units.
-[[nodiscard]] CAROUSEL_HD_INLINE weight_slopes slopes_at(f32 x, f32 y, f32 step_x, f32 step_y, const clip_vertex& a, const clip_vertex& b,
+[[nodiscard]] CAROUSEL_HD_INLINE weight_slopes slopes_at(f32 x, f32 y, f32 step_x, f32 step_y,
+                                                         const clip_vertex& a, const clip_vertex& b,
                                                          const clip_vertex& c) {
     const f32 ax = fma_(-x, a.w, a.x), ay = fma_(-y, a.w, a.y);
     const f32 bx = fma_(-x, b.w, b.x), by = fma_(-y, b.w, b.y);
     const f32 cx = fma_(-x, c.w, c.x), cy = fma_(-y, c.w, c.y);
     const f32 sum = fma_(bx, cy, -(cx * by)) + fma_(cx, ay, -(ax * cy)) + fma_(ax, by, -(bx * ay));
     const f32 over_x = step_x / sum, over_y = step_y / sum;
-    return {{fma_(c.w, b.y, -(b.w * c.y)) * over_x, fma_(a.w, c.y, -(c.w * a.y)) * over_x, fma_(b.w, a.y, -(a.w * b.y)) * over_x},
-            {fma_(b.w, c.x, -(c.w * b.x)) * over_y, fma_(c.w, a.x, -(a.w * c.x)) * over_y, fma_(a.w, b.x, -(b.w * a.x)) * over_y}};
+    return {{fma_(c.w, b.y, -(b.w * c.y)) * over_x, fma_(a.w, c.y, -(c.w * a.y)) * over_x,
+             fma_(b.w, a.y, -(a.w * b.y)) * over_x},
+            {fma_(b.w, c.x, -(c.w * b.x)) * over_y, fma_(c.w, a.x, -(a.w * c.x)) * over_y,
+             fma_(a.w, b.x, -(b.w * a.x)) * over_y}};
 }
 
 /// A texture coordinate at a pixel and its change from here to the next pixel.
 struct moving {
     f32 value, x, y;
 };
-[[nodiscard]] CAROUSEL_HD_INLINE moving move(const barycentrics& l, const weight_slopes& s, f32 a, f32 b, f32 c) {
+[[nodiscard]] CAROUSEL_HD_INLINE moving move(const barycentrics& l, const weight_slopes& s, f32 a, f32 b,
+                                             f32 c) {
     const f32 value = blend(l, a, b, c);
     const f32 da = a - value, db = b - value, dc = c - value;
-    return {value, fma_(s.x[0], da, fma_(s.x[1], db, s.x[2] * dc)), fma_(s.y[0], da, fma_(s.y[1], db, s.y[2] * dc))};
+    return {value, fma_(s.x[0], da, fma_(s.x[1], db, s.x[2] * dc)),
+            fma_(s.y[0], da, fma_(s.y[1], db, s.y[2] * dc))};
 }
 
-/// The level in steps of 1/256, 0 .. (levels - 1) * 256: half the binary logarithm of the larger square of the texels that one pixel to
-/// the right, or one down, spans. The logarithm is the float's exponent with its mantissa as the fraction (at most 0.05 levels off).
-[[nodiscard]] CAROUSEL_HD_INLINE u32 mip_level(const moving& u, const moving& v, u32 width, u32 height, u32 levels) {
+/// The level in steps of 1/256, 0 .. (levels - 1) * 256: half the binary logarithm of the larger square of
+/// the texels that one pixel to the right, or one down, spans. The logarithm is the float's exponent with its
+/// mantissa as the fraction (at most 0.05 levels off).
+[[nodiscard]] CAROUSEL_HD_INLINE u32 mip_level(const moving& u, const moving& v, u32 width, u32 height,
+                                               u32 levels) {
     const f32 w = static_cast<f32>(width), h = static_cast<f32>(height);
     const f32 ux = u.x * w, vx = v.x * h, uy = u.y * w, vy = v.y * h;
     const f32 square = max_(fma_(ux, ux, vx * vx), fma_(uy, uy, vy * vy));
@@ -45,8 +54,12 @@ struct moving {
 }
 
 /// A texture's record, bounded: it may come from memory that is being filled.
-[[nodiscard]] CAROUSEL_HD_INLINE u32 bounded_side(u32 side) { return max_(1U, min_(side, max_texture_extent)); }
-[[nodiscard]] CAROUSEL_HD_INLINE u32 bounded_levels(u32 levels) { return max_(1U, min_(levels, max_texture_levels)); }
+[[nodiscard]] CAROUSEL_HD_INLINE u32 bounded_side(u32 side) {
+    return max_(1U, min_(side, max_texture_extent));
+}
+[[nodiscard]] CAROUSEL_HD_INLINE u32 bounded_levels(u32 levels) {
+    return max_(1U, min_(levels, max_texture_levels));
+}
 
 /// Of two levels' filtered values (0..1020) the one between them.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 between(u32 fine, u32 coarse, u32 fraction) {

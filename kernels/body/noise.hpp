@@ -18,10 +18,12 @@ namespace carousel::kernels::body {
     const f64 sx = x + 65536.0, sy = y + 65536.0;  // positive, so that truncation is floor
     const u32 ix = static_cast<u32>(sx), iy = static_cast<u32>(sy);
     const f64 fx = sx - ix, fy = sy - iy;
-    const f64 u = fx * fx * fx * (fx * (fx * 6.0 - 15.0) + 10.0), v = fy * fy * fy * (fy * (fy * 6.0 - 15.0) + 10.0);
+    const f64 u = fx * fx * fx * (fx * (fx * 6.0 - 15.0) + 10.0),
+              v = fy * fy * fy * (fy * (fy * 6.0 - 15.0) + 10.0);
     f64 corner[4];
     for (u32 i = 0; i < 4; ++i)
-        corner[i] = hash_u32((ix + (i & 1U)) * 0x9e3779b9U + hash_u32(iy + (i >> 1) + seed)) * (1.0 / 4294967296.0);
+        corner[i] =
+            hash_u32((ix + (i & 1U)) * 0x9e3779b9U + hash_u32(iy + (i >> 1) + seed)) * (1.0 / 4294967296.0);
     return lerp_(lerp_(corner[0], corner[1], u), lerp_(corner[2], corner[3], u), v);
 }
 

@@ -12,7 +12,8 @@ struct color {
     return {lerp_(a.r, b.r, t), lerp_(a.g, b.g, t), lerp_(a.b, b.b, t)};
 }
 [[nodiscard]] CAROUSEL_HD_INLINE u32 pack(color c) {
-    const u32 r = static_cast<u32>(unit_(c.r / 255.0) * 255.0 + 0.5), g = static_cast<u32>(unit_(c.g / 255.0) * 255.0 + 0.5),
+    const u32 r = static_cast<u32>(unit_(c.r / 255.0) * 255.0 + 0.5),
+              g = static_cast<u32>(unit_(c.g / 255.0) * 255.0 + 0.5),
               b = static_cast<u32>(unit_(c.b / 255.0) * 255.0 + 0.5);
     return r | g << 8 | b << 16 | 0xff000000U;
 }
@@ -36,7 +37,8 @@ struct color {
     if (h < 0.0) return mix({64, 176, 190}, {22, 84, 140}, smooth_(0.0, 0.075, -h));
     color c = mix({226, 208, 150}, mix({98, 150, 60}, {66, 120, 50}, grain), smooth_(0.012, 0.03, h));
     c = mix(c, mix({52, 98, 52}, {78, 112, 58}, grain), smooth_(0.10, 0.22, h));
-    c = mix(c, mix({120, 108, 98}, {148, 136, 124}, grain), smooth_(0.9, 1.6, steep) * smooth_(0.03, 0.12, h));
+    c = mix(c, mix({120, 108, 98}, {148, 136, 124}, grain),
+            smooth_(0.9, 1.6, steep) * smooth_(0.03, 0.12, h));
     c = mix(c, mix({112, 102, 96}, {140, 130, 122}, grain), smooth_(0.26, 0.38, h));
     return mix(c, {244, 247, 252}, smooth_(0.30, 0.40, h + 0.06 * grain) * smooth_(6.5, 3.5, steep));
 }

@@ -1,7 +1,8 @@
 #pragma once
-// One triangle on the screen: winding, bounding box, class, integer edges by the top-left rule, and the visibility key.
-// An edge function's value is exact in 32 bits while the bounding box is <= 127 pixels and in 64 bits up to the guard band, so
-// both give the same pixels, and its conversion to float (for the depth) rounds the same number.
+// One triangle on the screen: winding, bounding box, class, integer edges by the top-left rule, and the
+// visibility key. An edge function's value is exact in 32 bits while the bounding box is <= 127 pixels and in
+// 64 bits up to the guard band, so both give the same pixels, and its conversion to float (for the depth)
+// rounds the same number.
 
 #include "kernels/body/transform.hpp"
 
@@ -14,7 +15,8 @@ inline constexpr i32 small_area = 96;
 
 enum class triangle_class : u32 { small, large, culled, not_finite };
 
-/// Pixels whose centres lie in the bounding box, both ends included, within the picture. Empty when x1 < x0 or y1 < y0.
+/// Pixels whose centres lie in the bounding box, both ends included, within the picture. Empty when x1 < x0
+/// or y1 < y0.
 struct pixel_box {
     i32 x0, y0, x1, y1;
     [[nodiscard]] CAROUSEL_HD_INLINE bool empty() const { return x1 < x0 || y1 < y0; }
@@ -42,8 +44,10 @@ template <typename Int = i64>
 
 [[nodiscard]] CAROUSEL_HD_INLINE pixel_box box_of(const screen_triangle& t, i32 width, i32 height) {
     constexpr i32 half = subpixels / 2;
-    return {max_((min3(t.ax, t.bx, t.cx) + half - 1) >> 8, 0), max_((min3(t.ay, t.by, t.cy) + half - 1) >> 8, 0),
-            min_((max3(t.ax, t.bx, t.cx) - half) >> 8, width - 1), min_((max3(t.ay, t.by, t.cy) - half) >> 8, height - 1)};
+    return {max_((min3(t.ax, t.bx, t.cx) + half - 1) >> 8, 0),
+            max_((min3(t.ay, t.by, t.cy) + half - 1) >> 8, 0),
+            min_((max3(t.ax, t.bx, t.cx) - half) >> 8, width - 1),
+            min_((max3(t.ay, t.by, t.cy) - half) >> 8, height - 1)};
 }
 
 /// True when 32-bit edges are exact for every pixel centre of the bounding box.
@@ -64,10 +68,10 @@ template <typename Int = i64>
 #endif
 }
 
-/// Where the vertex stage puts a triangle. Triangles in need of clipping are "large" whatever their size. Written without
-/// branches: the CPU runs it on vectors of triangles.
-[[nodiscard]] CAROUSEL_HD_INLINE triangle_class classify(const screen_vertex& p, const screen_vertex& q, const screen_vertex& r,
-                                                         i32 width, i32 height) {
+/// Where the vertex stage puts a triangle. Triangles in need of clipping are "large" whatever their size.
+/// Written without branches: the CPU runs it on vectors of triangles.
+[[nodiscard]] CAROUSEL_HD_INLINE triangle_class classify(const screen_vertex& p, const screen_vertex& q,
+                                                         const screen_vertex& r, i32 width, i32 height) {
     const u32 any = p.outcode | q.outcode | r.outcode;
     const u32 all = p.outcode & q.outcode & r.outcode;
     const screen_triangle t = make_triangle(p, q, r);
@@ -77,7 +81,8 @@ template <typename Int = i64>
     const u32 fits = u32{w <= small_side} & u32{h <= small_side} & u32{narrow(t)};
     // the product overflows for no box that fits, and is not looked at for others
     const u32 little = u32{min_(w, small_side) * min_(h, small_side) <= small_area};
-    u32 result = fits & little ? static_cast<u32>(triangle_class::small) : static_cast<u32>(triangle_class::large);
+    u32 result =
+        fits & little ? static_cast<u32>(triangle_class::small) : static_cast<u32>(triangle_class::large);
     result = hidden ? static_cast<u32>(triangle_class::culled) : result;
     result = any & out_needs_clip ? static_cast<u32>(triangle_class::large) : result;
     result = all & out_any_side ? static_cast<u32>(triangle_class::culled) : result;
@@ -85,8 +90,9 @@ template <typename Int = i64>
     return static_cast<triangle_class>(result);
 }
 
-/// The three edge functions at one pixel centre and their steps to the next pixel. e[0] belongs to corner a (the edge b -> c)
-/// and so on: e[i] / area is the corner's barycentric coordinate. A pixel is covered when e[i] + bias[i] >= 0 for all i.
+/// The three edge functions at one pixel centre and their steps to the next pixel. e[0] belongs to corner a
+/// (the edge b -> c) and so on: e[i] / area is the corner's barycentric coordinate. A pixel is covered when
+/// e[i] + bias[i] >= 0 for all i.
 template <typename Int>
 struct edge_functions {
     Int e[3], step_x[3], step_y[3];
@@ -104,7 +110,8 @@ CAROUSEL_HD_INLINE void one_edge(edge_functions<Int>& out, int i, Int x0, Int y0
 
 /// With Int = i32 only for narrow() triangles and pixels of their bounding box.
 template <typename Int>
-[[nodiscard]] CAROUSEL_HD_INLINE edge_functions<Int> edges_at(const screen_triangle& t, i32 pixel_x, i32 pixel_y) {
+[[nodiscard]] CAROUSEL_HD_INLINE edge_functions<Int> edges_at(const screen_triangle& t, i32 pixel_x,
+                                                              i32 pixel_y) {
     const i32 ox = pixel_x * subpixels + subpixels / 2, oy = pixel_y * subpixels + subpixels / 2;
     const Int ax = t.ax - ox, ay = t.ay - oy, bx = t.bx - ox, by = t.by - oy, cx = t.cx - ox, cy = t.cy - oy;
     edge_functions<Int> out;
@@ -124,27 +131,36 @@ template <typename Int>
     return {1.0F / static_cast<f32>(area), t.wa, t.wb - t.wa, t.wc - t.wa};
 }
 
-/// How near a triangle can come among at most 64 x 64 pixels: what lies behind all that they show already needs no drawing.
+/// How near a triangle can come among at most 64 x 64 pixels: what lies behind all that they show already
+/// needs no drawing.
 struct depth_bound {
-    f32 nearest;  ///< no pixel's depth (1/w) is larger
-    f32 first, step_x, step_y;  ///< nor, of the pixel (x, y) from where the edges are told on, larger than first + x * step_x + y * step_y
+    f32 nearest;                ///< no pixel's depth (1/w) is larger
+    f32 first, step_x, step_y;  ///< nor, of the pixel (x, y) from where the edges are told on, larger than
+                                ///< first + x * step_x + y * step_y
 };
-/// The nearest corner's depth, and the depth's plane, which is nearer to the truth where corners lie far outside; both raised by more than
-/// they and depth_bits() may lose. The plane: each of some twenty roundings loses at most 2^-24 of the sum of the terms here (at the first
-/// pixel, and over 64 pixels each way; within the triangle no term is larger than its corners' difference). Multiplied in depth_bits()'s
-/// order, so that what is too small for a float is lost in both.
-[[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_corner(const screen_triangle& t) { return max_(max_(t.wa, t.wb), t.wc) * 1.0001F; }
+/// The nearest corner's depth, and the depth's plane, which is nearer to the truth where corners lie far
+/// outside; both raised by more than they and depth_bits() may lose. The plane: each of some twenty roundings
+/// loses at most 2^-24 of the sum of the terms here (at the first pixel, and over 64 pixels each way; within
+/// the triangle no term is larger than its corners' difference). Multiplied in depth_bits()'s order, so that
+/// what is too small for a float is lost in both.
+[[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_corner(const screen_triangle& t) {
+    return max_(max_(t.wa, t.wb), t.wc) * 1.0001F;
+}
 template <typename Int>
-[[nodiscard]] CAROUSEL_HD_INLINE depth_bound make_depth_bound(const screen_triangle& t, const depth_plane& d, const edge_functions<Int>& e) {
+[[nodiscard]] CAROUSEL_HD_INLINE depth_bound make_depth_bound(const screen_triangle& t, const depth_plane& d,
+                                                              const edge_functions<Int>& e) {
     const auto of_b = [&](Int edge) { return static_cast<f32>(edge) * d.inverse_area * d.to_b; };
     const auto of_c = [&](Int edge) { return static_cast<f32>(edge) * d.inverse_area * d.to_c; };
     const f32 at_b = of_b(e.e[1]), at_c = of_c(e.e[2]);
-    const f32 x_b = of_b(e.step_x[1]), x_c = of_c(e.step_x[2]), y_b = of_b(e.step_y[1]), y_c = of_c(e.step_y[2]);
-    const f32 terms = d.wa + abs_(d.to_b) + abs_(d.to_c) + abs_(at_b) + abs_(at_c) + 64.0F * (abs_(x_b) + abs_(x_c) + abs_(y_b) + abs_(y_c));
+    const f32 x_b = of_b(e.step_x[1]), x_c = of_c(e.step_x[2]), y_b = of_b(e.step_y[1]),
+              y_c = of_c(e.step_y[2]);
+    const f32 terms = d.wa + abs_(d.to_b) + abs_(d.to_c) + abs_(at_b) + abs_(at_c) +
+                      64.0F * (abs_(x_b) + abs_(x_c) + abs_(y_b) + abs_(y_c));
     return {nearest_corner(t), d.wa + at_b + at_c + terms * 4e-6F, x_b + x_c, y_b + y_c};
 }
 /// No pixel's depth is larger among `columns` x `rows` from (x, y) on.
-[[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_among(const depth_bound& b, i32 x, i32 y, i32 columns, i32 rows) {
+[[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_among(const depth_bound& b, i32 x, i32 y, i32 columns,
+                                                   i32 rows) {
     const f32 along = static_cast<f32>(columns - 1) * b.step_x, down = static_cast<f32>(rows - 1) * b.step_y;
     const f32 first = b.first + static_cast<f32>(x) * b.step_x + static_cast<f32>(y) * b.step_y;
     return min_(first + positive_(along) + positive_(down), b.nearest);  // a NaN gives the corner's
@@ -155,6 +171,8 @@ template <typename Int>
     const f32 z = fma_(ec * d.inverse_area, d.to_c, fma_(eb * d.inverse_area, d.to_b, d.wa));
     return ~bits_of(positive_(z));
 }
-[[nodiscard]] CAROUSEL_HD_INLINE u64 make_key(u32 depth, u32 id) { return static_cast<u64>(depth) << 32 | id; }
+[[nodiscard]] CAROUSEL_HD_INLINE u64 make_key(u32 depth, u32 id) {
+    return static_cast<u64>(depth) << 32 | id;
+}
 
 }  // namespace carousel::kernels::body

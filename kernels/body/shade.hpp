@@ -1,6 +1,7 @@
 #pragma once
-// One pixel of the resolve: barycentrics from clip positions, attributes, texture, light, sRGB. Written in pieces, so that the
-// CPU can run each piece over a row of pixels (vector code) and the GPU all of them in one thread.
+// One pixel of the resolve: barycentrics from clip positions, attributes, texture, light, sRGB. Written in
+// pieces, so that the CPU can run each piece over a row of pixels (vector code) and the GPU all of them in
+// one thread.
 
 #include "kernels/body/srgb.hpp"
 #include "kernels/body/transform.hpp"
@@ -20,28 +21,37 @@ struct shading {
     texture_record texture;  ///< the only one, if there is one
 };
 
-[[nodiscard]] inline shading make_shading(const kernels::scene_state& s, u32 width, u32 height, const mesh_counts& mesh) {
-    return {
-        {s.light[0], s.light[1], s.light[2]}, s.ambient,          s.exposure,         s.shading, s.wireframe, 2.0F / static_cast<f32>(width),
-        2.0F / static_cast<f32>(height),      mesh.texture_width, mesh.texture_height,
-        u32{mesh.texture_levels > 1 || mesh.texture_count > 1},
-        static_cast<u32>(texture_texels(mesh)),
-        describe_texture(mesh.texture_width, mesh.texture_height, mesh.texture_levels, 0)};
+[[nodiscard]] inline shading make_shading(const kernels::scene_state& s, u32 width, u32 height,
+                                          const mesh_counts& mesh) {
+    return {{s.light[0], s.light[1], s.light[2]},
+            s.ambient,
+            s.exposure,
+            s.shading,
+            s.wireframe,
+            2.0F / static_cast<f32>(width),
+            2.0F / static_cast<f32>(height),
+            mesh.texture_width,
+            mesh.texture_height,
+            u32{mesh.texture_levels > 1 || mesh.texture_count > 1},
+            static_cast<u32>(texture_texels(mesh)),
+            describe_texture(mesh.texture_width, mesh.texture_height, mesh.texture_levels, 0)};
 }
 
 struct barycentrics {
     f32 a, b, c;
 };
 
-/// Perspective-correct barycentrics of the triangle's point behind a position of the picture (x right, y up, in -1..1), from
-/// clip positions: the vector that is orthogonal to the corners' offsets from the ray in x and in y. Works with corners behind
-/// the eye, so clipped triangles are shaded as they were submitted. Snapping may put the point outside by a little: clamped.
-[[nodiscard]] CAROUSEL_HD_INLINE barycentrics barycentrics_at(f32 x, f32 y, const clip_vertex& a, const clip_vertex& b,
-                                                              const clip_vertex& c) {
+/// Perspective-correct barycentrics of the triangle's point behind a position of the picture (x right, y up,
+/// in -1..1), from clip positions: the vector that is orthogonal to the corners' offsets from the ray in x
+/// and in y. Works with corners behind the eye, so clipped triangles are shaded as they were submitted.
+/// Snapping may put the point outside by a little: clamped.
+[[nodiscard]] CAROUSEL_HD_INLINE barycentrics barycentrics_at(f32 x, f32 y, const clip_vertex& a,
+                                                              const clip_vertex& b, const clip_vertex& c) {
     const f32 ax = fma_(-x, a.w, a.x), ay = fma_(-y, a.w, a.y);
     const f32 bx = fma_(-x, b.w, b.x), by = fma_(-y, b.w, b.y);
     const f32 cx = fma_(-x, c.w, c.x), cy = fma_(-y, c.w, c.y);
-    // one product is rounded, the other is fused: the same result on every device, because the order is written down
+    // one product is rounded, the other is fused: the same result on every device, because the order is
+    // written down
     f32 la = fma_(bx, cy, -(cx * by)), lb = fma_(cx, ay, -(ax * cy)), lc = fma_(ax, by, -(bx * ay));
     const f32 inverse = 1.0F / (la + lb + lc);
     la = clamp_(la * inverse, 0.0F, 1.0F);
@@ -53,17 +63,22 @@ struct barycentrics {
     return {usable ? la * rescale : 1.0F, lb * rescale, lc * rescale};
 }
 
-/// Is the edge between corners p and q within 0.6 pixels of the position? The edge's function is linear over the picture: its
-/// value over the length of its gradient, in steps of one pixel, is the distance. Squared, so that nothing is divided.
-[[nodiscard]] CAROUSEL_HD_INLINE bool near_edge(f32 x, f32 y, f32 step_x, f32 step_y, const clip_vertex& p, const clip_vertex& q) {
+/// Is the edge between corners p and q within 0.6 pixels of the position? The edge's function is linear over
+/// the picture: its value over the length of its gradient, in steps of one pixel, is the distance. Squared,
+/// so that nothing is divided.
+[[nodiscard]] CAROUSEL_HD_INLINE bool near_edge(f32 x, f32 y, f32 step_x, f32 step_y, const clip_vertex& p,
+                                                const clip_vertex& q) {
     const f32 px = fma_(-x, p.w, p.x), py = fma_(-y, p.w, p.y);
     const f32 qx = fma_(-x, q.w, q.x), qy = fma_(-y, q.w, q.y);
     const f32 value = fma_(px, qy, -(qx * py));
-    const f32 along_x = fma_(q.w, p.y, -(p.w * q.y)) * step_x, along_y = fma_(p.w, q.x, -(q.w * p.x)) * step_y;
+    const f32 along_x = fma_(q.w, p.y, -(p.w * q.y)) * step_x,
+              along_y = fma_(p.w, q.x, -(q.w * p.x)) * step_y;
     return value * value < 0.36F * fma_(along_x, along_x, along_y * along_y);
 }
 /// Wireframe: a pale line along each edge, what lies between at a quarter of its brightness.
-[[nodiscard]] CAROUSEL_HD_INLINE u32 shade_wire(bool edge, u32 color) { return edge ? 0xfff0dcc8U : (color >> 2 & 0x3f3f3fU) | 0xff000000U; }
+[[nodiscard]] CAROUSEL_HD_INLINE u32 shade_wire(bool edge, u32 color) {
+    return edge ? 0xfff0dcc8U : (color >> 2 & 0x3f3f3fU) | 0xff000000U;
+}
 
 [[nodiscard]] CAROUSEL_HD_INLINE f32 blend(const barycentrics& l, f32 a, f32 b, f32 c) {
     return fma_(l.a, a, fma_(l.b, b, l.c * c));
@@ -71,7 +86,8 @@ struct barycentrics {
 
 /// Normal in world space, not yet of unit length.
 [[nodiscard]] CAROUSEL_HD_INLINE vec3 turn(const f32* model, vec3 n) {
-    return {fma_(model[0], n.x, fma_(model[1], n.y, model[2] * n.z)), fma_(model[4], n.x, fma_(model[5], n.y, model[6] * n.z)),
+    return {fma_(model[0], n.x, fma_(model[1], n.y, model[2] * n.z)),
+            fma_(model[4], n.x, fma_(model[5], n.y, model[6] * n.z)),
             fma_(model[8], n.x, fma_(model[9], n.y, model[10] * n.z))};
 }
 [[nodiscard]] CAROUSEL_HD_INLINE vec3 normalised(vec3 n) {
@@ -80,16 +96,19 @@ struct barycentrics {
     return {n.x * inverse, n.y * inverse, n.z * inverse};
 }
 
-/// Where a bilinear sample of a repeating texture reads: two columns, two rows, and 8-bit weights of the second ones.
+/// Where a bilinear sample of a repeating texture reads: two columns, two rows, and 8-bit weights of the
+/// second ones.
 struct texel_footprint {
     u32 x0, x1, y0, y1, fraction_x, fraction_y;
 };
-/// One axis: position in texels times 256, minus half a texel, wrapped. `size` <= 16384, so that 23 bits hold it exactly.
+/// One axis: position in texels times 256, minus half a texel, wrapped. `size` <= 16384, so that 23 bits hold
+/// it exactly.
 CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32& fraction) {
     const f32 limited = clamp_(u, -4096.0F, 4096.0F);
     const f32 unit = limited - static_cast<f32>(floor_bounded_i32(limited));
     const i32 position = static_cast<i32>(unit * static_cast<f32>(size * 256U)) - 128;
-    const u32 texel = static_cast<u32>(position >> 8), next = texel + 1U, last = size - 1U;  // -1, the largest, stands for the last one
+    const u32 texel = static_cast<u32>(position >> 8), next = texel + 1U,
+              last = size - 1U;  // -1, the largest, stands for the last one
     fraction = static_cast<u32>(position) & 255U;
     first = min_(texel, last);
     second = next > last ? 0U : next;
@@ -124,11 +143,14 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
                 static_cast<u32>(to_i32(fma_(n.z, 127.0F, 127.5F))) & 255U);
 }
 /// A colour of its own for each triangle, none of them dark.
-[[nodiscard]] CAROUSEL_HD_INLINE u32 shade_id(u32 id) { return (hash_u32(id + 1U) >> 1 & 0x7f7f7fU) + 0xff606060U; }
+[[nodiscard]] CAROUSEL_HD_INLINE u32 shade_id(u32 id) {
+    return (hash_u32(id + 1U) >> 1 & 0x7f7f7fU) + 0xff606060U;
+}
 /// Grey by view depth: near is bright.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 shade_depth(f32 inverse_w) {
     const f32 near = inverse_w / (1.0F + inverse_w);  // 1 / (1 + w)
-    const u32 grey = static_cast<u32>(to_i32(fma_(clamp_(fma_(near, 2.6F, -0.45F), 0.0F, 1.0F), 254.0F, 0.5F)));
+    const u32 grey =
+        static_cast<u32>(to_i32(fma_(clamp_(fma_(near, 2.6F, -0.45F), 0.0F, 1.0F), 254.0F, 0.5F)));
     return rgba(grey, grey, grey);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// sRGB by table, in both directions. The tables are made at compile time by arithmetic of our own (no pow), so every build
-// holds the same bytes. decode: filtered texture value 0..1020 (four times an 8-bit code) -> linear; encode: linear, in
-// 4096 steps -> code.
+// sRGB by table, in both directions. The tables are made at compile time by arithmetic of our own (no pow),
+// so every build holds the same bytes. decode: filtered texture value 0..1020 (four times an 8-bit code) ->
+// linear; encode: linear, in 4096 steps -> code.
 
 #include "kernels/body/fixed_math.hpp"
 
@@ -19,7 +19,8 @@ constexpr f64 power_2_4(f64 x) {
     const f64 square = x * x;
     f64 root = 1.0;
     for (int i = 0; i < 60; ++i) {
-        const f64 next = root - (root * root * root * root * root - square) / (5.0 * root * root * root * root);
+        const f64 next =
+            root - (root * root * root * root * root - square) / (5.0 * root * root * root * root);
         if (next == root) break;
         root = next;
     }

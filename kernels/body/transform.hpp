@@ -6,13 +6,17 @@
 namespace carousel::kernels::body {
 
 inline constexpr i32 subpixels = 256;
-inline constexpr i32 guard_pixels = 32700;                        ///< beyond this a triangle is clipped in x or y
-inline constexpr i32 screen_limit = 32767 * subpixels;            ///< no screen coordinate is larger
+inline constexpr i32 guard_pixels = 32700;              ///< beyond this a triangle is clipped in x or y
+inline constexpr i32 screen_limit = 32767 * subpixels;  ///< no screen coordinate is larger
 
 /// Outcode bits. A triangle whose vertices share one of the first five is invisible; `clip` ones are clipped.
 enum outcode : u32 {
-    out_left = 1, out_right = 2, out_bottom = 4, out_top = 8, out_near = 16,
-    out_guard = 32,       ///< beyond the guard band
+    out_left = 1,
+    out_right = 2,
+    out_bottom = 4,
+    out_top = 8,
+    out_near = 16,
+    out_guard = 32,  ///< beyond the guard band
     out_not_finite = 64,
 };
 inline constexpr u32 out_any_side = 31;
@@ -49,19 +53,22 @@ struct clip_vertex {
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE u32 outcode_of(const clip_vertex& c, const viewport& v) {
-    u32 code = (c.x < -c.w ? u32{out_left} : 0U) | (c.x > c.w ? u32{out_right} : 0U) | (c.y < -c.w ? u32{out_bottom} : 0U) |
-               (c.y > c.w ? u32{out_top} : 0U) | (c.w < v.near ? u32{out_near} : 0U);
+    u32 code = (c.x < -c.w ? u32{out_left} : 0U) | (c.x > c.w ? u32{out_right} : 0U) |
+               (c.y < -c.w ? u32{out_bottom} : 0U) | (c.y > c.w ? u32{out_top} : 0U) |
+               (c.w < v.near ? u32{out_near} : 0U);
     code |= abs_(c.x) > v.guard_x * c.w || abs_(c.y) > v.guard_y * c.w ? u32{out_guard} : 0U;
     return code | (is_finite(c.x) && is_finite(c.y) && is_finite(c.w) ? 0U : u32{out_not_finite});
 }
 
-/// Screen position of a clip-space vertex. Behind the near plane the position has no meaning (but is bounded).
+/// Screen position of a clip-space vertex. Behind the near plane the position has no meaning (but is
+/// bounded).
 [[nodiscard]] CAROUSEL_HD_INLINE screen_vertex project(const clip_vertex& c, const viewport& v, u32 code) {
     const f32 inverse_w = 1.0F / max_(c.w, v.near);
     const f32 limit = static_cast<f32>(screen_limit);
     const f32 x = fma_(c.x * inverse_w, v.half_width, v.half_width);
     const f32 y = fma_(-(c.y * inverse_w), v.half_height, v.half_height);
-    return {round_bounded_i32(clamp_(x, -limit, limit)), round_bounded_i32(clamp_(y, -limit, limit)), inverse_w, code};
+    return {round_bounded_i32(clamp_(x, -limit, limit)), round_bounded_i32(clamp_(y, -limit, limit)),
+            inverse_w, code};
 }
 
 [[nodiscard]] CAROUSEL_HD_INLINE screen_vertex transform_vertex(const f32* clip, vec3 p, const viewport& v) {

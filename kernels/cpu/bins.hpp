@@ -1,8 +1,10 @@
-// No include guard by purpose: part of cpu/simd_source.hpp. Sorts triangles into the tiles that their boxes touch.
+// No include guard by purpose: part of cpu/simd_source.hpp. Sorts triangles into the tiles that their boxes
+// touch.
 
 inline constexpr i32 many_tiles = 16;  ///< a box over more tiles than this becomes a special
 
-CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, const screen_triangle& t, u32 id) {
+CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, const screen_triangle& t,
+                                u32 id) {
     const pixel_box box = box_of(t, job.view.width, job.view.height);
     if (box.empty() || double_area(t) <= 0) return true;
     if (bins.special_count == bins.special_capacity) return false;
@@ -24,8 +26,9 @@ CAROUSEL_FORCE bool add_clipped(const fragment_job& job, worker_bins& bins, u32 
     }
     const u32 n = clip_polygon(polygon, job.view);
     for (u32 k = 2; k < n; ++k) {
-        const screen_triangle t = make_triangle(project(polygon[0], job.view, 0), project(polygon[k - 1], job.view, 0),
-                                                project(polygon[k], job.view, 0));
+        const screen_triangle t =
+            make_triangle(project(polygon[0], job.view, 0), project(polygon[k - 1], job.view, 0),
+                          project(polygon[k], job.view, 0));
         if (!add_special(job, bins, t, id)) {
             bins.special_count = before;
             return false;
@@ -57,13 +60,16 @@ CAROUSEL_FORCE four_i32 load_four(const u32* from) {
     __builtin_memcpy(&v, from, sizeof v);
     return v;
 }
-CAROUSEL_FORCE screen_vertex vertex_of(const u32* w) { return {static_cast<i32>(w[0]), static_cast<i32>(w[1]), float_of(w[2]), w[3]}; }
+CAROUSEL_FORCE screen_vertex vertex_of(const u32* w) {
+    return {static_cast<i32>(w[0]), static_cast<i32>(w[1]), float_of(w[2]), w[3]};
+}
 /// x and y, in one word of 64 bits.
 CAROUSEL_FORCE u64 place_of(four_i32 v) { return __builtin_bit_cast(two_u64, v)[0]; }
 
-/// One triangle: into the tiles that its box touches, or among the specials. False when there is no room, and it has to wait for the next
-/// round. Its x and y go side by side through each step.
-CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, const corner_words& corners, u32 id) {
+/// One triangle: into the tiles that its box touches, or among the specials. False when there is no room, and
+/// it has to wait for the next round. Its x and y go side by side through each step.
+CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, const corner_words& corners,
+                                 u32 id) {
     const four_i32 p = load_four(corners.at[0]), q = load_four(corners.at[1]), r = load_four(corners.at[2]);
     const u32 any = static_cast<u32>((p | q | r)[3]);
     if (any & out_not_finite) return true;
@@ -79,8 +85,11 @@ CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, con
     const u32 x0 = static_cast<u32>(first[0]) / tile_width, x1 = static_cast<u32>(last[0]) / tile_width;
     const u32 y0 = static_cast<u32>(first[1]) / tile_height, y1 = static_cast<u32>(last[1]) / tile_height;
     if ((x1 - x0 + 1) * (y1 - y0 + 1) > many_tiles || job.path == raster_path::large)
-        return add_special(job, bins, make_triangle(vertex_of(corners.at[0]), vertex_of(corners.at[1]), vertex_of(corners.at[2])), id);
-    if (bins.page_count + many_tiles > bins.page_capacity || bins.triangle_count == bins.triangle_capacity) return false;
+        return add_special(
+            job, bins,
+            make_triangle(vertex_of(corners.at[0]), vertex_of(corners.at[1]), vertex_of(corners.at[2])), id);
+    if (bins.page_count + many_tiles > bins.page_capacity || bins.triangle_count == bins.triangle_capacity)
+        return false;
     const u32 place = bins.triangle_count++;
     binned_triangle& to = bins.triangles[place];
     const bool wide = place_of(high - low > narrow_limit) != 0;
@@ -97,7 +106,8 @@ CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, con
     return true;
 }
 
-/// The cluster whose vertices were transformed last: neighbours in the list are of one cluster more often than not.
+/// The cluster whose vertices were transformed last: neighbours in the list are of one cluster more often
+/// than not.
 struct cluster_cache {
     u32 instance = ~0U, cluster = ~0U;
     listed_vertices vertices;
@@ -106,7 +116,8 @@ struct cluster_cache {
 /// Up to `batch_size` entries of the list by their ids; everything read from ring memory is bounded here.
 struct alignas(64) listed_ids {
     u32 id[batch_size], instance[batch_size], triangle[batch_size], valid[batch_size];
-    bool in_clusters;  ///< few changes of the cluster, each with a list: its vertices are transformed once for all its triangles
+    bool in_clusters;  ///< few changes of the cluster, each with a list: its vertices are transformed once
+                       ///< for all its triangles
 };
 
 CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 count) {
@@ -119,18 +130,24 @@ CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 coun
         ids.triangle[l] = fine ? ids.id[l] : 0U, ids.instance[l] = 0;
     }
     if (job.in.max_instances > 1) {
-        for (u32 l = 0; l < batch_size; ++l) ids.instance[l] = ids.triangle[l] / triangles, ids.triangle[l] -= ids.instance[l] * triangles;
+        for (u32 l = 0; l < batch_size; ++l)
+            ids.instance[l] = ids.triangle[l] / triangles, ids.triangle[l] -= ids.instance[l] * triangles;
     }
     u32 changes = 0;
     for (u32 l = 1; l < batch_size; ++l)
-        changes += u32{((ids.triangle[l] / cluster_triangles ^ ids.triangle[l - 1] / cluster_triangles) | (ids.instance[l] ^ ids.instance[l - 1])) != 0};
-    const auto has_list = [&](u32 l) { return job.mesh.clusters[ids.triangle[l] / cluster_triangles].vertex_count != 0; };
+        changes += u32{((ids.triangle[l] / cluster_triangles ^ ids.triangle[l - 1] / cluster_triangles) |
+                        (ids.instance[l] ^ ids.instance[l - 1])) != 0};
+    const auto has_list = [&](u32 l) {
+        return job.mesh.clusters[ids.triangle[l] / cluster_triangles].vertex_count != 0;
+    };
     ids.in_clusters = changes <= 2 && has_list(0) && has_list(batch_size - 1);
-    for (u32 l = 1; changes == 2 && ids.in_clusters && l < batch_size; ++l) ids.in_clusters = has_list(l);  // one more between the two
+    for (u32 l = 1; changes == 2 && ids.in_clusters && l < batch_size; ++l)
+        ids.in_clusters = has_list(l);  // one more between the two
 }
 
 /// Bins entries [0, count); returns the first for which there was no room, or count.
-CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins, cluster_cache& cache, const listed_ids& ids, u32 count) {
+CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins, cluster_cache& cache,
+                                     const listed_ids& ids, u32 count) {
     for (u32 l = 0; l < count; ++l) {
         const u32 cluster = ids.triangle[l] / cluster_triangles;
         if (cache.cluster != cluster || cache.instance != ids.instance[l]) {
@@ -140,7 +157,11 @@ CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins,
         }
         const u32 c = job.mesh.local_corners[ids.triangle[l]];
         const u32* const words = cache.vertices.words;
-        if (ids.valid[l] && !bin_triangle(job, bins, {{words + 4 * (c & 255U), words + 4 * (c >> 8 & 255U), words + 4 * (c >> 16 & 255U)}}, ids.id[l])) return l;
+        if (ids.valid[l] && !bin_triangle(job, bins,
+                                          {{words + 4 * (c & 255U), words + 4 * (c >> 8 & 255U),
+                                            words + 4 * (c >> 16 & 255U)}},
+                                          ids.id[l]))
+            return l;
     }
     return count;
 }
@@ -150,20 +171,25 @@ u32 bin_from_mesh(const fragment_job& job, worker_bins& bins, const listed_ids& 
     batch b;
     alignas(64) i32 first[batch_size];
     alignas(64) u32 words[3][batch_size * 4];
-    for (u32 l = 0; l < batch_size; ++l) b.valid[l] = ids.valid[l], first[l] = static_cast<i32>(ids.triangle[l]) * 3;
+    for (u32 l = 0; l < batch_size; ++l)
+        b.valid[l] = ids.valid[l], first[l] = static_cast<i32>(ids.triangle[l]) * 3;
     gather_corners(b, job.mesh, job.view, job.in.instances, ids.instance, first);
     for (u32 k = 0; k < 3; ++k) {
-        for (u32 l = 0; l < batch_size; l += 8) put_columns(words[k] + 4 * l, b.x[k] + l, b.y[k] + l, b.w[k] + l, b.code[k] + l);
+        for (u32 l = 0; l < batch_size; l += 8)
+            put_columns(words[k] + 4 * l, b.x[k] + l, b.y[k] + l, b.w[k] + l, b.code[k] + l);
     }
     for (u32 l = 0; l < count; ++l)
-        if (b.valid[l] && !bin_triangle(job, bins, {{words[0] + 4 * l, words[1] + 4 * l, words[2] + 4 * l}}, ids.id[l])) return l;
+        if (b.valid[l] &&
+            !bin_triangle(job, bins, {{words[0] + 4 * l, words[1] + 4 * l, words[2] + 4 * l}}, ids.id[l]))
+            return l;
     return count;
 }
 
 u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
     listed_ids ids;
     cluster_cache cache;
-    const u64 back = job.id_limit - 1 + job.small_count;  // list[back - position] is entry `position` of the back part
+    const u64 back =
+        job.id_limit - 1 + job.small_count;  // list[back - position] is entry `position` of the back part
     for (u32 start = begin; start < end; start += batch_size) {
         const u32 n = end - start < batch_size ? end - start : batch_size;
         for (u32 l = 0; l < n; ++l) {
@@ -171,7 +197,8 @@ u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
             ids.id[l] = job.in.list[at];
         }
         bound_ids(ids, job, n);
-        const u32 done = ids.in_clusters ? bin_from_clusters(job, bins, cache, ids, n) : bin_from_mesh(job, bins, ids, n);
+        const u32 done =
+            ids.in_clusters ? bin_from_clusters(job, bins, cache, ids, n) : bin_from_mesh(job, bins, ids, n);
         if (done < n) return start + done;
     }
     return end;

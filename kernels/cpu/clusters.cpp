@@ -12,7 +12,8 @@ void bound_clusters(device::queue& q, const bound_clusters_args& args) {
         auto* const numbers = reinterpret_cast<u16*>(args.block + args.layout.local_vertices);
         auto* const corners = reinterpret_cast<u32*>(args.block + args.layout.local_corners);
         pool.parallel_for(cluster_count(mesh.counts), 64, [&](u64 begin, u64 end, unsigned) {
-            for (u64 i = begin; i < end; ++i) body::describe_cluster(mesh, static_cast<u32>(i), out, numbers, corners);
+            for (u64 i = begin; i < end; ++i)
+                body::describe_cluster(mesh, static_cast<u32>(i), out, numbers, corners);
         });
     });
 }

@@ -1,6 +1,7 @@
 #pragma once
-// The inner loops of the CPU backend, compiled once for each instruction set from the same source (cpu/simd_*.cpp) and chosen
-// at run time. All give the same bytes: the maths is in body/, the compiler may only run it on wider vectors.
+// The inner loops of the CPU backend, compiled once for each instruction set from the same source
+// (cpu/simd_*.cpp) and chosen at run time. All give the same bytes: the maths is in body/, the compiler may
+// only run it on wider vectors.
 
 #include <atomic>
 
@@ -36,27 +37,31 @@ struct special_triangle {
     body::pixel_box box;
 };
 
-/// A triangle as the binning made it, for the tiles that it touches: made once, read once a tile, two vectors of four words. The second
-/// and third corner are told from the first, which 16 bits hold for boxes of at most 127 pixels; of others only the id counts.
+/// A triangle as the binning made it, for the tiles that it touches: made once, read once a tile, two vectors
+/// of four words. The second and third corner are told from the first, which 16 bits hold for boxes of at
+/// most 127 pixels; of others only the id counts.
 struct alignas(32) binned_triangle {
     i32 x, y;
-    u32 to_second, to_third;  ///< x in the lower, y in the upper half; `wide_triangle` twice: no box of at most 127 pixels
+    u32 to_second, to_third;  ///< x in the lower, y in the upper half; `wide_triangle` twice: no box of at
+                              ///< most 127 pixels
     f32 inverse_w[3];
     u32 id;
 };
-inline constexpr u32 wide_triangle = 0x80008000U;  ///< -32768 pixels/256 twice: no such corner lies in a box of 127 pixels
+inline constexpr u32 wide_triangle =
+    0x80008000U;  ///< -32768 pixels/256 twice: no such corner lies in a box of 127 pixels
 
 /// References of one tile to its worker's triangles, chained.
 struct bin_page {
-    u32 next;   ///< index of the page before, or no_page
+    u32 next;  ///< index of the page before, or no_page
     u32 count;
     u32 places[62];
 };
 inline constexpr u32 no_page = ~0U;
 
-/// One worker's bins. Fixed memory: when it is full, the round ends, the tiles are rastered, and binning goes on.
+/// One worker's bins. Fixed memory: when it is full, the round ends, the tiles are rastered, and binning goes
+/// on.
 struct worker_bins {
-    u32* heads = nullptr;                 ///< a page index a tile
+    u32* heads = nullptr;  ///< a page index a tile
     special_triangle* specials = nullptr;
     binned_triangle* triangles = nullptr;
     bin_page* pages = nullptr;
@@ -81,7 +86,7 @@ struct fragment_job {
     u64 id_limit = 0;                      ///< max_instances * triangles
     raster_path path = raster_path::automatic;
     u8* color = nullptr;
-    u64* visibility = nullptr;             ///< tile_keys a tile
+    u64* visibility = nullptr;  ///< tile_keys a tile
     worker_bins* bins = nullptr;
     u32 workers = 0;
 };
@@ -119,7 +124,8 @@ void hash_plane(device::queue& q, const hash_args& args);
 /// With this much run_fragment_stage still works, in many rounds (tests).
 [[nodiscard]] u64 least_scratch_bytes(u32 width, u32 height);
 
-// The same, at once, in the calling thread and its pool (what the queue's worker runs; tests choose the entries).
+// The same, at once, in the calling thread and its pool (what the queue's worker runs; tests choose the
+// entries).
 void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, const entries& use);
 void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args, const entries& use);
 void run_sharpen(device::cpu::pool& pool, const sharpen_args& args, const entries& use);

@@ -1,6 +1,7 @@
-// Fragment stage of the CPU backend, sort-middle: chunks of the triangle list are sorted into tiles by each worker for itself
-// (no atomics), then tiles are rastered and resolved off a counter. The bins' memory is fixed: when some worker's is full, the
-// round ends, the tiles take what is there, and the rest follows in further rounds; nothing is dropped.
+// Fragment stage of the CPU backend, sort-middle: chunks of the triangle list are sorted into tiles by each
+// worker for itself (no atomics), then tiles are rastered and resolved off a counter. The bins' memory is
+// fixed: when some worker's is full, the round ends, the tiles take what is there, and the rest follows in
+// further rounds; nothing is dropped.
 #include <atomic>
 #include <vector>
 
@@ -26,8 +27,8 @@ tile_counts tiles_of(u32 width, u32 height) {
 }
 
 u64 least_slice(u64 tiles) {
-    return align_block(tiles * sizeof(u32)) + special_capacity * sizeof(special_triangle) + least_triangles * sizeof(binned_triangle) +
-           least_pages * sizeof(bin_page);
+    return align_block(tiles * sizeof(u32)) + special_capacity * sizeof(special_triangle) +
+           least_triangles * sizeof(binned_triangle) + least_pages * sizeof(bin_page);
 }
 
 const word_tables& tables() {
@@ -41,7 +42,8 @@ const word_tables& tables() {
     return made;
 }
 
-/// Cuts the scratch block into the visibility buffer and one slice a worker. Returns the number of workers that have one.
+/// Cuts the scratch block into the visibility buffer and one slice a worker. Returns the number of workers
+/// that have one.
 u32 cut_scratch(fragment_job& job, const fragment_stage_args& args, u32 pool_size, worker_bins* bins) {
     const u64 tiles = static_cast<u64>(job.tiles_x) * job.tiles_y;
     std::byte* at = args.scratch;
@@ -54,13 +56,16 @@ u32 cut_scratch(fragment_job& job, const fragment_stage_args& args, u32 pool_siz
     const u64 slice = left / workers / block_alignment * block_alignment;
     for (u32 w = 0; w < workers; ++w) {
         std::byte* const base = at + w * slice;
-        const u64 heads = align_block(tiles * sizeof(u32)), specials = special_capacity * sizeof(special_triangle);
+        const u64 heads = align_block(tiles * sizeof(u32)),
+                  specials = special_capacity * sizeof(special_triangle);
         bins[w].heads = reinterpret_cast<u32*>(base);
         bins[w].specials = reinterpret_cast<special_triangle*>(base + heads);
         // a triangle of 32 bytes is referred to in a tile or two, by 4 bytes each
         const u64 rest = slice - heads - specials;
-        const u64 triangles = body::max_(rest / 4 * 3 / block_alignment * block_alignment, least_triangles * sizeof(binned_triangle));
-        const u64 kept = body::min_(triangles, rest - least_pages * sizeof(bin_page)) / sizeof(binned_triangle);
+        const u64 triangles = body::max_(rest / 4 * 3 / block_alignment * block_alignment,
+                                         least_triangles * sizeof(binned_triangle));
+        const u64 kept =
+            body::min_(triangles, rest - least_pages * sizeof(bin_page)) / sizeof(binned_triangle);
         bins[w].triangles = reinterpret_cast<binned_triangle*>(base + heads + specials);
         bins[w].pages = reinterpret_cast<bin_page*>(bins[w].triangles + kept);
         bins[w].special_capacity = special_capacity;
@@ -84,14 +89,17 @@ fragment_job make_job(const fragment_stage_args& args) {
     job.id_limit = static_cast<u64>(args.in.max_instances) * args.mesh.counts.triangle_count;
     const u64 small = body::min_<u64>(args.in.counters->small, job.id_limit);
     job.small_count = static_cast<u32>(small);
-    job.total_count = static_cast<u32>(small + body::min_<u64>(args.in.counters->large, job.id_limit - small));
+    job.total_count =
+        static_cast<u32>(small + body::min_<u64>(args.in.counters->large, job.id_limit - small));
     job.path = args.path;
     job.color = args.color;
     return job;
 }
 
-/// One round of binning. `progress[c]` is the first list position of chunk c that is still to be done. True when all is done.
-bool bin_round(device::cpu::pool& pool, const fragment_job& job, const entries& use, u32 chunk, std::vector<u32>& progress) {
+/// One round of binning. `progress[c]` is the first list position of chunk c that is still to be done. True
+/// when all is done.
+bool bin_round(device::cpu::pool& pool, const fragment_job& job, const entries& use, u32 chunk,
+               std::vector<u32>& progress) {
     const u64 tiles = static_cast<u64>(job.tiles_x) * job.tiles_y;
     for (u32 w = 0; w < job.workers; ++w) {
         job.bins[w].special_count = job.bins[w].triangle_count = job.bins[w].page_count = 0;
@@ -101,7 +109,8 @@ bool bin_round(device::cpu::pool& pool, const fragment_job& job, const entries& 
     const auto body = [&](u64 begin, u64 end, unsigned worker) {
         for (u64 c = begin; c < end; ++c) {
             const u64 last = body::min_<u64>((c + 1) * chunk, job.total_count);
-            if (progress[c] < last) progress[c] = use.bin(job, progress[c], static_cast<u32>(last), job.bins[worker]);
+            if (progress[c] < last)
+                progress[c] = use.bin(job, progress[c], static_cast<u32>(last), job.bins[worker]);
             if (progress[c] < last) done.store(false, std::memory_order_relaxed);
         }
     };
@@ -117,7 +126,8 @@ bool bin_round(device::cpu::pool& pool, const fragment_job& job, const entries& 
 
 u64 fragment_scratch_bytes(u32 width, u32 height) {
     const u64 tiles = tiles_of(width, height).all();
-    return align_block(tiles * tile_keys * sizeof(u64)) + body::max_(arena_bytes, 2 * least_slice(tiles)) + block_alignment;
+    return align_block(tiles * tile_keys * sizeof(u64)) + body::max_(arena_bytes, 2 * least_slice(tiles)) +
+           block_alignment;
 }
 
 u64 least_scratch_bytes(u32 width, u32 height) {

@@ -1,6 +1,6 @@
 // No include guard by purpose: part of cpu/simd_source.hpp, inside the namespace of one instruction set.
-// Brings triangles as they stand on the screen into structure-of-arrays batches: from the mesh by their indices, or from the
-// vertices of their cluster, transformed once.
+// Brings triangles as they stand on the screen into structure-of-arrays batches: from the mesh by their
+// indices, or from the vertices of their cluster, transformed once.
 
 inline constexpr u32 batch_size = 64;
 
@@ -12,10 +12,13 @@ struct alignas(64) batch {
     u32 valid[batch_size];  ///< 0: an id or an index out of range, or beyond the count
 };
 
-inline screen_vertex corner(const batch& b, u32 k, u32 l) { return {b.x[k][l], b.y[k][l], b.w[k][l], b.code[k][l]}; }
+inline screen_vertex corner(const batch& b, u32 k, u32 l) {
+    return {b.x[k][l], b.y[k][l], b.w[k][l], b.code[k][l]};
+}
 
-/// Four words, from any address; one load and one store where gathers would take each word by itself. Where three words are wanted
-/// (here and in take_columns) one more is read: no array that is read so is the last of its block.
+/// Four words, from any address; one load and one store where gathers would take each word by itself. Where
+/// three words are wanted (here and in take_columns) one more is read: no array that is read so is the last
+/// of its block.
 using words4 = u32 __attribute__((vector_size(16)));
 CAROUSEL_FORCE void take4(u32* to, const void* from) {
     words4 v;
@@ -23,7 +26,8 @@ CAROUSEL_FORCE void take4(u32* to, const void* from) {
     *reinterpret_cast<words4*>(to) = v;
 }
 
-/// Four words from each of eight addresses, turned over: from(l)[c] becomes word l of column c. A column may be null: not wanted.
+/// Four words from each of eight addresses, turned over: from(l)[c] becomes word l of column c. A column may
+/// be null: not wanted.
 struct four_columns {
     void* at[4];
 };
@@ -31,7 +35,9 @@ template <typename From>
 CAROUSEL_FORCE void take_columns(const four_columns& to, const From& from) {
 #if defined(__AVX2__)
     const auto both = [&](u32 l) {
-        return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(reinterpret_cast<const f32*>(from(l)))), _mm_loadu_ps(reinterpret_cast<const f32*>(from(l + 4))), 1);
+        return _mm256_insertf128_ps(
+            _mm256_castps128_ps256(_mm_loadu_ps(reinterpret_cast<const f32*>(from(l)))),
+            _mm_loadu_ps(reinterpret_cast<const f32*>(from(l + 4))), 1);
     };
     const __m256 r0 = both(0), r1 = both(1), r2 = both(2), r3 = both(3);
     const __m256 low01 = _mm256_unpacklo_ps(r0, r1), low23 = _mm256_unpacklo_ps(r2, r3);
@@ -45,7 +51,8 @@ CAROUSEL_FORCE void take_columns(const four_columns& to, const From& from) {
         u32 words[4];
         __builtin_memcpy(words, from(l), sizeof words);
         for (u32 c = 0; c < 4; ++c)
-            if (to.at[c] != nullptr) __builtin_memcpy(static_cast<std::byte*>(to.at[c]) + 4 * l, words + c, 4);
+            if (to.at[c] != nullptr)
+                __builtin_memcpy(static_cast<std::byte*>(to.at[c]) + 4 * l, words + c, 4);
     }
 #endif
 }
@@ -58,7 +65,8 @@ CAROUSEL_FORCE void put_columns(u32* to, const i32* x, const i32* y, const f32* 
     const __m256 xy_low = _mm256_unpacklo_ps(xs, ys), xy_high = _mm256_unpackhi_ps(xs, ys);
     const __m256 wc_low = _mm256_unpacklo_ps(ws, codes), wc_high = _mm256_unpackhi_ps(ws, codes);
     const __m256 v04 = _mm256_shuffle_ps(xy_low, wc_low, 0x44), v15 = _mm256_shuffle_ps(xy_low, wc_low, 0xee);
-    const __m256 v26 = _mm256_shuffle_ps(xy_high, wc_high, 0x44), v37 = _mm256_shuffle_ps(xy_high, wc_high, 0xee);
+    const __m256 v26 = _mm256_shuffle_ps(xy_high, wc_high, 0x44),
+                 v37 = _mm256_shuffle_ps(xy_high, wc_high, 0xee);
     const auto put = [&](u32 at, __m256 v) { _mm256_storeu_ps(reinterpret_cast<f32*>(to + at), v); };
     put(0, _mm256_permute2f128_ps(v04, v15, 0x20)), put(8, _mm256_permute2f128_ps(v26, v37, 0x20));
     put(16, _mm256_permute2f128_ps(v04, v15, 0x31)), put(24, _mm256_permute2f128_ps(v26, v37, 0x31));
@@ -70,7 +78,8 @@ CAROUSEL_FORCE void put_columns(u32* to, const i32* x, const i32* y, const f32* 
 #endif
 }
 
-/// Points of a mesh, and what transform_vertex() makes of them by one matrix. `inside`: of points whose outcodes are known to be 0.
+/// Points of a mesh, and what transform_vertex() makes of them by one matrix. `inside`: of points whose
+/// outcodes are known to be 0.
 template <u32 n>
 struct alignas(64) points {
     f32 px[n], py[n], pz[n];
@@ -95,7 +104,8 @@ struct alignas(64) listed_vertices {
     u32 words[cluster_vertices * 4];
 };
 
-CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh, const viewport& view, const f32* clip, u32 cluster) {
+CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh, const viewport& view,
+                                     const f32* clip, u32 cluster) {
     constexpr u32 step = 16;
     const cluster_bounds bounds = mesh.clusters[cluster];
     const bool inside = cluster_inside(bounds, clip, view);
@@ -104,15 +114,19 @@ CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh
     alignas(64) u32 number[step];
     points<step> p;
     for (u32 start = 0; start < count; start += step) {
-        for (u32 l = 0; l < step; ++l) number[l] = min_(bounds.first_vertex + numbers[start + l], last);  // beyond the list: zeros, the first vertex
+        for (u32 l = 0; l < step; ++l)
+            number[l] = min_(bounds.first_vertex + numbers[start + l],
+                             last);  // beyond the list: zeros, the first vertex
         for (u32 l = 0; l < step; l += 8)
-            take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}}, [&](u32 k) { return mesh.positions + static_cast<u64>(number[l + k]) * 3; });
+            take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}},
+                         [&](u32 k) { return mesh.positions + static_cast<u64>(number[l + k]) * 3; });
         if (inside) {
             transform_points<true>(p, view, clip);
         } else {
             transform_points<false>(p, view, clip);
         }
-        for (u32 l = 0; l < step; l += 8) put_columns(out.words + 4 * (start + l), p.x + l, p.y + l, p.w + l, p.code + l);
+        for (u32 l = 0; l < step; l += 8)
+            put_columns(out.words + 4 * (start + l), p.x + l, p.y + l, p.w + l, p.code + l);
     }
 }
 
@@ -120,13 +134,14 @@ CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh
 CAROUSEL_FORCE void spread_listed(batch& b, const listed_vertices& from, const u32* corners) {
     for (u32 k = 0; k < 3; ++k)
         for (u32 l = 0; l < batch_size; l += 8)
-            take_columns({{b.x[k] + l, b.y[k] + l, b.w[k] + l, b.code[k] + l}}, [&](u32 i) { return from.words + 4 * (corners[l + i] >> (8 * k) & 255U); });
+            take_columns({{b.x[k] + l, b.y[k] + l, b.w[k] + l, b.code[k] + l}},
+                         [&](u32 i) { return from.words + 4 * (corners[l + i] >> (8 * k) & 255U); });
 }
 
-/// Corners of `batch_size` triangles, made from the mesh. first[l]: word of the mesh's indices where triangle l's begin; instance[l]:
-/// which record's matrix. Both are within bounds; the indices are checked here.
-CAROUSEL_FORCE void gather_corners(batch& b, const mesh_view& mesh, const viewport& view, const instance_record* records,
-                                   const u32* instance, const i32* first) {
+/// Corners of `batch_size` triangles, made from the mesh. first[l]: word of the mesh's indices where triangle
+/// l's begin; instance[l]: which record's matrix. Both are within bounds; the indices are checked here.
+CAROUSEL_FORCE void gather_corners(batch& b, const mesh_view& mesh, const viewport& view,
+                                   const instance_record* records, const u32* instance, const i32* first) {
     const u32 limit = mesh.counts.vertex_count;
     alignas(64) u32 index[batch_size * 4];
     points<batch_size> p;
@@ -142,15 +157,19 @@ CAROUSEL_FORCE void gather_corners(batch& b, const mesh_view& mesh, const viewpo
             b.valid[l] &= fine;
         }
         for (u32 l = 0; l < batch_size; l += 8)
-            take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}}, [&](u32 i) { return mesh.positions + static_cast<u64>(index[4 * (l + i) + k]) * 3; });
+            take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}}, [&](u32 i) {
+                return mesh.positions + static_cast<u64>(index[4 * (l + i) + k]) * 3;
+            });
         if (others == 0) {
             transform_points<false>(p, view, record.clip);
         } else {
             for (u32 l = 0; l < batch_size; ++l) {
-                const screen_vertex v = transform_vertex(records[instance[l]].clip, {p.px[l], p.py[l], p.pz[l]}, view);
+                const screen_vertex v =
+                    transform_vertex(records[instance[l]].clip, {p.px[l], p.py[l], p.pz[l]}, view);
                 p.x[l] = v.x, p.y[l] = v.y, p.w[l] = v.inverse_w, p.code[l] = v.outcode;
             }
         }
-        for (u32 l = 0; l < batch_size; ++l) b.x[k][l] = p.x[l], b.y[k][l] = p.y[l], b.w[k][l] = p.w[l], b.code[k][l] = p.code[l];
+        for (u32 l = 0; l < batch_size; ++l)
+            b.x[k][l] = p.x[l], b.y[k][l] = p.y[l], b.w[k][l] = p.w[l], b.code[k][l] = p.code[l];
     }
 }

@@ -30,11 +30,14 @@ CAROUSEL_FORCE hash_vector load_words(const void* from) {
 CAROUSEL_FORCE hash_vector product_of_halves(hash_vector x) {
 #if defined(__AVX512F__)
     // All lanes by the mask: of the plain one GCC 12 warns that its pass-through is not initialised.
-    return reinterpret_cast<hash_vector>(_mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(x >> 32U)));
+    return reinterpret_cast<hash_vector>(
+        _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(x >> 32U)));
 #elif defined(__AVX2__)
-    return reinterpret_cast<hash_vector>(_mm256_mul_epu32(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(x >> 32U)));
+    return reinterpret_cast<hash_vector>(
+        _mm256_mul_epu32(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(x >> 32U)));
 #elif defined(__SSE2__)
-    return reinterpret_cast<hash_vector>(_mm_mul_epu32(reinterpret_cast<__m128i>(x), reinterpret_cast<__m128i>(x >> 32U)));
+    return reinterpret_cast<hash_vector>(
+        _mm_mul_epu32(reinterpret_cast<__m128i>(x), reinterpret_cast<__m128i>(x >> 32U)));
 #else
     return (x & 0xffff'ffffU) * (x >> 32U);
 #endif
@@ -61,7 +64,8 @@ u64 hash_columns_of(const unsigned char* block) {
             const unsigned char* const at = block + (r * hash_columns + first) * 8;
 #pragma GCC unroll 8
             for (u32 k = 0; k < hash_together; ++k) {
-                const hash_vector l = load_words(at + k * sizeof sum), h = load_words(at + half * 8 + k * sizeof sum);
+                const hash_vector l = load_words(at + k * sizeof sum),
+                                  h = load_words(at + half * 8 + k * sizeof sum);
                 low[k] = hash_steps(low[k], l, h, load_words(key + k * hash_lanes));
                 high[k] = hash_steps(high[k], h, l, load_words(key + half + k * hash_lanes));
             }

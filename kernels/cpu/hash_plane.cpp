@@ -12,9 +12,11 @@ namespace {
 
 constexpr u64 blocks_at_once = 32;
 
-/// A block's bytes in one piece: where they lie when they are whole and dense, else gathered into `room` with zeros behind them.
+/// A block's bytes in one piece: where they lie when they are whole and dense, else gathered into `room` with
+/// zeros behind them.
 const unsigned char* block_of(const body::hash_view& in, u64 index, unsigned char* room) {
-    const u64 begin = index * body::hash_block_bytes, end = std::min(in.bytes(), begin + body::hash_block_bytes);
+    const u64 begin = index * body::hash_block_bytes,
+              end = std::min(in.bytes(), begin + body::hash_block_bytes);
     if (in.dense() && end - begin == body::hash_block_bytes) return in.data + begin;
     std::memset(room, 0, body::hash_block_bytes);
     for (u64 at = begin; at < end;) {
@@ -30,12 +32,14 @@ const unsigned char* block_of(const body::hash_view& in, u64 index, unsigned cha
 }  // namespace
 
 void run_hash_plane(device::cpu::pool& pool, const hash_args& args, const entries& use) {
-    const body::hash_view in{reinterpret_cast<const unsigned char*>(args.data), args.row_bytes, args.rows, args.pitch};
+    const body::hash_view in{reinterpret_cast<const unsigned char*>(args.data), args.row_bytes, args.rows,
+                             args.pitch};
     std::atomic<u64> sum{0};
     pool.parallel_for(in.blocks(), blocks_at_once, [&](u64 begin, u64 end, unsigned) {
         alignas(64) unsigned char room[body::hash_block_bytes];
         u64 part = 0;
-        for (u64 b = begin; b < end; ++b) part += body::hash_block(use.hash_columns_of(block_of(in, b, room)), b);
+        for (u64 b = begin; b < end; ++b)
+            part += body::hash_block(use.hash_columns_of(block_of(in, b, room)), b);
         sum.fetch_add(part, std::memory_order_relaxed);
     });
     *args.out = body::hash_finished(sum.load(std::memory_order_relaxed), in.bytes());

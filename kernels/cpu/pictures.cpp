@@ -1,4 +1,5 @@
-// Everything of the CPU backend that isn't on the path of the triangles: meshes, textures, animation, sharpening.
+// Everything of the CPU backend that isn't on the path of the triangles: meshes, textures, animation,
+// sharpening.
 #include "device/cpu/pool.hpp"
 #include "kernels/body/pattern.hpp"
 #include "kernels/cpu/entries.hpp"
@@ -14,7 +15,8 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
         u32* const indices = reinterpret_cast<u32*>(args.block + l.indices);
         u32* const texels = reinterpret_cast<u32*>(args.block + l.texture);
         pool.parallel_for(mesh.counts.vertex_count, 1024, [&](u64 begin, u64 end, unsigned) {
-            for (u64 i = begin; i < end; ++i) store_vertex(args.block, l, i, body::vertex_of(mesh.grid, static_cast<u32>(i)));
+            for (u64 i = begin; i < end; ++i)
+                store_vertex(args.block, l, i, body::vertex_of(mesh.grid, static_cast<u32>(i)));
         });
         pool.parallel_for(mesh.counts.triangle_count, 8192, [&](u64 begin, u64 end, unsigned) {
             for (u64 i = begin; i < end; ++i) {
@@ -39,7 +41,8 @@ void generate_texture(device::queue& q, const generate_texture_args& args) {
         const u32 width = args.layout.counts.texture_width;
         pool.parallel_for(args.layout.counts.texture_height, 8, [&](u64 begin, u64 end, unsigned) {
             for (u64 y = begin; y < end; ++y) {
-                for (u32 x = 0; x < width; ++x) texels[y * width + x] = body::pack(body::checker_color(x, static_cast<u32>(y)));
+                for (u32 x = 0; x < width; ++x)
+                    texels[y * width + x] = body::pack(body::checker_color(x, static_cast<u32>(y)));
             }
         });
     });
@@ -53,7 +56,8 @@ void animate_instances(device::queue& q, const animate_args& args) {
             if (args.stand == arrangement::field)
                 body::field_matrix(args.sequence, args.scene.spin, i, args.spacing, model);
             else
-                body::model_matrix(args.sequence, args.scene.spin, i, args.instance_count, args.spacing, model);
+                body::model_matrix(args.sequence, args.scene.spin, i, args.instance_count, args.spacing,
+                                   model);
         }
     });
 }

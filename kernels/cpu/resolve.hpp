@@ -1,25 +1,27 @@
-// No include guard by purpose: part of cpu/simd_source.hpp. Shades the pixels of one tile, a row of 64 at a time, each step as
-// a loop over the row that the compiler turns into vectors.
+// No include guard by purpose: part of cpu/simd_source.hpp. Shades the pixels of one tile, a row of 64 at a
+// time, each step as a loop over the row that the compiler turns into vectors.
 
 inline constexpr u32 row = tile_width;
 static_assert(row % 16 == 0, "the members below are read and written as whole vectors");
 
-/// Neighbouring pixels of one triangle are a run: its corners are fetched and transformed once, and spread over its pixels.
+/// Neighbouring pixels of one triangle are a run: its corners are fetched and transformed once, and spread
+/// over its pixels.
 struct alignas(64) shaded_row {
-    u32 triangle[row];       ///< index in the mesh; 0 where nothing is visible
-    u32 instance[row];       ///< no_page where nothing is visible
-    u32 run[row];            ///< the run that a pixel belongs to: from 0 on, equal to its left neighbour's or one more
+    u32 triangle[row];  ///< index in the mesh; 0 where nothing is visible
+    u32 instance[row];  ///< no_page where nothing is visible
+    u32 run[row];  ///< the run that a pixel belongs to: from 0 on, equal to its left neighbour's or one more
     u32 run_triangle[row];
-    u32 index[row * 4];      ///< three vertices a run, bounded
-    f32 corner[3][8][row + lanes];  ///< of a run, as in shaded_vertex; x, y and z then make place for the clip position's x, y and w. Read a vector over the end
-    f32 at[9][row];          ///< up to three numbers of each corner, corner by corner, a pixel
+    u32 index[row * 4];             ///< three vertices a run, bounded
+    f32 corner[3][8][row + lanes];  ///< of a run, as in shaded_vertex; x, y and z then make place for the
+                                    ///< clip position's x, y and w. Read a vector over the end
+    f32 at[9][row];                 ///< up to three numbers of each corner, corner by corner, a pixel
     f32 bary[3][row];
     f32 n[3][row];
-    u32 edge[row];           ///< wireframe: 1 on an edge of its triangle
+    u32 edge[row];  ///< wireframe: 1 on an edge of its triangle
     u32 color[row];
     u32 texel[4][row], fraction_x[row], fraction_y[row];
-    u32 value[3][row];       ///< filtered texture, a channel: 0..1020
-    u32 runs;                ///< rounded up to whole vectors; last: the arrays in front of it stay aligned
+    u32 value[3][row];  ///< filtered texture, a channel: 0..1020
+    u32 runs;           ///< rounded up to whole vectors; last: the arrays in front of it stay aligned
 };
 /// Where a corner's numbers begin, and how many there are.
 struct numbers {
@@ -31,7 +33,8 @@ void row_mapped(shaded_row& r, const fragment_job& job, u32 x0, u32 y);  // reso
 
 CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
     r.run[0] = 0;
-    for (u32 l = 1; l < row; ++l) r.run[l] = u32{r.triangle[l] != r.triangle[l - 1]};  // on vectors; the sums one by one
+    for (u32 l = 1; l < row; ++l)
+        r.run[l] = u32{r.triangle[l] != r.triangle[l - 1]};  // on vectors; the sums one by one
     u32 run = 0;
     for (u32 l = 0; l < row; ++l) {
         run += r.run[l];
@@ -42,24 +45,35 @@ CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
     r.runs = runs;
     for (u32 l = run + 1; l < runs; ++l) r.run_triangle[l] = 0;
 #pragma GCC unroll 8
-    for (u32 l = 0; l < runs; ++l) take4(r.index + 4 * l, job.mesh.indices + static_cast<u64>(r.run_triangle[l]) * 3);
+    for (u32 l = 0; l < runs; ++l)
+        take4(r.index + 4 * l, job.mesh.indices + static_cast<u64>(r.run_triangle[l]) * 3);
     for (u32 i = 0; i < runs * 4; ++i) r.index[i] = r.index[i] < limit ? r.index[i] : 0U;
 }
 
 /// Eight vertices, to[c][l] = number c of vertex index[4 * l].
-CAROUSEL_FORCE void take_vertices(f32 (*to)[row + lanes], u32 at, const shaded_vertex* vertices, const u32* index) {
+CAROUSEL_FORCE void take_vertices(f32 (*to)[row + lanes], u32 at, const shaded_vertex* vertices,
+                                  const u32* index) {
 #if defined(__AVX2__)
     const auto vertex = [&](u32 l) { return _mm256_loadu_ps(vertices[index[4 * l]].position); };
     // 8 x 8 numbers turned over: neighbours in pairs, then in fours, then halves
-    const __m256 v0 = vertex(0), v1 = vertex(1), v2 = vertex(2), v3 = vertex(3), v4 = vertex(4), v5 = vertex(5), v6 = vertex(6), v7 = vertex(7);
-    const __m256 a0 = _mm256_unpacklo_ps(v0, v1), a1 = _mm256_unpackhi_ps(v0, v1), a2 = _mm256_unpacklo_ps(v2, v3), a3 = _mm256_unpackhi_ps(v2, v3);
-    const __m256 a4 = _mm256_unpacklo_ps(v4, v5), a5 = _mm256_unpackhi_ps(v4, v5), a6 = _mm256_unpacklo_ps(v6, v7), a7 = _mm256_unpackhi_ps(v6, v7);
-    const __m256 b0 = _mm256_shuffle_ps(a0, a2, 0x44), b1 = _mm256_shuffle_ps(a0, a2, 0xee), b2 = _mm256_shuffle_ps(a1, a3, 0x44), b3 = _mm256_shuffle_ps(a1, a3, 0xee);
-    const __m256 b4 = _mm256_shuffle_ps(a4, a6, 0x44), b5 = _mm256_shuffle_ps(a4, a6, 0xee), b6 = _mm256_shuffle_ps(a5, a7, 0x44), b7 = _mm256_shuffle_ps(a5, a7, 0xee);
-    _mm256_storeu_ps(to[0] + at, _mm256_permute2f128_ps(b0, b4, 0x20)), _mm256_storeu_ps(to[4] + at, _mm256_permute2f128_ps(b0, b4, 0x31));
-    _mm256_storeu_ps(to[1] + at, _mm256_permute2f128_ps(b1, b5, 0x20)), _mm256_storeu_ps(to[5] + at, _mm256_permute2f128_ps(b1, b5, 0x31));
-    _mm256_storeu_ps(to[2] + at, _mm256_permute2f128_ps(b2, b6, 0x20)), _mm256_storeu_ps(to[6] + at, _mm256_permute2f128_ps(b2, b6, 0x31));
-    _mm256_storeu_ps(to[3] + at, _mm256_permute2f128_ps(b3, b7, 0x20)), _mm256_storeu_ps(to[7] + at, _mm256_permute2f128_ps(b3, b7, 0x31));
+    const __m256 v0 = vertex(0), v1 = vertex(1), v2 = vertex(2), v3 = vertex(3), v4 = vertex(4),
+                 v5 = vertex(5), v6 = vertex(6), v7 = vertex(7);
+    const __m256 a0 = _mm256_unpacklo_ps(v0, v1), a1 = _mm256_unpackhi_ps(v0, v1),
+                 a2 = _mm256_unpacklo_ps(v2, v3), a3 = _mm256_unpackhi_ps(v2, v3);
+    const __m256 a4 = _mm256_unpacklo_ps(v4, v5), a5 = _mm256_unpackhi_ps(v4, v5),
+                 a6 = _mm256_unpacklo_ps(v6, v7), a7 = _mm256_unpackhi_ps(v6, v7);
+    const __m256 b0 = _mm256_shuffle_ps(a0, a2, 0x44), b1 = _mm256_shuffle_ps(a0, a2, 0xee),
+                 b2 = _mm256_shuffle_ps(a1, a3, 0x44), b3 = _mm256_shuffle_ps(a1, a3, 0xee);
+    const __m256 b4 = _mm256_shuffle_ps(a4, a6, 0x44), b5 = _mm256_shuffle_ps(a4, a6, 0xee),
+                 b6 = _mm256_shuffle_ps(a5, a7, 0x44), b7 = _mm256_shuffle_ps(a5, a7, 0xee);
+    _mm256_storeu_ps(to[0] + at, _mm256_permute2f128_ps(b0, b4, 0x20)),
+        _mm256_storeu_ps(to[4] + at, _mm256_permute2f128_ps(b0, b4, 0x31));
+    _mm256_storeu_ps(to[1] + at, _mm256_permute2f128_ps(b1, b5, 0x20)),
+        _mm256_storeu_ps(to[5] + at, _mm256_permute2f128_ps(b1, b5, 0x31));
+    _mm256_storeu_ps(to[2] + at, _mm256_permute2f128_ps(b2, b6, 0x20)),
+        _mm256_storeu_ps(to[6] + at, _mm256_permute2f128_ps(b2, b6, 0x31));
+    _mm256_storeu_ps(to[3] + at, _mm256_permute2f128_ps(b3, b7, 0x20)),
+        _mm256_storeu_ps(to[7] + at, _mm256_permute2f128_ps(b3, b7, 0x31));
 #else
     for (u32 l = 0; l < 8; ++l) {
         f32 vertex[8];
@@ -73,42 +87,51 @@ CAROUSEL_FORCE void take_vertices(f32 (*to)[row + lanes], u32 at, const shaded_v
 CAROUSEL_FORCE void take_corners(shaded_row& r, const fragment_job& job, const instance_record& record) {
     const u32 runs = r.runs;
     for (u32 k = 0; k < 3; ++k) {
-        for (u32 l = 0; l < runs; l += 8) take_vertices(r.corner[k], l, job.mesh.vertices, r.index + 4 * l + k);
+        for (u32 l = 0; l < runs; l += 8)
+            take_vertices(r.corner[k], l, job.mesh.vertices, r.index + 4 * l + k);
         for (u32 l = 0; l < runs; ++l) {
-            const clip_vertex c = to_clip(record.clip, {r.corner[k][0][l], r.corner[k][1][l], r.corner[k][2][l]});
+            const clip_vertex c =
+                to_clip(record.clip, {r.corner[k][0][l], r.corner[k][1][l], r.corner[k][2][l]});
             r.corner[k][0][l] = c.x, r.corner[k][1][l] = c.y, r.corner[k][2][l] = c.w;
         }
     }
 }
 
-/// at[k * count + c][l] = corner[k][first + c][run[l]]. A vector of pixels spans no more runs than it has lanes, so one permutation of one
-/// load does it.
+/// at[k * count + c][l] = corner[k][first + c][run[l]]. A vector of pixels spans no more runs than it has
+/// lanes, so one permutation of one load does it.
 CAROUSEL_FORCE void spread(shaded_row& r, numbers which) {
 #if defined(__AVX512F__)
     for (u32 l = 0; l < row; l += 16) {
         const u32 first = r.run[l];
-        const __m512i from = _mm512_sub_epi32(_mm512_load_si512(r.run + l), _mm512_set1_epi32(static_cast<i32>(first)));
+        const __m512i from =
+            _mm512_sub_epi32(_mm512_load_si512(r.run + l), _mm512_set1_epi32(static_cast<i32>(first)));
         for (u32 k = 0; k < 3; ++k)
             for (u32 c = 0; c < which.count; ++c)
-                _mm512_store_ps(r.at[k * which.count + c] + l, _mm512_maskz_permutexvar_ps(0xffff, from, _mm512_loadu_ps(r.corner[k][which.first + c] + first)));
+                _mm512_store_ps(r.at[k * which.count + c] + l,
+                                _mm512_maskz_permutexvar_ps(
+                                    0xffff, from, _mm512_loadu_ps(r.corner[k][which.first + c] + first)));
     }
 #elif defined(__AVX2__)
     for (u32 l = 0; l < row; l += 8) {
         const u32 first = r.run[l];
-        const __m256i from = _mm256_sub_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(r.run + l)), _mm256_set1_epi32(static_cast<i32>(first)));
+        const __m256i from = _mm256_sub_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(r.run + l)),
+                                              _mm256_set1_epi32(static_cast<i32>(first)));
         for (u32 k = 0; k < 3; ++k)
             for (u32 c = 0; c < which.count; ++c)
-                _mm256_store_ps(r.at[k * which.count + c] + l, _mm256_permutevar8x32_ps(_mm256_loadu_ps(r.corner[k][which.first + c] + first), from));
+                _mm256_store_ps(
+                    r.at[k * which.count + c] + l,
+                    _mm256_permutevar8x32_ps(_mm256_loadu_ps(r.corner[k][which.first + c] + first), from));
     }
 #else
     for (u32 k = 0; k < 3; ++k)
         for (u32 c = 0; c < which.count; ++c)
-            for (u32 l = 0; l < row; ++l) r.at[k * which.count + c][l] = r.corner[k][which.first + c][r.run[l]];
+            for (u32 l = 0; l < row; ++l)
+                r.at[k * which.count + c][l] = r.corner[k][which.first + c][r.run[l]];
 #endif
 }
 
-/// to[l] = table[at[l]] for a row, one word at a time: cheaper than the vector gathers of today's processors, which the empty
-/// statement keeps the compiler from using.
+/// to[l] = table[at[l]] for a row, one word at a time: cheaper than the vector gathers of today's processors,
+/// which the empty statement keeps the compiler from using.
 template <typename Word>
 CAROUSEL_FORCE void take_words(u32* to, const Word* table, const u32* at) {
 #pragma GCC unroll 8
@@ -126,17 +149,21 @@ CAROUSEL_FORCE void take_pairs(u32* left, u32* right, const u32* texels, const u
         __builtin_memcpy(pair + l, texels + at[l], sizeof(u64));
         __asm__ volatile("");
     }
-    for (u32 l = 0; l < row; ++l) left[l] = static_cast<u32>(pair[l]), right[l] = static_cast<u32>(pair[l] >> 32);
+    for (u32 l = 0; l < row; ++l)
+        left[l] = static_cast<u32>(pair[l]), right[l] = static_cast<u32>(pair[l] >> 32);
 }
 
 /// After spread(r, of_position).
-CAROUSEL_FORCE clip_vertex corner_at(const shaded_row& r, u32 k, u32 l) { return {r.at[3 * k][l], r.at[3 * k + 1][l], r.at[3 * k + 2][l]}; }
+CAROUSEL_FORCE clip_vertex corner_at(const shaded_row& r, u32 k, u32 l) {
+    return {r.at[3 * k][l], r.at[3 * k + 1][l], r.at[3 * k + 2][l]};
+}
 
 CAROUSEL_FORCE void row_barycentrics(shaded_row& r, const fragment_job& job, u32 x0, u32 y) {
     spread(r, of_position);
     const f32 py = centre_y(job.shading, y);
     for (u32 l = 0; l < row; ++l) {
-        const barycentrics b = barycentrics_at(centre_x(job.shading, x0 + l), py, corner_at(r, 0, l), corner_at(r, 1, l), corner_at(r, 2, l));
+        const barycentrics b = barycentrics_at(centre_x(job.shading, x0 + l), py, corner_at(r, 0, l),
+                                               corner_at(r, 1, l), corner_at(r, 2, l));
         r.bary[0][l] = b.a, r.bary[1][l] = b.b, r.bary[2][l] = b.c;
     }
 }
@@ -147,7 +174,8 @@ CAROUSEL_FORCE void row_edges(shaded_row& r, const fragment_job& job, u32 x0, u3
     for (u32 l = 0; l < row; ++l) {
         const clip_vertex a = corner_at(r, 0, l), b = corner_at(r, 1, l), c = corner_at(r, 2, l);
         const f32 px = centre_x(job.shading, x0 + l);
-        r.edge[l] = u32{near_edge(px, py, step_x, step_y, a, b)} | u32{near_edge(px, py, step_x, step_y, b, c)} |
+        r.edge[l] = u32{near_edge(px, py, step_x, step_y, a, b)} |
+                    u32{near_edge(px, py, step_x, step_y, b, c)} |
                     u32{near_edge(px, py, step_x, step_y, c, a)};
     }
 }
@@ -161,7 +189,8 @@ CAROUSEL_FORCE void row_normals(shaded_row& r, const instance_record& record) {
     spread(r, of_normal);
     for (u32 l = 0; l < row; ++l) {
         const barycentrics b{r.bary[0][l], r.bary[1][l], r.bary[2][l]};
-        const vec3 unit = normalised(turn(record.model, {blended(r, b, l, 0, 3), blended(r, b, l, 1, 3), blended(r, b, l, 2, 3)}));
+        const vec3 unit = normalised(
+            turn(record.model, {blended(r, b, l, 0, 3), blended(r, b, l, 1, 3), blended(r, b, l, 2, 3)}));
         r.n[0][l] = unit.x, r.n[1][l] = unit.y, r.n[2][l] = unit.z;
     }
 }
@@ -173,7 +202,8 @@ CAROUSEL_FORCE void filter_row(const shaded_row& r, u32 (&to)[3][row]) {
         const u32 t00 = r.texel[0][l], t10 = r.texel[1][l], t01 = r.texel[2][l], t11 = r.texel[3][l];
         const u32 fx = r.fraction_x[l], fy = r.fraction_y[l], gx = 256U - fx, gy = 256U - fy;
         const u32 top = (t00 & pair) * gx + (t10 & pair) * fx, bottom = (t01 & pair) * gx + (t11 & pair) * fx;
-        const u32 top_green = (t00 >> 8 & 255U) * gx + (t10 >> 8 & 255U) * fx, bottom_green = (t01 >> 8 & 255U) * gx + (t11 >> 8 & 255U) * fx;
+        const u32 top_green = (t00 >> 8 & 255U) * gx + (t10 >> 8 & 255U) * fx,
+                  bottom_green = (t01 >> 8 & 255U) * gx + (t11 >> 8 & 255U) * fx;
         to[0][l] = ((top & 0xffffU) * gy + (bottom & 0xffffU) * fy + 8192U) >> 14;
         to[1][l] = (top_green * gy + bottom_green * fy + 8192U) >> 14;
         to[2][l] = ((top >> 16) * gy + (bottom >> 16) * fy + 8192U) >> 14;
@@ -248,7 +278,8 @@ void resolve_tile(const fragment_job& job, u32 tile_index, const u64* tile_keys_
         u32 pattern[4];  // the background's dither repeats after four pixels, and x0 is a multiple of that
         for (u32 l = 0; l < 4; ++l) pattern[l] = background(x0 + l, y0 + y, height);
         for (u32 l = 0; l < row; l += 4) __builtin_memcpy(out + l, pattern, sizeof pattern);
-        // beyond the picture a tile's keys are empty, like those of all pixels that show nothing; no triangle has the number ~0
+        // beyond the picture a tile's keys are empty, like those of all pixels that show nothing; no triangle
+        // has the number ~0
         u32 visible = 0;
         for (u32 l = 0; l < row; ++l) {
             const u32 id = static_cast<u32>(keys[l]);
@@ -261,7 +292,8 @@ void resolve_tile(const fragment_job& job, u32 tile_index, const u64* tile_keys_
             for (u32 l = 0; l < row; ++l) out[l] = r.instance[l] == 0 ? shade_id(r.triangle[l]) : out[l];
         } else if (visible != 0 && mode == 3) {
             for (u32 l = 0; l < row; ++l)
-                out[l] = r.instance[l] == 0 ? shade_depth(float_of(~static_cast<u32>(keys[l] >> 32))) : out[l];
+                out[l] =
+                    r.instance[l] == 0 ? shade_depth(float_of(~static_cast<u32>(keys[l] >> 32))) : out[l];
         } else if (visible != 0 && job.in.max_instances == 1) {
             find_runs(r, job);
             row_instance(r, job, 0, x0, y0 + y);

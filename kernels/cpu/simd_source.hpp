@@ -1,6 +1,6 @@
-// No include guard by purpose: included once by each cpu/simd_NAME.cpp, which defines CAROUSEL_SIMD (the namespace) and is
-// compiled for one instruction set. Nothing in here may call a function that isn't forced inline or local to the namespace:
-// the linker could keep this file's copy of it for the whole program.
+// No include guard by purpose: included once by each cpu/simd_NAME.cpp, which defines CAROUSEL_SIMD (the
+// namespace) and is compiled for one instruction set. Nothing in here may call a function that isn't forced
+// inline or local to the namespace: the linker could keep this file's copy of it for the whole program.
 
 #include "kernels/body/block_hash.hpp"
 #include "kernels/body/clip.hpp"
@@ -30,7 +30,8 @@ CAROUSEL_FORCE u32 mask_of(const i32* words) {
 #if defined(__AVX512F__)
     return _mm512_cmplt_epi32_mask(_mm512_load_si512(words), _mm512_setzero_si512());
 #elif defined(__AVX2__)
-    return static_cast<u32>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(words)))));
+    return static_cast<u32>(
+        _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(words)))));
 #else
     u32 mask = 0;
     for (u32 l = 0; l < lanes; ++l) mask |= (static_cast<u32>(words[l]) >> 31) << l;
@@ -55,12 +56,14 @@ void sharpen_rows(const sharpen_args& args, u32 begin, u32 end) {
     const i32 width = static_cast<i32>(args.width), height = static_cast<i32>(args.height),
               strength = static_cast<i32>(args.strength);
     for (i32 y = static_cast<i32>(begin); y < static_cast<i32>(end); ++y) {
-        for (i32 x = 0; x < width; ++x) out[static_cast<i64>(y) * width + x] = sharpen_pixel(in, width, height, x, y, strength);
+        for (i32 x = 0; x < width; ++x)
+            out[static_cast<i64>(y) * width + x] = sharpen_pixel(in, width, height, x, y, strength);
     }
 }
 }  // namespace
 
 extern const entries table;
-const entries table{CAROUSEL_SIMD_NAME, cluster, bin, raster_tile, resolve_tile, sharpen_rows, hash_columns_of};
+const entries table{CAROUSEL_SIMD_NAME, cluster,        bin, raster_tile, resolve_tile,
+                    sharpen_rows,       hash_columns_of};
 
 }  // namespace carousel::kernels::cpu::CAROUSEL_SIMD

@@ -43,8 +43,8 @@ void append(const vertex_job& job, const classified& found, list_totals& totals)
 }  // namespace
 
 void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, const entries& use) {
-    vertex_job job{view_mesh(args.mesh, args.mesh_block), body::make_viewport(args.width, args.height, args.scene.camera.near),
-                   args.out, 0};
+    vertex_job job{view_mesh(args.mesh, args.mesh_block),
+                   body::make_viewport(args.width, args.height, args.scene.camera.near), args.out, 0};
     job.instance_count = body::min_(args.draw->instance_count, args.out.max_instances);
     fill_instances(args, job.instance_count);
     const u32 clusters = cluster_count(job.mesh.counts);
@@ -54,16 +54,24 @@ void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, co
         u32 large[cluster_chunk * cluster_triangles + 1];
         classified found{small, large};
         for (u64 flat = begin; flat < end; ++flat) {
-            const u32 instance = static_cast<u32>(flat / clusters), number = static_cast<u32>(flat % clusters);
+            const u32 instance = static_cast<u32>(flat / clusters),
+                      number = static_cast<u32>(flat % clusters);
             if (body::cluster_hidden(job.mesh.clusters[number], job.out.instances[instance].clip, job.view)) {
-                found.culled += body::min_(cluster_triangles, job.mesh.counts.triangle_count - number * cluster_triangles);
+                found.culled += body::min_(cluster_triangles,
+                                           job.mesh.counts.triangle_count - number * cluster_triangles);
             } else {
                 use.cluster(job, instance, number, found);
             }
         }
         append(job, found, totals);
     });
-    *args.out.counters = {totals.small, totals.large, totals.culled, totals.not_finite, totals.bad_index, job.instance_count, {}};
+    *args.out.counters = {totals.small,
+                          totals.large,
+                          totals.culled,
+                          totals.not_finite,
+                          totals.bad_index,
+                          job.instance_count,
+                          {}};
 }
 
 void vertex_stage(device::queue& q, const vertex_stage_args& args) {

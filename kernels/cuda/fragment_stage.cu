@@ -1,14 +1,17 @@
-// Fragment stage on CUDA: a visibility buffer of 64-bit keys, filled by minima in three tiers, then one resolve.
+// Fragment stage on CUDA: a visibility buffer of 64-bit keys, filled by minima in three tiers, then one
+// resolve.
 //   small   a thread a triangle (box of at most 96 pixels)
 //   medium  a warp a triangle (box of at most 4096 pixels, or a sliver)
-//   large   a block a tile of 64x64 pixels, which looks through all larger triangles and passes over those that are hidden; what
+//   large   a block a tile of 64x64 pixels, which looks through all larger triangles and passes over those
+//   that are hidden; what
 //           finds no room among them is drawn by its warp
-// Each tier computes the same integer edges and the same depth, so the picture doesn't depend on which one ran.
-// Grids that may find nothing to do fill the device once: blocks that wait for others to end and then find nothing cost microseconds.
-// Each kernel begins while the one before it ends (launch.cuh): small sets up its first triangles while the keys are cleared, and
-// large runs beside the rest of small, since both only take minima; it ends behind small, so that tiles and resolve see both.
-// Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. All ones clears keys and counter alike: the counter's value is its
-// stored word plus one.
+// Each tier computes the same integer edges and the same depth, so the picture doesn't depend on which one
+// ran. Grids that may find nothing to do fill the device once: blocks that wait for others to end and then
+// find nothing cost microseconds. Each kernel begins while the one before it ends (launch.cuh): small sets up
+// its first triangles while the keys are cleared, and large runs beside the rest of small, since both only
+// take minima; it ends behind small, so that tiles and resolve see both. Scratch: header (256 bytes), keys
+// u64[h][w], boxes, triangles. All ones clears keys and counter alike: the counter's value is its stored word
+// plus one.
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/large.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -24,16 +27,18 @@ __global__ void __launch_bounds__(256) clear(uint4* words, u32 count) {
     if (i < count) words[i] = {~0U, ~0U, ~0U, ~0U};
 }
 
-/// Small triangles, a thread each. A triangle's reads depend on each other (list, indices, positions), so the list is read two
-/// triangles ahead and the indices one.
-__global__ void __launch_bounds__(256, resident_blocks(5)) raster_small(const __grid_constant__ raster_args a) {
+/// Small triangles, a thread each. A triangle's reads depend on each other (list, indices, positions), so the
+/// list is read two triangles ahead and the indices one.
+__global__ void __launch_bounds__(256, resident_blocks(5))
+    raster_small(const __grid_constant__ raster_args a) {
     const u32 small = small_count(a), stride = gridDim.x * blockDim.x;
     const auto listed = [&](u64 at) { return at < small ? a.in.list[at] : ~0U; };
     u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x;
     u32 id = listed(at), next = listed(at + stride);
     screen_triangle t = fetch_small(a, corners_of(a, id));
     wait_for_last();   // until the keys are clear; what is read up to here is the frame's input
-    let_next_begin();  // not before that: raster_large goes by it that keys and header are clear, and waits for nothing itself
+    let_next_begin();  // not before that: raster_large goes by it that keys and header are clear, and waits
+                       // for nothing itself
     for (; at < small; at += stride) {
         const u32 now = id;
         const corner_numbers corners = corners_of(a, next);
@@ -59,7 +64,8 @@ __global__ void __launch_bounds__(256) raster_all_by_thread(const __grid_constan
         const bool clipped = needs_clip(f);
         const u32 n = clipped ? clipped_polygon(a, id, polygon) : 3;
         for (u32 k = 1; k + 1 < n; ++k) {
-            const screen_triangle t = clipped ? fan_triangle(a, polygon, k) : make_triangle(f.v[0], f.v[1], f.v[2]);
+            const screen_triangle t =
+                clipped ? fan_triangle(a, polygon, k) : make_triangle(f.v[0], f.v[1], f.v[2]);
             const pixel_box box = box_of(t, a.view.width, a.view.height);
             const i64 area = double_area(t);
             if (!box.empty() && area > 0) raster_by_thread<i64>(a, t, box, area, id);
@@ -72,7 +78,8 @@ u64 key_bytes(u32 width, u32 height) { return align_block(u64{width} * height * 
 }  // namespace
 
 u64 fragment_scratch_bytes(u32 width, u32 height) {
-    return block_alignment + key_bytes(width, height) + u64{large_capacity} * (sizeof(large_box) + sizeof(large_triangle));
+    return block_alignment + key_bytes(width, height) +
+           u64{large_capacity} * (sizeof(large_box) + sizeof(large_triangle));
 }
 
 void fragment_stage(device::queue& q, const fragment_stage_args& args) {
@@ -89,7 +96,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     a.id_limit = args.in.max_instances * args.mesh.counts.triangle_count;
     a.path = args.path;
     const u64 words = (block_alignment + key_bytes(args.width, args.height)) / sizeof(uint4);
-    clear<<<blocks_for(words, 256), 256, 0, stream>>>(reinterpret_cast<uint4*>(args.scratch), static_cast<u32>(words));
+    clear<<<blocks_for(words, 256), 256, 0, stream>>>(reinterpret_cast<uint4*>(args.scratch),
+                                                      static_cast<u32>(words));
     const dim3 tiles((args.width + tile_side - 1) / tile_side, (args.height + tile_side - 1) / tile_side);
     if (a.path == raster_path::small) {
         raster_all_by_thread<<<blocks_striding(a.id_limit, 256, 8), 256, 0, stream>>>(a);
@@ -99,9 +107,11 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
             launch_behind("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, stream, a);
             launch_behind("raster_large", raster_large, large_blocks, 256, stream, a);
         } else {
-            raster_large<<<large_blocks, 256, 0, stream>>>(a);  // behind the clear, which it doesn't wait for by itself
+            raster_large<<<large_blocks, 256, 0, stream>>>(
+                a);  // behind the clear, which it doesn't wait for by itself
         }
-        if (a.path != raster_path::medium) launch_behind("raster_tiles", raster_tiles, tiles, tile_threads, stream, a);
+        if (a.path != raster_path::medium)
+            launch_behind("raster_tiles", raster_tiles, tiles, tile_threads, stream, a);
     }
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const resolve_args r{a.mesh,
@@ -112,7 +122,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
                          args.height,
                          reinterpret_cast<u32*>(args.color)};
     void (*const shade)(resolve_args) = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
-    launch_behind("resolve", shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), stream, r);
+    launch_behind("resolve", shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), stream,
+                  r);
     check_launch("fragment_stage");
 }
 

@@ -29,9 +29,12 @@ __global__ void fill_texture(mesh_shape shape, bool checker, u32 width, u32 heig
     texels[i] = checker ? body::pack(body::checker_color(x, y)) : body::texel_of(shape, x, y, width, height);
 }
 
-__global__ void fill_header(mesh_counts counts, mesh_header* header) { *header = mesh_header{mesh_magic, mesh_version, counts}; }
+__global__ void fill_header(mesh_counts counts, mesh_header* header) {
+    *header = mesh_header{mesh_magic, mesh_version, counts};
+}
 
-__global__ void fill_models(u64 sequence, f32 spin, u32 count, f32 spacing, arrangement stand, draw_record* draw, f32* models) {
+__global__ void fill_models(u64 sequence, f32 spin, u32 count, f32 spacing, arrangement stand,
+                            draw_record* draw, f32* models) {
     const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i == 0) *draw = draw_record{count, {}};
     if (i >= count) return;
@@ -44,7 +47,8 @@ __global__ void fill_models(u64 sequence, f32 spin, u32 count, f32 spacing, arra
 __global__ void sharpen_pixels(const u32* in, u32* out, i32 width, i32 height, i32 strength) {
     const i32 x = static_cast<i32>(blockIdx.x * blockDim.x + threadIdx.x),
               y = static_cast<i32>(blockIdx.y * blockDim.y + threadIdx.y);
-    if (x < width && y < height) out[i64{y} * width + x] = body::sharpen_pixel(in, width, height, x, y, strength);
+    if (x < width && y < height)
+        out[i64{y} * width + x] = body::sharpen_pixel(in, width, height, x, y, strength);
 }
 
 /// A thread a cluster, once in a mesh's life.
@@ -61,19 +65,21 @@ void generate_mesh(device::queue& q, const generate_mesh_args& args) {
     const cudaStream_t stream = stream_of(q);
     fill_header<<<1, 1, 0, stream>>>(mesh.counts, reinterpret_cast<mesh_header*>(args.block));
     fill_vertices<<<blocks_for(mesh.counts.vertex_count, 128), 128, 0, stream>>>(mesh.grid, l, args.block);
-    fill_indices<<<blocks_for(mesh.counts.triangle_count, 256), 256, 0, stream>>>(mesh.grid, mesh.counts.triangle_count,
-                                                                                  reinterpret_cast<u32*>(args.block + l.indices));
+    fill_indices<<<blocks_for(mesh.counts.triangle_count, 256), 256, 0, stream>>>(
+        mesh.grid, mesh.counts.triangle_count, reinterpret_cast<u32*>(args.block + l.indices));
     const u32 width = mesh.counts.texture_width, height = mesh.counts.texture_height;
-    fill_texture<<<blocks_for(u64{width} * height, 128), 128, 0, stream>>>(args.shape, false, width, height,
-                                                                           reinterpret_cast<u32*>(args.block + l.texture));
+    fill_texture<<<blocks_for(u64{width} * height, 128), 128, 0, stream>>>(
+        args.shape, false, width, height, reinterpret_cast<u32*>(args.block + l.texture));
     check_launch("generate_mesh");
     bound_clusters(q, {l, args.block});
 }
 
 void bound_clusters(device::queue& q, const bound_clusters_args& args) {
     fill_clusters<<<blocks_for(cluster_count(args.layout.counts), 64), 64, 0, stream_of(q)>>>(
-        view_mesh(args.layout, args.block), reinterpret_cast<cluster_bounds*>(args.block + args.layout.clusters),
-        reinterpret_cast<u16*>(args.block + args.layout.local_vertices), reinterpret_cast<u32*>(args.block + args.layout.local_corners));
+        view_mesh(args.layout, args.block),
+        reinterpret_cast<cluster_bounds*>(args.block + args.layout.clusters),
+        reinterpret_cast<u16*>(args.block + args.layout.local_vertices),
+        reinterpret_cast<u32*>(args.block + args.layout.local_corners));
     check_launch("bound_clusters");
 }
 
@@ -86,16 +92,17 @@ void generate_texture(device::queue& q, const generate_texture_args& args) {
 }
 
 void animate_instances(device::queue& q, const animate_args& args) {
-    fill_models<<<blocks_for(args.instance_count, 64), 64, 0, stream_of(q)>>>(args.sequence, args.scene.spin, args.instance_count,
-                                                                              args.spacing, args.stand, args.draw, args.models);
+    fill_models<<<blocks_for(args.instance_count, 64), 64, 0, stream_of(q)>>>(
+        args.sequence, args.scene.spin, args.instance_count, args.spacing, args.stand, args.draw,
+        args.models);
     check_launch("animate_instances");
 }
 
 void sharpen(device::queue& q, const sharpen_args& args) {
     const dim3 threads(32, 8), blocks((args.width + 31) / 32, (args.height + 7) / 8);
-    sharpen_pixels<<<blocks, threads, 0, stream_of(q)>>>(reinterpret_cast<const u32*>(args.in), reinterpret_cast<u32*>(args.out),
-                                                         static_cast<i32>(args.width), static_cast<i32>(args.height),
-                                                         static_cast<i32>(args.strength));
+    sharpen_pixels<<<blocks, threads, 0, stream_of(q)>>>(
+        reinterpret_cast<const u32*>(args.in), reinterpret_cast<u32*>(args.out), static_cast<i32>(args.width),
+        static_cast<i32>(args.height), static_cast<i32>(args.strength));
     check_launch("sharpen");
 }
 

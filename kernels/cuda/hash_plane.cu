@@ -1,6 +1,5 @@
-// The hash of a plane on CUDA: half a warp a block, two columns a lane; then one small kernel that adds up what the
-// launch's blocks have
-// found and writes eight bytes. Sums are modulo 2^64, so that no order matters.
+// The hash of a plane on CUDA: half a warp a block, two columns a lane; then one small kernel that adds up
+// what the launch's blocks have found and writes eight bytes. Sums are modulo 2^64, so that no order matters.
 #include "kernels/body/block_hash.hpp"
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/launch.cuh"
@@ -16,15 +15,17 @@ struct hash_job {
     hash_view in;
     u64* parts;
     u64* out;
-    u32 count;       ///< of the parts
-    bool as_words;   ///< each word lies in one row, aligned
+    u32 count;      ///< of the parts
+    bool as_words;  ///< each word lies in one row, aligned
 };
 
 template <bool dense>
 __device__ __forceinline__ u64 word_at(const hash_job& a, u64 at) {
     if (dense) return at + 8 <= a.in.bytes() ? *reinterpret_cast<const u64*>(a.in.data + at) : a.in.word(at);
     if (!a.as_words) return a.in.word(at);
-    return at < a.in.bytes() ? *reinterpret_cast<const u64*>(a.in.data + at / a.in.row_bytes * a.in.pitch + at % a.in.row_bytes) : 0;
+    return at < a.in.bytes() ? *reinterpret_cast<const u64*>(a.in.data + at / a.in.row_bytes * a.in.pitch +
+                                                             at % a.in.row_bytes)
+                             : 0;
 }
 
 /// What the two columns of a lane add to the sum of block `index`.
@@ -35,7 +36,8 @@ __device__ __forceinline__ u64 lane_sum(const hash_job& a, u64 index, u32 lane, 
     if (dense && (index + 1) * hash_block_bytes <= a.in.bytes()) {
         const u64* const words = reinterpret_cast<const u64*>(a.in.data + begin);
 #pragma unroll
-        for (u32 r = 0; r < hash_rows; ++r) low[r] = words[r * hash_columns], high[r] = words[r * hash_columns + group_lanes];
+        for (u32 r = 0; r < hash_rows; ++r)
+            low[r] = words[r * hash_columns], high[r] = words[r * hash_columns + group_lanes];
     } else {
         for (u32 r = 0; r < hash_rows; ++r) {
             low[r] = word_at<dense>(a, begin + u64{r} * hash_columns * 8);
@@ -57,7 +59,8 @@ __global__ void __launch_bounds__(hash_threads) hash_blocks(const __grid_constan
     if (threadIdx.x == 0) part = 0;
     let_next_begin();
     __syncthreads();
-    const u32 lane = threadIdx.x % group_lanes, group = (blockIdx.x * hash_threads + threadIdx.x) / group_lanes;
+    const u32 lane = threadIdx.x % group_lanes,
+              group = (blockIdx.x * hash_threads + threadIdx.x) / group_lanes;
     const u32 groups = gridDim.x * (hash_threads / group_lanes), mask = 0xffffU << (threadIdx.x & 16U);
     const u64 low_key = hash_key(lane), high_key = hash_key(lane + group_lanes);
     u64 found = 0;

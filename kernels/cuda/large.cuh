@@ -1,7 +1,8 @@
 #pragma once
-// The warp tier: clips what needs it, rasters boxes of medium size and slivers, and hands larger ones to the tiles (tiles.cuh). Each lane
-// reads and sets up a triangle of its own, so that the reads of many are under way at once; then all lanes raster what they have
-// found, one after another. Included by fragment_stage.cu alone.
+// The warp tier: clips what needs it, rasters boxes of medium size and slivers, and hands larger ones to the
+// tiles (tiles.cuh). Each lane reads and sets up a triangle of its own, so that the reads of many are under
+// way at once; then all lanes raster what they have found, one after another. Included by fragment_stage.cu
+// alone.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -9,7 +10,9 @@
 namespace carousel::kernels::cuda {
 namespace {
 
-__device__ __forceinline__ i64 box_area(const pixel_box& box) { return i64{box.x1 - box.x0 + 1} * (box.y1 - box.y0 + 1); }
+__device__ __forceinline__ i64 box_area(const pixel_box& box) {
+    return i64{box.x1 - box.x0 + 1} * (box.y1 - box.y0 + 1);
+}
 
 /// Few pixels in a box that isn't small? `twice`: double_area().
 __device__ __forceinline__ bool is_sliver(const pixel_box& box, i64 twice) {
@@ -25,7 +28,8 @@ __device__ __forceinline__ screen_triangle broadcast(const screen_triangle& t, i
 }
 
 /// Rasters the triangles of the lanes in `lanes`.
-__device__ __forceinline__ void raster_lanes(const raster_args& a, u32 lanes, const screen_triangle& mine, u32 id) {
+__device__ __forceinline__ void raster_lanes(const raster_args& a, u32 lanes, const screen_triangle& mine,
+                                             u32 id) {
     for (; lanes != 0; lanes &= lanes - 1) {
         const int from = __ffs(static_cast<int>(lanes)) - 1;
         const screen_triangle t = broadcast(mine, from);
@@ -40,7 +44,8 @@ __device__ __forceinline__ void raster_lanes(const raster_args& a, u32 lanes, co
 }
 
 /// The same for slivers. A function of its own, not to take registers from what is drawn much more often.
-__device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, const screen_triangle& mine, u32 id) {
+__device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, const screen_triangle& mine,
+                                            u32 id) {
     for (; lanes != 0; lanes &= lanes - 1) {
         const int from = __ffs(static_cast<int>(lanes)) - 1;
         const screen_triangle t = broadcast(mine, from);
@@ -48,8 +53,10 @@ __device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, con
     }
 }
 
-/// Puts a triangle of each lane in `lanes` into the tiles' store; returns the lanes for which there was no room.
-__device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, const screen_triangle& t, const pixel_box& box, u32 id) {
+/// Puts a triangle of each lane in `lanes` into the tiles' store; returns the lanes for which there was no
+/// room.
+__device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, const screen_triangle& t,
+                                             const pixel_box& box, u32 id) {
     if (lanes == 0) return 0;
     const u32 lane = threadIdx.x & 31U;
     u32 base = 0;
@@ -58,7 +65,8 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
     const u64 at = u64{base} + __popc(lanes & ((1U << lane) - 1U));
     const bool mine = (lanes >> lane & 1U) != 0, room = mine && at < large_capacity;
     if (room) {
-        a.boxes[at] = {static_cast<u16>(box.x0), static_cast<u16>(box.y0), static_cast<u16>(box.x1), static_cast<u16>(box.y1)};
+        a.boxes[at] = {static_cast<u16>(box.x0), static_cast<u16>(box.y0), static_cast<u16>(box.x1),
+                       static_cast<u16>(box.y1)};
         a.large[at] = {t, id};
     }
     return __ballot_sync(~0U, mine && !room);
@@ -67,8 +75,9 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
 /// Everything that isn't small; with path medium or large every triangle of the list.
 __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ raster_args a) {
     let_next_begin();
-    // No wait in front: behind raster_small all blocks of that have waited for the clear (fragment_stage.cu), and what both touch they
-    // touch by atomics only; in the other paths this kernel was launched in plain order.
+    // No wait in front: behind raster_small all blocks of that have waited for the clear (fragment_stage.cu),
+    // and what both touch they touch by atomics only; in the other paths this kernel was launched in plain
+    // order.
     const u32 small = from_first(small_count(a));
     const u64 begin = a.path == raster_path::automatic ? small : 0U;
     const u64 end = u64{small} + from_first(large_count(a));
@@ -76,7 +85,8 @@ __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ r
     // few triangles: few a warp, so that all warps have some
     const u64 fair = (end - begin + warps - 1) / warps;
     const u32 each = fair < 32 ? static_cast<u32>(fair) : 32U;
-    for (u64 first = begin + u64{blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32} * each; first < end; first += u64{warps} * each) {
+    for (u64 first = begin + u64{blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32} * each; first < end;
+         first += u64{warps} * each) {
         const bool some = lane < each && first + lane < end;
         const u32 id = some ? entry(a, static_cast<u32>(first) + lane, small) : ~0U;
         const fetched f = fetch(a, corners_of(a, id));
@@ -92,7 +102,8 @@ __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ r
             }
             const i64 twice = double_area(t);
             const bool visible = !box.empty() && twice > 0;
-            const bool medium = a.path != raster_path::large && (a.path == raster_path::medium || box_area(box) <= medium_area);
+            const bool medium = a.path != raster_path::large &&
+                                (a.path == raster_path::medium || box_area(box) <= medium_area);
             const bool sliver = a.path != raster_path::large && is_sliver(box, twice);
             const u32 late = hand_to_tiles(a, __ballot_sync(~0U, visible && !medium && !sliver), t, box, id);
             raster_lanes(a, __ballot_sync(~0U, visible && medium && !sliver) | late, t, id);

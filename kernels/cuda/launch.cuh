@@ -12,10 +12,12 @@
 
 namespace carousel::kernels::cuda {
 
-/// For __launch_bounds__(256, resident_blocks(n)): registers are to leave room for n blocks of 256 threads on a multiprocessor, or for
-/// as many as there is room for in any case: 2048 threads on the data centre's GPUs, 1536 on the others, 1024 on Turing.
+/// For __launch_bounds__(256, resident_blocks(n)): registers are to leave room for n blocks of 256 threads on
+/// a multiprocessor, or for as many as there is room for in any case: 2048 threads on the data centre's GPUs,
+/// 1536 on the others, 1024 on Turing.
 constexpr int resident_blocks(int wanted) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || __CUDA_ARCH__ == 1030
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || \
+    __CUDA_ARCH__ == 1030
     constexpr int most = 8;
 #elif __CUDA_ARCH__ < 800
     constexpr int most = 4;
@@ -30,11 +32,14 @@ inline cudaStream_t stream_of(device::queue& q) { return static_cast<cudaStream_
 /// Throws cuda_error for a status other than success. (No fmt here: nvcc can't compile it.)
 inline void check(cudaError_t status, const std::string& what) {
     if (status == cudaSuccess) return;
-    throw cuda_error(static_cast<int>(status), what + " on the GPU failed: " + cudaGetErrorName(status) + " (" +
-                                                   cudaGetErrorString(status) +
-                                                   "); a fault of an earlier kernel also shows here: compute-sanitizer finds it");
+    throw cuda_error(static_cast<int>(status),
+                     what + " on the GPU failed: " + cudaGetErrorName(status) + " (" +
+                         cudaGetErrorString(status) +
+                         "); a fault of an earlier kernel also shows here: compute-sanitizer finds it");
 }
-inline void check_launch(const char* kernel) { check(cudaPeekAtLastError(), std::string("launch of kernel ") + kernel); }
+inline void check_launch(const char* kernel) {
+    check(cudaPeekAtLastError(), std::string("launch of kernel ") + kernel);
+}
 
 /// Blocks of `threads` for `count` items, each thread taking `each`.
 inline u32 blocks_for(u64 count, u64 threads, u64 each = 1) {
@@ -45,16 +50,19 @@ inline u32 blocks_for(u64 count, u64 threads, u64 each = 1) {
 /// A property of the current device; `otherwise` when it doesn't tell.
 inline u32 property(cudaDeviceAttr which, u32 otherwise) {
     int device = 0, value = 0;
-    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) return otherwise;
+    if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, which, device) != cudaSuccess)
+        return otherwise;
     return static_cast<u32>(value);
 }
 inline u32 multiprocessors() { return property(cudaDevAttrMultiProcessorCount, 64); }
 
-// ---- kernels that overlap ("programmatic dependent launch", compute capability 9.0 and later; elsewhere these do nothing) -----------------
-// A kernel launched by launch_behind() may begin before its predecessor in the stream has ended: as soon as each block of that has
-// called let_next_begin() or ended. Before it touches what the predecessor writes or reads it calls wait_for_last(), which returns
-// when the predecessor has ended and its writes can be seen. (raster_large is the one exception, and says why.) EACH block calls it, even one with nothing to do: a kernel that ended
-// without waiting would let the third in the row overtake the first.
+// ---- kernels that overlap ("programmatic dependent launch", compute capability 9.0 and later; elsewhere
+// these do nothing) ----------------- A kernel launched by launch_behind() may begin before its predecessor
+// in the stream has ended: as soon as each block of that has called let_next_begin() or ended. Before it
+// touches what the predecessor writes or reads it calls wait_for_last(), which returns when the predecessor
+// has ended and its writes can be seen. (raster_large is the one exception, and says why.) EACH block calls
+// it, even one with nothing to do: a kernel that ended without waiting would let the third in the row
+// overtake the first.
 
 __device__ __forceinline__ void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -67,8 +75,9 @@ __device__ __forceinline__ void wait_for_last() {
 #endif
 }
 
-/// Was the code of this kernel that runs on the current device compiled with those two calls? (Code for an older GPU, translated by the
-/// driver for a newer one, was not, and must not overlap.) Asked once a device: the driver takes a microsecond to answer.
+/// Was the code of this kernel that runs on the current device compiled with those two calls? (Code for an
+/// older GPU, translated by the driver for a newer one, was not, and must not overlap.) Asked once a device:
+/// the driver takes a microsecond to answer.
 template <typename Args>
 inline bool may_overlap(void (*kernel)(Args)) {
     static std::array<std::atomic<signed char>, 64> known{};  // 0: not asked yet, 1: no, 2: yes
@@ -85,7 +94,8 @@ inline bool may_overlap(void (*kernel)(Args)) {
 }
 
 template <typename Args>
-inline void launch_behind(const char* name, void (*kernel)(Args), dim3 blocks, dim3 threads, cudaStream_t stream, const Args& args) {
+inline void launch_behind(const char* name, void (*kernel)(Args), dim3 blocks, dim3 threads,
+                          cudaStream_t stream, const Args& args) {
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;

@@ -1,6 +1,6 @@
 #pragma once
-// Building blocks of the raster tiers: reading a triangle (with every bound checked), clipping it, and drawing it by one thread
-// or by a warp, box or sliver. Included by fragment_stage.cu alone.
+// Building blocks of the raster tiers: reading a triangle (with every bound checked), clipping it, and
+// drawing it by one thread or by a warp, box or sliver. Included by fragment_stage.cu alone.
 
 #include "kernels/body/clip.hpp"
 #include "kernels/body/setup.hpp"
@@ -42,7 +42,9 @@ struct raster_args {
 };
 
 __device__ __forceinline__ u32 from_first(u32 x) { return __shfl_sync(~0U, x, 0); }
-__device__ __forceinline__ u32 small_count(const raster_args& a) { return min_(a.in.counters->small, a.id_limit); }
+__device__ __forceinline__ u32 small_count(const raster_args& a) {
+    return min_(a.in.counters->small, a.id_limit);
+}
 __device__ __forceinline__ u32 large_count(const raster_args& a) {
     return min_(a.in.counters->large, a.id_limit - small_count(a));
 }
@@ -88,8 +90,8 @@ struct fetched {
     bool valid;
 };
 
-/// The triangle on the screen, made as the vertex stage made it. Numbers are bounded here; a matrix of any values gives coordinates
-/// within the limit.
+/// The triangle on the screen, made as the vertex stage made it. Numbers are bounded here; a matrix of any
+/// values gives coordinates within the limit.
 __device__ __forceinline__ fetched fetch(const raster_args& a, const corner_numbers& c) {
     fetched f{};
     const u32 limit = a.mesh.counts.vertex_count;
@@ -104,21 +106,24 @@ __device__ __forceinline__ fetched fetch(const raster_args& a, const corner_numb
     return f;
 }
 
-/// The same for what the vertex stage has called small, and so neither clipped nor dropped: without the outcodes. Of garbage it makes some
-/// triangle within the limit; a corner that doesn't exist gives one without area.
+/// The same for what the vertex stage has called small, and so neither clipped nor dropped: without the
+/// outcodes. Of garbage it makes some triangle within the limit; a corner that doesn't exist gives one
+/// without area.
 __device__ __forceinline__ screen_triangle fetch_small(const raster_args& a, const corner_numbers& c) {
     screen_triangle none{};
     const u32 limit = a.mesh.counts.vertex_count;
     if (c.first >= limit || c.second >= limit || c.third >= limit) return none;
     const placed_mesh m = place_mesh(a, c.instance);
-    return make_triangle(project(clip_at(m, c.first), a.view, 0), project(clip_at(m, c.second), a.view, 0), project(clip_at(m, c.third), a.view, 0));
+    return make_triangle(project(clip_at(m, c.first), a.view, 0), project(clip_at(m, c.second), a.view, 0),
+                         project(clip_at(m, c.third), a.view, 0));
 }
 __device__ __forceinline__ bool needs_clip(const fetched& f) {
     return ((f.v[0].outcode | f.v[1].outcode | f.v[2].outcode) & out_needs_clip) != 0;
 }
 
 /// The clipped polygon of a triangle that fetch() has accepted; returns its number of corners.
-__device__ __noinline__ u32 clipped_polygon(const raster_args& a, u32 id, clip_vertex (&polygon)[max_clipped_vertices]) {
+__device__ __noinline__ u32 clipped_polygon(const raster_args& a, u32 id,
+                                            clip_vertex (&polygon)[max_clipped_vertices]) {
     const u32 instance = id / a.mesh.counts.triangle_count, triangle = id % a.mesh.counts.triangle_count;
     const f32* const clip = a.in.instances[instance].clip;
     for (u32 k = 0; k < 3; ++k) {
@@ -127,9 +132,11 @@ __device__ __noinline__ u32 clipped_polygon(const raster_args& a, u32 id, clip_v
     }
     return clip_polygon(polygon, a.view);
 }
-__device__ __forceinline__ screen_triangle fan_triangle(const raster_args& a, const clip_vertex (&polygon)[max_clipped_vertices],
+__device__ __forceinline__ screen_triangle fan_triangle(const raster_args& a,
+                                                        const clip_vertex (&polygon)[max_clipped_vertices],
                                                         u32 k) {
-    return make_triangle(project(polygon[0], a.view, 0), project(polygon[k], a.view, 0), project(polygon[k + 1], a.view, 0));
+    return make_triangle(project(polygon[0], a.view, 0), project(polygon[k], a.view, 0),
+                         project(polygon[k + 1], a.view, 0));
 }
 
 __device__ __forceinline__ void put(const raster_args& a, i32 x, i32 y, u32 depth, u32 id) {
@@ -137,17 +144,21 @@ __device__ __forceinline__ void put(const raster_args& a, i32 x, i32 y, u32 dept
     atomicMin(a.keys + i64{y} * a.view.width + x, static_cast<unsigned long long>(make_key(depth, id)));
 }
 
-/// A box of one triangle by one thread. The edges are walked with their biases in them: inside is where no sign bit is set.
+/// A box of one triangle by one thread. The edges are walked with their biases in them: inside is where no
+/// sign bit is set.
 template <typename Int>
-__device__ __forceinline__ void raster_by_thread(const raster_args& a, const screen_triangle& t, const pixel_box& box, Int area,
-                                                 u32 id) {
+__device__ __forceinline__ void raster_by_thread(const raster_args& a, const screen_triangle& t,
+                                                 const pixel_box& box, Int area, u32 id) {
     const edge_functions<Int> e = edges_at<Int>(t, box.x0, box.y0);
     const depth_plane depth = make_depth(t, area);
     Int row0 = e.e[0] + e.bias[0], row1 = e.e[1] + e.bias[1], row2 = e.e[2] + e.bias[2];
     for (i32 y = box.y0; y <= box.y1; ++y) {
         Int e0 = row0, e1 = row1, e2 = row2;
         for (i32 x = box.x0; x <= box.x1; ++x) {
-            if ((e0 | e1 | e2) >= 0) put(a, x, y, depth_bits(depth, static_cast<f32>(e1 - e.bias[1]), static_cast<f32>(e2 - e.bias[2])), id);
+            if ((e0 | e1 | e2) >= 0)
+                put(a, x, y,
+                    depth_bits(depth, static_cast<f32>(e1 - e.bias[1]), static_cast<f32>(e2 - e.bias[2])),
+                    id);
             e0 += e.step_x[0], e1 += e.step_x[1], e2 += e.step_x[2];
         }
         row0 += e.step_y[0], row1 += e.step_y[1], row2 += e.step_y[2];
@@ -156,13 +167,14 @@ __device__ __forceinline__ void raster_by_thread(const raster_args& a, const scr
 
 /// A box of one triangle by a warp, 8 x 4 pixels at a time.
 template <typename Int>
-__device__ __forceinline__ void raster_by_warp(const raster_args& a, const screen_triangle& t, const pixel_box& box, Int area,
-                                               u32 id) {
+__device__ __forceinline__ void raster_by_warp(const raster_args& a, const screen_triangle& t,
+                                               const pixel_box& box, Int area, u32 id) {
     const i32 lane = static_cast<i32>(threadIdx.x & 31U);
     edge_functions<Int> e = edges_at<Int>(t, box.x0, box.y0);
     const depth_plane depth = make_depth(t, area);
 #pragma unroll
-    for (int i = 0; i < 3; ++i) e.e[i] += static_cast<Int>(lane & 7) * e.step_x[i] + static_cast<Int>(lane >> 3) * e.step_y[i];
+    for (int i = 0; i < 3; ++i)
+        e.e[i] += static_cast<Int>(lane & 7) * e.step_x[i] + static_cast<Int>(lane >> 3) * e.step_y[i];
     for (i32 y = box.y0 + (lane >> 3); y <= box.y1; y += 4) {
         Int e0 = e.e[0], e1 = e.e[1], e2 = e.e[2];
         for (i32 x = box.x0 + (lane & 7); x <= box.x1; x += 8) {
@@ -176,10 +188,12 @@ __device__ __forceinline__ void raster_by_warp(const raster_args& a, const scree
     }
 }
 
-/// A sliver by a warp: a lane a column of its box (a row, if it is taller than wide), in which the edges leave a few pixels. Where they
-/// lie is found by division in floats, good to 2^-8 of a pixel, and taken a little too large; each pixel is then asked exactly. So a
-/// sliver costs what it is long, not what its box holds.
-__device__ __forceinline__ void raster_by_spans(const raster_args& a, const screen_triangle& t, const pixel_box& box, u32 id) {
+/// A sliver by a warp: a lane a column of its box (a row, if it is taller than wide), in which the edges
+/// leave a few pixels. Where they lie is found by division in floats, good to 2^-8 of a pixel, and taken a
+/// little too large; each pixel is then asked exactly. So a sliver costs what it is long, not what its box
+/// holds.
+__device__ __forceinline__ void raster_by_spans(const raster_args& a, const screen_triangle& t,
+                                                const pixel_box& box, u32 id) {
     const edge_functions<i64> e = edges_at<i64>(t, box.x0, box.y0);
     const depth_plane depth = make_depth(t, double_area(t));
     const i32 columns = box.x1 - box.x0 + 1, rows = box.y1 - box.y0 + 1;
@@ -210,7 +224,8 @@ __device__ __forceinline__ void raster_by_spans(const raster_args& a, const scre
         for (i32 pixel = from; pixel <= to; ++pixel) {
             if ((w[0] | w[1] | w[2]) >= 0) {
                 put(a, box.x0 + (wide ? line : pixel), box.y0 + (wide ? pixel : line),
-                    depth_bits(depth, static_cast<f32>(w[1] - e.bias[1]), static_cast<f32>(w[2] - e.bias[2])), id);
+                    depth_bits(depth, static_cast<f32>(w[1] - e.bias[1]), static_cast<f32>(w[2] - e.bias[2])),
+                    id);
             }
             w[0] += next_pixel[0], w[1] += next_pixel[1], w[2] += next_pixel[2];
         }

@@ -1,9 +1,10 @@
 #pragma once
-// The tile tier: a block owns 64x64 pixels, a warp 32x16 of them, whose keys its lanes keep in registers, beginning with what the
-// other tiers have left. The block looks through the boxes of all large triangles, a batch at a time, and sets up those that touch the
-// tile; its warps draw them without a single atomic. What lies behind all that the tile shows already isn't set up, what lies
-// behind all that a warp's pixels show, or beside them, isn't drawn. However many triangles lie upon each other, nothing grows and
-// nobody waits for a word. Included by fragment_stage.cu alone.
+// The tile tier: a block owns 64x64 pixels, a warp 32x16 of them, whose keys its lanes keep in registers,
+// beginning with what the other tiers have left. The block looks through the boxes of all large triangles, a
+// batch at a time, and sets up those that touch the tile; its warps draw them without a single atomic. What
+// lies behind all that the tile shows already isn't set up, what lies behind all that a warp's pixels show,
+// or beside them, isn't drawn. However many triangles lie upon each other, nothing grows and nobody waits for
+// a word. Included by fragment_stage.cu alone.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -13,7 +14,8 @@ namespace {
 
 constexpr u32 tile_threads = 256;
 constexpr i32 warp_columns = 32, warp_rows = 16;  // of a tile: a lane has a column of a warp's pixels
-static_assert(tile_side == 2 * warp_columns && tile_side * tile_side == static_cast<i32>(tile_threads) * warp_rows);
+static_assert(tile_side == 2 * warp_columns &&
+              tile_side * tile_side == static_cast<i32>(tile_threads) * warp_rows);
 
 /// A triangle as a tile draws it: edges at the tile's first pixel, with the bias in them.
 struct tile_triangle {
@@ -25,12 +27,14 @@ struct tile_triangle {
 };
 
 /// False when no pixel of the tile can be inside.
-__device__ __forceinline__ bool set_up(const screen_triangle& t, const pixel_box& tile, u32 id, tile_triangle& out) {
+__device__ __forceinline__ bool set_up(const screen_triangle& t, const pixel_box& tile, u32 id,
+                                       tile_triangle& out) {
     const edge_functions<i64> e = edges_at<i64>(t, tile.x0, tile.y0);
     bool outside = false;
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
-        const i64 at = e.e[i] + e.bias[i], x = (tile.x1 - tile.x0) * e.step_x[i], y = (tile.y1 - tile.y0) * e.step_y[i];
+        const i64 at = e.e[i] + e.bias[i], x = (tile.x1 - tile.x0) * e.step_x[i],
+                  y = (tile.y1 - tile.y0) * e.step_y[i];
         outside |= at + max_(x, i64{0}) + max_(y, i64{0}) < 0;  // the corner that is deepest inside
         out.e[i] = at, out.step_x[i] = e.step_x[i], out.step_y[i] = e.step_y[i];
     }
@@ -42,7 +46,8 @@ __device__ __forceinline__ bool set_up(const screen_triangle& t, const pixel_box
 }
 
 template <bool Covers>
-__device__ __forceinline__ void draw_column(const tile_triangle& t, i64 e0, i64 e1, i64 e2, unsigned long long (&keys)[warp_rows]) {
+__device__ __forceinline__ void draw_column(const tile_triangle& t, i64 e0, i64 e1, i64 e2,
+                                            unsigned long long (&keys)[warp_rows]) {
     const i64 s0 = t.step_y[0], s1 = t.step_y[1], s2 = t.step_y[2];
     const u32 id = t.id;
     const depth_plane depth = t.depth;
@@ -59,13 +64,16 @@ __device__ __forceinline__ void draw_column(const tile_triangle& t, i64 e0, i64 
     }
 }
 
-/// Draws what of the triangle lies in the warp's pixels, whose first one is (x, y) of the tile. False when nothing can.
-__device__ __forceinline__ bool draw(const tile_triangle& t, i32 x, i32 y, i32 lane, unsigned long long (&keys)[warp_rows]) {
+/// Draws what of the triangle lies in the warp's pixels, whose first one is (x, y) of the tile. False when
+/// nothing can.
+__device__ __forceinline__ bool draw(const tile_triangle& t, i32 x, i32 y, i32 lane,
+                                     unsigned long long (&keys)[warp_rows]) {
     i64 e[3];
     bool covers = true;
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
-        const i64 step_x = t.step_x[i], step_y = t.step_y[i], along = (warp_columns - 1) * step_x, down = (warp_rows - 1) * step_y;
+        const i64 step_x = t.step_x[i], step_y = t.step_y[i], along = (warp_columns - 1) * step_x,
+                  down = (warp_rows - 1) * step_y;
         const i64 at = t.e[i] + x * step_x + y * step_y;
         if (at + max_(along, i64{0}) + max_(down, i64{0}) < 0) return false;
         covers &= at + min_(along, i64{0}) + min_(down, i64{0}) >= 0;
@@ -105,12 +113,17 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     const u32 count = all;
     if (count == 0) return;
     const i32 left = static_cast<i32>(blockIdx.x) * tile_side, top = static_cast<i32>(blockIdx.y) * tile_side;
-    const pixel_box tile{left, top, min_(left + tile_side, a.view.width) - 1, min_(top + tile_side, a.view.height) - 1};
-    const i32 warp = static_cast<i32>(from_first(threadIdx.x / 32)), lane = static_cast<i32>(threadIdx.x & 31U);
+    const pixel_box tile{left, top, min_(left + tile_side, a.view.width) - 1,
+                         min_(top + tile_side, a.view.height) - 1};
+    const i32 warp = static_cast<i32>(from_first(threadIdx.x / 32)),
+              lane = static_cast<i32>(threadIdx.x & 31U);
     const i32 x = (warp & 1) * warp_columns, y = (warp >> 1) * warp_rows;  // the warp's first pixel
-    const auto shown = [&](i32 row) { return left + x + lane < a.view.width && top + y + row < a.view.height; };
+    const auto shown = [&](i32 row) {
+        return left + x + lane < a.view.width && top + y + row < a.view.height;
+    };
     const auto place = [&](i32 row) { return a.keys + i64{top + y + row} * a.view.width + left + x + lane; };
-    const bool some = left + x < a.view.width && top + y < a.view.height;  // of the warp's pixels lie in the picture
+    const bool some =
+        left + x < a.view.width && top + y < a.view.height;  // of the warp's pixels lie in the picture
     unsigned long long keys[warp_rows];
     bool loaded = false;
     f32 tile_farthest = 0.0F, farthest = 0.0F;  // 1/w; 0: some pixel is empty

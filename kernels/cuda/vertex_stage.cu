@@ -20,9 +20,12 @@ struct select_args {
     u32 each;  ///< clusters of a block, 1 to most_clusters
 };
 
-__device__ __forceinline__ u32 drawn_instances(const select_args& a) { return body::min_(a.draw->instance_count, a.out.max_instances); }
+__device__ __forceinline__ u32 drawn_instances(const select_args& a) {
+    return body::min_(a.draw->instance_count, a.out.max_instances);
+}
 
-/// Writes the instances' matrices down for the fragment stage and clears the counters, which the next kernel adds to.
+/// Writes the instances' matrices down for the fragment stage and clears the counters, which the next kernel
+/// adds to.
 __global__ void __launch_bounds__(256) prepare(const __grid_constant__ select_args a) {
     let_next_begin();
     const u64 i = u64{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -38,7 +41,9 @@ __global__ void __launch_bounds__(256) prepare(const __grid_constant__ select_ar
 
 /// What classify() looks at of a screen vertex, in 8 bytes: x and outcode (24 and 8 bits), y.
 using packed_vertex = uint2;
-__device__ __forceinline__ packed_vertex pack(const screen_vertex& v) { return {static_cast<u32>(v.x) << 8 | v.outcode, static_cast<u32>(v.y)}; }
+__device__ __forceinline__ packed_vertex pack(const screen_vertex& v) {
+    return {static_cast<u32>(v.x) << 8 | v.outcode, static_cast<u32>(v.y)};
+}
 __device__ __forceinline__ screen_vertex unpack(const packed_vertex& v) {
     return {static_cast<i32>(v.x) >> 8, static_cast<i32>(v.y), 0.0F, v.x & 255U};
 }
@@ -54,12 +59,13 @@ struct visible_cluster {
 
 struct block_store {
     packed_vertex corners[warps][cluster_vertices];  ///< of the cluster that each warp is at
-    f32 clip[warps][12];                             ///< with a single instance only the first is used, by all
+    f32 clip[warps][12];  ///< with a single instance only the first is used, by all
     visible_cluster visible[most_clusters];
     uint4 small[most_clusters], large[most_clusters];      ///< of each visible cluster: a bit a triangle
     u32 small_at[most_clusters], large_at[most_clusters];  ///< where its part of the block's begins
     u32 visible_count;
-    u32 found[5];  ///< small, large, culled, not finite, bad index: the order of triangle_class, and of triangle_counters
+    u32 found[5];  ///< small, large, culled, not finite, bad index: the order of triangle_class, and of
+                   ///< triangle_counters
     u32 base_small, base_large;
 };
 
@@ -75,7 +81,8 @@ __device__ __forceinline__ place place_of(const select_args& a, u32 in_block, u3
 }
 
 /// Tests one cluster a thread; those that may show something go into the block's list.
-__device__ __forceinline__ void find_visible(const select_args& a, block_store& b, u32 clusters, u32 in_block) {
+__device__ __forceinline__ void find_visible(const select_args& a, block_store& b, u32 clusters,
+                                             u32 in_block) {
     const place at = place_of(a, in_block, clusters);
     f32 clip[12];
     if (a.out.max_instances == 1) {
@@ -89,17 +96,20 @@ __device__ __forceinline__ void find_visible(const select_args& a, block_store& 
     const cluster_bounds bounds = a.mesh.clusters[at.cluster];
     if (body::cluster_hidden(bounds, clip, a.view)) {
         const u32 begin = at.cluster * cluster_triangles;
-        atomicAdd(b.found + static_cast<u32>(body::triangle_class::culled), body::min_(cluster_triangles, a.mesh.counts.triangle_count - begin));
+        atomicAdd(b.found + static_cast<u32>(body::triangle_class::culled),
+                  body::min_(cluster_triangles, a.mesh.counts.triangle_count - begin));
         return;
     }
-    b.visible[atomicAdd(&b.visible_count, 1U)] = {in_block, bounds.first_vertex, body::min_(bounds.vertex_count, cluster_vertices),
+    b.visible[atomicAdd(&b.visible_count, 1U)] = {in_block, bounds.first_vertex,
+                                                  body::min_(bounds.vertex_count, cluster_vertices),
                                                   body::cluster_inside(bounds, clip, a.view) ? 1U : 0U};
 }
 
 /// Transforms the cluster's vertices into the warp's store, each once.
 template <bool Inside>
-__device__ __forceinline__ void transform_listed(const select_args& a, const visible_cluster& what, u32 cluster, const f32* clip,
-                                                 packed_vertex* corners, u32 lane) {
+__device__ __forceinline__ void transform_listed(const select_args& a, const visible_cluster& what,
+                                                 u32 cluster, const f32* clip, packed_vertex* corners,
+                                                 u32 lane) {
     const u16* const numbers = a.mesh.local_vertices + u64{cluster} * cluster_vertices;
     for (u32 v = lane; v < what.vertex_count; v += 32) {
         const u32 number = body::min_(what.first_vertex + numbers[v], a.mesh.counts.vertex_count - 1U);
@@ -121,7 +131,8 @@ __device__ __noinline__ u32 classify_unlisted(const select_args& a, u32 triangle
     return static_cast<u32>(body::classify(v[0], v[1], v[2], a.view.width, a.view.height));
 }
 
-/// A triangle of packed corners. Inside, the outcodes are known, and the compiler leaves out what asks for them.
+/// A triangle of packed corners. Inside, the outcodes are known, and the compiler leaves out what asks for
+/// them.
 template <bool Inside>
 __device__ __forceinline__ u32 classify_listed(const select_args& a, const packed_vertex* v, u32 corners) {
     const auto at = [&](u32 place) {
@@ -129,14 +140,18 @@ __device__ __forceinline__ u32 classify_listed(const select_args& a, const packe
         if (Inside) s.outcode = 0;
         return s;
     };
-    return static_cast<u32>(body::classify(at(corners), at(corners >> 8), at(corners >> 16), a.view.width, a.view.height));
+    return static_cast<u32>(
+        body::classify(at(corners), at(corners >> 8), at(corners >> 16), a.view.width, a.view.height));
 }
 
-/// Classifies the block's visible cluster number `item`, a warp for it: its bits, and its part of what the block has found.
-__device__ __forceinline__ void classify_cluster(const select_args& a, block_store& b, u32 clusters, u32 item, u32 warp, u32 lane) {
+/// Classifies the block's visible cluster number `item`, a warp for it: its bits, and its part of what the
+/// block has found.
+__device__ __forceinline__ void classify_cluster(const select_args& a, block_store& b, u32 clusters, u32 item,
+                                                 u32 warp, u32 lane) {
     const visible_cluster what = b.visible[item];
     const place at = place_of(a, what.in_block, clusters);
-    const u32 count = a.mesh.counts.triangle_count, begin = at.cluster * cluster_triangles, end = body::min_(begin + cluster_triangles, count);
+    const u32 count = a.mesh.counts.triangle_count, begin = at.cluster * cluster_triangles,
+              end = body::min_(begin + cluster_triangles, count);
     const bool listed = what.vertex_count != 0;
     u32 corners[classify_each];
 #pragma unroll
@@ -147,7 +162,8 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
     const f32* clip = b.clip[0];
     __syncwarp();
     if (a.out.max_instances > 1) {
-        if (lane < 12) b.clip[warp][lane] = body::product_element(a.projection, a.models + u64{at.instance} * 16, lane);
+        if (lane < 12)
+            b.clip[warp][lane] = body::product_element(a.projection, a.models + u64{at.instance} * 16, lane);
         clip = b.clip[warp];
         __syncwarp();
     }
@@ -172,15 +188,19 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
             }
         }
         small[k] = __ballot_sync(~0U, kind == 0), large[k] = __ballot_sync(~0U, kind == 1);
-        rest += kind == 2 ? 1U : (kind == 3 ? 1U << 8 : (kind == 4 ? 1U << 16 : 0U));  // at most four of a class
+        rest +=
+            kind == 2 ? 1U : (kind == 3 ? 1U << 8 : (kind == 4 ? 1U << 16 : 0U));  // at most four of a class
     }
 #pragma unroll
-    for (u32 step = 16; step > 0; step /= 2) rest += __shfl_xor_sync(~0U, rest, static_cast<int>(step));  // bytes: at most 128 each
+    for (u32 step = 16; step > 0; step /= 2)
+        rest += __shfl_xor_sync(~0U, rest, static_cast<int>(step));  // bytes: at most 128 each
     if (lane == 0) {
         b.small[item] = {small[0], small[1], small[2], small[3]};
         b.large[item] = {large[0], large[1], large[2], large[3]};
-        b.small_at[item] = atomicAdd(b.found, static_cast<u32>(__popc(small[0]) + __popc(small[1]) + __popc(small[2]) + __popc(small[3])));
-        const u32 larges = static_cast<u32>(__popc(large[0]) + __popc(large[1]) + __popc(large[2]) + __popc(large[3]));
+        b.small_at[item] = atomicAdd(b.found, static_cast<u32>(__popc(small[0]) + __popc(small[1]) +
+                                                               __popc(small[2]) + __popc(small[3])));
+        const u32 larges =
+            static_cast<u32>(__popc(large[0]) + __popc(large[1]) + __popc(large[2]) + __popc(large[3]));
         b.large_at[item] = larges != 0 ? atomicAdd(b.found + 1, larges) : 0U;
         for (u32 i = 2; i < 5; ++i, rest >>= 8) {
             if (rest & 255U) atomicAdd(b.found + i, rest & 255U);
@@ -189,10 +209,12 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
 }
 
 /// Writes the triangles of visible cluster number `item` into the list.
-__device__ __forceinline__ void list_triangles(const select_args& a, const block_store& b, const place& at, u32 item, u32 lane) {
+__device__ __forceinline__ void list_triangles(const select_args& a, const block_store& b, const place& at,
+                                               u32 item, u32 lane) {
     const u64 capacity = u64{a.mesh.counts.triangle_count} * a.out.max_instances;
     const uint4 smalls = b.small[item], larges = b.large[item];
-    const u32 small[classify_each] = {smalls.x, smalls.y, smalls.z, smalls.w}, large[classify_each] = {larges.x, larges.y, larges.z, larges.w};
+    const u32 small[classify_each] = {smalls.x, smalls.y, smalls.z, smalls.w},
+              large[classify_each] = {larges.x, larges.y, larges.z, larges.w};
     u64 front = u64{b.base_small} + b.small_at[item], back = u64{b.base_large} + b.large_at[item];
     const u32 below = (1U << lane) - 1U;
     u32 id = at.instance * a.mesh.counts.triangle_count + at.cluster * cluster_triangles + lane;
@@ -206,10 +228,11 @@ __device__ __forceinline__ void list_triangles(const select_args& a, const block
     }
 }
 
-/// Culls and classifies. A block tests some clusters, a thread each; its warps then take those that are left, one after another, and
-/// note what they keep. At the end the block reserves room in the list, once, and writes. Of a hidden cluster nothing is read but its
-/// bounds.
-__global__ void __launch_bounds__(select_threads, resident_blocks(select_resident)) select_visible(const __grid_constant__ select_args a) {
+/// Culls and classifies. A block tests some clusters, a thread each; its warps then take those that are left,
+/// one after another, and note what they keep. At the end the block reserves room in the list, once, and
+/// writes. Of a hidden cluster nothing is read but its bounds.
+__global__ void __launch_bounds__(select_threads, resident_blocks(select_resident))
+    select_visible(const __grid_constant__ select_args a) {
     __shared__ block_store b;
     const u32 lane = threadIdx.x & 31U, warp = threadIdx.x / 32;
     if (threadIdx.x == 0) b.visible_count = 0;
@@ -218,29 +241,38 @@ __global__ void __launch_bounds__(select_threads, resident_blocks(select_residen
     const u32 clusters = cluster_count(a.mesh.counts);
     const u64 all = u64{clusters} * drawn_instances(a);
     __syncthreads();
-    if (threadIdx.x < a.each && u64{threadIdx.x} * gridDim.x + blockIdx.x < all) find_visible(a, b, clusters, threadIdx.x);
+    if (threadIdx.x < a.each && u64{threadIdx.x} * gridDim.x + blockIdx.x < all)
+        find_visible(a, b, clusters, threadIdx.x);
     __syncthreads();
     const u32 visible = b.visible_count;
     for (u32 item = warp; item < visible; item += warps) classify_cluster(a, b, clusters, item, warp, lane);
     __syncthreads();
     if (threadIdx.x < 5) {
         wait_for_last();  // the counters must have been cleared
-        const u32 n = b.found[threadIdx.x], base = n != 0 ? atomicAdd(&a.out.counters->small + threadIdx.x, n) : 0U;
+        const u32 n = b.found[threadIdx.x],
+                  base = n != 0 ? atomicAdd(&a.out.counters->small + threadIdx.x, n) : 0U;
         if (threadIdx.x == 0) b.base_small = base;
         if (threadIdx.x == 1) b.base_large = base;
     }
     __syncthreads();
-    for (u32 item = warp; item < visible; item += warps) list_triangles(a, b, place_of(a, b.visible[item].in_block, clusters), item, lane);
+    for (u32 item = warp; item < visible; item += warps)
+        list_triangles(a, b, place_of(a, b.visible[item].in_block, clusters), item, lane);
 }
 
 }  // namespace
 
 void vertex_stage(device::queue& q, const vertex_stage_args& args) {
     const cudaStream_t stream = stream_of(q);
-    select_args a{view_mesh(args.mesh, args.mesh_block), body::view_projection(args.scene.camera, args.width, args.height),
-                  body::make_viewport(args.width, args.height, args.scene.camera.near), args.draw, args.models, args.out, 1};
+    select_args a{view_mesh(args.mesh, args.mesh_block),
+                  body::view_projection(args.scene.camera, args.width, args.height),
+                  body::make_viewport(args.width, args.height, args.scene.camera.near),
+                  args.draw,
+                  args.models,
+                  args.out,
+                  1};
     // one wave of blocks where that is possible
-    const u64 clusters = u64{cluster_count(args.mesh.counts)} * args.out.max_instances, room = u64{multiprocessors()} * select_resident;
+    const u64 clusters = u64{cluster_count(args.mesh.counts)} * args.out.max_instances,
+              room = u64{multiprocessors()} * select_resident;
     a.each = static_cast<u32>(body::min_<u64>((clusters + room - 1) / room, most_clusters));
     prepare<<<blocks_for(u64{args.out.max_instances} * 12, 256), 256, 0, stream>>>(a);
     launch_behind("select_visible", select_visible, blocks_for(clusters, a.each), select_threads, stream, a);

@@ -1,12 +1,15 @@
-// carousel-alloc: makes the GPU memory that the supervisor holds, so that the supervisor itself never touches CUDA.
+// carousel-alloc: makes the GPU memory that the supervisor holds, so that the supervisor itself never touches
+// CUDA.
 //
-//   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]    (without --requests they are read from stdin)
+//   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]    (without --requests
+//   they are read from stdin)
 //
-// N is one end of a SOCK_SEQPACKET pair; see requests.hpp for what goes over it. Blocks of kind vmm live by their fds: once the
-// other end has acknowledged (any message), this process ends with 0. Blocks of kind ipc live in this process, which then stays,
-// asleep, until its socket reads EOF. Then its supervisor is dead: for S seconds it looks for another one of the run ID at
-// DIR/control.sock, says {"owner": {"run_id": ID}} there, and stays when it hears {"welcome": ...}.
-// Exit codes: 0, 2 (usage), 3 (device), 74 (the other end is gone before it had everything).
+// N is one end of a SOCK_SEQPACKET pair; see requests.hpp for what goes over it. Blocks of kind vmm live by
+// their fds: once the other end has acknowledged (any message), this process ends with 0. Blocks of kind ipc
+// live in this process, which then stays, asleep, until its socket reads EOF. Then its supervisor is dead:
+// for S seconds it looks for another one of the run ID at DIR/control.sock, says {"owner": {"run_id": ID}}
+// there, and stays when it hears {"welcome": ...}. Exit codes: 0, 2 (usage), 3 (device), 74 (the other end is
+// gone before it had everything).
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -38,7 +41,8 @@ namespace {
 using namespace carousel;
 using alloc::request;
 
-constexpr std::string_view usage = "usage: carousel-alloc --fd N [--requests JSON]   (a helper of `carousel run`)";
+constexpr std::string_view usage =
+    "usage: carousel-alloc --fd N [--requests JSON]   (a helper of `carousel run`)";
 
 struct arguments {
     int fd = -1;
@@ -63,7 +67,8 @@ arguments parse(int argc, char** argv) {
     bool given = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view name = argv[i];
-        if (i + 1 >= argc) throw config_error(fmt::format("'{}' needs a value, or is unknown; {}", name, usage));
+        if (i + 1 >= argc)
+            throw config_error(fmt::format("'{}' needs a value, or is unknown; {}", name, usage));
         const std::string_view value = argv[++i];
         if (name == "--fd") {
             const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), a.fd);
@@ -113,7 +118,8 @@ bool serve(const request& asked, std::map<std::string, std::unique_ptr<maker>>& 
     const bool owner = asked.kind == device::memory_kind::ipc;
     const device::memory_handle made = owner ? m->make_ipc(asked.bytes) : m->make_vmm(asked.bytes);
     const shm::unique_fd fd(made.fd);
-    const bool sent = shm::send_message(socket, reply_for(asked, made), owner ? std::vector<int>{} : std::vector<int>{fd.get()});
+    const bool sent = shm::send_message(socket, reply_for(asked, made),
+                                        owner ? std::vector<int>{} : std::vector<int>{fd.get()});
     if (!sent) throw shm_error("handing out GPU memory: the supervisor's socket: " + errno_text(errno));
     return owner;
 }
@@ -133,17 +139,20 @@ bool wait_for_peer(int socket) {
     }
 }
 
-/// Looks for the run's next supervisor. Empty: none came within the grace time, or it has no use for this process.
+/// Looks for the run's next supervisor. Empty: none came within the grace time, or it has no use for this
+/// process.
 shm::unique_fd find_successor(const arguments& a) {
     const u64 until = now_ns() + static_cast<u64>(a.grace_s * 1e9);
     while (!a.directory.empty() && now_ns() < until) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         shm::unique_fd s = shm::connect_to(a.directory + "/control.sock", 50 * ns_per_ms);
-        if (!s || !shm::send_message(s.get(), nlohmann::json{{"owner", {{"run_id", a.run_id}}}}.dump())) continue;
+        if (!s || !shm::send_message(s.get(), nlohmann::json{{"owner", {{"run_id", a.run_id}}}}.dump()))
+            continue;
         shm::message answer;
         shm::receive_status got = shm::receive_status::would_block;
-        while (got == shm::receive_status::would_block) got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // it may be stopped
-        if (got != shm::receive_status::ok) continue;  // it has died in its turn
+        while (got == shm::receive_status::would_block)
+            got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // it may be stopped
+        if (got != shm::receive_status::ok) continue;                      // it has died in its turn
         if (answer.text.find("\"welcome\"") == std::string::npos) return {};
         return s;
     }
@@ -164,7 +173,8 @@ int run(const arguments& a) {
         throw;
     }
     const bool acknowledged = wait_for_peer(a.fd);
-    if (!acknowledged && !owner) throw shm_error("the supervisor went away before it acknowledged its GPU memory");
+    if (!acknowledged && !owner)
+        throw shm_error("the supervisor went away before it acknowledged its GPU memory");
     if (!acknowledged || !owner) return exit_code::ok;
     while (wait_for_peer(a.fd)) {
     }
@@ -180,7 +190,8 @@ int run(const arguments& a) {
 
 int main(int argc, char** argv) {
     ::signal(SIGPIPE, SIG_IGN);
-    ::signal(SIGINT, SIG_IGN);  // Ctrl-C goes to the whole process group; the supervisor decides when the memory goes
+    ::signal(SIGINT,
+             SIG_IGN);  // Ctrl-C goes to the whole process group; the supervisor decides when the memory goes
     try {
         return run(parse(argc, argv));
     } catch (const error& e) {

@@ -1,8 +1,10 @@
 // carousel-probe: says what CUDA offers on this machine, as one JSON object on stdout:
-//   {built_with_cuda, driver_version, runtime_version, devices: [{ordinal, uuid, name, total_bytes, free_bytes, compute,
+//   {built_with_cuda, driver_version, runtime_version, devices: [{ordinal, uuid, name, total_bytes,
+//   free_bytes, compute,
 //    vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, peers: [ordinal, ...]}], error}
 // Versions read "13.0", or null where there is none; error is null when at least one device can be used.
-//   --quick   opens no context: free_bytes is null (a context costs about 0.2 s and 0.5 GB of GPU memory a device)
+//   --quick   opens no context: free_bytes is null (a context costs about 0.2 s and 0.5 GB of GPU memory a
+//   device)
 // Exit code 0 in every case but a wrong command line (2): no driver is an answer, too.
 
 #include <fmt/format.h>
@@ -27,17 +29,22 @@ using namespace carousel;
 
 constexpr const char* usage =
     "Usage: carousel-probe [--quick]\n\n"
-    "Says what CUDA offers on this machine, as one JSON object: versions of driver and runtime, every GPU with its UUID, memory,\n"
-    "compute capability, what it can share between processes, and its peers. `carousel run`, `up` and `doctor` ask it.\n\n"
-    "  --quick   opens no context: free_bytes is null (a context costs about 0.2 s and 0.5 GB of GPU memory a device)\n"
+    "Says what CUDA offers on this machine, as one JSON object: versions of driver and runtime, every GPU "
+    "with its UUID, memory,\n"
+    "compute capability, what it can share between processes, and its peers. `carousel run`, `up` and "
+    "`doctor` ask it.\n\n"
+    "  --quick   opens no context: free_bytes is null (a context costs about 0.2 s and 0.5 GB of GPU memory "
+    "a device)\n"
     "  --help    this text\n\n"
-    "Exit code 0, also where there is no driver (\"error\" says why no device can be used); 2 for another argument.\n";
+    "Exit code 0, also where there is no driver (\"error\" says why no device can be used); 2 for another "
+    "argument.\n";
 
 #if defined(CAROUSEL_WITH_CUDA)
 namespace cuda = device::cuda;
 
 // Attributes of the driver API by number: older toolkits have no names for the last two.
-constexpr int attribute_vmm = 102, attribute_vmm_posix_fd = 103, attribute_stream_mem_ops_64 = 122, attribute_ipc_event = 125;
+constexpr int attribute_vmm = 102, attribute_vmm_posix_fd = 103, attribute_stream_mem_ops_64 = 122,
+              attribute_ipc_event = 125;
 
 json free_bytes(const cuda::gpu& g) {
     std::size_t free_now = 0, total = 0;
@@ -60,7 +67,8 @@ json describe(const cuda::gpu& g, const std::vector<cuda::gpu>& all, bool quick)
               {"peers", json::array()}};
     for (const cuda::gpu& other : all) {
         std::string why;
-        if (other.ordinal != g.ordinal && cuda::has_peer_access(g, other, why)) d["peers"].push_back(other.ordinal);
+        if (other.ordinal != g.ordinal && cuda::has_peer_access(g, other, why))
+            d["peers"].push_back(other.ordinal);
     }
     if (!quick) {
         try {
@@ -74,13 +82,17 @@ json describe(const cuda::gpu& g, const std::vector<cuda::gpu>& all, bool quick)
 
 void fill(json& answer, bool quick) {
     int version = 0;
-    if (cudaDriverGetVersion(&version) == cudaSuccess && version != 0) answer["driver_version"] = cuda::version_text(version);
-    if (cudaRuntimeGetVersion(&version) == cudaSuccess) answer["runtime_version"] = cuda::version_text(version);
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version != 0)
+        answer["driver_version"] = cuda::version_text(version);
+    if (cudaRuntimeGetVersion(&version) == cudaSuccess)
+        answer["runtime_version"] = cuda::version_text(version);
     const std::vector<cuda::gpu> all = cuda::list_gpus();
     for (const cuda::gpu& g : all) answer["devices"].push_back(describe(g, all, quick));
 }
 #else
-void fill(json&, bool) { (void)device::open({device::device_kind::cuda, "", 0}); }  // throws: built without CUDA
+void fill(json&, bool) {
+    (void)device::open({device::device_kind::cuda, "", 0});
+}  // throws: built without CUDA
 #endif
 
 }  // namespace
@@ -92,7 +104,9 @@ int main(int argc, char** argv) {
         return after_output(exit_code::ok);
     }
     if (argc > 1 && !quick) {
-        std::fprintf(stderr, "error: carousel-probe: unknown arguments; usage: carousel-probe [--quick] (see --help)\n");
+        std::fprintf(
+            stderr,
+            "error: carousel-probe: unknown arguments; usage: carousel-probe [--quick] (see --help)\n");
         return exit_code::usage;
     }
     json answer = {{"built_with_cuda", device::built_with_cuda()},

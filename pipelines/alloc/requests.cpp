@@ -9,19 +9,22 @@ namespace {
 
 request parse_one(const nlohmann::json& entry, std::size_t index) {
     const auto refuse = [&](std::string_view what) {
-        throw config_error(fmt::format("request {}: {}; expected {{\"id\", \"bytes\", \"kind\", \"uuid\"}}", index, what));
+        throw config_error(
+            fmt::format("request {}: {}; expected {{\"id\", \"bytes\", \"kind\", \"uuid\"}}", index, what));
     };
     if (!entry.is_object()) refuse("not an object");
     request r;
     r.id = entry.value("id", nlohmann::json());
     r.on.kind = device::device_kind::cuda;
     const auto bytes = entry.find("bytes");
-    if (bytes == entry.end() || !bytes->is_number_unsigned() || bytes->get<u64>() == 0 || bytes->get<u64>() > (u64{1} << 46)) {
+    if (bytes == entry.end() || !bytes->is_number_unsigned() || bytes->get<u64>() == 0 ||
+        bytes->get<u64>() > (u64{1} << 46)) {
         refuse("\"bytes\" must be a whole number from 1 to 2^46");
     }
     r.bytes = bytes->get<u64>();
     const auto kind = entry.find("kind");
-    if (kind == entry.end() || (*kind != "vmm" && *kind != "ipc")) refuse("\"kind\" must be \"vmm\" or \"ipc\"");
+    if (kind == entry.end() || (*kind != "vmm" && *kind != "ipc"))
+        refuse("\"kind\" must be \"vmm\" or \"ipc\"");
     r.kind = *kind == "vmm" ? device::memory_kind::vmm : device::memory_kind::ipc;
     if (const auto uuid = entry.find("uuid"); uuid != entry.end()) {
         if (!uuid->is_string()) refuse("\"uuid\" must be a string");
@@ -45,7 +48,8 @@ std::vector<request> parse_requests(std::string_view text) {
 }
 
 std::string reply_for(const request& asked, const device::memory_handle& made) {
-    nlohmann::json reply = {{"id", asked.id}, {"bytes", made.bytes}, {"kind", device::name_of(made.kind)}, {"uuid", made.uuid}};
+    nlohmann::json reply = {
+        {"id", asked.id}, {"bytes", made.bytes}, {"kind", device::name_of(made.kind)}, {"uuid", made.uuid}};
     if (made.kind == device::memory_kind::ipc) {
         std::string hex;
         for (const std::byte b : made.ipc) hex += fmt::format("{:02x}", static_cast<unsigned>(b));
@@ -55,7 +59,8 @@ std::string reply_for(const request& asked, const device::memory_handle& made) {
 }
 
 std::string error_reply(const nlohmann::json& id, std::string_view why) {
-    return nlohmann::json{{"id", id}, {"error", why}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return nlohmann::json{{"id", id}, {"error", why}}.dump(-1, ' ', false,
+                                                           nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace carousel::alloc

@@ -1,16 +1,19 @@
 #pragma once
 // Bytes that a frame moves. Pure functions of counts; no device.
 //
-// ring_bytes: what crosses the rings of the pipeline in one frame, each byte counted once: the planes of "carousel.triangles" as
-// far as they are filled (triangle_layout.hpp; of the list only the triangles that survived culling) and the picture.
-// floor_bytes: what any implementation over these formats must move through memory at least, each input read once, each output
-// written once, and everything in between (visibility buffer, second reads, attributes of the resolve) kept in caches:
-//   vertex stage    reads the bounds of all clusters (48 C) and, of what is listed, positions and corners; writes the triangles' planes
-//   fragment stage  reads the triangles' planes and, of what is listed, positions and indices; writes the picture (4 W H)
-// Of what is listed: with V, T of the mesh (read once for all instances) and L listed triangles, 12 V min(1, L / T) bytes of positions, 4 L
-// of corners, 12 L of indices. (An estimate where the listed triangles share vertices more or less than the mesh does.)
-// floor_ms = floor_bytes / bandwidth, where the bandwidth is that of a large copy on the device, (read + written bytes) / time.
-// A scene that fits in caches can be faster than this "floor".
+// ring_bytes: what crosses the rings of the pipeline in one frame, each byte counted once: the planes of
+// "carousel.triangles" as far as they are filled (triangle_layout.hpp; of the list only the triangles that
+// survived culling) and the picture. floor_bytes: what any implementation over these formats must move
+// through memory at least, each input read once, each output written once, and everything in between
+// (visibility buffer, second reads, attributes of the resolve) kept in caches:
+//   vertex stage    reads the bounds of all clusters (48 C) and, of what is listed, positions and corners;
+//   writes the triangles' planes fragment stage  reads the triangles' planes and, of what is listed,
+//   positions and indices; writes the picture (4 W H)
+// Of what is listed: with V, T of the mesh (read once for all instances) and L listed triangles, 12 V min(1,
+// L / T) bytes of positions, 4 L of corners, 12 L of indices. (An estimate where the listed triangles share
+// vertices more or less than the mesh does.) floor_ms = floor_bytes / bandwidth, where the bandwidth is that
+// of a large copy on the device, (read + written bytes) / time. A scene that fits in caches can be faster
+// than this "floor".
 
 #include <algorithm>
 #include <string_view>
@@ -29,13 +32,17 @@ struct frame_bytes {
     return n;
 }
 
-[[nodiscard]] inline frame_bytes bytes_of_frame(const kernels::mesh_counts& mesh, u32 instances, u64 listed, u32 width, u32 height) {
+[[nodiscard]] inline frame_bytes bytes_of_frame(const kernels::mesh_counts& mesh, u32 instances, u64 listed,
+                                                u32 width, u32 height) {
     u64 triangles = 0;
     for (const kernels::plane_spec& plane : kernels::triangle_planes(mesh, instances))
-        triangles += std::string_view(plane.name) == "list" ? std::min(listed * 4, bytes_of(plane)) : bytes_of(plane);
+        triangles +=
+            std::string_view(plane.name) == "list" ? std::min(listed * 4, bytes_of(plane)) : bytes_of(plane);
     const u64 picture = bytes_of(kernels::image_planes(width, height)[0]);
-    const u64 seen = std::min<u64>(listed, mesh.triangle_count), vertices = mesh.vertex_count * seen / std::max(1U, mesh.triangle_count);
-    const u64 read = u64{kernels::cluster_count(mesh)} * sizeof(kernels::cluster_bounds) + 2 * vertices * 12 + seen * 4 + seen * 12;
+    const u64 seen = std::min<u64>(listed, mesh.triangle_count),
+              vertices = mesh.vertex_count * seen / std::max(1U, mesh.triangle_count);
+    const u64 read = u64{kernels::cluster_count(mesh)} * sizeof(kernels::cluster_bounds) + 2 * vertices * 12 +
+                     seen * 4 + seen * 12;
     return {triangles + picture, read + 2 * triangles + picture};
 }
 

@@ -14,8 +14,12 @@ const std::vector<std::string> names = {"raster", "pipeline"};
 }
 
 void add_bench_commands(CLI::App& bench, bench_words& words) {
-    add_bench_options(*bench.add_subcommand("raster", "Time the renderer's kernels on a device, alone or beside OpenGL"), words.raster);
-    add_pipeline_bench_options(*bench.add_subcommand("pipeline", "Time whole runs of any pipeline, one build or two in turns"), words.pipeline);
+    add_bench_options(
+        *bench.add_subcommand("raster", "Time the renderer's kernels on a device, alone or beside OpenGL"),
+        words.raster);
+    add_pipeline_bench_options(
+        *bench.add_subcommand("pipeline", "Time whole runs of any pipeline, one build or two in turns"),
+        words.pipeline);
     bench.require_subcommand(1);
     bench.footer("\n`carousel bench raster --help` and `carousel bench pipeline --help` tell more.");
 }
@@ -30,7 +34,8 @@ std::string check_bench_command(const CLI::App& bench, const bench_words& words)
 
 void require_bench_command(const std::string& what) {
     if (what.starts_with('-') || std::find(names.begin(), names.end(), what) != names.end()) return;
-    throw config_error(fmt::format("carousel bench: \"{}\" is none of {}, {}{}", what, names[0], names[1], did_you_mean_clause(what, names)));
+    throw config_error(fmt::format("carousel bench: \"{}\" is none of {}, {}{}", what, names[0], names[1],
+                                   did_you_mean_clause(what, names)));
 }
 
 }  // namespace carousel::bench

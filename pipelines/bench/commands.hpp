@@ -20,7 +20,8 @@ void add_bench_commands(CLI::App& bench, bench_words& words);
 /// The command that was read, or "". Throws config_error for values that can't be.
 std::string check_bench_command(const CLI::App& bench, const bench_words& words);
 
-/// `what`: the first word behind `carousel bench`. Throws config_error when it is neither an option nor a command.
+/// `what`: the first word behind `carousel bench`. Throws config_error when it is neither an option nor a
+/// command.
 void require_bench_command(const std::string& what);
 
 }  // namespace carousel::bench

@@ -66,7 +66,8 @@ int run_pipeline(const bench::pipeline_bench_options& o) {
     bench::pipeline_bench_result r;
     {
         progress_line line;
-        r = bench::run_pipeline_bench(o, supervisor::executable_folder(), [&](const std::string& what) { line.say(what); });
+        r = bench::run_pipeline_bench(o, supervisor::executable_folder(),
+                                      [&](const std::string& what) { line.say(what); });
     }
     return deliver(o.json, bench::json_of(r), bench::table_of(r));
 }
@@ -78,7 +79,8 @@ int run(int argc, char** argv) {
     try {
         if (argc > 1) bench::require_bench_command(argv[1]);
         app.parse(argc, argv);
-        return app.got_subcommand("pipeline") ? run_pipeline(bench::read_options(words.pipeline)) : run_raster(bench::read_options(words.raster));
+        return app.got_subcommand("pipeline") ? run_pipeline(bench::read_options(words.pipeline))
+                                              : run_raster(bench::read_options(words.raster));
     } catch (const CLI::CallForHelp&) {
         const auto chosen = app.get_subcommands();
         fmt::print("{}", chosen.empty() ? app.help() : chosen.front()->help());

@@ -44,8 +44,9 @@ u32 triangles_from(const std::string& text) {
     if (digits.ends_with('M')) unit = 1e6;
     if (unit != 1) digits.remove_suffix(1);
     if (!read_number(digits, value) || !(value * unit >= 1 && value * unit <= most_triangles))
-        throw config_error(fmt::format("--triangles: \"{}\" is no number of triangles; 1 to {} are, also 10k or 1M, several with commas", text,
-                                       most_triangles));
+        throw config_error(fmt::format(
+            "--triangles: \"{}\" is no number of triangles; 1 to {} are, also 10k or 1M, several with commas",
+            text, most_triangles));
     return static_cast<u32>(std::lround(value * unit));
 }
 
@@ -53,7 +54,8 @@ u32 choice(const char* option, const std::string& text) {
     const std::vector<std::string> names = choices_of(option);
     const auto at = std::find(names.begin(), names.end(), text);
     if (at == names.end())
-        throw config_error(fmt::format("{}: \"{}\" is none of {}{}", option, text, fmt::join(names, ", "), did_you_mean_clause(text, names)));
+        throw config_error(fmt::format("{}: \"{}\" is none of {}{}", option, text, fmt::join(names, ", "),
+                                       did_you_mean_clause(text, names)));
     return static_cast<u32>(at - names.begin());
 }
 
@@ -62,9 +64,11 @@ void read_device(const std::string& text, bench_options& o) {
     if (!o.cuda || text == "cuda") return;
     const char* const end = text.data() + text.size();
     const bool prefix = text.starts_with("cuda:");
-    const auto number = prefix ? std::from_chars(text.data() + 5, end, o.ordinal) : std::from_chars_result{text.data(), std::errc::invalid_argument};
+    const auto number = prefix ? std::from_chars(text.data() + 5, end, o.ordinal)
+                               : std::from_chars_result{text.data(), std::errc::invalid_argument};
     if (number.ec != std::errc{} || number.ptr != end || o.ordinal < 0)
-        throw config_error(fmt::format("--device: \"{}\" is no device; devices are cpu, cuda:0, cuda:1, ...", text));
+        throw config_error(
+            fmt::format("--device: \"{}\" is no device; devices are cpu, cuda:0, cuda:1, ...", text));
 }
 
 }  // namespace
@@ -97,28 +101,48 @@ picture_size picture_size_from(const char* option, const std::string& text) {
     const auto width = std::from_chars(text.data(), end, s.width);
     const bool by = width.ec == std::errc{} && width.ptr != end && *width.ptr == 'x';
     const auto height = by ? std::from_chars(width.ptr + 1, end, s.height) : width;
-    if (!by || height.ec != std::errc{} || height.ptr != end || s.width == 0 || s.height == 0 || std::max(s.width, s.height) > most_pixels_a_side)
-        throw config_error(
-            fmt::format("{}: \"{}\" is no size; sizes are WxH with 1 to {} pixels a side, several with commas", option, text, most_pixels_a_side));
+    if (!by || height.ec != std::errc{} || height.ptr != end || s.width == 0 || s.height == 0 ||
+        std::max(s.width, s.height) > most_pixels_a_side)
+        throw config_error(fmt::format(
+            "{}: \"{}\" is no size; sizes are WxH with 1 to {} pixels a side, several with commas", option,
+            text, most_pixels_a_side));
     return s;
 }
 
 void add_bench_options(CLI::App& app, bench_texts& t) {
     app.add_option("--device", t.device, "cpu | cuda:N [cpu]")->type_name("DEVICE")->take_last();
-    app.add_option("--scene", t.scene, "Shape, e.g. bumpy-sphere, fractal-terrain, triangle-soup, long-slivers [bumpy-sphere]")->type_name("NAME")->take_last();
-    app.add_option("--triangles", t.triangles, "Triangles of the mesh, e.g. 10k,100k,1M [1M]")->type_name("N[,N...]")->take_last();
-    app.add_option("--size", t.size, "Sizes of the picture [1920x1080]")->type_name("WxH[,WxH...]")->take_last();
+    app.add_option("--scene", t.scene,
+                   "Shape, e.g. bumpy-sphere, fractal-terrain, triangle-soup, long-slivers [bumpy-sphere]")
+        ->type_name("NAME")
+        ->take_last();
+    app.add_option("--triangles", t.triangles, "Triangles of the mesh, e.g. 10k,100k,1M [1M]")
+        ->type_name("N[,N...]")
+        ->take_last();
+    app.add_option("--size", t.size, "Sizes of the picture [1920x1080]")
+        ->type_name("WxH[,WxH...]")
+        ->take_last();
     app.add_option("--frames", t.frames, "Measured frames a cell [50]")->type_name("N")->take_last();
     app.add_option("--instances", t.instances, "Instances of the mesh [1]")->type_name("N")->take_last();
     app.add_option("--first", t.first, "Number of the first frame [0]")->type_name("N")->take_last();
-    app.add_option("--threads", t.threads, "Threads of the CPU, of both renderers [all cores]")->type_name("N")->take_last();
+    app.add_option("--threads", t.threads, "Threads of the CPU, of both renderers [all cores]")
+        ->type_name("N")
+        ->take_last();
     app.add_option("--shading", t.shading, "lit | normals | ids | depth [lit]")->take_last();
-    app.add_option("--simd", t.simd, "Instruction set of the CPU: baseline | avx2 | avx512 [the best]")->take_last();
-    app.add_option("--path", t.path, "One path for all triangles: automatic | small | medium | large [automatic]")->take_last();
+    app.add_option("--simd", t.simd, "Instruction set of the CPU: baseline | avx2 | avx512 [the best]")
+        ->take_last();
+    app.add_option("--path", t.path,
+                   "One path for all triangles: automatic | small | medium | large [automatic]")
+        ->take_last();
     app.add_option("--peer", t.peer, "Draw the same by turns with: opengl")->take_last();
-    app.add_option("--json", t.json, "Write the results as JSON to FILE [stdout]")->type_name("[FILE]")->expected(0, 1);
-    app.add_option("--plot", t.plot, "Write a plot of the times over the sizes")->type_name("FILE.svg")->take_last();
-    app.add_option("--picture", t.picture, "Write the last picture of the last cell")->type_name("FILE.png")->take_last();
+    app.add_option("--json", t.json, "Write the results as JSON to FILE [stdout]")
+        ->type_name("[FILE]")
+        ->expected(0, 1);
+    app.add_option("--plot", t.plot, "Write a plot of the times over the sizes")
+        ->type_name("FILE.svg")
+        ->take_last();
+    app.add_option("--picture", t.picture, "Write the last picture of the last cell")
+        ->type_name("FILE.png")
+        ->take_last();
     app.footer(footer);
     app.callback([&app, &t] { t.wants_json = app.count("--json") > 0; });
 }
@@ -131,15 +155,19 @@ bench_options read_options(const bench_texts& t) {
     o.scene = t.scene;
     o.shading = choice("--shading", t.shading);
     o.path = choice("--path", t.path);
-    if (t.frames == 0 || t.frames > most_frames) throw config_error(fmt::format("--frames: {} is none of 1 to {}", t.frames, most_frames));
+    if (t.frames == 0 || t.frames > most_frames)
+        throw config_error(fmt::format("--frames: {} is none of 1 to {}", t.frames, most_frames));
     if (t.instances == 0) throw config_error("--instances: at least 1 is needed");
     o.frames = t.frames, o.instances = t.instances, o.threads = t.threads, o.first = t.first;
     if (!t.peer.empty()) o.opengl = (choice("--peer", t.peer), true);
-    if (o.opengl && o.shading != 0) throw config_error("--peer opengl draws lit pictures only: leave --shading out");
+    if (o.opengl && o.shading != 0)
+        throw config_error("--peer opengl draws lit pictures only: leave --shading out");
     if (!t.simd.empty()) (void)choice("--simd", t.simd);
-    if (o.cuda && (!t.simd.empty() || t.threads != 0)) throw config_error("--threads and --simd are for --device cpu");
+    if (o.cuda && (!t.simd.empty() || t.threads != 0))
+        throw config_error("--threads and --simd are for --device cpu");
     if (!t.plot.empty() && !t.plot.ends_with(".svg"))
-        throw config_error(fmt::format("--plot: \"{}\" must end in .svg (for a PNG: rsvg-convert FILE.svg -o FILE.png)", t.plot));
+        throw config_error(fmt::format(
+            "--plot: \"{}\" must end in .svg (for a PNG: rsvg-convert FILE.svg -o FILE.png)", t.plot));
     o.simd = t.simd, o.plot = t.plot, o.picture = t.picture;
     if (t.wants_json) o.json = t.json.empty() ? "-" : t.json;
     return o;

@@ -1,6 +1,7 @@
 #pragma once
-// The command line of `carousel bench raster`, defined once for both programs: `carousel` shows its help, completes and checks
-// it; carousel-bench, which may load CUDA and GL, is started with the same words and does the work.
+// The command line of `carousel bench raster`, defined once for both programs: `carousel` shows its help,
+// completes and checks it; carousel-bench, which may load CUDA and GL, is started with the same words and
+// does the work.
 
 #include <string>
 #include <string_view>
@@ -21,9 +22,10 @@ struct picture_size {
 
 /// As they are written on the command line; see `--help`.
 struct bench_texts {
-    std::string device = "cpu", scene = "bumpy-sphere", triangles = "1M", size = "1920x1080", shading = "lit", path = "automatic";
+    std::string device = "cpu", scene = "bumpy-sphere", triangles = "1M", size = "1920x1080", shading = "lit",
+                path = "automatic";
     std::string peer, simd, plot, picture;
-    std::string json;             ///< file, or "-" for stdout
+    std::string json;  ///< file, or "-" for stdout
     bool wants_json = false;
     u32 frames = 50, instances = 1, threads = 0;
     u64 first = 0;
@@ -33,10 +35,11 @@ struct bench_texts {
 struct bench_options {
     bool cuda = false;
     int ordinal = 0;
-    std::string scene;               ///< of kernels::mesh_shapes, checked by who knows them
-    std::vector<u32> triangles;      ///< ascending as given
+    std::string scene;           ///< of kernels::mesh_shapes, checked by who knows them
+    std::vector<u32> triangles;  ///< ascending as given
     std::vector<picture_size> sizes;
-    u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0;  ///< shading as in scene_state; path as in raster_path
+    u32 frames = 0, instances = 1, threads = 0, shading = 0,
+        path = 0;  ///< shading as in scene_state; path as in raster_path
     u64 first = 0;
     bool opengl = false;
     std::string simd, json, plot, picture;  ///< "" where not wanted

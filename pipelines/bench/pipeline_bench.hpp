@@ -1,10 +1,13 @@
 #pragma once
-// `carousel bench pipeline`: every mode, size and build once a round, in an order that turns; what came out, as a table and as JSON.
+// `carousel bench pipeline`: every mode, size and build once a round, in an order that turns; what came out,
+// as a table and as JSON.
 //
-// JSON: {file, rounds, warm_up_s, seconds | frames, builds: {A, B | absent}, latency_of: "window" | "run", skipped: [text],
-//   cells: [{mode, width, height (null: the file's), runs: {A: [{frames_per_second, p50_ms, p99_ms, cpu_ms_per_frame, memory_bytes,
-//   resident_bytes, gpu_bytes | null, frames, seconds}], B: [...]}, median: {A: {...}, B: {...}},
-//   difference: null | {frames_per_second: {percent, low, high} | null, p50_ms, p99_ms, cpu_ms_per_frame, memory_bytes}, verdict: text | null}]}
+// JSON: {file, rounds, warm_up_s, seconds | frames, builds: {A, B | absent}, latency_of: "window" | "run",
+// skipped: [text],
+//   cells: [{mode, width, height (null: the file's), runs: {A: [{frames_per_second, p50_ms, p99_ms,
+//   cpu_ms_per_frame, memory_bytes, resident_bytes, gpu_bytes | null, frames, seconds}], B: [...]}, median:
+//   {A: {...}, B: {...}}, difference: null | {frames_per_second: {percent, low, high} | null, p50_ms, p99_ms,
+//   cpu_ms_per_frame, memory_bytes}, verdict: text | null}]}
 
 #include <functional>
 #include <optional>
@@ -31,7 +34,8 @@ struct pipeline_bench_result {
 };
 
 /// `own`: the folder of this build's programs. `say` hears what is under way. Throws error, interrupted.
-[[nodiscard]] pipeline_bench_result run_pipeline_bench(const pipeline_bench_options& o, const std::string& own,
+[[nodiscard]] pipeline_bench_result run_pipeline_bench(const pipeline_bench_options& o,
+                                                       const std::string& own,
                                                        const std::function<void(const std::string&)>& say);
 
 /// One figure of all runs of a cell and build.

@@ -35,7 +35,8 @@ f64 seconds_of(const char* option, const std::string& text, f64 least) {
     f64 value = 0;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (failed != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= 86400))
-        throw config_error(fmt::format("{}: \"{}\" is no time; seconds from {} to 86400 are", option, text, least));
+        throw config_error(
+            fmt::format("{}: \"{}\" is no time; seconds from {} to 86400 are", option, text, least));
     return value;
 }
 
@@ -43,7 +44,8 @@ void read_modes(const std::string& text, pipeline_bench_options& o) {
     o.modes_asked = !text.empty();
     for (const std::string& mode : split_commas(text.empty() ? "process,mps" : text)) {
         if (mode != "process" && mode != "mps")
-            throw config_error(fmt::format("--modes: \"{}\" is none of process, mps{}", mode, did_you_mean_clause(mode, {"process", "mps"})));
+            throw config_error(fmt::format("--modes: \"{}\" is none of process, mps{}", mode,
+                                           did_you_mean_clause(mode, {"process", "mps"})));
         o.modes.push_back(mode);
     }
 }
@@ -52,18 +54,38 @@ void read_modes(const std::string& text, pipeline_bench_options& o) {
 
 void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
     app.add_option("FILE", t.file, "Pipeline file (TOML)")->required();
-    app.add_option("--against", t.against, "Measure this other build in turns, too")->type_name("BUILD")->take_last();
-    app.add_option("--rounds", t.rounds, "Runs of each mode, size and build [5]")->type_name("N")->take_last();
+    app.add_option("--against", t.against, "Measure this other build in turns, too")
+        ->type_name("BUILD")
+        ->take_last();
+    app.add_option("--rounds", t.rounds, "Runs of each mode, size and build [5]")
+        ->type_name("N")
+        ->take_last();
     app.add_option("--seconds", t.seconds, "Measured in each run [5]")->type_name("S")->take_last();
-    app.add_option("--frames", t.frames, "Measured frames of each run, in place of --seconds")->type_name("N")->take_last();
-    app.add_option("--warm-up", t.warm_up, "Left out of each run, once frames flow [1]")->type_name("S")->take_last();
-    app.add_option("--modes", t.modes, "process (a GPU context each) and mps [both; mps where it can be had]")->type_name("MODE[,MODE]")->take_last();
-    app.add_option("--sizes,--size", t.sizes, "Sizes of the pictures [the file's]")->type_name("WxH[,WxH...]")->take_last();
-    app.add_option("--device", t.device, "auto | cpu | cuda:N, for stages without a device of their own [the file's]")->type_name("DEVICE")->take_last();
-    app.add_option("--set", t.set, "Any key of the file; may be repeated")->type_name("KEY=VALUE")->expected(1)->take_all();
+    app.add_option("--frames", t.frames, "Measured frames of each run, in place of --seconds")
+        ->type_name("N")
+        ->take_last();
+    app.add_option("--warm-up", t.warm_up, "Left out of each run, once frames flow [1]")
+        ->type_name("S")
+        ->take_last();
+    app.add_option("--modes", t.modes, "process (a GPU context each) and mps [both; mps where it can be had]")
+        ->type_name("MODE[,MODE]")
+        ->take_last();
+    app.add_option("--sizes,--size", t.sizes, "Sizes of the pictures [the file's]")
+        ->type_name("WxH[,WxH...]")
+        ->take_last();
+    app.add_option("--device", t.device,
+                   "auto | cpu | cuda:N, for stages without a device of their own [the file's]")
+        ->type_name("DEVICE")
+        ->take_last();
+    app.add_option("--set", t.set, "Any key of the file; may be repeated")
+        ->type_name("KEY=VALUE")
+        ->expected(1)
+        ->take_all();
     app.add_option("--out", t.out, "Pictures of the displays [none]")->type_name("PATTERN")->take_last();
     app.add_flag("--quick", t.quick, "3 rounds of 1 s after a warm-up of 0.3 s: a first look");
-    app.add_option("--json", t.json, "Write the figures of every run as JSON to FILE [stdout]")->type_name("[FILE]")->expected(0, 1);
+    app.add_option("--json", t.json, "Write the figures of every run as JSON to FILE [stdout]")
+        ->type_name("[FILE]")
+        ->expected(0, 1);
     app.footer(footer);
     app.callback([&app, &t] { t.wants_json = app.count("--json") > 0; });
 }
@@ -72,14 +94,17 @@ pipeline_bench_options read_options(const pipeline_bench_texts& t) {
     pipeline_bench_options o;
     o.file = t.file, o.against = t.against, o.frames = t.frames;
     if (t.quick) o.rounds = 3, o.seconds = 1, o.warm_up_s = 0.3;
-    if (t.rounds > most_rounds) throw config_error(fmt::format("--rounds: {} is none of 1 to {}", t.rounds, most_rounds));
+    if (t.rounds > most_rounds)
+        throw config_error(fmt::format("--rounds: {} is none of 1 to {}", t.rounds, most_rounds));
     if (t.rounds > 0) o.rounds = t.rounds;
-    if (!t.seconds.empty() && t.frames > 0) throw config_error("--seconds and --frames: one of them ends a run");
+    if (!t.seconds.empty() && t.frames > 0)
+        throw config_error("--seconds and --frames: one of them ends a run");
     if (!t.seconds.empty()) o.seconds = seconds_of("--seconds", t.seconds, 0.1);
     if (!t.warm_up.empty()) o.warm_up_s = seconds_of("--warm-up", t.warm_up, 0);
     read_modes(t.modes, o);
     if (!t.sizes.empty())
-        for (const std::string& size : split_commas(t.sizes)) o.sizes.push_back(picture_size_from("--sizes", size));
+        for (const std::string& size : split_commas(t.sizes))
+            o.sizes.push_back(picture_size_from("--sizes", size));
     for (const std::string& each : t.set) o.words.insert(o.words.end(), {"--set", each});
     if (!t.device.empty()) o.words.insert(o.words.end(), {"--device", t.device});
     o.out = t.out;

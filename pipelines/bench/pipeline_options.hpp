@@ -1,5 +1,6 @@
 #pragma once
-// The command line of `carousel bench pipeline`, defined once for both programs, as that of `carousel bench raster` is.
+// The command line of `carousel bench pipeline`, defined once for both programs, as that of `carousel bench
+// raster` is.
 
 #include <string>
 #include <vector>
@@ -33,8 +34,8 @@ struct pipeline_bench_options {
     u32 rounds = 5;
     f64 seconds = 5, warm_up_s = 1;
     u64 frames = 0;
-    std::string out;                  ///< of displays, where the pipeline has any
-    std::string json;                 ///< "": not wanted; "-": stdout
+    std::string out;   ///< of displays, where the pipeline has any
+    std::string json;  ///< "": not wanted; "-": stdout
 };
 
 void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& texts);

@@ -15,7 +15,7 @@ struct figure {
     const char* key;
     const char* title;
     f64 run_figures::*value;
-    f64 unit;      ///< of the table
+    f64 unit;  ///< of the table
     int decimals;
 };
 constexpr f64 mib = 1024 * 1024;
@@ -42,7 +42,8 @@ bool windowed(const pipeline_bench_result& r) {
 }
 
 difference difference_in(const bench_cell& c, const figure& f) {
-    return c.runs.size() < 2 ? difference{} : paired_difference(column(c.runs[0], f.value), column(c.runs[1], f.value));
+    return c.runs.size() < 2 ? difference{}
+                             : paired_difference(column(c.runs[0], f.value), column(c.runs[1], f.value));
 }
 
 ordered_json difference_json(const bench_cell& c) {
@@ -50,7 +51,8 @@ ordered_json difference_json(const bench_cell& c) {
     ordered_json out = ordered_json::object();
     for (const figure& f : figures) {
         const difference d = difference_in(c, f);
-        out[f.key] = d.known ? ordered_json{{"percent", d.percent}, {"low", d.low}, {"high", d.high}} : ordered_json(nullptr);
+        out[f.key] = d.known ? ordered_json{{"percent", d.percent}, {"low", d.low}, {"high", d.high}}
+                             : ordered_json(nullptr);
     }
     return out;
 }
@@ -61,7 +63,8 @@ ordered_json cell_json(const bench_cell& c) {
         ordered_json list = ordered_json::array(), middle = ordered_json::object();
         for (const run_figures& run : c.runs[k]) {
             ordered_json one = ordered_json::object();
-            for (const figure& f : figures) one[f.key] = run.*f.value < 0 ? ordered_json(nullptr) : ordered_json(run.*f.value);
+            for (const figure& f : figures)
+                one[f.key] = run.*f.value < 0 ? ordered_json(nullptr) : ordered_json(run.*f.value);
             one["frames"] = run.frames;
             one["seconds"] = run.seconds;
             list.push_back(std::move(one));
@@ -79,13 +82,16 @@ ordered_json cell_json(const bench_cell& c) {
             {"runs", runs},
             {"median", medians},
             {"difference", difference_json(c)},
-            {"verdict", c.runs.size() < 2 ? ordered_json(nullptr) : ordered_json(verdict_on_rate(difference_in(c, figures[0]), resolution_percent(c)))}};
+            {"verdict", c.runs.size() < 2 ? ordered_json(nullptr)
+                                          : ordered_json(verdict_on_rate(difference_in(c, figures[0]),
+                                                                         resolution_percent(c)))}};
 }
 
 std::string in_table(const figure& f, const std::vector<f64>& values) {
     if (!is_told(values)) return "-";
     const spread s = spread_of(values);
-    return fmt::format("{:.{}f} ({:.{}f}..{:.{}f})", s.median / f.unit, f.decimals, s.least / f.unit, f.decimals, s.most / f.unit, f.decimals);
+    return fmt::format("{:.{}f} ({:.{}f}..{:.{}f})", s.median / f.unit, f.decimals, s.least / f.unit,
+                       f.decimals, s.most / f.unit, f.decimals);
 }
 
 std::string difference_row(const bench_cell& c, const figure& f) {
@@ -96,23 +102,28 @@ std::string difference_row(const bench_cell& c, const figure& f) {
 /// A row a figure, a column a build: fits 100 columns whatever is measured.
 std::string cell_table(const bench_cell& c) {
     const bool both = c.runs.size() > 1;
-    std::string text = fmt::format("\n{}{}\n", c.mode, c.size ? fmt::format(", {}x{}", c.size->width, c.size->height) : "");
+    std::string text =
+        fmt::format("\n{}{}\n", c.mode, c.size ? fmt::format(", {}x{}", c.size->width, c.size->height) : "");
     text += both ? fmt::format("  {:<13} {:>26} {:>26}  {}\n", "", "A", "B", "B to A (95 %)") : "";
     for (const figure& f : figures) {
         if (!is_told(column(c.runs[0], f.value))) continue;
         text += fmt::format("  {:<13} {:>26}", f.title, in_table(f, column(c.runs[0], f.value)));
-        if (both) text += fmt::format(" {:>26}  {}", in_table(f, column(c.runs[1], f.value)), difference_row(c, f));
+        if (both)
+            text += fmt::format(" {:>26}  {}", in_table(f, column(c.runs[1], f.value)), difference_row(c, f));
         text += "\n";
     }
-    if (both) text += fmt::format("  {}\n", verdict_on_rate(difference_in(c, figures[0]), resolution_percent(c)));
+    if (both)
+        text += fmt::format("  {}\n", verdict_on_rate(difference_in(c, figures[0]), resolution_percent(c)));
     return text;
 }
 
 }  // namespace
 
 std::string json_of(const pipeline_bench_result& r) {
-    ordered_json all = {{"file", r.options.file}, {"rounds", r.options.rounds}, {"warm_up_s", r.options.warm_up_s}};
-    all[r.options.frames > 0 ? "frames" : "seconds"] = r.options.frames > 0 ? static_cast<f64>(r.options.frames) : r.options.seconds;
+    ordered_json all = {
+        {"file", r.options.file}, {"rounds", r.options.rounds}, {"warm_up_s", r.options.warm_up_s}};
+    all[r.options.frames > 0 ? "frames" : "seconds"] =
+        r.options.frames > 0 ? static_cast<f64>(r.options.frames) : r.options.seconds;
     for (std::size_t k = 0; k < r.builds.size(); ++k) all["builds"][letter(k)] = r.builds[k];
     all["latency_of"] = windowed(r) ? "window" : "run";
     all["skipped"] = r.skipped;
@@ -123,11 +134,16 @@ std::string json_of(const pipeline_bench_result& r) {
 
 std::string table_of(const pipeline_bench_result& r) {
     const pipeline_bench_options& o = r.options;
-    std::string text = fmt::format("{}: {} rounds of {} after {} s of warm-up; medians (least..greatest)\n", o.file, o.rounds,
-                                   o.frames > 0 ? fmt::format("{} frames", o.frames) : fmt::format("{} s", o.seconds), o.warm_up_s);
-    if (r.builds.size() > 1) text += fmt::format("A: {} (--against)\nB: {} (this build)\n", r.builds[0], r.builds[1]);
+    std::string text = fmt::format(
+        "{}: {} rounds of {} after {} s of warm-up; medians (least..greatest)\n", o.file, o.rounds,
+        o.frames > 0 ? fmt::format("{} frames", o.frames) : fmt::format("{} s", o.seconds), o.warm_up_s);
+    if (r.builds.size() > 1)
+        text += fmt::format("A: {} (--against)\nB: {} (this build)\n", r.builds[0], r.builds[1]);
     for (const std::string& each : r.skipped) text += fmt::format("left out: {}\n", each);
-    if (!windowed(r)) text += "p50, p99: of whole runs, their start included (an older build counts no latencies between two looks)\n";
+    if (!windowed(r))
+        text +=
+            "p50, p99: of whole runs, their start included (an older build counts no latencies between two "
+            "looks)\n";
     for (const bench_cell& c : r.cells) text += cell_table(c);
     return text;
 }

@@ -25,9 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr f64 start_limit_s = 120;   // until frames flow: a machine under load, GPU contexts, a mesh that is read
+constexpr f64 start_limit_s =
+    120;  // until frames flow: a machine under load, GPU contexts, a mesh that is read
 constexpr f64 end_limit_s = 60;
-constexpr u64 flowing = 3;           // delivered frames that prove it
+constexpr u64 flowing = 3;  // delivered frames that prove it
 constexpr u64 between_looks_ns = 50 * ns_per_ms;
 
 /// A folder of our own, gone with us.
@@ -35,7 +36,8 @@ class scratch {
 public:
     scratch() {
         std::string name = (fs::temp_directory_path() / "carousel-bench-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) throw output_error(fmt::format("making the folder {}: {}", name, errno_text(errno)));
+        if (::mkdtemp(name.data()) == nullptr)
+            throw output_error(fmt::format("making the folder {}: {}", name, errno_text(errno)));
         path_ = name;
     }
     ~scratch() {
@@ -83,11 +85,15 @@ public:
         r.argv = command_of(o);
         // Killed with SIGKILL we can't end it: it does so by itself then.
         const f64 by_itself_s = start_limit_s + o.warm_up_s + (o.frames > 0 ? 3600 : o.seconds) + end_limit_s;
-        for (const std::string& word : {std::string("--name"), name_, std::string("--report"), scratch_.file("report.json"), std::string("--seconds"),
-                                        fmt::format("{:.0f}", by_itself_s)})
+        for (const std::string& word :
+             {std::string("--name"), name_, std::string("--report"), scratch_.file("report.json"),
+              std::string("--seconds"), fmt::format("{:.0f}", by_itself_s)})
             r.argv.push_back(word);
-        const shm::unique_fd log(::open(scratch_.file("log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-        if (!log) throw output_error(fmt::format("making the file {}: {}", scratch_.file("log"), errno_text(errno)));
+        const shm::unique_fd log(
+            ::open(scratch_.file("log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+        if (!log)
+            throw output_error(
+                fmt::format("making the file {}: {}", scratch_.file("log"), errno_text(errno)));
         r.output = log.get();
         process_ = supervisor::spawn(r);
     }
@@ -105,7 +111,8 @@ public:
 
     [[nodiscard]] std::optional<look> try_look() const {
         constexpr u32 patience_ms = 10'000;
-        const auto said = supervisor::run_subprocess({order_.programs + "/carousel", "ps", "-p", name_, "--json"}, "", patience_ms);
+        const auto said = supervisor::run_subprocess(
+            {order_.programs + "/carousel", "ps", "-p", name_, "--json"}, "", patience_ms);
         try {
             if (said.succeeded()) return read_look(said.output);
         } catch (const json::exception&) {
@@ -137,7 +144,8 @@ public:
         while (!ended()) end();
         const bool own = status_.exit_code > 0 && status_.exit_code < 126;  // and not our SIGINT's
         const int code = own ? status_.exit_code : exit_code::stage_failed;
-        throw error(code, fmt::format("{}: {}: {}", order_.programs, what, last_word_of(text_of_file(scratch_.file("log")))));
+        throw error(code, fmt::format("{}: {}: {}", order_.programs, what,
+                                      last_word_of(text_of_file(scratch_.file("log")))));
     }
 
 private:
@@ -175,7 +183,9 @@ void take_latencies(const look& first, const look& last, const json& report, run
     f.latency_of_window = last.counts_latency;
     if (!last.counts_latency) f.p50_ms = f.whole_p50_ms, f.p99_ms = f.whole_p99_ms;
     for (std::size_t k = 0; k < last.latencies.size(); ++k) {
-        const auto there = added(k < first.latencies.size() ? first.latencies[k] : std::vector<counted_range>{}, last.latencies[k]);
+        const auto there =
+            added(k < first.latencies.size() ? first.latencies[k] : std::vector<counted_range>{},
+                  last.latencies[k]);
         f.p50_ms = std::max(f.p50_ms, quantile_of(there, 0.5));
         f.p99_ms = std::max(f.p99_ms, quantile_of(there, 0.99));
     }
@@ -185,10 +195,13 @@ void take_latencies(const look& first, const look& last, const json& report, run
 
 std::string programs_of(const std::string& build) {
     for (const fs::path& folder : {fs::path(build), fs::path(build) / "bin"})
-        if (::access((folder / "carousel").c_str(), X_OK) == 0) return fs::absolute(folder).lexically_normal().string();
-    throw config_error(fmt::format("--against {0}: no program \"carousel\" in {0} nor in {0}/bin; expected a build folder (build the target "
-                                   "`programs`) or the prefix of `cmake --install`",
-                                   build));
+        if (::access((folder / "carousel").c_str(), X_OK) == 0)
+            return fs::absolute(folder).lexically_normal().string();
+    throw config_error(
+        fmt::format("--against {0}: no program \"carousel\" in {0} nor in {0}/bin; expected a build folder "
+                    "(build the target "
+                    "`programs`) or the prefix of `cmake --install`",
+                    build));
 }
 
 look read_look(const std::string& ps_json) {
@@ -212,7 +225,8 @@ std::string dry_run(const run_order& o) {
     const auto said = supervisor::run_subprocess(words, "", patience_ms);
     if (said.succeeded()) return said.output;
     throw error(said.exit_code > 0 ? said.exit_code : exit_code::stage_failed,
-                said.messages.empty() ? fmt::format("{}: {}", words.front(), said.started ? said.ending(patience_ms) : said.error)
+                said.messages.empty() ? fmt::format("{}: {}", words.front(),
+                                                    said.started ? said.ending(patience_ms) : said.error)
                                       : last_word_of(said.messages));
 }
 
@@ -240,11 +254,13 @@ run_figures measure_run(const run_order& o, supervisor::interrupts& ctrl_c) {
     f.seconds = last.uptime_s - first.uptime_s;
     if (f.frames == 0) run.fail("no frame came in the measured time: give it more --seconds");
     f.frames_per_second = static_cast<f64>(f.frames) / f.seconds;
-    f.cpu_ms_per_frame = static_cast<f64>(cpu_ns_since(cpu_first, cpu_last)) / 1e6 / static_cast<f64>(f.frames);
+    f.cpu_ms_per_frame =
+        static_cast<f64>(cpu_ns_since(cpu_first, cpu_last)) / 1e6 / static_cast<f64>(f.frames);
     const memory_figures memory = memory_of(family);
     f.memory_bytes = static_cast<f64>(memory.proportional > 0 ? memory.proportional : memory.resident);
     f.resident_bytes = static_cast<f64>(memory.resident);
-    if (const f64 gpu_now = gpu_bytes_in_use(); gpu_before >= 0 && gpu_now >= 0) f.gpu_bytes = std::max(0.0, gpu_now - gpu_before);
+    if (const f64 gpu_now = gpu_bytes_in_use(); gpu_before >= 0 && gpu_now >= 0)
+        f.gpu_bytes = std::max(0.0, gpu_now - gpu_before);
     const json report = run.end();
     require_whole(report, run);
     take_latencies(first, last, report, f);

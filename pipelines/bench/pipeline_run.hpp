@@ -1,9 +1,11 @@
 #pragma once
-// One measured run of a pipeline, started as a user starts it: BUILD/carousel run FILE --report R ... Figures are of a window that
-// begins when frames flow and the warm-up is over, so that neither the start of processes nor of GPU contexts is in them.
+// One measured run of a pipeline, started as a user starts it: BUILD/carousel run FILE --report R ... Figures
+// are of a window that begins when frames flow and the warm-up is over, so that neither the start of
+// processes nor of GPU contexts is in them.
 //
-// frames/s, CPU and counted latencies come from `carousel ps --json` at both ends of the window; lost, repeated and torn frames and
-// deaths from the report. An older build's ps has no counts of latencies: then they are the report's, of the whole run.
+// frames/s, CPU and counted latencies come from `carousel ps --json` at both ends of the window; lost,
+// repeated and torn frames and deaths from the report. An older build's ps has no counts of latencies: then
+// they are the report's, of the whole run.
 
 #include <functional>
 #include <string>
@@ -15,18 +17,18 @@
 namespace carousel::bench {
 
 struct run_order {
-    std::string programs;            ///< folder of the build's programs
+    std::string programs;  ///< folder of the build's programs
     std::string file;
     std::vector<std::string> words;  ///< further words of `carousel run`
     f64 warm_up_s = 1, seconds = 5;
-    u64 frames = 0;                  ///< the window lasts until so many frames, however long; 0: by time
+    u64 frames = 0;  ///< the window lasts until so many frames, however long; 0: by time
 };
 
 struct run_figures {
     f64 frames_per_second = 0, p50_ms = 0, p99_ms = 0, cpu_ms_per_frame = 0;
-    f64 whole_p50_ms = 0, whole_p99_ms = 0;  ///< of the whole run, its start included
+    f64 whole_p50_ms = 0, whole_p99_ms = 0;                    ///< of the whole run, its start included
     f64 memory_bytes = 0, resident_bytes = 0, gpu_bytes = -1;  ///< gpu_bytes < 0: nobody tells
-    bool latency_of_window = false;                            ///< false: p50_ms and p99_ms are those of the whole run
+    bool latency_of_window = false;  ///< false: p50_ms and p99_ms are those of the whole run
     u64 frames = 0;
     f64 seconds = 0;
 };
@@ -37,10 +39,12 @@ struct interrupted {};
 /// What `carousel run --dry-run` says. Throws error with the build's own message and exit code.
 [[nodiscard]] std::string dry_run(const run_order& o);
 
-/// Throws error: the run could not be started, had deaths, lost frames, or ended by itself: what it said, and its exit code.
+/// Throws error: the run could not be started, had deaths, lost frames, or ended by itself: what it said, and
+/// its exit code.
 [[nodiscard]] run_figures measure_run(const run_order& o, supervisor::interrupts& ctrl_c);
 
-/// The folder in which `carousel` lies: BUILD itself, or BUILD/bin of an installed prefix. Throws config_error.
+/// The folder in which `carousel` lies: BUILD itself, or BUILD/bin of an installed prefix. Throws
+/// config_error.
 [[nodiscard]] std::string programs_of(const std::string& build);
 
 /// What one look at a running pipeline tells, from `carousel ps --json`.

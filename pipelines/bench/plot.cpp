@@ -18,11 +18,20 @@ std::string escaped(const std::string& text) {
     std::string out;
     for (const char c : text) {
         switch (c) {
-            case '&': out += "&amp;"; break;
-            case '<': out += "&lt;"; break;
-            case '>': out += "&gt;"; break;
-            case '"': out += "&quot;"; break;
-            default: out += c;
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            default:
+                out += c;
         }
     }
     return out;
@@ -31,10 +40,13 @@ std::string escaped(const std::string& text) {
 /// A logarithmic axis of whole decades around `low` .. `high`, from position `begin` to `end`.
 struct axis {
     f64 first, last, begin, end;  // decades; pixels
-    axis(f64 low, f64 high, f64 from, f64 to) : first(std::floor(std::log10(low))), last(std::ceil(std::log10(high))), begin(from), end(to) {
+    axis(f64 low, f64 high, f64 from, f64 to)
+        : first(std::floor(std::log10(low))), last(std::ceil(std::log10(high))), begin(from), end(to) {
         if (last <= first) last = first + 1;
     }
-    [[nodiscard]] f64 at(f64 value) const { return begin + (std::log10(value) - first) / (last - first) * (end - begin); }
+    [[nodiscard]] f64 at(f64 value) const {
+        return begin + (std::log10(value) - first) / (last - first) * (end - begin);
+    }
 };
 
 /// 1000 -> "1k", 0.01 -> "0.01"
@@ -45,10 +57,12 @@ std::string number(f64 value) {
 }
 
 std::string text(f64 x, f64 y, const char* anchor, const std::string& what, const char* more = "") {
-    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more, escaped(what));
+    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more,
+                       escaped(what));
 }
 std::string rule(f64 x0, f64 y0, f64 x1, f64 y1, const char* stroke) {
-    return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x0, y0, x1, y1, stroke);
+    return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x0,
+                       y0, x1, y1, stroke);
 }
 
 struct series {
@@ -65,7 +79,8 @@ std::vector<series> series_of(const bench_result& r) {
     std::vector<series> all;
     for (std::size_t k = 0; k < sizes.size(); ++k) {
         const std::string size = fmt::format("{}x{}", sizes[k].width, sizes[k].height);
-        series ours{"Carousel " + size, colors[k % colors.size()], false, {}}, theirs{"OpenGL " + size, colors[k % colors.size()], true, {}};
+        series ours{"Carousel " + size, colors[k % colors.size()], false, {}},
+            theirs{"OpenGL " + size, colors[k % colors.size()], true, {}};
         for (const cell_result& c : r.cells) {
             if (!(c.size == sizes[k])) continue;
             ours.points.emplace_back(c.triangles, c.frame.median);
@@ -109,10 +124,13 @@ std::string curve(const series& s, const axis& x, const axis& y) {
     std::string points, dots;
     for (const auto& [triangles, ms] : s.points) {
         points += fmt::format("{:.1f},{:.1f} ", x.at(triangles), y.at(ms));
-        dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", x.at(triangles), y.at(ms),
-                            s.dashed ? "#ffffff" : s.color, s.color);
+        dots += fmt::format(
+            "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
+            x.at(triangles), y.at(ms), s.dashed ? "#ffffff" : s.color, s.color);
     }
-    return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}/>\n", points, s.color, dashes) + dots;
+    return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}/>\n", points,
+                       s.color, dashes) +
+           dots;
 }
 
 }  // namespace
@@ -126,12 +144,17 @@ std::string plot_of(const bench_result& r) {
             least_y = std::min(least_y, ms), most_y = std::max(most_y, ms);
         }
     const axis x(least_x, most_x, left, width - right), y(least_y, most_y, height - bottom, top);
-    std::string svg = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-                                  "font-family=\"sans-serif\" font-size=\"13\" fill=\"#202020\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
-                                  width, height);
-    svg += text(left, 24, "start", fmt::format("{}, one frame: {}", r.scene, r.device), " font-size=\"16\" font-weight=\"bold\"");
-    svg += text(left, 44, "start", r.peer_renderer.empty() ? fmt::format("medians of {} frames", r.frames)
-                                                           : fmt::format("medians of {} frames; OpenGL: {}", r.frames, r.peer_renderer));
+    std::string svg = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+        "font-family=\"sans-serif\" font-size=\"13\" fill=\"#202020\">\n<rect width=\"{0}\" height=\"{1}\" "
+        "fill=\"#ffffff\"/>\n",
+        width, height);
+    svg += text(left, 24, "start", fmt::format("{}, one frame: {}", r.scene, r.device),
+                " font-size=\"16\" font-weight=\"bold\"");
+    svg += text(left, 44, "start",
+                r.peer_renderer.empty()
+                    ? fmt::format("medians of {} frames", r.frames)
+                    : fmt::format("medians of {} frames; OpenGL: {}", r.frames, r.peer_renderer));
     svg += grid(x, y);
     for (const series& s : all) svg += curve(s, x, y);
     svg += text((left + width - right) / 2, height - 18, "middle", "triangles of the mesh");
@@ -139,8 +162,10 @@ std::string plot_of(const bench_result& r) {
                 fmt::format(" transform=\"rotate(-90 22 {:.1f})\"", (top + height - bottom) / 2).c_str());
     for (std::size_t k = 0; k < all.size(); ++k) {
         const f64 at = top + 14 + 22 * static_cast<f64>(k), from = width - right + 18;
-        svg += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"2\"{}/>\n", from, at - 4, from + 34,
-                           at - 4, all[k].color, all[k].dashed ? " stroke-dasharray=\"6 4\"" : "");
+        svg += fmt::format(
+            "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
+            "stroke-width=\"2\"{}/>\n",
+            from, at - 4, from + 34, at - 4, all[k].color, all[k].dashed ? " stroke-dasharray=\"6 4\"" : "");
         svg += text(from + 42, at, "start", all[k].name);
     }
     return svg + "</svg>\n";

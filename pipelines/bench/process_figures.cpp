@@ -95,7 +95,8 @@ memory_figures memory_of(const std::vector<i32>& pids) {
 
 f64 gpu_bytes_in_use() {
     constexpr u32 patience_ms = 10'000;
-    const auto said = supervisor::run_subprocess({"nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"}, "", patience_ms);
+    const auto said = supervisor::run_subprocess(
+        {"nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"}, "", patience_ms);
     if (!said.succeeded()) return -1;
     f64 sum = 0, mib = 0;
     std::istringstream in(said.output);

@@ -79,7 +79,8 @@ private:
     [[nodiscard]] std::vector<f32> models_of(u64 sequence) const {
         std::vector<f32> models(u64{options_.instances} * 16);
         for (u32 i = 0; i < options_.instances; ++i)
-            kernels::body::model_matrix(sequence, chain_.scene.spin, i, options_.instances, 2.4F, models.data() + u64{i} * 16);
+            kernels::body::model_matrix(sequence, chain_.scene.spin, i, options_.instances, 2.4F,
+                                        models.data() + u64{i} * 16);
         return models;
     }
 
@@ -94,7 +95,9 @@ private:
         into->resolve.push_back(laps[1].ms);
     }
 
-    [[nodiscard]] kernels::raster_path path() const { return static_cast<kernels::raster_path>(options_.path); }
+    [[nodiscard]] kernels::raster_path path() const {
+        return static_cast<kernels::raster_path>(options_.path);
+    }
 
     device::queue& queue_;
     const bench_options& options_;
@@ -114,7 +117,8 @@ cell_result result_of(kernels::chain& chain, const bench_options& o, picture_siz
     if (r.split) r.raster = quantiles_of(s.raster), r.resolve = quantiles_of(s.resolve);
     r.cpu_timed = !o.cuda;
     if (r.cpu_timed) r.cpu = quantiles_of(s.cpu);
-    r.bytes = bytes_of_frame(chain.layout().counts, o.instances, u64{r.counters.small} + r.counters.large, size.width, size.height);
+    r.bytes = bytes_of_frame(chain.layout().counts, o.instances, u64{r.counters.small} + r.counters.large,
+                             size.width, size.height);
     r.with_peer = !s.peer.empty();
     if (r.with_peer) {
         r.peer = quantiles_of(s.peer), r.peer_cpu = quantiles_of(s.peer_cpu);
@@ -134,7 +138,10 @@ void use_instruction_set(const std::string& name) {
 
 quantiles quantiles_of(std::vector<f64> samples) {
     std::sort(samples.begin(), samples.end());
-    const auto at = [&](f64 q) { return samples[std::min(samples.size() - 1, static_cast<std::size_t>(q * static_cast<f64>(samples.size())))]; };
+    const auto at = [&](f64 q) {
+        return samples[std::min(samples.size() - 1,
+                                static_cast<std::size_t>(q * static_cast<f64>(samples.size())))];
+    };
     return {at(0.5), at(0.95)};
 }
 
@@ -142,11 +149,14 @@ f64 share_unlike(const std::vector<u32>& ours, const std::vector<u32>& theirs, u
     constexpr int visible = 16;
     u64 unlike = 0, on_mesh = 0;
     for (u64 i = 0; i < ours.size(); ++i) {
-        if (ours[i] == kernels::body::background(static_cast<u32>(i % width), static_cast<u32>(i / width), height)) continue;
+        if (ours[i] ==
+            kernels::body::background(static_cast<u32>(i % width), static_cast<u32>(i / width), height))
+            continue;
         ++on_mesh;
         bool off = false;
         for (u32 shift = 0; shift < 24; shift += 8)
-            off |= std::abs(static_cast<int>(ours[i] >> shift & 255U) - static_cast<int>(theirs[i] >> shift & 255U)) > visible;
+            off |= std::abs(static_cast<int>(ours[i] >> shift & 255U) -
+                            static_cast<int>(theirs[i] >> shift & 255U)) > visible;
         unlike += off;
     }
     return on_mesh == 0 ? 0 : static_cast<f64>(unlike) / static_cast<f64>(on_mesh);
@@ -161,15 +171,27 @@ bench_result run_raster(const bench_options& o, const progress& say) {
     const auto queue = context->make_queue();
     std::unique_ptr<peer> beside;
     if (o.opengl) beside = open_opengl({o.cuda, o.ordinal, o.threads, false});
-    bench_result all{context->description(), o.scene, o.cuda ? "" : kernels::cpu::best_entries().name, o.frames, o.instances, 0, "", "", "", {}};
-    if (beside) all.peer_renderer = beside->renderer(), all.peer_version = beside->version(), all.peer_timing = beside->timing();
+    bench_result all{context->description(),
+                     o.scene,
+                     o.cuda ? "" : kernels::cpu::best_entries().name,
+                     o.frames,
+                     o.instances,
+                     0,
+                     "",
+                     "",
+                     "",
+                     {}};
+    if (beside)
+        all.peer_renderer = beside->renderer(), all.peer_version = beside->version(),
+        all.peer_timing = beside->timing();
     say("copy bandwidth");
     all.bandwidth = copy_bandwidth(*context, *queue, copied_bytes);
     const std::size_t cells = o.triangles.size() * o.sizes.size();
     for (const u32 triangles : o.triangles) {
         bool loaded = false;
         for (const picture_size size : o.sizes) {
-            const std::string name = fmt::format("cell {} of {}: {} triangles at {}x{}", all.cells.size() + 1, cells, triangles, size.width, size.height);
+            const std::string name = fmt::format("cell {} of {}: {} triangles at {}x{}", all.cells.size() + 1,
+                                                 cells, triangles, size.width, size.height);
             say(name + ": making the mesh");
             kernels::chain chain(*context, *queue, {shape, triangles, size.width, size.height, o.instances});
             chain.scene.shading = o.shading;
@@ -193,7 +215,9 @@ bench_result run_raster(const bench_options& o, const progress& say) {
             }
             all.cells.push_back(r);
             if (!o.picture.empty() && all.cells.size() == cells)
-                viewer::write_png(o.picture, {reinterpret_cast<const u8*>(picture.data()), picture.size() * 4}, size.width, size.height);
+                viewer::write_png(o.picture,
+                                  {reinterpret_cast<const u8*>(picture.data()), picture.size() * 4},
+                                  size.width, size.height);
         }
     }
     return all;

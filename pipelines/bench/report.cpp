@@ -10,9 +10,13 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json quantiles_json(const quantiles& q) { return {{"median", q.median}, {"p95", q.p95}}; }
-ordered_json when(bool there, const quantiles& q) { return there ? quantiles_json(q) : ordered_json(nullptr); }
+ordered_json when(bool there, const quantiles& q) {
+    return there ? quantiles_json(q) : ordered_json(nullptr);
+}
 
-f64 floor_ms(const bench_result& r, const cell_result& c) { return static_cast<f64>(c.bytes.floor) / r.bandwidth * 1000.0; }
+f64 floor_ms(const bench_result& r, const cell_result& c) {
+    return static_cast<f64>(c.bytes.floor) / r.bandwidth * 1000.0;
+}
 
 ordered_json cell_json(const bench_result& r, const cell_result& c) {
     return {{"triangles_wanted", c.triangles_wanted},
@@ -40,34 +44,48 @@ ordered_json cell_json(const bench_result& r, const cell_result& c) {
             {"ratio_to_peer", c.with_peer ? ordered_json(c.ratio_to_peer) : ordered_json(nullptr)}};
 }
 
-std::string median_text(bool there, const quantiles& q) { return there ? fmt::format("{:.3f}", q.median) : "-"; }
+std::string median_text(bool there, const quantiles& q) {
+    return there ? fmt::format("{:.3f}", q.median) : "-";
+}
 
 }  // namespace
 
 std::string json_of(const bench_result& r) {
-    ordered_json all = {{"device", r.device},       {"simd", r.simd.empty() ? ordered_json(nullptr) : ordered_json(r.simd)},
-                        {"scene", r.scene},         {"frames", r.frames},
-                        {"instances", r.instances}, {"copy_bytes_per_s", r.bandwidth},
-                        {"peer", nullptr},          {"results", ordered_json::array()}};
+    ordered_json all = {
+        {"device", r.device},       {"simd", r.simd.empty() ? ordered_json(nullptr) : ordered_json(r.simd)},
+        {"scene", r.scene},         {"frames", r.frames},
+        {"instances", r.instances}, {"copy_bytes_per_s", r.bandwidth},
+        {"peer", nullptr},          {"results", ordered_json::array()}};
     if (!r.peer_renderer.empty())
-        all["peer"] = {{"api", "opengl"}, {"renderer", r.peer_renderer}, {"version", r.peer_version}, {"timing", r.peer_timing}};
+        all["peer"] = {{"api", "opengl"},
+                       {"renderer", r.peer_renderer},
+                       {"version", r.peer_version},
+                       {"timing", r.peer_timing}};
     for (const cell_result& c : r.cells) all["results"].push_back(cell_json(r, c));
     return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string table_of(const bench_result& r) {
-    std::string text = fmt::format("{}{} | {} | {} frames a cell | copies at {:.1f} GB/s\n", r.device, r.simd.empty() ? "" : ", " + r.simd, r.scene,
-                                   r.frames, r.bandwidth / 1e9);
+    std::string text = fmt::format("{}{} | {} | {} frames a cell | copies at {:.1f} GB/s\n", r.device,
+                                   r.simd.empty() ? "" : ", " + r.simd, r.scene, r.frames, r.bandwidth / 1e9);
     if (!r.peer_renderer.empty())
-        text += fmt::format("peer: OpenGL {} | {} | {} time\n", r.peer_version, r.peer_renderer, r.peer_timing);
-    text += fmt::format("ms, medians (frame: p95 too)\n{:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>9} {:>9} {:>6}\n", "triangles", "size", "vertex",
-                        "fragment", "raster", "resolve", "frame", "p95", "CPU time", "ring MB", "of floor", "peer", "its CPU", "ratio");
+        text +=
+            fmt::format("peer: OpenGL {} | {} | {} time\n", r.peer_version, r.peer_renderer, r.peer_timing);
+    text += fmt::format(
+        "ms, medians (frame: p95 too)\n{:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} "
+        "{:>9} {:>9} {:>6}\n",
+        "triangles", "size", "vertex", "fragment", "raster", "resolve", "frame", "p95", "CPU time", "ring MB",
+        "of floor", "peer", "its CPU", "ratio");
     for (const cell_result& c : r.cells)
-        text += fmt::format("{:>10} {:>10} {:>9.3f} {:>9.3f} {:>9} {:>9} {:>9.3f} {:>9.3f} {:>9} {:>8.1f} {:>8.3f} {:>9} {:>9} {:>6}\n", c.triangles,
-                            fmt::format("{}x{}", c.size.width, c.size.height), c.vertex.median, c.fragment.median, median_text(c.split, c.raster),
-                            median_text(c.split, c.resolve), c.frame.median, c.frame.p95, median_text(c.cpu_timed, c.cpu), static_cast<f64>(c.bytes.ring) / 1e6,
-                            floor_ms(r, c) / c.frame.median, median_text(c.with_peer, c.peer), median_text(c.with_peer && c.cpu_timed, c.peer_cpu),
-                            c.with_peer ? fmt::format("{:.3f}", c.ratio_to_peer) : "-");
+        text += fmt::format(
+            "{:>10} {:>10} {:>9.3f} {:>9.3f} {:>9} {:>9} {:>9.3f} {:>9.3f} {:>9} {:>8.1f} {:>8.3f} {:>9} "
+            "{:>9} {:>6}\n",
+            c.triangles, fmt::format("{}x{}", c.size.width, c.size.height), c.vertex.median,
+            c.fragment.median, median_text(c.split, c.raster), median_text(c.split, c.resolve),
+            c.frame.median, c.frame.p95, median_text(c.cpu_timed, c.cpu),
+            static_cast<f64>(c.bytes.ring) / 1e6, floor_ms(r, c) / c.frame.median,
+            median_text(c.with_peer, c.peer), median_text(c.with_peer && c.cpu_timed, c.peer_cpu),
+            c.with_peer ? fmt::format("{:.3f}", c.ratio_to_peer) : "-");
     return text;
 }
 

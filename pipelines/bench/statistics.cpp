@@ -21,7 +21,8 @@ spread spread_of(const std::vector<f64>& values) {
     return {median_of(values), *least, *most};
 }
 
-std::vector<counted_range> added(const std::vector<counted_range>& before, const std::vector<counted_range>& after) {
+std::vector<counted_range> added(const std::vector<counted_range>& before,
+                                 const std::vector<counted_range>& after) {
     std::vector<counted_range> out;
     auto old = before.begin();
     for (const counted_range& now : after) {
@@ -39,7 +40,8 @@ f64 quantile_of(const std::vector<counted_range>& ranges, f64 p) {
     f64 seen = 0;
     for (const counted_range& r : ranges) {
         const f64 here = static_cast<f64>(r.count);
-        if (r.count > 0 && seen + here >= wanted) return r.from + (r.to - r.from) * std::clamp((wanted - seen) / here, 0.0, 1.0);
+        if (r.count > 0 && seen + here >= wanted)
+            return r.from + (r.to - r.from) * std::clamp((wanted - seen) / here, 0.0, 1.0);
         seen += here;
     }
     return 0;
@@ -70,8 +72,10 @@ bool difference::beyond_noise(f64 resolution_percent) const noexcept {
 std::string verdict_on_rate(const difference& d, f64 resolution_percent) {
     if (!d.known) return "no verdict: an interval takes at least two rounds";
     if (!d.beyond_noise(resolution_percent))
-        return fmt::format("no difference beyond noise ({:+.1f} %, 95 %: {:+.1f} to {:+.1f})", d.percent, d.low, d.high);
-    if (d.percent > 0) return fmt::format("B is {:.1f} % faster, 95 %: {:.1f} to {:.1f}", d.percent, d.low, d.high);
+        return fmt::format("no difference beyond noise ({:+.1f} %, 95 %: {:+.1f} to {:+.1f})", d.percent,
+                           d.low, d.high);
+    if (d.percent > 0)
+        return fmt::format("B is {:.1f} % faster, 95 %: {:.1f} to {:.1f}", d.percent, d.low, d.high);
     return fmt::format("B is {:.1f} % slower, 95 %: {:.1f} to {:.1f}", -d.percent, -d.high, -d.low);
 }
 

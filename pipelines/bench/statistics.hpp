@@ -1,6 +1,6 @@
 #pragma once
-// What a handful of repeated measurements says: middle and spread, quantiles of counted latencies, and how two builds that were
-// measured in turns differ.
+// What a handful of repeated measurements says: middle and spread, quantiles of counted latencies, and how
+// two builds that were measured in turns differ.
 
 #include <span>
 #include <string>
@@ -24,8 +24,10 @@ struct counted_range {
     u64 count = 0;
     bool operator==(const counted_range&) const = default;
 };
-/// What was added to `before` until `after`; both ascending. A range that `after` doesn't have counts as unchanged.
-[[nodiscard]] std::vector<counted_range> added(const std::vector<counted_range>& before, const std::vector<counted_range>& after);
+/// What was added to `before` until `after`; both ascending. A range that `after` doesn't have counts as
+/// unchanged.
+[[nodiscard]] std::vector<counted_range> added(const std::vector<counted_range>& before,
+                                               const std::vector<counted_range>& after);
 /// The p-quantile (0..1), interpolated within its range; 0 without samples.
 [[nodiscard]] f64 quantile_of(const std::vector<counted_range>& ranges, f64 p);
 
@@ -36,12 +38,12 @@ struct difference {
     [[nodiscard]] bool beyond_noise(f64 resolution_percent) const noexcept;
 };
 
-/// a[k] and b[k] are neighbours in time, so that what else happens on the machine hits both: each pair gives one logarithm of
-/// b/a; their mean and Student's t with n - 1 degrees of freedom give the interval.
+/// a[k] and b[k] are neighbours in time, so that what else happens on the machine hits both: each pair gives
+/// one logarithm of b/a; their mean and Student's t with n - 1 degrees of freedom give the interval.
 [[nodiscard]] difference paired_difference(std::span<const f64> a, std::span<const f64> b);
 
-/// "no difference beyond noise (+0.3 %, 95 %: -1.2 to +1.9)", "B is 4.1 % slower, 95 %: 1.2 to 7.0". `resolution_percent`: what can't
-/// be told apart whatever the interval says.
+/// "no difference beyond noise (+0.3 %, 95 %: -1.2 to +1.9)", "B is 4.1 % slower, 95 %: 1.2 to 7.0".
+/// `resolution_percent`: what can't be told apart whatever the interval says.
 [[nodiscard]] std::string verdict_on_rate(const difference& d, f64 resolution_percent);
 
 }  // namespace carousel::bench

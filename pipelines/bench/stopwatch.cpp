@@ -21,7 +21,8 @@ public:
     void lap() override {
         queue_.drain();
         const u64 wall = now_ns(), cpu = process_cpu_ns();
-        laps_.push_back({static_cast<f64>(wall - wall_) / ns_per_ms, static_cast<f64>(cpu - cpu_) / ns_per_ms});
+        laps_.push_back(
+            {static_cast<f64>(wall - wall_) / ns_per_ms, static_cast<f64>(cpu - cpu_) / ns_per_ms});
         wall_ = now_ns(), cpu_ = process_cpu_ns();
     }
     [[nodiscard]] std::vector<reading> read() override { return laps_; }
@@ -54,7 +55,8 @@ f64 copy_bandwidth(device::context& context, device::queue& queue, u64 bytes) {
         } else {
             queue.submit([out = to->data(), in = from->data(), bytes](device::cpu::pool& pool) {
                 pool.parallel_for((bytes + grain - 1) / grain, 1, [&](u64 begin, u64 end, unsigned) {
-                    std::memcpy(out + begin * grain, in + begin * grain, std::min(end * grain, bytes) - begin * grain);
+                    std::memcpy(out + begin * grain, in + begin * grain,
+                                std::min(end * grain, bytes) - begin * grain);
                 });
             });
         }

@@ -1,6 +1,7 @@
 #pragma once
-// Times work on a queue. On CUDA between events of its stream, which begins when all of it is enqueued; on the CPU by the wall clock from the submission until the queue
-// is drained, with the CPU time of all threads beside it.
+// Times work on a queue. On CUDA between events of its stream, which begins when all of it is enqueued; on
+// the CPU by the wall clock from the submission until the queue is drained, with the CPU time of all threads
+// beside it.
 
 #include <functional>
 #include <memory>
@@ -29,7 +30,8 @@ public:
 [[nodiscard]] std::unique_ptr<stopwatch> make_event_stopwatch(device::queue& queue);  ///< of make_stopwatch()
 #endif
 
-/// Bytes a second, read and written ones both counted, of a copy of `bytes` (all threads on the CPU): the best of several.
+/// Bytes a second, read and written ones both counted, of a copy of `bytes` (all threads on the CPU): the
+/// best of several.
 [[nodiscard]] f64 copy_bandwidth(device::context& context, device::queue& queue, u64 bytes);
 
 }  // namespace carousel::bench

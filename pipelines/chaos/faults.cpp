@@ -25,21 +25,22 @@ std::vector<fault> faults_from(const std::string& text) {
         at = end + 1;
         const auto found = std::find(known.begin(), known.end(), word);
         if (found == known.end())
-            throw config_error(fmt::format("--faults {}: no such fault \"{}\"; expected some of {}{}", text, word, fmt::join(known, ","),
-                                           did_you_mean_clause(word, known)));
+            throw config_error(fmt::format("--faults {}: no such fault \"{}\"; expected some of {}{}", text,
+                                           word, fmt::join(known, ","), did_you_mean_clause(word, known)));
         const fault f = fault_table[static_cast<std::size_t>(found - known.begin())].kind;
         if (std::find(out.begin(), out.end(), f) == out.end()) out.push_back(f);
     }
     return out;
 }
 
-plan::plan(u64 seed, std::vector<fault> kinds, f64 mean_wait_s) : state_(seed), kinds_(std::move(kinds)), mean_wait_s_(mean_wait_s) {
+plan::plan(u64 seed, std::vector<fault> kinds, f64 mean_wait_s)
+    : state_(seed), kinds_(std::move(kinds)), mean_wait_s_(mean_wait_s) {
     CAROUSEL_ASSERT(!kinds_.empty());
     for (const fault f : kinds_) weights_ += row_of(f).weight;
 }
 
-// splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): the standard library's distributions differ
-// between libraries.
+// splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): the standard
+// library's distributions differ between libraries.
 u64 plan::random() noexcept {
     u64 z = state_ += 0x9e37'79b9'7f4a'7c15ULL;
     z = (z ^ z >> 30U) * 0xbf58'476d'1ce4'e5b9ULL;

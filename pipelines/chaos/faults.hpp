@@ -13,11 +13,11 @@
 namespace carousel::supervisor::chaos {
 
 enum class fault : u8 {
-    kill,        ///< SIGKILL, from outside
-    term,        ///< SIGTERM, from outside
-    stop,        ///< SIGSTOP, from outside: found at frame_timeout_ms
-    all,         ///< SIGKILL to all stages at once
-    abort,       ///< by its own hand, in the middle of a frame (`carousel inject`)
+    kill,   ///< SIGKILL, from outside
+    term,   ///< SIGTERM, from outside
+    stop,   ///< SIGSTOP, from outside: found at frame_timeout_ms
+    all,    ///< SIGKILL to all stages at once
+    abort,  ///< by its own hand, in the middle of a frame (`carousel inject`)
     exit,
     hang,        ///< never returns from a frame: found at frame_timeout_ms
     gpu_fault,   ///< stages on a GPU alone
@@ -26,8 +26,8 @@ enum class fault : u8 {
 struct fault_row {
     fault kind;
     std::string_view name;
-    u64 weight;            ///< how often it comes, beside the others
-    int signal = 0;        ///< from outside; 0: none
+    u64 weight;                                                   ///< how often it comes, beside the others
+    int signal = 0;                                               ///< from outside; 0: none
     shm::injected_fault injected = shm::injected_fault::nothing;  ///< by the stage's own hand
 };
 [[nodiscard]] constexpr fault_row injected_row(fault kind, shm::injected_fault injected,
@@ -60,18 +60,20 @@ inline constexpr std::array<fault_row, 9> fault_table{{
 /// "kill,stop,hang": the kinds, each once. Throws config_error: unknown, none.
 [[nodiscard]] std::vector<fault> faults_from(const std::string& text);
 
-/// One thing to be done. Its victim is seat `who` modulo how many there are, in the order of the pipeline file.
+/// One thing to be done. Its victim is seat `who` modulo how many there are, in the order of the pipeline
+/// file.
 struct step {
-    u64 number = 0;      ///< from 0
+    u64 number = 0;  ///< from 0
     fault kind = fault::kill;
-    f64 wait_s = 0;      ///< before it; exponential, of the mean that was asked for
+    f64 wait_s = 0;  ///< before it; exponential, of the mean that was asked for
     u64 who = 0;
     f64 supervisor_gap_s = 0;  ///< how long the run is to be without one, 0 .. 0.4
 };
 
 class plan {
 public:
-    /// Kinds come with their weights: mostly kills, rarely the supervisor. `mean_wait_s` 0: one after the other.
+    /// Kinds come with their weights: mostly kills, rarely the supervisor. `mean_wait_s` 0: one after the
+    /// other.
     plan(u64 seed, std::vector<fault> kinds, f64 mean_wait_s);
     [[nodiscard]] step next();
 

@@ -21,7 +21,8 @@ pause_watch::pause_watch(const std::string& run_id)
     : begun_ns_(now_ns()), run_(std::make_unique<observed>(observed{shm::segment::observe(run_id)})) {
     const shm::control_block& c = run_->segment.block();
     stages_.resize(std::min(c.stages, shm::max_stages));
-    for (std::size_t k = 0; k < stages_.size(); ++k) stages_[k].frames = stages_[k].first = ring::load(c.stage[k].counters.frames);
+    for (std::size_t k = 0; k < stages_.size(); ++k)
+        stages_[k].frames = stages_[k].first = ring::load(c.stage[k].counters.frames);
     for (watched& w : stages_) w.changed_ns = begun_ns_;
     thread_ = std::thread([this] {
         while (!over_.load(std::memory_order_relaxed)) {
@@ -46,7 +47,8 @@ void pause_watch::look() {
         const u64 frames = ring::load(c.stage[k].counters.frames);
         least = std::min(least, frames);
         if (frames == w.frames) continue;
-        if (!calm_ && now - w.changed_ns > w.limit_ns && pauses_.size() < most_pauses) pauses_.push_back({k, w.changed_ns, w.changed_ns + w.limit_ns, now});
+        if (!calm_ && now - w.changed_ns > w.limit_ns && pauses_.size() < most_pauses)
+            pauses_.push_back({k, w.changed_ns, w.changed_ns + w.limit_ns, now});
         w.frames = frames;
         w.changed_ns = now;
     }
@@ -56,7 +58,8 @@ void pause_watch::look() {
 void pause_watch::calm_is_over() {
     const std::lock_guard lock(mutex_);
     const u64 now = now_ns();
-    for (watched& w : stages_) w.limit_ns = std::max(least_ns, 3 * (now - begun_ns_) / std::max<u64>(1, w.frames - w.first));
+    for (watched& w : stages_)
+        w.limit_ns = std::max(least_ns, 3 * (now - begun_ns_) / std::max<u64>(1, w.frames - w.first));
     calm_ = false;
 }
 
@@ -65,14 +68,16 @@ std::vector<pause> pause_watch::pauses() const {
     std::vector<pause> all = pauses_;
     const u64 now = now_ns();
     for (u32 k = 0; k < stages_.size(); ++k)
-        if (!calm_ && now - stages_[k].changed_ns > stages_[k].limit_ns) all.push_back({k, stages_[k].changed_ns, stages_[k].changed_ns + stages_[k].limit_ns, now});
+        if (!calm_ && now - stages_[k].changed_ns > stages_[k].limit_ns)
+            all.push_back({k, stages_[k].changed_ns, stages_[k].changed_ns + stages_[k].limit_ns, now});
     return all;
 }
 
 f64 longest_pause_ms(const std::vector<pause>& all, u32 stage, u64 begin_ns, u64 end_ns) {
     u64 longest = 0;
     for (const pause& p : all)
-        if (p.stage != stage && p.due_ns > begin_ns && p.begin_ns < end_ns) longest = std::max(longest, p.end_ns - p.begin_ns);
+        if (p.stage != stage && p.due_ns > begin_ns && p.begin_ns < end_ns)
+            longest = std::max(longest, p.end_ns - p.begin_ns);
     return static_cast<f64>(longest) / 1e6;
 }
 

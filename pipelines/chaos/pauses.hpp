@@ -1,6 +1,7 @@
 #pragma once
-// How long stages stood still: a thread that looks at their frame counters in the control block (read-only, twice a millisecond).
-// A pause is a time without a finished frame that is longer than 3 times the stage's usual one, and than 2 ms.
+// How long stages stood still: a thread that looks at their frame counters in the control block (read-only,
+// twice a millisecond). A pause is a time without a finished frame that is longer than 3 times the stage's
+// usual one, and than 2 ms.
 
 #include <atomic>
 #include <memory>
@@ -15,8 +16,8 @@ namespace carousel::supervisor::chaos {
 
 struct pause {
     u32 stage = 0;
-    u64 begin_ns = 0;     ///< the frame before it
-    u64 due_ns = 0;       ///< when it became longer than usual
+    u64 begin_ns = 0;  ///< the frame before it
+    u64 due_ns = 0;    ///< when it became longer than usual
     u64 end_ns = 0;
 };
 
@@ -28,18 +29,21 @@ public:
     pause_watch(const pause_watch&) = delete;
     pause_watch& operator=(const pause_watch&) = delete;
 
-    /// The usual time between two frames is known from here on: called after some calm time, before the first fault.
+    /// The usual time between two frames is known from here on: called after some calm time, before the first
+    /// fault.
     void calm_is_over();
     /// Those seen so far, in the order of their ends, and those that still last, up to now.
     [[nodiscard]] std::vector<pause> pauses() const;
-    [[nodiscard]] u64 frames() const noexcept { return frames_.load(std::memory_order_relaxed); }  ///< of the slowest stage
+    [[nodiscard]] u64 frames() const noexcept {
+        return frames_.load(std::memory_order_relaxed);
+    }  ///< of the slowest stage
 
 private:
     void look();
     struct watched {
         u64 frames = 0, first = 0;  ///< counter now, and when the watch began
         u64 changed_ns = 0;
-        u64 limit_ns = 0;           ///< longer is a pause
+        u64 limit_ns = 0;  ///< longer is a pause
     };
     std::vector<watched> stages_;
     mutable std::mutex mutex_;  // of pauses_ and stages_; this process's threads alone
@@ -53,8 +57,8 @@ private:
     std::thread thread_;
 };
 
-/// The longest pause of a stage other than `stage` (none: of any) in ms, of those that became one behind `begin` and began before
-/// `end`; 0: nobody paused.
+/// The longest pause of a stage other than `stage` (none: of any) in ms, of those that became one behind
+/// `begin` and began before `end`; 0: nobody paused.
 [[nodiscard]] f64 longest_pause_ms(const std::vector<pause>& all, u32 stage, u64 begin_ns, u64 end_ns);
 
 }  // namespace carousel::supervisor::chaos

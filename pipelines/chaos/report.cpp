@@ -15,7 +15,8 @@ namespace carousel::supervisor::chaos {
 namespace {
 
 using nlohmann::json;
-constexpr u64 longest_hang_ns = 60 * ns_per_s;  ///< of a deadline missed, stopped behind others that miss theirs
+constexpr u64 longest_hang_ns =
+    60 * ns_per_s;  ///< of a deadline missed, stopped behind others that miss theirs
 
 /// What became of one kind.
 struct account {
@@ -24,14 +25,18 @@ struct account {
 };
 
 json samples(const std::vector<f64>& ms) {
-    return {{"count", ms.size()}, {"p50", quantile(ms, 0.5)}, {"p99", quantile(ms, 0.99)}, {"max", quantile(ms, 1)}};
+    return {{"count", ms.size()},
+            {"p50", quantile(ms, 0.5)},
+            {"p99", quantile(ms, 0.99)},
+            {"max", quantile(ms, 1)}};
 }
 
 f64 ms_between(u64 from, u64 to) { return to > from ? static_cast<f64>(to - from) / 1e6 : 0; }
 
 /// Of that process, seen behind the fault; pids come round again.
 bool led_to(const done& d, const recovery& r) {
-    return r.pid == d.pid && r.seat == d.seat && r.seen_ns >= d.time_ns && r.seen_ns - d.time_ns <= longest_hang_ns;
+    return r.pid == d.pid && r.seat == d.seat && r.seen_ns >= d.time_ns &&
+           r.seen_ns - d.time_ns <= longest_hang_ns;
 }
 
 /// The death that a fault led to. Each is taken once.
@@ -44,12 +49,14 @@ const recovery* death_of(const done& d, const std::vector<recovery>& all, std::v
     return nullptr;
 }
 
-/// The ends of the MPS domain into which one fell that had been hit: the others share it. Any other end is nobody's work here, and
-/// all its deaths count.
+/// The ends of the MPS domain into which one fell that had been hit: the others share it. Any other end is
+/// nobody's work here, and all its deaths count.
 std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all) {
     std::set<u64> out;
     for (const recovery& r : all)
-        if (r.domain_end != 0 && std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return led_to(d, r); })) out.insert(r.domain_end);
+        if (r.domain_end != 0 &&
+            std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return led_to(d, r); }))
+            out.insert(r.domain_end);
     return out;
 }
 
@@ -61,7 +68,8 @@ struct joined {
 joined join(const outcome& o) {
     joined out;
     std::vector<recovery> all;
-    for (const json& j : o.report.is_null() ? json::array() : o.report.value("recoveries", json::array())) all.push_back(recovery_from(j));
+    for (const json& j : o.report.is_null() ? json::array() : o.report.value("recoveries", json::array()))
+        all.push_back(recovery_from(j));
     std::vector<bool> taken(all.size());
     u64 last = ~u64{0};
     for (const done& d : o.faults) {
@@ -81,34 +89,46 @@ joined join(const outcome& o) {
     }
     const std::set<u64> ends = ends_by_faults(o, all);
     for (std::size_t k = 0; k < all.size(); ++k) {
-        const bool ours = taken[k] || std::any_of(o.faults.begin(), o.faults.end(), [&](const done& d) { return d.pid == all[k].pid; });
+        const bool ours = taken[k] || std::any_of(o.faults.begin(), o.faults.end(),
+                                                  [&](const done& d) { return d.pid == all[k].pid; });
         const bool shared = all[k].shared && ends.contains(all[k].domain_end);  // the supervisor's word
-        if (!ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns) out.untouched.push_back(all[k]);
+        if (!ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns)
+            out.untouched.push_back(all[k]);
     }
     return out;
 }
 
-/// Hashes of one name are compared; from those of two names nothing follows, nor from a ledger's that has several.
-bool comparable(const json& ours, const json& theirs, const std::string& where, std::vector<std::string>& out) {
+/// Hashes of one name are compared; from those of two names nothing follows, nor from a ledger's that has
+/// several.
+bool comparable(const json& ours, const json& theirs, const std::string& where,
+                std::vector<std::string>& out) {
     const json a = ours.value("image_hash_of", json()), b = theirs.value("image_hash_of", json());
-    const auto several = [](const json& r, const json& name) { return !name.is_null() && r.value("image_hash", json()).is_null(); };
+    const auto several = [](const json& r, const json& name) {
+        return !name.is_null() && r.value("image_hash", json()).is_null();
+    };
     if (a == b && !several(ours, a) && !several(theirs, b)) return true;
-    out.push_back(fmt::format("{}image_hash can't be compared: it is of {}, the undisturbed run's of {}", where, a.dump(), b.dump()));
+    out.push_back(fmt::format("{}image_hash can't be compared: it is of {}, the undisturbed run's of {}",
+                              where, a.dump(), b.dump()));
     return false;
 }
 
 /// By hash, sink by sink, where the stage gives one; else by what was counted: both runs have as many frames.
 void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
-    if (comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"]) out.push_back("image_hash differs from the undisturbed run's");
-    if (calm["frames"] != r["frames"]) out.push_back(fmt::format("frames: {}, of the undisturbed run {}", r["frames"].dump(), calm["frames"].dump()));
+    if (comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"])
+        out.push_back("image_hash differs from the undisturbed run's");
+    if (calm["frames"] != r["frames"])
+        out.push_back(
+            fmt::format("frames: {}, of the undisturbed run {}", r["frames"].dump(), calm["frames"].dump()));
     const json none = json::array(), ours = r.value("sinks", none), theirs = calm.value("sinks", none);
     const auto differs = [&](std::size_t k, const char* key) {
         if (const json a = ours[k].value(key, json()), b = theirs[k].value(key, json()); a != b)
-            out.push_back(fmt::format("{}: {} {}, of the undisturbed run {}", ours[k].value("stage", "?"), key, a.dump(), b.dump()));
+            out.push_back(fmt::format("{}: {} {}, of the undisturbed run {}", ours[k].value("stage", "?"),
+                                      key, a.dump(), b.dump()));
     };
     for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k) {
-        if (k > 0 && comparable(ours[k], theirs[k], ours[k].value("stage", "?") + ": ", out)) differs(k, "image_hash");
+        if (k > 0 && comparable(ours[k], theirs[k], ours[k].value("stage", "?") + ": ", out))
+            differs(k, "image_hash");
         differs(k, "records");
     }
 }
@@ -116,40 +136,57 @@ void compare(const outcome& o, std::vector<std::string>& out) {
 std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     std::vector<std::string> out;
     const json& r = o.report;
-    if (r.is_null()) return {fmt::format("the run wrote no report (its end: {})", o.exit_code < 0 ? "none within 90 s" : fmt::format("exit code {}", o.exit_code))};
+    if (r.is_null())
+        return {fmt::format("the run wrote no report (its end: {})",
+                            o.exit_code < 0 ? "none within 90 s" : fmt::format("exit code {}", o.exit_code))};
     if (o.exit_code != 0) out.push_back(fmt::format("the run ended with exit code {}", o.exit_code));
     if (o.ended_early) out.push_back("the run ended before the faults did");
     for (const char* key : {"lost", "repeated", "torn", "dead_letter_count"}) {
         const json n = r.value(key, json(0));
-        if (n.is_null()) out.push_back(fmt::format("{}: not counted: no sink was left that reads every frame", key));
-        else if (n != 0) out.push_back(fmt::format("{}: {}", key, n.dump()));
+        if (n.is_null())
+            out.push_back(fmt::format("{}: not counted: no sink was left that reads every frame", key));
+        else if (n != 0)
+            out.push_back(fmt::format("{}: {}", key, n.dump()));
     }
     // Such a run's frames may all be there, but nothing that chaos does may bring it there.
     if (const u64 n = r.value("stalls", u64{0}); n > 0)
-        out.push_back(fmt::format("the run stood still {} times with nobody to blame, and was made anew (the report's `stalls` and `mends`)", n));
+        out.push_back(
+            fmt::format("the run stood still {} times with nobody to blame, and was made anew (the report's "
+                        "`stalls` and `mends`)",
+                        n));
     if (const u64 n = r.value("damaged", u64{0}); n > 0)
-        out.push_back(fmt::format("words of the control block were damaged {} times, and the run was made anew (the report's `damaged` and `mends`)", n));
+        out.push_back(
+            fmt::format("words of the control block were damaged {} times, and the run was made anew (the "
+                        "report's `damaged` and `mends`)",
+                        n));
     if (!o.calm.is_null()) compare(o, out);
     const json mps = r.value("mps", json());
     if (mps.is_object() && mps.value("given_up", false))
-        out.push_back(fmt::format("the MPS domain was given up after {} ends: what came then was not tried in it", mps.value("domain_faults", u64{0})));
+        out.push_back(
+            fmt::format("the MPS domain was given up after {} ends: what came then was not tried in it",
+                        mps.value("domain_faults", u64{0})));
     if (!j.untouched.empty()) {
         const recovery& first = j.untouched.front();
-        out.push_back(fmt::format("{} processes died that nobody had touched; the first: {} (pid {}), {}", j.untouched.size(), first.seat, first.pid,
+        out.push_back(fmt::format("{} processes died that nobody had touched; the first: {} (pid {}), {}",
+                                  j.untouched.size(), first.seat, first.pid,
                                   first.how.empty() ? "cause unknown" : first.how));
     }
     const auto killed = j.kinds.find(fault::supervisor);
-    const u64 supervisors = killed == j.kinds.end() ? 0 : killed->second.count, adopted = r.value("taken_over", u64{0});
-    if (adopted != supervisors) out.push_back(fmt::format("{} supervisors were killed, {} runs taken over", supervisors, adopted));
+    const u64 supervisors = killed == j.kinds.end() ? 0 : killed->second.count,
+              adopted = r.value("taken_over", u64{0});
+    if (adopted != supervisors)
+        out.push_back(fmt::format("{} supervisors were killed, {} runs taken over", supervisors, adopted));
     for (const std::string& l : o.leaked) out.push_back("left behind: " + l);
     if (o.gpu_mib_after > o.gpu_mib_before)
-        out.push_back(fmt::format("GPU memory in use: {} MiB before, {} MiB after", o.gpu_mib_before, o.gpu_mib_after));
+        out.push_back(
+            fmt::format("GPU memory in use: {} MiB before, {} MiB after", o.gpu_mib_before, o.gpu_mib_after));
     return out;
 }
 
 std::string three(const json& s) {
     if (s.value("count", 0) == 0) return "-";
-    return fmt::format("{:.1f} / {:.1f} / {:.1f}", s["p50"].get<f64>(), s["p99"].get<f64>(), s["max"].get<f64>());
+    return fmt::format("{:.1f} / {:.1f} / {:.1f}", s["p50"].get<f64>(), s["p99"].get<f64>(),
+                       s["max"].get<f64>());
 }
 
 }  // namespace
@@ -167,7 +204,9 @@ json make_report(const settings& s, const outcome& o) {
                                              {"takeover_ms", samples(a.takeover)},
                                              {"others_longest_pause_ms", samples(a.pause)}};
     }
-    const auto of_run = [&](const char* key) { return o.report.is_null() ? json() : o.report.value(key, json()); };
+    const auto of_run = [&](const char* key) {
+        return o.report.is_null() ? json() : o.report.value(key, json());
+    };
     json out{{"passed", failures.empty()},
              {"failures", failures},
              {"interrupted", o.interrupted},
@@ -205,38 +244,50 @@ json make_report(const settings& s, const outcome& o) {
                                           {"image_hash_of", o.calm.value("image_hash_of", json())},
                                           {"frames", o.calm["frames"]},
                                           {"frames_per_second", o.calm["frames_per_second"]}};
-    if (o.gpu_mib_before >= 0) out["gpu_memory_mib"] = {{"before", o.gpu_mib_before}, {"after", o.gpu_mib_after}};
+    if (o.gpu_mib_before >= 0)
+        out["gpu_memory_mib"] = {{"before", o.gpu_mib_before}, {"after", o.gpu_mib_after}};
     return out;
 }
 
 std::string report_text(const json& r) {
-    table t({"fault", ">count", ">seen after, ms", ">gone after, ms", ">a successor's frame, ms", ">others' longest pause, ms"});
+    table t({"fault", ">count", ">seen after, ms", ">gone after, ms", ">a successor's frame, ms",
+             ">others' longest pause, ms"});
     for (const auto& [kind, a] : r["kinds"].items())
-        t.add({kind, std::to_string(a["count"].get<u64>()), three(a["detection_ms"]), three(a["fence_ms"]), three(a["takeover_ms"]),
-               three(a["others_longest_pause_ms"])});
+        t.add({kind, std::to_string(a["count"].get<u64>()), three(a["detection_ms"]), three(a["fence_ms"]),
+               three(a["takeover_ms"]), three(a["others_longest_pause_ms"])});
     std::string text = t.text() + "(p50 / p99 / max)\n";
     const auto shown = [&](const char* key) { return r[key].is_null() ? "?" : r[key].dump(); };
-    text += fmt::format("{} faults in {}, seed {}: {} frames, lost {}, repeated {}, torn {}, dead letters {}, untouched processes that died {}\n",
-                        r["faults"].get<u64>(), human_seconds(r["seconds"].get<f64>()), r["seed"].get<u64>(), shown("frames"), shown("lost"),
-                        shown("repeated"), shown("torn"), shown("dead_letters"), shown("untouched_deaths"));
+    text += fmt::format(
+        "{} faults in {}, seed {}: {} frames, lost {}, repeated {}, torn {}, dead letters {}, untouched "
+        "processes that died {}\n",
+        r["faults"].get<u64>(), human_seconds(r["seconds"].get<f64>()), r["seed"].get<u64>(), shown("frames"),
+        shown("lost"), shown("repeated"), shown("torn"), shown("dead_letters"), shown("untouched_deaths"));
     if (r["calm"].is_object()) {
         const json& calm = r["calm"];
-        text += r["image_hash"].is_null() && calm["image_hash"].is_null()
-                    ? fmt::format("no hashes (no sink gives any): compared by count, {} frames, undisturbed {}", shown("frames"), calm["frames"].dump())
-                    : fmt::format("image_hash {}, undisturbed {}", shown("image_hash"), calm["image_hash"].dump());
-        text += fmt::format("; {:.1f} frames/s, undisturbed {:.1f}\n", r.value("frames_per_second", 0.0), calm["frames_per_second"].get<f64>());
+        text +=
+            r["image_hash"].is_null() && calm["image_hash"].is_null()
+                ? fmt::format("no hashes (no sink gives any): compared by count, {} frames, undisturbed {}",
+                              shown("frames"), calm["frames"].dump())
+                : fmt::format("image_hash {}, undisturbed {}", shown("image_hash"),
+                              calm["image_hash"].dump());
+        text += fmt::format("; {:.1f} frames/s, undisturbed {:.1f}\n", r.value("frames_per_second", 0.0),
+                            calm["frames_per_second"].get<f64>());
     }
     std::string spent;
     for (const json& each : r["spent"])
-        spent += fmt::format("{}{} {}", spent.empty() ? "" : ", ", each["on"].get<std::string>(), human_seconds(each["seconds"].get<f64>()));
+        spent += fmt::format("{}{} {}", spent.empty() ? "" : ", ", each["on"].get<std::string>(),
+                             human_seconds(each["seconds"].get<f64>()));
     if (!spent.empty()) text += "time spent on: " + spent + "\n";
     const json missed = r["standby_missed"].is_object() ? r["standby_missed"] : json::object();
     u64 fresh = 0;
     for (const auto& each : missed.items()) fresh += each.value().get<u64>();
-    if (const u64 ready = r["standby_takeovers"].is_number() ? r["standby_takeovers"].get<u64>() : 0; ready + fresh > 0)
-        text += fmt::format("standbys took over {} times; {} times none was ready ({} not started yet, {} starting, {} behind a holder that had delivered "
-                            "nothing)\n",
-                            ready, fresh, missed.value("none", 0), missed.value("starting", 0), missed.value("untried", 0));
+    if (const u64 ready = r["standby_takeovers"].is_number() ? r["standby_takeovers"].get<u64>() : 0;
+        ready + fresh > 0)
+        text += fmt::format(
+            "standbys took over {} times; {} times none was ready ({} not started yet, {} starting, {} "
+            "behind a holder that had delivered "
+            "nothing)\n",
+            ready, fresh, missed.value("none", 0), missed.value("starting", 0), missed.value("untried", 0));
     for (const json& f : r["failures"]) text += "FAILED: " + f.get<std::string>() + "\n";
     return text;
 }

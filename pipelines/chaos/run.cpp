@@ -36,7 +36,8 @@ json read_json(const std::string& file) {
 
 /// Of all GPUs together; -1: there is none, or it can't be asked.
 i64 gpu_memory_mib() {
-    const subprocess_result r = run_subprocess({"nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"}, "", 10'000);
+    const subprocess_result r = run_subprocess(
+        {"nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"}, "", 10'000);
     if (!r.succeeded()) return -1;
     std::istringstream lines(r.output);
     i64 sum = 0;
@@ -49,16 +50,19 @@ public:
     chaos_run(const settings& s, std::ostream& progress, bool on_terminal)
         : s_(s), progress_(progress), on_terminal_(on_terminal), name_(fmt::format("chaos-{}", ::getpid())) {
         std::string folder = (std::filesystem::temp_directory_path() / "carousel-chaos-XXXXXX").string();
-        if (::mkdtemp(folder.data()) == nullptr) throw output_error(fmt::format("making {}: {}", folder, errno_text(errno)));
+        if (::mkdtemp(folder.data()) == nullptr)
+            throw output_error(fmt::format("making {}: {}", folder, errno_text(errno)));
         o_.folder = folder;
         if (s.log.empty()) return;
         log_.open(s.log, std::ios::trunc);
-        if (!log_) throw output_error(fmt::format("--log {}: can't be written: {}", s.log, errno_text(errno)));
+        if (!log_)
+            throw output_error(fmt::format("--log {}: can't be written: {}", s.log, errno_text(errno)));
     }
     outcome run();
 
 private:
-    [[nodiscard]] std::vector<std::string> words(const std::string& name, const std::string& report, u64 frames) const;
+    [[nodiscard]] std::vector<std::string> words(const std::string& name, const std::string& report,
+                                                 u64 frames) const;
     [[nodiscard]] std::string file(const char* name) const { return o_.folder + "/" + name; }
     void choose_kinds(const run::ps_answer& ps);
     void wait_for_start(subject& s);
@@ -68,7 +72,9 @@ private:
     bool hit(subject& s, const step& what, const victim& v);
     void kill_supervisor(subject& s, const step& what);
     void wait_for_all(subject& s, f64 patience_s);
-    [[nodiscard]] bool untouched(const victim& v) const { return v.running && std::find(hit_.begin(), hit_.end(), v.pid) == hit_.end(); }
+    [[nodiscard]] bool untouched(const victim& v) const {
+        return v.running && std::find(hit_.begin(), hit_.end(), v.pid) == hit_.end();
+    }
     void note(const done& d);
     void say(u64 frames);
     void run_calm();
@@ -83,12 +89,14 @@ private:
     std::ofstream log_;
     interrupts interrupts_;
     std::vector<fault> kinds_;
-    std::deque<i32> hit_;  ///< the last processes that were: they are as good as dead, whatever the supervisor says yet
+    std::deque<i32>
+        hit_;  ///< the last processes that were: they are as good as dead, whatever the supervisor says yet
     u64 numbers_ = 0, said_ns_ = 0, phase_ns_ = now_ns();
     u64 tried_ = 0, tried_since_ns_ = 0;  ///< number of the fault that waits for its victim, plus one
 };
 
-std::vector<std::string> chaos_run::words(const std::string& name, const std::string& report, u64 frames) const {
+std::vector<std::string> chaos_run::words(const std::string& name, const std::string& report,
+                                          u64 frames) const {
     std::vector<std::string> w{"run", s_.file, "--name", name, "--report", report, "--no-color"};
     if (s_.has_displays) w.insert(w.end(), {"--out", ""});
     const auto add = [&](const char* option, const std::optional<std::string>& value) {
@@ -101,7 +109,9 @@ std::vector<std::string> chaos_run::words(const std::string& name, const std::st
     for (const std::string& each : s_.keys.set) w.insert(w.end(), {"--set", each});
     if (frames > 0) w.insert(w.end(), {"--frames", std::to_string(frames)});
     // Should this program be killed, the run ends by itself.
-    if (frames == 0) w.insert(w.end(), {"--seconds", std::to_string(static_cast<u64>(s_.seconds > 0 ? s_.seconds + 600 : longest_s))});
+    if (frames == 0)
+        w.insert(w.end(), {"--seconds",
+                           std::to_string(static_cast<u64>(s_.seconds > 0 ? s_.seconds + 600 : longest_s))});
     return w;
 }
 
@@ -124,7 +134,8 @@ void chaos_run::wait_for_start(subject& s) {
     for (const u64 until = now_ns() + static_cast<u64>(start_patience_s * 1e9); now_ns() < until;) {
         if (!s.lives()) {
             const std::string last = s.last_lines();
-            throw error(s.wait(1).value_or(exit_code::stage_failed), fmt::format("{} does not start; its last lines:\n{}", s_.file, last));
+            throw error(s.wait(1).value_or(exit_code::stage_failed),
+                        fmt::format("{} does not start; its last lines:\n{}", s_.file, last));
         }
         if (const run::ps_answer ps = s.ps(); all_run(ps)) {
             run_id_ = ps.pipeline.run_id.value_or("");
@@ -133,7 +144,8 @@ void chaos_run::wait_for_start(subject& s) {
         }
         if (interrupts_.sleep(20 * ns_per_ms)) break;
     }
-    throw error(exit_code::stage_failed, fmt::format("{} was not ready; its last lines:\n{}", s_.file, s.last_lines()));
+    throw error(exit_code::stage_failed,
+                fmt::format("{} was not ready; its last lines:\n{}", s_.file, s.last_lines()));
 }
 
 bool chaos_run::enough() const {
@@ -168,9 +180,11 @@ void chaos_run::loop(subject& s, pause_watch& watch) {
 
 bool chaos_run::act(subject& s, const step& what) {
     if (what.kind == fault::supervisor) {
-        // With nobody alive the memory of the rings would be gone: that begins a run anew, and is no fault that this is about.
+        // With nobody alive the memory of the rings would be gone: that begins a run anew, and is no fault
+        // that this is about.
         const std::vector<victim> seats = seats_of(s.ps());
-        if (std::none_of(seats.begin(), seats.end(), [this](const victim& v) { return untouched(v); })) return false;
+        if (std::none_of(seats.begin(), seats.end(), [this](const victim& v) { return untouched(v); }))
+            return false;
         kill_supervisor(s, what);
         return true;
     }
@@ -178,8 +192,8 @@ bool chaos_run::act(subject& s, const step& what) {
     if (needs_gpu(what.kind)) std::erase_if(victims, [](const victim& v) { return !v.on_gpu; });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
-        // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that can't take this fault
-        // (a `latest` reader has no deadline to miss), must not end the run.
+        // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that
+        // can't take this fault (a `latest` reader has no deadline to miss), must not end the run.
         const u64 now = now_ns();
         if (tried_ != what.number + 1) tried_since_ns_ = now;
         tried_ = what.number + 1;
@@ -214,7 +228,8 @@ void chaos_run::kill_supervisor(subject& s, const step& what) {
     s.kill_supervisor();
     (void)interrupts_.sleep(static_cast<u64>(what.supervisor_gap_s * 1e9));
     s.start();
-    for (const u64 until = now_ns() + static_cast<u64>(back_patience_s * 1e9); now_ns() < until && s.lives();) {
+    for (const u64 until = now_ns() + static_cast<u64>(back_patience_s * 1e9);
+         now_ns() < until && s.lives();) {
         if (s.ps().pipeline.pid) break;
         (void)interrupts_.sleep(5 * ns_per_ms);
     }
@@ -224,17 +239,24 @@ void chaos_run::kill_supervisor(subject& s, const step& what) {
 }
 
 void chaos_run::wait_for_all(subject& s, f64 patience_s) {
-    for (const u64 until = now_ns() + static_cast<u64>(patience_s * 1e9); now_ns() < until && s.lives() && !o_.interrupted;) {
+    for (const u64 until = now_ns() + static_cast<u64>(patience_s * 1e9);
+         now_ns() < until && s.lives() && !o_.interrupted;) {
         const std::vector<victim> seats = seats_of(s.ps());
-        if (!seats.empty() && std::all_of(seats.begin(), seats.end(), [this](const victim& v) { return untouched(v); })) return;
+        if (!seats.empty() &&
+            std::all_of(seats.begin(), seats.end(), [this](const victim& v) { return untouched(v); }))
+            return;
         o_.interrupted = interrupts_.sleep(3 * ns_per_ms);
     }
 }
 
 void chaos_run::note(const done& d) {
     if (!log_.is_open()) return;
-    log_ << json{{"number", d.number}, {"fault", name_of(d.kind)}, {"seat", d.seat.empty() ? "(supervisor)" : d.seat}, {"pid", d.pid},
-                 {"at_s", static_cast<f64>(d.time_ns - o_.begun_ns) / 1e9}, {"time_ns", d.time_ns}}
+    log_ << json{{"number", d.number},
+                 {"fault", name_of(d.kind)},
+                 {"seat", d.seat.empty() ? "(supervisor)" : d.seat},
+                 {"pid", d.pid},
+                 {"at_s", static_cast<f64>(d.time_ns - o_.begun_ns) / 1e9},
+                 {"time_ns", d.time_ns}}
                 .dump()
          << std::endl;
 }
@@ -244,28 +266,34 @@ void chaos_run::say(u64 frames) {
     if (now - said_ns_ < every) return;
     said_ns_ = now;
     const f64 gone = static_cast<f64>(now - o_.begun_ns) / 1e9;
-    progress_ << fmt::format("{}chaos: {}{} faults, {} frames, {}{}{}", on_terminal_ ? "\r\x1b[K" : "", numbers_,
-                             s_.count > 0 ? fmt::format(" of {}", s_.count) : "", frames, human_seconds(gone),
-                             s_.seconds > 0 ? " of " + human_seconds(s_.seconds) : "", on_terminal_ ? "" : "\n")
+    progress_ << fmt::format("{}chaos: {}{} faults, {} frames, {}{}{}", on_terminal_ ? "\r\x1b[K" : "",
+                             numbers_, s_.count > 0 ? fmt::format(" of {}", s_.count) : "", frames,
+                             human_seconds(gone), s_.seconds > 0 ? " of " + human_seconds(s_.seconds) : "",
+                             on_terminal_ ? "" : "\n")
               << std::flush;
 }
 
 void chaos_run::run_calm() {
     const u64 frames = o_.report.value("frames", u64{0});
     if (!s_.compare || o_.interrupted || frames == 0) return;
-    progress_ << fmt::format("{}chaos: {} frames without faults, to compare\n", on_terminal_ ? "\r\x1b[K" : "", frames) << std::flush;
+    progress_ << fmt::format("{}chaos: {} frames without faults, to compare\n",
+                             on_terminal_ ? "\r\x1b[K" : "", frames)
+              << std::flush;
     subject calm(words(name_ + "-calm", file("calm.json"), frames), name_ + "-calm", file("calm.log"));
     calm.start();
     const f64 patience = 120 + 10 * static_cast<f64>(o_.ended_ns - o_.begun_ns) / 1e9;
-    for (const u64 until = now_ns() + static_cast<u64>(patience * 1e9); !calm.wait(0.05) && now_ns() < until && !o_.interrupted;)
+    for (const u64 until = now_ns() + static_cast<u64>(patience * 1e9);
+         !calm.wait(0.05) && now_ns() < until && !o_.interrupted;)
         o_.interrupted = interrupts_.sleep(ns_per_ms);
     o_.calm = read_json(file("calm.json"));
 }
 
 void chaos_run::look_for_leaks() {
     for (const leftover& l : find_leftovers())
-        if (l.name.starts_with(name_) || (!run_id_.empty() && l.run_id == run_id_)) o_.leaked.push_back(l.kind + " " + l.path);
-    if (const auto alive = living_processes(run_id_); alive > 0) o_.leaked.push_back(fmt::format("{} processes of the run", alive));
+        if (l.name.starts_with(name_) || (!run_id_.empty() && l.run_id == run_id_))
+            o_.leaked.push_back(l.kind + " " + l.path);
+    if (const auto alive = living_processes(run_id_); alive > 0)
+        o_.leaked.push_back(fmt::format("{} processes of the run", alive));
     if (o_.gpu_mib_before < 0) return;
     for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;) {  // the driver takes its time
         o_.gpu_mib_after = gpu_memory_mib();

@@ -1,5 +1,6 @@
 #pragma once
-// `carousel chaos`: a pipeline is run, hit by a plan of faults, ended, and what its sinks got compared with an undisturbed run.
+// `carousel chaos`: a pipeline is run, hit by a plan of faults, ended, and what its sinks got compared with
+// an undisturbed run.
 
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -14,16 +15,16 @@
 namespace carousel::supervisor::chaos {
 
 struct settings {
-    std::string file;              ///< pipeline file
-    pipeline_options keys;         ///< device, size, mesh, fps, set
+    std::string file;       ///< pipeline file
+    pipeline_options keys;  ///< device, size, mesh, fps, set
     u64 seed = 0;
-    f64 seconds = 30;              ///< 0: until `count`
-    u64 count = 0;                 ///< faults; 0: until `seconds`
-    f64 rate = 2;                  ///< faults a second; 0: the next as soon as all stages run again
-    std::vector<fault> kinds;      ///< empty: all that the pipeline can have
-    std::string log;               ///< what was done when, a line of JSON each; "": nowhere
-    bool has_displays = true;      ///< some stage writes pictures (carousel-display): it is told not to
-    bool compare = true;           ///< with an undisturbed run of as many frames
+    f64 seconds = 30;          ///< 0: until `count`
+    u64 count = 0;             ///< faults; 0: until `seconds`
+    f64 rate = 2;              ///< faults a second; 0: the next as soon as all stages run again
+    std::vector<fault> kinds;  ///< empty: all that the pipeline can have
+    std::string log;           ///< what was done when, a line of JSON each; "": nowhere
+    bool has_displays = true;  ///< some stage writes pictures (carousel-display): it is told not to
+    bool compare = true;       ///< with an undisturbed run of as many frames
 };
 
 /// One fault as it was done.
@@ -31,30 +32,32 @@ struct done {
     u64 number = 0;
     fault kind = fault::kill;
     u64 time_ns = 0;
-    std::string seat;       ///< "": the supervisor
+    std::string seat;  ///< "": the supervisor
     i32 pid = 0;
     u32 stage = ~0U;
-    u64 answered_ns = 0;    ///< supervisor: the next one answers
+    u64 answered_ns = 0;  ///< supervisor: the next one answers
 };
 
 struct outcome {
-    std::vector<done> faults;             ///< `all` is one entry a stage, of one number
+    std::vector<done> faults;  ///< `all` is one entry a stage, of one number
     std::vector<pause> pauses;
-    nlohmann::json report, calm;          ///< of `carousel run`; null: none
+    nlohmann::json report, calm;  ///< of `carousel run`; null: none
     int exit_code = 0;
-    u64 begun_ns = 0, ended_ns = 0;       ///< of the faults
+    u64 begun_ns = 0, ended_ns = 0;                    ///< of the faults
     std::vector<std::pair<std::string, f64>> spent_s;  ///< what the time went into, in order
     std::vector<std::string> leaked;
     i64 gpu_mib_before = -1, gpu_mib_after = -1;  ///< -1: no GPU in it
     bool interrupted = false, ended_early = false;
-    std::string folder;                   ///< with the runs' lines
+    std::string folder;  ///< with the runs' lines
 };
 
-/// Throws config_error, shm_error: the pipeline does not start, or can't have such faults. `progress`: a line now and then.
+/// Throws config_error, shm_error: the pipeline does not start, or can't have such faults. `progress`: a line
+/// now and then.
 [[nodiscard]] outcome run_chaos(const settings& s, std::ostream& progress, bool on_terminal);
 
 // report.cpp
-/// Counts, percentiles and pauses by kind of fault, and the verdict under "passed" with the reasons under "failures".
+/// Counts, percentiles and pauses by kind of fault, and the verdict under "passed" with the reasons under
+/// "failures".
 [[nodiscard]] nlohmann::json make_report(const settings& s, const outcome& o);
 /// The same as a table for people.
 [[nodiscard]] std::string report_text(const nlohmann::json& report);

@@ -104,7 +104,8 @@ std::vector<victim> seats_of(const run::ps_answer& ps) {
 
 bool all_run(const run::ps_answer& ps) {
     const std::vector<victim> seats = seats_of(ps);
-    return !seats.empty() && std::all_of(seats.begin(), seats.end(), [](const victim& v) { return v.running; });
+    return !seats.empty() &&
+           std::all_of(seats.begin(), seats.end(), [](const victim& v) { return v.running; });
 }
 
 }  // namespace carousel::supervisor::chaos

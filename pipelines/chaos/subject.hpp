@@ -22,8 +22,8 @@ public:
     subject(const subject&) = delete;
     subject& operator=(const subject&) = delete;
 
-    void start();                    ///< Throws config_error.
-    void kill_supervisor() noexcept; ///< SIGKILL, and reaped
+    void start();                     ///< Throws config_error.
+    void kill_supervisor() noexcept;  ///< SIGKILL, and reaped
     [[nodiscard]] bool lives() const noexcept;
     void signal(int number) const noexcept;
     /// Waits for its end: its exit code, 128 + N by a signal; none: it goes on.

@@ -1,4 +1,5 @@
-// `carousel chaos`: a user's own proof that nothing which happens to one stage harms a frame or another stage.
+// `carousel chaos`: a user's own proof that nothing which happens to one stage harms a frame or another
+// stage.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -30,11 +30,12 @@ int clean(bool dry_run, bool as_json, const cli_environment& env) {
                          {"removed", removed},
                          {"kept", trouble}});
         const char* verb = !trouble.empty() ? "kept" : removed ? "removed" : "would remove";
-        text += fmt::format("{} {} {} ({}): {}{}\n", verb, l.kind, printable(l.path), human_bytes(l.bytes), l.why,
-                            trouble.empty() ? "" : "; " + trouble);
+        text += fmt::format("{} {} {} ({}): {}{}\n", verb, l.kind, printable(l.path), human_bytes(l.bytes),
+                            l.why, trouble.empty() ? "" : "; " + trouble);
     }
     if (as_json)
-        env.out << json{{"ok", code == exit_code::ok}, {"leftovers", items}}.dump(2, ' ', false, json::error_handler_t::replace)
+        env.out << json{{"ok", code == exit_code::ok}, {"leftovers", items}}.dump(
+                       2, ' ', false, json::error_handler_t::replace)
                 << "\n";
     else
         env.out << (text.empty() ? "nothing to clean\n" : text);
@@ -45,11 +46,13 @@ command_action add(const command_parts& p) {
     const auto dry_run = std::make_shared<bool>(false);
     p.app.add_flag("--dry-run", *dry_run, "Only say what would be removed");
     p.app.add_flag("--json", p.common.json, "Print JSON");
-    return [dry_run](const common_words& c, const cli_environment& env) { return clean(*dry_run, c.json, env); };
+    return
+        [dry_run](const common_words& c, const cli_environment& env) { return clean(*dry_run, c.json, env); };
 }
 
 }  // namespace
 
-const command clean_command{"clean", "Remove what dead runs left (shared memory, sockets); living ones are never touched", add};
+const command clean_command{
+    "clean", "Remove what dead runs left (shared memory, sockets); living ones are never touched", add};
 
 }  // namespace carousel::supervisor

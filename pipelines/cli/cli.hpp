@@ -1,7 +1,7 @@
 #pragma once
-// The command line of `carousel`. Exit codes: 0; 1 a required stage failed; 2 usage or configuration; 3 no device, or a machine
-// that can't run Carousel; 70 and up see core/errors.hpp. Usage errors are one sentence on stderr (with --json: an object on
-// stdout).
+// The command line of `carousel`. Exit codes: 0; 1 a required stage failed; 2 usage or configuration; 3 no
+// device, or a machine that can't run Carousel; 70 and up see core/errors.hpp. Usage errors are one sentence
+// on stderr (with --json: an object on stdout).
 
 #include <ostream>
 #include <string>

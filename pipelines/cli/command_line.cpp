@@ -73,9 +73,9 @@ std::string usage_sentence(const CLI::App& app, const CLI::ParseError& e) {
     if (dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr) {
         const std::vector<std::string> rest = where.remaining(true);
         const std::string first = rest.empty() ? "" : rest.front().substr(0, rest.front().find('='));
-        text = first.starts_with('-')
-                   ? fmt::format("{}: unknown option \"{}\"{}", command, first, did_you_mean_clause(first, option_names(where)))
-                   : fmt::format("{}: \"{}\" is one argument too many", command, first);
+        text = first.starts_with('-') ? fmt::format("{}: unknown option \"{}\"{}", command, first,
+                                                    did_you_mean_clause(first, option_names(where)))
+                                      : fmt::format("{}: \"{}\" is one argument too many", command, first);
     }
     return fmt::format("{} (see `{} --help`)", text, command);
 }
@@ -90,8 +90,8 @@ std::size_t command_of(const CLI::App& app, const std::vector<std::string>& word
     if (at != all.end() || first == "--help" || first == "-h" || first == "--version")
         return static_cast<std::size_t>(at - all.begin());
     if (first.starts_with('-'))
-        throw config_error(
-            fmt::format("\"{0}\" comes behind a command, e.g. `carousel run FILE {0}`; see `carousel --help`", first));
+        throw config_error(fmt::format(
+            "\"{0}\" comes behind a command, e.g. `carousel run FILE {0}`; see `carousel --help`", first));
     std::vector<std::string> names;
     for (const command* c : all) names.emplace_back(c->name);
     throw config_error(fmt::format("unknown command \"{}\"; the commands are {}{}", first,

@@ -14,7 +14,8 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
 
 /// Options that --help shows.
 std::vector<const CLI::Option*> options_of(const CLI::App& sub) {
-    return sub.get_options([](const CLI::Option* o) { return !o->get_group().empty() && o->nonpositional(); });
+    return sub.get_options(
+        [](const CLI::Option* o) { return !o->get_group().empty() && o->nonpositional(); });
 }
 
 /// The option that `word` is and that wants a value; null.
@@ -44,13 +45,15 @@ words_t positionals_of(const CLI::App& sub, const completers& offers, const aske
     return all;
 }
 
-/// What may follow the whole words of a command line: of `app` itself, or of the command in it that they name.
+/// What may follow the whole words of a command line: of `app` itself, or of the command in it that they
+/// name.
 words_t candidates_in(const CLI::App& app, const completers& offers, const words_t& words,
                       const std::string& partial) {
     const auto below = commands_of(app);
     if (words.empty() && !below.empty()) {
         words_t names;
-        if (partial.starts_with('-')) names = app.get_parent() == nullptr ? words_t{"--help", "--version"} : words_t{"--help"};
+        if (partial.starts_with('-'))
+            names = app.get_parent() == nullptr ? words_t{"--help", "--version"} : words_t{"--help"};
         for (const CLI::App* sub : below) names.push_back(sub->get_name());
         return names;
     }
@@ -82,7 +85,9 @@ std::vector<std::string> completions(const CLI::App& app, const completers& offe
     try {
         std::string partial = words.empty() || words.back() == "=" ? "" : words.back();
         words_t all = candidates(app, offers, words);
-        all.erase(std::remove_if(all.begin(), all.end(), [&](const std::string& c) { return !c.starts_with(partial); }), all.end());
+        all.erase(std::remove_if(all.begin(), all.end(),
+                                 [&](const std::string& c) { return !c.starts_with(partial); }),
+                  all.end());
         std::sort(all.begin(), all.end());
         all.erase(std::unique(all.begin(), all.end()), all.end());
         return all;

@@ -27,8 +27,8 @@ struct asked_for {
 using completer = std::function<std::vector<std::string>(const asked_for&)>;
 using completers = std::map<const CLI::Option*, completer>;
 
-/// Candidates for the last of `words` (may be empty), the words behind the program's name. Never throws; a pipeline that does not
-/// answer at once offers nothing.
+/// Candidates for the last of `words` (may be empty), the words behind the program's name. Never throws; a
+/// pipeline that does not answer at once offers nothing.
 [[nodiscard]] std::vector<std::string> completions(const CLI::App& app, const completers& offers,
                                                    const std::vector<std::string>& words) noexcept;
 

@@ -82,7 +82,8 @@ words_t running_parameters(const asked_for& asked) {
     const std::optional<run::record> run = meant_run(asked.words);
     if (!run) return out;
     for (const ring::parameter& p :
-         run::parameters_from(run::client(*run).ask(run::parameters_request{}, 0, patience_s)).schema.fields) {
+         run::parameters_from(run::client(*run).ask(run::parameters_request{}, 0, patience_s))
+             .schema.fields) {
         words_t values = p.choices;
         if (p.kind == ring::parameter_kind::flag) values = {"true", "false"};
         if (values.empty()) values = {""};

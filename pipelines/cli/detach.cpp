@@ -64,7 +64,8 @@ struct child {
             if (last.size() > last_lines) last.pop_front();
         };
         ssize_t n = 0;
-        while (output && (n = ::read(output.get(), bytes, sizeof bytes)) > 0) lines.feed({bytes, static_cast<std::size_t>(n)}, keep);
+        while (output && (n = ::read(output.get(), bytes, sizeof bytes)) > 0)
+            lines.feed({bytes, static_cast<std::size_t>(n)}, keep);
         if (output && n == 0) {
             lines.finish(keep);
             output.reset();
@@ -122,8 +123,10 @@ bool is_ready(const run::ps_stage& stage) {
 
 void say_hints(const detach_request& d, std::ostream& out) {
     const std::string& c = d.command;
-    out << fmt::format("  folder  {0}\n  watch   {1} ps -p {2}    {1} logs -f -p {2}    {1} top -p {2}\n  end     {1} down -p {2}\n",
-                       run::run_folder(d.name), c, d.name);
+    out << fmt::format(
+        "  folder  {0}\n  watch   {1} ps -p {2}    {1} logs -f -p {2}    {1} top -p {2}\n  end     {1} down "
+        "-p {2}\n",
+        run::run_folder(d.name), c, d.name);
 }
 
 int say_end(const detach_request& d, child& c, u64 since, std::ostream& out, std::ostream& err) {
@@ -151,7 +154,8 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
         c.listen();
         if (const int signal = signals.taken(); signal != 0) {
             err << fmt::format("interrupted: ending pipeline \"{}\"\n", d.name);
-            // Once: what is begun is delivered. Stages that never came up would be waited for: again ends it at once.
+            // Once: what is begun is delivered. Stages that never came up would be waited for: again ends it
+            // at once.
             for (int tries = 0, ended_now = 0; tries < 10 && ended_now <= 0; ++tries) {
                 if (tries < 2) shm::signal_pidfd(c.pidfd.get(), SIGINT);
                 ended_now = ::poll(&ended, 1, 3'000);
@@ -161,8 +165,9 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
         }
         stages = stages_of(d, c.pid);
         if (stages.empty() || !std::all_of(stages.begin(), stages.end(), is_ready)) continue;
-        out << fmt::format("pipeline \"{}\" runs in the background (pid {}): {} {} ready after {}\n", d.name, c.pid, stages.size(),
-                           stages.size() == 1 ? "process" : "processes", human_seconds(static_cast<f64>(now_ns() - since) / 1e9));
+        out << fmt::format("pipeline \"{}\" runs in the background (pid {}): {} {} ready after {}\n", d.name,
+                           c.pid, stages.size(), stages.size() == 1 ? "process" : "processes",
+                           human_seconds(static_cast<f64>(now_ns() - since) / 1e9));
         say_hints(d, out);
         return exit_code::ok;
     }
@@ -171,8 +176,9 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
         if (!is_ready(s))
             late += fmt::format("{}{} is {}", late.empty() ? "" : ", ", s.name.value_or("?"),
                                 s.state.value_or("?"));
-    err << fmt::format("pipeline \"{}\" (pid {}) goes on in the background, but is not ready after {}: {}\n", d.name, c.pid,
-                       human_seconds(d.patience_s), late.empty() ? "it can't be asked yet" : late);
+    err << fmt::format("pipeline \"{}\" (pid {}) goes on in the background, but is not ready after {}: {}\n",
+                       d.name, c.pid, human_seconds(d.patience_s),
+                       late.empty() ? "it can't be asked yet" : late);
     say_hints(d, err);
     return exit_code::stage_failed;
 }

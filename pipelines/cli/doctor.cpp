@@ -13,7 +13,7 @@ using nlohmann::json;
 int report(bool as_json, bool no_color, const cli_environment& env) {
     const std::vector<finding> all = examine();
     env.out << (as_json ? doctor_json(all).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
-                       : doctor_text(all, wants_color(env.out_is_terminal, no_color)));
+                        : doctor_text(all, wants_color(env.out_is_terminal, no_color)));
     return any_failed(all) ? exit_code::no_device : exit_code::ok;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "cli/clients.hpp"
 #include "runs/client.hpp"
 

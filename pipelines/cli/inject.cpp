@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
 #include "core/did_you_mean.hpp"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
 #include "os/subprocess.hpp"

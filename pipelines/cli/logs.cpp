@@ -52,7 +52,8 @@ std::string logs_of(const std::string& name) { return run::run_folder(name) + "/
 std::vector<std::string> ended_with_logs() {
     std::vector<std::string> names;
     std::error_code failed;
-    for (fs::directory_iterator at(run::runs_folder(), failed), end; !failed && at != end; at.increment(failed)) {
+    for (fs::directory_iterator at(run::runs_folder(), failed), end; !failed && at != end;
+         at.increment(failed)) {
         const std::string name = at->path().filename().string();
         if (!log_reader(logs_of(name)).labels().empty()) names.push_back(name);
     }
@@ -60,9 +61,11 @@ std::vector<std::string> ended_with_logs() {
     return names;
 }
 
-/// A living run before one that has ended; where none is meant for sure, the sentence of those commands that need a living one.
+/// A living run before one that has ended; where none is meant for sure, the sentence of those commands that
+/// need a living one.
 place choose_place(const logs_arguments& a) {
-    if (!a.pipeline.empty() && a.wait_s == 0 && (!run::is_run_name(a.pipeline) || !log_reader(logs_of(a.pipeline)).labels().empty())) {
+    if (!a.pipeline.empty() && a.wait_s == 0 &&
+        (!run::is_run_name(a.pipeline) || !log_reader(logs_of(a.pipeline)).labels().empty())) {
         for (run::record& r : run::living_runs())
             if (r.name == a.pipeline) return {r.name, std::move(r)};
         if (run::is_run_name(a.pipeline)) return {a.pipeline, std::nullopt};
@@ -71,18 +74,21 @@ place choose_place(const logs_arguments& a) {
         const std::vector<std::string> ended = ended_with_logs();
         if (ended.size() == 1) return {ended.front(), std::nullopt};
         if (ended.size() > 1)
-            throw config_error(fmt::format("no pipeline is running; these have left their lines, choose one with -p NAME: {}",
-                                           fmt::join(ended, ", ")));
+            throw config_error(fmt::format(
+                "no pipeline is running; these have left their lines, choose one with -p NAME: {}",
+                fmt::join(ended, ", ")));
     }
     try {
         run::record r = choose_pipeline(a.pipeline, a.wait_s);
         return {r.name, std::move(r)};
     } catch (const config_error& e) {
-        throw config_error(fmt::format("{}. A run's lines go with it, unless it ran in the background or with --keep-logs", e.what()));
+        throw config_error(fmt::format(
+            "{}. A run's lines go with it, unless it ran in the background or with --keep-logs", e.what()));
     }
 }
 
-/// What a user may call a part of the run: "fragment", "fragment.1", "carousel". A label alone stands for its stage, too.
+/// What a user may call a part of the run: "fragment", "fragment.1", "carousel". A label alone stands for its
+/// stage, too.
 std::set<std::string> known_names(const place& p) {
     std::set<std::string> known = {"carousel"};
     for (const std::string& label : log_reader(logs_of(p.name)).labels()) {
@@ -106,7 +112,8 @@ void check_stages(const logs_arguments& a, const place& p) {
     for (const std::string& s : a.stages)
         if (known.count(s) == 0)
             throw config_error(fmt::format("the pipeline {} has no stage \"{}\"{}; there are {}{}", p.name, s,
-                                           p.run ? "" : " that has said anything", fmt::join(names, ", "), did_you_mean_clause(s, names)));
+                                           p.run ? "" : " that has said anything", fmt::join(names, ", "),
+                                           did_you_mean_clause(s, names)));
 }
 
 class printer {
@@ -120,13 +127,15 @@ public:
     [[nodiscard]] bool wanted(const log_record& r) const {
         if (r.time < since_) return false;
         if (arguments_->stages.empty()) return true;
-        return std::any_of(arguments_->stages.begin(), arguments_->stages.end(),
-                           [&](const std::string& s) { return r.stage == s || r.stage.starts_with(s + "."); });
+        return std::any_of(arguments_->stages.begin(), arguments_->stages.end(), [&](const std::string& s) {
+            return r.stage == s || r.stage.starts_with(s + ".");
+        });
     }
     void since(f64 time) noexcept { since_ = time; }
     void print(const log_record& r) const {
         if (json_) {
-            const json j{{"time", timestamp_text(r.time)}, {"stage", r.stage}, {"pid", r.pid}, {"line", r.line}};
+            const json j{
+                {"time", timestamp_text(r.time)}, {"stage", r.stage}, {"pid", r.pid}, {"line", r.line}};
             env_->out << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
             return;
         }
@@ -175,8 +184,11 @@ int show(const logs_arguments& a, bool as_json, const cli_environment& env) {
     to.since(since);
     to.widen(reader.labels());
     std::vector<log_record> lines = reader.take();
-    lines.erase(std::remove_if(lines.begin(), lines.end(), [&](const log_record& r) { return !to.wanted(r); }), lines.end());
-    for (std::size_t k = lines.size() > last ? lines.size() - last : 0; k < lines.size(); ++k) to.print(lines[k]);
+    lines.erase(
+        std::remove_if(lines.begin(), lines.end(), [&](const log_record& r) { return !to.wanted(r); }),
+        lines.end());
+    for (std::size_t k = lines.size() > last ? lines.size() - last : 0; k < lines.size(); ++k)
+        to.print(lines[k]);
     env.out.flush();
     if (a.follow && p.run) follow(p, reader, to, env);
     return exit_code::ok;

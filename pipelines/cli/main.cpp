@@ -12,7 +12,8 @@
 
 namespace {
 
-/// Started without stdin, stdout or stderr, the first files opened would take their numbers, and messages would go into them.
+/// Started without stdin, stdout or stderr, the first files opened would take their numbers, and messages
+/// would go into them.
 void fill_standard_files() {
     for (int fd = ::open("/dev/null", O_RDWR); fd >= 0; fd = ::open("/dev/null", O_RDWR)) {
         if (fd <= STDERR_FILENO) continue;
@@ -29,7 +30,8 @@ int main(int argc, char** argv) {
     carousel::supervisor::cli_environment env{std::cout, std::cerr};
     env.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;
     env.err_is_terminal = ::isatty(STDERR_FILENO) == 1;
-    if (winsize w{}; env.out_is_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0) env.columns = w.ws_col;
+    if (winsize w{}; env.out_is_terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0)
+        env.columns = w.ws_col;
     env.run = carousel::supervisor::run_pipeline;
     const int code = carousel::supervisor::cli_main({argv + 1, argv + argc}, env);
     return carousel::after_output(code);

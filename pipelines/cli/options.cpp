@@ -82,8 +82,9 @@ void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
                     "Leave the newest N pictures; 0: all [as in the file; with --frames: all]")
         ->type_name("N")
         ->take_last();
-    p.app.add_option("--allow-dead-letters", keys.allow_dead_letters,
-                     "End with 0 although up to N frames were given up; true: any number [0]")
+    p.app
+        .add_option("--allow-dead-letters", keys.allow_dead_letters,
+                    "End with 0 although up to N frames were given up; true: any number [0]")
         ->type_name("N")
         ->take_last();
     if (with_name) {

@@ -60,15 +60,19 @@ void picture_pipe::take(u64 wait_ns) {
         return give_up(m.text.starts_with("error: ") ? m.text.substr(7) : "carousel-peek has ended");
     }
     std::size_t width = 0, height = 0, begin = m.text.find('\n');
-    if (begin == std::string::npos || std::sscanf(m.text.c_str(), "%zu %zu", &width, &height) != 2) return;  // "none"
+    if (begin == std::string::npos || std::sscanf(m.text.c_str(), "%zu %zu", &width, &height) != 2)
+        return;  // "none"
     ++begin;
-    if (width == 0 || height == 0 || width > most_pixels / height || m.text.size() - begin != width * height * 3) return;
+    if (width == 0 || height == 0 || width > most_pixels / height ||
+        m.text.size() - begin != width * height * 3)
+        return;
     lines_ = half_blocks(reinterpret_cast<const unsigned char*>(m.text.data() + begin), width, height);
 }
 
 void picture_pipe::ask(std::size_t columns, std::size_t rows, u64 wait_ns) {
     if (columns == 0 || rows == 0) return;
-    const std::size_t width = std::min<std::size_t>(columns, 400), height = std::min(rows * 2, most_pixels / width);
+    const std::size_t width = std::min<std::size_t>(columns, 400),
+                      height = std::min(rows * 2, most_pixels / width);
     const u64 until = now_ns() + wait_ns;
     for (;;) {
         if (socket_ && due_) take(wait_ns);

@@ -1,6 +1,7 @@
 #pragma once
-// The newest picture of a run as text, from carousel-peek: a process of its own, because this one may load no CUDA. It asks, and
-// goes on; the answer is there at one of the next looks. Whatever happens to that process costs the picture and nothing else.
+// The newest picture of a run as text, from carousel-peek: a process of its own, because this one may load no
+// CUDA. It asks, and goes on; the answer is there at one of the next looks. Whatever happens to that process
+// costs the picture and nothing else.
 
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ public:
     picture_pipe(const picture_pipe&) = delete;
     picture_pipe& operator=(const picture_pipe&) = delete;
 
-    /// Takes an answer, if one is there, and asks for a picture of at most so many characters; half a character is a pixel. Does
-    /// nothing while an answer is due. With wait_ns: waits so long for the first picture.
+    /// Takes an answer, if one is there, and asks for a picture of at most so many characters; half a
+    /// character is a pixel. Does nothing while an answer is due. With wait_ns: waits so long for the first
+    /// picture.
     void ask(std::size_t columns, std::size_t rows, u64 wait_ns = 0);
     /// The last picture, as lines of half blocks in 24 bit colours; empty: none yet.
     [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }
@@ -39,6 +41,7 @@ private:
 };
 
 /// Lines of upper half blocks: the letter's colour is the upper pixel, the background the lower one.
-[[nodiscard]] std::vector<std::string> half_blocks(const unsigned char* rgb, std::size_t width, std::size_t height);
+[[nodiscard]] std::vector<std::string> half_blocks(const unsigned char* rgb, std::size_t width,
+                                                   std::size_t height);
 
 }  // namespace carousel::supervisor

@@ -32,7 +32,9 @@ std::string in_path(const std::string& program) {
     const char* all = std::getenv("PATH");
     const std::string text = std::string(all == nullptr ? "/usr/bin:/bin" : all) + ':';
     for (std::size_t at = 0, end; (end = text.find(':', at)) != std::string::npos; at = end + 1)
-        if (const fs::path found = fs::path(text.substr(at, end - at)) / program; end > at && is_program(found)) return found.string();
+        if (const fs::path found = fs::path(text.substr(at, end - at)) / program;
+            end > at && is_program(found))
+            return found.string();
     return "";
 }
 
@@ -41,7 +43,8 @@ std::string newest_below(const fs::path& folder, const std::string& below) {
     std::string newest;
     std::error_code failed;
     for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
-        if (const fs::path found = at->path() / below; is_program(found)) newest = std::max(newest, found.string());
+        if (const fs::path found = at->path() / below; is_program(found))
+            newest = std::max(newest, found.string());
     return newest;
 }
 
@@ -49,7 +52,9 @@ std::string where_packages_put(const std::string& tool) {
     if (is_program("/usr/local/cuda/bin/" + tool)) return "/usr/local/cuda/bin/" + tool;
     const fs::path systems = "/opt/nvidia/nsight-systems", compute = "/opt/nvidia/nsight-compute";
     if (tool == "ncu") return newest_below(compute, "ncu");
-    for (const auto& [folder, below] : {std::pair{systems, "bin/nsys"}, {systems, "target-linux-x64/nsys"}, {compute, "host/target-linux-x64/nsys"}})
+    for (const auto& [folder, below] : {std::pair{systems, "bin/nsys"},
+                                        {systems, "target-linux-x64/nsys"},
+                                        {compute, "host/target-linux-x64/nsys"}})
         if (std::string found = newest_below(folder, below); !found.empty()) return found;
     return "";
 }
@@ -68,14 +73,17 @@ void remove_old(const std::string& report, const std::vector<std::string>& endin
     for (const std::string& ending : endings) fs::remove(report + ending, ignored);
 }
 
-const std::vector<std::string> nsys_endings = {".nsys-rep", ".qdrep", ".qdstrm"};  // the last: only a host can finish it
+const std::vector<std::string> nsys_endings = {".nsys-rep", ".qdrep",
+                                               ".qdstrm"};  // the last: only a host can finish it
 const std::vector<std::string> ncu_endings = {".ncu-rep"};
 
 bool names_key(const start_arguments& a, const std::string& key) {
-    return std::any_of(a.keys.set.begin(), a.keys.set.end(), [&](const std::string& s) { return s.starts_with(key + "="); });
+    return std::any_of(a.keys.set.begin(), a.keys.set.end(),
+                       [&](const std::string& s) { return s.starts_with(key + "="); });
 }
 
-/// Ctrl-C is for the run below nsys: it ends as ever, and nsys then has all of it. Where there is none yet, for nsys and all below.
+/// Ctrl-C is for the run below nsys: it ends as ever, and nsys then has all of it. Where there is none yet,
+/// for nsys and all below.
 void pass_on(const std::string& name, const spawned& nsys, bool again) {
     const std::optional<run::record> run = run::read_record(run::run_folder(name));
     if (run && is_alive(*run) && !again)
@@ -90,7 +98,10 @@ profile_request profile_from(const std::string& text) {
     if (text.empty()) return {};
     if (text == "nsys") return {"nsys", ""};
     if (text.starts_with("ncu:") && text.size() > 4) return {"ncu", text.substr(4)};
-    throw config_error(fmt::format("--profile {}: expected nsys (all stages on one timeline) or ncu:STAGE (counters of that stage's kernels)", text));
+    throw config_error(
+        fmt::format("--profile {}: expected nsys (all stages on one timeline) or ncu:STAGE (counters of that "
+                    "stage's kernels)",
+                    text));
 }
 
 std::string profiler_path(const std::string& tool) {
@@ -102,21 +113,34 @@ std::string profiler_path(const std::string& tool) {
     std::string found = in_path(tool);
     if (found.empty()) found = where_packages_put(tool);
     if (!found.empty()) return found;
-    throw config_error(fmt::format("--profile {0}: {0} is neither in PATH nor below /opt/nvidia: install {1} (apt-get install {2}, from NVIDIA's CUDA repository), "
-                                   "or name it by {3}=PATH",
-                                   tool, tool == "nsys" ? "Nsight Systems" : "Nsight Compute", tool == "nsys" ? "nsight-systems" : "nsight-compute", variable));
+    throw config_error(
+        fmt::format("--profile {0}: {0} is neither in PATH nor below /opt/nvidia: install {1} (apt-get "
+                    "install {2}, from NVIDIA's CUDA repository), "
+                    "or name it by {3}=PATH",
+                    tool, tool == "nsys" ? "Nsight Systems" : "Nsight Compute",
+                    tool == "nsys" ? "nsight-systems" : "nsight-compute", variable));
 }
 
 std::vector<std::string> nsys_command(const std::string& nsys, const std::string& report,
                                       const std::string& carousel, const start_arguments& a) {
     // Stages are followed as children; what outlives the run (nothing should) is not waited for.
-    std::vector<std::string> out{nsys, "profile", "--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--wait=primary", "--force-overwrite=true",
-                                 "--output=" + report, carousel};
+    std::vector<std::string> out{nsys,
+                                 "profile",
+                                 "--trace=cuda,nvtx",
+                                 "--sample=none",
+                                 "--cpuctxsw=none",
+                                 "--wait=primary",
+                                 "--force-overwrite=true",
+                                 "--output=" + report,
+                                 carousel};
     for (std::size_t k = 0; k < a.words.size(); ++k) {
-        if (a.words[k] == "--profile") ++k;
-        else if (!a.words[k].starts_with("--profile=")) out.push_back(a.words[k]);
+        if (a.words[k] == "--profile")
+            ++k;
+        else if (!a.words[k].starts_with("--profile="))
+            out.push_back(a.words[k]);
     }
-    if (!names_key(a, "frame_timeout_ms") && !names_key(a, "pipeline.frame_timeout_ms"))  // a profiled first frame may take seconds
+    if (!names_key(a, "frame_timeout_ms") &&
+        !names_key(a, "pipeline.frame_timeout_ms"))  // a profiled first frame may take seconds
         out.insert(out.end(), {"--set", "frame_timeout_ms=60000"});
     if (!a.keys.frames && a.seconds_s == 0)
         out.insert(out.end(), {"--seconds", "10"});  // a timeline grows by megabytes a second
@@ -124,14 +148,17 @@ std::vector<std::string> nsys_command(const std::string& nsys, const std::string
 }
 
 std::string ncu_prefix(const std::string& ncu, const std::string& report, const std::string& stage) {
-    const nlohmann::json words = {ncu, "--clock-control", "none", "--launch-skip", "300", "--launch-count", "20", "--force-overwrite", "--export", report};
+    const nlohmann::json words = {
+        ncu,  "--clock-control",   "none",     "--launch-skip", "300", "--launch-count",
+        "20", "--force-overwrite", "--export", report};
     return fmt::format("{}.prefix={}", stage, words.dump());  // a list of texts is the same in TOML
 }
 
 int run_below_nsys(const start_arguments& a, const std::string& name, const cli_environment& env) {
     const std::string report = (fs::current_path() / name).string();
     remove_old(report, nsys_endings);
-    const std::vector<std::string> command = nsys_command(profiler_path("nsys"), report, executable_folder() + "/carousel", a);
+    const std::vector<std::string> command =
+        nsys_command(profiler_path("nsys"), report, executable_folder() + "/carousel", a);
     if (!a.keys.frames && a.seconds_s == 0)
         env.err << "profiling for 10 s; --seconds S or --frames N for another time\n" << std::flush;
     interrupts ctrl_c;
@@ -149,7 +176,8 @@ int run_below_nsys(const start_arguments& a, const std::string& name, const cli_
     if (!file.empty())
         env.out << fmt::format("nsys report: {} (nsys-ui FILE, or {} stats FILE)\n", file, command.front());
     else
-        env.err << fmt::format("nsys left no report {}{}; its own lines are above\n", report, nsys_endings.front());
+        env.err << fmt::format("nsys left no report {}{}; its own lines are above\n", report,
+                               nsys_endings.front());
     const int code = how.signal != 0 ? 128 + how.signal : how.exit_code;
     return code == exit_code::ok && file.empty() ? exit_code::output : code;
 }
@@ -160,8 +188,10 @@ void say_ncu_report(const std::string& report, const cli_environment& env) {
     if (const std::string file = written(report, ncu_endings); !file.empty())
         env.out << fmt::format("ncu report: {} (ncu-ui FILE, or ncu --import FILE)\n", file);
     else
-        env.err << fmt::format("ncu left no report {}{}: its own lines are above (it looks at launches 301 to 320 of the stage: let it run for longer)\n", report,
-                               ncu_endings.front());
+        env.err << fmt::format(
+            "ncu left no report {}{}: its own lines are above (it looks at launches 301 to 320 of the stage: "
+            "let it run for longer)\n",
+            report, ncu_endings.front());
 }
 
 }  // namespace carousel::supervisor

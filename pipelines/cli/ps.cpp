@@ -15,7 +15,8 @@ int show(const client_arguments& a, bool as_json, const cli_environment& env) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     const json reply = run::client(run).ask(run::ps_request{}, a.wait_s);
     require_well(reply, run.name);
-    env.out << (as_json ? reply.dump(2, ' ', false, json::error_handler_t::replace) + "\n" : ps_table(run::read_ps(reply)));
+    env.out << (as_json ? reply.dump(2, ' ', false, json::error_handler_t::replace) + "\n"
+                        : ps_table(run::read_ps(reply)));
     return exit_code::ok;
 }
 

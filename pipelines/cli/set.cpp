@@ -38,9 +38,11 @@ std::string range_of(const ring::parameter& p) {
 std::string table_of(const run::parameter_state& s) {
     if (!s.schema) return "this pipeline has no parameters\n";
     table t({"KEY", "VALUE", "MAY BE"});
-    for (const ring::parameter& p : s.schema.fields) t.add({p.name, text_of(s.values.value(p.name, json())), range_of(p)});
-    return t.text() + (s.number == 0 ? "as at the start\n" : fmt::format("{} {} so far, the last from frame {} on\n", s.number,
-                                                                         s.number == 1 ? "change" : "changes", s.from));
+    for (const ring::parameter& p : s.schema.fields)
+        t.add({p.name, text_of(s.values.value(p.name, json())), range_of(p)});
+    return t.text() + (s.number == 0 ? "as at the start\n"
+                                     : fmt::format("{} {} so far, the last from frame {} on\n", s.number,
+                                                   s.number == 1 ? "change" : "changes", s.from));
 }
 
 struct set_arguments : client_arguments {

@@ -86,7 +86,8 @@ public:
     }
     [[nodiscard]] std::string ending() const {
         const std::optional<int> code = telemetry::end_of(observer_.block());
-        return code ? fmt::format("exit code {}", *code) : "its supervisor was killed, and none of its stages is left";
+        return code ? fmt::format("exit code {}", *code)
+                    : "its supervisor was killed, and none of its stages is left";
     }
     [[nodiscard]] std::vector<std::string> lines(bool color, screen_size size) const {
         top_input in;
@@ -127,7 +128,9 @@ void print(const std::vector<std::string>& lines, std::ostream& out) {
 void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std::string>& lines) {
     const std::size_t used = lines.size() + 1, room = size.rows > used ? size.rows - used : 0;
     p.ask(size.columns, room, wait_ns);
-    const std::string why = !p.trouble().empty() ? printable(p.trouble()) : p.lines().empty() ? "none has come by yet" : "";
+    const std::string why = !p.trouble().empty() ? printable(p.trouble())
+                            : p.lines().empty()  ? "none has come by yet"
+                                                 : "";
     lines.push_back(why.empty() ? "" : ("no picture: " + why).substr(0, size.columns));
     if (!why.empty()) return;
     for (std::size_t k = 0; k < std::min(room, p.lines().size()); ++k) lines.push_back(p.lines()[k]);
@@ -139,7 +142,8 @@ std::unique_ptr<picture_pipe> picture_of(const run::record& run, const top_argum
 
 int show(watcher& w, const run::record& run, const top_arguments& a, const cli_environment& env) {
     const bool color = wants_color(true, a.no_color);
-    const u64 interval = static_cast<u64>(std::clamp(a.interval_s, shortest_interval_s, longest_interval_s) * 1e9);
+    const u64 interval =
+        static_cast<u64>(std::clamp(a.interval_s, shortest_interval_s, longest_interval_s) * 1e9);
     std::vector<std::string> last;
     {
         terminal_screen screen(STDIN_FILENO, STDOUT_FILENO);
@@ -163,10 +167,12 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
             } while (e.what == screen_event::kind::timeout && left > 0 && next != 0 && w.lives());
             if (e.what == screen_event::kind::hung_up) return exit_code::ok;
             if (e.what == screen_event::kind::signal) return 128 + e.signal;
-            if (e.what == screen_event::kind::key && (e.key == 'q' || e.key == 'Q' || e.key == '\x1b')) return exit_code::ok;
+            if (e.what == screen_event::kind::key && (e.key == 'q' || e.key == 'Q' || e.key == '\x1b'))
+                return exit_code::ok;
             if (now_ns() < next && !(e.what == screen_event::kind::key && e.key == ' ')) continue;
             w.look();
-            if (std::exchange(pictured, w.blocks()) != w.blocks()) picture = picture_of(run, a);  // it looks at memory of the past
+            if (std::exchange(pictured, w.blocks()) != w.blocks())
+                picture = picture_of(run, a);  // it looks at memory of the past
             next = now_ns() + interval;
         }
     }
@@ -183,7 +189,8 @@ int look(const top_arguments& a, const cli_environment& env) {
     ::usleep(static_cast<useconds_t>(first_span_ns / 1000));
     w.look();
     std::vector<std::string> lines = w.lines(wants_color(env.out_is_terminal, a.no_color), {0, 0});
-    if (const std::unique_ptr<picture_pipe> picture = picture_of(run, a)) add_picture(*picture, paper, picture_patience_ns, lines);
+    if (const std::unique_ptr<picture_pipe> picture = picture_of(run, a))
+        add_picture(*picture, paper, picture_patience_ns, lines);
     print(lines, env.out);
     return exit_code::ok;
 }

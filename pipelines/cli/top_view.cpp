@@ -28,7 +28,8 @@ std::string cut(const std::string& text, std::size_t width) {
 std::vector<std::string> lines_of(const table& t) {
     std::vector<std::string> lines;
     const std::string text = t.text();
-    for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) lines.push_back(text.substr(at, end - at));
+    for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+        lines.push_back(text.substr(at, end - at));
     return lines;
 }
 
@@ -46,7 +47,11 @@ public:
         const std::size_t begin = std::min(line.size(), text.size() - slots);
         std::string out = line.substr(0, begin);
         for (std::size_t k = begin; k < line.size(); ++k) {
-            const char* c = line[k] == 'w' ? "\x1b[33m" : line[k] == 'R' ? "\x1b[32m" : line[k] == 'r' ? "\x1b[36m" : line[k] == '!' ? "\x1b[31m" : "\x1b[2m";
+            const char* c = line[k] == 'w'   ? "\x1b[33m"
+                            : line[k] == 'R' ? "\x1b[32m"
+                            : line[k] == 'r' ? "\x1b[36m"
+                            : line[k] == '!' ? "\x1b[31m"
+                                             : "\x1b[2m";
             out += c + std::string(1, line[k]) + off;
         }
         lines_.push_back(out);
@@ -67,7 +72,8 @@ const run::ps_stage* row_of(const run::ps_answer& ps, const telemetry::snapshot&
 
 std::string state_of(const telemetry::seat_view& s, const run::ps_stage* row) {
     if (s.held) return "stopped";
-    // Between two of the supervisor's answers the control block knows better who lives; backoff and failed only the supervisor knows.
+    // Between two of the supervisor's answers the control block knows better who lives; backoff and failed
+    // only the supervisor knows.
     if (row != nullptr && row->state.value_or("") != "running") return row->state.value_or("?");
     return telemetry::name_of(s.state);
 }
@@ -88,7 +94,8 @@ std::string second_line(const top_input& in) {
         p50 = std::max(p50, in.rates->stages[k].end_to_end_p50_ms);
         p99 = std::max(p99, in.rates->stages[k].end_to_end_p99_ms);
     }
-    std::string text = p50 > 0 ? fmt::format("end to end {} ms (p99 {})", milliseconds(p50), milliseconds(p99)) : "";
+    std::string text =
+        p50 > 0 ? fmt::format("end to end {} ms (p99 {})", milliseconds(p50), milliseconds(p99)) : "";
     const telemetry::bottleneck b = telemetry::find_bottleneck(s, *in.rates);
     const std::string limit = telemetry::describe(b, s.stage_name(b.stage), s.fps);
     if (!limit.empty()) text += (text.empty() ? "" : "; ") + limit;
@@ -103,7 +110,8 @@ void add_head(page& p, const top_input& in) {
     for (std::size_t k = 0; k < s.links.size(); ++k) {
         const u32 reader = s.links[k].groups.empty() ? shm::none : s.links[k].groups.front().stage;
         if (reader >= s.stages.size() || s.stages[reader].output != shm::none) continue;  // what a sink reads
-        if (s.links[k].tail < delivered) rate = in.rates->links.size() > k ? in.rates->links[k].received_per_second : 0;
+        if (s.links[k].tail < delivered)
+            rate = in.rates->links.size() > k ? in.rates->links[k].received_per_second : 0;
         delivered = std::min(delivered, s.links[k].tail);
     }
     p.add(printable(fmt::format("{}: {}, device {}, up {}, {} frames, {} frames/s", s.pipeline,
@@ -117,14 +125,16 @@ void add_head(page& p, const top_input& in) {
 
 void add_stages(page& p, const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
-    table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">BUSY", ">P50 MS", ">P99 MS", ">CPU", ">MEMORY", "DEVICE"});
+    table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">BUSY", ">P50 MS",
+             ">P99 MS", ">CPU", ">MEMORY", "DEVICE"});
     std::vector<std::string> states;
     std::string exits;
     for (u32 k = 0; k < s.seats.size(); ++k) {
         const telemetry::seat_view& seat = s.seats[k];
         const run::ps_stage* row = row_of(in.ps, s, k);
         const run::ps_stage known = row != nullptr ? *row : run::ps_stage{};
-        const telemetry::stage_rates r = seat.stage < in.rates->stages.size() ? in.rates->stages[seat.stage] : telemetry::stage_rates{};
+        const telemetry::stage_rates r =
+            seat.stage < in.rates->stages.size() ? in.rates->stages[seat.stage] : telemetry::stage_rates{};
         const bool alive = seat.state == ring::entry_state::live || seat.state == ring::entry_state::starting;
         states.push_back(state_of(seat, row));
         if (known.last_exit)
@@ -137,12 +147,16 @@ void add_stages(page& p, const top_input& in) {
                k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
                known.memory_bytes ? human_bytes(*known.memory_bytes) : "-", text_or(known.device)});
     }
-    t.fit(in.width, {{"DEVICE"}, {"LAST EXIT"}, {"MEMORY"}, {"AGE"}, {"CPU"}, {"RESTARTS"}, {"PID"}, {"STAGE", 6}});
+    t.fit(in.width,
+          {{"DEVICE"}, {"LAST EXIT"}, {"MEMORY"}, {"AGE"}, {"CPU"}, {"RESTARTS"}, {"PID"}, {"STAGE", 6}});
     const std::vector<std::string> lines = lines_of(t);
     for (std::size_t k = 0; k < lines.size(); ++k) {
         const std::string state = k == 0 ? "" : states[k - 1];
         const bool well = state == "running" || state == "done";
-        p.add(lines[k], k == 0 ? "\x1b[7m" : well ? "" : state == "failed" || state == "dead" || state == "dying" ? "\x1b[31m" : "\x1b[33m");
+        p.add(lines[k], k == 0                                                     ? "\x1b[7m"
+                        : well                                                     ? ""
+                        : state == "failed" || state == "dead" || state == "dying" ? "\x1b[31m"
+                                                                                   : "\x1b[33m");
     }
     if (!t.has("LAST EXIT") && !exits.empty()) p.add(printable("last exit: " + exits));
 }
@@ -152,7 +166,8 @@ std::string readers_text(const telemetry::snapshot& s, const telemetry::link_vie
     for (const telemetry::group_view& g : l.groups) {
         const bool latest = g.state == ring::group_state::latest;
         const std::string name = g.stage == shm::none ? "a viewer" : s.stage_name(g.stage);
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, latest ? std::string("(latest)") : fmt::format("{} behind", g.lag));
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
+                            latest ? std::string("(latest)") : fmt::format("{} behind", g.lag));
     }
     return text;
 }
@@ -161,10 +176,12 @@ void add_rings(page& p, const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
     table t({"RING", ">FRAME", ">IN/S", ">OUT/S", ">BYTES/S", "READERS", "SLOTS"});
     for (std::size_t k = 0; k < s.links.size(); ++k) {
-        const telemetry::link_rates r = k < in.rates->links.size() ? in.rates->links[k] : telemetry::link_rates{};
-        t.add({s.links[k].name, std::to_string(s.links[k].newest), human_rate(r.sent_per_second), human_rate(r.received_per_second),
-               human_bytes(r.bytes_per_second > 0 ? static_cast<u64>(r.bytes_per_second) : 0), readers_text(s, s.links[k]),
-               slot_letters(s.links[k])});
+        const telemetry::link_rates r =
+            k < in.rates->links.size() ? in.rates->links[k] : telemetry::link_rates{};
+        t.add({s.links[k].name, std::to_string(s.links[k].newest), human_rate(r.sent_per_second),
+               human_rate(r.received_per_second),
+               human_bytes(r.bytes_per_second > 0 ? static_cast<u64>(r.bytes_per_second) : 0),
+               readers_text(s, s.links[k]), slot_letters(s.links[k])});
     }
     t.fit(in.width, {{"BYTES/S"}, {"READERS", 16}, {"OUT/S"}, {"READERS"}, {"IN/S"}, {"FRAME"}, {"RING", 6}});
     const std::vector<std::string> lines = lines_of(t);
@@ -187,7 +204,8 @@ void add_events(page& p, const top_input& in) {
                             : e.kind == telemetry::event_kind::warning ? "\x1b[33m"
                             : e.kind == telemetry::event_kind::good    ? "\x1b[32m"
                                                                        : "";
-        p.add(printable(fmt::format("{:>7} ago  {}", human_seconds(static_cast<f64>(ago) / 1e9), e.text)), color);
+        p.add(printable(fmt::format("{:>7} ago  {}", human_seconds(static_cast<f64>(ago) / 1e9), e.text)),
+              color);
     }
 }
 
@@ -197,12 +215,24 @@ std::string slot_letters(const telemetry::link_view& link) {
     std::string out;
     for (const telemetry::slot_view& s : link.slots) {
         switch (s.phase) {
-            case slot_phase::free: out += '.'; break;
-            case slot_phase::fill: out += 'w'; break;
-            case slot_phase::ready: out += 'R'; break;
-            case slot_phase::leased: out += 'r'; break;
-            case slot_phase::done: out += 'd'; break;
-            case slot_phase::quarantined: out += '!'; break;
+            case slot_phase::free:
+                out += '.';
+                break;
+            case slot_phase::fill:
+                out += 'w';
+                break;
+            case slot_phase::ready:
+                out += 'R';
+                break;
+            case slot_phase::leased:
+                out += 'r';
+                break;
+            case slot_phase::done:
+                out += 'd';
+                break;
+            case slot_phase::quarantined:
+                out += '!';
+                break;
         }
     }
     return out;

@@ -25,17 +25,22 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, look_every_ns = 5 * ns_per_ms, fill_every_ns = 10 * ns_per_ms;
+constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, look_every_ns = 5 * ns_per_ms,
+              fill_every_ns = 10 * ns_per_ms;
 constexpr u64 look_after_every_ns = 50 * ns_per_ms;  ///< whether the run goes on, and with which block
 constexpr f64 answer_patience_s = 2;
 constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames that are under way when the time is over
 
-/// The file beside its final name, open from the start: what can't be written is told before anything is traced.
+/// The file beside its final name, open from the start: what can't be written is told before anything is
+/// traced.
 class output_file {
 public:
-    explicit output_file(std::string path) : path_(std::move(path)), part_(fmt::format("{}.{}.part", path_, ::getpid())) {
+    explicit output_file(std::string path)
+        : path_(std::move(path)), part_(fmt::format("{}.{}.part", path_, ::getpid())) {
         fd_.reset(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-        if (!fd_) throw output_error(fmt::format("{} can't be written: {}; choose a file in a folder of yours", path_, errno_text(errno)));
+        if (!fd_)
+            throw output_error(fmt::format("{} can't be written: {}; choose a file in a folder of yours",
+                                           path_, errno_text(errno)));
     }
     ~output_file() {
         if (fd_) ::unlink(part_.c_str());
@@ -49,7 +54,8 @@ public:
             if (n < 0) throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
             at += static_cast<std::size_t>(n);
         }
-        if (::rename(part_.c_str(), path_.c_str()) != 0) throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
+        if (::rename(part_.c_str(), path_.c_str()) != 0)
+            throw output_error(fmt::format("writing {}: {}", path_, errno_text(errno)));
         fd_.reset();
     }
 
@@ -108,7 +114,8 @@ bool tracer::through() const noexcept {
     return end != ring::end_unknown && end != ring::end_stopping && least_tail() >= end;
 }
 
-// One request renews the stages' leave to stamp and brings the news. A supervisor that is silent may be gone, or a new one comes.
+// One request renews the stages' leave to stamp and brings the news. A supervisor that is silent may be gone,
+// or a new one comes.
 void tracer::ask(const run::record& run, f64 wait_s) {
     asked_ns_ = now_ns();
     try {
@@ -161,7 +168,8 @@ void tracer::look(u64 now) {
     for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {
         u32 used = 0;
         for (u32 s = 0; s < std::min(c.link[k].slots, shm::max_slots); ++s)
-            used += ring::slot_word::of(ring::load(c.link[k].slot[s])).state != ring::slot_state::free ? 1U : 0U;
+            used +=
+                ring::slot_word::of(ring::load(c.link[k].slot[s])).state != ring::slot_state::free ? 1U : 0U;
         f.buffers.push_back(used);
     }
     fills_.push_back(std::move(f));
@@ -176,7 +184,8 @@ void tracer::record(f64 seconds, u64 frames) {
         const bool enough =
             frames != 0 && least_tail() >= std::max(first_, run_->block().first_sequence) + frames;
         if (gone_ || through()) {
-            ending_ = fmt::format("the pipeline ended after {:.2f} s: the trace holds what was until then", static_cast<f64>(now - begin_ns_) / 1e9);
+            ending_ = fmt::format("the pipeline ended after {:.2f} s: the trace holds what was until then",
+                                  static_cast<f64>(now - begin_ns_) / 1e9);
             end_ns_ = now;
         } else if ((seconds > 0 && now >= until) || enough) {
             end_ns_ = now;
@@ -187,9 +196,11 @@ void tracer::record(f64 seconds, u64 frames) {
             ask(run_->run(), 0);
         }
     }
-    // What is under way comes to its end, as far as it does so soon: its last stamps are written behind the tail's step.
+    // What is under way comes to its end, as far as it does so soon: its last stamps are written behind the
+    // tail's step.
     const u64 wanted = least_tail() + 16;
-    for (const u64 limit = now_ns() + (gone_ ? 20 * ns_per_ms : patience_ns); now_ns() < limit && (gone_ || least_tail() < wanted);) {
+    for (const u64 limit = now_ns() + (gone_ ? 20 * ns_per_ms : patience_ns);
+         now_ns() < limit && (gone_ || least_tail() < wanted);) {
         look(now_ns());
         if (stop.sleep(look_every_ns) || (!gone_ && through())) break;
     }
@@ -237,9 +248,11 @@ int trace(const trace_arguments& a, const cli_environment& env) {
             t.news().empty()
                 ? "this machine is too busy"
                 : "nobody asks the stages to stamp while a run begins again or has no supervisor");
-    env.out << fmt::format("{}: {} frames{} in {:.2f} s, {} deaths, {} attempts thrown away; {} ({}): open it at ui.perfetto.dev\n", run.name,
-                           s.frames, s.frames > 0 ? fmt::format(" ({} to {})", s.first, s.last) : "", t.seconds(), s.deaths, s.lost_attempts,
-                           printable(a.file), human_bytes(text.size()));
+    env.out << fmt::format(
+        "{}: {} frames{} in {:.2f} s, {} deaths, {} attempts thrown away; {} ({}): open it at "
+        "ui.perfetto.dev\n",
+        run.name, s.frames, s.frames > 0 ? fmt::format(" ({} to {})", s.first, s.last) : "", t.seconds(),
+        s.deaths, s.lost_attempts, printable(a.file), human_bytes(text.size()));
     return exit_code::ok;
 }
 

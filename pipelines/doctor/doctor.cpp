@@ -28,9 +28,10 @@ u64 whole_of(const json& j, const char* key) {
     return at != j.end() && at->is_number_unsigned() ? at->get<u64>() : 0;
 }
 
-finding capability(const std::string& gpu, const char* what, bool there, verdict otherwise, const char* use, const char* remedy) {
-    return {fmt::format("{} {}", gpu, what), there ? verdict::ok : otherwise, fmt::format("{}: {}", there ? "yes" : "no", use),
-            there ? "" : remedy};
+finding capability(const std::string& gpu, const char* what, bool there, verdict otherwise, const char* use,
+                   const char* remedy) {
+    return {fmt::format("{} {}", gpu, what), there ? verdict::ok : otherwise,
+            fmt::format("{}: {}", there ? "yes" : "no", use), there ? "" : remedy};
 }
 
 void findings_of_device(std::vector<finding>& all, const json& d) {
@@ -43,15 +44,20 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
                      human_bytes(whole_of(d, "total_bytes")),
                      free_known ? ", " + human_bytes(whole_of(d, "free_bytes")) + " free" : "",
                      trouble.empty() ? "" : "; " + trouble),
-         trouble.empty() ? "" : "see `nvidia-smi -q` (compute mode, MPS, other users of the GPU), or use --device cpu"});
-    all.push_back(capability(gpu, "memory by fd", flag_of(d, "vmm_posix_fd"), verdict::warn, "memory = \"vmm\", the default",
+         trouble.empty()
+             ? ""
+             : "see `nvidia-smi -q` (compute mode, MPS, other users of the GPU), or use --device cpu"});
+    all.push_back(capability(gpu, "memory by fd", flag_of(d, "vmm_posix_fd"), verdict::warn,
+                             "memory = \"vmm\", the default",
                              "set memory = \"ipc\" in the pipeline file's [link.STAGE]"));
-    all.push_back(capability(gpu, "memory by handle", flag_of(d, "ipc_memory"), verdict::warn, "memory = \"ipc\"",
-                             "keep memory = \"vmm\""));
-    all.push_back(capability(gpu, "IPC events", flag_of(d, "ipc_events"), verdict::warn,
-                             "how one process sees that another's frame is complete",
-                             "use --device cpu: this GPU or driver (WSL, a virtual GPU?) can't share events between processes"));
-    all.push_back(capability(gpu, "stream memory operations", flag_of(d, "stream_mem_ops"), verdict::ok, "not needed", ""));
+    all.push_back(capability(gpu, "memory by handle", flag_of(d, "ipc_memory"), verdict::warn,
+                             "memory = \"ipc\"", "keep memory = \"vmm\""));
+    all.push_back(capability(
+        gpu, "IPC events", flag_of(d, "ipc_events"), verdict::warn,
+        "how one process sees that another's frame is complete",
+        "use --device cpu: this GPU or driver (WSL, a virtual GPU?) can't share events between processes"));
+    all.push_back(capability(gpu, "stream memory operations", flag_of(d, "stream_mem_ops"), verdict::ok,
+                             "not needed", ""));
 }
 
 void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
@@ -65,14 +71,15 @@ void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
         all.push_back({"NVIDIA driver", verdict::ok, kernel_module, ""});
     const std::string probe = places.probe.empty() ? executable_folder() + "/carousel-probe" : places.probe;
     if (::access(probe.c_str(), X_OK) != 0) {
-        all.push_back(
-            {"CUDA", verdict::warn, fmt::format("no {}; GPUs can't be examined", probe), "build the target carousel-probe"});
+        all.push_back({"CUDA", verdict::warn, fmt::format("no {}; GPUs can't be examined", probe),
+                       "build the target carousel-probe"});
         return;
     }
     const subprocess_result r = run_subprocess({probe}, "", places.probe_timeout_ms);
     if (!r.succeeded()) {
-        all.push_back({"CUDA", verdict::warn, fmt::format("{}: {}", probe, r.ending(places.probe_timeout_ms)),
-                       "the driver is not well: see `nvidia-smi` and `dmesg`; --device cpu works without it"});
+        all.push_back(
+            {"CUDA", verdict::warn, fmt::format("{}: {}", probe, r.ending(places.probe_timeout_ms)),
+             "the driver is not well: see `nvidia-smi` and `dmesg`; --device cpu works without it"});
         return;
     }
     for (finding& f : findings_of_probe(r.output)) all.push_back(std::move(f));
@@ -89,7 +96,8 @@ std::vector<finding> findings_of_probe(const std::string& answer) {
     std::vector<finding> all;
     const json j = json::parse(answer, nullptr, false);
     if (!j.is_object()) {
-        all.push_back({"CUDA", verdict::warn, "carousel-probe answered with something other than a JSON object",
+        all.push_back({"CUDA", verdict::warn,
+                       "carousel-probe answered with something other than a JSON object",
                        "rebuild: it is of another version"});
         return all;
     }
@@ -101,8 +109,8 @@ std::vector<finding> findings_of_probe(const std::string& answer) {
     const std::string driver = text_of(j, "driver_version"), runtime = text_of(j, "runtime_version"),
                       trouble = text_of(j, "error");
     all.push_back({"CUDA", trouble.empty() ? verdict::ok : verdict::warn,
-                   fmt::format("driver {}, built for {}{}", driver.empty() ? "none" : driver, runtime.empty() ? "?" : runtime,
-                               trouble.empty() ? "" : "; " + trouble),
+                   fmt::format("driver {}, built for {}{}", driver.empty() ? "none" : driver,
+                               runtime.empty() ? "?" : runtime, trouble.empty() ? "" : "; " + trouble),
                    trouble.empty() ? "" : "stages run on the CPU backend until that is mended"});
     const auto devices = j.find("devices");
     if (devices != j.end() && devices->is_array())
@@ -132,9 +140,12 @@ std::string doctor_text(const std::vector<finding>& all, bool color) {
     std::string out;
     for (const finding& f : all) {
         const std::string status = fmt::format("{:<4}", name_of(f.status));
-        out += color ? fmt::format("{}{}\x1b[0m", colors[static_cast<std::size_t>(f.status)], status) : status;
-        out += fmt::format("  {}{}  {}\n", f.name, std::string(width - width_of(f.name), ' '), printable(f.found));
-        if (!f.remedy.empty()) out += fmt::format("      {}  -> {}\n", std::string(width, ' '), printable(f.remedy));
+        out +=
+            color ? fmt::format("{}{}\x1b[0m", colors[static_cast<std::size_t>(f.status)], status) : status;
+        out += fmt::format("  {}{}  {}\n", f.name, std::string(width - width_of(f.name), ' '),
+                           printable(f.found));
+        if (!f.remedy.empty())
+            out += fmt::format("      {}  -> {}\n", std::string(width, ' '), printable(f.remedy));
     }
     return out;
 }
@@ -142,7 +153,8 @@ std::string doctor_text(const std::vector<finding>& all, bool color) {
 json doctor_json(const std::vector<finding>& all) {
     json checks = json::array();
     for (const finding& f : all)
-        checks.push_back({{"name", f.name}, {"status", name_of(f.status)}, {"found", f.found}, {"remedy", f.remedy}});
+        checks.push_back(
+            {{"name", f.name}, {"status", name_of(f.status)}, {"found", f.found}, {"remedy", f.remedy}});
     return {{"ok", !any_failed(all)}, {"checks", checks}};
 }
 

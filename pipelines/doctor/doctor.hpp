@@ -1,6 +1,7 @@
 #pragma once
-// Looks at what Carousel needs of this machine: for each thing what was found, whether that will do, and what to do if not.
-// No CUDA in here: what needs a driver is asked of carousel-probe, a program of its own, which may crash or hang on a sick one.
+// Looks at what Carousel needs of this machine: for each thing what was found, whether that will do, and what
+// to do if not. No CUDA in here: what needs a driver is asked of carousel-probe, a program of its own, which
+// may crash or hang on a sick one.
 
 #include <nlohmann/json.hpp>
 #include <string>

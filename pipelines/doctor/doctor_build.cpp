@@ -16,18 +16,24 @@ constexpr bool with_jpeg = false;
 #endif
 
 finding part(const char* name, bool there, const char* use, const char* packages) {
-    return {name, there ? verdict::ok : verdict::warn, fmt::format("{}: {}", there ? "built" : "not built", use),
+    return {name, there ? verdict::ok : verdict::warn,
+            fmt::format("{}: {}", there ? "built" : "not built", use),
             there ? "" : fmt::format("apt-get install {}, and build again", packages)};
 }
 
 }  // namespace
 
 void examine_build(std::vector<finding>& all) {
-    const auto there = [folder = executable_folder()](const char* file) { return ::access((folder + "/" + file).c_str(), R_OK) == 0; };
-    all.push_back(part("films", there("libcarousel-film.so"), "--out film.mp4", "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev"));
+    const auto there = [folder = executable_folder()](const char* file) {
+        return ::access((folder + "/" + file).c_str(), R_OK) == 0;
+    };
+    all.push_back(part("films", there("libcarousel-film.so"), "--out film.mp4",
+                       "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev"));
     all.push_back(part("page", there("carousel-web"), "--http, `carousel view`", "libturbojpeg0-dev"));
-    all.push_back(part("viewer", there("carousel-viewer"), "a window on a run", "libimgui-dev libglfw3-dev libepoxy-dev libegl-dev"));
-    all.push_back(part("JPEG textures", with_jpeg, "textures of glTF files and texture = \"x.jpg\"", "libturbojpeg0-dev"));
+    all.push_back(part("viewer", there("carousel-viewer"), "a window on a run",
+                       "libimgui-dev libglfw3-dev libepoxy-dev libegl-dev"));
+    all.push_back(part("JPEG textures", with_jpeg, "textures of glTF files and texture = \"x.jpg\"",
+                       "libturbojpeg0-dev"));
 }
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,5 @@
-// doctor: what processes see of each other. The signs of a death are measured on a child that is killed for the purpose.
+// doctor: what processes see of each other. The signs of a death are measured on a child that is killed for
+// the purpose.
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -24,7 +25,8 @@ namespace carousel::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char* first_pid_namespace = "pid:[4026531836]";  // the number that the kernel gives the machine's own
+constexpr const char* first_pid_namespace =
+    "pid:[4026531836]";  // the number that the kernel gives the machine's own
 constexpr int death_limit_ms = 2000;
 constexpr u64 late_ns = 20 * ns_per_ms;
 
@@ -49,8 +51,8 @@ std::string container() {
 
 void examine_fd_passing(std::vector<finding>& all) {
     const auto failed = [&](const std::string& why) {
-        all.push_back(
-            {"passing memory", verdict::fail, why, "rings reach the stages so: a container's seccomp profile may forbid it"});
+        all.push_back({"passing memory", verdict::fail, why,
+                       "rings reach the stages so: a container's seccomp profile may forbid it"});
     };
     try {
         const auto [one, other] = shm::socket_pair();
@@ -60,7 +62,8 @@ void examine_fd_passing(std::vector<finding>& all) {
         shm::message got;
         if (!shm::send_message(one.get(), "fd", {memory.get()}))
             return failed("sending a file descriptor (SCM_RIGHTS): " + errno_text(errno));
-        if (shm::receive_message(other.get(), got, ns_per_s) != shm::receive_status::ok || got.fds.size() != 1)
+        if (shm::receive_message(other.get(), got, ns_per_s) != shm::receive_status::ok ||
+            got.fds.size() != 1)
             return failed("a file descriptor that was sent did not arrive");
         char text[8] = {};
         if (::pread(got.fds[0].get(), text, 8, 0) != 8 || std::string(text, 8) != "carousel")
@@ -68,7 +71,8 @@ void examine_fd_passing(std::vector<finding>& all) {
     } catch (const error& e) {
         return failed(e.what());
     }
-    all.push_back({"passing memory", verdict::ok, "file descriptors pass between processes (SCM_RIGHTS)", ""});
+    all.push_back(
+        {"passing memory", verdict::ok, "file descriptors pass between processes (SCM_RIGHTS)", ""});
 }
 
 void examine_mps(std::vector<finding>& all) {
@@ -81,9 +85,14 @@ void examine_mps(std::vector<finding>& all) {
         if (name.starts_with("nvidia-cuda-mps")) daemon = true;  // the kernel cuts names at 15 characters
     }
     const std::string found = find_mps_control();
-    const std::string can = found.empty() ? "isolation = \"mps\" can't be had: there is no nvidia-cuda-mps-control in PATH"
-                                          : fmt::format("isolation = \"mps\" can be had ({})", found);
-    all.push_back({"MPS", verdict::ok, can + (daemon ? "; a daemon is running: a run's own, or the machine's, which stages stay out of" : ""), ""});
+    const std::string can =
+        found.empty() ? "isolation = \"mps\" can't be had: there is no nvidia-cuda-mps-control in PATH"
+                      : fmt::format("isolation = \"mps\" can be had ({})", found);
+    all.push_back(
+        {"MPS", verdict::ok,
+         can +
+             (daemon ? "; a daemon is running: a run's own, or the machine's, which stages stay out of" : ""),
+         ""});
 }
 
 }  // namespace
@@ -94,7 +103,8 @@ void examine_processes(std::vector<finding>& all) {
     const bool own = space != first_pid_namespace || !inside.empty();
     all.push_back({"process numbers", verdict::ok,
                    own ? fmt::format("{}{}: start all programs of a run inside it",
-                                     inside.empty() ? "a pid namespace of its own" : inside, space.empty() ? "" : ", " + space)
+                                     inside.empty() ? "a pid namespace of its own" : inside,
+                                     space.empty() ? "" : ", " + space)
                        : "the machine's own",
                    ""});
     if (shm::start_time_of(::getpid()) == 0)
@@ -118,7 +128,8 @@ void examine_death_signs(std::vector<finding>& all) {
     }
     theirs.reset();
     if (child < 0) {
-        all.push_back({"death by EOF", verdict::fail, "fork: " + errno_text(errno), "raise the limit of processes (ulimit -u)"});
+        all.push_back({"death by EOF", verdict::fail, "fork: " + errno_text(errno),
+                       "raise the limit of processes (ulimit -u)"});
         return;
     }
     const shm::unique_fd process(shm::open_pidfd({child, shm::start_time_of(child)}));
@@ -133,11 +144,12 @@ void examine_death_signs(std::vector<finding>& all) {
     all.push_back({"death by EOF", soon ? verdict::ok : verdict::warn,
                    by_eof < 0 ? "not seen within 2 s" : fmt::format("seen {:.2f} ms after a kill", by_eof),
                    soon ? "" : "the pidfd decides instead: frames wait longer after a stage's death"});
-    all.push_back({"death by pidfd", by_pidfd >= 0 ? verdict::ok : verdict::fail,
-                   !process       ? "pidfd_open: " + why
-                   : by_pidfd < 0 ? "not seen within 2 s"
-                                  : fmt::format("seen {:.2f} ms after a kill", by_pidfd),
-                   by_pidfd >= 0 ? "" : "a Linux kernel from 5.4 on, and a container that does not forbid pidfd_open"});
+    all.push_back(
+        {"death by pidfd", by_pidfd >= 0 ? verdict::ok : verdict::fail,
+         !process       ? "pidfd_open: " + why
+         : by_pidfd < 0 ? "not seen within 2 s"
+                        : fmt::format("seen {:.2f} ms after a kill", by_pidfd),
+         by_pidfd >= 0 ? "" : "a Linux kernel from 5.4 on, and a container that does not forbid pidfd_open"});
 }
 
 }  // namespace carousel::supervisor

@@ -41,11 +41,13 @@ u64 available_memory() {
 
 void examine_memfd(std::vector<finding>& all) {
     const shm::unique_fd fd(::memfd_create("carousel-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    const bool sealed =
-        fd && ::ftruncate(fd.get(), 4096) == 0 && ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0;
+    const bool sealed = fd && ::ftruncate(fd.get(), 4096) == 0 &&
+                        ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0;
     if (!sealed) {
-        all.push_back({"sealed memory", verdict::fail, fmt::format("memfd_create or its seals: {}", errno_text(errno)),
-                       "rings on the CPU need it: a Linux kernel from 3.17 on, and a container that does not forbid it"});
+        all.push_back({"sealed memory", verdict::fail,
+                       fmt::format("memfd_create or its seals: {}", errno_text(errno)),
+                       "rings on the CPU need it: a Linux kernel from 3.17 on, and a container that does not "
+                       "forbid it"});
     } else if (::ftruncate(fd.get(), 0) == 0) {
         all.push_back({"sealed memory", verdict::fail, "a sealed memfd could be shrunk",
                        "report this kernel: a broken stage could end the others"});
@@ -55,8 +57,8 @@ void examine_memfd(std::vector<finding>& all) {
 }
 
 bool library_exists(const std::string& file) {
-    for (const char* folder :
-         {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"}) {
+    for (const char* folder : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+                               "/usr/lib", "/usr/local/lib"}) {
         std::error_code failed;
         if (fs::exists(fs::path(folder) / file, failed)) return true;
     }
@@ -80,23 +82,29 @@ void examine_machine(std::vector<finding>& all) {
     all.push_back({"cores", count >= 2 ? verdict::ok : verdict::warn, fmt::format("{} may be used", count),
                    count >= 2 ? "" : "with one core the stages take turns; expect few frames"});
     const u64 memory = available_memory();
-    all.push_back({"memory", memory >= (u64{1} << 30) ? verdict::ok : verdict::warn, human_bytes(memory) + " available",
-                   memory >= (u64{1} << 30) ? "" : "rings on the CPU take some 100 MiB at 1280 x 720: choose a smaller --size"});
+    all.push_back({"memory", memory >= (u64{1} << 30) ? verdict::ok : verdict::warn,
+                   human_bytes(memory) + " available",
+                   memory >= (u64{1} << 30)
+                       ? ""
+                       : "rings on the CPU take some 100 MiB at 1280 x 720: choose a smaller --size"});
     utsname kernel{};
     if (::uname(&kernel) == 0)
-        all.push_back({"kernel", verdict::ok, fmt::format("{} {} {}", kernel.sysname, kernel.release, kernel.machine), ""});
+        all.push_back({"kernel", verdict::ok,
+                       fmt::format("{} {} {}", kernel.sysname, kernel.release, kernel.machine), ""});
 }
 
 void examine_shared_memory(std::vector<finding>& all, const std::string& folder) {
     struct stat info {};
     struct statfs room {};
-    const std::string remedy =
-        fmt::format("mount a tmpfs there: mount -t tmpfs -o mode=1777 tmpfs {} (containers: --shm-size 256m)", folder);
+    const std::string remedy = fmt::format(
+        "mount a tmpfs there: mount -t tmpfs -o mode=1777 tmpfs {} (containers: --shm-size 256m)", folder);
     if (::stat(folder.c_str(), &info) != 0 || ::statfs(folder.c_str(), &room) != 0) {
-        all.push_back({"shared memory", verdict::fail, fmt::format("{}: {}", folder, errno_text(errno)), remedy});
+        all.push_back(
+            {"shared memory", verdict::fail, fmt::format("{}: {}", folder, errno_text(errno)), remedy});
     } else if (!S_ISDIR(info.st_mode) || ::access(folder.c_str(), W_OK | X_OK) != 0) {
         all.push_back({"shared memory", verdict::fail,
-                       fmt::format("{} can't be written (mode {:o})", folder, info.st_mode & 07777U), remedy});
+                       fmt::format("{} can't be written (mode {:o})", folder, info.st_mode & 07777U),
+                       remedy});
     } else {
         const u64 free_bytes = static_cast<u64>(room.f_bavail) * static_cast<u64>(room.f_bsize);
         const bool tmpfs = room.f_type == TMPFS_MAGIC;
@@ -104,11 +112,12 @@ void examine_shared_memory(std::vector<finding>& all, const std::string& folder)
                           : free_bytes < room_wanted || !tmpfs    ? verdict::warn
                                                                   : verdict::ok;
         all.push_back({"shared memory", v,
-                       fmt::format("{}: {}, mode {:o}, {} free; a run takes {}", folder, tmpfs ? "tmpfs" : "no tmpfs",
-                                   info.st_mode & 07777U, human_bytes(free_bytes), human_bytes(sizeof(shm::control_block))),
-                       v == verdict::ok
-                           ? ""
-                           : "`carousel clean` removes what dead runs left; else enlarge it (containers: --shm-size 256m)"});
+                       fmt::format("{}: {}, mode {:o}, {} free; a run takes {}", folder,
+                                   tmpfs ? "tmpfs" : "no tmpfs", info.st_mode & 07777U,
+                                   human_bytes(free_bytes), human_bytes(sizeof(shm::control_block))),
+                       v == verdict::ok ? ""
+                                        : "`carousel clean` removes what dead runs left; else enlarge it "
+                                          "(containers: --shm-size 256m)"});
     }
     examine_memfd(all);
 }
@@ -121,13 +130,15 @@ void examine_limits(std::vector<finding>& all) {
                        enough     ? verdict::ok
                        : possible ? verdict::warn
                                   : verdict::fail,
-                       fmt::format("limit {} (hard {})", files.rlim_cur, files.rlim_max), enough ? "" : "ulimit -n 1024"});
+                       fmt::format("limit {} (hard {})", files.rlim_cur, files.rlim_max),
+                       enough ? "" : "ulimit -n 1024"});
     }
     if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0) {
         const bool open = locked.rlim_cur == RLIM_INFINITY || locked.rlim_cur >= (u64{8} << 20);
-        all.push_back({"locked memory", open ? verdict::ok : verdict::warn,
-                       locked.rlim_cur == RLIM_INFINITY ? "no limit" : "limit " + human_bytes(locked.rlim_cur),
-                       open ? "" : "links between CPU and GPU stages page-lock their ring: ulimit -l unlimited"});
+        all.push_back(
+            {"locked memory", open ? verdict::ok : verdict::warn,
+             locked.rlim_cur == RLIM_INFINITY ? "no limit" : "limit " + human_bytes(locked.rlim_cur),
+             open ? "" : "links between CPU and GPU stages page-lock their ring: ulimit -l unlimited"});
     }
 }
 
@@ -140,10 +151,12 @@ void examine_run_folder(std::vector<finding>& all) {
         all.push_back({"run folder", verdict::fail, folder + " is not a folder of yours",
                        "remove it, or set XDG_RUNTIME_DIR to a folder of yours"});
     } else if (::access((there ? folder : parent).c_str(), W_OK | X_OK) != 0) {
-        all.push_back({"run folder", verdict::fail, fmt::format("{}: {}", there ? folder : parent, errno_text(errno)),
+        all.push_back({"run folder", verdict::fail,
+                       fmt::format("{}: {}", there ? folder : parent, errno_text(errno)),
                        "make it writable, or set XDG_RUNTIME_DIR to a folder of yours"});
     } else if (folder.size() + std::string("/NAME-OF-PIPELINE/control.sock").size() > longest_socket) {
-        all.push_back({"run folder", verdict::warn, folder + " is so long a path that sockets in it may not be possible",
+        all.push_back({"run folder", verdict::warn,
+                       folder + " is so long a path that sockets in it may not be possible",
                        "set XDG_RUNTIME_DIR to a shorter one"});
     } else {
         all.push_back({"run folder", verdict::ok, folder + (there ? "" : " (is made by the first run)"), ""});
@@ -163,7 +176,8 @@ void examine_display(std::vector<finding>& all) {
                    fmt::format("libGL {}, libEGL {}", gl ? "yes" : "no", egl ? "yes" : "no"),
                    gl && egl ? "" : "optional, for the viewer: apt install libgl1 libegl1"});
     const bool ffmpeg = in_path("ffmpeg");
-    all.push_back({"ffmpeg", verdict::ok, ffmpeg ? "found" : "not found: optional, makes films of the pictures", ""});
+    all.push_back(
+        {"ffmpeg", verdict::ok, ffmpeg ? "found" : "not found: optional, makes films of the pictures", ""});
 }
 
 }  // namespace carousel::supervisor

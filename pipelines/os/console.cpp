@@ -9,7 +9,8 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t max_pending = 1U << 20U;
-constexpr std::size_t atomic_bytes = 4096;  // PIPE_BUF: a pipe that polls writable takes so much without blocking
+constexpr std::size_t atomic_bytes =
+    4096;  // PIPE_BUF: a pipe that polls writable takes so much without blocking
 constexpr std::string_view erase_line = "\r\x1b[K";
 }  // namespace
 
@@ -23,7 +24,8 @@ void console::append(std::string_view text) {
     if (pending_.size() + text.size() > max_pending) {
         const std::size_t half = pending_.find('\n', pending_.size() / 2);
         const std::size_t cut = half == std::string::npos ? pending_.size() : half + 1;
-        dropped_ += static_cast<u64>(std::count(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(cut), '\n'));
+        dropped_ += static_cast<u64>(
+            std::count(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(cut), '\n'));
         pending_.erase(0, cut);
     }
     pending_ += text;

@@ -1,7 +1,7 @@
 #pragma once
-// The supervisor's own terminal or pipe: log lines, the progress line, messages. It never blocks and never raises SIGPIPE: what
-// a slow reader can't take is kept up to a bound, then the oldest is dropped and counted; a reader that is gone is forgotten
-// about, and the run goes on. One thread.
+// The supervisor's own terminal or pipe: log lines, the progress line, messages. It never blocks and never
+// raises SIGPIPE: what a slow reader can't take is kept up to a bound, then the oldest is dropped and
+// counted; a reader that is gone is forgotten about, and the run goes on. One thread.
 
 #include <string>
 #include <string_view>

@@ -14,8 +14,8 @@ constexpr rlim_t ever_needed = 4096;  ///< stages inherit it; some programs walk
 }  // namespace
 
 bool is_shortage(int error_number) noexcept {
-    return error_number == EMFILE || error_number == ENFILE || error_number == EAGAIN || error_number == ENOMEM ||
-           error_number == ENOBUFS;
+    return error_number == EMFILE || error_number == ENFILE || error_number == EAGAIN ||
+           error_number == ENOMEM || error_number == ENOBUFS;
 }
 
 std::string shortage_text(int error_number) {

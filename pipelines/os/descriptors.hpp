@@ -1,6 +1,7 @@
 #pragma once
-// File descriptors, when there are none left. That is the supervisor's own trouble: no stage is blamed for a start that fails so, no
-// connection is lost for it, and what the run has to write at its end has its place kept. One thread.
+// File descriptors, when there are none left. That is the supervisor's own trouble: no stage is blamed for a
+// start that fails so, no connection is lost for it, and what the run has to write at its end has its place
+// kept. One thread.
 
 #include <string>
 #include <vector>

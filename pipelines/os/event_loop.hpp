@@ -16,7 +16,8 @@ class event_loop {
 public:
     using handler = std::function<void(u32 events)>;
     event_loop();  ///< throws shm_error
-    /// Calls `fn` when `fd` has one of `events` (EPOLLIN ...; hang-ups are always told). The fd stays the caller's.
+    /// Calls `fn` when `fd` has one of `events` (EPOLLIN ...; hang-ups are always told). The fd stays the
+    /// caller's.
     void watch(int fd, u32 events, handler fn);
     /// Before the fd is closed.
     void forget(int fd) noexcept;

@@ -1,6 +1,7 @@
 #pragma once
-// Ctrl-C (and SIGTERM) as something to look at instead of an end: for commands that have something to write or to put away first.
-// One thread, one at a time; threads that are started later inherit the blocked signals.
+// Ctrl-C (and SIGTERM) as something to look at instead of an end: for commands that have something to write
+// or to put away first. One thread, one at a time; threads that are started later inherit the blocked
+// signals.
 
 #include <csignal>
 

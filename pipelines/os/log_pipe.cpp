@@ -16,14 +16,16 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t kept_lines = 5;
-constexpr u64 max_file_bytes = 4U << 20U;  // run directories often lie on a tmpfs: one older file is kept beside the present one
-constexpr int reads_at_once = 16;           // one talkative stage must not keep the others waiting
+constexpr u64 max_file_bytes =
+    4U << 20U;  // run directories often lie on a tmpfs: one older file is kept beside the present one
+constexpr int reads_at_once = 16;  // one talkative stage must not keep the others waiting
 }  // namespace
 
 log_sink::log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path)
     : console_(&out), label_(std::move(label)), width_(width), color_(color), path_(std::move(path)) {}
 
-std::string log_sink::prefixed(std::string_view label, std::size_t width, u32 color, bool colored, std::string_view text) {
+std::string log_sink::prefixed(std::string_view label, std::size_t width, u32 color, bool colored,
+                               std::string_view text) {
     if (colored) return fmt::format("{}{:<{}} |{} {}", color_of(color), label, width, color_off, text);
     return fmt::format("{:<{}} | {}", label, width, text);
 }
@@ -49,24 +51,24 @@ void log_sink::append_json(i32 pid, std::string_view text) {
     }
     timeval t{};
     gettimeofday(&t, nullptr);
-    const nlohmann::json record{{"time", static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6},
-                                {"stage", label_},
-                                {"color", color_},
-                                {"pid", pid},
-                                {"line", std::string(text)}};
+    const nlohmann::json record{
+        {"time", static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6},
+        {"stage", label_},
+        {"color", color_},
+        {"pid", pid},
+        {"line", std::string(text)}};
     const std::string out = record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (!file_ || ::write(file_.get(), out.data(), out.size()) != static_cast<ssize_t>(out.size())) {
         file_failed_ = true;  // said once; the run goes on without the file
-        console_->line(
-            fmt::format("warning: the log {} can't be written ({}): its lines appear here only", path_, errno_text(errno)));
+        console_->line(fmt::format("warning: the log {} can't be written ({}): its lines appear here only",
+                                   path_, errno_text(errno)));
     }
     file_bytes_ += out.size();
 }
 
 log_pipe log_pipe::make(shm::unique_fd& write_end) {
     int ends[2] = {-1, -1};
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-        throw_system_error("making a log pipe", errno);
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw_system_error("making a log pipe", errno);
     log_pipe p;
     p.read_.reset(ends[0]);
     write_end.reset(ends[1]);
@@ -80,7 +82,8 @@ bool log_pipe::drain(log_sink& to, i32 pid) {
     for (int k = 0; k < reads_at_once; ++k) {
         const ssize_t n = ::read(read_.get(), bytes, sizeof bytes);
         if (n > 0) {
-            lines_.feed({bytes, static_cast<std::size_t>(n)}, [&](std::string_view line) { to.line(pid, line); });
+            lines_.feed({bytes, static_cast<std::size_t>(n)},
+                        [&](std::string_view line) { to.line(pid, line); });
             if (static_cast<std::size_t>(n) < sizeof bytes) return true;
         } else if (n == 0) {
             lines_.finish([&](std::string_view line) { to.line(pid, line); });

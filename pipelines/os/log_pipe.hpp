@@ -1,9 +1,10 @@
 #pragma once
-// A stage's stdout and stderr: one pipe a process, read without blocking and always to its end, so that a stage never waits for
-// its log. Lines go to the console behind an aligned, coloured "stage | " and as JSON lines to DIR/logs/STAGE.jsonl; what the
-// supervisor says goes to DIR/logs/@carousel.jsonl (no stage can have that name). A file that has grown to 4 MiB becomes
-// STAGE.jsonl.1, in the place of the one before: at most 8 MiB a stage instance. log_reader.hpp reads them.
-// A full disk or a missing reader costs log lines, never a stage.
+// A stage's stdout and stderr: one pipe a process, read without blocking and always to its end, so that a
+// stage never waits for its log. Lines go to the console behind an aligned, coloured "stage | " and as JSON
+// lines to DIR/logs/STAGE.jsonl; what the supervisor says goes to DIR/logs/@carousel.jsonl (no stage can have
+// that name). A file that has grown to 4 MiB becomes STAGE.jsonl.1, in the place of the one before: at most 8
+// MiB a stage instance. log_reader.hpp reads them. A full disk or a missing reader costs log lines, never a
+// stage.
 
 #include <deque>
 #include <memory>
@@ -45,15 +46,16 @@ private:
 /// Where the lines of one stage instance go. Lives as long as the run; several processes in a row use it.
 class log_sink {
 public:
-    /// `label` is what stands before the bar, padded to `width`; `color` is the stage's number. `path`: the JSONL file, or "".
+    /// `label` is what stands before the bar, padded to `width`; `color` is the stage's number. `path`: the
+    /// JSONL file, or "".
     log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path);
     void line(i32 pid, std::string_view text);
     /// The same for the file alone: what the console has said in its own way.
     void note(i32 pid, std::string_view text);
     /// The last lines, oldest first, at most 5.
     [[nodiscard]] const std::deque<std::string>& last() const noexcept { return last_; }
-    [[nodiscard]] static std::string prefixed(std::string_view label, std::size_t width, u32 color, bool colored,
-                                              std::string_view text);
+    [[nodiscard]] static std::string prefixed(std::string_view label, std::size_t width, u32 color,
+                                              bool colored, std::string_view text);
 
 private:
     void append_json(i32 pid, std::string_view text);
@@ -73,7 +75,8 @@ private:
 class log_pipe {
 public:
     log_pipe() = default;
-    /// Makes the pipe; `write_end` is what the child gets as stdout and stderr. Throws shm_error (no file descriptors left).
+    /// Makes the pipe; `write_end` is what the child gets as stdout and stderr. Throws shm_error (no file
+    /// descriptors left).
     [[nodiscard]] static log_pipe make(shm::unique_fd& write_end);
     [[nodiscard]] int fd() const noexcept { return read_.get(); }
     /// Takes what is there. False when the pipe has ended (or was never made).

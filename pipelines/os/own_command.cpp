@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 
 std::string shell_word(const std::string& text) {
     const auto plain = [](unsigned char c) {
-        return std::isalnum(c) != 0 || std::string_view("-_./:@%+=,").find(static_cast<char>(c)) != std::string_view::npos;
+        return std::isalnum(c) != 0 ||
+               std::string_view("-_./:@%+=,").find(static_cast<char>(c)) != std::string_view::npos;
     };
     if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
     std::string quoted = "'";
@@ -20,10 +21,12 @@ std::string shell_word(const std::string& text) {
     return quoted + "'";
 }
 
-std::string command_for(const std::string& program, const std::string& working_folder, const std::string& path) {
+std::string command_for(const std::string& program, const std::string& working_folder,
+                        const std::string& path) {
     const fs::path file(program);
     const std::string name = file.filename().string();
-    // The first program of that name in PATH is the one that a shell starts; another version's there is no help.
+    // The first program of that name in PATH is the one that a shell starts; another version's there is no
+    // help.
     std::string folders = path + ":";
     for (std::size_t at = 0, end; (end = folders.find(':', at)) != std::string::npos; at = end + 1) {
         const fs::path found = fs::path(folders.substr(at, end - at)) / name;
@@ -43,7 +46,8 @@ std::string own_command() {
     const fs::path program = fs::read_symlink("/proc/self/exe", failed), here = fs::current_path(failed);
     if (program.empty()) return "carousel";
     const char* path = std::getenv("PATH");
-    return command_for(program.string(), here.string(), path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
+    return command_for(program.string(), here.string(),
+                       path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
 }
 
 }  // namespace carousel::supervisor

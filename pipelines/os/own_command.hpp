@@ -5,12 +5,14 @@
 
 namespace carousel::supervisor {
 
-/// "carousel" where PATH finds this very program, else a path that works from the working directory: "build/release/carousel",
+/// "carousel" where PATH finds this very program, else a path that works from the working directory:
+/// "build/release/carousel",
 /// "./carousel", or the whole path. Quoted for a shell where it has to be.
 [[nodiscard]] std::string own_command();
 
 /// The same for any program (absolute path), folder (absolute path) and value of PATH.
-[[nodiscard]] std::string command_for(const std::string& program, const std::string& working_folder, const std::string& path);
+[[nodiscard]] std::string command_for(const std::string& program, const std::string& working_folder,
+                                      const std::string& path);
 
 /// The text as one word of a shell: itself, or in single quotes.
 [[nodiscard]] std::string shell_word(const std::string& text);

@@ -30,7 +30,8 @@ std::vector<std::string> merged(const std::vector<std::string>& added) {
         const char* equals = std::strchr(*at, '=');
         if (equals == nullptr) continue;
         const std::string name(*at, static_cast<std::size_t>(equals - *at) + 1);
-        if (std::none_of(added.begin(), added.end(), [&](const std::string& a) { return a.compare(0, name.size(), name) == 0; }))
+        if (std::none_of(added.begin(), added.end(),
+                         [&](const std::string& a) { return a.compare(0, name.size(), name) == 0; }))
             out.emplace_back(*at);
     }
     return out;
@@ -71,7 +72,8 @@ std::vector<std::string> split_words(const std::string& text) {
         if (quote != 0) {
             if (c == quote) {
                 quote = 0;
-            } else if (c == '\\' && quote == '"' && k + 1 < text.size() && (text[k + 1] == '"' || text[k + 1] == '\\')) {
+            } else if (c == '\\' && quote == '"' && k + 1 < text.size() &&
+                       (text[k + 1] == '"' || text[k + 1] == '\\')) {
                 word += text[++k];
             } else {
                 word += c;
@@ -91,7 +93,8 @@ std::vector<std::string> split_words(const std::string& text) {
             begun = true;
         }
     }
-    if (quote != 0) throw config_error(fmt::format("the command `{}` has an open quote ({}): close it", text, quote));
+    if (quote != 0)
+        throw config_error(fmt::format("the command `{}` has an open quote ({}): close it", text, quote));
     if (begun) words.push_back(word);
     return words;
 }
@@ -100,7 +103,8 @@ spawned spawn(const spawn_request& request) {
     std::vector<std::string> argv = request.argv;
     std::vector<std::string> environment = merged(request.environment);
     actions a;
-    if (!request.interactive) posix_spawn_file_actions_addopen(&a.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!request.interactive)
+        posix_spawn_file_actions_addopen(&a.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (request.output >= 0) {
         posix_spawn_file_actions_adddup2(&a.files, request.output, STDOUT_FILENO);
         posix_spawn_file_actions_adddup2(&a.files, request.output, STDERR_FILENO);
@@ -112,15 +116,17 @@ spawned spawn(const spawn_request& request) {
     posix_spawnattr_setsigmask(&a.attributes, &none);
     posix_spawnattr_setsigdefault(&a.attributes, &all);
     posix_spawnattr_setpgroup(&a.attributes, 0);
-    const int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (request.interactive ? 0 : POSIX_SPAWN_SETPGROUP);
+    const int flags =
+        POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (request.interactive ? 0 : POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setflags(&a.attributes, static_cast<short>(flags));
     pid_t pid = 0;
-    const int failed =
-        posix_spawnp(&pid, argv.at(0).c_str(), &a.files, &a.attributes, pointers(argv).data(), pointers(environment).data());
+    const int failed = posix_spawnp(&pid, argv.at(0).c_str(), &a.files, &a.attributes, pointers(argv).data(),
+                                    pointers(environment).data());
     if (is_shortage(failed)) throw_system_error(fmt::format("starting {}", argv.at(0)), failed);
     if (failed != 0)
-        throw config_error(fmt::format("starting {}: {}; is it built and executable? (`run` names it in the pipeline file)",
-                                       argv.at(0), errno_text(failed)));
+        throw config_error(
+            fmt::format("starting {}: {}; is it built and executable? (`run` names it in the pipeline file)",
+                        argv.at(0), errno_text(failed)));
     spawned out;
     out.pid = pid;
     out.start_time = shm::start_time_of(pid);
@@ -130,8 +136,8 @@ spawned spawn(const spawn_request& request) {
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
         if (is_shortage(why)) throw_system_error(fmt::format("opening a pidfd for {}", argv.at(0)), why);
-        throw shm_error(
-            fmt::format("opening a pidfd for {} (pid {}): {}; Linux 5.4 or later is needed", argv.at(0), pid, errno_text(why)));
+        throw shm_error(fmt::format("opening a pidfd for {} (pid {}): {}; Linux 5.4 or later is needed",
+                                    argv.at(0), pid, errno_text(why)));
     }
     return out;
 }
@@ -139,7 +145,8 @@ spawned spawn(const spawn_request& request) {
 exit_status reap(int pidfd) noexcept {
     siginfo_t info{};
     exit_status out;
-    if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
+    if (waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG) != 0 ||
+        info.si_pid == 0)
         return out;
     out.known = true;
     if (info.si_code == CLD_EXITED) {

@@ -1,6 +1,6 @@
 #pragma once
-// Starts a stage's process: posix_spawn with every fd CLOEXEC, in a process group of its own, and a pidfd opened at once (it
-// can't be another process's: an unreaped child keeps its pid).
+// Starts a stage's process: posix_spawn with every fd CLOEXEC, in a process group of its own, and a pidfd
+// opened at once (it can't be another process's: an unreaped child keeps its pid).
 
 #include <string>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace carousel::supervisor {
 
-/// Splits a command line as a shell would: blanks, '...', "..." and backslashes; no expansion. Throws config_error on an open
-/// quote.
+/// Splits a command line as a shell would: blanks, '...', "..." and backslashes; no expansion. Throws
+/// config_error on an open quote.
 [[nodiscard]] std::vector<std::string> split_words(const std::string& text);
 
 struct spawn_request {
@@ -36,7 +36,8 @@ struct exit_status {
 };
 /// Reaps the child behind a readable pidfd.
 [[nodiscard]] exit_status reap(int pidfd) noexcept;
-/// True when the kernel is taking the process down, or has: its files are closed then, and nothing of it runs any more.
+/// True when the kernel is taking the process down, or has: its files are closed then, and nothing of it runs
+/// any more.
 [[nodiscard]] bool is_exiting(i32 pid) noexcept;
 /// True when the process behind the pidfd has ended.
 [[nodiscard]] bool has_ended(int pidfd) noexcept;

@@ -36,7 +36,8 @@ bool make_pipe(pipe_ends& p) {
     return true;
 }
 
-/// A write to a child that has gone must be an error, not our end. SIGPIPE is blocked for this thread, and swallowed.
+/// A write to a child that has gone must be an error, not our end. SIGPIPE is blocked for this thread, and
+/// swallowed.
 class no_sigpipe {
 public:
     no_sigpipe() {
@@ -93,15 +94,18 @@ void drain(shm::unique_fd& from, std::string& into) {
 }
 
 /// Feeds and reads until both outputs are at their end. False: the limit came first.
-bool converse(pipe_ends& in, pipe_ends& out, pipe_ends& err, const std::string& input, subprocess_result& r, u64 deadline) {
+bool converse(pipe_ends& in, pipe_ends& out, pipe_ends& err, const std::string& input, subprocess_result& r,
+              u64 deadline) {
     std::size_t written = 0;
     ::fcntl(in.write.get(), F_SETFL, O_NONBLOCK);
     if (input.empty()) in.write.reset();
     while (out.read || err.read) {
         const u64 now = now_ns();
         if (now >= deadline) return false;
-        pollfd fds[] = {{in.write.get(), POLLOUT, 0}, {out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};
-        if (::poll(fds, 3, static_cast<int>((deadline - now) / ns_per_ms) + 1) < 0 && errno != EINTR) return false;
+        pollfd fds[] = {
+            {in.write.get(), POLLOUT, 0}, {out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};
+        if (::poll(fds, 3, static_cast<int>((deadline - now) / ns_per_ms) + 1) < 0 && errno != EINTR)
+            return false;
         if (fds[0].revents != 0) {
             const ssize_t n = ::write(in.write.get(), input.data() + written, input.size() - written);
             if (n > 0) written += static_cast<std::size_t>(n);
@@ -138,7 +142,8 @@ std::string subprocess_result::ending(u32 timeout_ms) const {
     return fmt::format("exit code {}", exit_code);
 }
 
-subprocess_result run_subprocess(const std::vector<std::string>& argv, const std::string& input, u32 timeout_ms) {
+subprocess_result run_subprocess(const std::vector<std::string>& argv, const std::string& input,
+                                 u32 timeout_ms) {
     subprocess_result r;
     pipe_ends in, out, err;
     if (!make_pipe(in) || !make_pipe(out) || !make_pipe(err)) {

@@ -1,7 +1,7 @@
 #pragma once
-// Runs a short helper program to its end: a text in, a text out, a time limit. For `--describe` and the probes of `doctor`;
-// stages of a run are started elsewhere. The child gets a process group of its own, no fd of ours but the three pipes, and is
-// killed with its group at the limit.
+// Runs a short helper program to its end: a text in, a text out, a time limit. For `--describe` and the
+// probes of `doctor`; stages of a run are started elsewhere. The child gets a process group of its own, no fd
+// of ours but the three pipes, and is killed with its group at the limit.
 
 #include <string>
 #include <vector>
@@ -18,13 +18,16 @@ struct subprocess_result {
     int signal = 0;        ///< when a signal ended it
     std::string output;    ///< stdout, up to 1 MiB
     std::string messages;  ///< the last 4 KiB of stderr
-    [[nodiscard]] bool succeeded() const noexcept { return started && !timed_out && signal == 0 && exit_code == 0; }
+    [[nodiscard]] bool succeeded() const noexcept {
+        return started && !timed_out && signal == 0 && exit_code == 0;
+    }
     /// "exit code 3", "signal 11 (SIGSEGV)", "no answer within 10 s".
     [[nodiscard]] std::string ending(u32 timeout_ms) const;
 };
 
 /// argv[0] is the program's path, or a name to be found in PATH.
-[[nodiscard]] subprocess_result run_subprocess(const std::vector<std::string>& argv, const std::string& input, u32 timeout_ms);
+[[nodiscard]] subprocess_result run_subprocess(const std::vector<std::string>& argv, const std::string& input,
+                                               u32 timeout_ms);
 
 /// "SIGKILL" for 9; "signal 77" for one without a name.
 [[nodiscard]] std::string signal_name(int number);

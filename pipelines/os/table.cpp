@@ -56,7 +56,8 @@ void table::fit(std::size_t width, const std::vector<sacrifice>& order) {
             drop(column);
             continue;
         }
-        const std::size_t excess = all - width, to = std::max(s.least, now[column] > excess ? now[column] - excess : 0);
+        const std::size_t excess = all - width,
+                          to = std::max(s.least, now[column] > excess ? now[column] - excess : 0);
         headers_[column] = shortened(headers_[column], to);
         for (auto& row : rows_) row[column] = shortened(row[column], to);
     }

@@ -16,12 +16,14 @@ public:
     /// Missing cells are empty, further ones an error (assertion).
     void add(std::vector<std::string> cells);
     [[nodiscard]] std::string text() const;
-    /// One sacrifice for a narrow screen: the column of that header gives up what is too much, down to `least`; 0: it goes.
+    /// One sacrifice for a narrow screen: the column of that header gives up what is too much, down to
+    /// `least`; 0: it goes.
     struct sacrifice {
         const char* header;
         std::size_t least = 0;
     };
-    /// Makes them in order, until the lines are at most `width` columns wide (0: no limit). Cut cells end with an ellipsis.
+    /// Makes them in order, until the lines are at most `width` columns wide (0: no limit). Cut cells end
+    /// with an ellipsis.
     void fit(std::size_t width, const std::vector<sacrifice>& order);
     [[nodiscard]] bool has(const std::string& header) const noexcept;
     [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
@@ -41,8 +43,8 @@ private:
 [[nodiscard]] std::size_t width_of(const std::string& text) noexcept;
 /// At most `width` columns of a text without colours; where something is cut off, an ellipsis ends it.
 [[nodiscard]] std::string shortened(const std::string& text, std::size_t width);
-/// The text in lines of at most `width` columns, broken at blanks, or behind a slash or comma where there is no blank; lines
-/// behind the first begin with `indent` blanks.
+/// The text in lines of at most `width` columns, broken at blanks, or behind a slash or comma where there is
+/// no blank; lines behind the first begin with `indent` blanks.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
 /// The text with control characters, which could move a terminal's cursor, replaced by '?'.
 [[nodiscard]] std::string printable(const std::string& text);

@@ -127,7 +127,8 @@ screen_event terminal_screen::wait(u64 timeout_ns) {
     char bytes[64];
     const ssize_t n = ::read(in_, bytes, sizeof bytes);
     if (n <= 0) return {screen_event::kind::hung_up, 0, 0};
-    return n > 1 && bytes[0] == '\x1b' ? screen_event{} : screen_event{screen_event::kind::key, bytes[n - 1], 0};
+    return n > 1 && bytes[0] == '\x1b' ? screen_event{}
+                                       : screen_event{screen_event::kind::key, bytes[n - 1], 0};
 }
 
 }  // namespace carousel::supervisor

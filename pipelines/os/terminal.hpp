@@ -1,7 +1,7 @@
 #pragma once
-// The terminal as a screen of ours: alternate screen, no cursor, keys one by one; given back as it was at any end that a process
-// can see: return, exception, INT, TERM, HUP, QUIT, Ctrl-Z (and taken again), SEGV and the like. Only SIGKILL leaves it; `reset`
-// helps then. One at a time, one thread.
+// The terminal as a screen of ours: alternate screen, no cursor, keys one by one; given back as it was at any
+// end that a process can see: return, exception, INT, TERM, HUP, QUIT, Ctrl-Z (and taken again), SEGV and the
+// like. Only SIGKILL leaves it; `reset` helps then. One at a time, one thread.
 
 #include <sys/types.h>
 #include <termios.h>
@@ -22,8 +22,8 @@ struct screen_size {
 /// What ended a wait.
 struct screen_event {
     enum class kind { timeout, key, resized, signal, hung_up } what = kind::timeout;
-    char key = 0;     ///< the key; an arrow and the like is none
-    int signal = 0;   ///< that asks for the end
+    char key = 0;    ///< the key; an arrow and the like is none
+    int signal = 0;  ///< that asks for the end
 };
 
 class terminal_screen {

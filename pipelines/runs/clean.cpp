@@ -32,7 +32,8 @@ constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
 std::vector<fs::path> entries_of(const std::string& folder) {
     std::vector<fs::path> all;
     std::error_code failed;
-    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) all.push_back(at->path());
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+        all.push_back(at->path());
     std::sort(all.begin(), all.end());
     return all;
 }
@@ -46,7 +47,8 @@ bool is_fresh(const struct stat& info) { return info.st_mtime + fresh_s > ::time
 u64 bytes_in(const fs::path& folder) {
     u64 sum = 0;
     std::error_code failed;
-    for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end;
+         at.increment(failed)) {
         std::error_code ignored;
         if (fs::is_regular_file(fs::symlink_status(at->path(), ignored)))
             sum += static_cast<u64>(fs::file_size(at->path(), ignored));
@@ -54,7 +56,8 @@ u64 bytes_in(const fs::path& folder) {
     return sum;
 }
 
-/// Path of a mapped file -> one of the processes that map it; only what we may look at (our own processes, or all for root).
+/// Path of a mapped file -> one of the processes that map it; only what we may look at (our own processes, or
+/// all for root).
 std::map<std::string, int> mapped_files(const std::string& folder) {
     std::map<std::string, int> users;
     const std::string wanted = folder + "/" + std::string(object_prefix);
@@ -63,7 +66,8 @@ std::map<std::string, int> mapped_files(const std::string& folder) {
         if (pid <= 0) continue;
         std::ifstream maps(process / "maps");
         for (std::string line; std::getline(maps, line);)
-            if (const auto at = line.find(wanted); at != std::string::npos) users.emplace(line.substr(at), pid);
+            if (const auto at = line.find(wanted); at != std::string::npos)
+                users.emplace(line.substr(at), pid);
     }
     return users;
 }
@@ -134,8 +138,8 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
             const std::string why = death_of(folder.string());
             if (record && why.empty()) living.insert(record->run_id);
             if (is_kept_log(folder.string()))
-                found.push_back({"log", folder.string() + "/logs", folder.filename().string(), "", bytes_in(folder / "logs"),
-                                 "its run has ended", ""});
+                found.push_back({"log", folder.string() + "/logs", folder.filename().string(), "",
+                                 bytes_in(folder / "logs"), "its run has ended", ""});
             if (why.empty() || !has_more_than_pictures(folder.string())) continue;
             leftover l{"run folder",
                        folder.string(),
@@ -156,11 +160,13 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
         const std::string file = object.filename().string();
         if (!file.starts_with(object_prefix) || !is_ours(object, S_IFREG, info)) continue;
         std::string run_id = file.substr(object_prefix.size());
-        if (run_id.ends_with(shm::trace_suffix)) run_id.resize(run_id.size() - std::string_view(shm::trace_suffix).size());
+        if (run_id.ends_with(shm::trace_suffix))
+            run_id.resize(run_id.size() - std::string_view(shm::trace_suffix).size());
         const bool known_dead = names.count(run_id) != 0;
         if (living.count(run_id) != 0 || (!known_dead && is_fresh(info))) continue;
         const auto user = mapped.find(object.string());
-        if (!known_dead && (user != mapped.end() || heart_beats(run_id))) continue;  // a run whose folder is not seen from here
+        if (!known_dead && (user != mapped.end() || heart_beats(run_id)))
+            continue;  // a run whose folder is not seen from here
         leftover l{"shared memory",
                    object.string(),
                    known_dead ? names[run_id] : "",
@@ -168,7 +174,8 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
                    static_cast<u64>(info.st_size),
                    known_dead ? "its run is dead" : "no run owns it and no process maps it",
                    ""};
-        if (user != mapped.end()) l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
+        if (user != mapped.end())
+            l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
         found.push_back(std::move(l));
     }
     return found;
@@ -183,7 +190,8 @@ std::string remove_leftover(const leftover& l) {
     }
     if (l.kind == "log") {
         const fs::path folder = fs::path(l.path).parent_path();
-        if (!is_kept_log(folder.string())) return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
+        if (!is_kept_log(folder.string()))
+            return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
         fs::remove_all(l.path, failed);
         if (failed) return failed.message();
         fs::remove(folder, failed);
@@ -192,7 +200,8 @@ std::string remove_leftover(const leftover& l) {
     const auto record = run::read_record(l.path);  // a new run may have begun here since
     if (death_of(l.path).empty() || (record ? record->run_id : "") != l.run_id)
         return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
-    if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s)) return "its MPS daemon can't be ended";
+    if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s))
+        return "its MPS daemon can't be ended";
     for (const fs::path& each : entries_of(l.path)) {
         if (each.filename() == "pictures" || each.filename() == "run.json") continue;
         fs::remove_all(each, failed);

@@ -1,7 +1,7 @@
 #pragma once
-// What dead runs left behind: folders whose supervisor is gone, shared memory objects that no living run owns and no process
-// maps. Used by `carousel clean` and at the start of every run. Never touches what belongs to a living run, to another user, or
-// to a process that can't be judged from here.
+// What dead runs left behind: folders whose supervisor is gone, shared memory objects that no living run owns
+// and no process maps. Used by `carousel clean` and at the start of every run. Never touches what belongs to
+// a living run, to another user, or to a process that can't be judged from here.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,8 @@
 namespace carousel::supervisor {
 
 struct leftover {
-    std::string kind;  ///< "run folder" | "shared memory" | "log": lines that a run has left on purpose; `carousel clean` alone takes them
+    std::string kind;  ///< "run folder" | "shared memory" | "log": lines that a run has left on purpose;
+                       ///< `carousel clean` alone takes them
     std::string path;
     std::string name;    ///< the pipeline's, where known
     std::string run_id;  ///< where known
@@ -27,8 +28,8 @@ struct clean_places {
 };
 
 [[nodiscard]] std::vector<leftover> find_leftovers(const clean_places& places = {});
-/// Looks once more and removes one: empty on success or when there is nothing to remove any more, else what stands in the way.
-/// Pictures in a run's folder are the user's: they stay.
+/// Looks once more and removes one: empty on success or when there is nothing to remove any more, else what
+/// stands in the way. Pictures in a run's folder are the user's: they stay.
 [[nodiscard]] std::string remove_leftover(const leftover& l);
 
 }  // namespace carousel::supervisor

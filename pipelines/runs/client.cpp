@@ -21,12 +21,15 @@ namespace {
 constexpr u32 look_again_us = 20'000;
 constexpr u64 successor_patience_ns = 2 * ns_per_s;
 
-u64 deadline_after(f64 seconds) { return now_ns() + static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s)); }
+u64 deadline_after(f64 seconds) {
+    return now_ns() + static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s));
+}
 
 std::string list_of(const std::vector<run::record>& runs) {
     std::string text;
     for (const run::record& r : runs)
-        text += fmt::format("\n  {}  (pid {}{})", r.name, r.supervisor.pid, r.file.empty() ? "" : ", " + r.file);
+        text +=
+            fmt::format("\n  {}  (pid {}{})", r.name, r.supervisor.pid, r.file.empty() ? "" : ", " + r.file);
     return text;
 }
 
@@ -42,18 +45,22 @@ std::vector<run::record> orphans() {
 std::string orphans_text() {
     std::string text;
     for (const run::record& r : orphans())
-        text += fmt::format("\n  {}: its supervisor (pid {}) was killed, {} of its stages go on: `carousel run {}` with the same settings takes "
-                            "it over",
-                            r.name, r.supervisor.pid, living_stages(r.run_id), r.file);
+        text += fmt::format(
+            "\n  {}: its supervisor (pid {}) was killed, {} of its stages go on: `carousel run {}` with the "
+            "same settings takes "
+            "it over",
+            r.name, r.supervisor.pid, living_stages(r.run_id), r.file);
     return text;
 }
 
 [[noreturn]] void refuse_choice(const std::string& name, const std::vector<run::record>& runs, f64 wait_s) {
     if (runs.empty())
         throw config_error(fmt::format("{} is running{}; start one with `carousel run FILE` (looked in {}){}",
-                                       name.empty() ? "no pipeline" : fmt::format("no pipeline \"{}\"", name), waited(wait_s),
-                                       run::runs_folder(), orphans_text()));
-    if (name.empty()) throw config_error("several pipelines are running; choose one with -p NAME:" + list_of(runs) + orphans_text());
+                                       name.empty() ? "no pipeline" : fmt::format("no pipeline \"{}\"", name),
+                                       waited(wait_s), run::runs_folder(), orphans_text()));
+    if (name.empty())
+        throw config_error("several pipelines are running; choose one with -p NAME:" + list_of(runs) +
+                           orphans_text());
     std::vector<std::string> names;
     for (const run::record& r : runs) names.push_back(r.name);
     throw config_error(fmt::format("no pipeline \"{}\" is running{}{}; these are:{}{}", name, waited(wait_s),
@@ -72,19 +79,21 @@ std::string whole(f64 v) { return fmt::format("{:.0f}", v); }
 std::string percent(f64 v) { return fmt::format("{:.0f}%", v); }
 std::string bytes(f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); }
 
-// A run whose supervisor was killed is still the user's: beside it, the only one with a supervisor isn't taken without
-// being named.
+// A run whose supervisor was killed is still the user's: beside it, the only one with a supervisor isn't
+// taken without being named.
 run::record choose(const std::string& name, f64 wait_s, bool lost_too) {
     const u64 deadline = deadline_after(wait_s);
     for (;;) {
         const std::vector<run::record> runs = run::living_runs(), lost = orphans();
         std::vector<run::record> candidates = runs;
         if (lost_too) candidates.insert(candidates.end(), lost.begin(), lost.end());
-        const auto named = std::find_if(candidates.begin(), candidates.end(), [&](const run::record& r) { return r.name == name; });
+        const auto named = std::find_if(candidates.begin(), candidates.end(),
+                                        [&](const run::record& r) { return r.name == name; });
         if (named != candidates.end()) return *named;
         const std::size_t all = runs.size() + lost.size();
         if (name.empty() && all == 1 && candidates.size() == 1) return candidates.front();
-        if ((name.empty() && !candidates.empty() && all > 1) || now_ns() >= deadline) refuse_choice(name, runs, wait_s);
+        if ((name.empty() && !candidates.empty() && all > 1) || now_ns() >= deadline)
+            refuse_choice(name, runs, wait_s);
         ::usleep(look_again_us);
     }
 }
@@ -124,7 +133,8 @@ std::string ps_table(const run::ps_answer& ps) {
         return std::count_if(ps.stages.begin(), ps.stages.end(),
                              [&](const run::ps_stage& r) { return text_or(r.name) == name; });
     };
-    table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">FRAMES", ">BUSY", ">CPU", ">MEMORY", "DEVICE"});
+    table t({"STAGE", ">PID", "STATE", ">AGE", ">RESTARTS", "LAST EXIT", ">FRAMES/S", ">FRAMES", ">BUSY",
+             ">CPU", ">MEMORY", "DEVICE"});
     for (const run::ps_stage& r : ps.stages) {
         std::string name = text_or(r.name);
         if (of_name(name) > 1) name.append(1, '.').append(number_or(r.instance, whole));
@@ -143,19 +153,21 @@ void end_pipeline(const run::record& run, f64 timeout_s) {
     const shm::unique_fd supervisor(shm::open_pidfd(run.supervisor));
     if (!supervisor) {
         if (errno == ESRCH) return;  // ended meanwhile
-        throw shm_error(
-            fmt::format("pipeline \"{}\": opening its supervisor (pid {}): {}", run.name, run.supervisor.pid, errno_text(errno)));
+        throw shm_error(fmt::format("pipeline \"{}\": opening its supervisor (pid {}): {}", run.name,
+                                    run.supervisor.pid, errno_text(errno)));
     }
     if (const int failed = shm::signal_pidfd(supervisor.get(), SIGINT); failed != 0 && failed != ESRCH)
-        throw shm_error(fmt::format("pipeline \"{}\": signalling its supervisor (pid {}): {}", run.name, run.supervisor.pid,
-                                    errno_text(failed)));
+        throw shm_error(fmt::format("pipeline \"{}\": signalling its supervisor (pid {}): {}", run.name,
+                                    run.supervisor.pid, errno_text(failed)));
     const u64 deadline = deadline_after(timeout_s);
     for (u64 now = now_ns(); now < deadline; now = now_ns()) {
         pollfd ended{supervisor.get(), POLLIN, 0};
-        if (::poll(&ended, 1, static_cast<int>(std::min<u64>((deadline - now) / ns_per_ms + 1, 60'000))) > 0) return;
+        if (::poll(&ended, 1, static_cast<int>(std::min<u64>((deadline - now) / ns_per_ms + 1, 60'000))) > 0)
+            return;
     }
-    throw shm_error(fmt::format("pipeline \"{}\" (pid {}) has been told to end and has not within {:.3g} s; again speeds it up",
-                                run.name, run.supervisor.pid, timeout_s));
+    throw shm_error(fmt::format(
+        "pipeline \"{}\" (pid {}) has been told to end and has not within {:.3g} s; again speeds it up",
+        run.name, run.supervisor.pid, timeout_s));
 }
 
 }  // namespace carousel::supervisor

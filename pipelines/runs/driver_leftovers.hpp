@@ -1,6 +1,7 @@
 #pragma once
-// What the CUDA driver leaves behind: for IPC events it keeps a file /dev/shm/cuda.shm.UID.PID.N (numbers in hex) a process and
-// removes it at an ordinary exit only. A killed stage's stays for ever, so a run with thousands of restarts would fill /dev/shm.
+// What the CUDA driver leaves behind: for IPC events it keeps a file /dev/shm/cuda.shm.UID.PID.N (numbers in
+// hex) a process and removes it at an ordinary exit only. A killed stage's stays for ever, so a run with
+// thousands of restarts would fill /dev/shm.
 
 #include "core/types.hpp"
 

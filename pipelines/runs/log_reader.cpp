@@ -26,13 +26,15 @@ void add_record(const std::string& text, std::vector<log_record>& out) {
     const json j = json::parse(text, nullptr, false);
     if (!j.is_object()) return;
     try {
-        out.push_back({j.at("time").get<f64>(), j.at("stage").get<std::string>(), j.at("line").get<std::string>(),
-                       j.value("pid", 0), j.value("color", 0U)});
+        out.push_back({j.at("time").get<f64>(), j.at("stage").get<std::string>(),
+                       j.at("line").get<std::string>(), j.value("pid", 0), j.value("color", 0U)});
     } catch (const json::exception&) {  // of another version
     }
 }
 
-shm::unique_fd open_log(const std::string& path) { return shm::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)); }
+shm::unique_fd open_log(const std::string& path) {
+    return shm::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+}
 
 /// Paths of the present files, sorted.
 std::vector<std::string> present_files(const std::string& folder) {
@@ -47,7 +49,8 @@ std::vector<std::string> present_files(const std::string& folder) {
 bool same_file(int fd, const std::string& path) {
     struct stat open {
     }, there{};
-    return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 && open.st_ino == there.st_ino && open.st_dev == there.st_dev;
+    return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 && open.st_ino == there.st_ino &&
+           open.st_dev == there.st_dev;
 }
 
 }  // namespace
@@ -92,7 +95,8 @@ std::vector<log_record> log_reader::take() {
     std::vector<log_record> out;
     for (const std::string& path : present_files(folder_)) files_.try_emplace(path);
     for (auto& [path, ignored] : files_) follow(path, out);
-    std::stable_sort(out.begin(), out.end(), [](const log_record& a, const log_record& b) { return a.time < b.time; });
+    std::stable_sort(out.begin(), out.end(),
+                     [](const log_record& a, const log_record& b) { return a.time < b.time; });
     return out;
 }
 
@@ -108,16 +112,18 @@ std::vector<std::string> log_reader::labels() const {
 f64 since_from(const std::string& text, f64 now) {
     f64 number = 0;
     char unit = 0, rest = 0;
-    if (std::sscanf(text.c_str(), "%lf%c%c", &number, &unit, &rest) == 2 && std::isfinite(number) && number >= 0) {
+    if (std::sscanf(text.c_str(), "%lf%c%c", &number, &unit, &rest) == 2 && std::isfinite(number) &&
+        number >= 0) {
         const f64 seconds = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : unit == 'd' ? 86400 : 0;
         if (seconds > 0) return now - number * seconds;
     }
     std::tm t{};
     f64 second = 0;
     int used = 0;
-    if (std::sscanf(text.c_str(), "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%lf%n", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour, &t.tm_min, &second,
-                    &used) == 6 && used > 0 && t.tm_mon >= 1 && t.tm_mon <= 12 && t.tm_mday >= 1 && t.tm_mday <= 31 &&
-        t.tm_hour < 24 && t.tm_min < 60 && second >= 0 && second < 61) {
+    if (std::sscanf(text.c_str(), "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%lf%n", &t.tm_year, &t.tm_mon, &t.tm_mday,
+                    &t.tm_hour, &t.tm_min, &second, &used) == 6 &&
+        used > 0 && t.tm_mon >= 1 && t.tm_mon <= 12 && t.tm_mday >= 1 && t.tm_mday <= 31 && t.tm_hour < 24 &&
+        t.tm_min < 60 && second >= 0 && second < 61) {
         t.tm_year -= 1900;
         t.tm_mon -= 1;
         t.tm_isdst = -1;
@@ -126,10 +132,14 @@ f64 since_from(const std::string& text, f64 now) {
         if (zone == "Z" || zone == "z") return static_cast<f64>(::timegm(&t)) + second;
         int hours = 0, minutes = 0;
         char sign = 0;
-        if (zone.size() == 6 && std::sscanf(zone.c_str(), "%c%2d:%2d", &sign, &hours, &minutes) == 3 && (sign == '+' || sign == '-'))
-            return static_cast<f64>(::timegm(&t)) + second - (sign == '-' ? -1 : 1) * (hours * 3600.0 + minutes * 60.0);
+        if (zone.size() == 6 && std::sscanf(zone.c_str(), "%c%2d:%2d", &sign, &hours, &minutes) == 3 &&
+            (sign == '+' || sign == '-'))
+            return static_cast<f64>(::timegm(&t)) + second -
+                   (sign == '-' ? -1 : 1) * (hours * 3600.0 + minutes * 60.0);
     }
-    throw config_error(fmt::format("--since {}: expected a span such as 10s, 5m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z", text));
+    throw config_error(fmt::format(
+        "--since {}: expected a span such as 10s, 5m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z",
+        text));
 }
 
 std::string timestamp_text(f64 time) {

@@ -1,9 +1,9 @@
 #pragma once
-// Reads the log files of a run, DIR/logs/STAGE.jsonl and STAGE.jsonl.1 (log_pipe.hpp writes them), also while they grow, rotate
-// and disappear. Only reads: any process of the user, one thread an object.
+// Reads the log files of a run, DIR/logs/STAGE.jsonl and STAGE.jsonl.1 (log_pipe.hpp writes them), also while
+// they grow, rotate and disappear. Only reads: any process of the user, one thread an object.
 //
-// A file that was open when it was renamed or removed is read to its end all the same. Of lines that came in a flood only those
-// are lost that went through both files between two calls of take() (8 MiB of a stage).
+// A file that was open when it was renamed or removed is read to its end all the same. Of lines that came in
+// a flood only those are lost that went through both files between two calls of take() (8 MiB of a stage).
 // Errors: none; a file that can't be read, or a line that is no record, is passed over.
 
 #include <map>
@@ -44,7 +44,8 @@ private:
     std::map<std::string, file> files_;  ///< by path
 };
 
-/// Seconds since 1970 from "10s", "5m", "2h", "1d" (before `now`), or a time as RFC 3339 writes it ("2026-01-31T12:00:00Z",
+/// Seconds since 1970 from "10s", "5m", "2h", "1d" (before `now`), or a time as RFC 3339 writes it
+/// ("2026-01-31T12:00:00Z",
 /// "...+01:00"; without a zone: local time). Throws config_error that names --since.
 [[nodiscard]] f64 since_from(const std::string& text, f64 now);
 /// "2026-01-31T12:00:00.123Z"

@@ -31,9 +31,9 @@ constexpr u64 orphan_patience_ns = 3 * ns_per_s, passing_patience_ns = 2 * ns_pe
 
 [[noreturn]] void refuse_second(const std::string& name, const std::string& folder) {
     const auto record = run::read_record(folder);
-    throw config_error(
-        fmt::format("a pipeline \"{}\" is running already{}: end it (`carousel down -p {}`), or choose another --name", name,
-                    record ? fmt::format(" (pid {})", record->supervisor.pid) : "", name));
+    throw config_error(fmt::format(
+        "a pipeline \"{}\" is running already{}: end it (`carousel down -p {}`), or choose another --name",
+        name, record ? fmt::format(" (pid {})", record->supervisor.pid) : "", name));
 }
 
 /// Kills the processes that a dead supervisor's control block names, and waits for their end.
@@ -57,8 +57,8 @@ void end_orphans(const std::string& run_id) {
     if (!orphans.empty()) log::info("ended {} stages that a dead supervisor had left", orphans.size());
 }
 
-/// Somebody holds the lock who is no living supervisor: a stage that cleans up behind a dead one, or a start that has not written its
-/// record yet. Neither takes long.
+/// Somebody holds the lock who is no living supervisor: a stage that cleans up behind a dead one, or a start
+/// that has not written its record yet. Neither takes long.
 bool is_passing(const std::string& folder) {
     const auto record = run::read_record(folder);
     return !record || !is_alive(*record);
@@ -76,25 +76,32 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
         if (lock_ && ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
             struct stat held {
             }, there{};
-            // The run before us may have removed the folder between our open and our lock: then we hold a file that nobody finds.
-            if (::fstat(lock_.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino) return;
+            // The run before us may have removed the folder between our open and our lock: then we hold a
+            // file that nobody finds.
+            if (::fstat(lock_.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 &&
+                held.st_ino == there.st_ino)
+                return;
             continue;
         }
         if (!lock_ && why != ENOENT)
-            throw shm_error(fmt::format("opening {}: {}; is there room, and is the folder writable?", path, errno_text(why)));
-        if (now_ns() >= until && lock_ && (now_ns() - began > passing_patience_ns || !is_passing(folder_))) refuse_second(name, folder_);
+            throw shm_error(fmt::format("opening {}: {}; is there room, and is the folder writable?", path,
+                                        errno_text(why)));
+        if (now_ns() >= until && lock_ && (now_ns() - began > passing_patience_ns || !is_passing(folder_)))
+            refuse_second(name, folder_);
         ::usleep(20'000);
     }
 }
 
-// The run is over: only pictures that lie in the folder are kept, for they are the user's, and logs that were asked for.
+// The run is over: only pictures that lie in the folder are kept, for they are the user's, and logs that were
+// asked for.
 run_lock::~run_lock() {
     if (leave_) return;
     std::error_code ignored;
     for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
         std::error_code failed;
         const std::string name = at->path().filename().string();
-        if (name != "pictures" && name != "lock" && !(keep_logs_ && name == "logs")) fs::remove_all(at->path(), failed);
+        if (name != "pictures" && name != "lock" && !(keep_logs_ && name == "logs"))
+            fs::remove_all(at->path(), failed);
     }
     fs::remove(folder_ + "/lock", ignored);
     fs::remove(folder_, ignored);
@@ -111,10 +118,12 @@ void run_lock::clear_leftovers() const {
     std::error_code failed;
     for (fs::directory_iterator at(folder_, failed), end; !failed && at != end; at.increment(failed)) {
         std::error_code ignored;
-        if (at->path().filename() != "lock" && at->path().filename() != "pictures") fs::remove_all(at->path(), ignored);
+        if (at->path().filename() != "lock" && at->path().filename() != "pictures")
+            fs::remove_all(at->path(), ignored);
     }
     for (const leftover& l : find_leftovers())
-        if (l.kept.empty() && l.kind != "log" && l.path != folder_) (void)remove_leftover(l);  // what resists is told by `carousel clean`
+        if (l.kept.empty() && l.kind != "log" && l.path != folder_)
+            (void)remove_leftover(l);  // what resists is told by `carousel clean`
 }
 
 }  // namespace carousel::supervisor

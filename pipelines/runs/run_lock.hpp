@@ -1,6 +1,7 @@
 #pragma once
-// One supervisor a name: an exclusive file lock on FOLDER/lock, which the kernel gives up with the process, however it dies. No stage
-// inherits it (CLOEXEC), so it is free the moment the supervisor is gone, whoever of the run lives on.
+// One supervisor a name: an exclusive file lock on FOLDER/lock, which the kernel gives up with the process,
+// however it dies. No stage inherits it (CLOEXEC), so it is free the moment the supervisor is gone, whoever
+// of the run lives on.
 
 #include <string>
 
@@ -11,17 +12,18 @@ namespace carousel::supervisor {
 
 class run_lock {
 public:
-    /// Makes the folder of the run and locks it; waits up to wait_s for a living run of that name to end. Throws config_error
-    /// that names the supervisor in the way.
+    /// Makes the folder of the run and locks it; waits up to wait_s for a living run of that name to end.
+    /// Throws config_error that names the supervisor in the way.
     run_lock(const std::string& name, f64 wait_s);
     ~run_lock();
     run_lock(const run_lock&) = delete;
     run_lock& operator=(const run_lock&) = delete;
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
-    /// The run in the folder belongs to others (true: its stages wait for a second supervisor): at the end it stays as it is.
+    /// The run in the folder belongs to others (true: its stages wait for a second supervisor): at the end it
+    /// stays as it is.
     void leave_folder(bool as_it_is) noexcept { leave_ = as_it_is; }
-    /// Ends what a dead supervisor of this name left alive and removes what it left lying: processes (named by pid and start time
-    /// in its control block), shared memory, files.
+    /// Ends what a dead supervisor of this name left alive and removes what it left lying: processes (named
+    /// by pid and start time in its control block), shared memory, files.
     void clear_leftovers() const;
     /// The folder's logs are to outlive the run.
     void keep_logs() noexcept { keep_logs_ = true; }

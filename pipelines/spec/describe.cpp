@@ -48,8 +48,9 @@ void check_prefix(const stage_spec& s) {
     const std::string& tool = s.prefix.front();
     const bool there = tool.find('/') == std::string::npos ? !in_path(tool).empty() : is_program(tool);
     if (!there)
-        refuse(s.position_of("prefix"), fmt::format("stage \"{}\": prefix: no program \"{}\"{}; install it, or leave prefix out",
-                                                    s.name, tool, tool.find('/') == std::string::npos ? " in PATH" : ""));
+        refuse(s.position_of("prefix"),
+               fmt::format("stage \"{}\": prefix: no program \"{}\"{}; install it, or leave prefix out",
+                           s.name, tool, tool.find('/') == std::string::npos ? " in PATH" : ""));
 }
 
 /// Names of the programs beside carousel, for "did you mean".
@@ -85,27 +86,30 @@ std::string last_line(const subprocess_result& r) {
 
 json question(const pipeline& p, const stage_spec& s, const std::vector<stage_description>& known) {
     json inputs = json::array();
-    for (const u32 i : s.input_indices) inputs.push_back({{"stage", p.stages[i].name}, {"format", known[i].format}});
-    return {{"stage", s.name}, {"width", p.width},   {"height", p.height}, {"settings", s.settings},
-            {"inputs", inputs}, {"fps", p.fps}, {"device", s.device}, {"folder", folder_of(p)}};
+    for (const u32 i : s.input_indices)
+        inputs.push_back({{"stage", p.stages[i].name}, {"format", known[i].format}});
+    return {{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
+            {"inputs", inputs}, {"fps", p.fps},     {"device", s.device}, {"folder", folder_of(p)}};
 }
 
 json ask(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
     const source_position& at = s.position_of("run");
     const subprocess_result r =
-        run_subprocess({program, "--describe"}, what.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", timeout_ms);
+        run_subprocess({program, "--describe"},
+                       what.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", timeout_ms);
     if (!r.started || r.timed_out || r.signal != 0)
-        refuse(at, fmt::format("stage \"{}\": `{} --describe`: {}{}", s.name, program, r.ending(timeout_ms), last_line(r)));
-    const json answer = json::parse(r.output, nullptr, false);
-    if (answer.is_object() && answer.contains("error") && answer["error"].is_object()) refuse_complaint(s, answer["error"]);
-    if (r.exit_code != 0)
-        refuse(at, fmt::format("stage \"{}\": `{} --describe` ended with exit code {}{}", s.name, program, r.exit_code,
+        refuse(at, fmt::format("stage \"{}\": `{} --describe`: {}{}", s.name, program, r.ending(timeout_ms),
                                last_line(r)));
+    const json answer = json::parse(r.output, nullptr, false);
+    if (answer.is_object() && answer.contains("error") && answer["error"].is_object())
+        refuse_complaint(s, answer["error"]);
+    if (r.exit_code != 0)
+        refuse(at, fmt::format("stage \"{}\": `{} --describe` ended with exit code {}{}", s.name, program,
+                               r.exit_code, last_line(r)));
     if (!answer.is_object())
-        refuse(at,
-               fmt::format(
-                   "stage \"{}\": `{} --describe` answered with something other than a JSON object; is it a Carousel stage?{}",
-                   s.name, program, last_line(r)));
+        refuse(at, fmt::format("stage \"{}\": `{} --describe` answered with something other than a JSON "
+                               "object; is it a Carousel stage?{}",
+                               s.name, program, last_line(r)));
     return answer;
 }
 
@@ -119,7 +123,8 @@ stage_description description_from(const stage_spec& s, const std::string& progr
         for (const json& a : answer.value("makes", json::array()))
             d.makes.push_back({a.at("name").get<std::string>(), a.at("bytes").get<u64>()});
         d.uses = answer.value("uses", std::vector<std::string>{});
-        if (const json p = answer.value("parameters", json()); !p.is_null()) d.parameters = ring::parameter_schema::from_json(p);
+        if (const json p = answer.value("parameters", json()); !p.is_null())
+            d.parameters = ring::parameter_schema::from_json(p);
         d.device = runs_on_named(answer.value("runs_on", "any"), runs_on::any);
         d.commits_on_host = answer.value("commits_on_host", false);
         d.ends = answer.value("ends", false);
@@ -127,31 +132,41 @@ stage_description description_from(const stage_spec& s, const std::string& progr
         refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));
     } catch (const json::exception& e) {
         refuse(s.position_of("run"),
-               fmt::format("stage \"{}\": `{} --describe` answered in a form that this version does not know ({}); "
-                           "build both from one version of Carousel",
-                           s.name, program, e.what()));
+               fmt::format(
+                   "stage \"{}\": `{} --describe` answered in a form that this version does not know ({}); "
+                   "build both from one version of Carousel",
+                   s.name, program, e.what()));
     }
     return d;
 }
 
-// What "auto" comes to is the machine's to say (choose_device); a file that names a device is judged on every machine.
+// What "auto" comes to is the machine's to say (choose_device); a file that names a device is judged on every
+// machine.
 void check_device(const stage_spec& s, const stage_description& d) {
-    if (d.device == runs_on::any || s.device == "auto" || (s.device == "cpu") == (d.device == runs_on::cpu)) return;
+    if (d.device == runs_on::any || s.device == "auto" || (s.device == "cpu") == (d.device == runs_on::cpu))
+        return;
     const bool cpu = d.device == runs_on::cpu;
-    refuse(s.position_of("device"), fmt::format("stage \"{}\" runs on {} alone, but device = \"{}\" puts it on {}; give it device = \"{}\"", s.name,
-                                                cpu ? "the CPU" : "a GPU", s.device, cpu ? "a GPU" : "the CPU", cpu ? "cpu" : "cuda:0"));
+    refuse(
+        s.position_of("device"),
+        fmt::format(
+            "stage \"{}\" runs on {} alone, but device = \"{}\" puts it on {}; give it device = \"{}\"",
+            s.name, cpu ? "the CPU" : "a GPU", s.device, cpu ? "a GPU" : "the CPU", cpu ? "cpu" : "cuda:0"));
 }
 
 void check_output(const pipeline& p, const stage_spec& s, const stage_description& d) {
     if (!s.has_output && !d.format.is_null())
-        refuse(s.at, fmt::format("stage \"{}\" makes frames ({}) that no stage reads; name it in the inputs of a sink such as "
-                                 "carousel-display",
-                                 s.name, d.format.value("type", "of no type")));
+        refuse(
+            s.at,
+            fmt::format(
+                "stage \"{}\" makes frames ({}) that no stage reads; name it in the inputs of a sink such as "
+                "carousel-display",
+                s.name, d.format.value("type", "of no type")));
     if (!s.has_output || !d.format.is_null()) return;
     const auto reader = std::find_if(p.stages.begin(), p.stages.end(), [&](const stage_spec& r) {
         return std::find(r.inputs.begin(), r.inputs.end(), s.name) != r.inputs.end();
     });
-    refuse(reader->position_of("inputs"), fmt::format("stage \"{}\" reads \"{}\", which has no output", reader->name, s.name));
+    refuse(reader->position_of("inputs"),
+           fmt::format("stage \"{}\" reads \"{}\", which has no output", reader->name, s.name));
 }
 
 void check_assets(const pipeline& p, const std::vector<stage_description>& all) {
@@ -159,22 +174,24 @@ void check_assets(const pipeline& p, const std::vector<stage_description>& all) 
     for (std::size_t k = 0; k < all.size(); ++k) {
         for (const asset_spec& a : all[k].makes) {
             if (a.name.empty() || a.name.size() > max_asset_name || a.bytes == 0)
-                refuse(p.stages[k].at,
-                       fmt::format("stage \"{}\" makes the asset \"{}\" of {} bytes; expected a name of 1 to {} characters "
-                                   "and a size",
-                                   p.stages[k].name, a.name, a.bytes, max_asset_name));
+                refuse(p.stages[k].at, fmt::format("stage \"{}\" makes the asset \"{}\" of {} bytes; "
+                                                   "expected a name of 1 to {} characters "
+                                                   "and a size",
+                                                   p.stages[k].name, a.name, a.bytes, max_asset_name));
             if (!made.insert(a.name).second)
-                refuse(p.stages[k].at, fmt::format("stage \"{}\" makes the asset \"{}\", which another stage makes, too",
-                                                   p.stages[k].name, a.name));
-            if (made.size() > shm::max_assets) refuse(p.stages[k].at, fmt::format("more than {} assets", shm::max_assets));
+                refuse(p.stages[k].at,
+                       fmt::format("stage \"{}\" makes the asset \"{}\", which another stage makes, too",
+                                   p.stages[k].name, a.name));
+            if (made.size() > shm::max_assets)
+                refuse(p.stages[k].at, fmt::format("more than {} assets", shm::max_assets));
         }
     }
     for (std::size_t k = 0; k < all.size(); ++k) {
         for (const std::string& used : all[k].uses) {
             if (made.count(used) != 0) continue;
             const std::vector<std::string> names(made.begin(), made.end());
-            refuse(p.stages[k].at, fmt::format("stage \"{}\" uses the asset \"{}\", which no stage makes{}", p.stages[k].name,
-                                               used, did_you_mean_clause(used, names)));
+            refuse(p.stages[k].at, fmt::format("stage \"{}\" uses the asset \"{}\", which no stage makes{}",
+                                               p.stages[k].name, used, did_you_mean_clause(used, names)));
         }
     }
 }
@@ -188,25 +205,27 @@ std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
     return reached;
 }
 
-/// One END counts for the whole run. It is exact for a sink that gets no frame without the source which says it. (One that reads as
-/// latest may see a frame too many, as it may miss some.)
+/// One END counts for the whole run. It is exact for a sink that gets no frame without the source which says
+/// it. (One that reads as latest may see a frame too many, as it may miss some.)
 void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         if (!all[k].ends) continue;
         const stage_spec& source = p.stages[k];
         if (!source.inputs.empty())
             refuse(source.position_of("inputs"),
-                   fmt::format("stage \"{}\" may end the stream, but it reads \"{}\"; only a source can, a stage without inputs",
+                   fmt::format("stage \"{}\" may end the stream, but it reads \"{}\"; only a source can, a "
+                               "stage without inputs",
                                source.name, source.inputs.front()));
         const std::vector<bool> reached = reached_from(p, k);
         for (std::size_t sink = 0; sink < p.stages.size(); ++sink) {
             const stage_spec& s = p.stages[sink];
             if (reached[sink] || s.has_output || s.group == group_kind::latest) continue;
-            refuse(s.position_of("inputs"),
-                   fmt::format("stage \"{0}\" gets no frames of \"{1}\", which may end the stream: it could have got frames that are "
-                               "beyond the end. Let \"{0}\" read a stage behind \"{1}\", too, or read with group = \"latest\", or "
-                               "give it a pipeline of its own",
-                               s.name, source.name));
+            refuse(s.position_of("inputs"), fmt::format("stage \"{0}\" gets no frames of \"{1}\", which may "
+                                                        "end the stream: it could have got frames that are "
+                                                        "beyond the end. Let \"{0}\" read a stage behind "
+                                                        "\"{1}\", too, or read with group = \"latest\", or "
+                                                        "give it a pipeline of its own",
+                                                        s.name, source.name));
         }
     }
 }
@@ -218,7 +237,9 @@ std::string executable_folder() {
     return fs::read_symlink("/proc/self/exe", failed).parent_path().string();
 }
 
-std::string folder_of(const pipeline& p) { return fs::absolute(p.file).parent_path().lexically_normal().string(); }
+std::string folder_of(const pipeline& p) {
+    return fs::absolute(p.file).parent_path().lexically_normal().string();
+}
 
 std::string find_program(const pipeline& p, const stage_spec& s) {
     const source_position& at = s.position_of("run");
@@ -227,14 +248,15 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
         if (is_program(path)) return path.string();
         std::error_code failed;
         refuse(at, fmt::format("stage \"{}\": run = \"{}\": {} {}", s.name, s.run, path.string(),
-                               fs::exists(path, failed) ? "is no program that may be executed"
-                                                        : "does not exist (paths are relative to the pipeline file)"));
+                               fs::exists(path, failed)
+                                   ? "is no program that may be executed"
+                                   : "does not exist (paths are relative to the pipeline file)"));
     }
     const fs::path beside = fs::path(executable_folder()) / s.run;
     if (is_program(beside)) return beside.string();
     if (std::string found = in_path(s.run); !found.empty()) return found;
-    refuse(at, fmt::format("stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run, executable_folder(),
-                           did_you_mean_clause(s.run, stage_programs())));
+    refuse(at, fmt::format("stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,
+                           executable_folder(), did_you_mean_clause(s.run, stage_programs())));
 }
 
 std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms) {

@@ -1,11 +1,13 @@
 #pragma once
-// What the stages of a pipeline say about themselves before anything is started: each program is run as `PROGRAM --describe`, in
-// the order of the links, with its settings and its inputs' formats on stdin, and answers with its output's format. So wiring,
-// settings and sizes are checked while there is nothing to clean up.
+// What the stages of a pipeline say about themselves before anything is started: each program is run as
+// `PROGRAM --describe`, in the order of the links, with its settings and its inputs' formats on stdin, and
+// answers with its output's format. So wiring, settings and sizes are checked while there is nothing to clean
+// up.
 //
 // Who may call: the `carousel` program. The programs touch no device and write no file; each has 10 seconds.
-// Errors: config_error: a missing program (with the places that were looked at), a stage's complaint (at the key it complains
-// about, as file:line:col), one that hangs, dies or talks nonsense (by name, with its last words).
+// Errors: config_error: a missing program (with the places that were looked at), a stage's complaint (at the
+// key it complains about, as file:line:col), one that hangs, dies or talks nonsense (by name, with its last
+// words).
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,15 +27,15 @@ struct asset_spec {
 /// Of pipeline::stages[i], at the same index.
 struct stage_description {
     std::string stage;
-    std::string program;            ///< path that will be started
-    nlohmann::json format;          ///< ring::frame_format as JSON; null: a sink
-    u64 slot_bytes = 0;             ///< of the output; 0: none
-    std::vector<asset_spec> makes;  ///< assets that it fills
-    std::vector<std::string> uses;  ///< assets that it maps
+    std::string program;                ///< path that will be started
+    nlohmann::json format;              ///< ring::frame_format as JSON; null: a sink
+    u64 slot_bytes = 0;                 ///< of the output; 0: none
+    std::vector<asset_spec> makes;      ///< assets that it fills
+    std::vector<std::string> uses;      ///< assets that it maps
     ring::parameter_schema parameters;  ///< that it reads; none: it reads none
-    runs_on device = runs_on::any;  ///< where it can run
-    bool commits_on_host = false;   ///< does host work behind the frame's completion
-    bool ends = false;              ///< a source that may end its stream
+    runs_on device = runs_on::any;      ///< where it can run
+    bool commits_on_host = false;       ///< does host work behind the frame's completion
+    bool ends = false;                  ///< a source that may end its stream
 };
 
 /// Path of the program of a stage. Throws config_error.

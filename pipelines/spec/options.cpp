@@ -26,18 +26,22 @@ bool read_number(const std::string& text, T& out) {
 nlohmann::json size_from(const std::string& option, const std::string& text) {
     const auto x = text.find_first_of("xX");
     i64 width = 0, height = 0;
-    if (x == std::string::npos || !read_number(text.substr(0, x), width) || !read_number(text.substr(x + 1), height))
+    if (x == std::string::npos || !read_number(text.substr(0, x), width) ||
+        !read_number(text.substr(x + 1), height))
         refuse_option(option, "WIDTHxHEIGHT, e.g. 1280x720");
     return {width, height};
 }
 
 /// A relative path on the command line is relative to where the user stands; stages stand elsewhere.
-std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+std::string absolute(const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal().string();
+}
 
 key_override set_from(const std::string& text) {
     const std::string option = "--set " + text;
     const auto equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) refuse_option(option, "KEY=VALUE, e.g. --set geometry.triangles=1000");
+    if (equals == std::string::npos || equals == 0)
+        refuse_option(option, "KEY=VALUE, e.g. --set geometry.triangles=1000");
     return {option, text.substr(0, equals), value_from(text.substr(equals + 1)), scope::path};
 }
 
@@ -47,7 +51,8 @@ nlohmann::json value_from(const std::string& text) {
     try {
         const document d = read_document("[parameters]\nvalue = " + text + "\n", "");
         const document_entry* e = d.parameters.find("value");
-        if (e != nullptr && d.parameters.keys.size() == 1 && d.pipeline.keys.empty() && d.stages.empty() && d.links.empty())
+        if (e != nullptr && d.parameters.keys.size() == 1 && d.pipeline.keys.empty() && d.stages.empty() &&
+            d.links.empty())
             return e->value;
     } catch (const config_error&) {
         // no TOML value: a word
@@ -64,7 +69,8 @@ f64 seconds_from(const std::string& option, const std::string& text) {
 
 namespace {
 
-/// "fragment" of "fragment=frame_%d.png"; "": the text is a pattern. A stage's name has no dot, slash or percent sign.
+/// "fragment" of "fragment=frame_%d.png"; "": the text is a pattern. A stage's name has no dot, slash or
+/// percent sign.
 std::string stage_of(const std::string& text) {
     const std::string word = text.substr(0, text.find('='));
     return word.size() < text.size() && word.find_first_of("./% ") == std::string::npos ? word : "";
@@ -88,7 +94,8 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
     if (o.frames) {
         const std::string option = "--frames " + *o.frames;
         i64 frames = 0;
-        if (!read_number(*o.frames, frames) || frames < 0) refuse_option(option, "a whole number of frames, 0 (no end) or more");
+        if (!read_number(*o.frames, frames) || frames < 0)
+            refuse_option(option, "a whole number of frames, 0 (no end) or more");
         all.push_back({option, "frames", frames, scope::path});
     }
     if (o.fps) {
@@ -98,9 +105,11 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
             refuse_option(option, "frames a second, 0 (as fast as it goes) or more");
         all.push_back({option, "fps", fps, scope::path});
     }
-    if (o.size) all.push_back({"--size " + *o.size, "size", size_from("--size " + *o.size, *o.size), scope::path});
+    if (o.size)
+        all.push_back({"--size " + *o.size, "size", size_from("--size " + *o.size, *o.size), scope::path});
     if (o.allow_dead_letters)
-        all.push_back({"--allow-dead-letters " + *o.allow_dead_letters, "allow_dead_letters", value_from(*o.allow_dead_letters), scope::path});
+        all.push_back({"--allow-dead-letters " + *o.allow_dead_letters, "allow_dead_letters",
+                       value_from(*o.allow_dead_letters), scope::path});
     if (o.mesh) {
         // A shape's name ("torus-knots") has neither a dot nor a slash; a file has.
         const bool file = o.mesh->find_first_of("./") != std::string::npos;
@@ -109,7 +118,8 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
     for (const std::string& text : o.out) all.push_back(out_from(text));
     if (o.keep) {
         i64 keep = 0;
-        if (!read_number(*o.keep, keep) || keep < 0) refuse_option("--keep " + *o.keep, "a whole number of pictures, 0 (all) or more");
+        if (!read_number(*o.keep, keep) || keep < 0)
+            refuse_option("--keep " + *o.keep, "a whole number of pictures, 0 (all) or more");
         all.push_back({"--keep " + *o.keep, "keep", keep, scope::displays});
     }
     return all;

@@ -1,6 +1,6 @@
 #pragma once
-// What the command line says about a pipeline file, as overrides of its keys. Values are checked where the file's are; here only
-// their form is.
+// What the command line says about a pipeline file, as overrides of its keys. Values are checked where the
+// file's are; here only their form is.
 
 #include <optional>
 #include <string>
@@ -13,14 +13,16 @@ namespace carousel::supervisor {
 /// The options of `carousel run` and `carousel validate` that stand for keys, as they were written.
 struct pipeline_options {
     std::optional<std::string> device, frames, fps, size, mesh, keep, name, allow_dead_letters;
-    std::vector<std::string> out;  ///< PATTERN: of all displays that write pictures; STAGE=PATTERN: of one; the later wins
+    std::vector<std::string>
+        out;  ///< PATTERN: of all displays that write pictures; STAGE=PATTERN: of one; the later wins
     std::vector<std::string> set;  ///< KEY=VALUE; applied first, in order: the options above win
 };
 
 /// Throws config_error that names the option: a form that can't be read.
 [[nodiscard]] std::vector<key_override> overrides_from(const pipeline_options& o);
 
-/// A value as in a pipeline file (TOML); a bare word is a text. "[640, 480]", "1000", "true", "torus-knots", "".
+/// A value as in a pipeline file (TOML); a bare word is a text. "[640, 480]", "1000", "true", "torus-knots",
+/// "".
 [[nodiscard]] nlohmann::json value_from(const std::string& text);
 
 /// Seconds, 0 or more. Throws config_error that names the option.

@@ -16,7 +16,8 @@ ring::parameter_schema common_schema(const pipeline& p, const std::vector<stage_
         if (d.parameters == first->parameters) continue;
         const bool same_type = d.parameters.type == first->parameters.type;
         refuse(p.stages[k].at,
-               fmt::format("stage \"{}\" takes parameters of {}, but stage \"{}\" takes {}{}: the stages of a pipeline share "
+               fmt::format("stage \"{}\" takes parameters of {}, but stage \"{}\" takes {}{}: the stages of "
+                           "a pipeline share "
                            "one set of parameters",
                            d.stage, d.parameters.describe(), first->stage, first->parameters.describe(),
                            same_type ? " (another version of the type)" : ""));

@@ -13,7 +13,8 @@ namespace carousel::supervisor {
 namespace {
 
 u32 index_of(const pipeline& p, const std::string& name) {
-    const auto at = std::find_if(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) { return s.name == name; });
+    const auto at =
+        std::find_if(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) { return s.name == name; });
     return at == p.stages.end() ? shm::none : static_cast<u32>(at - p.stages.begin());
 }
 
@@ -28,8 +29,9 @@ void check_names(const pipeline& p) {
         const stage_spec& s = p.stages[k];
         const stage_spec& first = p.stages[index_of(p, s.name)];
         if (&first != &s)
-            refuse(s.position_of("name"), fmt::format("a second stage \"{}\" (the first: {}); every stage has a name of its own",
-                                                      s.name, first.position_of("name").text()));
+            refuse(s.position_of("name"),
+                   fmt::format("a second stage \"{}\" (the first: {}); every stage has a name of its own",
+                               s.name, first.position_of("name").text()));
     }
 }
 
@@ -37,14 +39,16 @@ void resolve_inputs(pipeline& p) {
     for (stage_spec& s : p.stages) {
         const source_position& at = s.position_of("inputs");
         if (s.inputs.size() > shm::max_inputs)
-            refuse(at, fmt::format("stage \"{}\" has {} inputs; at most {}", s.name, s.inputs.size(), shm::max_inputs));
+            refuse(at, fmt::format("stage \"{}\" has {} inputs; at most {}", s.name, s.inputs.size(),
+                                   shm::max_inputs));
         s.input_indices.clear();
         for (const std::string& input : s.inputs) {
             if (input == s.name) refuse(at, fmt::format("stage \"{}\" names itself as its input", s.name));
             const u32 index = index_of(p, input);
             if (index == shm::none)
-                refuse(at, fmt::format("stage \"{}\" reads \"{}\", which is no stage; the stages are {}{}", s.name, input,
-                                       fmt::join(names_of(p), ", "), did_you_mean_clause(input, names_of(p))));
+                refuse(at, fmt::format("stage \"{}\" reads \"{}\", which is no stage; the stages are {}{}",
+                                       s.name, input, fmt::join(names_of(p), ", "),
+                                       did_you_mean_clause(input, names_of(p))));
             if (std::find(s.input_indices.begin(), s.input_indices.end(), index) != s.input_indices.end())
                 refuse(at, fmt::format("stage \"{}\" names \"{}\" as its input twice", s.name, input));
             s.input_indices.push_back(index);
@@ -61,7 +65,8 @@ std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     while (std::find(way.begin(), way.end(), at) == way.end()) {
         way.push_back(at);
         const auto& inputs = p.stages[at].input_indices;
-        at = *std::find_if(inputs.begin(), inputs.end(), [&](u32 i) { return !placed[i]; });  // every unplaced stage has one
+        at = *std::find_if(inputs.begin(), inputs.end(),
+                           [&](u32 i) { return !placed[i]; });  // every unplaced stage has one
     }
     std::string text = p.stages[at].name;
     for (auto k = way.rbegin(); k != way.rend(); ++k) {
@@ -79,7 +84,8 @@ std::vector<u32> order_of(const pipeline& p) {
         const std::size_t before = order.size();
         for (u32 k = 0; k < p.stages.size(); ++k) {
             const auto& inputs = p.stages[k].input_indices;
-            if (placed[k] || !std::all_of(inputs.begin(), inputs.end(), [&](u32 i) { return placed[i]; })) continue;
+            if (placed[k] || !std::all_of(inputs.begin(), inputs.end(), [&](u32 i) { return placed[i]; }))
+                continue;
             placed[k] = true;
             order.push_back(k);
             break;
@@ -88,8 +94,9 @@ std::vector<u32> order_of(const pipeline& p) {
             u32 first = 0;
             while (placed[first]) ++first;
             refuse(p.stages[first].position_of("inputs"),
-                   fmt::format("the stages' inputs form a cycle: {}; frames flow one way, from a source to a sink",
-                               cycle_text(p, placed)));
+                   fmt::format(
+                       "the stages' inputs form a cycle: {}; frames flow one way, from a source to a sink",
+                       cycle_text(p, placed)));
         }
     }
     return order;
@@ -109,29 +116,39 @@ void reorder(pipeline& p, const std::vector<u32>& order) {
 void check_groups(const pipeline& p) {
     for (const stage_spec& s : p.stages) {
         if (s.inputs.empty() && !s.has_output)
-            refuse(s.at, fmt::format(
-                             "stage \"{}\" neither reads a stage nor is read by one; a sink names its inputs, a source is named "
-                             "in another stage's inputs",
-                             s.name));
-        if (s.standby && (s.restart != restart_policy::always || !s.prefix.empty() || s.group == group_kind::latest))
-            refuse(s.position_of("standby"),
-                   fmt::format("stage \"{}\": standby = true needs restart = \"always\", no prefix and a blocking group", s.name));
+            refuse(s.at, fmt::format("stage \"{}\" neither reads a stage nor is read by one; a sink names "
+                                     "its inputs, a source is named "
+                                     "in another stage's inputs",
+                                     s.name));
+        if (s.standby &&
+            (s.restart != restart_policy::always || !s.prefix.empty() || s.group == group_kind::latest))
+            refuse(
+                s.position_of("standby"),
+                fmt::format(
+                    "stage \"{}\": standby = true needs restart = \"always\", no prefix and a blocking group",
+                    s.name));
         if (s.optional && s.has_output)
-            refuse(s.position_of("optional"),
-                   fmt::format("stage \"{}\" is read by others; optional = true is for stages without outputs", s.name));
+            refuse(
+                s.position_of("optional"),
+                fmt::format("stage \"{}\" is read by others; optional = true is for stages without outputs",
+                            s.name));
         if (s.group != group_kind::latest) continue;
         const source_position& at = s.position_of("group");
         if (s.inputs.empty())
-            refuse(at, fmt::format("stage \"{}\" reads nothing; group = \"latest\" is for stages with an input", s.name));
+            refuse(at,
+                   fmt::format("stage \"{}\" reads nothing; group = \"latest\" is for stages with an input",
+                               s.name));
         if (s.has_output)
-            refuse(at, fmt::format(
-                           "stage \"{}\" is read by others; only stages without outputs may read as latest, for a skipped frame "
-                           "would be a gap in the ring behind it",
-                           s.name));
+            refuse(at, fmt::format("stage \"{}\" is read by others; only stages without outputs may read as "
+                                   "latest, for a skipped frame "
+                                   "would be a gap in the ring behind it",
+                                   s.name));
         if (s.instances > 1)
-            refuse(at, fmt::format("stage \"{}\" has instances = {}; a latest reader is one process", s.name, s.instances));
+            refuse(at, fmt::format("stage \"{}\" has instances = {}; a latest reader is one process", s.name,
+                                   s.instances));
         if (s.inputs.size() > 1)
-            refuse(at, fmt::format("stage \"{}\" has {} inputs; a latest reader has one", s.name, s.inputs.size()));
+            refuse(at, fmt::format("stage \"{}\" has {} inputs; a latest reader has one", s.name,
+                                   s.inputs.size()));
     }
 }
 
@@ -145,13 +162,14 @@ void check_readers(const pipeline& p) {
             ++(reader.group == group_kind::latest ? latest : blocking);
         }
         if (blocking > shm::max_blocking || latest > shm::max_latest)
-            refuse(s.at, fmt::format("stage \"{}\" is read by {} blocking and {} latest stages; at most {} and {}", s.name,
-                                     blocking, latest, shm::max_blocking, shm::max_latest));
+            refuse(s.at,
+                   fmt::format("stage \"{}\" is read by {} blocking and {} latest stages; at most {} and {}",
+                               s.name, blocking, latest, shm::max_blocking, shm::max_latest));
         if (s.has_output && blocking == 0)
-            refuse(s.at, fmt::format(
-                             "every stage that reads \"{}\" reads as latest; at least one must be blocking, or every frame could "
-                             "be skipped",
-                             s.name));
+            refuse(s.at, fmt::format("every stage that reads \"{}\" reads as latest; at least one must be "
+                                     "blocking, or every frame could "
+                                     "be skipped",
+                                     s.name));
     }
 }
 
@@ -162,12 +180,15 @@ void check_limits(const pipeline& p) {
         jobs += 2 * s.in_flight * s.instances;
         sources += s.inputs.empty() ? 1 : 0;
         if (seats > shm::max_seats)
-            refuse(s.position_of("instances"),
-                   fmt::format("{} instances in all stages up to this one; at most {}", seats, shm::max_seats));
+            refuse(
+                s.position_of("instances"),
+                fmt::format("{} instances in all stages up to this one; at most {}", seats, shm::max_seats));
         if (jobs > shm::max_jobs)
-            refuse(s.position_of("in_flight"), fmt::format("in_flight x instances is {} in all stages up to this one; at most {}",
-                                                           jobs / 2, shm::max_jobs / 2));
-        if (sources > shm::max_sources) refuse(s.at, fmt::format("{} sources; at most {}", sources, shm::max_sources));
+            refuse(s.position_of("in_flight"),
+                   fmt::format("in_flight x instances is {} in all stages up to this one; at most {}",
+                               jobs / 2, shm::max_jobs / 2));
+        if (sources > shm::max_sources)
+            refuse(s.at, fmt::format("{} sources; at most {}", sources, shm::max_sources));
     }
 }
 
@@ -175,10 +196,14 @@ void complete_links(pipeline& p) {
     for (const auto& [name, link] : p.links) {
         const stage_spec* s = p.find(name);
         if (s == nullptr)
-            refuse(link.at, fmt::format("[link.{}]: no stage \"{}\"; a link bears the name of the stage in front of it: {}{}",
-                                        name, name, fmt::join(names_of(p), ", "), did_you_mean_clause(name, names_of(p))));
+            refuse(link.at,
+                   fmt::format(
+                       "[link.{}]: no stage \"{}\"; a link bears the name of the stage in front of it: {}{}",
+                       name, name, fmt::join(names_of(p), ", "), did_you_mean_clause(name, names_of(p))));
         if (!s->has_output)
-            refuse(link.at, fmt::format("[link.{0}]: stage \"{0}\" has no ring behind it, for no stage reads it", name));
+            refuse(
+                link.at,
+                fmt::format("[link.{0}]: stage \"{0}\" has no ring behind it, for no stage reads it", name));
     }
     for (const stage_spec& s : p.stages) {
         if (!s.has_output) continue;
@@ -187,7 +212,8 @@ void complete_links(pipeline& p) {
     }
 }
 
-/// A ring's buffers follow from its window and from the frames under way at both ends; the control block has room for so many.
+/// A ring's buffers follow from its window and from the frames under way at both ends; the control block has
+/// room for so many.
 void check_rings(const pipeline& p) {
     ring::plan plan;
     for (const stage_spec& s : p.stages) {
@@ -200,20 +226,25 @@ void check_rings(const pipeline& p) {
         const u32 window = ring::derived_window(plan, k), slots = ring::derived_slots(plan, k);
         if (window <= shm::max_window && slots <= shm::max_slots) continue;
         const link_spec& link = p.links.at(s.name);
-        refuse(link.window ? link.key_at.at("window") : s.position_of("in_flight"),
-               fmt::format("the ring behind \"{}\" needs a window of {} frames and {} buffers; at most {} and {}: lower "
-                           "in_flight, instances "
-                           "or window",
-                           s.name, window, slots, shm::max_window, shm::max_slots));
+        refuse(
+            link.window ? link.key_at.at("window") : s.position_of("in_flight"),
+            fmt::format(
+                "the ring behind \"{}\" needs a window of {} frames and {} buffers; at most {} and {}: lower "
+                "in_flight, instances "
+                "or window",
+                s.name, window, slots, shm::max_window, shm::max_slots));
     }
 }
 
 }  // namespace
 
 void check_and_wire(pipeline& p, const document& d) {
-    if (p.stages.empty()) refuse({d.file, 0, 0, ""}, "no stages; expected at least two [[stage]] sections, a source and a sink");
+    if (p.stages.empty())
+        refuse({d.file, 0, 0, ""},
+               "no stages; expected at least two [[stage]] sections, a source and a sink");
     if (p.stages.size() > shm::max_stages)
-        refuse(p.stages[shm::max_stages].at, fmt::format("{} stages; at most {}", p.stages.size(), shm::max_stages));
+        refuse(p.stages[shm::max_stages].at,
+               fmt::format("{} stages; at most {}", p.stages.size(), shm::max_stages));
     check_names(p);
     resolve_inputs(p);
     reorder(p, order_of(p));

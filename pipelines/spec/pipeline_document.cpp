@@ -1,13 +1,14 @@
 #include "spec/pipeline_document.hpp"
 
 #include <fmt/format.h>
-// The library asserts things of its input that no file need keep ("[[[stage]]]"): in every build that is a refusal, neither an
-// abort nor an assumption of the optimiser's.
+// The library asserts things of its input that no file need keep ("[[[stage]]]"): in every build that is a
+// refusal, neither an abort nor an assumption of the optimiser's.
 namespace carousel::supervisor {
 struct toml_assertion {};
 [[noreturn]] static void refuse_assertion() { throw toml_assertion(); }
 }  // namespace carousel::supervisor
-#define TOML_ASSERT(expression) (static_cast<bool>(expression) ? static_cast<void>(0) : ::carousel::supervisor::refuse_assertion())
+#define TOML_ASSERT(expression) \
+    (static_cast<bool>(expression) ? static_cast<void>(0) : ::carousel::supervisor::refuse_assertion())
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #include <toml++/toml.h>
@@ -65,7 +66,8 @@ document_section section_from(const toml::table& table, std::string title, const
 void read_stages(document& d, const toml::node& node) {
     const toml::array* list = node.as_array();
     if (list == nullptr || !list->is_homogeneous(toml::node_type::table))
-        refuse(place(d.file, node.source()), "stage: expected [[stage]] with double brackets, once for each stage");
+        refuse(place(d.file, node.source()),
+               "stage: expected [[stage]] with double brackets, once for each stage");
     for (const toml::node& each : *list) {
         d.stages.push_back(section_from(*each.as_table(), "", d.file));
         d.stages.back().title = stage_title(d.stages.back(), d.stages.size() - 1);
@@ -75,7 +77,8 @@ void read_stages(document& d, const toml::node& node) {
 void read_links(document& d, const toml::node& node) {
     const toml::table* all = node.as_table();
     if (all == nullptr)
-        refuse(place(d.file, node.source()), "link: expected [link.STAGE], the ring behind the stage of that name");
+        refuse(place(d.file, node.source()),
+               "link: expected [link.STAGE], the ring behind the stage of that name");
     for (const auto& [name, each] : *all) {
         const std::string stage(name.str());
         const toml::table* one = each.as_table();
@@ -88,7 +91,8 @@ void read_links(document& d, const toml::node& node) {
 
 const toml::table& table_or_refuse(const toml::node& node, const std::string& name, const std::string& file) {
     const toml::table* table = node.as_table();
-    if (table == nullptr) refuse(place(file, node.source()), fmt::format("{0}: expected a section [{0}]", name));
+    if (table == nullptr)
+        refuse(place(file, node.source()), fmt::format("{0}: expected a section [{0}]", name));
     return *table;
 }
 
@@ -99,7 +103,8 @@ std::vector<std::string> stage_names(const document& d) {
 }
 
 /// Sets a key; for a path of more than one key the value goes into the table that is there.
-void put(document_section& s, const std::vector<std::string>& keys, const json& value, const source_position& at) {
+void put(document_section& s, const std::vector<std::string>& keys, const json& value,
+         const source_position& at) {
     document_entry& entry = s.keys[keys.front()];
     json* where = &entry.value;
     for (std::size_t k = 1; k < keys.size(); ++k) {
@@ -128,7 +133,9 @@ bool is_source(const document_section& s) {
     return inputs == nullptr || inputs->value.empty();
 }
 
-bool is_display(const document_section& s) { return std::filesystem::path(s.text("run")).filename() == "carousel-display"; }
+bool is_display(const document_section& s) {
+    return std::filesystem::path(s.text("run")).filename() == "carousel-display";
+}
 
 /// With several displays, each gets a folder of its own: "out/frame_%d.png" becomes "out/NAME/frame_%d.png".
 json for_display(const json& pattern, const document_section& s) {
@@ -143,7 +150,8 @@ bool writes_nothing(const document_section& s) {
     return out != nullptr && out->value.is_string() && (out->value == "" || out->value == "none");
 }
 
-/// Displays that write pictures. One that was told to write none stays as it is, unless it is the only display.
+/// Displays that write pictures. One that was told to write none stays as it is, unless it is the only
+/// display.
 std::vector<document_section*> displays_of(document& d, const source_position& at) {
     std::vector<document_section*> all, writing;
     std::string names;
@@ -155,7 +163,8 @@ std::vector<document_section*> displays_of(document& d, const source_position& a
     }
     if (!writing.empty() || all.size() == 1) return writing.empty() ? all : writing;
     if (all.empty()) refuse(at, fmt::format("no stage of {} runs carousel-display", d.file));
-    refuse(at, fmt::format("several displays of {} could write pictures, and none does; name one, e.g. --out '{}=frame_%05d.png' (there are {})",
+    refuse(at, fmt::format("several displays of {} could write pictures, and none does; name one, e.g. --out "
+                           "'{}=frame_%05d.png' (there are {})",
                            d.file, all.front()->text("name"), names));
 }
 
@@ -167,12 +176,14 @@ void apply_to_displays(document& d, const key_override& o, const source_position
         return;
     }
     const std::vector<document_section*> meant = displays_of(d, at);
-    for (document_section* s : meant) put(*s, {o.path}, meant.size() > 1 && o.path == "out" ? for_display(o.value, *s) : o.value, at);
+    for (document_section* s : meant)
+        put(*s, {o.path}, meant.size() > 1 && o.path == "out" ? for_display(o.value, *s) : o.value, at);
 }
 
 void apply_to_many(document& d, const key_override& o, const source_position& at) {
     if (o.where == key_override::scope::displays) return apply_to_displays(d, o, at);
-    if (std::none_of(d.stages.begin(), d.stages.end(), is_source)) refuse(at, fmt::format("{} has no source (a stage without inputs)", d.file));
+    if (std::none_of(d.stages.begin(), d.stages.end(), is_source))
+        refuse(at, fmt::format("{} has no source (a stage without inputs)", d.file));
     for (document_section& s : d.stages)
         if (is_source(s)) put(s, {o.path}, o.value, at);
 }
@@ -196,13 +207,15 @@ std::string stage_title(const document_section& s, std::size_t index) {
 
 namespace {
 
-// TOML forbids them, and the library takes it for granted at places that none is there (an assertion or worse).
+// TOML forbids them, and the library takes it for granted at places that none is there (an assertion or
+// worse).
 void refuse_control_characters(const std::string& text, const std::string& file) {
     u32 line = 1, column = 1;
     for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
         if ((byte < 0x20 && c != '\n' && c != '\r' && c != '\t') || byte == 0x7F)
-            refuse({file, line, column, ""}, fmt::format("not TOML: the control character 0x{:02x} stands here", byte));
+            refuse({file, line, column, ""},
+                   fmt::format("not TOML: the control character 0x{:02x} stands here", byte));
         column = c == '\n' ? 1 : column + 1;
         line += c == '\n' ? 1U : 0U;
     }
@@ -223,7 +236,8 @@ document read_document(const std::string& text, const std::string& file) {
     } catch (const toml::parse_error& e) {
         refuse(place(file, e.source()), fmt::format("not TOML: {}", e.description()));
     } catch (const toml_assertion&) {
-        refuse({file, 0, 0, ""}, "not TOML: a header or a key is malformed; expected e.g. [pipeline], [[stage]], key = value");
+        refuse({file, 0, 0, ""},
+               "not TOML: a header or a key is malformed; expected e.g. [pipeline], [[stage]], key = value");
     }
     for (const auto& [name, node] : root) {
         const std::string key(name.str());
@@ -236,11 +250,13 @@ document read_document(const std::string& text, const std::string& file) {
         else if (key == "link")
             read_links(d, node);
         else
-            refuse(
-                place(file, name.source()),
-                fmt::format("unknown section or key \"{}\"; expected [pipeline], [parameters], [[stage]] or [link.STAGE]{}", key,
-                            key == "scene" ? std::string("; what stood in [scene] stands in [parameters]")
-                                           : did_you_mean_clause(key, {"pipeline", "parameters", "stage", "link"})));
+            refuse(place(file, name.source()),
+                   fmt::format("unknown section or key \"{}\"; expected [pipeline], [parameters], [[stage]] "
+                               "or [link.STAGE]{}",
+                               key,
+                               key == "scene"
+                                   ? std::string("; what stood in [scene] stands in [parameters]")
+                                   : did_you_mean_clause(key, {"pipeline", "parameters", "stage", "link"})));
     }
     return d;
 }
@@ -265,12 +281,12 @@ void apply_override(document& d, const key_override& o) {
         }
         return put(section->second, path, o.value, at);
     }
-    const auto stage =
-        std::find_if(d.stages.begin(), d.stages.end(), [&](const document_section& s) { return s.text("name") == first; });
+    const auto stage = std::find_if(d.stages.begin(), d.stages.end(),
+                                    [&](const document_section& s) { return s.text("name") == first; });
     if (stage == d.stages.end()) {
         std::vector<std::string> known = stage_names(d);
-        refuse(at, fmt::format("no stage \"{}\" in {}; its stages are {}{}", first, d.file, fmt::join(known, ", "),
-                               did_you_mean_clause(first, known)));
+        refuse(at, fmt::format("no stage \"{}\" in {}; its stages are {}{}", first, d.file,
+                               fmt::join(known, ", "), did_you_mean_clause(first, known)));
     }
     put(*stage, path, o.value, at);
 }

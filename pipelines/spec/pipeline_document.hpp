@@ -1,6 +1,7 @@
 #pragma once
-// A pipeline file as it was written: sections, keys, values and where each stands. No meaning yet, except that overrides from
-// the command line find their section here. Internal to the reading of pipeline files (pipeline_file.hpp).
+// A pipeline file as it was written: sections, keys, values and where each stands. No meaning yet, except
+// that overrides from the command line find their section here. Internal to the reading of pipeline files
+// (pipeline_file.hpp).
 
 #include <map>
 #include <nlohmann/json.hpp>

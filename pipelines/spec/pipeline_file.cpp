@@ -21,9 +21,10 @@ std::string read_text(const std::string& file) {
     std::error_code failed;
     const auto status = std::filesystem::status(file, failed);
     if (!std::filesystem::exists(status))
-        refuse(at, fmt::format("no such pipeline file{}", failed && failed != std::errc::no_such_file_or_directory
-                                                              ? " can be seen: " + failed.message()
-                                                              : std::string("; expected a TOML file")));
+        refuse(at,
+               fmt::format("no such pipeline file{}", failed && failed != std::errc::no_such_file_or_directory
+                                                          ? " can be seen: " + failed.message()
+                                                          : std::string("; expected a TOML file")));
     if (std::filesystem::is_directory(status)) refuse(at, "is a folder; expected a pipeline file (TOML)");
     if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(file, failed) > max_file_bytes)
         refuse(at, "is larger than 1 MiB; expected a pipeline file (TOML)");
@@ -32,8 +33,8 @@ std::string read_text(const std::string& file) {
     return *std::move(text);
 }
 
-/// A source's files, mesh and texture: one that the pipeline file names relatively lies beside that file, one of the command line
-/// where the user stands. Names of shapes have neither a dot nor a slash.
+/// A source's files, mesh and texture: one that the pipeline file names relatively lies beside that file, one
+/// of the command line where the user stands. Names of shapes have neither a dot nor a slash.
 void place_files(stage_spec& s, const std::string& pipeline_file) {
     if (!s.inputs.empty()) return;
     for (const char* key : {"mesh", "texture"}) {
@@ -43,7 +44,8 @@ void place_files(stage_spec& s, const std::string& pipeline_file) {
         const std::filesystem::path path(name);
         if (name.find_first_of("./") == std::string::npos || path.is_absolute()) continue;
         const bool typed = !s.position_of(key).option.empty();
-        const std::filesystem::path folder = typed ? std::filesystem::path() : std::filesystem::path(pipeline_file).parent_path();
+        const std::filesystem::path folder =
+            typed ? std::filesystem::path() : std::filesystem::path(pipeline_file).parent_path();
         *setting = std::filesystem::absolute(folder / path).lexically_normal().string();
     }
 }
@@ -55,7 +57,9 @@ std::string source_position::text() const {
     return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column);
 }
 
-void refuse(const source_position& at, const std::string& message) { throw config_error(at.text() + ": " + message); }
+void refuse(const source_position& at, const std::string& message) {
+    throw config_error(at.text() + ": " + message);
+}
 
 const source_position& stage_spec::position_of(const std::string& key) const {
     const auto found = key_at.find(key);
@@ -63,11 +67,13 @@ const source_position& stage_spec::position_of(const std::string& key) const {
 }
 
 const stage_spec* pipeline::find(const std::string& stage) const noexcept {
-    const auto found = std::find_if(stages.begin(), stages.end(), [&](const stage_spec& s) { return s.name == stage; });
+    const auto found =
+        std::find_if(stages.begin(), stages.end(), [&](const stage_spec& s) { return s.name == stage; });
     return found == stages.end() ? nullptr : &*found;
 }
 
-pipeline parse_pipeline(const std::string& text, const std::string& file, const std::vector<key_override>& overrides) {
+pipeline parse_pipeline(const std::string& text, const std::string& file,
+                        const std::vector<key_override>& overrides) {
     document d = read_document(text, file);
     for (const key_override& o : overrides) apply_override(d, o);
     pipeline p;

@@ -1,10 +1,11 @@
 #pragma once
-// A pipeline file, read and checked: plain values, every one with the place it came from, so that whoever finds fault with one
-// later (a stage with its own keys, the device with its name) can still say file:line:col.
+// A pipeline file, read and checked: plain values, every one with the place it came from, so that whoever
+// finds fault with one later (a stage with its own keys, the device with its name) can still say
+// file:line:col.
 //
 // Who may call: the `carousel` program, before anything is started. No CUDA, no device, nothing left behind.
-// Errors: config_error (exit code 2), "file:line:col: what is wrong; what was expected". A value that came from the command line
-// is named by its option instead.
+// Errors: config_error (exit code 2), "file:line:col: what is wrong; what was expected". A value that came
+// from the command line is named by its option instead.
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -53,8 +54,8 @@ inline constexpr word_table<device::memory_kind, 2> link_memory_words{
     {{"vmm", device::memory_kind::vmm}, {"ipc", device::memory_kind::ipc}}};
 
 struct stage_spec {
-    std::string name;                 ///< letters, digits, - and _; at most 47
-    std::string run;                  ///< program: found beside carousel or in PATH, or a path relative to the pipeline file
+    std::string name;  ///< letters, digits, - and _; at most 47
+    std::string run;   ///< program: found beside carousel or in PATH, or a path relative to the pipeline file
     std::vector<std::string> inputs;  ///< names of stages, in the file's order
     std::vector<u32> input_indices;   ///< the same as indices into pipeline::stages
     bool has_output = false;          ///< some other stage reads it
@@ -63,12 +64,14 @@ struct stage_spec {
     u32 instances = 1;
     bool standby = false;  ///< a warm standby behind each instance
     restart_policy restart = restart_policy::always;
-    u32 max_attempts = 3;  ///< deaths over one frame before it is passed on void
+    u32 max_attempts = 3;         ///< deaths over one frame before it is passed on void
     u32 frame_timeout_ms = 2000;  ///< the pipeline's unless the stage has its own; 0: none
     bool optional = false;
     group_kind group = group_kind::blocking;
-    isolation_kind isolation = isolation_kind::process;  ///< the pipeline's unless the stage has its own; says nothing on the CPU
-    std::vector<std::string> prefix;  ///< a tool's words, e.g. {"gdb", "--args"}; no deadline runs when there are any
+    isolation_kind isolation =
+        isolation_kind::process;  ///< the pipeline's unless the stage has its own; says nothing on the CPU
+    std::vector<std::string>
+        prefix;  ///< a tool's words, e.g. {"gdb", "--args"}; no deadline runs when there are any
     nlohmann::json settings = nlohmann::json::object();  ///< all other keys: the stage's own
     source_position at;                                  ///< of the [[stage]] header
     std::map<std::string, source_position> key_at;       ///< of every key, own settings included
@@ -92,23 +95,26 @@ struct pipeline_spec {
     std::string device = "auto";
     u32 width = 1280, height = 720;
     u32 frame_timeout_ms = 2000;  ///< while a stage computes on one frame (clocks.hpp); 0: none
-    u32 stall_timeout_ms = 5000;  ///< nothing moves and no stage says why: the control block is made anew; 0: never
-    u32 latest_lease_ms = 250;    ///< a latest reader's lease may be revoked after so long
-    f64 supervisor_grace_s = 5;  ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
+    u32 stall_timeout_ms =
+        5000;  ///< nothing moves and no stage says why: the control block is made anew; 0: never
+    u32 latest_lease_ms = 250;  ///< a latest reader's lease may be revoked after so long
+    f64 supervisor_grace_s =
+        5;  ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
     isolation_kind isolation =
         isolation_kind::process;  ///< process: a GPU context a stage; mps: one MPS domain for all
-    f64 fps = 0;                                    ///< frames a second of time and pace; 0: as fast as it goes
-    u64 allow_dead_letters = 0;                     ///< frames that may be given up without an exit code of its own; all ones: any number
-    u64 frames = 0;                                 ///< ends after so many; 0: until it is told to
+    f64 fps = 0;                  ///< frames a second of time and pace; 0: as fast as it goes
+    u64 allow_dead_letters =
+        0;           ///< frames that may be given up without an exit code of its own; all ones: any number
+    u64 frames = 0;  ///< ends after so many; 0: until it is told to
     [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 stall_timeout_ns() const noexcept { return stall_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 latest_lease_ns() const noexcept { return latest_lease_ms * ns_per_ms; }
 };
 
 struct pipeline : pipeline_spec {
-    std::string file;  ///< as it was given
-    std::map<std::string, placed_value>
-        parameters;  ///< of [parameters]: at the start; checked when the stages have named theirs (parameters.hpp)
+    std::string file;                                ///< as it was given
+    std::map<std::string, placed_value> parameters;  ///< of [parameters]: at the start; checked when the
+                                                     ///< stages have named theirs (parameters.hpp)
     source_position parameters_at;
     std::vector<stage_spec> stages;                 ///< producers before consumers, else in the file's order
     std::map<std::string, link_spec> links;         ///< one for each stage with an output, named or not
@@ -122,11 +128,13 @@ struct key_override {
     std::string option;  ///< as the user wrote it, for messages
     std::string path;    ///< "size", "pipeline.size", "geometry.triangles", "link.fragment.window"
     nlohmann::json value;
-    scope where = scope::path;  ///< sources, displays: `path` is a key of each source, of each sink that runs carousel-display
+    scope where = scope::path;  ///< sources, displays: `path` is a key of each source, of each sink that runs
+                                ///< carousel-display
 };
 
 /// Reads, overrides, checks. Throws config_error.
-[[nodiscard]] pipeline read_pipeline(const std::string& file, const std::vector<key_override>& overrides = {});
+[[nodiscard]] pipeline read_pipeline(const std::string& file,
+                                     const std::vector<key_override>& overrides = {});
 /// The same from a text; `file` is for messages and relative paths.
 [[nodiscard]] pipeline parse_pipeline(const std::string& text, const std::string& file,
                                       const std::vector<key_override>& overrides = {});

@@ -22,7 +22,8 @@ constexpr u32 max_device = 63;
 
 bool is_stage_name(const std::string& name) {
     return !name.empty() && name.size() <= max_name &&
-           std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
+           std::all_of(name.begin(), name.end(),
+                       [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
 }
 
 bool is_device(const std::string& text) {
@@ -37,7 +38,8 @@ std::string read_device(section_reader& r, const std::string& fallback) {
     const std::string expected = "\"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU";
     const std::string device = r.text("device", fallback, expected);
     if (is_device(device)) return device;
-    section_reader::wrong("device", *r.take("device"), expected + did_you_mean_clause(device, {"auto", "cpu", "cuda:0"}));
+    section_reader::wrong("device", *r.take("device"),
+                          expected + did_you_mean_clause(device, {"auto", "cpu", "cuda:0"}));
 }
 
 void read_size(section_reader& r, pipeline_spec& p) {
@@ -68,7 +70,8 @@ std::vector<std::string> shell_words(const std::string& text, const document_ent
         if (!inside) words.emplace_back();
         inside = true;
         if (c == '\\' && quote != '\'') {
-            if (k + 1 == text.size()) section_reader::wrong("prefix", e, "something behind the last backslash");
+            if (k + 1 == text.size())
+                section_reader::wrong("prefix", e, "something behind the last backslash");
             words.back() += text[++k];
         } else if (quote == 0 && (c == '"' || c == '\'')) {
             quote = c;
@@ -93,10 +96,12 @@ std::vector<std::string> read_prefix(section_reader& r) {
 u32 read_frame_timeout(section_reader& r, u32 fallback) {
     const document_entry* e = r.take("frame_timeout_ms");
     if (e == nullptr) return fallback;
-    const bool fits = e->value.is_number_unsigned() || (e->value.is_number_integer() && e->value.get<i64>() >= 0);
+    const bool fits =
+        e->value.is_number_unsigned() || (e->value.is_number_integer() && e->value.get<i64>() >= 0);
     const u64 ms = fits ? e->value.get<u64>() : 1;
     if (ms != 0 && (ms < 10 || ms > hour_ms))
-        section_reader::wrong("frame_timeout_ms", *e, fmt::format("a whole number from 10 to {}, or 0 for none", hour_ms));
+        section_reader::wrong("frame_timeout_ms", *e,
+                              fmt::format("a whole number from 10 to {}, or 0 for none", hour_ms));
     return static_cast<u32>(ms);
 }
 
@@ -129,7 +134,8 @@ std::string read_run(section_reader& r) {
                r.section().title +
                    " does not say what to run; expected e.g. run = \"carousel-geometry\", or a path");
     std::string run = r.text("run", "", "the name or path of a program");
-    if (run.empty() || run.find('\0') != std::string::npos) section_reader::wrong("run", *e, "the name or path of a program");
+    if (run.empty() || run.find('\0') != std::string::npos)
+        section_reader::wrong("run", *e, "the name or path of a program");
     return run;
 }
 

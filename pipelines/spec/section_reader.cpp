@@ -20,7 +20,8 @@ std::string shown(const nlohmann::json& value) {
 
 std::string range(u64 low, u64 high) {
     const bool open = high >= static_cast<u64>(std::numeric_limits<i64>::max());
-    return open ? fmt::format("a whole number, {} or more", low) : fmt::format("a whole number from {} to {}", low, high);
+    return open ? fmt::format("a whole number, {} or more", low)
+                : fmt::format("a whole number from {} to {}", low, high);
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ bool section_reader::flag(const std::string& key, bool fallback) {
     return e->value.get<bool>();
 }
 
-std::string section_reader::text(const std::string& key, const std::string& fallback, const std::string& expected) {
+std::string section_reader::text(const std::string& key, const std::string& fallback,
+                                 const std::string& expected) {
     const document_entry* e = take(key);
     if (e == nullptr) return fallback;
     if (!e->value.is_string()) wrong(key, *e, expected);

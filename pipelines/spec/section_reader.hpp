@@ -1,6 +1,6 @@
 #pragma once
-// Typed reads from one section of a pipeline file; whatever is wrong is said with its place. Internal to the reading of
-// pipeline files.
+// Typed reads from one section of a pipeline file; whatever is wrong is said with its place. Internal to the
+// reading of pipeline files.
 
 #include <set>
 #include <string>
@@ -15,7 +15,8 @@ class section_reader {
 public:
     explicit section_reader(const document_section& s) : section_(&s) {}
 
-    // Each takes note that the key is known, and returns the value or the fallback. Throws config_error at the value's place.
+    // Each takes note that the key is known, and returns the value or the fallback. Throws config_error at
+    // the value's place.
     [[nodiscard]] u64 integer(const std::string& key, u64 fallback, u64 low, u64 high);
     [[nodiscard]] f64 number(const std::string& key, f64 fallback, f64 low, f64 high);
     [[nodiscard]] bool flag(const std::string& key, bool fallback);
@@ -34,7 +35,8 @@ public:
     /// Notes the key and returns its entry, or null.
     [[nodiscard]] const document_entry* take(const std::string& key);
     /// Throws for a value that is not what was expected: "PLACE: KEY = VALUE: expected EXPECTED".
-    [[noreturn]] static void wrong(const std::string& key, const document_entry& e, const std::string& expected);
+    [[noreturn]] static void wrong(const std::string& key, const document_entry& e,
+                                   const std::string& expected);
 
     /// Throws for the first key that nobody has taken.
     void refuse_unknown() const;

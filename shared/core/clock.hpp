@@ -1,5 +1,6 @@
 #pragma once
-// Time. CLOCK_MONOTONIC is one clock for all processes of a machine, so stamps in shared memory can be compared.
+// Time. CLOCK_MONOTONIC is one clock for all processes of a machine, so stamps in shared memory can be
+// compared.
 
 #include <ctime>
 

@@ -22,17 +22,37 @@ namespace carousel {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(crash_point::count_)> names = {
-    "process_started", "connected",      "introduced",     "memory_received",   "segment_mapped",    "entry_claimed",
-    "configured",      "device_open",    "links_mapped",   "events_published",  "asset_loading",     "asset_loaded",
-    "prepared",        "live",           "ready_told",     "standing_by",       "took_over",         "job_chosen",
-    "job_opened",      "number_leased",  "input_leased",   "slot_filled",       "parameters_chosen", "header_written",
-    "clock_started",   "event_recorded", "job_submitted",  "work_complete",     "host_work_done",    "job_committed",
-    "slot_ready",      "number_done",    "input_done",     "job_idle",          "end_claimed",       "end_known",
-    "tail_moved",      "latest_closed",  "slot_freed",     "help_committed",    "help_ready",        "latest_leased",
-    "latest_read",     "latest_released", "end_seen",      "work_ended",        "run_over",          "leaving",
-    "entry_prepared",  "entry_appointed", "stage_spawned", "entry_doomed",      "words_revoked",     "words_requeued",
-    "death_judged",    "entry_fenced",   "words_reclaimed", "run_taken_over",   "stage_returned",    "parameters_filled",
-    "end_kept",        "seat_named"};
+    "process_started",   "connected",
+    "introduced",        "memory_received",
+    "segment_mapped",    "entry_claimed",
+    "configured",        "device_open",
+    "links_mapped",      "events_published",
+    "asset_loading",     "asset_loaded",
+    "prepared",          "live",
+    "ready_told",        "standing_by",
+    "took_over",         "job_chosen",
+    "job_opened",        "number_leased",
+    "input_leased",      "slot_filled",
+    "parameters_chosen", "header_written",
+    "clock_started",     "event_recorded",
+    "job_submitted",     "work_complete",
+    "host_work_done",    "job_committed",
+    "slot_ready",        "number_done",
+    "input_done",        "job_idle",
+    "end_claimed",       "end_known",
+    "tail_moved",        "latest_closed",
+    "slot_freed",        "help_committed",
+    "help_ready",        "latest_leased",
+    "latest_read",       "latest_released",
+    "end_seen",          "work_ended",
+    "run_over",          "leaving",
+    "entry_prepared",    "entry_appointed",
+    "stage_spawned",     "entry_doomed",
+    "words_revoked",     "words_requeued",
+    "death_judged",      "entry_fenced",
+    "words_reclaimed",   "run_taken_over",
+    "stage_returned",    "parameters_filled",
+    "end_kept",          "seat_named"};
 
 constexpr std::array<std::string_view, 5> ways = {"kill", "stop", "abort", "exit", "throw"};
 
@@ -110,7 +130,8 @@ void arm_crash_points(std::string_view role) {
     const char* path = std::getenv("CAROUSEL_CRASH_PLAN");
     if (path == nullptr || *path == '\0') return;
 #ifdef CAROUSEL_NO_CRASH_POINTS
-    throw config_error("CAROUSEL_CRASH_PLAN is set, but this build has no crash points (-DCAROUSEL_CRASH_POINTS=OFF)");
+    throw config_error(
+        "CAROUSEL_CRASH_PLAN is set, but this build has no crash points (-DCAROUSEL_CRASH_POINTS=OFF)");
 #endif
     std::ifstream in(path);
     if (!in) throw config_error(fmt::format("CAROUSEL_CRASH_PLAN={} can't be read", path));
@@ -120,9 +141,11 @@ void arm_crash_points(std::string_view role) {
         std::string who, point;
         auto p = std::make_unique<planned>();
         const std::string where = fmt::format("{}:{}", path, line);
-        if (!(words >> who >> point >> p->how >> p->nth) || p->nth == 0) throw config_error(fmt::format("{}: expected ROLE POINT HOW NTH", where));
+        if (!(words >> who >> point >> p->how >> p->nth) || p->nth == 0)
+            throw config_error(fmt::format("{}: expected ROLE POINT HOW NTH", where));
         if (std::find(ways.begin(), ways.end(), p->how) == ways.end())
-            throw config_error(fmt::format("{}: \"{}\" is no way to die; they are {}", where, p->how, fmt::join(ways, ", ")));
+            throw config_error(fmt::format("{}: \"{}\" is no way to die; they are {}", where, p->how,
+                                           fmt::join(ways, ", ")));
         p->line = line;
         p->point = point_named(point, where);
         p->marker = fmt::format("{}.{}", path, line);

@@ -11,7 +11,8 @@ constexpr std::size_t longest_word = 256;  // longer ones are no typing mistakes
 
 std::string lower(std::string_view text) {
     std::string out(text);
-    std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(out.begin(), out.end(), out.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return out;
 }
 
@@ -24,7 +25,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
         row[0] = i;
         for (std::size_t j = 1; j <= b.size(); ++j) {
             row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = std::min(row[j], before[j - 2] + 1);
         }
         before = std::exchange(above, row);
     }
@@ -45,8 +47,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
         }
     }
     if (!best.empty() || wanted.size() < 3) return best;
-    const auto begun =
-        std::find_if(candidates.begin(), candidates.end(), [&](const std::string& c) { return lower(c).starts_with(wanted); });
+    const auto begun = std::find_if(candidates.begin(), candidates.end(),
+                                    [&](const std::string& c) { return lower(c).starts_with(wanted); });
     return begun == candidates.end() ? "" : *begun;
 }
 

@@ -1,26 +1,28 @@
 #pragma once
-// Errors, by the house rules: setup throws one of the classes below, caught once at the top of a process and mapped to a
-// documented exit code; the hot path is noexcept and returns enums; a programmer's mistake aborts (CAROUSEL_ASSERT).
-// A message says what was tried, on what, what came back, and what to do about it.
+// Errors, by the house rules: setup throws one of the classes below, caught once at the top of a process and
+// mapped to a documented exit code; the hot path is noexcept and returns enums; a programmer's mistake aborts
+// (CAROUSEL_ASSERT). A message says what was tried, on what, what came back, and what to do about it.
 
 #include <stdexcept>
 #include <string>
 
 namespace carousel {
 
-/// Exit codes of every Carousel program. 128 + n means "ended by signal n". The codes from 70 on are a stage's own.
+/// Exit codes of every Carousel program. 128 + n means "ended by signal n". The codes from 70 on are a
+/// stage's own.
 namespace exit_code {
 inline constexpr int ok = 0;
-inline constexpr int stage_failed = 1;    ///< a required stage failed for good
-inline constexpr int usage = 2;           ///< command line, pipeline file or configuration
-inline constexpr int no_device = 3;       ///< no such device or display, or it is unusable
-inline constexpr int given_up = 4;        ///< every frame arrived, but some were given up: they came without a picture
-inline constexpr int gpu_fault = 70;      ///< a stage's GPU work failed (illegal address, trap, ...)
-inline constexpr int revoked = 71;        ///< a stage found its epoch raised: a successor has its seat
-inline constexpr int supervisor_gone = 72;///< the supervisor died and nobody adopted the run in time
-inline constexpr int stage_exception = 73;///< an exception escaped a stage's own code
-inline constexpr int shared_memory = 74;  ///< the control block or ring memory can't be used
-inline constexpr int output = 75;         ///< pictures or the ledger can't be written (disk full, no permission)
+inline constexpr int stage_failed = 1;  ///< a required stage failed for good
+inline constexpr int usage = 2;         ///< command line, pipeline file or configuration
+inline constexpr int no_device = 3;     ///< no such device or display, or it is unusable
+inline constexpr int given_up =
+    4;  ///< every frame arrived, but some were given up: they came without a picture
+inline constexpr int gpu_fault = 70;        ///< a stage's GPU work failed (illegal address, trap, ...)
+inline constexpr int revoked = 71;          ///< a stage found its epoch raised: a successor has its seat
+inline constexpr int supervisor_gone = 72;  ///< the supervisor died and nobody adopted the run in time
+inline constexpr int stage_exception = 73;  ///< an exception escaped a stage's own code
+inline constexpr int shared_memory = 74;    ///< the control block or ring memory can't be used
+inline constexpr int output = 75;  ///< pictures or the ledger can't be written (disk full, no permission)
 }  // namespace exit_code
 
 /// Base of all errors that a Carousel program reports itself.
@@ -54,7 +56,8 @@ public:
 /// A CUDA call failed while the device was in use; status is the CUDA error's number.
 class cuda_error : public error {
 public:
-    cuda_error(int status, const std::string& message) : error(exit_code::gpu_fault, message), status_(status) {}
+    cuda_error(int status, const std::string& message)
+        : error(exit_code::gpu_fault, message), status_(status) {}
     [[nodiscard]] int status() const noexcept { return status_; }
 
 private:
@@ -76,5 +79,6 @@ public:
 }  // namespace carousel
 
 /// A programmer's error: checked in every build.
-#define CAROUSEL_ASSERT(condition) \
-    (static_cast<bool>(condition) ? static_cast<void>(0) : ::carousel::assertion_failed(#condition, __FILE__, __LINE__))
+#define CAROUSEL_ASSERT(condition)                       \
+    (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                  : ::carousel::assertion_failed(#condition, __FILE__, __LINE__))

@@ -22,13 +22,19 @@ bool is_ipv6(const std::string& host) noexcept {
 
 }  // namespace
 
-bool http_address::is_loopback() const noexcept { return host == "localhost" || host == "::1" || (is_ipv4(host) && host.starts_with("127.")); }
+bool http_address::is_loopback() const noexcept {
+    return host == "localhost" || host == "::1" || (is_ipv4(host) && host.starts_with("127."));
+}
 
-std::string http_address::text() const { return is_ipv6(host) ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port); }
+std::string http_address::text() const {
+    return is_ipv6(host) ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
 
 http_address parse_http_address(const std::string& text) {
     const auto refuse = [&](const std::string& why) {
-        throw config_error(fmt::format("--http {}: {}; expected ADDRESS:PORT or a port, e.g. 127.0.0.1:8080, 0.0.0.0:8080 or 8080", text, why));
+        throw config_error(fmt::format(
+            "--http {}: {}; expected ADDRESS:PORT or a port, e.g. 127.0.0.1:8080, 0.0.0.0:8080 or 8080", text,
+            why));
     };
     http_address a;
     const auto colon = text.rfind(':');
@@ -40,10 +46,12 @@ http_address parse_http_address(const std::string& text) {
         if (brackets) a.host = a.host.substr(1, a.host.size() - 2);
         // No names: what they stand for may change, and a page for this machine must stay on it.
         if (a.host != "localhost" && (brackets ? !is_ipv6(a.host) : !is_ipv4(a.host)))
-            refuse(fmt::format("\"{}\" is no IP address{}", a.host, is_ipv6(a.host) ? " without brackets: write [" + a.host + "]" : ""));
+            refuse(fmt::format("\"{}\" is no IP address{}", a.host,
+                               is_ipv6(a.host) ? " without brackets: write [" + a.host + "]" : ""));
     }
     const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), a.port);
-    if (port.empty() || failed != std::errc() || end != port.data() + port.size()) refuse(fmt::format("\"{}\" is no port (1 to 65535)", port));
+    if (port.empty() || failed != std::errc() || end != port.data() + port.size())
+        refuse(fmt::format("\"{}\" is no port (1 to 65535)", port));
     return a;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Where a page is served: "127.0.0.1:8080", "[::1]:8080", "localhost:8080" or a port alone. Read in two programs: the command
-// line refuses what is wrong before anything starts, the program that serves binds it.
+// Where a page is served: "127.0.0.1:8080", "[::1]:8080", "localhost:8080" or a port alone. Read in two
+// programs: the command line refuses what is wrong before anything starts, the program that serves binds it.
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #pragma once
-// One line to stderr per message, in one write(2), so that lines of several threads and processes never mix. A stage's lines
-// get their "stage | " prefix from the supervisor, which owns the pipe. A reader that is gone must not take a stage with it:
-// write errors (EPIPE, EAGAIN) are dropped; stage_main ignores SIGPIPE.
+// One line to stderr per message, in one write(2), so that lines of several threads and processes never mix.
+// A stage's lines get their "stage | " prefix from the supervisor, which owns the pipe. A reader that is gone
+// must not take a stage with it: write errors (EPIPE, EAGAIN) are dropped; stage_main ignores SIGPIPE.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,8 @@ void info(fmt::format_string<Args...> f, Args&&... args) {
 }
 template <typename... Args>
 void warning(fmt::format_string<Args...> f, Args&&... args) {
-    if (threshold() <= level::warning) write_line(level::warning, fmt::format(f, std::forward<Args>(args)...));
+    if (threshold() <= level::warning)
+        write_line(level::warning, fmt::format(f, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void error(fmt::format_string<Args...> f, Args&&... args) {

@@ -1,5 +1,6 @@
 #pragma once
-// Which devices a stage can run on. It says so itself; `carousel validate` refuses a pipeline that puts it on another one.
+// Which devices a stage can run on. It says so itself; `carousel validate` refuses a pipeline that puts it on
+// another one.
 
 #include <array>
 #include <string_view>

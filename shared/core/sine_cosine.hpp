@@ -1,5 +1,6 @@
 #pragma once
-// Sine and cosine with the same bits on every machine and device: those of the C library differ with the processor.
+// Sine and cosine with the same bits on every machine and device: those of the C library differ with the
+// processor.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
@@ -10,22 +11,32 @@ struct sine_cosine {
     f64 sine, cosine;
 };
 
-/// Sine and cosine of |x| < 2^40, to about 1e-11: reduction by quarter turns, then the Taylor polynomials in double.
+/// Sine and cosine of |x| < 2^40, to about 1e-11: reduction by quarter turns, then the Taylor polynomials in
+/// double.
 [[nodiscard]] CAROUSEL_HD_INLINE sine_cosine sincos_(f64 x) {
     const f64 quarters = x * 0.63661977236758134308;  // 2 / pi
     const i64 k = static_cast<i64>(quarters + (quarters < 0.0 ? -0.5 : 0.5));
     // pi/2 in two parts, so that the reduced angle keeps its low bits
-    const f64 r = (x - static_cast<f64>(k) * 1.57079632673412561417) - static_cast<f64>(k) * 6.07710050650619224932e-11;
+    const f64 r =
+        (x - static_cast<f64>(k) * 1.57079632673412561417) - static_cast<f64>(k) * 6.07710050650619224932e-11;
     const f64 s = r * r;
-    const f64 sine = r * (1.0 + s * (-1.0 / 6.0 + s * (1.0 / 120.0 + s * (-1.0 / 5040.0 + s * (1.0 / 362880.0
-                     + s * (-1.0 / 39916800.0))))));
-    const f64 cosine = 1.0 + s * (-0.5 + s * (1.0 / 24.0 + s * (-1.0 / 720.0 + s * (1.0 / 40320.0 + s * (-1.0 / 3628800.0
-                       + s * (1.0 / 479001600.0))))));
+    const f64 sine =
+        r * (1.0 +
+             s * (-1.0 / 6.0 +
+                  s * (1.0 / 120.0 + s * (-1.0 / 5040.0 + s * (1.0 / 362880.0 + s * (-1.0 / 39916800.0))))));
+    const f64 cosine =
+        1.0 + s * (-0.5 + s * (1.0 / 24.0 +
+                               s * (-1.0 / 720.0 +
+                                    s * (1.0 / 40320.0 + s * (-1.0 / 3628800.0 + s * (1.0 / 479001600.0))))));
     switch (k & 3) {
-        case 0: return {sine, cosine};
-        case 1: return {cosine, -sine};
-        case 2: return {-sine, -cosine};
-        default: return {-cosine, sine};
+        case 0:
+            return {sine, cosine};
+        case 1:
+            return {cosine, -sine};
+        case 2:
+            return {-sine, -cosine};
+        default:
+            return {-cosine, sine};
     }
 }
 

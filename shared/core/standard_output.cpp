@@ -14,7 +14,8 @@ int after_output(int code) noexcept {
     std::cout.flush();
     const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
     if (code != exit_code::ok || !failed || errno == EPIPE) return code;
-    std::fprintf(stderr, "error: writing to stdout: %s\n", errno != 0 ? std::strerror(errno) : "not all of it could be written");
+    std::fprintf(stderr, "error: writing to stdout: %s\n",
+                 errno != 0 ? std::strerror(errno) : "not all of it could be written");
     return exit_code::output;
 }
 

@@ -24,7 +24,8 @@ bool same_token(std::string_view given, std::string_view token) noexcept {
     if (token.empty() || given.size() != token.size()) return false;
     unsigned different = 0;
     for (std::size_t k = 0; k < token.size(); ++k)
-        different |= static_cast<unsigned>(static_cast<unsigned char>(given[k]) ^ static_cast<unsigned char>(token[k]));
+        different |= static_cast<unsigned>(static_cast<unsigned char>(given[k]) ^
+                                           static_cast<unsigned char>(token[k]));
     return different == 0;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// The integer names used throughout. Sizes matter here: most of these values are fields of words in shared memory.
+// The integer names used throughout. Sizes matter here: most of these values are fields of words in shared
+// memory.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,12 +1,14 @@
 #pragma once
-// What a device must offer so that stages can pass frames through memory on it. Two implementations: cpu/ (sealed memfds, an
-// asynchronous queue with a thread pool) and cuda/ (VMM or legacy IPC memory, a stream, IPC events). Everything above this
-// header is the same on both; the conformance suite (tests/device) runs on each.
+// What a device must offer so that stages can pass frames through memory on it. Two implementations: cpu/
+// (sealed memfds, an asynchronous queue with a thread pool) and cuda/ (VMM or legacy IPC memory, a stream,
+// IPC events). Everything above this header is the same on both; the conformance suite (tests/device) runs on
+// each.
 //
-// Who may call: one process, any thread, unless a function says otherwise. A context must outlive all that it made.
-// Crash: objects of this header own only this process's mappings; memory itself lives as long as somebody holds its fd (the
-// supervisor does), so a process that dies anywhere in here takes nothing from the others. An event that a dead process had
-// recorded never fires on CUDA: nothing may wait for an imported event, it may only be queried.
+// Who may call: one process, any thread, unless a function says otherwise. A context must outlive all that it
+// made. Crash: objects of this header own only this process's mappings; memory itself lives as long as
+// somebody holds its fd (the supervisor does), so a process that dies anywhere in here takes nothing from the
+// others. An event that a dead process had recorded never fires on CUDA: nothing may wait for an imported
+// event, it may only be queried.
 
 #include <array>
 #include <atomic>
@@ -23,7 +25,8 @@ namespace carousel::device {
 
 enum class device_kind : u8 { cpu, cuda };
 
-/// A device as the supervisor names it to a stage. Ordinals differ between processes (CUDA_VISIBLE_DEVICES); the uuid doesn't.
+/// A device as the supervisor names it to a stage. Ordinals differ between processes (CUDA_VISIBLE_DEVICES);
+/// the uuid doesn't.
 struct device_id {
     device_kind kind = device_kind::cpu;
     std::string uuid;  ///< "" for the CPU, else 32 lower-case hex digits
@@ -41,14 +44,15 @@ enum class memory_kind : u8 {
 /// A block of shareable memory. Owns nothing: the fd belongs to whoever holds it.
 struct memory_handle {
     memory_kind kind = memory_kind::memfd;
-    u64 bytes = 0;                       ///< size as allocated (a multiple of the granularity)
-    int fd = -1;                         ///< memfd, vmm
-    std::array<std::byte, 64> ipc{};     ///< ipc
-    std::string uuid;                    ///< vmm, ipc: the GPU that holds the memory
+    u64 bytes = 0;                    ///< size as allocated (a multiple of the granularity)
+    int fd = -1;                      ///< memfd, vmm
+    std::array<std::byte, 64> ipc{};  ///< ipc
+    std::string uuid;                 ///< vmm, ipc: the GPU that holds the memory
 };
 
-/// The status word in front of each payload, in ring memory: written in queue order by the producer, compared on the device by
-/// the consumer. It detects a torn frame, it decides nothing. 16 bytes, 16-byte aligned, one store.
+/// The status word in front of each payload, in ring memory: written in queue order by the producer, compared
+/// on the device by the consumer. It detects a torn frame, it decides nothing. 16 bytes, 16-byte aligned, one
+/// store.
 struct alignas(16) status_word {
     u64 sequence;
     u32 epoch;
@@ -64,8 +68,10 @@ public:
     mapping() = default;
     mapping(const mapping&) = delete;
     mapping& operator=(const mapping&) = delete;
-    [[nodiscard]] std::byte* data() const noexcept { return data_; }         ///< pointer for this context's kernels
-    [[nodiscard]] std::byte* host_data() const noexcept { return host_; }    ///< CPU-readable pointer, or null (GPU memory)
+    [[nodiscard]] std::byte* data() const noexcept { return data_; }  ///< pointer for this context's kernels
+    [[nodiscard]] std::byte* host_data() const noexcept {
+        return host_;
+    }  ///< CPU-readable pointer, or null (GPU memory)
     [[nodiscard]] u64 bytes() const noexcept { return bytes_; }
 
 protected:
@@ -81,9 +87,11 @@ class event {
 public:
     using handle = std::array<std::byte, 64>;
     virtual ~event() = default;
-    /// Records behind all work of `on` so far. `tag` names the job; the CPU backend stores it (release) in the shared word.
+    /// Records behind all work of `on` so far. `tag` names the job; the CPU backend stores it (release) in
+    /// the shared word.
     virtual void record(queue& on, u64 tag) = 0;
-    /// True when the last record's work is done, or nothing was recorded. Throws cuda_error (device), error (CPU task), for good.
+    /// True when the last record's work is done, or nothing was recorded. Throws cuda_error (device), error
+    /// (CPU task), for good.
     [[nodiscard]] virtual bool done() = 0;
     /// Blocks without spinning until done(), and throws as it does. Only for own events.
     virtual void wait() = 0;
@@ -95,8 +103,8 @@ public:
 class imported_event {
 public:
     virtual ~imported_event() = default;
-    /// True when the event's last record is complete and, on the CPU, bears `tag`. "Not recorded yet" reads as complete on
-    /// CUDA: only ask after the job word has said SUBMITTED. Any error reads as false.
+    /// True when the event's last record is complete and, on the CPU, bears `tag`. "Not recorded yet" reads
+    /// as complete on CUDA: only ask after the job word has said SUBMITTED. Any error reads as false.
     [[nodiscard]] virtual bool done(u64 tag) noexcept = 0;
 };
 
@@ -105,7 +113,8 @@ class pool;
 }
 
 /// An in-order asynchronous queue (a CUDA stream, or a worker thread with a pool). Calls enqueue and return.
-/// One thread at a time may enqueue. Failures are sticky. Destruction: the CPU's runs what it has, CUDA's returns at once.
+/// One thread at a time may enqueue. Failures are sticky. Destruction: the CPU's runs what it has, CUDA's
+/// returns at once.
 class queue {
 public:
     virtual ~queue() = default;
@@ -119,7 +128,8 @@ public:
     virtual void check_status(const status_word* at, status_word expected, u32* torn) = 0;
     /// Blocks until everything enqueued so far is complete. Set-up and tests only.
     virtual void drain() = 0;
-    /// CUDA queues only, for tests of crashes: enqueues a kernel that writes to an illegal address. All later work of this process fails.
+    /// CUDA queues only, for tests of crashes: enqueues a kernel that writes to an illegal address. All later
+    /// work of this process fails.
     virtual void fault() = 0;
     /// CPU queues only: runs `task` in order on the queue's worker, with the pool for parallel loops.
     virtual void submit(std::function<void(cpu::pool&)> task) = 0;
@@ -134,21 +144,26 @@ public:
     [[nodiscard]] virtual device_kind kind() const noexcept = 0;
     [[nodiscard]] virtual std::string description() const = 0;  ///< "NVIDIA H200 (cuda:0)", "CPU, 2 threads"
     [[nodiscard]] virtual std::unique_ptr<queue> make_queue() = 0;
-    /// An event that others can import. On the CPU `shared` is the word of shared memory that carries its tag; unused on CUDA.
+    /// An event that others can import. On the CPU `shared` is the word of shared memory that carries its
+    /// tag; unused on CUDA.
     [[nodiscard]] virtual std::unique_ptr<event> make_event(std::atomic<u64>* shared) = 0;
-    /// Null when it can't be (a CPU asks no GPU event; its maker died): then nobody helps. CUDA imports the CPU's words too.
-    [[nodiscard]] virtual std::unique_ptr<imported_event> import_event(device_kind from, const event::handle& handle,
+    /// Null when it can't be (a CPU asks no GPU event; its maker died): then nobody helps. CUDA imports the
+    /// CPU's words too.
+    [[nodiscard]] virtual std::unique_ptr<imported_event> import_event(device_kind from,
+                                                                       const event::handle& handle,
                                                                        const std::atomic<u64>* shared) = 0;
     /// Maps shared memory. Throws device_error with the reason (no peer access, wrong device, owner gone).
     [[nodiscard]] virtual std::unique_ptr<mapping> map(const memory_handle& handle) = 0;
-    /// Zeroed memory of this process alone, on the device. Set-up only: an allocation may synchronise the device.
+    /// Zeroed memory of this process alone, on the device. Set-up only: an allocation may synchronise the
+    /// device.
     [[nodiscard]] virtual std::unique_ptr<mapping> allocate(u64 bytes) = 0;
-    /// Zeroed memory of this process alone that both the CPU and the device can read and write (data() == host_data()).
+    /// Zeroed memory of this process alone that both the CPU and the device can read and write (data() ==
+    /// host_data()).
     [[nodiscard]] virtual std::unique_ptr<mapping> allocate_host(u64 bytes) = 0;
 };
 
-/// Opens a device. `cpu_threads` is the pool's size on the CPU (0: all cores). Throws device_error: not built in, no driver,
-/// no such GPU, each with what to do.
+/// Opens a device. `cpu_threads` is the pool's size on the CPU (0: all cores). Throws device_error: not built
+/// in, no driver, no such GPU, each with what to do.
 [[nodiscard]] std::unique_ptr<context> open(const device_id& id, unsigned cpu_threads = 0);
 
 /// Was the CUDA backend compiled in?

@@ -8,7 +8,8 @@
 namespace carousel::device {
 
 // Null where no tool is attached: then nothing else of NVTX is ever called.
-profiler::profiler(const std::string& domain) noexcept : domain_(nvtxDomainCreateA(("carousel " + domain).c_str())) {}
+profiler::profiler(const std::string& domain) noexcept
+    : domain_(nvtxDomainCreateA(("carousel " + domain).c_str())) {}
 
 profiler::~profiler() {
     if (domain_ != nullptr) nvtxDomainDestroy(static_cast<nvtxDomainHandle_t>(domain_));

@@ -1,7 +1,7 @@
 #pragma once
-// Named ranges for a profiler (NVTX: Nsight Systems and others show them), a domain a stage. The headers come with the CUDA
-// toolkit and are all there is: nothing is linked, and where no tool is attached a range costs one comparison. In a build
-// without CUDA all of it is nothing.
+// Named ranges for a profiler (NVTX: Nsight Systems and others show them), a domain a stage. The headers come
+// with the CUDA toolkit and are all there is: nothing is linked, and where no tool is attached a range costs
+// one comparison. In a build without CUDA all of it is nothing.
 //
 // Any thread; a range begins and ends in one thread.
 
@@ -31,7 +31,8 @@ private:
 class profiler_range {
 public:
     static constexpr u64 no_sequence = ~u64{0};
-    profiler_range(profiler& p, const char* what, u64 sequence = no_sequence) noexcept : profiler_(p.attached() ? &p : nullptr) {
+    profiler_range(profiler& p, const char* what, u64 sequence = no_sequence) noexcept
+        : profiler_(p.attached() ? &p : nullptr) {
         if (profiler_ != nullptr) profiler_->begin(what, sequence);
     }
     ~profiler_range() {

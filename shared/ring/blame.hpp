@@ -1,6 +1,6 @@
 #pragma once
-// The words that lease a frame to one stage, found by the frame's number, and the attempt that is added to them when a process is known
-// late to have died by its own hand.
+// The words that lease a frame to one stage, found by the frame's number, and the attempt that is added to
+// them when a process is known late to have died by its own hand.
 
 #include <algorithm>
 #include <functional>
@@ -9,14 +9,16 @@
 
 namespace carousel::ring {
 
-/// Calls fn(word, raw) for each word of the frame `sequence` on the input side of a stage. `raw` is what was found there, once: whoever
-/// changes the word changes that very value, or what a successor has made of it meanwhile is written over. A word of an earlier
-/// generation means WAIT: see lease_word::seen_at, for `generation` of the frame.
+/// Calls fn(word, raw) for each word of the frame `sequence` on the input side of a stage. `raw` is what was
+/// found there, once: whoever changes the word changes that very value, or what a successor has made of it
+/// meanwhile is written over. A word of an earlier generation means WAIT: see lease_word::seen_at, for
+/// `generation` of the frame.
 template <typename F>
 void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
     const shm::stage_block& b = c.stage[std::min(stage, shm::max_stages - 1)];
     if (b.source < shm::max_sources) {
-        const u64 n = std::clamp(c.link[std::min(b.output_link, shm::max_links - 1)].window, 1U, shm::max_window);
+        const u64 n =
+            std::clamp(c.link[std::min(b.output_link, shm::max_links - 1)].window, 1U, shm::max_window);
         shm::word& at = c.source[b.source].number[sequence % n];
         const u64 raw = load(at);
         const u32 lap = lap_of(c.source[b.source], sequence, n);
@@ -34,8 +36,10 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
     }
 }
 
-/// Adds an attempt to a frame that nobody has taken up since (`single`: it was the only one in flight), or marks it to be leased
-/// alone. One that a successor has taken is left as it is. `between`: for tests, called between the look and the change.
-void blame_waiting(shm::control_block& c, u32 stage, u64 sequence, bool single, const std::function<void()>& between = {});
+/// Adds an attempt to a frame that nobody has taken up since (`single`: it was the only one in flight), or
+/// marks it to be leased alone. One that a successor has taken is left as it is. `between`: for tests, called
+/// between the look and the change.
+void blame_waiting(shm::control_block& c, u32 stage, u64 sequence, bool single,
+                   const std::function<void()>& between = {});
 
 }  // namespace carousel::ring

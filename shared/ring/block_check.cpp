@@ -20,16 +20,20 @@ public:
     }
     template <typename T>
     void same(const T& now, const T& then, const std::string& whose, const char* field) {
-        if (now != then) add(fmt::format("{}: {}", whose, field), fmt::format("is {}, it was made as {}", now, then));
+        if (now != then)
+            add(fmt::format("{}: {}", whose, field), fmt::format("is {}, it was made as {}", now, then));
     }
     template <std::size_t N>
     void same_name(const char (&now)[N], const char (&then)[N], const std::string& whose, const char* field) {
         if (std::memcmp(now, then, N) != 0)
-            add(fmt::format("{}: {}", whose, field), fmt::format("is no longer \"{}\"", std::string(then, strnlen(then, N))));
+            add(fmt::format("{}: {}", whose, field),
+                fmt::format("is no longer \"{}\"", std::string(then, strnlen(then, N))));
     }
     template <std::size_t N>
-    void same_bytes(const std::byte (&now)[N], const std::byte (&then)[N], const std::string& whose, const char* field) {
-        if (std::memcmp(now, then, N) != 0) add(fmt::format("{}: {}", whose, field), "has changed since it was made");
+    void same_bytes(const std::byte (&now)[N], const std::byte (&then)[N], const std::string& whose,
+                    const char* field) {
+        if (std::memcmp(now, then, N) != 0)
+            add(fmt::format("{}: {}", whose, field), "has changed since it was made");
     }
     [[nodiscard]] std::vector<finding> take() { return std::move(all_); }
 
@@ -38,7 +42,8 @@ private:
 };
 
 std::string stage_name(const shm::control_block& made, u32 stage) {
-    return stage < std::min(made.stages, shm::max_stages) ? std::string(made.stage[stage].name) : fmt::format("stage {}", stage);
+    return stage < std::min(made.stages, shm::max_stages) ? std::string(made.stage[stage].name)
+                                                          : fmt::format("stage {}", stage);
 }
 
 std::string seat_name(const shm::control_block& made, u32 seat) {
@@ -49,7 +54,8 @@ std::string seat_name(const shm::control_block& made, u32 seat) {
 
 void check_head(findings& f, const shm::control_block& c, const shm::control_block& made) {
     const std::string whose = "the block's head";
-    if (load(c.magic) != shm::control_magic) f.add(whose + ": magic", "is not a control block's: no process can attach any more");
+    if (load(c.magic) != shm::control_magic)
+        f.add(whose + ": magic", "is not a control block's: no process can attach any more");
     f.same(c.version, made.version, whose, "version");
     f.same(c.uid, made.uid, whose, "uid");
     f.same(c.bytes, made.bytes, whose, "bytes");
@@ -95,7 +101,8 @@ void check_link(findings& f, const shm::link_block& now, const shm::link_block& 
     f.same(now.slots, then.slots, whose, "slots");
     f.same(now.window, then.window, whose, "window");
     f.same(now.blocking, then.blocking, whose, "blocking");
-    for (u32 g = 0; g < shm::max_blocking; ++g) f.same(now.group_stage[g], then.group_stage[g], whose, "group_stage");
+    for (u32 g = 0; g < shm::max_blocking; ++g)
+        f.same(now.group_stage[g], then.group_stage[g], whose, "group_stage");
     f.same(now.slot_bytes, then.slot_bytes, whose, "slot_bytes");
     f.same(now.memory, then.memory, whose, "memory");
     f.same(now.memory_ready, then.memory_ready, whose, "memory_ready");
@@ -117,51 +124,62 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
     const parameter_state is = parameter_state::of(load(c.parameters.state)),
                           was = parameter_state::of(load(made.parameters.state));
     if (is.sets != was.sets)
-        f.add("parameters: state", fmt::format("counts {} sets, the supervisor has published {}", is.sets, was.sets));
+        f.add("parameters: state",
+              fmt::format("counts {} sets, the supervisor has published {}", is.sets, was.sets));
     if (is.horizon < was.horizon)
-        f.add("parameters: horizon", fmt::format("is {}, it was {} before and only grows", is.horizon, was.horizon));
+        f.add("parameters: horizon",
+              fmt::format("is {}, it was {} before and only grows", is.horizon, was.horizon));
     u64 reach = 0;
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
-        reach = std::max(reach, load(c.link[link].tail) + made.link[link].window);  // the state first: tails follow
+        reach = std::max(reach,
+                         load(c.link[link].tail) + made.link[link].window);  // the state first: tails follow
     }
     if (made.sources > 0 && is.horizon > reach)
-        f.add("parameters: horizon", fmt::format("is {}, no source can have leased a number from {} on", is.horizon, reach));
+        f.add("parameters: horizon",
+              fmt::format("is {}, no source can have leased a number from {} on", is.horizon, reach));
 }
 
-// A claim was made for a number that was leased to a job of that source, which may end its stream. It may stand no more.
+// A claim was made for a number that was leased to a job of that source, which may end its stream. It may
+// stand no more.
 void check_claims(findings& f, const shm::control_block& c, const shm::control_block& made) {
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u64 raw = load(c.source[k].ended);  // first: the tail follows
         if (raw == no_claim) continue;
-        const u32 stage = std::min(made.source[k].stage, shm::max_stages - 1), link = std::min(made.source[k].link, shm::max_links - 1);
+        const u32 stage = std::min(made.source[k].stage, shm::max_stages - 1),
+                  link = std::min(made.source[k].link, shm::max_links - 1);
         const std::string whose = fmt::format("source {}: ended", stage_name(made, stage));
         const end_claim claim = end_claim::of(raw);
-        const u32 seat = claim.job < std::min(made.jobs, shm::max_jobs) ? made.job_info[claim.job].seat : shm::none;
+        const u32 seat =
+            claim.job < std::min(made.jobs, shm::max_jobs) ? made.job_info[claim.job].seat : shm::none;
         const u64 reach = load(c.link[link].tail) + made.link[link].window;
         if ((made.stage[stage].flags & shm::stage_flag::ends) == 0)
             f.add(whose, fmt::format("names frame {}, this source never ends its stream", claim.sequence));
         else if (seat >= shm::max_seats || made.seat[seat].stage != stage)
-            f.add(whose, fmt::format("is by job {}, which is no job of {}", claim.job, stage_name(made, stage)));
+            f.add(whose,
+                  fmt::format("is by job {}, which is no job of {}", claim.job, stage_name(made, stage)));
         else if (claim.sequence < made.first_sequence || claim.sequence >= reach)
-            f.add(whose, fmt::format("names frame {}, it can have leased those from {} to {}", claim.sequence, made.first_sequence,
-                                     reach - 1));
+            f.add(whose, fmt::format("names frame {}, it can have leased those from {} to {}", claim.sequence,
+                                     made.first_sequence, reach - 1));
     }
 }
 
-void check_entries(findings& f, const shm::control_block& c, const shm::control_block& made, const known_run& known) {
+void check_entries(findings& f, const shm::control_block& c, const shm::control_block& made,
+                   const known_run& known) {
     for (const known_process& l : known.processes) {
         if (l.entry >= shm::max_incarnations || l.seat >= std::min(made.seats, shm::max_seats)) continue;
         const entry_word w = entry_word::of(load(c.entry[l.entry].identity));
         const std::string whose = fmt::format("entry {} ({})", l.entry, seat_name(made, l.seat));
         if (w.seat != l.seat || w.epoch != l.epoch)
-            f.add(whose + ": identity", fmt::format("names seat {} and epoch {}, the process there has seat {} and epoch {}",
-                                                    w.seat, w.epoch, l.seat, l.epoch));
+            f.add(whose + ": identity",
+                  fmt::format("names seat {} and epoch {}, the process there has seat {} and epoch {}",
+                              w.seat, w.epoch, l.seat, l.epoch));
         else if (w.pid != 0 && l.pid != 0 && w.pid != l.pid)
             f.add(whose + ": identity", fmt::format("names pid {}, the process there is {}", w.pid, l.pid));
         else if (l.standby ? w.state != entry_state::standby
                            : l.current && w.state != entry_state::starting && w.state != entry_state::live)
-            f.add(whose + ": identity", fmt::format("says state {}, its process works", static_cast<u32>(w.state)));
+            f.add(whose + ": identity",
+                  fmt::format("says state {}, its process works", static_cast<u32>(w.state)));
         if (!l.current) continue;
         const seat_word sits = seat_word::of(load(c.seat[l.seat].current));
         if (sits != seat_word{l.epoch, l.entry})
@@ -176,7 +194,8 @@ void check_entries(findings& f, const shm::control_block& c, const shm::control_
 std::vector<finding> check_static(const shm::control_block& c, const shm::control_block& made) {
     findings f;
     check_head(f, c, made);
-    for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k) check_stage(f, c.stage[k], made.stage[k]);
+    for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k)
+        check_stage(f, c.stage[k], made.stage[k]);
     for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) check_link(f, c.link[k], made.link[k]);
     for (u32 k = 0; k < std::min(made.seats, shm::max_seats); ++k) {
         const std::string whose = "seat of " + seat_name(made, k);
@@ -192,8 +211,8 @@ std::vector<finding> check_static(const shm::control_block& c, const shm::contro
         f.same(c.source[k].link, made.source[k].link, whose, "link");
     }
     for (u32 k = 0; k < std::min(made.jobs, shm::max_jobs); ++k)
-        f.same(c.job_info[k].seat, made.job_info[k].seat, fmt::format("job {} ({})", k, seat_name(made, made.job_info[k].seat)),
-               "seat");
+        f.same(c.job_info[k].seat, made.job_info[k].seat,
+               fmt::format("job {} ({})", k, seat_name(made, made.job_info[k].seat)), "seat");
     for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k) {
         const std::string whose = "asset " + std::string(made.asset[k].name);
         f.same_name(c.asset[k].name, made.asset[k].name, whose, "name");
@@ -206,30 +225,40 @@ std::vector<finding> check_static(const shm::control_block& c, const shm::contro
     return f.take();
 }
 
-std::vector<finding> check_known(const shm::control_block& c, const shm::control_block& made, const known_run& known) {
+std::vector<finding> check_known(const shm::control_block& c, const shm::control_block& made,
+                                 const known_run& known) {
     findings f;
     const auto end_text = [](u64 end) {
-        return end == end_unknown ? std::string("unknown") : end == end_stopping ? "stopping" : fmt::format("{}", end);
+        return end == end_unknown    ? std::string("unknown")
+               : end == end_stopping ? "stopping"
+                                     : fmt::format("{}", end);
     };
     if (const u64 end = load(c.end); end != known.end)
-        f.add("the run: end", fmt::format("is {}, the supervisor has set {}", end_text(end), end_text(known.end)));
+        f.add("the run: end",
+              fmt::format("is {}, the supervisor has set {}", end_text(end), end_text(known.end)));
     for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) {
         const std::string whose = fmt::format("ring of {}: tail", made.link[k].name);
-        const u64 tail = load(c.link[k].tail), before = k < known.tails.size() ? known.tails[k] : made.first_sequence;
+        const u64 tail = load(c.link[k].tail),
+                  before = k < known.tails.size() ? known.tails[k] : made.first_sequence;
         if (tail < before) f.add(whose, fmt::format("is {}, it was {} before and only grows", tail, before));
-        if (known.end != end_unknown && known.end != end_stopping && tail > std::max(known.end + known.surplus, before))
+        if (known.end != end_unknown && known.end != end_stopping &&
+            tail > std::max(known.end + known.surplus, before))
             f.add(whose, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
-        const u64 begun = made.first_sequence, committed = load(c.link[k].committed);  // the tail first: it follows
+        const u64 begun = made.first_sequence,
+                  committed = load(c.link[k].committed);  // the tail first: it follows
         if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&
             tail - begun - known.miscounted > committed)
-            f.add(whose, fmt::format("is {}, but {} frames have been committed since {}", tail, committed, begun));
+            f.add(whose,
+                  fmt::format("is {}, but {} frames have been committed since {}", tail, committed, begun));
     }
     check_parameters(f, c, made);
     check_claims(f, c, made);
     check_entries(f, c, made, known);
     for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k)
-        if (const u64 state = field(load(c.asset[k].state), 0, 4); state > static_cast<u64>(shm::asset_state::ready))
-            f.add(fmt::format("asset {}: state", made.asset[k].name), fmt::format("is {}: there is no such state", state));
+        if (const u64 state = field(load(c.asset[k].state), 0, 4);
+            state > static_cast<u64>(shm::asset_state::ready))
+            f.add(fmt::format("asset {}: state", made.asset[k].name),
+                  fmt::format("is {}: there is no such state", state));
     return f.take();
 }
 

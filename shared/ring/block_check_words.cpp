@@ -1,5 +1,5 @@
-// check_words(): the protocol's rules, word by word, over a block in which nothing moves. Each rule names in its comment who
-// would have had to break the protocol for it to fail.
+// check_words(): the protocol's rules, word by word, over a block in which nothing moves. Each rule names in
+// its comment who would have had to break the protocol for it to fail.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,34 +27,46 @@ private:
     void add(std::string word, std::string what) {
         if (all_.size() < most_findings) all_.push_back({std::move(word), std::move(what)});
     }
-    [[nodiscard]] const char* name_of_stage(u32 stage) const { return made_.stage[std::min(stage, shm::max_stages - 1)].name; }
+    [[nodiscard]] const char* name_of_stage(u32 stage) const {
+        return made_.stage[std::min(stage, shm::max_stages - 1)].name;
+    }
     [[nodiscard]] const char* name_of_job(u32 job) const {
         return name_of_stage(
-            made_.seat[std::min(made_.job_info[std::min(job, shm::max_jobs - 1)].seat, shm::max_seats - 1)].stage);
+            made_.seat[std::min(made_.job_info[std::min(job, shm::max_jobs - 1)].seat, shm::max_seats - 1)]
+                .stage);
     }
     [[nodiscard]] u32 stage_of_job(u32 job) const {
         const u32 seat = job < std::min(made_.jobs, shm::max_jobs) ? made_.job_info[job].seat : shm::none;
         return seat < shm::max_seats ? made_.seat[seat].stage : shm::none;
     }
-    [[nodiscard]] job_word job(u32 k) const { return job_word::of(load(c_.job[std::min(k, shm::max_jobs - 1)])); }
+    [[nodiscard]] job_word job(u32 k) const {
+        return job_word::of(load(c_.job[std::min(k, shm::max_jobs - 1)]));
+    }
     [[nodiscard]] u64 tail(u32 link) const { return load(c_.link[link].tail); }
-    [[nodiscard]] bool end_is_number() const { return known_.end != end_unknown && known_.end != end_stopping; }
+    [[nodiscard]] bool end_is_number() const {
+        return known_.end != end_unknown && known_.end != end_stopping;
+    }
     /// No source can have begun this frame.
-    [[nodiscard]] bool beyond_end(u64 sequence) const { return end_is_number() && sequence >= known_.end + known_.surplus; }
+    [[nodiscard]] bool beyond_end(u64 sequence) const {
+        return end_is_number() && sequence >= known_.end + known_.surplus;
+    }
 
     // A tag is only ever written by a job that is OPEN, and the job word leaves that version behind its tags.
     void tag(const std::string& whose, const char* tagged, u32 j, u32 version, u32 stage) {
         if (stage_of_job(j) != stage) {
-            add(whose, fmt::format("is {} by job {}, which is no job of {}", tagged, j, name_of_stage(stage)));
+            add(whose,
+                fmt::format("is {} by job {}, which is no job of {}", tagged, j, name_of_stage(stage)));
             return;
         }
         const job_word w = job(j);
         if ((w.version & version_mask) != version || w.state == job_state::idle)
-            add(whose, fmt::format("is {} by job {} in its version {}, which is {} in version {}", tagged, j, version,
-                                   w.state == job_state::idle ? "idle" : "at work", w.version & version_mask));
+            add(whose, fmt::format("is {} by job {} in its version {}, which is {} in version {}", tagged, j,
+                                   version, w.state == job_state::idle ? "idle" : "at work",
+                                   w.version & version_mask));
     }
 
-    // A job word bears the epoch of an incarnation that there was: the present one, or one that is not reclaimed yet.
+    // A job word bears the epoch of an incarnation that there was: the present one, or one that is not
+    // reclaimed yet.
     void jobs_of(u32 seat) {
         const shm::seat_block& s = made_.seat[seat];
         for (u32 j = s.first_job; j < std::min(s.first_job + s.jobs, shm::max_jobs); ++j) {
@@ -78,16 +90,21 @@ private:
         const u64 version = w.version & version_mask;
         bool leased = false, filled = b.output_link >= shm::max_links;
         if (b.source < shm::max_sources)
-            for (const shm::word& at : c_.source[b.source].number) leased = leased || lease_word::of(load(at)).tagged(j, version);
+            for (const shm::word& at : c_.source[b.source].number)
+                leased = leased || lease_word::of(load(at)).tagged(j, version);
         for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {
             if (b.input_link[i] >= shm::max_links || b.input_group[i] >= shm::max_groups) continue;
             for (u32 k = 0; k < std::min(made_.link[b.input_link[i]].slots, shm::max_slots); ++k)
-                leased = leased || lease_word::of(load(c_.link[b.input_link[i]].group[k][b.input_group[i]])).tagged(j, version);
+                leased = leased || lease_word::of(load(c_.link[b.input_link[i]].group[k][b.input_group[i]]))
+                                       .tagged(j, version);
         }
         for (u32 k = 0; !filled && k < std::min(made_.link[b.output_link].slots, shm::max_slots); ++k)
             filled = slot_word::of(load(c_.link[b.output_link].slot[k])).tagged(j, version);
-        if (!leased) add(whose, fmt::format("is submitted, but no frame is leased to it in its version {}", version));
-        if (!filled) add(whose, fmt::format("is submitted, but no slot of its ring is filled by it in its version {}", version));
+        if (!leased)
+            add(whose, fmt::format("is submitted, but no frame is leased to it in its version {}", version));
+        if (!filled)
+            add(whose, fmt::format("is submitted, but no slot of its ring is filled by it in its version {}",
+                                   version));
     }
 
     void link(u32 k) {
@@ -125,17 +142,20 @@ private:
             default:
                 add(whose, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
         }
-        if (w.state == slot_state::free && (w.job != 0 || w.version != 0)) add(whose, "is free, but names a job");
+        if (w.state == slot_state::free && (w.job != 0 || w.version != 0))
+            add(whose, "is free, but names a job");
         for (u32 g = 0; g < shm::max_groups; ++g) {
             if (g >= std::min(m.blocking, shm::max_blocking) && g < shm::max_blocking) continue;
             const lease_word lease = lease_word::of(load(l.group[n][g]));
             const std::string word = fmt::format("{}, group {}", whose, g);
-            const bool newer =
-                lease.generation != w.generation && ((lease.generation - w.generation) & generation_mask) < (u64{1} << 23);
+            const bool newer = lease.generation != w.generation &&
+                               ((lease.generation - w.generation) & generation_mask) < (u64{1} << 23);
             if (static_cast<u8>(lease.state) > static_cast<u8>(lease_state::skipped))
-                add(word, fmt::format("is in state {}: there is no such state", static_cast<u32>(lease.state)));
+                add(word,
+                    fmt::format("is in state {}: there is no such state", static_cast<u32>(lease.state)));
             else if (newer)
-                add(word, fmt::format("is of generation {}, newer than its slot's ({})", lease.generation, w.generation));
+                add(word, fmt::format("is of generation {}, newer than its slot's ({})", lease.generation,
+                                      w.generation));
             else if (lease.generation != w.generation)
                 continue;  // stale: reads as WAIT
             else if (lease.state == lease_state::leased && g < shm::max_blocking)
@@ -145,25 +165,31 @@ private:
         }
     }
 
-    // A READY slot lies in the window (or below the tail, where it waits to be freed), and each frame has one.
+    // A READY slot lies in the window (or below the tail, where it waits to be freed), and each frame has
+    // one.
     void ready(u32 k, u32 n, const slot_word& w, const std::string& whose, std::map<u64, u32>& seen) {
         const shm::link_block& m = made_.link[k];
         const shm::frame_header& h = c_.link[k].header[n];
         const u64 sequence = h.sequence.load(std::memory_order_relaxed), t = tail(k);
-        if (stage_of_job(w.job) != m.stage) add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
+        if (stage_of_job(w.job) != m.stage)
+            add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
         if (sequence < made_.first_sequence || (sequence >= t && sequence - t >= m.window))
-            add(whose + ": header.sequence", fmt::format("is {}, the ring is at {} with a window of {}", sequence, t, m.window));
+            add(whose + ": header.sequence",
+                fmt::format("is {}, the ring is at {} with a window of {}", sequence, t, m.window));
         else if (beyond_end(sequence))
-            add(whose + ": header.sequence", fmt::format("is {}, beyond the end of the run ({})", sequence, known_.end));
+            add(whose + ": header.sequence",
+                fmt::format("is {}, beyond the end of the run ({})", sequence, known_.end));
         if (const auto [other, fresh] = seen.try_emplace(sequence, n); !fresh)
             add(whose + ": header.sequence",
                 fmt::format("is {}, as in slot {}: one frame can't be in two", sequence, other->second));
         if (h.void_stage != shm::none && h.void_stage >= made_.stages)
-            add(whose + ": header.void_stage", fmt::format("names stage {}: there are {}", h.void_stage, made_.stages));
+            add(whose + ": header.void_stage",
+                fmt::format("names stage {}: there are {}", h.void_stage, made_.stages));
     }
 
-    // Number n in [T, T+N) waits or is leased at its own lap, or is done: then it waits at the next one. It is still leased at
-    // the lap before when a helper has committed that frame and its owner has not come to say so.
+    // Number n in [T, T+N) waits or is leased at its own lap, or is done: then it waits at the next one. It
+    // is still leased at the lap before when a helper has committed that frame and its owner has not come to
+    // say so.
     void source(u32 k) {
         const shm::source_block& q = made_.source[k];
         if (q.link >= shm::max_links) return;
@@ -173,12 +199,15 @@ private:
             const std::string whose = fmt::format("source {}: number {}", name_of_stage(q.stage), number);
             const u64 lap = number / n & generation_mask;
             if (w.state != lease_state::wait && w.state != lease_state::leased)
-                add(whose, fmt::format("is in state {}: a number waits or is leased", static_cast<u32>(w.state)));
+                add(whose,
+                    fmt::format("is in state {}: a number waits or is leased", static_cast<u32>(w.state)));
             else if (w.state == lease_state::leased && w.generation == ((lap - 1) & generation_mask) &&
                      job(w.job).state == job_state::committed)
                 tag(whose, "leased", w.job, w.version, q.stage);
-            else if (w.generation != lap && (w.generation != ((lap + 1) & generation_mask) || w.state == lease_state::leased))
-                add(whose, fmt::format("is in lap {}, it can be in {} only, or behind it", w.generation, lap));
+            else if (w.generation != lap &&
+                     (w.generation != ((lap + 1) & generation_mask) || w.state == lease_state::leased))
+                add(whose,
+                    fmt::format("is in lap {}, it can be in {} only, or behind it", w.generation, lap));
             else if (w.state == lease_state::leased)
                 tag(whose, "leased", w.job, w.version, q.stage);
             if (w.state == lease_state::leased && w.generation == lap && beyond_end(number))
@@ -195,36 +224,39 @@ private:
         return shm::none;
     }
 
-    // The frame that a ring waits for is in it, or in work, or still to come. A frame that its producer has done with is in the
-    // ring.
+    // The frame that a ring waits for is in it, or in work, or still to come. A frame that its producer has
+    // done with is in the ring.
     void frame_at_tail(u32 k) {
         const shm::link_block& m = made_.link[k];
         const u64 t = tail(k);
         if ((end_is_number() && t >= known_.end) || ready_slot(k, t) != shm::none) return;
         const shm::stage_block& maker = made_.stage[std::min(m.stage, shm::max_stages - 1)];
         for (u32 s = maker.first_seat; s < std::min(maker.first_seat + maker.seats, shm::max_seats); ++s)
-            for (u32 j = made_.seat[s].first_job; j < std::min(made_.seat[s].first_job + made_.seat[s].jobs, shm::max_jobs); ++j)
+            for (u32 j = made_.seat[s].first_job;
+                 j < std::min(made_.seat[s].first_job + made_.seat[s].jobs, shm::max_jobs); ++j)
                 if (job(j).state != job_state::idle && load(c_.job_info[j].sequence) == t) return;
         const std::string whose = fmt::format("ring of {}: frame {}", m.name, t);
         if (maker.source < shm::max_sources) {
             const u64 n = std::clamp(m.window, 1U, shm::max_window);
             const lease_word w = lease_word::of(load(c_.source[maker.source].number[t % n]));
-            if (w.generation == ((t / n + 1) & generation_mask)) add(whose, "is done with by its source, but in no slot");
+            if (w.generation == ((t / n + 1) & generation_mask))
+                add(whose, "is done with by its source, but in no slot");
             return;
         }
         for (u32 i = 0; i < std::min(maker.inputs, shm::max_inputs); ++i) {
             const u32 from = maker.input_link[i];
             if (from >= shm::max_links || maker.input_group[i] >= shm::max_blocking) continue;
             if (tail(from) > t) {
-                add(whose,
-                    fmt::format("is nowhere: the ring of {}, which it comes from, is at {}", made_.link[from].name, tail(from)));
+                add(whose, fmt::format("is nowhere: the ring of {}, which it comes from, is at {}",
+                                       made_.link[from].name, tail(from)));
                 return;
             }
             const u32 slot = ready_slot(from, t);
             if (slot == shm::none) continue;
             const lease_word w = lease_word::of(load(c_.link[from].group[slot][maker.input_group[i]]))
                                      .seen_at(slot_word::of(load(c_.link[from].slot[slot])).generation);
-            if (w.state == lease_state::done) add(whose, fmt::format("is nowhere: {} is done with it", maker.name));
+            if (w.state == lease_state::done)
+                add(whose, fmt::format("is nowhere: {} is done with it", maker.name));
         }
     }
 
@@ -236,7 +268,8 @@ private:
 
 }  // namespace
 
-std::vector<finding> check_words(const shm::control_block& c, const shm::control_block& made, const known_run& known) {
+std::vector<finding> check_words(const shm::control_block& c, const shm::control_block& made,
+                                 const known_run& known) {
     return word_check(c, made, known).run();
 }
 

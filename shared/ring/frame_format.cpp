@@ -20,12 +20,14 @@ struct element_row {
     u64 bytes;
 };
 constexpr element_row element_table[] = {
-    {element::u8_, "u8", 1},   {element::u16_, "u16", 2}, {element::u32_, "u32", 4}, {element::u64_, "u64", 8},
-    {element::i32_, "i32", 4}, {element::f16_, "f16", 2}, {element::f32_, "f32", 4}, {element::f64_, "f64", 8},
+    {element::u8_, "u8", 1},   {element::u16_, "u16", 2}, {element::u32_, "u32", 4},
+    {element::u64_, "u64", 8}, {element::i32_, "i32", 4}, {element::f16_, "f16", 2},
+    {element::f32_, "f32", 4}, {element::f64_, "f64", 8},
 };
 
 const element_row* row_of(element type) noexcept {
-    const auto* row = std::find_if(std::begin(element_table), std::end(element_table), [&](const auto& r) { return r.type == type; });
+    const auto* row = std::find_if(std::begin(element_table), std::end(element_table),
+                                   [&](const auto& r) { return r.type == type; });
     return row == std::end(element_table) ? nullptr : row;
 }
 
@@ -33,13 +35,15 @@ const element_row* row_of(element type) noexcept {
 std::optional<u64> bounded(u64 a, u64 b, u64 c) noexcept {
     u64 product = 0;
     u64 sum = 0;
-    if (__builtin_mul_overflow(a, b, &product) || __builtin_add_overflow(product, c, &sum) || sum > largest_slot) {
+    if (__builtin_mul_overflow(a, b, &product) || __builtin_add_overflow(product, c, &sum) ||
+        sum > largest_slot) {
         return std::nullopt;
     }
     return sum;
 }
 
-/// Bytes from the first to behind the last element; nothing when it exceeds the largest slot. An extent of 0 counts as 0 bytes.
+/// Bytes from the first to behind the last element; nothing when it exceeds the largest slot. An extent of 0
+/// counts as 0 bytes.
 std::optional<u64> extent_of(const plane& p) {
     const u64 size = element_bytes(p.type);
     if (std::find(p.shape.begin(), p.shape.end(), u64{0}) != p.shape.end()) {
@@ -47,7 +51,8 @@ std::optional<u64> extent_of(const plane& p) {
     }
     std::optional<u64> total = size;
     for (std::size_t i = 0; i < p.shape.size() && total; ++i) {
-        total = p.strides.empty() ? bounded(*total, p.shape[i], 0) : bounded(p.shape[i] - 1, p.strides[i], *total);
+        total = p.strides.empty() ? bounded(*total, p.shape[i], 0)
+                                  : bounded(p.shape[i] - 1, p.strides[i], *total);
     }
     return total;
 }
@@ -60,7 +65,9 @@ std::vector<u64> dense_strides(const plane& p) {
     return strides;
 }
 
-std::vector<u64> effective_strides(const plane& p) { return p.strides.empty() ? dense_strides(p) : p.strides; }
+std::vector<u64> effective_strides(const plane& p) {
+    return p.strides.empty() ? dense_strides(p) : p.strides;
+}
 
 std::string describe_plane(const plane& p) {
     std::string text = fmt::format("{}: {}", p.name, name_of(p.type));
@@ -80,7 +87,8 @@ void check_plane(const frame_format& format, const plane& p) {
     if (p.name.empty()) {
         refuse("has no name");
     }
-    if (std::count_if(format.planes.begin(), format.planes.end(), [&](const plane& o) { return o.name == p.name; }) > 1) {
+    if (std::count_if(format.planes.begin(), format.planes.end(),
+                      [&](const plane& o) { return o.name == p.name; }) > 1) {
         refuse("occurs twice; names must differ");
     }
     if (p.shape.empty() || p.shape.size() > max_rank) {
@@ -100,10 +108,12 @@ void check_plane(const frame_format& format, const plane& p) {
 /// Why `offered` can't stand for `expected`; "" when it can.
 std::string difference(const plane& offered, const plane& expected) {
     if (offered.type != expected.type) {
-        return fmt::format("plane \"{}\" has elements of {}, expected {}", expected.name, name_of(offered.type), name_of(expected.type));
+        return fmt::format("plane \"{}\" has elements of {}, expected {}", expected.name,
+                           name_of(offered.type), name_of(expected.type));
     }
-    const bool same_shape = std::equal(offered.shape.begin(), offered.shape.end(), expected.shape.begin(), expected.shape.end(),
-                                       [](u64 have, u64 want) { return want == 0 || have == want; });
+    const bool same_shape =
+        std::equal(offered.shape.begin(), offered.shape.end(), expected.shape.begin(), expected.shape.end(),
+                   [](u64 have, u64 want) { return want == 0 || have == want; });
     if (!same_shape) {
         return fmt::format("plane \"{}\" has another shape", expected.name);
     }
@@ -116,7 +126,8 @@ std::string difference(const plane& offered, const plane& expected) {
 }
 
 nlohmann::json plane_to_json(const plane& p) {
-    nlohmann::json j{{"name", p.name}, {"element", name_of(p.type)}, {"shape", p.shape}, {"offset", p.offset}};
+    nlohmann::json j{
+        {"name", p.name}, {"element", name_of(p.type)}, {"shape", p.shape}, {"offset", p.offset}};
     if (!p.strides.empty()) {
         j["strides"] = p.strides;
     }
@@ -127,9 +138,11 @@ plane plane_from_json(const nlohmann::json& j) {
     plane p;
     p.name = j.at("name").get<std::string>();
     const auto element_name = j.at("element").get<std::string>();
-    const auto* row = std::find_if(std::begin(element_table), std::end(element_table), [&](const auto& r) { return element_name == r.name; });
+    const auto* row = std::find_if(std::begin(element_table), std::end(element_table),
+                                   [&](const auto& r) { return element_name == r.name; });
     if (row == std::end(element_table)) {
-        throw config_error(fmt::format("frame format: plane \"{}\" has the unknown element type \"{}\"", p.name, element_name));
+        throw config_error(fmt::format("frame format: plane \"{}\" has the unknown element type \"{}\"",
+                                       p.name, element_name));
     }
     p.type = row->type;
     p.shape = j.at("shape").get<std::vector<u64>>();
@@ -155,7 +168,8 @@ const char* name_of(element type) noexcept {
 u64 plane::bytes() const {
     const auto bytes = extent_of(*this);
     if (!bytes) {
-        throw config_error(fmt::format("plane \"{}\" is larger than 1 TiB ({})", name, describe_plane(*this)));
+        throw config_error(
+            fmt::format("plane \"{}\" is larger than 1 TiB ({})", name, describe_plane(*this)));
     }
     return *bytes;
 }
@@ -175,7 +189,8 @@ u64 frame_format::lay_out() {
 }
 
 const plane* frame_format::find(std::string_view name) const noexcept {
-    const auto at = std::find_if(planes.begin(), planes.end(), [&](const plane& p) { return p.name == name; });
+    const auto at =
+        std::find_if(planes.begin(), planes.end(), [&](const plane& p) { return p.name == name; });
     return at == planes.end() ? nullptr : &*at;
 }
 
@@ -213,19 +228,22 @@ frame_format frame_format::from_json(std::string_view text) {
     } catch (const nlohmann::json::exception& e) {
         throw config_error(fmt::format("frame format: not a description of a payload: {}", e.what()));
     }
-    // Offsets come from another process: they must be the ones that this build would choose, or a plane could lie anywhere.
+    // Offsets come from another process: they must be the ones that this build would choose, or a plane could
+    // lie anywhere.
     frame_format own = format;
     (void)own.lay_out();
     for (std::size_t i = 0; i < own.planes.size(); ++i) {
         if (format.planes[i].offset != 0 && format.planes[i].offset != own.planes[i].offset) {
-            throw config_error(fmt::format("frame format {}: plane \"{}\" lies at offset {}, expected {}; are the stages of one build?",
-                                           format.type, own.planes[i].name, format.planes[i].offset, own.planes[i].offset));
+            throw config_error(fmt::format(
+                "frame format {}: plane \"{}\" lies at offset {}, expected {}; are the stages of one build?",
+                format.type, own.planes[i].name, format.planes[i].offset, own.planes[i].offset));
         }
     }
     return format;
 }
 
-void require_format(const frame_format& offered, const frame_format& expected, std::string_view consumer, std::string_view producer) {
+void require_format(const frame_format& offered, const frame_format& expected, std::string_view consumer,
+                    std::string_view producer) {
     std::string why;
     if (offered.type != expected.type) {
         why = "it is of another type";
@@ -238,8 +256,9 @@ void require_format(const frame_format& offered, const frame_format& expected, s
         why = have == nullptr ? fmt::format("plane \"{}\" is missing", want.name) : difference(*have, want);
     }
     if (!why.empty()) {
-        throw config_error(fmt::format("stage \"{}\" can't read what stage \"{}\" writes: {}. Offered: {}. Expected: {}.", consumer, producer,
-                                       why, offered.describe(), expected.describe()));
+        throw config_error(
+            fmt::format("stage \"{}\" can't read what stage \"{}\" writes: {}. Offered: {}. Expected: {}.",
+                        consumer, producer, why, offered.describe(), expected.describe()));
     }
 }
 

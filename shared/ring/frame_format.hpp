@@ -1,8 +1,8 @@
 #pragma once
-// What a slot's payload is: named planes with element type, shape and strides, and named numbers that all frames of the link
-// share (vertex counts and the like). A stage describes its output before anything starts; a consumer checks what it gets and
-// refuses what it can't read with both descriptions in the message.
-// Layout of a slot: status word at offset 0; planes behind it at their offsets, each 256-byte aligned.
+// What a slot's payload is: named planes with element type, shape and strides, and named numbers that all
+// frames of the link share (vertex counts and the like). A stage describes its output before anything starts;
+// a consumer checks what it gets and refuses what it can't read with both descriptions in the message. Layout
+// of a slot: status word at offset 0; planes behind it at their offsets, each 256-byte aligned.
 
 #include <array>
 #include <map>
@@ -25,21 +25,21 @@ inline constexpr u32 max_rank = 4;
 struct plane {
     std::string name;
     element type = element::u8_;
-    std::vector<u64> shape;        ///< up to max_rank entries, each > 0
-    std::vector<u64> strides = {}; ///< bytes; empty = dense row-major
-    u64 offset = 0;                ///< bytes from the slot's start; set by frame_format::lay_out
+    std::vector<u64> shape;         ///< up to max_rank entries, each > 0
+    std::vector<u64> strides = {};  ///< bytes; empty = dense row-major
+    u64 offset = 0;                 ///< bytes from the slot's start; set by frame_format::lay_out
     [[nodiscard]] u64 bytes() const;
     bool operator==(const plane&) const = default;
 };
 
 struct frame_format {
-    std::string type;                        ///< what it is, e.g. "carousel.image.rgba8"
+    std::string type;  ///< what it is, e.g. "carousel.image.rgba8"
     std::vector<plane> planes;
-    std::map<std::string, double> constants; ///< same for every frame
+    std::map<std::string, double> constants;  ///< same for every frame
     bool operator==(const frame_format&) const = default;
 
-    /// Sets the planes' offsets; returns the slot's size in bytes (a multiple of plane_alignment). Throws config_error on
-    /// an empty shape, a rank above max_rank, or more than 1 TiB.
+    /// Sets the planes' offsets; returns the slot's size in bytes (a multiple of plane_alignment). Throws
+    /// config_error on an empty shape, a rank above max_rank, or more than 1 TiB.
     u64 lay_out();
     [[nodiscard]] const plane* find(std::string_view name) const noexcept;
     [[nodiscard]] std::string describe() const;  ///< "carousel.image.rgba8 {color: u8[720][1280][4]}"
@@ -47,8 +47,9 @@ struct frame_format {
     [[nodiscard]] static frame_format from_json(std::string_view text);  ///< throws config_error
 };
 
-/// Throws config_error with both descriptions unless `offered` has the type and every plane of `expected` with equal element
-/// types and equal shapes (an expected extent of 0 takes any).
-void require_format(const frame_format& offered, const frame_format& expected, std::string_view consumer, std::string_view producer);
+/// Throws config_error with both descriptions unless `offered` has the type and every plane of `expected`
+/// with equal element types and equal shapes (an expected extent of 0 takes any).
+void require_format(const frame_format& offered, const frame_format& expected, std::string_view consumer,
+                    std::string_view producer);
 
 }  // namespace carousel::ring

@@ -26,7 +26,8 @@ device::imported_event* helper::event_of(link_ref& link, u32 seat, u32 epoch, u3
             known.tried[slot] = true;
             device::event::handle handle;
             std::memcpy(handle.data(), control_->event_handle[k][slot], handle.size());
-            known.events[slot] = context_->import_event(static_cast<device::device_kind>(entry.device), handle, &link.block().event_tag[slot]);
+            known.events[slot] = context_->import_event(static_cast<device::device_kind>(entry.device),
+                                                        handle, &link.block().event_tag[slot]);
         }
         return known.events[slot].get();
     }
@@ -44,18 +45,22 @@ u32 helper::help(link_ref& link) noexcept {
         const u64 raw = load(control_->job[s.job]);
         const job_word j = job_word::of(raw);
         if ((j.version & version_mask) != s.version) continue;
-        if (j.state == job_state::committed) {  // its owner, or another helper, died or rests between commit and READY
-            if (link.mark_ready(k, s.job, j.version)) ++made, link.block().committed.fetch_add(1, std::memory_order_relaxed);
+        if (j.state ==
+            job_state::committed) {  // its owner, or another helper, died or rests between commit and READY
+            if (link.mark_ready(k, s.job, j.version))
+                ++made, link.block().committed.fetch_add(1, std::memory_order_relaxed);
             continue;
         }
         const u32 seat = control_->job_info[s.job].seat;
         if (seat >= shm::max_seats) continue;
-        const shm::stage_block& owner = control_->stage[std::min(control_->seat[seat].stage, shm::max_stages - 1)];
+        const shm::stage_block& owner =
+            control_->stage[std::min(control_->seat[seat].stage, shm::max_stages - 1)];
         if ((owner.flags & shm::stage_flag::owner_commits) != 0) continue;
 #ifndef CAROUSEL_BUG_HELP_OPEN
         if (j.state != job_state::submitted) continue;
 #else
-        if (j.state != job_state::submitted && j.state != job_state::open) continue;  // seeded bug: an unrecorded event reads complete
+        if (j.state != job_state::submitted && j.state != job_state::open)
+            continue;  // seeded bug: an unrecorded event reads complete
 #endif
         device::imported_event* event = event_of(link, seat, j.epoch, k);
 #ifndef CAROUSEL_BUG_HELP_OPEN
@@ -66,7 +71,8 @@ u32 helper::help(link_ref& link) noexcept {
         if (!cas(control_->job[s.job], raw, j.with(job_state::committed).pack())) continue;
         crash_here(crash_point::help_committed);
         link.block().header[k].committed_ns.store(now_ns(), std::memory_order_relaxed);
-        if (link.mark_ready(k, s.job, j.version)) link.block().committed.fetch_add(1, std::memory_order_relaxed);
+        if (link.mark_ready(k, s.job, j.version))
+            link.block().committed.fetch_add(1, std::memory_order_relaxed);
         crash_here(crash_point::help_ready);
         ++made;
         ++commits_;

@@ -1,12 +1,14 @@
 #pragma once
-// Commits by an observing consumer: a live member of a blocking group that would idle looks at the events of the frames it waits
-// for and commits them itself. So a frame whose owner is busy, descheduled or dying right behind its submission is not held up.
+// Commits by an observing consumer: a live member of a blocking group that would idle looks at the events of
+// the frames it waits for and commits them itself. So a frame whose owner is busy, descheduled or dying right
+// behind its submission is not held up.
 //
-// The order is the proof (leave one out and frames tear): read S = FILL(job, v); read J = SUBMITTED(v, e); ask the event imported
-// from the incarnation whose epoch is e; CAS that very J value. Never from OPEN: an event that was never recorded, or was for the
-// slot's earlier frame, reads as complete. A helper marks the slot READY and does nothing else: inputs and the job word belong to
-// the owner, or to the supervisor once the owner is dead.
-// Called by one thread. Importing may take 0.1 ms an event, hence it happens here, where the stage idles anyway.
+// The order is the proof (leave one out and frames tear): read S = FILL(job, v); read J = SUBMITTED(v, e);
+// ask the event imported from the incarnation whose epoch is e; CAS that very J value. Never from OPEN: an
+// event that was never recorded, or was for the slot's earlier frame, reads as complete. A helper marks the
+// slot READY and does nothing else: inputs and the job word belong to the owner, or to the supervisor once
+// the owner is dead. Called by one thread. Importing may take 0.1 ms an event, hence it happens here, where
+// the stage idles anyway.
 
 #include <map>
 #include <memory>

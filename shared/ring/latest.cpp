@@ -4,7 +4,8 @@
 
 namespace carousel::ring {
 
-latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry) noexcept : control_(&c), link_(c, link) {
+latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry) noexcept
+    : control_(&c), link_(c, link) {
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
         shm::word& at = link_.block().group_state[g];
         const u64 raw = load(at);
@@ -44,9 +45,12 @@ slot_ref latest_reader::acquire() noexcept {
         u64 raw = 0;
         const lease_word w = link_.lease(best, group_, raw);
         if (w.state != lease_state::wait) continue;
-        // Before the CAS: whoever sees the lease sees when it began, or an earlier time of ours (which can only revoke too early).
+        // Before the CAS: whoever sees the lease sees when it began, or an earlier time of ours (which can
+        // only revoke too early).
         link_.block().lease_since_ns[group_].store(now_ns(), std::memory_order_release);
-        lease_ = lease_word{best.word.generation, 0, static_cast<u32>(best.sequence & version_mask), 0, lease_state::leased}.pack();
+        lease_ = lease_word{best.word.generation, 0, static_cast<u32>(best.sequence & version_mask), 0,
+                            lease_state::leased}
+                     .pack();
         if (!cas(link_.block().group[best.index][group_], raw, lease_)) continue;
         held_ = best;
         next_ = best.sequence + 1;

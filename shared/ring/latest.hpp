@@ -1,10 +1,12 @@
 #pragma once
-// A member of a `latest` group: a viewer, or a display that may skip frames. It joins and leaves at any time, leases only the
-// newest READY frame, newer than its last, and never holds a producer up: its lease is revocable after latest_lease_ms.
+// A member of a `latest` group: a viewer, or a display that may skip frames. It joins and leaves at any time,
+// leases only the newest READY frame, newer than its last, and never holds a producer up: its lease is
+// revocable after latest_lease_ms.
 //
-// Sync point: lease by CAS on the group word. sweep() closes that word before it frees the slot, so a lease either pins the slot
-// or fails. After a revocation (LEASED -> SKIPPED by anyone) the member's own LEASED -> DONE fails: what it read is discarded.
-// Crash: a dead member's lease is revoked like a slow one's; its place in the group is freed by the supervisor.
+// Sync point: lease by CAS on the group word. sweep() closes that word before it frees the slot, so a lease
+// either pins the slot or fails. After a revocation (LEASED -> SKIPPED by anyone) the member's own LEASED ->
+// DONE fails: what it read is discarded. Crash: a dead member's lease is revoked like a slow one's; its place
+// in the group is freed by the supervisor.
 
 #include "ring/link.hpp"
 
@@ -12,7 +14,8 @@ namespace carousel::ring {
 
 class latest_reader {
 public:
-    /// Joins `link` as incarnation `entry` (shm::max_incarnations or more: a tap without one). Check joined().
+    /// Joins `link` as incarnation `entry` (shm::max_incarnations or more: a tap without one). Check
+    /// joined().
     latest_reader(shm::control_block& c, u32 link, u32 entry) noexcept;
     ~latest_reader();
     latest_reader(const latest_reader&) = delete;
@@ -31,14 +34,14 @@ private:
     shm::control_block* control_;
     link_ref link_;
     u32 group_ = shm::none;
-    u64 mine_ = 0;     ///< our group word
+    u64 mine_ = 0;  ///< our group word
     slot_ref held_;
     u64 lease_ = 0;
-    u64 next_ = 0;     ///< only sequences from here on
+    u64 next_ = 0;  ///< only sequences from here on
 };
 
-/// Revokes leases of latest members that are older than latest_lease_ns. By anyone; the supervisor and idle producers do.
-/// True when any was revoked.
+/// Revokes leases of latest members that are older than latest_lease_ns. By anyone; the supervisor and idle
+/// producers do. True when any was revoked.
 bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept;
 
 }  // namespace carousel::ring

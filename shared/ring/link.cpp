@@ -34,8 +34,8 @@ void link_ref::read_ready(ready_map& out) const noexcept {
     for (u32 k = 0; k < slots_; ++k) {
         const slot_word w = slot_word::of(load(link_->slot[k]));
         if (w.state != slot_state::ready) continue;
-        // The header belongs to this generation as long as the word has not changed; whoever leases the slot proves that by its
-        // CAS on the group word, which a free would have changed.
+        // The header belongs to this generation as long as the word has not changed; whoever leases the slot
+        // proves that by its CAS on the group word, which a free would have changed.
         const u64 sequence = link_->header[k].sequence.load(std::memory_order_relaxed);
         if (sequence < out.tail || sequence - out.tail >= window_) continue;
         out.at[sequence - out.tail] = {k, w, sequence};
@@ -86,14 +86,19 @@ bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
         u64 raw = 0;
         const lease_word w = lease(slot, g, raw);
         if (w.state == lease_state::done || w.state == lease_state::skipped) continue;
-        if (w.state != lease_state::wait || group_word::of(load(link_->group_state[g])).state != group_state::closed) return false;
-        if (!cas(link_->group[slot.index][g], raw, lease_word{slot.word.generation, 0, 0, 0, lease_state::skipped}.pack())) return false;
+        if (w.state != lease_state::wait ||
+            group_word::of(load(link_->group_state[g])).state != group_state::closed)
+            return false;
+        if (!cas(link_->group[slot.index][g], raw,
+                 lease_word{slot.word.generation, 0, 0, 0, lease_state::skipped}.pack()))
+            return false;
         link_->skipped[g].fetch_add(1, std::memory_order_relaxed);
     }
     return true;
 }
 
-// Every latest column is closed, a member or not: a viewer that joins in this moment finds SKIPPED, or has its lease already.
+// Every latest column is closed, a member or not: a viewer that joins in this moment finds SKIPPED, or has
+// its lease already.
 bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
         shm::word& at = link_->group[slot][g];
@@ -132,7 +137,7 @@ bool link_ref::sweep() noexcept {
         const slot_word w = slot_word::of(raw);
         if (w.state != slot_state::ready) continue;
         if (link_->header[k].sequence.load(std::memory_order_relaxed) >= t) continue;
-        if (!close_latest(k, w.generation)) continue;   // (b) before (c)
+        if (!close_latest(k, w.generation)) continue;  // (b) before (c)
         crash_here(crash_point::latest_closed);
         changed |= cas(link_->slot[k], raw, w.freed().pack());
         crash_here(crash_point::slot_freed);
@@ -142,7 +147,8 @@ bool link_ref::sweep() noexcept {
 }
 
 void link_ref::ring() noexcept {
-    for (u32 left = bells_; left != 0; left &= left - 1) shm::ring(control_->stage[std::countr_zero(left)].doorbell);
+    for (u32 left = bells_; left != 0; left &= left - 1)
+        shm::ring(control_->stage[std::countr_zero(left)].doorbell);
 }
 
 }  // namespace carousel::ring

@@ -1,14 +1,16 @@
 #pragma once
-// One ring, as any process of the run sees it: looking for frames, and the changes that anyone may make (marking a committed
-// frame READY, moving the tail, freeing slots). A view: owns nothing.
+// One ring, as any process of the run sees it: looking for frames, and the changes that anyone may make
+// (marking a committed frame READY, moving the tail, freeing slots). A view: owns nothing.
 //
 // Sync points (words.hpp gives the orders):
-//   FILL -> READY       after J has been read as COMMITTED(v): acquire on J, release on S; a reader of READY sees the header.
-//   tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking groups. T only grows, by one, by CAS.
-//   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED): a latest member leases by CAS
-//                       on that very word, so it either got the lease before the close (the slot stays) or fails.
-// Crash: each step is one CAS on a stable condition, so a process that dies between two of them leaves work that the next one
-// who looks completes.
+//   FILL -> READY       after J has been read as COMMITTED(v): acquire on J, release on S; a reader of READY
+//   sees the header. tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking
+//   groups. T only grows, by one, by CAS. READY -> FREE(g+1)  for slots below T, after every latest column
+//   was closed (WAIT -> SKIPPED): a latest member leases by CAS
+//                       on that very word, so it either got the lease before the close (the slot stays) or
+//                       fails.
+// Crash: each step is one CAS on a stable condition, so a process that dies between two of them leaves work
+// that the next one who looks completes.
 
 #include "ring/words.hpp"
 
@@ -41,7 +43,8 @@ public:
 
     /// READY frames in [tail, tail + window).
     void read_ready(ready_map& out) const noexcept;
-    /// The group's word for a slot, as it means for the slot's generation; `raw` gets the exact word for a CAS.
+    /// The group's word for a slot, as it means for the slot's generation; `raw` gets the exact word for a
+    /// CAS.
     [[nodiscard]] lease_word lease(const slot_ref& slot, u32 group, u64& raw) const noexcept;
     [[nodiscard]] bool has_free_slot() const noexcept;
     /// Is the frame of that sequence made? At or above the tail.

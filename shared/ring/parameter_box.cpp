@@ -19,7 +19,8 @@ void fill(shm::parameter_set& s, std::span<const std::byte> values, u64 from, u6
 
 }  // namespace
 
-void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> values, u64 first, u64 number) noexcept {
+void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> values, u64 first,
+                           u64 number) noexcept {
     box.bytes = static_cast<u32>(std::min<std::size_t>(values.size(), shm::max_parameter_bytes));
     for (shm::parameter_set& s : box.set) fill(s, values, first, number);
     box.state.store(parameter_state{0, first}.pack(), std::memory_order_release);
@@ -32,7 +33,8 @@ const shm::parameter_set& parameters_for(shm::parameter_box& box, u64 sequence) 
 #ifdef CAROUSEL_BUG_HORIZON_STAYS
         break;  // seeded bug: a number is given its set without a word
 #else
-        if (cas(box.state, raw, parameter_state{s.sets, sequence + 1}.pack())) crash_here(crash_point::parameters_chosen);
+        if (cas(box.state, raw, parameter_state{s.sets, sequence + 1}.pack()))
+            crash_here(crash_point::parameters_chosen);
 #endif
     }
     // Sets that are published from here on count from the horizon or later, which lies behind this number.
@@ -49,8 +51,8 @@ std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> v
     for (;;) {
         const u64 raw = load(box.state);
         const parameter_state s = parameter_state::of(raw);
-        // Behind this change `readable_sets` sets can be read; the oldest of them must serve the oldest frame. A run's first
-        // changes find the first set in every place.
+        // Behind this change `readable_sets` sets can be read; the oldest of them must serve the oldest
+        // frame. A run's first changes find the first set in every place.
         if (box.set[index_of(s.sets + 1 - (readable_sets - 1))].from > oldest) return std::nullopt;
         fill(box.set[index_of(s.sets + 1)], values, s.horizon, box.set[index_of(s.sets)].number + 1);
         crash_here(crash_point::parameters_filled);

@@ -1,20 +1,21 @@
 #pragma once
-// Which parameters frame n has: a function of n and of the changes that were made, and of nothing else. A source that dies and
-// makes frame n again, a second instance, a second source: all get the same set. Sets are immutable; each counts from one frame
-// on.
+// Which parameters frame n has: a function of n and of the changes that were made, and of nothing else. A
+// source that dies and makes frame n again, a second instance, a second source: all get the same set. Sets
+// are immutable; each counts from one frame on.
 //
-//   state   {sets:24, horizon:40}   horizon: every number below it may have been given its set, none from it on
-//     a source, for its number n:   {k, h} -> {k, n + 1} where h <= n; then the newest set whose `from` is at most n is n's
-//     the supervisor, for a change: fills set k + 1 with from = h, then {k, h} -> {k + 1, h}
-// Both are one CAS on one word, so a change counts from the first number that nobody has been given a set for, exactly: no frame
-// in work changes, and `from` is known at once.
+//   state   {sets:24, horizon:40}   horizon: every number below it may have been given its set, none from it
+//   on
+//     a source, for its number n:   {k, h} -> {k, n + 1} where h <= n; then the newest set whose `from` is at
+//     most n is n's the supervisor, for a change: fills set k + 1 with from = h, then {k, h} -> {k + 1, h}
+// Both are one CAS on one word, so a change counts from the first number that nobody has been given a set
+// for, exactly: no frame in work changes, and `from` is known at once.
 //
-// Who may call: parameters_for any source; publish the supervisor alone (one thread, held to be alone by the run's lock).
-// Memory order: a set is written before the CAS (acq_rel) that counts it; who reads it has read that state (acquire).
-// What a crash leaves: a source between CAS and header: its number's set is decided, its successor finds the same. The supervisor
-// between filling and CAS: a set that doesn't count yet, and is filled again by the next change.
-// Room: a set may be filled anew only when no frame that may still be made needs what lies in it: publish() looks at the oldest
-// frame.
+// Who may call: parameters_for any source; publish the supervisor alone (one thread, held to be alone by the
+// run's lock). Memory order: a set is written before the CAS (acq_rel) that counts it; who reads it has read
+// that state (acquire). What a crash leaves: a source between CAS and header: its number's set is decided,
+// its successor finds the same. The supervisor between filling and CAS: a set that doesn't count yet, and is
+// filled again by the next change. Room: a set may be filled anew only when no frame that may still be made
+// needs what lies in it: publish() looks at the oldest frame.
 
 #include <optional>
 #include <span>
@@ -24,24 +25,30 @@
 namespace carousel::ring {
 
 struct parameter_state {
-    u32 sets = 0;      ///< changes since the block was made, modulo 2^24
+    u32 sets = 0;  ///< changes since the block was made, modulo 2^24
     u64 horizon = 0;
-    [[nodiscard]] static constexpr parameter_state of(u64 w) { return {static_cast<u32>(field(w, 40, 24)), field(w, 0, 40)}; }
+    [[nodiscard]] static constexpr parameter_state of(u64 w) {
+        return {static_cast<u32>(field(w, 40, 24)), field(w, 0, 40)};
+    }
     [[nodiscard]] constexpr u64 pack() const { return place(sets, 40, 24) | place(horizon, 0, 40); }
     bool operator==(const parameter_state&) const = default;
 };
 inline constexpr u32 readable_sets = shm::max_parameter_sets - 1;  ///< one is being filled
 
-/// A fresh block's first set, for every frame from `first` on. `number`: as it is shown; changes count on from it.
-void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> values, u64 first, u64 number = 0) noexcept;
+/// A fresh block's first set, for every frame from `first` on. `number`: as it is shown; changes count on
+/// from it.
+void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> values, u64 first,
+                           u64 number = 0) noexcept;
 
-/// The set of frame `sequence`, by a source that has leased its number. Never null; valid as long as the frame isn't passed by
-/// all.
+/// The set of frame `sequence`, by a source that has leased its number. Never null; valid as long as the
+/// frame isn't passed by all.
 [[nodiscard]] const shm::parameter_set& parameters_for(shm::parameter_box& box, u64 sequence) noexcept;
 
-/// A change: counts from the returned frame on. `oldest`: no frame below it can be made any more (the sources' tails, the
-/// smallest). Nothing: so many changes wait for frames that none may be given up; later there is room.
-[[nodiscard]] std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> values, u64 oldest) noexcept;
+/// A change: counts from the returned frame on. `oldest`: no frame below it can be made any more (the
+/// sources' tails, the smallest). Nothing: so many changes wait for frames that none may be given up; later
+/// there is room.
+[[nodiscard]] std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> values,
+                                         u64 oldest) noexcept;
 
 /// The newest set: what frames to come will have. By the supervisor, or from a copy.
 [[nodiscard]] const shm::parameter_set& newest_parameters(const shm::parameter_box& box) noexcept;

@@ -19,7 +19,8 @@ using nlohmann::json;
 
 constexpr std::size_t most_fields = 64, most_choices = 32, longest_name = 47;
 constexpr std::array<const char*, 4> kinds = {"number", "integer", "flag", "choice"};
-constexpr std::array<const char*, 6> roles = {"camera.eye", "camera.target", "camera.up", "camera.fov", "direction", "hidden"};
+constexpr std::array<const char*, 6> roles = {"camera.eye", "camera.target", "camera.up",
+                                              "camera.fov", "direction",     "hidden"};
 
 template <std::size_t N>
 std::vector<std::string> texts(const std::array<const char*, N>& all) {
@@ -41,13 +42,16 @@ bool is_text(std::string_view text) {
 
 /// Why the field makes no sense by itself; "" if it does.
 std::string fault_of(const parameter_schema& s, const parameter& p) {
-    if (!is_word(p.name, "_")) return fmt::format("has no name of 1 to {} letters, digits and _", longest_name);
+    if (!is_word(p.name, "_"))
+        return fmt::format("has no name of 1 to {} letters, digits and _", longest_name);
     if (static_cast<std::size_t>(p.kind) >= kinds.size()) return "is of no kind that there is";
     if (p.count < 1 || p.count > most_elements)
         return fmt::format("has {} elements; 1 to {} are possible", p.count, most_elements);
-    if (p.offset % element_size != 0) return fmt::format("lies at offset {}, which is no multiple of {}", p.offset, element_size);
+    if (p.offset % element_size != 0)
+        return fmt::format("lies at offset {}, which is no multiple of {}", p.offset, element_size);
     if (!lies_within(p, s.bytes)) return fmt::format("lies outside the {} bytes", s.bytes);
-    if (!is_text(p.label) || !is_text(p.unit)) return fmt::format("has a label or unit of more than {} characters", longest_name);
+    if (!is_text(p.label) || !is_text(p.unit))
+        return fmt::format("has a label or unit of more than {} characters", longest_name);
     if (p.kind == parameter_kind::choice) {
         if (p.choices.empty() || p.choices.size() > most_choices)
             return fmt::format("has {} choices; 1 to {} are possible", p.choices.size(), most_choices);
@@ -61,10 +65,14 @@ std::string fault_of(const parameter_schema& s, const parameter& p) {
     const auto can_be = [&](f64 v) { return p.kind == parameter_kind::integer ? fits_i32(v) : fits_f32(v); };
     if (range && (!can_be(p.low) || !can_be(p.high) || !(p.low < p.high)))
         return fmt::format("can't be from {} to {}", p.low, p.high);
-    if (p.usual_low != p.usual_high && !(p.usual_low >= p.low && p.usual_low < p.usual_high && p.usual_high <= p.high))
-        return fmt::format("is usually from {} to {}, but can be from {} to {}", p.usual_low, p.usual_high, p.low, p.high);
-    if (!fits_f32(p.usual_low) || !fits_f32(p.step) || p.step < 0) return "has a step or usual range that is no number";
-    if (p.initial.size() != p.count) return fmt::format("has {} initial values for {} elements", p.initial.size(), p.count);
+    if (p.usual_low != p.usual_high &&
+        !(p.usual_low >= p.low && p.usual_low < p.usual_high && p.usual_high <= p.high))
+        return fmt::format("is usually from {} to {}, but can be from {} to {}", p.usual_low, p.usual_high,
+                           p.low, p.high);
+    if (!fits_f32(p.usual_low) || !fits_f32(p.step) || p.step < 0)
+        return "has a step or usual range that is no number";
+    if (p.initial.size() != p.count)
+        return fmt::format("has {} initial values for {} elements", p.initial.size(), p.count);
     for (const f64 v : p.initial)
         if (!is_in_range(p, v)) return fmt::format("is initially {}, which it can't be", v);
     return {};
@@ -81,11 +89,14 @@ std::string fault_of_use(const parameter_schema& s, const parameter& p) {
     if (p.below.empty()) return {};
     const parameter* other = s.find(p.below);
     if (other == nullptr || other == &p)
-        return fmt::format("is to be below \"{}\", which is no other field", p.below.substr(0, longest_shown));
+        return fmt::format("is to be below \"{}\", which is no other field",
+                           p.below.substr(0, longest_shown));
     const auto single = [](const parameter& f) {
         return f.count == 1 && (f.kind == parameter_kind::number || f.kind == parameter_kind::integer);
     };
-    return single(p) && single(*other) ? "" : fmt::format("is to be below \"{}\"; both must be single numbers", p.below);
+    return single(p) && single(*other)
+               ? ""
+               : fmt::format("is to be below \"{}\"; both must be single numbers", p.below);
 }
 
 const json& member(const json& j, const char* key) {
@@ -95,7 +106,8 @@ const json& member(const json& j, const char* key) {
 }
 
 [[noreturn]] void refuse_json(const char* key, const json& value) {
-    throw config_error(fmt::format("parameters: not a description of parameters: {} = {}", key, shown(value)));
+    throw config_error(
+        fmt::format("parameters: not a description of parameters: {} = {}", key, shown(value)));
 }
 
 std::string text_of(const json& j, const char* key) {
@@ -189,13 +201,15 @@ const char* name_of(parameter_kind k) noexcept {
 
 void parameter_schema::check() const {
     const auto refuse = [&](const std::string& why) {
-        throw config_error(
-            fmt::format("parameters {}: {}", type.empty() ? "without a name" : type.substr(0, longest_shown), why));
+        throw config_error(fmt::format("parameters {}: {}",
+                                       type.empty() ? "without a name" : type.substr(0, longest_shown), why));
     };
-    if (!is_word(type, "_-.")) refuse(fmt::format("expected a type of 1 to {} letters, digits, _, - and .", longest_name));
+    if (!is_word(type, "_-."))
+        refuse(fmt::format("expected a type of 1 to {} letters, digits, _, - and .", longest_name));
     if (bytes == 0 || bytes > shm::max_parameter_bytes)
         refuse(fmt::format("{} bytes; 1 to {} are possible", bytes, shm::max_parameter_bytes));
-    if (fields.size() > most_fields) refuse(fmt::format("{} fields; {} are possible", fields.size(), most_fields));
+    if (fields.size() > most_fields)
+        refuse(fmt::format("{} fields; {} are possible", fields.size(), most_fields));
     for (const parameter& p : fields) {
         std::string why = fault_of(*this, p);
         if (why.empty()) why = fault_of_use(*this, p);
@@ -221,7 +235,8 @@ json parameter_schema::to_json() const {
 }
 
 parameter_schema parameter_schema::from_json(const json& j) {
-    if (!j.is_object()) throw config_error(fmt::format("parameters: not a description of parameters: {}", shown(j)));
+    if (!j.is_object())
+        throw config_error(fmt::format("parameters: not a description of parameters: {}", shown(j)));
     parameter_schema s;
     s.type = text_of(j, "type");
     s.bytes = count_of(j, "bytes", 0);

@@ -1,5 +1,6 @@
 #pragma once
-// Inside of the schema: what one element of a parameter may be. For parameter_schema.cpp and parameter_description.cpp alone.
+// Inside of the schema: what one element of a parameter may be. For parameter_schema.cpp and
+// parameter_description.cpp alone.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,9 @@ inline constexpr u32 most_elements = 4, element_size = 4;
 inline constexpr std::size_t longest_shown = 80;
 
 inline bool is_whole(f64 v) noexcept { return v == std::trunc(v); }
-inline bool fits_f32(f64 v) noexcept { return std::isfinite(v) && std::abs(v) <= f64{std::numeric_limits<f32>::max()}; }
+inline bool fits_f32(f64 v) noexcept {
+    return std::isfinite(v) && std::abs(v) <= f64{std::numeric_limits<f32>::max()};
+}
 inline bool fits_i32(f64 v) noexcept {
     return is_whole(v) && v >= std::numeric_limits<i32>::min() && v <= std::numeric_limits<i32>::max();
 }
@@ -28,10 +31,14 @@ inline bool within_f32(const parameter& p, f32 v) noexcept {
 /// May one element be that? What isn't finite or whole isn't.
 inline bool is_in_range(const parameter& p, f64 v) noexcept {
     switch (p.kind) {
-        case parameter_kind::number: return fits_f32(v) && within_f32(p, static_cast<f32>(v));
-        case parameter_kind::integer: return fits_i32(v) && v >= p.low && v <= p.high;
-        case parameter_kind::flag: return v == 0 || v == 1;
-        case parameter_kind::choice: return v >= 0 && is_whole(v) && v < static_cast<f64>(p.choices.size());
+        case parameter_kind::number:
+            return fits_f32(v) && within_f32(p, static_cast<f32>(v));
+        case parameter_kind::integer:
+            return fits_i32(v) && v >= p.low && v <= p.high;
+        case parameter_kind::flag:
+            return v == 0 || v == 1;
+        case parameter_kind::choice:
+            return v >= 0 && is_whole(v) && v < static_cast<f64>(p.choices.size());
     }
     return false;
 }

@@ -20,8 +20,8 @@ namespace {
 using namespace detail;
 using nlohmann::json;
 
-/// What rounding to f32 leaves of a unit vector's length is 1 to 2^-24. Such a one is a direction already and is kept bit for
-/// bit.
+/// What rounding to f32 leaves of a unit vector's length is 1 to 2^-24. Such a one is a direction already and
+/// is kept bit for bit.
 constexpr f64 unit_as_stored = 1e-7;
 constexpr f64 unit_as_believed = 1e-3;
 
@@ -42,12 +42,12 @@ void write_element(const parameter& p, std::span<std::byte> values, u32 index, f
 
 f64 length_of(const f64* v) { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
 
-/// In double precision, of what an f32 holds: [1, 1, 1] gives the very bits of 0.577350269F, or one image would have two hashes.
-/// False for [0, 0, 0], also when it is that only as f32.
+/// In double precision, of what an f32 holds: [1, 1, 1] gives the very bits of 0.577350269F, or one image
+/// would have two hashes. False for [0, 0, 0], also when it is that only as f32.
 bool normalise(f64* v) {
     for (int k = 0; k < 3; ++k) {
-        volatile f32 rounded =
-            static_cast<f32>(v[k]);  // g++ 12 at -O2 drops the rounding of two neighbours that it computes as one vector
+        volatile f32 rounded = static_cast<f32>(
+            v[k]);  // g++ 12 at -O2 drops the rounding of two neighbours that it computes as one vector
         v[k] = rounded;
     }
     const f64 length = length_of(v);
@@ -62,10 +62,12 @@ std::string expected_of(const parameter& p) {
         return p.count == 1 ? std::string(one) : fmt::format("{} {}", p.count, more);
     };
     switch (p.kind) {
-        case parameter_kind::number: return fmt::format("{} from {} to {}", several("a number", "numbers"), p.low, p.high);
+        case parameter_kind::number:
+            return fmt::format("{} from {} to {}", several("a number", "numbers"), p.low, p.high);
         case parameter_kind::integer:
             return fmt::format("{} from {} to {}", several("a whole number", "whole numbers"), p.low, p.high);
-        case parameter_kind::flag: return several("true or false", "of true or false");
+        case parameter_kind::flag:
+            return several("true or false", "of true or false");
         case parameter_kind::choice: {
             const std::string one = fmt::format("\"{}\"", fmt::join(p.choices, "\" or \""));
             return p.count == 1 ? one : fmt::format("{} of {}", p.count, one);
@@ -84,7 +86,8 @@ f64 element_from(const parameter& p, const json& whole, const json& one) {
     if (p.kind == parameter_kind::choice && one.is_string()) {
         const auto& word = one.get_ref<const std::string&>();
         const auto at = std::find(p.choices.begin(), p.choices.end(), word);
-        if (at == p.choices.end()) refuse_value(p, whole, expected_of(p) + did_you_mean_clause(word, p.choices));
+        if (at == p.choices.end())
+            refuse_value(p, whole, expected_of(p) + did_you_mean_clause(word, p.choices));
         v = static_cast<f64>(at - p.choices.begin());
     } else if (p.kind == parameter_kind::flag && one.is_boolean()) {
         v = one.get<bool>() ? 1 : 0;
@@ -106,17 +109,22 @@ json shortest(f32 v) {
 json element_to(const parameter& p, std::span<const std::byte> values, u32 index) {
     const f64 v = parameter_schema::element_of(p, values, index);
     switch (p.kind) {
-        case parameter_kind::number: return std::isfinite(v) ? shortest(static_cast<f32>(v)) : json();
-        case parameter_kind::integer: return static_cast<i64>(v);
-        case parameter_kind::flag: return v != 0;
+        case parameter_kind::number:
+            return std::isfinite(v) ? shortest(static_cast<f32>(v)) : json();
+        case parameter_kind::integer:
+            return static_cast<i64>(v);
+        case parameter_kind::flag:
+            return v != 0;
         case parameter_kind::choice:
-            return v < static_cast<f64>(p.choices.size()) ? json(p.choices[static_cast<std::size_t>(v)]) : json();
+            return v < static_cast<f64>(p.choices.size()) ? json(p.choices[static_cast<std::size_t>(v)])
+                                                          : json();
     }
     return {};
 }
 
 /// The field that must be larger, where this one is not below it.
-const parameter* not_below(const parameter_schema& s, const parameter& p, std::span<const std::byte> values) noexcept {
+const parameter* not_below(const parameter_schema& s, const parameter& p,
+                           std::span<const std::byte> values) noexcept {
     const parameter* other = p.below.empty() ? nullptr : s.find(p.below);
     if (other == nullptr || s.element_of(p, values) < s.element_of(*other, values)) return nullptr;
     return other;
@@ -125,18 +133,21 @@ const parameter* not_below(const parameter_schema& s, const parameter& p, std::s
 }  // namespace
 
 const parameter* parameter_schema::find(std::string_view name) const noexcept {
-    const auto at = std::find_if(fields.begin(), fields.end(), [&](const parameter& p) { return p.name == name; });
+    const auto at =
+        std::find_if(fields.begin(), fields.end(), [&](const parameter& p) { return p.name == name; });
     return at == fields.end() ? nullptr : &*at;
 }
 
 std::vector<std::string> parameter_schema::names() const {
     std::vector<std::string> out;
-    std::transform(fields.begin(), fields.end(), std::back_inserter(out), [](const parameter& p) { return p.name; });
+    std::transform(fields.begin(), fields.end(), std::back_inserter(out),
+                   [](const parameter& p) { return p.name; });
     return out;
 }
 
 std::string parameter_schema::describe() const {
-    return type.empty() ? "no parameters" : fmt::format("{} ({} bytes: {})", type, bytes, fmt::join(names(), ", "));
+    return type.empty() ? "no parameters"
+                        : fmt::format("{} ({} bytes: {})", type, bytes, fmt::join(names(), ", "));
 }
 
 std::vector<std::byte> parameter_schema::initial_values() const {
@@ -150,13 +161,14 @@ void parameter_schema::set(std::span<std::byte> values, std::string_view name, c
     CAROUSEL_ASSERT(values.size() >= bytes);
     const parameter* p = find(name);
     if (p == nullptr)
-        throw config_error(
-            fmt::format("no parameter \"{}\"{}", name.substr(0, longest_shown), did_you_mean_clause(name, names())));
+        throw config_error(fmt::format("no parameter \"{}\"{}", name.substr(0, longest_shown),
+                                       did_you_mean_clause(name, names())));
     f64 elements[most_elements] = {};
     if (p->count == 1) {
         elements[0] = element_from(*p, value, value);
     } else {
-        if (!value.is_array() || value.size() != p->count) refuse_value(*p, value, "a list of " + expected_of(*p));
+        if (!value.is_array() || value.size() != p->count)
+            refuse_value(*p, value, "a list of " + expected_of(*p));
         for (u32 k = 0; k < p->count; ++k) elements[k] = element_from(*p, value, value[k]);
     }
     if (is_direction(*p) && !normalise(elements)) refuse_value(*p, value, "a direction other than [0, 0, 0]");
@@ -169,7 +181,8 @@ void parameter_schema::check_values(std::span<const std::byte> values) const {
             throw config_error(fmt::format("{} must be below {}", p.name, other->name));
 }
 
-json parameter_schema::values_json(std::span<const std::byte> values, std::span<const std::byte> only_where_other) const {
+json parameter_schema::values_json(std::span<const std::byte> values,
+                                   std::span<const std::byte> only_where_other) const {
     json out = json::object();
     for (const parameter& p : fields) {
         const std::size_t size = std::size_t{p.count} * element_size;
@@ -177,7 +190,8 @@ json parameter_schema::values_json(std::span<const std::byte> values, std::span<
             std::memcmp(values.data() + p.offset, only_where_other.data() + p.offset, size) == 0)
             continue;
         json& at = out[p.name];
-        if (p.count == 1) at = element_to(p, values, 0);
+        if (p.count == 1)
+            at = element_to(p, values, 0);
         else
             for (u32 k = 0; k < p.count; ++k) at.push_back(element_to(p, values, k));
     }

@@ -36,7 +36,8 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.live_since_ns.store(0, std::memory_order_relaxed);
     e.cpu_ns.store(0, std::memory_order_relaxed);
     e.first_commit_ns.store(0, std::memory_order_relaxed);
-    for (shm::word* since : {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns, &e.finishing_since_ns, &e.hold_since_ns, &e.hold})
+    for (shm::word* since : {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns,
+                             &e.finishing_since_ns, &e.hold_since_ns, &e.hold})
         since->store(0, std::memory_order_relaxed);  // a process killed at work leaves its clocks running
     std::memset(c.event_handle[entry], 0, sizeof c.event_handle[entry]);
 }
@@ -53,7 +54,8 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         clean(c, k);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
         crash_here(crash_point::entry_prepared);
-        if (!cas(c.seat[seat].current, raw, seat_word{epoch, k}.pack())) {  // two supervisors can't be; a lock forbids it
+        if (!cas(c.seat[seat].current, raw,
+                 seat_word{epoch, k}.pack())) {  // two supervisors can't be; a lock forbids it
             mark_fenced(c, k);
             return {};
         }
@@ -69,14 +71,16 @@ incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept {
         const u64 before = load(c.entry[k].identity);
         if (!reusable(c, k)) continue;
         clean(c, k);
-        if (cas(c.entry[k].identity, before, entry_word{0, 0, seat, entry_state::standby}.pack())) return {seat, k, 0};
+        if (cas(c.entry[k].identity, before, entry_word{0, 0, seat, entry_state::standby}.pack()))
+            return {seat, k, 0};
     }
     return {};
 }
 
-// Two CASes, the seat's first: else a supervisor that dies between them leaves an entry with an epoch that its successor will give
-// to somebody else, and two entries of one epoch would mix up their events. This way round the seat bears an epoch that no process
-// does: the standby goes on waiting, owns no word, and whoever takes the run over raises the epoch once more and ends it.
+// Two CASes, the seat's first: else a supervisor that dies between them leaves an entry with an epoch that
+// its successor will give to somebody else, and two entries of one epoch would mix up their events. This way
+// round the seat bears an epoch that no process does: the standby goes on waiting, owns no word, and whoever
+// takes the run over raises the epoch once more and ends it.
 incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     CAROUSEL_ASSERT(seat < shm::max_seats && entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[entry];
@@ -85,7 +89,8 @@ incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat) return {};
     const u32 epoch = next_epoch(seat_word::of(raw_seat).epoch);
     e.live_since_ns.store(now_ns(), std::memory_order_relaxed);
-    if (!cas(c.seat[seat].current, raw_seat, seat_word{epoch, entry}.pack())) return {};  // a lock forbids a second supervisor
+    if (!cas(c.seat[seat].current, raw_seat, seat_word{epoch, entry}.pack()))
+        return {};  // a lock forbids a second supervisor
     crash_here(crash_point::seat_named);
     if (!cas(e.identity, raw_entry, entry_word{w.pid, epoch, seat, entry_state::live}.pack())) return {};
     return {seat, entry, epoch};
@@ -107,7 +112,9 @@ void doom(shm::control_block& c, u32 entry) noexcept {
     for (;;) {
         const u64 raw = load(c.entry[entry].identity);
         const entry_word w = entry_word::of(raw);
-        if (w.state == entry_state::unused || w.state == entry_state::doomed || w.state == entry_state::fenced) return;
+        if (w.state == entry_state::unused || w.state == entry_state::doomed ||
+            w.state == entry_state::fenced)
+            return;
         if (cas(c.entry[entry].identity, raw, w.with(entry_state::doomed).pack())) return;
     }
 }
@@ -145,16 +152,20 @@ claim_result claim_as(shm::control_block& c, const incarnation_id& who, entry_st
 }
 }  // namespace
 
-claim_result claim(shm::control_block& c, const incarnation_id& who) noexcept { return claim_as(c, who, entry_state::starting); }
+claim_result claim(shm::control_block& c, const incarnation_id& who) noexcept {
+    return claim_as(c, who, entry_state::starting);
+}
 claim_result claim_standby(shm::control_block& c, const incarnation_id& who) noexcept {
     return claim_as(c, who, entry_state::standby);
 }
 
 u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexcept {
     const seat_word holder = seat_word::of(load(c.seat[who.seat].current));
-    if (holder.entry != who.entry) return 0;  // maybe an earlier use of this entry: its own word must say so too
+    if (holder.entry != who.entry)
+        return 0;  // maybe an earlier use of this entry: its own word must say so too
     const entry_word w = entry_word::of(load(c.entry[who.entry].identity));
-    const bool mine = w.state == entry_state::live && w.epoch == holder.epoch && w.pid == static_cast<u32>(getpid());
+    const bool mine =
+        w.state == entry_state::live && w.epoch == holder.epoch && w.pid == static_cast<u32>(getpid());
     return mine ? w.epoch : 0;
 }
 

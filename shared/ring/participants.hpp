@@ -1,7 +1,8 @@
 #pragma once
-// Seats and those who sit on them. The supervisor raises a seat's epoch and prepares an entry; the process that it starts claims
-// the entry by CAS before it touches a device. Every step is one CAS, so a supervisor that dies between two of them leaves no
-// worker that a later supervisor doesn't know of: an unclaimed entry can be withdrawn, and a withdrawn one can't be claimed.
+// Seats and those who sit on them. The supervisor raises a seat's epoch and prepares an entry; the process
+// that it starts claims the entry by CAS before it touches a device. Every step is one CAS, so a supervisor
+// that dies between two of them leaves no worker that a later supervisor doesn't know of: an unclaimed entry
+// can be withdrawn, and a withdrawn one can't be claimed.
 
 #include "ring/words.hpp"
 
@@ -13,8 +14,9 @@ struct incarnation_id {
 };
 
 // ---- supervisor
-/// Raises the seat's epoch and names a fresh STARTING entry for it. Empty when no entry is free (all are unfenced).
-/// Hand the new epoch the seat's IDLE job words by recovery::revoke (which also serves the very first start).
+/// Raises the seat's epoch and names a fresh STARTING entry for it. Empty when no entry is free (all are
+/// unfenced). Hand the new epoch the seat's IDLE job words by recovery::revoke (which also serves the very
+/// first start).
 [[nodiscard]] incarnation_id appoint(shm::control_block& c, u32 seat) noexcept;
 /// Takes back an entry that nobody has claimed. False: somebody has.
 bool withdraw(shm::control_block& c, u32 entry) noexcept;
@@ -29,10 +31,11 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept;
 [[nodiscard]] bool reusable(const shm::control_block& c, u32 entry) noexcept;
 
 // ---- standbys: an entry that is prepared, claimed and mapped in peace, and gets its epoch when it is needed
-/// Reserves an entry for a standby of this seat. It bears epoch 0, which owns no word. Empty when no entry is free.
+/// Reserves an entry for a standby of this seat. It bears epoch 0, which owns no word. Empty when no entry is
+/// free.
 [[nodiscard]] incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept;
-/// Raises the seat's epoch for the standby behind `entry` and makes it the LIVE holder. Call recovery::revoke for the dead one
-/// next, then wake(). Empty when the entry is no claimed standby of this seat.
+/// Raises the seat's epoch for the standby behind `entry` and makes it the LIVE holder. Call recovery::revoke
+/// for the dead one next, then wake(). Empty when the entry is no claimed standby of this seat.
 [[nodiscard]] incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept;
 /// Rings for the seat's new holder, and for what it may have begun to wait for.
 void wake(shm::control_block& c, u32 seat) noexcept;
@@ -53,15 +56,21 @@ bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& who) 
 [[nodiscard]] bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& who) noexcept;
 [[nodiscard]] bool asset_is_ready(const shm::control_block& c, u32 asset) noexcept;
 
-/// Exit notes: what a dying process could still say. 0: nothing. Bit 32: it is a note; bit 33: somebody else sent the signal.
-[[nodiscard]] constexpr u64 note_exit(int code) { return u64{1} << 32U | static_cast<u64>(static_cast<u32>(code) & 0xFFU); }
-[[nodiscard]] constexpr u64 note_signal_from_outside(int signal) { return u64{3} << 32U | static_cast<u64>(signal) << 8U; }
+/// Exit notes: what a dying process could still say. 0: nothing. Bit 32: it is a note; bit 33: somebody else
+/// sent the signal.
+[[nodiscard]] constexpr u64 note_exit(int code) {
+    return u64{1} << 32U | static_cast<u64>(static_cast<u32>(code) & 0xFFU);
+}
+[[nodiscard]] constexpr u64 note_signal_from_outside(int signal) {
+    return u64{3} << 32U | static_cast<u64>(signal) << 8U;
+}
 [[nodiscard]] constexpr u64 note_signal(int signal) { return u64{1} << 32U | static_cast<u64>(signal) << 8U; }
 struct exit_note {
     bool told = false, outside = false;
     int exit_code = 0, signal = 0;  ///< signal 0: it has exited
     [[nodiscard]] static constexpr exit_note of(u64 raw) {
-        return {(raw >> 32U) != 0, (raw >> 33U & 1U) != 0, static_cast<int>(raw & 0xFFU), static_cast<int>(raw >> 8U & 0xFFU)};
+        return {(raw >> 32U) != 0, (raw >> 33U & 1U) != 0, static_cast<int>(raw & 0xFFU),
+                static_cast<int>(raw >> 8U & 0xFFU)};
     }
 };
 

@@ -8,7 +8,8 @@
 namespace carousel::ring {
 namespace {
 
-constexpr u32 most_moves = 1000;  ///< an owner moves a word a few times at most; one that goes on for ever is broken
+constexpr u32 most_moves =
+    1000;  ///< an owner moves a word a few times at most; one that goes on for ever is broken
 
 struct job_range {
     u32 first, last;
@@ -45,7 +46,8 @@ void for_each_lease(shm::control_block& c, u32 seat, u32 job, u64 version, F&& f
     }
 }
 
-/// Calls fn(word, exact value, slot word, slot index) for every output slot that the job has tagged (FILL or QUARANTINED).
+/// Calls fn(word, exact value, slot word, slot index) for every output slot that the job has tagged (FILL or
+/// QUARANTINED).
 template <typename F>
 void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn) {
     const shm::stage_block& s = stage_of(c, seat);
@@ -54,12 +56,14 @@ void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn
     for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k) {
         const u64 raw = load(l.slot[k]);
         const slot_word w = slot_word::of(raw);
-        if ((w.state == slot_state::fill || w.state == slot_state::quarantined) && w.tagged(job, version)) fn(l.slot[k], raw, w, k);
+        if ((w.state == slot_state::fill || w.state == slot_state::quarantined) && w.tagged(job, version))
+            fn(l.slot[k], raw, w, k);
     }
 }
 
 // S6 of a dead owner: its work is complete and committed, only the bookkeeping is missing.
-[[maybe_unused]] void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw, u32 successor) noexcept {
+[[maybe_unused]] void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw,
+                                       u32 successor) noexcept {
     const job_word j = job_word::of(raw);
     const shm::stage_block& s = stage_of(c, seat);
     for_each_slot(c, seat, job, j.version, [&](shm::word& at, u64 exact, slot_word w, u32) {
@@ -68,8 +72,10 @@ void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn
     });
     for_each_lease(c, seat, job, j.version, [](shm::word& at, u64 exact, bool number) {
         const lease_word w = lease_word::of(exact);
-        const lease_word next = number ? lease_word{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0, lease_state::wait}
-                                       : lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done};
+        const lease_word next =
+            number ? lease_word{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0,
+                                lease_state::wait}
+                   : lease_word{w.generation, w.job, w.version, w.attempts, lease_state::done};
         cas(at, exact, next.pack());
     });
     cas(c.job[job], raw, job_word{j.version + 1, successor, job_state::idle}.pack());
@@ -84,32 +90,38 @@ job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
         const job_word w = job_word::of(load(c.job[j]));
         if (w.epoch != epoch || static_cast<u8>(w.state) > 4) continue;
         ++out.by_state[static_cast<u8>(w.state)];
-        if (w.state == job_state::open || w.state == job_state::submitted || w.state == job_state::aborted) ++out.in_flight;
+        if (w.state == job_state::open || w.state == job_state::submitted || w.state == job_state::aborted)
+            ++out.in_flight;
     }
     return out;
 }
 
-bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch, const std::function<void(u64)>& committed) noexcept {
+bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
+            const std::function<void(u64)>& committed) noexcept {
     const u32 successor = seat_word::of(load(c.seat[seat].current)).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
-    if (successor == dead_epoch) return false;  // somebody has written over the seat: nothing could ever come to an end
+    if (successor == dead_epoch)
+        return false;  // somebody has written over the seat: nothing could ever come to an end
     for (u32 j = r.first; j < r.last; ++j) {
-        for (u32 tries = 0; tries < most_moves; ++tries) {  // until the word bears another epoch or is ABORTED: its owner may still be moving it
+        for (u32 tries = 0; tries < most_moves;
+             ++tries) {  // until the word bears another epoch or is ABORTED: its owner may still be moving it
             const u64 raw = load(c.job[j]);
             const job_word w = job_word::of(raw);
             if (w.epoch != dead_epoch || w.state == job_state::aborted) break;
             if (w.state == job_state::idle) {
                 cas(c.job[j], raw, job_word{w.version, successor, job_state::idle}.pack());
             } else if (w.state == job_state::committed) {
-                // The sequence is the word's own if the word stands behind it, too: its owner writes another one only behind an IDLE.
-                // An owner that has moved on by itself has made its entry before.
+                // The sequence is the word's own if the word stands behind it, too: its owner writes another
+                // one only behind an IDLE. An owner that has moved on by itself has made its entry before.
                 const u64 sequence = load(c.job_info[j].sequence);
                 if (committed && load(c.job[j]) == raw) committed(sequence);
 #ifndef CAROUSEL_BUG_ABORT_COMMITTED
                 finish_committed(c, seat, j, raw, successor);
 #else
-                cas(c.job[j], raw, job_word{w.version, w.epoch, job_state::aborted}.pack());  // seeded bug: throws back what has happened
+                cas(c.job[j], raw,
+                    job_word{w.version, w.epoch, job_state::aborted}
+                        .pack());  // seeded bug: throws back what has happened
 #endif
             } else if (w.state == job_state::open || w.state == job_state::submitted) {
 #ifndef CAROUSEL_BUG_NO_ABORT
@@ -146,7 +158,8 @@ bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_
         for_each_lease(c, seat, j, w.version, [&](shm::word& at, u64 exact, bool) {
             const lease_word l = lease_word::of(exact);
             u32 attempts = l.attempts;
-            if (why == blame::own && in_flight <= 1) attempts = (attempts & 8U) | std::min(l.failures() + 1, max_failures);
+            if (why == blame::own && in_flight <= 1)
+                attempts = (attempts & 8U) | std::min(l.failures() + 1, max_failures);
             if (why == blame::own && in_flight > 1) attempts |= 8U;
             nothing = false;
 #ifndef CAROUSEL_BUG_LOSE_LEASE
@@ -229,7 +242,8 @@ void dismiss_latest(shm::control_block& c, u32 entry) noexcept {
                 const u64 held = load(c.link[k].group[s][g]);
                 const lease_word l = lease_word::of(held);
                 if (l.state == lease_state::leased)
-                    cas(c.link[k].group[s][g], held, lease_word{l.generation, 0, 0, 0, lease_state::skipped}.pack());
+                    cas(c.link[k].group[s][g], held,
+                        lease_word{l.generation, 0, 0, 0, lease_state::skipped}.pack());
             }
             link_ref(c, k).sweep();
         }
@@ -237,8 +251,8 @@ void dismiss_latest(shm::control_block& c, u32 entry) noexcept {
 }
 
 void begin_stop(shm::control_block& c) noexcept {
-    // Once a run: the sources' acknowledgements count for one STOPPING only. An END that was given (--frames) is taken back the
-    // same way; no source leases beyond it, so the END that is found is not above it.
+    // Once a run: the sources' acknowledgements count for one STOPPING only. An END that was given (--frames)
+    // is taken back the same way; no source leases beyond it, so the END that is found is not above it.
     if (!cas(c.stop_asked, 0, 1)) return;
     for (u64 now = load(c.end); now != end_stopping; now = load(c.end))
         if (cas(c.end, now, end_stopping)) break;
@@ -255,7 +269,8 @@ bool try_finish_stop(shm::control_block& c) noexcept {
         const shm::stage_block& s = c.stage[std::min(q.stage, shm::max_stages - 1)];
         for (u32 i = s.first_seat; i < std::min(s.first_seat + s.seats, shm::max_seats); ++i) {
             const seat_word seat = seat_word::of(load(c.seat[i].current));
-            // A predecessor that is doomed but not revoked yet has not been asked, and may still lease: its words must go first.
+            // A predecessor that is doomed but not revoked yet has not been asked, and may still lease: its
+            // words must go first.
             const job_range r = jobs_of(c, i);
             for (u32 j = r.first; j < r.last; ++j) {
                 const job_word w = job_word::of(load(c.job[j]));

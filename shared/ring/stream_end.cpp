@@ -19,8 +19,8 @@ bool stands(const shm::control_block& c, const shm::source_block& q, const end_c
     if (!is_open(c, claim)) return false;
     const u64 n = std::clamp(c.link[std::min(q.link, shm::max_links - 1)].window, 1U, shm::max_window);
     const lease_word w = lease_word::of(load(q.number[claim.sequence % n]));
-    return w.generation == lap_of(q, claim.sequence, n) && w.state == lease_state::leased && w.job == claim.job &&
-           (w.version & claim_version_mask) == claim.version;
+    return w.generation == lap_of(q, claim.sequence, n) && w.state == lease_state::leased &&
+           w.job == claim.job && (w.version & claim_version_mask) == claim.version;
 }
 
 }  // namespace
@@ -42,7 +42,9 @@ std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
     for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k) {
         const shm::source_block& q = c.source[k];
         const u64 raw = load(q.ended);
-        if (raw == no_claim || (c.stage[std::min(q.stage, shm::max_stages - 1)].flags & shm::stage_flag::ends) == 0) continue;
+        if (raw == no_claim ||
+            (c.stage[std::min(q.stage, shm::max_stages - 1)].flags & shm::stage_flag::ends) == 0)
+            continue;
         const end_claim claim = end_claim::of(raw);
         if (!stands(c, q, claim)) continue;
         if (!lowest || claim.sequence < lowest->sequence) lowest = {k, claim.sequence};
@@ -51,7 +53,8 @@ std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
 }
 
 bool lower_end(shm::control_block& c, u64 sequence) noexcept {
-    static_assert(end_stopping > (u64{1} << 40U) && end_unknown > end_stopping);  // both are above every number
+    static_assert(end_stopping > (u64{1} << 40U) &&
+                  end_unknown > end_stopping);  // both are above every number
     for (u64 now = load(c.end); now > sequence; now = load(c.end)) {
         if (!cas(c.end, now, sequence)) continue;
         for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);

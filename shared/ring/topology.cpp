@@ -34,17 +34,20 @@ void write_link(shm::control_block& c, const plan& p, u32 stage) {
     l.slots = derived_slots(p, stage);
     l.slot_bytes = s.slot_bytes;
     require(l.window <= shm::max_window && l.slots <= shm::max_slots,
-            fmt::format("link {}: window {} with {} buffers is more than the ring's {} and {}: lower in_flight, instances or window", s.name,
-                        l.window, l.slots, shm::max_window, shm::max_slots));
+            fmt::format("link {}: window {} with {} buffers is more than the ring's {} and {}: lower "
+                        "in_flight, instances or window",
+                        s.name, l.window, l.slots, shm::max_window, shm::max_slots));
     l.tail.store(p.first_sequence, std::memory_order_relaxed);
     const u32 generation = p.first.generation & static_cast<u32>(generation_mask);
     for (u32 k = 0; k < l.slots; ++k) {
         l.slot[k].store(slot_word{generation, 0, 0, slot_state::free}.pack(), std::memory_order_relaxed);
-        for (word& at : l.group[k]) at.store(lease_word{generation, 0, 0, 0, lease_state::wait}.pack(), std::memory_order_relaxed);
+        for (word& at : l.group[k])
+            at.store(lease_word{generation, 0, 0, 0, lease_state::wait}.pack(), std::memory_order_relaxed);
     }
 }
 
-// A source's numbers: the word of index i begins at the lap of the first number >= first_sequence that falls on it.
+// A source's numbers: the word of index i begins at the lap of the first number >= first_sequence that falls
+// on it.
 void write_source(shm::control_block& c, const plan& p, u32 stage) {
     const u32 index = c.sources++;
     c.stage[stage].source = index;
@@ -65,7 +68,8 @@ void write_seats(shm::control_block& c, const plan& p, u32 stage) {
     shm::stage_block& b = c.stage[stage];
     b.first_seat = c.seats;
     b.seats = s.instances;
-    require(c.seats + s.instances <= shm::max_seats, fmt::format("more than {} stage instances in one pipeline", shm::max_seats));
+    require(c.seats + s.instances <= shm::max_seats,
+            fmt::format("more than {} stage instances in one pipeline", shm::max_seats));
     for (u32 i = 0; i < s.instances; ++i) {
         const u32 seat = c.seats++;
         shm::seat_block& sb = c.seat[seat];
@@ -74,10 +78,13 @@ void write_seats(shm::control_block& c, const plan& p, u32 stage) {
         sb.first_job = c.jobs;
         sb.jobs = s.in_flight * 2;  // a successor works while its predecessor's words wait for the fence
         require(c.jobs + sb.jobs <= shm::max_jobs,
-                fmt::format("more than {} job words (2 x in_flight of every instance): lower in_flight or instances", shm::max_jobs));
+                fmt::format(
+                    "more than {} job words (2 x in_flight of every instance): lower in_flight or instances",
+                    shm::max_jobs));
         for (u32 j = 0; j < sb.jobs; ++j) {
             c.job_info[c.jobs + j].seat = seat;
-            c.job[c.jobs + j].store(job_word{p.first.version, 0, job_state::idle}.pack(), std::memory_order_relaxed);
+            c.job[c.jobs + j].store(job_word{p.first.version, 0, job_state::idle}.pack(),
+                                    std::memory_order_relaxed);
         }
         c.jobs += sb.jobs;
         sb.first_epoch = p.first.epoch;
@@ -88,7 +95,8 @@ void write_seats(shm::control_block& c, const plan& p, u32 stage) {
 void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
     const stage_plan& s = p.stages[stage];
     shm::stage_block& b = c.stage[stage];
-    require(s.inputs.size() <= shm::max_inputs, fmt::format("stage {}: more than {} inputs", s.name, shm::max_inputs));
+    require(s.inputs.size() <= shm::max_inputs,
+            fmt::format("stage {}: more than {} inputs", s.name, shm::max_inputs));
     b.inputs = static_cast<u32>(s.inputs.size());
     for (u32 i = 0; i < b.inputs; ++i) {
         const u32 link = c.stage[s.inputs[i]].output_link;
@@ -97,7 +105,8 @@ void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
         b.input_link[i] = link;
         b.input_group[i] = shm::none;  // a latest member joins when it starts
         if (s.latest) continue;
-        require(l.blocking < shm::max_blocking, fmt::format("link {}: more than {} consuming stages", l.name, shm::max_blocking));
+        require(l.blocking < shm::max_blocking,
+                fmt::format("link {}: more than {} consuming stages", l.name, shm::max_blocking));
         const u32 group = l.blocking++;
         l.group_stage[group] = stage;
         l.group_state[group].store(group_word{0, 0, group_state::blocking}.pack(), std::memory_order_relaxed);
@@ -123,7 +132,8 @@ u32 derived_slots(const plan& p, u32 stage) {
 }
 
 void initialise(shm::control_block& c, const plan& p) {
-    require(!p.stages.empty() && p.stages.size() <= shm::max_stages, fmt::format("a pipeline has 1 to {} stages", shm::max_stages));
+    require(!p.stages.empty() && p.stages.size() <= shm::max_stages,
+            fmt::format("a pipeline has 1 to {} stages", shm::max_stages));
     set_name(c.pipeline, p.pipeline);
     c.width = p.width;
     c.height = p.height;
@@ -142,8 +152,9 @@ void initialise(shm::control_block& c, const plan& p) {
         b.in_flight = s.in_flight;
         b.max_attempts = std::min(s.max_attempts, max_failures);
         b.frame_timeout_ns = s.frame_timeout_ns;
-        b.flags = (s.owner_commits ? shm::stage_flag::owner_commits : 0U) | (s.latest ? shm::stage_flag::latest : 0U) |
-                  (s.optional ? shm::stage_flag::optional : 0U) | (s.ends ? shm::stage_flag::ends : 0U);
+        b.flags = (s.owner_commits ? shm::stage_flag::owner_commits : 0U) |
+                  (s.latest ? shm::stage_flag::latest : 0U) | (s.optional ? shm::stage_flag::optional : 0U) |
+                  (s.ends ? shm::stage_flag::ends : 0U);
         write_inputs(c, p, k);
         if (s.has_output) write_link(c, p, k);
         if (s.inputs.empty()) {

@@ -1,5 +1,6 @@
 #pragma once
-// Writes the static parts and first words of a fresh control block from a list of stages. Supervisor only, before publish().
+// Writes the static parts and first words of a fresh control block from a list of stages. Supervisor only,
+// before publish().
 
 #include <string>
 #include <vector>
@@ -11,14 +12,14 @@ namespace carousel::ring {
 
 struct stage_plan {
     std::string name;
-    std::vector<u32> inputs;         ///< indices of stages
+    std::vector<u32> inputs;  ///< indices of stages
     bool has_output = false;
     u32 in_flight = 3;
     u32 instances = 1;
     u32 max_attempts = 3;
     u64 frame_timeout_ns = 2'000'000'000;  ///< 0: none
     bool owner_commits = false, latest = false, optional = false, ends = false;
-    u32 window = 0;                  ///< of its output link; 0: derived
+    u32 window = 0;  ///< of its output link; 0: derived
     u64 slot_bytes = 0;
 };
 
@@ -30,14 +31,15 @@ struct first_counters {
     u32 epoch = 0;       ///< of seats, before their first holder
 };
 /// Each just below its end, so that a short run sees all of them come round.
-inline constexpr first_counters counters_near_their_ends{generation_mask - 2, generation_mask - 2, (u64{1} << 36U) - 4, epoch_mask - 2};
+inline constexpr first_counters counters_near_their_ends{generation_mask - 2, generation_mask - 2,
+                                                         (u64{1} << 36U) - 4, epoch_mask - 2};
 
 struct plan {
     std::string pipeline;
     u32 width = 0, height = 0;
     f64 fps = 0;
     u64 frame_timeout_ns = 2'000'000'000, latest_lease_ns = 250'000'000;
-    u64 first_sequence = 0;          ///< words begin here
+    u64 first_sequence = 0;  ///< words begin here
     first_counters first;
     u64 end = end_unknown;
     std::vector<stage_plan> stages;  ///< producers before consumers
@@ -45,7 +47,8 @@ struct plan {
 
 /// The window of a link: the producer's frames in flight plus the largest group's, at least 8.
 [[nodiscard]] u32 derived_window(const plan& p, u32 stage);
-/// Buffers of a link: the window, one unfenced producer incarnation's frames, one more for a second, and one spare.
+/// Buffers of a link: the window, one unfenced producer incarnation's frames, one more for a second, and one
+/// spare.
 [[nodiscard]] u32 derived_slots(const plan& p, u32 stage);
 /// Throws config_error when a limit of the control block is passed (named, with the limit).
 void initialise(shm::control_block& c, const plan& p);

@@ -1,22 +1,31 @@
 #pragma once
-// The words that decide, as fields of 64 bits, and the only changes that are legal. All changes are one CAS that expects the
-// exact word that was read; nobody stores plainly into a word of a running pipeline.
+// The words that decide, as fields of 64 bits, and the only changes that are legal. All changes are one CAS
+// that expects the exact word that was read; nobody stores plainly into a word of a running pipeline.
 //
-//   J[job]           {version:36, epoch:24, state:4}   IDLE -> OPEN -> SUBMITTED -> COMMITTED -> IDLE(version+1)
-//                                                      OPEN, SUBMITTED -> ABORTED (supervisor) -> IDLE(version+1, new epoch)
+//   J[job]           {version:36, epoch:24, state:4}   IDLE -> OPEN -> SUBMITTED -> COMMITTED ->
+//   IDLE(version+1)
+//                                                      OPEN, SUBMITTED -> ABORTED (supervisor) ->
+//                                                      IDLE(version+1, new epoch)
 //       This word alone decides whether a stage's work on a frame happened.
-//   S[slot]          {generation:24, job:12, version:24, state:4}   FREE -> FILL -> READY -> FREE(generation+1)
-//                                                                    FILL -> QUARANTINED -> FREE(generation+1)
-//   C[slot][group]   {generation:24, job:9, version:24, attempts:4, state:3}   WAIT -> LEASED -> DONE | WAIT -> SKIPPED
-//       A generation older than the slot's reads as WAIT with no attempts; a newer one means that the reader is outdated.
-//   Q[source][n % N] the same layout, generation = lap of the number:  WAIT(lap) -> LEASED(lap) -> WAIT(lap+1)
+//   S[slot]          {generation:24, job:12, version:24, state:4}   FREE -> FILL -> READY ->
+//   FREE(generation+1)
+//                                                                    FILL -> QUARANTINED ->
+//                                                                    FREE(generation+1)
+//   C[slot][group]   {generation:24, job:9, version:24, attempts:4, state:3}   WAIT -> LEASED -> DONE | WAIT
+//   -> SKIPPED
+//       A generation older than the slot's reads as WAIT with no attempts; a newer one means that the reader
+//       is outdated.
+//   Q[source][n % N] the same layout, generation = lap of the number:  WAIT(lap) -> LEASED(lap) ->
+//   WAIT(lap+1)
 //
-// Counters come round (24 bits within hours, a version's 36 within years), so nothing is ever said to be larger than another: words
-// are compared for equality, generations by their distance (seen_at), and 0 means "none" for an epoch alone (next_epoch). What is
-// told apart is never a whole round apart: a tag goes before its job's next version, a column is closed at every free.
+// Counters come round (24 bits within hours, a version's 36 within years), so nothing is ever said to be
+// larger than another: words are compared for equality, generations by their distance (seen_at), and 0 means
+// "none" for an epoch alone (next_epoch). What is told apart is never a whole round apart: a tag goes before
+// its job's next version, a column is closed at every free.
 //
-// Memory order: every CAS is acq_rel and every read of a word acquire, so whoever sees a word also sees all that its writer
-// had written before (headers before SUBMITTED, event record before SUBMITTED, payload before COMMITTED on the CPU backend).
+// Memory order: every CAS is acq_rel and every read of a word acquire, so whoever sees a word also sees all
+// that its writer had written before (headers before SUBMITTED, event record before SUBMITTED, payload before
+// COMMITTED on the CPU backend).
 
 #include <atomic>
 
@@ -27,10 +36,15 @@ namespace carousel::ring {
 
 using shm::word;
 
-constexpr u64 field(u64 value, unsigned shift, unsigned width) { return (value >> shift) & ((u64{1} << width) - 1); }
-constexpr u64 place(u64 value, unsigned shift, unsigned width) { return (value & ((u64{1} << width) - 1)) << shift; }
+constexpr u64 field(u64 value, unsigned shift, unsigned width) {
+    return (value >> shift) & ((u64{1} << width) - 1);
+}
+constexpr u64 place(u64 value, unsigned shift, unsigned width) {
+    return (value & ((u64{1} << width) - 1)) << shift;
+}
 
-inline constexpr u64 version_mask = (u64{1} << 24) - 1;     ///< what slot and group words keep of a job's version
+inline constexpr u64 version_mask =
+    (u64{1} << 24) - 1;  ///< what slot and group words keep of a job's version
 inline constexpr u64 generation_mask = (u64{1} << 24) - 1;
 inline constexpr u64 epoch_mask = (u64{1} << 24) - 1;
 
@@ -41,7 +55,9 @@ constexpr u32 epochs_between(u32 first, u32 epoch) {
     return epoch >= first ? epoch - first : static_cast<u32>(epoch + epoch_mask - first);
 }
 /// The lap of number n of a source whose link has so wide a window: the generation of its word in that lap.
-constexpr u32 lap_of(const shm::source_block& q, u64 n, u64 window) { return static_cast<u32>((n / window + q.first_lap) & generation_mask); }
+constexpr u32 lap_of(const shm::source_block& q, u64 n, u64 window) {
+    return static_cast<u32>((n / window + q.first_lap) & generation_mask);
+}
 
 enum class job_state : u8 { idle, open, submitted, committed, aborted };
 struct job_word {
@@ -51,7 +67,9 @@ struct job_word {
     [[nodiscard]] static constexpr job_word of(u64 w) {
         return {field(w, 28, 36), static_cast<u32>(field(w, 4, 24)), static_cast<job_state>(field(w, 0, 4))};
     }
-    [[nodiscard]] constexpr u64 pack() const { return place(version, 28, 36) | place(epoch, 4, 24) | static_cast<u64>(state); }
+    [[nodiscard]] constexpr u64 pack() const {
+        return place(version, 28, 36) | place(epoch, 4, 24) | static_cast<u64>(state);
+    }
     [[nodiscard]] constexpr job_word with(job_state s) const { return {version, epoch, s}; }
     bool operator==(const job_word&) const = default;
 };
@@ -63,23 +81,26 @@ struct slot_word {
     u32 version = 0;  ///< low 24 bits of the job's
     slot_state state = slot_state::free;
     [[nodiscard]] static constexpr slot_word of(u64 w) {
-        return {static_cast<u32>(field(w, 40, 24)), static_cast<u32>(field(w, 28, 12)), static_cast<u32>(field(w, 4, 24)),
-                static_cast<slot_state>(field(w, 0, 4))};
+        return {static_cast<u32>(field(w, 40, 24)), static_cast<u32>(field(w, 28, 12)),
+                static_cast<u32>(field(w, 4, 24)), static_cast<slot_state>(field(w, 0, 4))};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return place(generation, 40, 24) | place(job, 28, 12) | place(version, 4, 24) | static_cast<u64>(state);
+        return place(generation, 40, 24) | place(job, 28, 12) | place(version, 4, 24) |
+               static_cast<u64>(state);
     }
     [[nodiscard]] constexpr slot_word with(slot_state s) const { return {generation, job, version, s}; }
     [[nodiscard]] constexpr slot_word freed() const {
         return {static_cast<u32>((generation + 1) & generation_mask), 0, 0, slot_state::free};
     }
-    [[nodiscard]] constexpr bool tagged(u32 j, u64 v) const { return job == j && version == (v & version_mask); }
+    [[nodiscard]] constexpr bool tagged(u32 j, u64 v) const {
+        return job == j && version == (v & version_mask);
+    }
     bool operator==(const slot_word&) const = default;
 };
 
 enum class lease_state : u8 { wait, leased, done, skipped };
-/// `attempts` holds a count in its low 3 bits and, in bit 3, "lease alone": a death with several frames in flight made the
-/// frame a suspect, and the next lease of it shares its life with no other frame.
+/// `attempts` holds a count in its low 3 bits and, in bit 3, "lease alone": a death with several frames in
+/// flight made the frame a suspect, and the next lease of it shares its life with no other frame.
 struct lease_word {
     u32 generation = 0;  ///< the slot's, or a source number's lap
     u32 job = 0;
@@ -87,21 +108,24 @@ struct lease_word {
     u32 attempts = 0;
     lease_state state = lease_state::wait;
     [[nodiscard]] static constexpr lease_word of(u64 w) {
-        return {static_cast<u32>(field(w, 40, 24)), static_cast<u32>(field(w, 31, 9)), static_cast<u32>(field(w, 7, 24)),
-                static_cast<u32>(field(w, 3, 4)), static_cast<lease_state>(field(w, 0, 3))};
+        return {static_cast<u32>(field(w, 40, 24)), static_cast<u32>(field(w, 31, 9)),
+                static_cast<u32>(field(w, 7, 24)), static_cast<u32>(field(w, 3, 4)),
+                static_cast<lease_state>(field(w, 0, 3))};
     }
     [[nodiscard]] constexpr u64 pack() const {
-        return place(generation, 40, 24) | place(job, 31, 9) | place(version, 7, 24) | place(attempts, 3, 4) | static_cast<u64>(state);
+        return place(generation, 40, 24) | place(job, 31, 9) | place(version, 7, 24) | place(attempts, 3, 4) |
+               static_cast<u64>(state);
     }
     [[nodiscard]] constexpr u32 failures() const { return attempts & 7U; }
     [[nodiscard]] constexpr bool alone() const { return (attempts & 8U) != 0; }
     [[nodiscard]] constexpr bool tagged(u32 j, u64 v) const {
         return state == lease_state::leased && job == j && version == (v & version_mask);
     }
-    /// What the word means for a slot that was read at `slot_generation`. An older word is stale and reads as WAIT. A newer one
-    /// says that the reader's slot word is outdated (the slot was freed and filled again behind its back): SKIPPED, for if it
-    /// read as WAIT, a CAS from it would lease a slot that has moved on. (Counted modulo 2^24; a word is never further behind
-    /// than one generation, since every column is closed at every free.)
+    /// What the word means for a slot that was read at `slot_generation`. An older word is stale and reads as
+    /// WAIT. A newer one says that the reader's slot word is outdated (the slot was freed and filled again
+    /// behind its back): SKIPPED, for if it read as WAIT, a CAS from it would lease a slot that has moved on.
+    /// (Counted modulo 2^24; a word is never further behind than one generation, since every column is closed
+    /// at every free.)
     [[nodiscard]] constexpr lease_word seen_at(u32 slot_generation) const {
         if (generation == slot_generation) return *this;
 #ifndef CAROUSEL_BUG_NEWER_IS_STALE
@@ -122,7 +146,9 @@ struct seat_word {
         const u32 e = static_cast<u32>(field(w, 0, 16));
         return {static_cast<u32>(field(w, 16, 24)), e == 0 ? shm::none : e - 1};
     }
-    [[nodiscard]] constexpr u64 pack() const { return place(epoch, 16, 24) | (entry == shm::none ? 0 : place(entry + 1U, 0, 16)); }
+    [[nodiscard]] constexpr u64 pack() const {
+        return place(epoch, 16, 24) | (entry == shm::none ? 0 : place(entry + 1U, 0, 16));
+    }
     bool operator==(const seat_word&) const = default;
 };
 
@@ -131,20 +157,23 @@ struct asset_word {
     shm::asset_state state = shm::asset_state::empty;
     u32 epoch = 0, seat = 0;  ///< of the process that loads it, or has
     [[nodiscard]] static constexpr asset_word of(u64 w) {
-        return {static_cast<shm::asset_state>(field(w, 0, 4)), static_cast<u32>(field(w, 4, 24)), static_cast<u32>(w >> 28U)};
+        return {static_cast<shm::asset_state>(field(w, 0, 4)), static_cast<u32>(field(w, 4, 24)),
+                static_cast<u32>(w >> 28U)};
     }
-    [[nodiscard]] constexpr u64 pack() const { return static_cast<u64>(state) | place(epoch, 4, 24) | u64{seat} << 28U; }
+    [[nodiscard]] constexpr u64 pack() const {
+        return static_cast<u64>(state) | place(epoch, 4, 24) | u64{seat} << 28U;
+    }
 };
 
 enum class entry_state : u8 { unused, starting, standby, live, doomed, fenced };
 struct entry_word {
-    u32 pid = 0;    ///< 0: not claimed by a process yet
+    u32 pid = 0;  ///< 0: not claimed by a process yet
     u32 epoch = 0;
     u32 seat = 0;
     entry_state state = entry_state::unused;
     [[nodiscard]] static constexpr entry_word of(u64 w) {
-        return {static_cast<u32>(field(w, 40, 24)), static_cast<u32>(field(w, 16, 24)), static_cast<u32>(field(w, 4, 12)),
-                static_cast<entry_state>(field(w, 0, 4))};
+        return {static_cast<u32>(field(w, 40, 24)), static_cast<u32>(field(w, 16, 24)),
+                static_cast<u32>(field(w, 4, 12)), static_cast<entry_state>(field(w, 0, 4))};
     }
     [[nodiscard]] constexpr u64 pack() const {
         return place(pid, 40, 24) | place(epoch, 16, 24) | place(seat, 4, 12) | static_cast<u64>(state);
@@ -159,22 +188,27 @@ struct group_word {
     u32 joins = 0;  ///< counts joins, so that a dead member's word is never taken for a new one's
     group_state state = group_state::absent;
     [[nodiscard]] static constexpr group_word of(u64 w) {
-        return {static_cast<u32>(field(w, 4, 16)), static_cast<u32>(field(w, 20, 32)), static_cast<group_state>(field(w, 0, 4))};
+        return {static_cast<u32>(field(w, 4, 16)), static_cast<u32>(field(w, 20, 32)),
+                static_cast<group_state>(field(w, 0, 4))};
     }
-    [[nodiscard]] constexpr u64 pack() const { return place(entry, 4, 16) | place(joins, 20, 32) | static_cast<u64>(state); }
+    [[nodiscard]] constexpr u64 pack() const {
+        return place(entry, 4, 16) | place(joins, 20, 32) | static_cast<u64>(state);
+    }
 };
 
 /// END: the first sequence that will not exist.
 inline constexpr u64 end_unknown = ~u64{0};
 inline constexpr u64 end_stopping = ~u64{0} - 1;
 
-/// What the CPU backend stores in a slot's event word, and the name of a job's completion everywhere: {job:12, version:28, epoch:24}.
+/// What the CPU backend stores in a slot's event word, and the name of a job's completion everywhere:
+/// {job:12, version:28, epoch:24}.
 [[nodiscard]] constexpr u64 event_tag(u32 job, u64 version, u32 epoch) {
     return place(job, 52, 12) | place(version, 24, 28) | place(epoch, 0, 24);
 }
 
 inline bool cas(word& at, u64 expected, u64 desired) noexcept {
-    return at.compare_exchange_strong(expected, desired, std::memory_order_acq_rel, std::memory_order_acquire);
+    return at.compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
+                                      std::memory_order_acquire);
 }
 inline u64 load(const word& at) noexcept { return at.load(std::memory_order_acquire); }
 

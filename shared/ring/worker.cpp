@@ -19,13 +19,16 @@ worker::worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept
     stage_ = &c.stage[stage_index_];
     first_job_ = c.seat[seat].first_job;
     jobs_ = c.seat[seat].jobs;
-    CAROUSEL_ASSERT(first_job_ < shm::max_jobs && jobs_ <= shm::max_jobs - first_job_ && stage_->inputs <= shm::max_inputs);
+    CAROUSEL_ASSERT(first_job_ < shm::max_jobs && jobs_ <= shm::max_jobs - first_job_ &&
+                    stage_->inputs <= shm::max_inputs);
     for (u32 i = 0; i < stage_->inputs; ++i) input_[i].emplace(c, stage_->input_link[i]);
     if (stage_->output_link != shm::none) output_.emplace(c, stage_->output_link);
     in_order_ = !output_ && stage_->seats == 1;
 }
 
-bool worker::revoked() const noexcept { return seat_word::of(load(control_->seat[seat_].current)).epoch != epoch_; }
+bool worker::revoked() const noexcept {
+    return seat_word::of(load(control_->seat[seat_].current)).epoch != epoch_;
+}
 
 bool worker::is_mine(const lease_word& w) const noexcept {
     if (w.job < first_job_ || w.job >= first_job_ + jobs_) return false;
@@ -45,7 +48,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
     for (;;) {
         job j;
         if (const outcome o = choose(j, in_flight); o != outcome::ok) return o;
-        // An idle job word of our own epoch; IDLE names the only epoch that may open it, so a successor's CAS can't mix with ours.
+        // An idle job word of our own epoch; IDLE names the only epoch that may open it, so a successor's CAS
+        // can't mix with ours.
         u64 raw = 0;
         job_word jw;
         for (u32 k = first_job_; k < first_job_ + jobs_; ++k) {
@@ -61,7 +65,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         j.claimed_ns = now_ns();
         control_->job_info[j.index].process_since_ns.store(0, std::memory_order_relaxed);
         control_->job_info[j.index].submitted_since_ns.store(0, std::memory_order_relaxed);
-        // Release: whoever reads it sees that the word has left the COMMITTED of its frame before (revoke() asks).
+        // Release: whoever reads it sees that the word has left the COMMITTED of its frame before (revoke()
+        // asks).
         control_->job_info[j.index].sequence.store(j.sequence, std::memory_order_release);
         crash_here(crash_point::job_chosen);
         if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) return outcome::revoked;
@@ -91,7 +96,8 @@ outcome worker::choose(job& j, u32 in_flight) noexcept {
     return stage_->source != shm::none ? choose_number(j, in_flight) : choose_inputs(j, in_flight);
 }
 
-// A source's number n is the one in [T, T+N) that falls on its word; it is free when the word waits at that very lap.
+// A source's number n is the one in [T, T+N) that falls on its word; it is free when the word waits at that
+// very lap.
 outcome worker::choose_number(job& j, u32 in_flight) noexcept {
     shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 end = load(control_->end);
@@ -123,11 +129,12 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         for (u32 i = 0; i < stage_->inputs; ++i) through = through && ready[i].tail >= end;
         if (through) return outcome::closed;
     }
-    outcome none = outcome::empty;  // all that the ring can hold is taken already: is the oldest of it still in this stage's hands?
+    outcome none = outcome::empty;  // all that the ring can hold is taken already: is the oldest of it still
+                                    // in this stage's hands?
     for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
         if (t + k >= end) return outcome::empty;  // another source's frame may be there: nobody's
-        if (!first) return outcome::empty;  // in order: the next frame is not there yet
+        if (!first) return outcome::empty;        // in order: the next frame is not there yet
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
         if (w.state == lease_state::leased && in_order_ && !is_mine(w)) return outcome::empty;
@@ -138,8 +145,10 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         j.input[0] = first;
         j.input_lease[0] = raw;
         take_attempts(j, w);
-        for (u32 i = 1; i < j.inputs; ++i) {  // the first input decides which frame; the others must have it too
-            if (j.sequence < ready[i].tail || j.sequence - ready[i].tail >= ready[i].window) return outcome::empty;
+        for (u32 i = 1; i < j.inputs;
+             ++i) {  // the first input decides which frame; the others must have it too
+            if (j.sequence < ready[i].tail || j.sequence - ready[i].tail >= ready[i].window)
+                return outcome::empty;
             j.input[i] = ready[i].at[j.sequence - ready[i].tail];
             if (!j.input[i]) return outcome::empty;
             const lease_word other = input_[i]->lease(j.input[i], stage_->input_group[i], j.input_lease[i]);
@@ -147,15 +156,16 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
             take_attempts(j, other);
         }
         if (j.alone && in_flight > 0) return outcome::own_work;
-        const bool room = !output_ || (j.sequence < output_->tail() + output_->window() && output_->has_free_slot());
+        const bool room =
+            !output_ || (j.sequence < output_->tail() + output_->window() && output_->has_free_slot());
         if (!room) return no_room(j.sequence);
         return outcome::ok;
     }
     return none;
 }
 
-// Who is in the way of `sequence`: the oldest frame of the ring is either made, and waits for its readers, or it is this stage's own
-// work still. For the books only: the tail may have moved on meanwhile.
+// Who is in the way of `sequence`: the oldest frame of the ring is either made, and waits for its readers, or
+// it is this stage's own work still. For the books only: the tail may have moved on meanwhile.
 outcome worker::no_room(u64 sequence) const noexcept {
     const u64 oldest = output_->tail();
     return oldest < sequence && !output_->is_ready(oldest) ? outcome::own_work : outcome::full;
@@ -175,7 +185,9 @@ bool worker::lease_all(job& j) noexcept {
     for (u32 i = 0; i < j.inputs; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]).seen_at(j.input[i].word.generation);
         const u64 leased = lease_word{w.generation, j.index, version, w.attempts, lease_state::leased}.pack();
-        if (!cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i], leased)) return abandon(j, i);
+        if (!cas(input_[i]->block().group[j.input[i].index][stage_->input_group[i]], j.input_lease[i],
+                 leased))
+            return abandon(j, i);
         crash_here(crash_point::input_leased);
         j.input_lease[i] = leased;
     }
@@ -195,20 +207,23 @@ bool worker::abandon(job& j, u32 leased) noexcept {
     return false;
 }
 
-// The window at the lease guarantees that a slot comes free; until then the job stays OPEN, which has no deadline.
+// The window at the lease guarantees that a slot comes free; until then the job stays OPEN, which has no
+// deadline.
 outcome worker::fill(job& j) noexcept {
     if (output_) {
         while (!(j.output = output_->claim(j.index, j.version))) {
             const u32 seen = shm::ticket(stage_->doorbell);
             output_->sweep();
-            if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open}) return outcome::revoked;
+            if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
+                return outcome::revoked;
             if (output_->has_free_slot()) continue;
             const u64 began = now_ns();
             shm::wait(stage_->doorbell, seen, shm::max_sleep_ns);
             stage_->counters.wait_output_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
         }
         crash_here(crash_point::slot_filled);
-        // Tags come round after 2^28 versions, and a slot may have rested for as long: nobody finds this job's in there before its time.
+        // Tags come round after 2^28 versions, and a slot may have rested for as long: nobody finds this
+        // job's in there before its time.
         output_->block().event_tag[j.output.index].store(0, std::memory_order_relaxed);
     }
     write_header(j);
@@ -220,7 +235,8 @@ void worker::write_header(job& j) noexcept {
     const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
     if (j.inputs > 0) {
         const shm::frame_header& from = input_[0]->block().header[j.input[0].index];
-        j.parameter_number = from.parameter_number;  // at a join the first input's; its number has the same in every ring
+        j.parameter_number =
+            from.parameter_number;  // at a join the first input's; its number has the same in every ring
         std::memcpy(j.parameters, from.parameters, bytes);
         j.time_s = from.time_s;
         j.born_ns = from.born_ns;
@@ -281,7 +297,8 @@ bool worker::commit(job& j) noexcept {
         crash_here(crash_point::job_committed);
         return true;
     }
-    // A failed CAS is read again: COMMITTED of our own epoch and version = a consumer helped; anything else = revoked.
+    // A failed CAS is read again: COMMITTED of our own epoch and version = a consumer helped; anything else =
+    // revoked.
     if (job_word::of(load(control_->job[j.index])) == submitted.with(job_state::committed)) {
         stage_->counters.helped.fetch_add(1, std::memory_order_relaxed);
         return true;
@@ -294,13 +311,15 @@ bool worker::commit(job& j) noexcept {
 bool worker::complete(job& j) noexcept {
     if (output_) {
         output_->block().header[j.output.index].committed_ns.store(now_ns(), std::memory_order_relaxed);
-        if (output_->mark_ready(j.output.index, j.index, j.version)) output_->block().committed.fetch_add(1, std::memory_order_relaxed);
+        if (output_->mark_ready(j.output.index, j.index, j.version))
+            output_->block().committed.fetch_add(1, std::memory_order_relaxed);
         crash_here(crash_point::slot_ready);
         output_->ring();
     }
     if (j.number != shm::none) {
         const lease_word w = lease_word::of(j.number_lease);
-        const lease_word next{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0, lease_state::wait};
+        const lease_word next{static_cast<u32>((w.generation + 1) & generation_mask), 0, 0, 0,
+                              lease_state::wait};
         cas(control_->source[stage_->source].number[j.number], j.number_lease, next.pack());
         crash_here(crash_point::number_done);
     }
@@ -311,7 +330,8 @@ bool worker::complete(job& j) noexcept {
         crash_here(crash_point::input_done);
     }
     const job_word committed{j.version, epoch_, job_state::committed};
-    const bool ours = cas(control_->job[j.index], committed.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    const bool ours = cas(control_->job[j.index], committed.pack(),
+                          job_word{j.version + 1, epoch_, job_state::idle}.pack());
     crash_here(crash_point::job_idle);
     for (u32 i = 0; i < j.inputs; ++i)
         if (!input_[i]->sweep()) input_[i]->ring();
@@ -320,7 +340,8 @@ bool worker::complete(job& j) noexcept {
 
 // The job stays OPEN until END is known: as long as it is, the claim stands.
 outcome worker::end_stream(const job& j) noexcept {
-    if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open}) return outcome::revoked;
+    if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
+        return outcome::revoked;
     if (load(control_->end) <= j.sequence) return outcome::ok;  // unknown and STOPPING are above every number
     claim_end(*control_, stage_->source, j.sequence, j.index, j.version);
     return outcome::empty;
@@ -333,7 +354,8 @@ bool worker::give_back(const job& j) noexcept {
     cas(control_->source[stage_->source].number[j.number], j.number_lease,
         lease_word{w.generation, 0, 0, w.attempts, lease_state::wait}.pack());
     const job_word open{j.version, epoch_, job_state::open};
-    const bool ours = cas(control_->job[j.index], open.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
+    const bool ours =
+        cas(control_->job[j.index], open.pack(), job_word{j.version + 1, epoch_, job_state::idle}.pack());
     output_->ring();
     return ours;
 }

@@ -1,18 +1,22 @@
 #pragma once
-// One incarnation's side of the protocol: from choosing a frame to recycling the job word. One object a process; begin() and
-// submit() from its main thread, commit() and complete() from its completion thread (they touch disjoint jobs).
+// One incarnation's side of the protocol: from choosing a frame to recycling the job word. One object a
+// process; begin() and submit() from its main thread, commit() and complete() from its completion thread
+// (they touch disjoint jobs).
 //
 // A job's life and what a crash leaves at each step (the supervisor's recovery.hpp mends all of them):
 //   begin     J IDLE -> OPEN          nothing else: the word is aborted and recycled
 //             C or Q WAIT -> LEASED   the frame is tagged with (job, version): requeued
 //             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed
-//   submit    J OPEN -> SUBMITTED     all work is enqueued and the event recorded. The GPU may still write: quarantine covers it.
-//                                     Consumers may commit from here on, when they have seen the event complete.
-//   commit    J SUBMITTED -> COMMITTED  the frame has happened. A dead owner's remaining steps are finished by the supervisor.
-//   complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so that whoever finds the job word recycled
+//   submit    J OPEN -> SUBMITTED     all work is enqueued and the event recorded. The GPU may still write:
+//   quarantine covers it.
+//                                     Consumers may commit from here on, when they have seen the event
+//                                     complete.
+//   commit    J SUBMITTED -> COMMITTED  the frame has happened. A dead owner's remaining steps are finished
+//   by the supervisor. complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so
+//   that whoever finds the job word recycled
 //             knows that nothing is tagged with the old version any more.
-// Sync points: SUBMITTED (release) publishes header and event record to helpers (acquire); COMMITTED publishes the payload of the
-// CPU backend, whose event word was read with acquire.
+// Sync points: SUBMITTED (release) publishes header and event record to helpers (acquire); COMMITTED
+// publishes the payload of the CPU backend, whose event word was read with acquire.
 
 #include <optional>
 
@@ -22,12 +26,13 @@ namespace carousel::ring {
 
 enum class outcome : u8 {
     ok,
-    empty,    ///< no frame to work on yet
-    full,     ///< the window or the buffers of the output are used up, by frames that wait for their readers
-    own_work, ///< frames of this stage must come through first: a suspect one is alone, or the output waits for one of them
-    closed,   ///< every frame of the run is through here: exit 0
-    stopping, ///< a source: no more leases until END is known
-    revoked,  ///< the seat has a successor: _exit(exit_code::revoked), touch nothing
+    empty,     ///< no frame to work on yet
+    full,      ///< the window or the buffers of the output are used up, by frames that wait for their readers
+    own_work,  ///< frames of this stage must come through first: a suspect one is alone, or the output waits
+               ///< for one of them
+    closed,    ///< every frame of the run is through here: exit 0
+    stopping,  ///< a source: no more leases until END is known
+    revoked,   ///< the seat has a successor: _exit(exit_code::revoked), touch nothing
 };
 
 /// A frame in work. Plain data; owned by the runner.
@@ -38,12 +43,12 @@ struct job {
     slot_ref input[shm::max_inputs];
     u64 input_lease[shm::max_inputs] = {};  ///< exact LEASED words
     u32 inputs = 0;
-    u32 number = shm::none;                 ///< source: index of the number's word
+    u32 number = shm::none;  ///< source: index of the number's word
     u64 number_lease = 0;
     slot_ref output;
-    u32 void_stage = shm::none;             ///< set: pass a void frame on, don't call process
+    u32 void_stage = shm::none;  ///< set: pass a void frame on, don't call process
     u32 void_reason = 0;
-    bool alone = false;                     ///< suspect: no other frame may be in flight beside it
+    bool alone = false;  ///< suspect: no other frame may be in flight beside it
     u64 claimed_ns = 0, submitted_ns = 0;
     u64 parameter_number = 0;
     alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< parameter_box::bytes of them
@@ -55,13 +60,14 @@ class worker {
 public:
     worker(shm::control_block& c, u32 seat, u32 entry, u32 epoch) noexcept;
 
-    /// Chooses a frame and takes it (S1 to S3). `in_flight`: jobs of this process not yet completed. On `ok` the caller must
-    /// bring the job to submit() or end the process.
+    /// Chooses a frame and takes it (S1 to S3). `in_flight`: jobs of this process not yet completed. On `ok`
+    /// the caller must bring the job to submit() or end the process.
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
-    /// Instead of begin(), for a source whose next frame is not due yet: `stopping`, acknowledged, or `closed` as begin() would say
-    /// it, else `ok`, with nothing taken.
+    /// Instead of begin(), for a source whose next frame is not due yet: `stopping`, acknowledged, or
+    /// `closed` as begin() would say it, else `ok`, with nothing taken.
     [[nodiscard]] outcome await_turn() noexcept;
-    /// Marks the start of process() in the job's own record, for whoever draws it. Deadlines run by shm::incarnation's words.
+    /// Marks the start of process() in the job's own record, for whoever draws it. Deadlines run by
+    /// shm::incarnation's words.
     void start_clock(const job& j) noexcept;
     /// S4's CAS, behind the event record. False: revoked.
     [[nodiscard]] bool submit(job& j) noexcept;
@@ -69,11 +75,12 @@ public:
     [[nodiscard]] bool commit(job& j) noexcept;
     /// S6. False: revoked (nothing lost: the supervisor finishes it).
     bool complete(job& j) noexcept;
-    /// E1, in place of submit(): a source says that its stream ends before the job's frame. `ok`: END is as low by now,
-    /// and the job
-    /// goes back. `empty`: not yet, to be said again at the next ring of the stage's doorbell. `revoked`: as ever.
+    /// E1, in place of submit(): a source says that its stream ends before the job's frame. `ok`: END is as
+    /// low by now, and the job goes back. `empty`: not yet, to be said again at the next ring of the stage's
+    /// doorbell. `revoked`: as ever.
     [[nodiscard]] outcome end_stream(const job& j) noexcept;
-    /// E3: slot and number of a frame that doesn't exist, once END says so and nothing writes into the slot. False: revoked.
+    /// E3: slot and number of a frame that doesn't exist, once END says so and nothing writes into the slot.
+    /// False: revoked.
     [[nodiscard]] bool give_back(const job& j) noexcept;
 
     [[nodiscard]] u64 tag(const job& j) const noexcept { return event_tag(j.index, j.version, epoch_); }
@@ -103,7 +110,7 @@ private:
     shm::stage_block* stage_;
     u32 seat_, entry_, epoch_, stage_index_;
     u32 first_job_, jobs_;
-    bool in_order_;   ///< a sink with one instance: a frame of a predecessor's comes before its followers
+    bool in_order_;  ///< a sink with one instance: a frame of a predecessor's comes before its followers
     std::optional<link_ref> input_[shm::max_inputs];
     std::optional<link_ref> output_;
 };

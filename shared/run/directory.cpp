@@ -38,12 +38,15 @@ void make_private(const std::string& folder) {
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
         throw shm_error(fmt::format("making the folder {}: {}", folder, errno_text(errno)));
     struct stat info {};
-    if (::lstat(folder.c_str(), &info) != 0) throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));
+    if (::lstat(folder.c_str(), &info) != 0)
+        throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));
     if (!S_ISDIR(info.st_mode))
-        throw shm_error(fmt::format("{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder of yours", folder));
+        throw shm_error(
+            fmt::format("{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder of yours", folder));
     if (info.st_uid != ::geteuid())
         throw shm_error(
-            fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR to a folder of yours",
+            fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR "
+                        "to a folder of yours",
                         folder, info.st_uid, ::geteuid()));
     if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
         throw shm_error(fmt::format("closing {} to others: {}", folder, errno_text(errno)));
@@ -95,7 +98,8 @@ void write_record(const std::string& folder, record r) {
                                  {"run_id", r.run_id},      {"name", r.name},
                                  {"file", r.file},          {"pid_namespace", pid_namespace()},
                                  {"boot_id", boot_id()}};
-    write_whole_file(folder + "/run.json", text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    write_whole_file(folder + "/run.json",
+                     text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 std::optional<record> read_record(const std::string& folder) {
@@ -119,7 +123,8 @@ std::optional<record> read_record(const std::string& folder) {
 
 bool is_alive(const record& r) {
     if (!r.boot_id.empty() && r.boot_id != boot_id()) return false;
-    if (!r.pid_namespace.empty() && r.pid_namespace != pid_namespace()) {  // its pid means nothing here, its record does
+    if (!r.pid_namespace.empty() &&
+        r.pid_namespace != pid_namespace()) {  // its pid means nothing here, its record does
         std::error_code failed;
         return r.folder.empty() || fs::exists(r.folder + "/run.json", failed);
     }
@@ -146,10 +151,12 @@ std::vector<record> living_runs() {
 }
 
 bool is_run_name(const std::string& name) noexcept {
-    if (name.empty() || name.size() > longest_name || name.front() == '.' || name.back() == '.' || name.front() == '-')
+    if (name.empty() || name.size() > longest_name || name.front() == '.' || name.back() == '.' ||
+        name.front() == '-')
         return false;
-    return std::all_of(name.begin(), name.end(),
-                       [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+    return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+    });
 }
 
 }  // namespace carousel::run

@@ -3,14 +3,15 @@
 //   $XDG_RUNTIME_DIR/carousel/NAME/   else   /tmp/carousel-UID/NAME/      (0700, ours)
 //     control.sock   SOCK_SEQPACKET: stages attach, `carousel kill` and the like ask
 //     run.json       who runs here: {pid, start_time, run_id, name, file, pid_namespace, boot_id}
-//     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted (seat_state.hpp): for a second
+//     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted
+//     (seat_state.hpp): for a second
 //                    supervisor, when the first one dies
 //     recoveries.jsonl  what each death cost (recovery_log.hpp)
 //     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/
 //
-// Who may call: any process of the user. A record is written whole (temporary file, rename) and removed with its folder.
-// A run lives when the process of its record does. One of an earlier boot is over; one of another pid namespace can't be judged from
-// here, and counts as alive as long as its record is there.
+// Who may call: any process of the user. A record is written whole (temporary file, rename) and removed with
+// its folder. A run lives when the process of its record does. One of an earlier boot is over; one of another
+// pid namespace can't be judged from here, and counts as alive as long as its record is there.
 
 #include <optional>
 #include <string>
@@ -36,8 +37,8 @@ struct record {
 /// Makes both, mode 0700. Throws shm_error when one is another user's, no folder, or can't be made.
 std::string make_run_folder(const std::string& name);
 
-/// Writes a file of the run's folder whole (temporary file, rename), mode 0600: whoever reads it finds the old text or the new one,
-/// also when the writer is killed in the middle. Throws shm_error.
+/// Writes a file of the run's folder whole (temporary file, rename), mode 0600: whoever reads it finds the
+/// old text or the new one, also when the writer is killed in the middle. Throws shm_error.
 void write_whole_file(const std::string& path, const std::string& text);
 /// Writes FOLDER/run.json atomically, mode 0600. Throws shm_error.
 void write_record(const std::string& folder, record r);

@@ -27,14 +27,16 @@ std::vector<record> watchable_runs() {
 }
 
 life_report look_after(record& r, const shm::control_block& block) {
-    if (const std::optional<int> code = telemetry::end_of(block)) return {life::over, 0, fmt::format("exit code {}", *code)};
+    if (const std::optional<int> code = telemetry::end_of(block))
+        return {life::over, 0, fmt::format("exit code {}", *code)};
     std::optional<record> present = read_record(r.folder);
     const bool replaced = present && present->run_id != r.run_id;
     if (present && !replaced) r = std::move(*present);  // perhaps of another supervisor
     if (!replaced && is_alive(r)) return {};
     const u32 stages = telemetry::living_stages(block);
     // The supervisor may have said its last word, and gone, since we looked for it.
-    if (const std::optional<int> code = telemetry::end_of(block)) return {life::over, 0, fmt::format("exit code {}", *code)};
+    if (const std::optional<int> code = telemetry::end_of(block))
+        return {life::over, 0, fmt::format("exit code {}", *code)};
     if (replaced) return {life::over, 0, "a new run has taken its place"};
     if (stages > 0) return {life::alone, stages, ""};
     return {life::over, 0, "its supervisor was killed, and none of its stages is left"};

@@ -14,19 +14,24 @@ using device::memory_kind;
 memory_kind kind_of(const std::string& name) {
     for (const memory_kind kind : {memory_kind::vmm, memory_kind::ipc, memory_kind::memfd})
         if (name == name_of(kind)) return kind;
-    throw shm_error(fmt::format("the supervisor's memory is of the kind \"{}\", which this program doesn't know: are both of one version?", name));
+    throw shm_error(
+        fmt::format("the supervisor's memory is of the kind \"{}\", which this program doesn't know: are "
+                    "both of one version?",
+                    name));
 }
 
 u32 digit_of(char c) {
     if (c >= '0' && c <= '9') return static_cast<u32>(c - '0');
     if (c >= 'a' && c <= 'f') return static_cast<u32>(c - 'a') + 10;
     if (c >= 'A' && c <= 'F') return static_cast<u32>(c - 'A') + 10;
-    throw shm_error(fmt::format("the supervisor's memory has a handle with '{}' in it, which is no hex digit", c));
+    throw shm_error(
+        fmt::format("the supervisor's memory has a handle with '{}' in it, which is no hex digit", c));
 }
 
 }  // namespace
 
-nlohmann::json memory_message(memory_kind kind, u64 bytes, const std::string& uuid, const std::string& ipc_hex, int fd) {
+nlohmann::json memory_message(memory_kind kind, u64 bytes, const std::string& uuid,
+                              const std::string& ipc_hex, int fd) {
     return {{"kind", name_of(kind)}, {"bytes", bytes}, {"uuid", uuid}, {"ipc", ipc_hex}, {"fd", fd}};
 }
 
@@ -36,7 +41,8 @@ device::memory_handle read_memory(const nlohmann::json& j, const std::vector<shm
     h.bytes = j.at("bytes");
     h.uuid = j.value("uuid", "");
     const int at = j.value("fd", -1);
-    if (at >= static_cast<int>(fds.size())) throw shm_error("the supervisor's answer names an fd that it did not send");
+    if (at >= static_cast<int>(fds.size()))
+        throw shm_error("the supervisor's answer names an fd that it did not send");
     if (at >= 0) h.fd = fds[static_cast<std::size_t>(at)].get();
     const std::string hex = j.value("ipc", "");
     for (std::size_t k = 0; k + 1 < hex.size() && k / 2 < h.ipc.size(); k += 2)

@@ -29,7 +29,8 @@ parameter_state parameters_from(const json& answer) {
         return s;
     } catch (const json::exception& e) {
         throw config_error(fmt::format(
-            "the supervisor's answer on the parameters can't be read ({}): are both programs of one version?", e.what()));
+            "the supervisor's answer on the parameters can't be read ({}): are both programs of one version?",
+            e.what()));
     }
 }
 

@@ -15,11 +15,11 @@
 namespace carousel::run {
 
 struct parameter_state {
-    ring::parameter_schema schema;  ///< none: this pipeline has no parameters
+    ring::parameter_schema schema;                     ///< none: this pipeline has no parameters
     nlohmann::json values = nlohmann::json::object();  ///< by name: what frames to come will have
-    u64 number = 0;                 ///< changes since the start
-    u64 from = 0;                   ///< first frame of the newest set
-    std::string message = {};       ///< what setting has done; "" in the answer to a mere question
+    u64 number = 0;                                    ///< changes since the start
+    u64 from = 0;                                      ///< first frame of the newest set
+    std::string message = {};  ///< what setting has done; "" in the answer to a mere question
 };
 
 [[nodiscard]] nlohmann::json to_json(const parameter_state& s);

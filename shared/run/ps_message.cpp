@@ -226,8 +226,13 @@ std::string ps_pipeline::limit() const { return text_in(bottleneck, "text").valu
 json to_json(const ps_link& l) {
     json readers = json::array();
     for (const ps_link::reader& r : l.readers) readers.push_back({{"stage", r.stage}, {"group", r.group}});
-    return {{"stage", l.stage},           {"format", l.format}, {"slots", l.slots},   {"window", l.window},
-            {"slot_bytes", l.slot_bytes}, {"memory", l.memory}, {"readers", std::move(readers)}};
+    return {{"stage", l.stage},
+            {"format", l.format},
+            {"slots", l.slots},
+            {"window", l.window},
+            {"slot_bytes", l.slot_bytes},
+            {"memory", l.memory},
+            {"readers", std::move(readers)}};
 }
 
 json to_json(const ps_answer& a) {

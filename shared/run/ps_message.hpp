@@ -34,9 +34,9 @@ struct ps_stage {
     std::optional<f64> frames_per_second;  ///< of the stage, as all figures down to wait_own
     std::optional<u64> frames;
     std::optional<f64> busy, wait_input, wait_output, wait_own;  ///< shares of the last seconds
-    std::optional<u64> commits;            ///< of this process
+    std::optional<u64> commits;                                  ///< of this process
     std::optional<f64> cpu_percent;
-    std::optional<u64> memory_bytes;       ///< resident
+    std::optional<u64> memory_bytes;                         ///< resident
     std::optional<std::vector<counted_latency>> end_to_end;  ///< of a sink
     std::optional<std::string> device;
 };
@@ -79,8 +79,8 @@ struct ps_pipeline {
 
 struct ps_answer {
     ps_pipeline pipeline;
-    std::vector<ps_stage> stages;       ///< all seats, in the order of the file
-    std::vector<std::string> problems;  ///< sentences
+    std::vector<ps_stage> stages;               ///< all seats, in the order of the file
+    std::vector<std::string> problems;          ///< sentences
     std::optional<std::vector<ps_link>> links;  ///< nothing: an answer that does not tell them, or not wholly
 };
 

@@ -16,7 +16,7 @@ tap_request read_tap_request(const json& message) { return {message.at("tap").va
 json to_json(const tap_answer& a) {
     const char* kind = a.device.kind == device::device_kind::cuda ? "cuda" : "cpu";
     const json device{{"kind", kind}, {"uuid", a.device.uuid}, {"ordinal", a.device.ordinal}};
-    const json tap{{"run_id", a.run_id}, {"link", a.link},     {"stage", a.stage},  {"entry", a.entry},
+    const json tap{{"run_id", a.run_id}, {"link", a.link},     {"stage", a.stage}, {"entry", a.entry},
                    {"format", a.format}, {"memory", a.memory}, {"device", device}};
     return {{"tap", tap}};
 }

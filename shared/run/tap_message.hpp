@@ -21,9 +21,9 @@ struct tap_answer {
     std::string run_id;
     u32 link = 0;
     std::string stage;
-    u32 entry = 0;                      ///< names the viewer in latest groups; never an incarnation's
-    nlohmann::json format, memory;      ///< of the ring: ring/frame_format.hpp; memory_message.hpp
-    device::device_id device;           ///< of the stage that fills it
+    u32 entry = 0;                  ///< names the viewer in latest groups; never an incarnation's
+    nlohmann::json format, memory;  ///< of the ring: ring/frame_format.hpp; memory_message.hpp
+    device::device_id device;       ///< of the stage that fills it
 };
 
 [[nodiscard]] nlohmann::json to_json(const tap_request& r);

@@ -31,8 +31,9 @@ trace_note note_from(const json& j) {
 json to_json(const trace_answer& a) {
     json notes = json::array();
     for (const trace_note& n : a.notes) notes.push_back(note_json(n));
-    return {{"ok", true},          {"run_id", a.run_id}, {"created_ns", a.created_ns}, {"state", a.state},
-            {"notes", std::move(notes)}, {"next", a.next},     {"last", a.last}};
+    return {{"ok", true},       {"run_id", a.run_id},        {"created_ns", a.created_ns},
+            {"state", a.state}, {"notes", std::move(notes)}, {"next", a.next},
+            {"last", a.last}};
 }
 
 trace_answer read_trace(const json& answer) {

@@ -25,8 +25,8 @@ struct trace_answer {
     u64 created_ns = 0;  ///< of the control block that the run has now
     std::string state;   ///< of the run
     std::vector<trace_note> notes;
-    u64 next = 0;        ///< number of the last of these; to be sent as trace_request::since
-    u64 last = 0;        ///< number of the newest that there is
+    u64 next = 0;  ///< number of the last of these; to be sent as trace_request::since
+    u64 last = 0;  ///< number of the newest that there is
 };
 
 [[nodiscard]] nlohmann::json to_json(const trace_answer& a);

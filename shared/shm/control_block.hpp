@@ -1,13 +1,15 @@
 #pragma once
-// The control block: everything that the processes of one run tell each other, in one Boost.Interprocess shared memory object.
+// The control block: everything that the processes of one run tell each other, in one Boost.Interprocess
+// shared memory object.
 //
-// Who may call: any process of the run's user; layout only, the algorithms are in ring/. Words are lock-free 64-bit atomics;
-// there is no lock, no pointer and no allocator in here, so a process may die at any instruction.
-// Lifetime: made by the supervisor (segment.hpp), removed by it at the end of the run or by `carousel clean`.
-// Static parts (names, topology, sizes) are written before `magic` is stored (release) and never again.
-// Words and who writes them: job, slot, group and source words by CAS only, see ring/words.hpp for their fields and ring/ for
-// the legal transitions. Headers: by the owner of the FILL word only, between FILL and SUBMITTED.
-// Every index and size that is read from here is checked before it is used: a broken process may have written anything.
+// Who may call: any process of the run's user; layout only, the algorithms are in ring/. Words are lock-free
+// 64-bit atomics; there is no lock, no pointer and no allocator in here, so a process may die at any
+// instruction. Lifetime: made by the supervisor (segment.hpp), removed by it at the end of the run or by
+// `carousel clean`. Static parts (names, topology, sizes) are written before `magic` is stored (release) and
+// never again. Words and who writes them: job, slot, group and source words by CAS only, see ring/words.hpp
+// for their fields and ring/ for the legal transitions. Headers: by the owner of the FILL word only, between
+// FILL and SUBMITTED. Every index and size that is read from here is checked before it is used: a broken
+// process may have written anything.
 
 #include <atomic>
 #include <cstddef>
@@ -21,13 +23,13 @@ inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
 inline constexpr u32 control_version = 5;
 
 inline constexpr u32 max_stages = 32;
-inline constexpr u32 max_seats = 64;          ///< instances of all stages
-inline constexpr u32 max_links = 32;          ///< one behind each stage that has an output
-inline constexpr u32 max_slots = 64;          ///< buffers a link
+inline constexpr u32 max_seats = 64;  ///< instances of all stages
+inline constexpr u32 max_links = 32;  ///< one behind each stage that has an output
+inline constexpr u32 max_slots = 64;  ///< buffers a link
 inline constexpr u32 max_window = 48;
 inline constexpr u32 max_inputs = 4;
-inline constexpr u32 max_blocking = 8;        ///< groups 0..7 of a link
-inline constexpr u32 max_latest = 8;          ///< groups 8..15 of a link: come and go
+inline constexpr u32 max_blocking = 8;  ///< groups 0..7 of a link
+inline constexpr u32 max_latest = 8;    ///< groups 8..15 of a link: come and go
 inline constexpr u32 max_groups = max_blocking + max_latest;
 inline constexpr u32 max_jobs = 512;
 inline constexpr u32 max_incarnations = 192;
@@ -35,7 +37,7 @@ inline constexpr u32 max_sources = 8;
 inline constexpr u32 max_assets = 16;
 inline constexpr u32 latency_buckets = 256;
 inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
-inline constexpr u32 none = ~0U;              ///< "no such index"
+inline constexpr u32 none = ~0U;               ///< "no such index"
 
 using word = std::atomic<u64>;
 static_assert(word::is_always_lock_free && sizeof(word) == 8);
@@ -47,36 +49,37 @@ struct alignas(64) doorbell_word {
 
 /// One frame's header, beside its slot word.
 struct frame_header {
-    word sequence;              ///< the frame's number = its position in the ring
-    u32 epoch;                  ///< of the producer: what the status word in ring memory must bear
-    u32 void_stage;             ///< stage that gave the frame up, or `none`: the payload is whole
-    u32 void_reason;            ///< exit_note of the last attempt
+    word sequence;    ///< the frame's number = its position in the ring
+    u32 epoch;        ///< of the producer: what the status word in ring memory must bear
+    u32 void_stage;   ///< stage that gave the frame up, or `none`: the payload is whole
+    u32 void_reason;  ///< exit_note of the last attempt
     u32 maker_seat;
-    u64 born_ns;                ///< source's claim
+    u64 born_ns;                   ///< source's claim
     u64 claimed_ns, submitted_ns;  ///< of this link's producer
     word committed_ns;
-    f64 time_s;                 ///< sequence / fps
-    u64 parameter_number;       ///< which set of parameters: 0 at the start, one more with each change
-    alignas(8) std::byte parameters[max_parameter_bytes];  ///< a copy of the set: the source's, handed on from ring to ring
+    f64 time_s;            ///< sequence / fps
+    u64 parameter_number;  ///< which set of parameters: 0 at the start, one more with each change
+    alignas(8) std::byte
+        parameters[max_parameter_bytes];  ///< a copy of the set: the source's, handed on from ring to ring
 };
 
 /// The ring behind one stage.
 struct link_block {
-    char name[48];              ///< of the producing stage
-    u32 stage;                  ///< producing stage
-    u32 slots;                  ///< buffers, <= max_slots
-    u32 window;                 ///< N: sequences beyond the tail that may be under way
-    u32 blocking;               ///< blocking groups in use: 0 .. blocking-1
-    u32 group_stage[max_groups];///< consuming stage of a blocking group
-    u64 slot_bytes;             ///< stride of slots in ring memory
-    u32 memory;                 ///< device::memory_kind
+    char name[48];                ///< of the producing stage
+    u32 stage;                    ///< producing stage
+    u32 slots;                    ///< buffers, <= max_slots
+    u32 window;                   ///< N: sequences beyond the tail that may be under way
+    u32 blocking;                 ///< blocking groups in use: 0 .. blocking-1
+    u32 group_stage[max_groups];  ///< consuming stage of a blocking group
+    u64 slot_bytes;               ///< stride of slots in ring memory
+    u32 memory;                   ///< device::memory_kind
     u32 memory_ready;
-    std::byte ipc_handle[64];   ///< memory kind ipc: cudaIpcMemHandle_t
+    std::byte ipc_handle[64];  ///< memory kind ipc: cudaIpcMemHandle_t
 
-    alignas(64) word tail;      ///< T: every position below it is done in all blocking groups
-    word group_state[max_groups];   ///< ring/words.hpp: group_state_word
-    word lease_since_ns[max_groups];///< latest groups: when the member's present lease began
-    word skipped[max_groups];   ///< frames that passed a group by (latest, or a closed one)
+    alignas(64) word tail;            ///< T: every position below it is done in all blocking groups
+    word group_state[max_groups];     ///< ring/words.hpp: group_state_word
+    word lease_since_ns[max_groups];  ///< latest groups: when the member's present lease began
+    word skipped[max_groups];         ///< frames that passed a group by (latest, or a closed one)
     alignas(64) word slot[max_slots];
     alignas(64) word group[max_slots][max_groups];
     word event_tag[max_slots];  ///< CPU events: tag of the job whose work is complete
@@ -84,98 +87,104 @@ struct link_block {
     frame_header header[max_slots];
 };
 
-enum class asset_state : u64 { empty = 0, loading = 1, ready = 2 };  ///< low 4 bits; epoch above, seat above that
+enum class asset_state : u64 {
+    empty = 0,
+    loading = 1,
+    ready = 2
+};  ///< low 4 bits; epoch above, seat above that
 struct asset_block {
     char name[48];
     u64 bytes;
     u32 maker_stage;
-    u32 memory;                 ///< device::memory_kind
+    u32 memory;  ///< device::memory_kind
     word state;
     std::byte ipc_handle[64];
 };
 
 /// Counters of a stage, summed over its instances and lives. Relaxed adds; read by anyone at any time.
 struct stage_counters {
-    word frames;                ///< commits
-    word voids;                 ///< frames passed on (or made) void
-    word torn;                  ///< status words that did not match
-    word helped;                ///< commits of this stage's jobs by a consumer
-    word revoked_commits;       ///< commits tried after revocation and refused
-    word busy_ns;               ///< time with at least one job in flight
-    word wait_input_ns;         ///< nothing to work on: the producer limits
-    word wait_output_ns;        ///< no room behind: a consumer limits
-    word wait_own_ns;           ///< every lane is in work: this stage limits
+    word frames;           ///< commits
+    word voids;            ///< frames passed on (or made) void
+    word torn;             ///< status words that did not match
+    word helped;           ///< commits of this stage's jobs by a consumer
+    word revoked_commits;  ///< commits tried after revocation and refused
+    word busy_ns;          ///< time with at least one job in flight
+    word wait_input_ns;    ///< nothing to work on: the producer limits
+    word wait_output_ns;   ///< no room behind: a consumer limits
+    word wait_own_ns;      ///< every lane is in work: this stage limits
     word in_flight_high_water;
-    word latency_max_ns;        ///< claim to commit
-    word latency[latency_buckets];      ///< claim to commit, telemetry/histogram.hpp
-    word handover[latency_buckets];     ///< producer's commit to this stage's lease
-    word end_to_end[latency_buckets];   ///< sinks: source's claim to commit
+    word latency_max_ns;               ///< claim to commit
+    word latency[latency_buckets];     ///< claim to commit, telemetry/histogram.hpp
+    word handover[latency_buckets];    ///< producer's commit to this stage's lease
+    word end_to_end[latency_buckets];  ///< sinks: source's claim to commit
     word end_to_end_max_ns;
 };
 
 struct stage_block {
     char name[48];
-    u32 inputs;                 ///< count
+    u32 inputs;  ///< count
     u32 input_link[max_inputs];
     u32 input_group[max_inputs];
-    u32 output_link;            ///< or none
-    u32 source;                 ///< index into control_block::source, or none
-    u32 first_seat, seats;      ///< instances
+    u32 output_link;        ///< or none
+    u32 source;             ///< index into control_block::source, or none
+    u32 first_seat, seats;  ///< instances
     u32 in_flight;
     u32 max_attempts;
-    u32 flags;                  ///< stage_flag
-    u64 frame_timeout_ns;       ///< how long one frame may be in process(), on the device, in finish(); 0: for ever
-    doorbell_word doorbell;     ///< rung after every change that this stage may wait for
+    u32 flags;               ///< stage_flag
+    u64 frame_timeout_ns;    ///< how long one frame may be in process(), on the device, in finish(); 0: for
+                             ///< ever
+    doorbell_word doorbell;  ///< rung after every change that this stage may wait for
     stage_counters counters;
 };
 namespace stage_flag {
 inline constexpr u32 owner_commits = 1;  ///< does host work behind the event: never helped
 inline constexpr u32 latest = 2;         ///< reads its input as a latest group
 inline constexpr u32 optional = 4;
-inline constexpr u32 ends = 8;           ///< a source that may end its stream: ring/stream_end.hpp
+inline constexpr u32 ends = 8;  ///< a source that may end its stream: ring/stream_end.hpp
 }  // namespace stage_flag
 
 /// A place for one incarnation of an instance. Successive processes sit on it, one epoch each.
 struct seat_block {
     u32 stage, instance;
-    u32 first_job, jobs;        ///< job words of this seat
-    u32 first_epoch;            ///< before the first holder: which of them sits is counted from here
-    alignas(64) word current;   ///< ring/words.hpp: seat_word {epoch, entry}
-    word held;                  ///< 1: stopped by the user, no deadline runs
-    word fault;                 ///< injected_fault.hpp: asked for by the user; 0 none
-    doorbell_word bell;         ///< rung when `current` changes: a standby sleeps on it
+    u32 first_job, jobs;       ///< job words of this seat
+    u32 first_epoch;           ///< before the first holder: which of them sits is counted from here
+    alignas(64) word current;  ///< ring/words.hpp: seat_word {epoch, entry}
+    word held;                 ///< 1: stopped by the user, no deadline runs
+    word fault;                ///< injected_fault.hpp: asked for by the user; 0 none
+    doorbell_word bell;        ///< rung when `current` changes: a standby sleeps on it
 };
 
 struct job_block {
     u32 seat;
     u32 reserved;
-    word process_since_ns;      ///< 0 outside process(); set to 0 before OPEN
+    word process_since_ns;  ///< 0 outside process(); set to 0 before OPEN
     word submitted_since_ns;
-    word sequence;              ///< of the frame it works on; for display and for the supervisor's account
+    word sequence;  ///< of the frame it works on; for display and for the supervisor's account
 };
 
 /// One process that sits, sat or will sit on a seat. Never overwritten while a word bears its epoch.
 struct alignas(64) incarnation {
-    word identity;              ///< ring/words.hpp: entry_word {state, seat, epoch, pid}
-    word start_time;            ///< /proc/PID/stat field 22: with the pid it names the process for good
+    word identity;    ///< ring/words.hpp: entry_word {state, seat, epoch, pid}
+    word start_time;  ///< /proc/PID/stat field 22: with the pid it names the process for good
     word heartbeat_ns;
-    word commits;               ///< frames it committed, void ones not counted
-    word end_acknowledged;      ///< 1: has seen STOPPING with no lease begun
-    word exit_note;             ///< why it ends, as far as it could say: exit code | 0x100 * signal | 1 << 32
-    word events_published;      ///< 1: event handles are complete
-    word live_since_ns;         ///< a standby: since when it could take over
+    word commits;           ///< frames it committed, void ones not counted
+    word end_acknowledged;  ///< 1: has seen STOPPING with no lease begun
+    word exit_note;         ///< why it ends, as far as it could say: exit code | 0x100 * signal | 1 << 32
+    word events_published;  ///< 1: event handles are complete
+    word live_since_ns;     ///< a standby: since when it could take over
     word cpu_ns;
-    word first_commit_ns;       ///< when this life committed its first frame; 0: not yet
-    u32 device;                 ///< device::device_kind
+    word first_commit_ns;  ///< when this life committed its first frame; 0: not yet
+    u32 device;            ///< device::device_kind
     u32 reserved;
-    // What the process does now: CLOCK_MONOTONIC ns since when, 0: it doesn't. Written by the process alone, plain stores; a word of a
-    // dead process keeps its last value and nobody looks at it any more.
-    word busy_since_ns;         ///< at least one frame is in flight; already part of the stage's busy_ns up to this moment
-    word processing_since_ns;   ///< main thread: in process() of a frame
-    word device_since_ns;       ///< completion thread: the device works on the oldest submitted frame
-    word finishing_since_ns;    ///< completion thread: in finish() of a frame
-    word hold_since_ns;         ///< the work above waits for something outside: none of its clocks runs
-    word hold;                  ///< hold_reason, written before hold_since_ns
+    // What the process does now: CLOCK_MONOTONIC ns since when, 0: it doesn't. Written by the process alone,
+    // plain stores; a word of a dead process keeps its last value and nobody looks at it any more.
+    word busy_since_ns;  ///< at least one frame is in flight; already part of the stage's busy_ns up to this
+                         ///< moment
+    word processing_since_ns;  ///< main thread: in process() of a frame
+    word device_since_ns;      ///< completion thread: the device works on the oldest submitted frame
+    word finishing_since_ns;   ///< completion thread: in finish() of a frame
+    word hold_since_ns;        ///< the work above waits for something outside: none of its clocks runs
+    word hold;                 ///< hold_reason, written before hold_since_ns
 };
 
 /// Why a process waits for something that is neither a frame nor its own fault.
@@ -184,47 +193,51 @@ enum class hold_reason : u64 { nothing = 0, disk_full = 1 };
 /// A source's numbers: lap words, one a window place.
 struct source_block {
     u32 stage;
-    u32 link;                   ///< its output
-    u32 first_lap;              ///< the lap that number 0 would have: 0, but for runs that are to see the laps come round
+    u32 link;       ///< its output
+    u32 first_lap;  ///< the lap that number 0 would have: 0, but for runs that are to see the laps come round
     u32 reserved;
-    word ended;                 ///< E, ring/stream_end.hpp: which job says that its number and all above don't exist; 0: none
+    word
+        ended;  ///< E, ring/stream_end.hpp: which job says that its number and all above don't exist; 0: none
     word number[max_window];
 };
 
 /// One set of parameters: immutable from the moment in which it is counted until no frame needs it.
 struct parameter_set {
-    u64 from;                   ///< the first frame that it counts for
-    u64 number;                 ///< of the changes of the run; 0: as it was started
+    u64 from;    ///< the first frame that it counts for
+    u64 number;  ///< of the changes of the run; 0: as it was started
     alignas(8) std::byte value[max_parameter_bytes];
 };
 /// What may be set while the run goes on: ring/parameter_box.hpp.
 struct parameter_box {
-    u32 bytes;                  ///< of a set; 0: the pipeline has no parameters
+    u32 bytes;  ///< of a set; 0: the pipeline has no parameters
     u32 reserved;
-    alignas(64) word state;     ///< {sets:24, horizon:40}
+    alignas(64) word state;  ///< {sets:24, horizon:40}
     parameter_set set[max_parameter_sets];
 };
 
 struct control_block {
-    word magic;                 ///< stored last
+    word magic;  ///< stored last
     u32 version;
     u32 uid;
-    u64 bytes;                  ///< sizeof(control_block) of the maker
+    u64 bytes;  ///< sizeof(control_block) of the maker
     char run_id[32];
     char pipeline[64];
-    u64 created_ns;             ///< CLOCK_MONOTONIC
+    u64 created_ns;  ///< CLOCK_MONOTONIC
     u32 stages, seats, links, sources, jobs, assets;
     u32 width, height;
     u64 frame_timeout_ns, latest_lease_ns;
-    f64 fps;                    ///< 0: as fast as it goes
-    u64 first_sequence;         ///< where this block's words begin (> 0 after a fresh start in mid-run)
+    f64 fps;             ///< 0: as fast as it goes
+    u64 first_sequence;  ///< where this block's words begin (> 0 after a fresh start in mid-run)
 
-    alignas(64) word end;       ///< END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
-    word stop_asked;            ///< 1: the run was asked to end early
-    word supervisor;            ///< low half: pid of the supervisor; high half: 1 + exit code once it is over (telemetry/run_life.hpp)
+    alignas(
+        64) word end;  ///< END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
+    word stop_asked;   ///< 1: the run was asked to end early
+    word supervisor;   ///< low half: pid of the supervisor; high half: 1 + exit code once it is over
+                       ///< (telemetry/run_life.hpp)
     word supervisor_heartbeat_ns;
-    word next_source_ns;        ///< when the next frame is due: pacing by fps survives a source's death
-    word trace_until_ns;        ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0: never asked
+    word next_source_ns;  ///< when the next frame is due: pacing by fps survives a source's death
+    word trace_until_ns;  ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0:
+                          ///< never asked
     doorbell_word supervisor_doorbell;
     parameter_box parameters;
 
@@ -233,7 +246,7 @@ struct control_block {
     link_block link[max_links];
     source_block source[max_sources];
     asset_block asset[max_assets];
-    word job[max_jobs];         ///< J
+    word job[max_jobs];  ///< J
     job_block job_info[max_jobs];
     incarnation entry[max_incarnations];
     std::byte event_handle[max_incarnations][max_slots][64];

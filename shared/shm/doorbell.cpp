@@ -18,15 +18,19 @@ long futex(std::atomic<u32>& at, int operation, u32 value, const timespec* timeo
 }
 }  // namespace
 
-u32 ticket(const doorbell_word& bell) noexcept { return bell.value.load(std::memory_order_acquire) & ~sleeping; }
+u32 ticket(const doorbell_word& bell) noexcept {
+    return bell.value.load(std::memory_order_acquire) & ~sleeping;
+}
 
 bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept {
     u32 now = bell.value.load(std::memory_order_acquire);
     while ((now & ~sleeping) == seen) {
         if ((now & sleeping) != 0U ||
-            bell.value.compare_exchange_weak(now, now | sleeping, std::memory_order_acq_rel, std::memory_order_acquire)) {
+            bell.value.compare_exchange_weak(now, now | sleeping, std::memory_order_acq_rel,
+                                             std::memory_order_acquire)) {
             const u64 bounded = std::min(timeout_ns, max_sleep_ns);
-            const timespec t{static_cast<time_t>(bounded / 1'000'000'000U), static_cast<long>(bounded % 1'000'000'000U)};
+            const timespec t{static_cast<time_t>(bounded / 1'000'000'000U),
+                             static_cast<long>(bounded % 1'000'000'000U)};
             futex(bell.value, FUTEX_WAIT, seen | sleeping, &t);
             return ticket(bell) != seen;
         }
@@ -36,7 +40,8 @@ bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept {
 
 void ring(doorbell_word& bell) noexcept {
     u32 now = bell.value.load(std::memory_order_relaxed);
-    while (!bell.value.compare_exchange_weak(now, (now & ~sleeping) + 2U, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+    while (!bell.value.compare_exchange_weak(now, (now & ~sleeping) + 2U, std::memory_order_acq_rel,
+                                             std::memory_order_relaxed)) {
     }
     if ((now & sleeping) != 0U) futex(bell.value, FUTEX_WAKE, INT_MAX, nullptr);
 }

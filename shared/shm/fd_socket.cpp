@@ -93,8 +93,10 @@ sockaddr_un address_of(const std::string& path) {
     sockaddr_un a{};
     a.sun_family = AF_UNIX;
     if (path.size() >= sizeof a.sun_path)
-        throw shm_error(fmt::format("the socket path {} is longer than {} characters: choose a shorter pipeline name or XDG_RUNTIME_DIR", path,
-                                    sizeof a.sun_path - 1));
+        throw shm_error(
+            fmt::format("the socket path {} is longer than {} characters: choose a shorter pipeline name or "
+                        "XDG_RUNTIME_DIR",
+                        path, sizeof a.sun_path - 1));
     path.copy(a.sun_path, sizeof a.sun_path - 1);
     return a;
 }
@@ -117,7 +119,8 @@ unique_fd connect_to(const std::string& path, u64 timeout_ns) {
     const sockaddr_un a = address_of(path);
     unique_fd s(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (s && timeout_ns > 0) {
-        const timeval limit{static_cast<time_t>(timeout_ns / 1'000'000'000U), static_cast<suseconds_t>(timeout_ns / 1000U % 1'000'000U)};
+        const timeval limit{static_cast<time_t>(timeout_ns / 1'000'000'000U),
+                            static_cast<suseconds_t>(timeout_ns / 1000U % 1'000'000U)};
         ::setsockopt(s.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     }
     if (s && ::connect(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0) {
@@ -125,7 +128,8 @@ unique_fd connect_to(const std::string& path, u64 timeout_ns) {
         s.reset();
         errno = why;
     }
-    // Folders under /tmp can be made by anyone before we do: what another user has put there is no supervisor of ours.
+    // Folders under /tmp can be made by anyone before we do: what another user has put there is no supervisor
+    // of ours.
     if (s && peer_of(s.get()).uid != ::getuid()) {
         s.reset();
         errno = EPERM;

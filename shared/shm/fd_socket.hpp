@@ -1,6 +1,7 @@
 #pragma once
-// Datagrams with file descriptors over a unix SOCK_SEQPACKET socket: how ring memory reaches a stage, and how death is seen (EOF).
-// All fds are CLOEXEC. A message is at most max_message bytes of text and max_fds fds; a longer one is an error, not a cut.
+// Datagrams with file descriptors over a unix SOCK_SEQPACKET socket: how ring memory reaches a stage, and how
+// death is seen (EOF). All fds are CLOEXEC. A message is at most max_message bytes of text and max_fds fds; a
+// longer one is an error, not a cut.
 
 #include <string>
 #include <utility>
@@ -42,15 +43,16 @@ struct message {
 
 enum class receive_status { ok, would_block, closed, failed };
 
-/// Sends one message; false with errno set when the peer is gone or the socket is full (never raises SIGPIPE).
+/// Sends one message; false with errno set when the peer is gone or the socket is full (never raises
+/// SIGPIPE).
 bool send_message(int socket, const std::string& text, const std::vector<int>& fds = {}) noexcept;
 /// Receives one message; with timeout_ns > 0 waits so long, else only looks. `failed` leaves errno.
 receive_status receive_message(int socket, message& out, u64 timeout_ns = 0);
 
 /// A listening socket at `path` (mode 0600), nonblocking. Throws shm_error.
 [[nodiscard]] unique_fd listen_at(const std::string& path);
-/// Connects; -1 inside when nobody listens (errno), another user does (EPERM), or when a listener that takes nobody in has kept us waiting for `timeout_ns`
-/// (0: for ever). Throws shm_error on a path that is too long.
+/// Connects; -1 inside when nobody listens (errno), another user does (EPERM), or when a listener that takes
+/// nobody in has kept us waiting for `timeout_ns` (0: for ever). Throws shm_error on a path that is too long.
 [[nodiscard]] unique_fd connect_to(const std::string& path, u64 timeout_ns = 0);
 /// A connected pair.
 [[nodiscard]] std::pair<unique_fd, unique_fd> socket_pair();

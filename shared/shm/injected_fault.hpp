@@ -1,9 +1,11 @@
 #pragma once
-// A fault that a user asks one process for (`carousel inject`, the viewer's buttons), to see what its death does to the others.
+// A fault that a user asks one process for (`carousel inject`, the viewer's buttons), to see what its death
+// does to the others.
 //
-// The word lies in the stage's seat (control_block.hpp): {epoch:56, kind:8}. The supervisor stores it; the process whose epoch it
-// bears takes it by one CAS to 0 between two frames, and only then does itself the harm. Who dies before the CAS leaves a word
-// that no other life obeys, since its epoch is another; who dies behind it leaves none.
+// The word lies in the stage's seat (control_block.hpp): {epoch:56, kind:8}. The supervisor stores it; the
+// process whose epoch it bears takes it by one CAS to 0 between two frames, and only then does itself the
+// harm. Who dies before the CAS leaves a word that no other life obeys, since its epoch is another; who dies
+// behind it leaves none.
 
 #include <array>
 #include <string>
@@ -25,12 +27,12 @@ enum class injected_fault : u8 {
 /// here.
 struct injected_fault_row {
     injected_fault kind;
-    const char* name;      ///< as it is asked for
-    bool needs_gpu;        ///< stages on the CPU can't have it
-    bool needs_deadline;   ///< nothing but frame_timeout_ms ends it
-    const char* remark;    ///< behind the name where options are listed; ""
-    char letter;           ///< of its button in the viewer, Ctrl with it is its key
-    const char* title;     ///< of that button
+    const char* name;     ///< as it is asked for
+    bool needs_gpu;       ///< stages on the CPU can't have it
+    bool needs_deadline;  ///< nothing but frame_timeout_ms ends it
+    const char* remark;   ///< behind the name where options are listed; ""
+    char letter;          ///< of its button in the viewer, Ctrl with it is its key
+    const char* title;    ///< of that button
     const char* help;
 };
 inline constexpr std::array<injected_fault_row, 4> injected_faults{{

@@ -34,7 +34,9 @@ bool has_word(const std::string& environment, const std::string& word) {
 /// Field 4 of /proc/PID/stat, behind the command in parentheses.
 i32 parent_of(const std::string& stat) {
     const std::size_t at = stat.rfind(')');
-    return at == std::string::npos || at + 4 >= stat.size() ? 0 : static_cast<i32>(std::atoi(stat.c_str() + at + 4));
+    return at == std::string::npos || at + 4 >= stat.size()
+               ? 0
+               : static_cast<i32>(std::atoi(stat.c_str() + at + 4));
 }
 
 }  // namespace
@@ -54,7 +56,8 @@ std::vector<process_id> marked_processes(const std::string& assignment) {
     }
     for (bool grown = !marked.empty(); grown;) {
         grown = false;
-        for (const auto& [pid, parent] : parents) grown = (marked.count(parent) != 0 && marked.insert(pid).second) || grown;
+        for (const auto& [pid, parent] : parents)
+            grown = (marked.count(parent) != 0 && marked.insert(pid).second) || grown;
     }
     std::vector<process_id> out;
     for (const i32 pid : marked) {

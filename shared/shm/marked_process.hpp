@@ -1,9 +1,10 @@
 #pragma once
-// Processes that can be found again by whoever comes later: they were started with NAME=VALUE in their environment. For helpers that
-// detach themselves (daemons) and so are nobody's children; the run's folder is the value, so no file has to be right about a pid.
+// Processes that can be found again by whoever comes later: they were started with NAME=VALUE in their
+// environment. For helpers that detach themselves (daemons) and so are nobody's children; the run's folder is
+// the value, so no file has to be right about a pid.
 //
-// Who may call: any process, any thread. Reads /proc; only processes of this user are seen. A child of a marked process counts as
-// marked also when it hides its environment.
+// Who may call: any process, any thread. Reads /proc; only processes of this user are seen. A child of a
+// marked process counts as marked also when it hides its environment.
 
 #include <string>
 #include <vector>

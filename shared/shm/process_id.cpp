@@ -17,7 +17,8 @@ struct stat_line {
     u64 start_time = 0;
 };
 
-// The second field is the command in parentheses and may hold anything, so fields are counted from the last ')'.
+// The second field is the command in parentheses and may hold anything, so fields are counted from the last
+// ')'.
 bool read_stat(i32 pid, stat_line& out) noexcept {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -51,7 +52,8 @@ process_id this_process() noexcept { return {static_cast<i32>(getpid()), start_t
 
 bool is_alive(const process_id& id) noexcept {
     stat_line s;
-    return id.pid > 0 && read_stat(id.pid, s) && s.start_time == id.start_time && s.state != 'Z' && s.state != 'X';
+    return id.pid > 0 && read_stat(id.pid, s) && s.start_time == id.start_time && s.state != 'Z' &&
+           s.state != 'X';
 }
 
 int open_pidfd(const process_id& id) noexcept {

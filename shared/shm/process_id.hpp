@@ -1,5 +1,6 @@
 #pragma once
-// A process named for good: pids are used again, (pid, start time) is not. No process is ever signalled by bare pid.
+// A process named for good: pids are used again, (pid, start time) is not. No process is ever signalled by
+// bare pid.
 
 #include <string>
 

@@ -37,9 +37,10 @@ segment segment::create(const std::string& run_id) {
         const int failed = posix_fallocate(fd, 0, sizeof(control_block));
         if (failed != 0) {
             bi::shared_memory_object::remove(name.c_str());
-            throw shm_error(fmt::format("making the control block: /dev/shm has no room for {} KiB ({}); free some (`carousel clean` "
-                                        "removes what dead runs left) or enlarge it (containers: --shm-size)",
-                                        sizeof(control_block) / 1024, errno_text(failed)));
+            throw shm_error(fmt::format(
+                "making the control block: /dev/shm has no room for {} KiB ({}); free some (`carousel clean` "
+                "removes what dead runs left) or enlarge it (containers: --shm-size)",
+                sizeof(control_block) / 1024, errno_text(failed)));
         }
         m->region = bi::mapped_region(m->object, bi::read_write, 0, sizeof(control_block));
         segment made(std::move(m));
@@ -51,8 +52,10 @@ segment segment::create(const std::string& run_id) {
         run_id.copy(c.run_id, sizeof c.run_id - 1);
         return made;
     } catch (const bi::interprocess_exception& e) {
-        throw shm_error(fmt::format("making the control block /dev/shm/{}: {}; is /dev/shm mounted and writable? (`carousel doctor` looks)",
-                                    name, e.what()));
+        throw shm_error(
+            fmt::format("making the control block /dev/shm/{}: {}; is /dev/shm mounted and writable? "
+                        "(`carousel doctor` looks)",
+                        name, e.what()));
     }
 }
 
@@ -69,28 +72,40 @@ segment segment::open(const std::string& run_id, bool writable) {
         if (fstat(m->object.get_mapping_handle().handle, &info) != 0)
             throw shm_error(fmt::format("attaching to /dev/shm/{}: fstat: {}", name, errno_text(errno)));
         if (info.st_uid != getuid())
-            throw shm_error(fmt::format("attaching to /dev/shm/{}: it belongs to user {}, this process runs as {}: run as the same user",
-                                        name, info.st_uid, getuid()));
+            throw shm_error(
+                fmt::format("attaching to /dev/shm/{}: it belongs to user {}, this process runs as {}: run "
+                            "as the same user",
+                            name, info.st_uid, getuid()));
         if (info.st_size != static_cast<off_t>(sizeof(control_block)))
-            throw shm_error(fmt::format("attaching to /dev/shm/{}: it has {} bytes, this build expects {}: the run and this program are of "
-                                        "different versions of Carousel; rebuild, or restart the run",
-                                        name, info.st_size, sizeof(control_block)));
+            throw shm_error(
+                fmt::format("attaching to /dev/shm/{}: it has {} bytes, this build expects {}: the run and "
+                            "this program are of "
+                            "different versions of Carousel; rebuild, or restart the run",
+                            name, info.st_size, sizeof(control_block)));
         m->region = bi::mapped_region(m->object, mode, 0, sizeof(control_block));
         segment made(std::move(m));
         const control_block& c = made.block();
         if (c.magic.load(std::memory_order_acquire) != control_magic)
-            throw shm_error(fmt::format("attaching to /dev/shm/{}: no control block in it (yet): its supervisor has not finished or died "
-                                        "while making it; `carousel clean` removes the latter",
-                                        name));
+            throw shm_error(
+                fmt::format("attaching to /dev/shm/{}: no control block in it (yet): its supervisor has not "
+                            "finished or died "
+                            "while making it; `carousel clean` removes the latter",
+                            name));
         if (c.version != control_version || c.bytes != sizeof(control_block))
-            throw shm_error(fmt::format("attaching to /dev/shm/{}: layout version {}, this build has {}: rebuild, or restart the run", name,
-                                        c.version, control_version));
-        if (c.stages > max_stages || c.seats > max_seats || c.links > max_links || c.sources > max_sources || c.jobs > max_jobs ||
-            c.assets > max_assets)
-            throw shm_error(fmt::format("attaching to /dev/shm/{}: its counts are out of range: the block is damaged, restart the run", name));
+            throw shm_error(fmt::format(
+                "attaching to /dev/shm/{}: layout version {}, this build has {}: rebuild, or restart the run",
+                name, c.version, control_version));
+        if (c.stages > max_stages || c.seats > max_seats || c.links > max_links || c.sources > max_sources ||
+            c.jobs > max_jobs || c.assets > max_assets)
+            throw shm_error(
+                fmt::format("attaching to /dev/shm/{}: its counts are out of range: the block is damaged, "
+                            "restart the run",
+                            name));
         return made;
     } catch (const bi::interprocess_exception& e) {
-        throw shm_error(fmt::format("attaching to the control block /dev/shm/{}: {}: is the run still there? (`carousel ps`)", name, e.what()));
+        throw shm_error(fmt::format(
+            "attaching to the control block /dev/shm/{}: {}: is the run still there? (`carousel ps`)", name,
+            e.what()));
     }
 }
 
@@ -105,6 +120,8 @@ bool segment::exists(const std::string& run_id) noexcept {
     }
 }
 
-bool segment::remove(const std::string& run_id) noexcept { return bi::shared_memory_object::remove(object_name(run_id).c_str()); }
+bool segment::remove(const std::string& run_id) noexcept {
+    return bi::shared_memory_object::remove(object_name(run_id).c_str());
+}
 
 }  // namespace carousel::shm

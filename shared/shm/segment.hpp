@@ -1,6 +1,7 @@
 #pragma once
-// Makes, attaches to and removes the control block: a Boost.Interprocess shared_memory_object and a mapped_region over it,
-// mode 0600. Attaching refuses a wrong magic, version, size or user, each with what was found.
+// Makes, attaches to and removes the control block: a Boost.Interprocess shared_memory_object and a
+// mapped_region over it, mode 0600. Attaching refuses a wrong magic, version, size or user, each with what
+// was found.
 
 #include <memory>
 #include <string>
@@ -11,8 +12,8 @@ namespace carousel::shm {
 
 class segment {
 public:
-    /// Makes a zeroed block named carousel-RUN_ID. Throws shm_error: exists, no /dev/shm, no space (memory is reserved here,
-    /// so that a full /dev/shm is a sentence now and not a SIGBUS later).
+    /// Makes a zeroed block named carousel-RUN_ID. Throws shm_error: exists, no /dev/shm, no space (memory is
+    /// reserved here, so that a full /dev/shm is a sentence now and not a SIGBUS later).
     [[nodiscard]] static segment create(const std::string& run_id);
     /// Maps an existing block for reading and writing. Throws shm_error.
     [[nodiscard]] static segment attach(const std::string& run_id);

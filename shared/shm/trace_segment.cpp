@@ -26,13 +26,17 @@ trace_segment::trace_segment(trace_segment&&) noexcept = default;
 trace_segment& trace_segment::operator=(trace_segment&&) noexcept = default;
 trace_segment::~trace_segment() = default;
 
-std::string trace_segment::object_name(const std::string& run_id) { return segment::object_name(run_id) + trace_suffix; }
+std::string trace_segment::object_name(const std::string& run_id) {
+    return segment::object_name(run_id) + trace_suffix;
+}
 
 bool trace_segment::remove(const std::string& run_id) noexcept {
     return bi::shared_memory_object::remove(object_name(run_id).c_str());
 }
 
-trace_ring* trace_segment::ring(u32 seat) const noexcept { return seat < seats_ ? block_->ring + seat : nullptr; }
+trace_ring* trace_segment::ring(u32 seat) const noexcept {
+    return seat < seats_ ? block_->ring + seat : nullptr;
+}
 
 trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
     const std::string name = object_name(run_id);
@@ -48,12 +52,15 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
         auto m = std::make_unique<mapping>();
         m->object = bi::shared_memory_object(bi::create_only, name.c_str(), bi::read_write, mode);
         // Reserved now: a stage must never meet a full /dev/shm as a SIGBUS.
-        const int failed = posix_fallocate(m->object.get_mapping_handle().handle, 0, static_cast<off_t>(bytes));
+        const int failed =
+            posix_fallocate(m->object.get_mapping_handle().handle, 0, static_cast<off_t>(bytes));
         if (failed != 0) {
             bi::shared_memory_object::remove(name.c_str());
-            throw shm_error(fmt::format("making the trace's rings: /dev/shm has no room for {} KiB ({}); free some (`carousel clean`) or "
-                                        "enlarge it (containers: --shm-size)",
-                                        bytes / 1024, errno_text(failed)));
+            throw shm_error(
+                fmt::format("making the trace's rings: /dev/shm has no room for {} KiB ({}); free some "
+                            "(`carousel clean`) or "
+                            "enlarge it (containers: --shm-size)",
+                            bytes / 1024, errno_text(failed)));
         }
         m->region = bi::mapped_region(m->object, bi::read_write, 0, bytes);
         trace_segment made(std::move(m));
@@ -80,14 +87,17 @@ trace_segment trace_segment::attach(const std::string& run_id, bool writable) {
         m->object = bi::shared_memory_object(bi::open_only, name.c_str(), mode);
         struct stat info {};
         if (fstat(m->object.get_mapping_handle().handle, &info) != 0) refuse(errno_text(errno));
-        if (info.st_uid != getuid()) refuse(fmt::format("they belong to user {}, this process runs as {}", info.st_uid, getuid()));
+        if (info.st_uid != getuid())
+            refuse(fmt::format("they belong to user {}, this process runs as {}", info.st_uid, getuid()));
         const u64 bytes = info.st_size > 0 ? static_cast<u64>(info.st_size) : 0;
-        if (bytes < sizeof(trace_block) || bytes > trace_block::bytes_for(max_seats)) refuse("their size fits no version of Carousel");
+        if (bytes < sizeof(trace_block) || bytes > trace_block::bytes_for(max_seats))
+            refuse("their size fits no version of Carousel");
         m->region = bi::mapped_region(m->object, mode, 0, bytes);
         trace_segment made(std::move(m));
         const trace_block& b = made.block();
         if (b.magic.load(std::memory_order_acquire) != trace_magic) refuse("nothing in them (yet)");
-        if (b.version != trace_version || b.bytes != bytes || b.seats == 0 || b.seats > max_seats || trace_block::bytes_for(b.seats) != bytes)
+        if (b.version != trace_version || b.bytes != bytes || b.seats == 0 || b.seats > max_seats ||
+            trace_block::bytes_for(b.seats) != bytes)
             refuse("another layout: the run and this program are of different versions of Carousel");
         made.seats_ = b.seats;
         return made;

@@ -1,6 +1,6 @@
 #pragma once
-// Makes and maps the trace block of a run: a Boost.Interprocess shared_memory_object, mode 0600, named like the control block
-// with ".trace" behind it. Attaching refuses a wrong magic, version, size or user.
+// Makes and maps the trace block of a run: a Boost.Interprocess shared_memory_object, mode 0600, named like
+// the control block with ".trace" behind it. Attaching refuses a wrong magic, version, size or user.
 
 #include <memory>
 #include <string>
@@ -13,8 +13,8 @@ inline constexpr const char* trace_suffix = ".trace";
 
 class trace_segment {
 public:
-    /// Makes it for so many seats, memory reserved, or opens the one that an earlier supervisor of this run has made. Throws
-    /// shm_error: no /dev/shm, no room.
+    /// Makes it for so many seats, memory reserved, or opens the one that an earlier supervisor of this run
+    /// has made. Throws shm_error: no /dev/shm, no room.
     [[nodiscard]] static trace_segment create(const std::string& run_id, u32 seats);
     /// For a stage (writable) or a reader. Throws shm_error.
     [[nodiscard]] static trace_segment attach(const std::string& run_id, bool writable);

@@ -19,7 +19,8 @@ bool pace_limits(const std::vector<stage_load>& stages) {
     bool any = false;
     for (const stage_load& s : stages) {
         if (!s.source) continue;
-        if (s.shares.wait_input < least_pace_share || s.shares.wait_input < s.shares.wait_output) return false;
+        if (s.shares.wait_input < least_pace_share || s.shares.wait_input < s.shares.wait_output)
+            return false;
         any = true;
     }
     return any;
@@ -28,9 +29,12 @@ bool pace_limits(const std::vector<stage_load>& stages) {
 stage_condition condition_of(const seat_view& s) noexcept {
     if (s.held) return stage_condition::held;
     switch (s.state) {
-        case ring::entry_state::live: return stage_condition::up;
-        case ring::entry_state::starting: return stage_condition::starting;
-        default: return stage_condition::down;
+        case ring::entry_state::live:
+            return stage_condition::up;
+        case ring::entry_state::starting:
+            return stage_condition::starting;
+        default:
+            return stage_condition::down;
     }
 }
 
@@ -41,14 +45,17 @@ stage_time read_time(const shm::stage_counters& n) noexcept {
     return {of(n.busy_ns), of(n.wait_input_ns), of(n.wait_output_ns), of(n.wait_own_ns)};
 }
 
-f64 stage_shares::own() const noexcept { return std::clamp(std::min(busy, 1.0 - wait_input - wait_output), 0.0, 1.0); }
+f64 stage_shares::own() const noexcept {
+    return std::clamp(std::min(busy, 1.0 - wait_input - wait_output), 0.0, 1.0);
+}
 
 stage_shares shares_of(const stage_time& now, const stage_time& before, u64 span_ns, u32 seats) noexcept {
     if (span_ns == 0) return {};
     const f64 whole = static_cast<f64>(span_ns) * std::max(1U, seats);
     const auto share = [whole](u64 a, u64 b) { return std::min(1.0, static_cast<f64>(grown(a, b)) / whole); };
     stage_shares out{share(now.busy_ns, before.busy_ns), share(now.wait_input_ns, before.wait_input_ns),
-                     share(now.wait_output_ns, before.wait_output_ns), share(now.wait_own_ns, before.wait_own_ns)};
+                     share(now.wait_output_ns, before.wait_output_ns),
+                     share(now.wait_own_ns, before.wait_own_ns)};
     const f64 sum = out.wait_input + out.wait_output + out.wait_own;
     if (sum > 1)
         for (f64* wait : {&out.wait_input, &out.wait_output, &out.wait_own}) *wait /= sum;
@@ -57,8 +64,9 @@ stage_shares shares_of(const stage_time& now, const stage_time& before, u64 span
 
 bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps) {
     using kind = bottleneck::kind;
-    constexpr std::pair<stage_condition, kind> outside[] = {
-        {stage_condition::down, kind::down}, {stage_condition::held, kind::held}, {stage_condition::starting, kind::unknown}};
+    constexpr std::pair<stage_condition, kind> outside[] = {{stage_condition::down, kind::down},
+                                                            {stage_condition::held, kind::held},
+                                                            {stage_condition::starting, kind::unknown}};
     for (const auto& [condition, what] : outside)
         for (u32 k = 0; k < stages.size(); ++k)
             if (stages[k].condition == condition && stages[k].required && stages[k].waited_for)
@@ -79,7 +87,8 @@ bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps) {
         }
     }
     if (!anything) return {};
-    if (first == shm::none || most < least_own_share || most - second < least_lead) return {kind::nothing, shm::none, 0};
+    if (first == shm::none || most < least_own_share || most - second < least_lead)
+        return {kind::nothing, shm::none, 0};
     return {kind::stage, first, stages[first].shares.busy};
 }
 
@@ -104,24 +113,36 @@ bottleneck find_bottleneck(const snapshot& s, const rates& r) {
 
 std::string describe(const bottleneck& b, const std::string& name, f64 fps) {
     switch (b.what) {
-        case bottleneck::kind::unknown: return "";
-        case bottleneck::kind::nothing: return "no stage stands out";
-        case bottleneck::kind::stage: return fmt::format("{} limits: busy {:.0f} %", name, b.busy * 100);
-        case bottleneck::kind::pace: return fmt::format("the pace limits: {:.6g} frames/s", fps);
-        case bottleneck::kind::held: return fmt::format("{} is stopped: the others wait for it", name);
-        case bottleneck::kind::down: return fmt::format("{} is down: the others wait for it", name);
+        case bottleneck::kind::unknown:
+            return "";
+        case bottleneck::kind::nothing:
+            return "no stage stands out";
+        case bottleneck::kind::stage:
+            return fmt::format("{} limits: busy {:.0f} %", name, b.busy * 100);
+        case bottleneck::kind::pace:
+            return fmt::format("the pace limits: {:.6g} frames/s", fps);
+        case bottleneck::kind::held:
+            return fmt::format("{} is stopped: the others wait for it", name);
+        case bottleneck::kind::down:
+            return fmt::format("{} is down: the others wait for it", name);
     }
     return "";
 }
 
 const char* name_of(bottleneck::kind k) noexcept {
     switch (k) {
-        case bottleneck::kind::unknown: return "unknown";
-        case bottleneck::kind::nothing: return "none";
-        case bottleneck::kind::stage: return "stage";
-        case bottleneck::kind::pace: return "pace";
-        case bottleneck::kind::held: return "held";
-        case bottleneck::kind::down: return "down";
+        case bottleneck::kind::unknown:
+            return "unknown";
+        case bottleneck::kind::nothing:
+            return "none";
+        case bottleneck::kind::stage:
+            return "stage";
+        case bottleneck::kind::pace:
+            return "pace";
+        case bottleneck::kind::held:
+            return "held";
+        case bottleneck::kind::down:
+            return "down";
     }
     return "?";
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Latency histograms in shared memory: log-linear, 8 buckets an octave from 1 us to over an hour, so a percentile is right within
-// 1/8. A bucket is one relaxed add; anyone may read at any time.
+// Latency histograms in shared memory: log-linear, 8 buckets an octave from 1 us to over an hour, so a
+// percentile is right within 1/8. A bucket is one relaxed add; anyone may read at any time.
 
 #include <bit>
 
@@ -24,9 +24,12 @@ namespace carousel::telemetry {
     return (u64{1} << octave) + (u64{part} + 1U) * (u64{1} << (octave - 3U));
 }
 
-inline void add_sample(shm::word* buckets, u64 ns) noexcept { buckets[bucket_of(ns)].fetch_add(1, std::memory_order_relaxed); }
+inline void add_sample(shm::word* buckets, u64 ns) noexcept {
+    buckets[bucket_of(ns)].fetch_add(1, std::memory_order_relaxed);
+}
 
-/// The p-quantile (0..1) in milliseconds: the upper end of the bucket that holds it; 0 when there are no samples.
+/// The p-quantile (0..1) in milliseconds: the upper end of the bucket that holds it; 0 when there are no
+/// samples.
 [[nodiscard]] inline f64 percentile_ms(const shm::word* buckets, f64 p) noexcept {
     u64 total = 0;
     for (u32 k = 0; k < shm::latency_buckets; ++k) total += buckets[k].load(std::memory_order_relaxed);

@@ -24,7 +24,8 @@
 namespace carousel::telemetry {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "ledgers are little-endian files, written as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "ledgers are little-endian files, written as they lie in memory");
 
 constexpr u64 records_at_once = 4096;
 constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by record(); the mark is behind them
@@ -33,14 +34,17 @@ constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by reco
     const char* hint = error_number == ENOSPC || error_number == EDQUOT
                            ? "make room on that disk"
                            : "check that the run's directory exists and may be written by this user";
-    throw_output_error(path, error_number, fmt::format("can't {} the ledger {}: {}; {}", what, path, errno_text(error_number), hint));
+    throw_output_error(
+        path, error_number,
+        fmt::format("can't {} the ledger {}: {}; {}", what, path, errno_text(error_number), hint));
 }
 
 /// Reads until `bytes` are there or the file ends; returns the bytes read.
 std::size_t read_at(int fd, void* to, std::size_t bytes, u64 offset, const std::string& path) {
     std::size_t done = 0;
     while (done < bytes) {
-        const ssize_t n = pread(fd, static_cast<char*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
+        const ssize_t n =
+            pread(fd, static_cast<char*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
         if (n == 0) {
             break;
         }
@@ -52,11 +56,15 @@ std::size_t read_at(int fd, void* to, std::size_t bytes, u64 offset, const std::
     return done;
 }
 
-u32 flags_of(const frame_hash& hash, bool is_void) noexcept { return is_void ? ledger_void : hash.value ? ledger_tag(hash.name) : ledger_no_hash; }
+u32 flags_of(const frame_hash& hash, bool is_void) noexcept {
+    return is_void ? ledger_void : hash.value ? ledger_tag(hash.name) : ledger_no_hash;
+}
 
 bool present(const ledger_record& r, u64 sequence) noexcept { return r.sequence_plus_1 == sequence + 1; }
 
-bool stands_in(const std::string& lines, std::string_view name) { return ("\n" + lines).find(fmt::format("\n{}\n", name)) != std::string::npos; }
+bool stands_in(const std::string& lines, std::string_view name) {
+    return ("\n" + lines).find(fmt::format("\n{}\n", name)) != std::string::npos;
+}
 
 /// What the tags of a ledger's hashes stand for; a tag whose line is gone is told as a number.
 std::vector<std::string> names_of(const std::vector<u32>& tags, const std::string& ledger) {
@@ -105,13 +113,15 @@ void ledger_writer::write(const void* bytes, u64 count, u64 offset) const {
         n = pwrite(fd_, bytes, count, static_cast<off_t>(offset));
     } while (n < 0 && errno == EINTR);
     if (n != static_cast<ssize_t>(count)) {
-        fail("write", path_, n < 0 ? errno : ENOSPC);  // a short write of so few bytes happens at the end of the disk only
+        fail("write", path_,
+             n < 0 ? errno : ENOSPC);  // a short write of so few bytes happens at the end of the disk only
     }
 }
 
 void ledger_writer::name_hashes(std::string_view name) {
     if (name.empty() || name.size() > 100 || name.find('\n') != std::string_view::npos)
-        throw config_error(fmt::format("\"{}\" is no name for a hash: it is one line of 1 to 100 bytes", name));
+        throw config_error(
+            fmt::format("\"{}\" is no name for a hash: it is one line of 1 to 100 bytes", name));
     const std::string path = ledger_names_path(path_);
     if (!stands_in(read_file(path).value_or(""), name)) {
         const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -136,15 +146,19 @@ void ledger_writer::record(u64 sequence, const frame_hash& hash, bool is_void, u
 }
 
 void ledger_writer::write_mark(u64 sequence, ledger_record r) const {
-    write(reinterpret_cast<const std::byte*>(&r) + recorded_bytes, sizeof r - recorded_bytes, sequence * sizeof r + recorded_bytes);
+    write(reinterpret_cast<const std::byte*>(&r) + recorded_bytes, sizeof r - recorded_bytes,
+          sequence * sizeof r + recorded_bytes);
 }
 
 void ledger_writer::mark_committed(u64 sequence, const frame_hash& hash, bool is_void, u32 committer) {
     ledger_record r = read(sequence);
     if (r.sequence_plus_1 == 0) {
-        throw output_error(fmt::format("the ledger {} has no record of frame {}, which is being committed; was the file replaced?", path_, sequence));
+        throw output_error(fmt::format(
+            "the ledger {} has no record of frame {}, which is being committed; was the file replaced?",
+            path_, sequence));
     }
-    const bool told_already = r.committer == committer && (r.commits & ledger_told) != 0;  // of this very commit
+    const bool told_already =
+        r.committer == committer && (r.commits & ledger_told) != 0;  // of this very commit
     r.commits = commits_of(r) + (told_already ? 0 : 1);
     r.committer = committer;
     r.hash = is_void ? 0 : hash.value.value_or(0);
@@ -185,12 +199,15 @@ ledger_reader::~ledger_reader() {
     }
 }
 
-ledger_reader::ledger_reader(ledger_reader&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+ledger_reader::ledger_reader(ledger_reader&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
 
 std::vector<ledger_record> ledger_reader::read(u64 first, u64 count) const {
     std::vector<ledger_record> records(count);
-    const std::size_t bytes = read_at(fd_, records.data(), count * sizeof(ledger_record), first * sizeof(ledger_record), path_);
-    const u64 whole = (bytes + sizeof(ledger_record) - recorded_bytes) / sizeof(ledger_record);  // the last one may lack its mark
+    const std::size_t bytes =
+        read_at(fd_, records.data(), count * sizeof(ledger_record), first * sizeof(ledger_record), path_);
+    const u64 whole = (bytes + sizeof(ledger_record) - recorded_bytes) /
+                      sizeof(ledger_record);  // the last one may lack its mark
     for (u64 i = 0; i < count; ++i) {
         if (i >= whole || !present(records[i], first + i)) {
             records[i] = ledger_record{};

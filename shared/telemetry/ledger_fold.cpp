@@ -44,7 +44,8 @@ struct descriptor {
 
 void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::string& path) {
     for (u64 done = 0; done < count;) {
-        const ssize_t n = pwrite(fd, static_cast<const char*>(bytes) + done, count - done, static_cast<off_t>(offset + done));
+        const ssize_t n = pwrite(fd, static_cast<const char*>(bytes) + done, count - done,
+                                 static_cast<off_t>(offset + done));
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -55,7 +56,8 @@ void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::stri
     }
 }
 
-/// `<ledger>.folded`, as it lies in memory. Read by the build that wrote it alone: the state of the hash is its library's.
+/// `<ledger>.folded`, as it lies in memory. Read by the build that wrote it alone: the state of the hash is
+/// its library's.
 struct file_layout {
     u64 what = magic;
     u32 library = XXH_VERSION_NUMBER, state_bytes = sizeof(XXH3_state_t);
@@ -69,7 +71,8 @@ static_assert(std::is_trivially_copyable_v<file_layout>);
 /// Two are enough to know that they are not of one kind; a few more are told by name.
 void note_tag(std::vector<u32>& tags, u32 tag) {
     if (!tags.empty() && tags.back() == tag) return;
-    if (tags.size() < listed_tags && std::find(tags.begin(), tags.end(), tag) == tags.end()) tags.push_back(tag);
+    if (tags.size() < listed_tags && std::find(tags.begin(), tags.end(), tag) == tags.end())
+        tags.push_back(tag);
 }
 u64 check_of(const file_layout& f) { return XXH3_64bits(&f, offsetof(file_layout, check)); }
 
@@ -89,7 +92,8 @@ ledger_account::ledger_account(ledger_account&&) noexcept = default;
 ledger_account& ledger_account::operator=(ledger_account&&) noexcept = default;
 
 void ledger_account::add(const ledger_record& r) {
-    const bool there = r.sequence_plus_1 != 0, marked = is_marked(r), is_void = there && ((marked ? r.flags : r.recorded_flags) & ledger_void) != 0;
+    const bool there = r.sequence_plus_1 != 0, marked = is_marked(r),
+               is_void = there && ((marked ? r.flags : r.recorded_flags) & ledger_void) != 0;
     sum_.records += there ? 1 : 0;
     sum_.lost += marked ? 0 : 1;
     sum_.unmarked += there && !marked ? 1 : 0;
@@ -125,8 +129,11 @@ ledger_account ledger_account::load(const std::string& path) {
     if (bytes->size() == sizeof f) {
         std::memcpy(&f, bytes->data(), sizeof f);
     }
-    if (bytes->size() != sizeof f || f.what != magic || f.check != check_of(f) || f.library != XXH_VERSION_NUMBER || f.listed > listed_voids || f.tags > listed_tags) {
-        throw output_error(fmt::format("{} is no account of a ledger by this build of Carousel: what was delivered before can't be read", path));
+    if (bytes->size() != sizeof f || f.what != magic || f.check != check_of(f) ||
+        f.library != XXH_VERSION_NUMBER || f.listed > listed_voids || f.tags > listed_tags) {
+        throw output_error(fmt::format(
+            "{} is no account of a ledger by this build of Carousel: what was delivered before can't be read",
+            path));
     }
     a.end_ = f.end;
     a.sum_.records = f.end;
@@ -174,8 +181,11 @@ u64 folded_end(const std::string& ledger) { return ledger_account::load(folded_p
 
 void refuse_nameless(const ledger_summary& sum, const std::string& ledger) {
     if (std::find(sum.hash_tags.begin(), sum.hash_tags.end(), 0U) != sum.hash_tags.end())
-        throw output_error(fmt::format("the ledger {} has hashes without a name, as older builds of Carousel wrote them: what they may be compared "
-                                       "with can't be told; end that run with its own build, or begin anew (--fresh)", ledger));
+        throw output_error(
+            fmt::format("the ledger {} has hashes without a name, as older builds of Carousel wrote them: "
+                        "what they may be compared "
+                        "with can't be told; end that run with its own build, or begin anew (--fresh)",
+                        ledger));
 }
 
 u64 fold_ledger(const std::string& ledger, u64 below) {
@@ -199,8 +209,10 @@ u64 fold_ledger(const std::string& ledger, u64 below) {
     account.save(folded_path(ledger));
     const descriptor file(ledger, O_RDWR);
     // Not every file system can: there the file keeps its size.
-    [[maybe_unused]] const int ignored = file.fd < 0 ? -1
-        : ::fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(account.end() * sizeof(ledger_record)));
+    [[maybe_unused]] const int ignored =
+        file.fd < 0 ? -1
+                    : ::fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                                  static_cast<off_t>(account.end() * sizeof(ledger_record)));
     return account.end();
 }
 
@@ -216,7 +228,8 @@ void copy_ledger(const std::string& from, const std::string& to) {
     }
     for (u64 at = account.end(), size = reader->size(); at < size; at += fold_step) {
         const auto records = reader->read(at, std::min(fold_step, size - at));
-        write_all(file.fd, records.data(), records.size() * sizeof(ledger_record), at * sizeof(ledger_record), to);
+        write_all(file.fd, records.data(), records.size() * sizeof(ledger_record), at * sizeof(ledger_record),
+                  to);
     }
     ::unlink(ledger_names_path(to).c_str());
     if (const std::optional<std::string> names = read_file(ledger_names_path(from))) {

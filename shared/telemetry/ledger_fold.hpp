@@ -1,19 +1,23 @@
 #pragma once
-// A run may last for months, and a ledger grows by 48 bytes a frame: what is delivered and old is folded into running
-// counts and a
-// running hash, and its records' space goes back to the file system. The newest records stay.
+// A run may last for months, and a ledger grows by 48 bytes a frame: what is delivered and old is folded into
+// running counts and a running hash, and its records' space goes back to the file system. The newest records
+// stay.
 //
 // Who may call: fold_ledger() one process at a time (the run's supervisor); the readers any process.
 //
-// `<ledger>.folded` holds the account of the frames [0, end) and is replaced whole (temporary file, rename). Steps, and what a kill leaves:
+// `<ledger>.folded` holds the account of the frames [0, end) and is replaced whole (temporary file, rename).
+// Steps, and what a kill leaves:
 //   1. read [old end, new end)      the old account.
 //   2. write the account aside      the old account, and a file that the next fold overwrites.
-//   3. rename                       the new account; the records below its end are still there, and read by nobody.
-//   4. punch the hole               done. The next fold punches from 0, so that step 3 left behind is made good.
-// A reader that meets a fold reads the account before and behind the records, and begins anew when it has changed.
-// Only frames that bear a mark are folded, and all of them below the end do: a folded frame can't be lost any more. Nor can it be
-// repeated, as long as more frames are kept than a window holds; a commit of a frame that is folded already would not be seen.
-// Where the file system can't punch holes the file keeps its size; the account is the same.
+//   3. rename                       the new account; the records below its end are still there, and read by
+//   nobody.
+//   4. punch the hole               done. The next fold punches from 0, so that step 3 left behind is made
+//   good.
+// A reader that meets a fold reads the account before and behind the records, and begins anew when it has
+// changed. Only frames that bear a mark are folded, and all of them below the end do: a folded frame can't be
+// lost any more. Nor can it be repeated, as long as more frames are kept than a window holds; a commit of a
+// frame that is folded already would not be seen. Where the file system can't punch holes the file keeps its
+// size; the account is the same.
 
 #include <memory>
 #include <string>
@@ -56,12 +60,12 @@ void refuse_nameless(const ledger_summary& sum, const std::string& ledger);
 
 /// Records are folded by so many at least: so that their space is whole pages of the file system.
 inline constexpr u64 fold_step = 4096;
-/// Folds the frames below `below` (rounded down to fold_step) as far as they all bear their mark. Returns the first frame kept. Throws
-/// output_error; the ledger is as it was then.
+/// Folds the frames below `below` (rounded down to fold_step) as far as they all bear their mark. Returns the
+/// first frame kept. Throws output_error; the ledger is as it was then.
 u64 fold_ledger(const std::string& ledger, u64 below);
 
-/// Copies the records that are kept, holes left out, and beside it the account of the rest and the names of the hashes.
-/// Throws output_error.
+/// Copies the records that are kept, holes left out, and beside it the account of the rest and the names of
+/// the hashes. Throws output_error.
 void copy_ledger(const std::string& from, const std::string& to);
 
 }  // namespace carousel::telemetry

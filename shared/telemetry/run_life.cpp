@@ -24,8 +24,10 @@ u32 living_stages(const shm::control_block& c) noexcept {
     u32 count = 0;
     for (const shm::incarnation& e : c.entry) {
         const ring::entry_word w = ring::entry_word::of(ring::load(e.identity));
-        if (w.pid == 0 || (w.state != ring::entry_state::starting && w.state != ring::entry_state::live)) continue;
-        // A process that died between its claim and the store of its start time can't be told from one with its pid: not counted.
+        if (w.pid == 0 || (w.state != ring::entry_state::starting && w.state != ring::entry_state::live))
+            continue;
+        // A process that died between its claim and the store of its start time can't be told from one with
+        // its pid: not counted.
         const shm::process_id id{static_cast<i32>(w.pid), ring::load(e.start_time)};
         count += id.start_time != 0 && shm::is_alive(id) ? 1 : 0;
     }

@@ -1,7 +1,8 @@
 #pragma once
 // How a run lives, for those who watch it: does it go on without its supervisor, and if it has ended, how?
-// The supervisor's last word lies in the control block, because watchers keep their mapping when its name and the run's folder are
-// gone: the high half of control_block::supervisor, whose low half is the supervisor's pid. 0: not ended; else 1 + exit code.
+// The supervisor's last word lies in the control block, because watchers keep their mapping when its name and
+// the run's folder are gone: the high half of control_block::supervisor, whose low half is the supervisor's
+// pid. 0: not ended; else 1 + exit code.
 
 #include <optional>
 
@@ -16,7 +17,8 @@ void note_end(shm::control_block& c, int exit_code) noexcept;
 /// Processes that sit in the run and live, by (pid, start time).
 [[nodiscard]] u32 living_stages(const shm::control_block& c) noexcept;
 /// Between two blocks of one run id: the run has begun again with memory made anew.
-[[nodiscard]] inline bool is_made_anew(const shm::control_block& watched, const shm::control_block& present) noexcept {
+[[nodiscard]] inline bool is_made_anew(const shm::control_block& watched,
+                                       const shm::control_block& present) noexcept {
     return watched.created_ns != present.created_ns;
 }
 

@@ -85,13 +85,15 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
         if (state != ring::job_state::open && state != ring::job_state::submitted) continue;
         ++out.jobs_in_flight;
         const shm::job_block& info = c.job_info[j];
-        jobs.push_back({index, out.stage, state, relaxed(info.sequence), relaxed(info.process_since_ns), relaxed(info.submitted_since_ns)});
+        jobs.push_back({index, out.stage, state, relaxed(info.sequence), relaxed(info.process_since_ns),
+                        relaxed(info.submitted_since_ns)});
     }
 }
 
 // Predecessors: what the last one said before it died, and how many are not proved gone.
 void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seats) {
-    std::array<u32, shm::max_seats> nearest;  // epochs come round: the predecessor is the one that is the fewest epochs behind
+    std::array<u32, shm::max_seats>
+        nearest;  // epochs come round: the predecessor is the one that is the fewest epochs behind
     nearest.fill(~0U);
     for (const shm::incarnation& e : c.entry) {
         const ring::entry_word id = ring::entry_word::of(load(e.identity));
@@ -115,7 +117,8 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
     const ring::slot_state state = out.word.state;
     if (state != ring::slot_state::free && out.word.job < shm::max_jobs) {
         const u32 seat = c.job_info[out.word.job].seat;
-        if (seat < shm::max_seats) out.stage = index_below(c.seat[seat].stage, std::min(c.stages, shm::max_stages));
+        if (seat < shm::max_seats)
+            out.stage = index_below(c.seat[seat].stage, std::min(c.stages, shm::max_stages));
     }
     out.phase = state == ring::slot_state::free    ? slot_phase::free
                 : state == ring::slot_state::ready ? slot_phase::ready
@@ -125,22 +128,27 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
     if (state != ring::slot_state::ready && state != ring::slot_state::free) return;
     const shm::frame_header& h = l.header[k];
     out.sequence = relaxed(h.sequence);
-    out.void_stage = h.void_stage == shm::none ? shm::none : index_below(h.void_stage, std::min(c.stages, shm::max_stages));
+    out.void_stage = h.void_stage == shm::none
+                         ? shm::none
+                         : index_below(h.void_stage, std::min(c.stages, shm::max_stages));
     out.born_ns = h.born_ns;
     out.claimed_ns = h.claimed_ns;
     out.submitted_ns = h.submitted_ns;
     out.committed_ns = relaxed(h.committed_ns);
     bool done = blocking > 0;
     for (u32 g = 0; g < shm::max_groups && state == ring::slot_state::ready; ++g) {
-        const ring::lease_state lease = ring::lease_word::of(load(l.group[k][g])).seen_at(out.word.generation).state;
+        const ring::lease_state lease =
+            ring::lease_word::of(load(l.group[k][g])).seen_at(out.word.generation).state;
         if (lease == ring::lease_state::leased) out.leased_by |= 1U << g;
-        if (g < blocking && (lease == ring::lease_state::wait || lease == ring::lease_state::leased)) done = false;
+        if (g < blocking && (lease == ring::lease_state::wait || lease == ring::lease_state::leased))
+            done = false;
     }
     if (out.leased_by != 0)
         out.phase = slot_phase::leased;
     else if (done && state == ring::slot_state::ready)
         out.phase = slot_phase::done;
-    if (load(l.slot[k]) != raw) {  // it moved on while its header was read: what was read may be of two frames
+    if (load(l.slot[k]) !=
+        raw) {  // it moved on while its header was read: what was read may be of two frames
         out.sequence = out.born_ns = out.claimed_ns = out.submitted_ns = out.committed_ns = 0;
         if (state == ring::slot_state::ready) out.phase = slot_phase::free;
         out.leased_by = 0;
@@ -158,16 +166,19 @@ void read_groups(const shm::control_block& c, const shm::link_block& l, u32 bloc
         v.state = w.state;
         v.skipped = relaxed(l.skipped[g]);
         v.lease_since_ns = relaxed(l.lease_since_ns[g]);
-        if (w.state != ring::group_state::latest) v.stage = index_below(l.group_stage[g], std::min(c.stages, shm::max_stages));
+        if (w.state != ring::group_state::latest)
+            v.stage = index_below(l.group_stage[g], std::min(c.stages, shm::max_stages));
         if (w.state == ring::group_state::latest && w.entry < shm::max_incarnations) {
             const u32 seat = ring::entry_word::of(load(c.entry[w.entry].identity)).seat;
-            if (seat < shm::max_seats) v.stage = index_below(c.seat[seat].stage, std::min(c.stages, shm::max_stages));
+            if (seat < shm::max_seats)
+                v.stage = index_below(c.seat[seat].stage, std::min(c.stages, shm::max_stages));
         }
         v.next = out.newest;
         for (u32 k = 0; k < out.slots.size(); ++k) {
             const slot_view& s = out.slots[k];
             if (s.word.state != ring::slot_state::ready || s.phase == slot_phase::free) continue;
-            const ring::lease_word lease = ring::lease_word::of(load(l.group[k][g])).seen_at(s.word.generation);
+            const ring::lease_word lease =
+                ring::lease_word::of(load(l.group[k][g])).seen_at(s.word.generation);
             if (lease.state == ring::lease_state::leased) ++v.leases;
             if (lease.state != ring::lease_state::wait && lease.state != ring::lease_state::leased) continue;
             v.next = std::min(v.next, s.sequence);
@@ -191,7 +202,8 @@ void read_link(const shm::control_block& c, const shm::link_block& l, link_view&
     for (u32 k = 0; k < out.slots.size(); ++k) {
         read_slot(c, l, k, blocking, out.slots[k]);
         const slot_view& s = out.slots[k];
-        if (s.word.state == ring::slot_state::ready && s.phase != slot_phase::free) out.newest = std::max(out.newest, s.sequence + 1);
+        if (s.word.state == ring::slot_state::ready && s.phase != slot_phase::free)
+            out.newest = std::max(out.newest, s.sequence + 1);
     }
     read_groups(c, l, blocking, out);
 }
@@ -200,24 +212,36 @@ void read_link(const shm::control_block& c, const shm::link_block& l, link_view&
 
 const char* name_of(slot_phase p) noexcept {
     switch (p) {
-        case slot_phase::free: return "free";
-        case slot_phase::fill: return "fill";
-        case slot_phase::ready: return "ready";
-        case slot_phase::leased: return "leased";
-        case slot_phase::done: return "done";
-        case slot_phase::quarantined: return "quarantined";
+        case slot_phase::free:
+            return "free";
+        case slot_phase::fill:
+            return "fill";
+        case slot_phase::ready:
+            return "ready";
+        case slot_phase::leased:
+            return "leased";
+        case slot_phase::done:
+            return "done";
+        case slot_phase::quarantined:
+            return "quarantined";
     }
     return "?";
 }
 
 const char* name_of(ring::entry_state s) noexcept {
     switch (s) {
-        case ring::entry_state::unused: return "absent";
-        case ring::entry_state::starting: return "starting";
-        case ring::entry_state::standby: return "standby";
-        case ring::entry_state::live: return "running";
-        case ring::entry_state::doomed: return "dying";
-        case ring::entry_state::fenced: return "dead";
+        case ring::entry_state::unused:
+            return "absent";
+        case ring::entry_state::starting:
+            return "starting";
+        case ring::entry_state::standby:
+            return "standby";
+        case ring::entry_state::live:
+            return "running";
+        case ring::entry_state::doomed:
+            return "dying";
+        case ring::entry_state::fenced:
+            return "dead";
     }
     return "?";
 }
@@ -230,7 +254,8 @@ const std::string& snapshot::stage_name(u32 stage) const noexcept {
 std::string snapshot::seat_label(u32 seat) const {
     if (seat >= seats.size()) return "?";
     const u32 stage = seats[seat].stage;
-    if (stage < stages.size() && stages[stage].seats > 1) return fmt::format("{}.{}", stages[stage].name, seats[seat].instance);
+    if (stage < stages.size() && stages[stage].seats > 1)
+        return fmt::format("{}.{}", stages[stage].name, seats[seat].instance);
     return stage_name(stage);
 }
 
@@ -259,7 +284,8 @@ void read_snapshot(const shm::control_block& c, snapshot& out) {
     out.stages.resize(std::min(c.stages, shm::max_stages));
     out.seats.resize(std::min(c.seats, shm::max_seats));
     out.links.resize(std::min(c.links, shm::max_links));
-    for (u32 k = 0; k < out.stages.size(); ++k) read_stage(c.stage[k], out.seats.size(), out.links.size(), out.stages[k]);
+    for (u32 k = 0; k < out.stages.size(); ++k)
+        read_stage(c.stage[k], out.seats.size(), out.links.size(), out.stages[k]);
     out.jobs.clear();
     for (u32 k = 0; k < out.seats.size(); ++k) read_seat(c, k, out.seats[k], out.jobs);
     read_predecessors(c, out.seats);
@@ -294,7 +320,8 @@ std::string describe_exit_note(u64 note) {
     const int signal = static_cast<int>(note >> 8U & 0xFFU), code = static_cast<int>(note & 0xFFU);
     if (signal == 0) return fmt::format("exit code {}", code);
     const char* name = sigabbrev_np(signal);
-    return name != nullptr ? fmt::format("signal {} (SIG{})", signal, name) : fmt::format("signal {}", signal);
+    return name != nullptr ? fmt::format("signal {} (SIG{})", signal, name)
+                           : fmt::format("signal {}", signal);
 }
 
 }  // namespace carousel::telemetry

@@ -40,7 +40,8 @@ void event_tracker::note_death(const snapshot& s, u32 seat, u32 pid) {
     c.turn = s.seats[seat].turn;
     c.label = s.seat_label(seat);
     c.how = describe_exit_note(s.seats[seat].exit_note);
-    add({s.taken_ns, event_kind::bad, c.stage, fmt::format("{} (pid {}) died{}{}", c.label, pid, c.how.empty() ? "" : ": ", c.how)});
+    add({s.taken_ns, event_kind::bad, c.stage,
+         fmt::format("{} (pid {}) died{}{}", c.label, pid, c.how.empty() ? "" : ": ", c.how)});
     deaths_.push_back(c);
     crash_ = std::move(c);
     seats_[seat].died_ns = s.taken_ns;
@@ -49,19 +50,25 @@ void event_tracker::note_death(const snapshot& s, u32 seat, u32 pid) {
 void event_tracker::compare_seat(const snapshot& s, u32 seat) {
     const seat_view& now = s.seats[seat];
     seat_memory& before = seats_[seat];
-    const bool was_there = before.pid != 0 && (before.state == entry_state::live || before.state == entry_state::starting);
-    const bool gone = now.epoch != before.epoch || now.state == entry_state::doomed || now.state == entry_state::fenced;
+    const bool was_there =
+        before.pid != 0 && (before.state == entry_state::live || before.state == entry_state::starting);
+    const bool gone =
+        now.epoch != before.epoch || now.state == entry_state::doomed || now.state == entry_state::fenced;
     if (was_there && gone && !s.ended()) note_death(s, seat, before.pid);
     const bool lives = now.state == entry_state::live;
     if (lives && (before.state != entry_state::live || before.epoch != now.epoch)) {
         const std::string label = s.seat_label(seat);
         // Its own stamp is exact; a death is known no better than from one snapshot to the next.
-        const u64 back_ns = now.live_since_ns > before.died_ns && now.live_since_ns < s.taken_ns ? now.live_since_ns : s.taken_ns;
+        const u64 back_ns = now.live_since_ns > before.died_ns && now.live_since_ns < s.taken_ns
+                                ? now.live_since_ns
+                                : s.taken_ns;
         if (before.died_ns == s.taken_ns) {  // both between two looks: how long it took isn't known
-            add({s.taken_ns, event_kind::good, now.stage, fmt::format("{} is back as pid {} (epoch {})", label, now.pid, now.epoch)});
+            add({s.taken_ns, event_kind::good, now.stage,
+                 fmt::format("{} is back as pid {} (epoch {})", label, now.pid, now.epoch)});
         } else if (before.died_ns != 0) {
             add({s.taken_ns, event_kind::good, now.stage,
-                 fmt::format("{} is back as pid {} after {} (epoch {})", label, now.pid, describe_span(back_ns - before.died_ns), now.epoch)});
+                 fmt::format("{} is back as pid {} after {} (epoch {})", label, now.pid,
+                             describe_span(back_ns - before.died_ns), now.epoch)});
         } else {
             add({s.taken_ns, event_kind::good, now.stage, fmt::format("{} runs as pid {}", label, now.pid)});
         }
@@ -82,9 +89,11 @@ void event_tracker::compare_stage(const snapshot& s, u32 stage) {
     const stage_view& now = s.stages[stage];
     stage_memory& before = stages_[stage];
     if (now.torn > before.torn)
-        add({s.taken_ns, event_kind::bad, stage, fmt::format("{} read {} torn frame(s)", now.name, now.torn - before.torn)});
+        add({s.taken_ns, event_kind::bad, stage,
+             fmt::format("{} read {} torn frame(s)", now.name, now.torn - before.torn)});
     if (now.voids > before.voids)
-        add({s.taken_ns, event_kind::warning, stage, fmt::format("{} passed {} void frame(s) on", now.name, now.voids - before.voids)});
+        add({s.taken_ns, event_kind::warning, stage,
+             fmt::format("{} passed {} void frame(s) on", now.name, now.voids - before.voids)});
     before = {now.torn, now.voids};
 }
 
@@ -96,16 +105,21 @@ void event_tracker::feed(const snapshot& s) {
         crash_.reset();
         ended_ = false;
         end_ = s.end;
-        for (u32 k = 0; k < s.seats.size(); ++k) seats_[k] = {s.seats[k].epoch, s.seats[k].pid, s.seats[k].state, s.seats[k].held, 0};
+        for (u32 k = 0; k < s.seats.size(); ++k)
+            seats_[k] = {s.seats[k].epoch, s.seats[k].pid, s.seats[k].state, s.seats[k].held, 0};
         for (u32 k = 0; k < s.stages.size(); ++k) stages_[k] = {s.stages[k].torn, s.stages[k].voids};
-        add({s.taken_ns, event_kind::info, shm::none, fmt::format("watching {} (run {})", s.pipeline, s.run_id)});
+        add({s.taken_ns, event_kind::info, shm::none,
+             fmt::format("watching {} (run {})", s.pipeline, s.run_id)});
         return;
     }
     for (u32 k = 0; k < s.seats.size(); ++k) compare_seat(s, k);
     for (u32 k = 0; k < s.stages.size(); ++k) compare_stage(s, k);
-    if (s.end != end_ && s.end == ring::end_stopping) add({s.taken_ns, event_kind::info, shm::none, "the run stops: frames that were begun are finished"});
+    if (s.end != end_ && s.end == ring::end_stopping)
+        add({s.taken_ns, event_kind::info, shm::none, "the run stops: frames that were begun are finished"});
     end_ = s.end;
-    if (!ended_ && s.ended()) add({s.taken_ns, event_kind::info, shm::none, fmt::format("the run is complete: {} frames delivered", s.end - s.first_sequence)});
+    if (!ended_ && s.ended())
+        add({s.taken_ns, event_kind::info, shm::none,
+             fmt::format("the run is complete: {} frames delivered", s.end - s.first_sequence)});
     ended_ = s.ended();
 }
 
@@ -113,7 +127,8 @@ void event_tracker::explain(u32 seat, const std::string& how) {
     if (!crash_ || crash_->seat != seat || how.empty() || crash_->how == how) return;
     crash_->how = how;
     for (auto e = events_.rbegin(); e != events_.rend(); ++e) {
-        if (e->time_ns != crash_->died_ns || e->stage != crash_->stage || e->kind != event_kind::bad) continue;
+        if (e->time_ns != crash_->died_ns || e->stage != crash_->stage || e->kind != event_kind::bad)
+            continue;
         e->text = fmt::format("{} (pid {}) died: {}", crash_->label, crash_->old_pid, how);
         return;
     }

@@ -1,6 +1,7 @@
 #pragma once
-// What happened between two snapshots, in sentences: deaths and returns of stages, holds, torn and void frames, quarantine, the end
-// of the run. For logs below tables and for the banner over a picture that stands still. One thread an object.
+// What happened between two snapshots, in sentences: deaths and returns of stages, holds, torn and void
+// frames, quarantine, the end of the run. For logs below tables and for the banner over a picture that stands
+// still. One thread an object.
 
 #include <deque>
 #include <optional>
@@ -22,20 +23,22 @@ struct run_event {
 /// The last death that was seen, and what became of it.
 struct crash {
     u64 died_ns = 0;
-    u64 back_ns = 0;          ///< 0: no successor is running yet
+    u64 back_ns = 0;  ///< 0: no successor is running yet
     u32 stage = shm::none, seat = shm::none;
     u32 old_pid = 0, new_pid = 0;
-    u32 turn = 0;             ///< seat_view::turn of its successor to be
-    std::string label;        ///< "fragment.1"
-    std::string how;          ///< "signal 9 (SIGKILL)"; "" unknown
+    u32 turn = 0;       ///< seat_view::turn of its successor to be
+    std::string label;  ///< "fragment.1"
+    std::string how;    ///< "signal 9 (SIGKILL)"; "" unknown
 };
 
 class event_tracker {
 public:
-    /// Compares with the snapshot before; the first one of a run only says that it was found. Deaths are appended to `deaths`.
+    /// Compares with the snapshot before; the first one of a run only says that it was found. Deaths are
+    /// appended to `deaths`.
     void feed(const snapshot& s);
     void add(run_event e);
-    /// What the supervisor says about the last end of a seat's process ("signal 9 (SIGKILL)"): completes the last crash.
+    /// What the supervisor says about the last end of a seat's process ("signal 9 (SIGKILL)"): completes the
+    /// last crash.
     void explain(u32 seat, const std::string& how);
     void clear();
     /// Takes over what `from` has told since the last merge; `from` goes on watching.

@@ -1,6 +1,6 @@
 #pragma once
-// The last minutes of a run as series for plots, and its restarts as marks on their time axis. Fixed memory: the oldest samples
-// go. One thread an object.
+// The last minutes of a run as series for plots, and its restarts as marks on their time axis. Fixed memory:
+// the oldest samples go. One thread an object.
 
 #include <deque>
 #include <string>

@@ -32,7 +32,8 @@ void rate_link(const link_view& now, const link_view& before, f64 span_s, link_r
     for (std::size_t g = 0; g < now.groups.size(); ++g)
         for (const group_view& old : before.groups)
             if (old.index == now.groups[g].index)
-                out.group_skips_per_second[g] = static_cast<f64>(grown(now.groups[g].skipped, old.skipped)) / span_s;
+                out.group_skips_per_second[g] =
+                    static_cast<f64>(grown(now.groups[g].skipped, old.skipped)) / span_s;
 }
 
 }  // namespace
@@ -44,16 +45,19 @@ bucket_counts difference(const bucket_counts& now, const bucket_counts& before) 
 }
 
 const rates& rate_tracker::feed(const snapshot& s) {
-    const bool another = !past_.empty() && (past_.back().run_id != s.run_id || past_.back().created_ns != s.created_ns ||
-                                            past_.back().stages.size() != s.stages.size() || past_.back().links.size() != s.links.size() ||
-                                            past_.back().seats.size() != s.seats.size() || s.taken_ns < past_.back().taken_ns);
+    const bool another =
+        !past_.empty() &&
+        (past_.back().run_id != s.run_id || past_.back().created_ns != s.created_ns ||
+         past_.back().stages.size() != s.stages.size() || past_.back().links.size() != s.links.size() ||
+         past_.back().seats.size() != s.seats.size() || s.taken_ns < past_.back().taken_ns);
     if (another) past_.clear();
     if (past_.empty()) {
         past_.push_back(s);
         rates_ = {};
         rates_.stages.resize(s.stages.size());
         rates_.links.resize(s.links.size());
-        for (std::size_t k = 0; k < s.links.size(); ++k) rates_.links[k].group_skips_per_second.assign(s.links[k].groups.size(), 0.0);
+        for (std::size_t k = 0; k < s.links.size(); ++k)
+            rates_.links[k].group_skips_per_second.assign(s.links[k].groups.size(), 0.0);
         rates_.cpu.assign(s.seats.size(), 0.0);
         return rates_;
     }
@@ -62,11 +66,14 @@ const rates& rate_tracker::feed(const snapshot& s) {
     const u64 span_ns = s.taken_ns - before.taken_ns;
     if (span_ns == 0) return rates_;
     rates_.span_s = static_cast<f64>(span_ns) / 1e9;
-    for (std::size_t k = 0; k < s.stages.size(); ++k) rate_stage(s.stages[k], before.stages[k], span_ns, s.stages[k].seats, rates_.stages[k]);
-    for (std::size_t k = 0; k < s.links.size(); ++k) rate_link(s.links[k], before.links[k], rates_.span_s, rates_.links[k]);
+    for (std::size_t k = 0; k < s.stages.size(); ++k)
+        rate_stage(s.stages[k], before.stages[k], span_ns, s.stages[k].seats, rates_.stages[k]);
+    for (std::size_t k = 0; k < s.links.size(); ++k)
+        rate_link(s.links[k], before.links[k], rates_.span_s, rates_.links[k]);
     for (std::size_t k = 0; k < s.seats.size(); ++k) {
         const bool same = s.seats[k].epoch == before.seats[k].epoch;
-        rates_.cpu[k] = static_cast<f64>(grown(s.seats[k].cpu_ns, same ? before.seats[k].cpu_ns : 0)) / static_cast<f64>(span_ns);
+        rates_.cpu[k] = static_cast<f64>(grown(s.seats[k].cpu_ns, same ? before.seats[k].cpu_ns : 0)) /
+                        static_cast<f64>(span_ns);
     }
     if (s.taken_ns >= past_.back().taken_ns + span_ns_ / 4) past_.push_back(s);
     return rates_;

@@ -1,8 +1,9 @@
 #pragma once
-// Rates from successive snapshots: frames and bytes a second, shares of time, latencies of the last seconds. Kept apart from the
-// snapshot, since a rate needs two of them.
+// Rates from successive snapshots: frames and bytes a second, shares of time, latencies of the last seconds.
+// Kept apart from the snapshot, since a rate needs two of them.
 //
-// Who may call: one thread an object. feed() takes snapshots of one run in order; one of another run begins anew.
+// Who may call: one thread an object. feed() takes snapshots of one run in order; one of another run begins
+// anew.
 
 #include <deque>
 #include <string>
@@ -15,25 +16,25 @@ namespace carousel::telemetry {
 /// Of one stage over the tracker's span.
 struct stage_rates {
     f64 frames_per_second = 0;
-    stage_shares time;                                ///< what a seat's time went to
-    f64 latency_p50_ms = 0, latency_p99_ms = 0;       ///< claim to commit
-    f64 handover_p50_ms = 0, handover_p99_ms = 0;     ///< producer's commit to this stage's lease
-    f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0; ///< sinks: source's claim to commit
+    stage_shares time;                                 ///< what a seat's time went to
+    f64 latency_p50_ms = 0, latency_p99_ms = 0;        ///< claim to commit
+    f64 handover_p50_ms = 0, handover_p99_ms = 0;      ///< producer's commit to this stage's lease
+    f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0;  ///< sinks: source's claim to commit
     f64 helped_per_second = 0;
-    bucket_counts latency{};                                ///< samples of the span
+    bucket_counts latency{};  ///< samples of the span
     bucket_counts end_to_end{};
 };
 struct link_rates {
-    f64 sent_per_second = 0;                          ///< commits into the link
-    f64 received_per_second = 0;                      ///< frames that all blocking groups have done
-    f64 bytes_per_second = 0;                         ///< sent, payload with its status word
-    std::vector<f64> group_skips_per_second;          ///< as link_view::groups
+    f64 sent_per_second = 0;                  ///< commits into the link
+    f64 received_per_second = 0;              ///< frames that all blocking groups have done
+    f64 bytes_per_second = 0;                 ///< sent, payload with its status word
+    std::vector<f64> group_skips_per_second;  ///< as link_view::groups
 };
 struct rates {
-    f64 span_s = 0;                                   ///< 0: nothing is known yet
-    std::vector<stage_rates> stages;                  ///< as snapshot::stages
-    std::vector<link_rates> links;                    ///< as snapshot::links
-    std::vector<f64> cpu;                             ///< as snapshot::seats: cores used
+    f64 span_s = 0;                   ///< 0: nothing is known yet
+    std::vector<stage_rates> stages;  ///< as snapshot::stages
+    std::vector<link_rates> links;    ///< as snapshot::links
+    std::vector<f64> cpu;             ///< as snapshot::seats: cores used
 };
 
 class rate_tracker {
@@ -43,7 +44,7 @@ public:
     [[nodiscard]] const rates& now() const noexcept { return rates_; }
 
 private:
-    std::deque<snapshot> past_;   ///< oldest first, a quarter of the span apart
+    std::deque<snapshot> past_;  ///< oldest first, a quarter of the span apart
     u64 span_ns_;
     rates rates_;
 };

@@ -6,7 +6,8 @@ namespace carousel::telemetry {
 
 frame_bar& timeline::bar_of(u32 stage, u64 sequence) {
     std::vector<frame_bar>& bars = bars_[stage];
-    auto at = std::lower_bound(bars.begin(), bars.end(), sequence, [](const frame_bar& b, u64 n) { return b.sequence < n; });
+    auto at = std::lower_bound(bars.begin(), bars.end(), sequence,
+                               [](const frame_bar& b, u64 n) { return b.sequence < n; });
     if (at == bars.end() || at->sequence != sequence) {
         at = bars.insert(at, frame_bar());
         at->sequence = sequence;
@@ -41,7 +42,9 @@ void timeline::feed_jobs(const snapshot& s) {
     for (u32 k = 0; k < bars_.size(); ++k)
         for (frame_bar& b : bars_[k]) {
             if (b.committed_ns != 0) continue;
-            const bool in_work = std::any_of(s.jobs.begin(), s.jobs.end(), [&](const job_view& j) { return j.stage == k && j.sequence == b.sequence; });
+            const bool in_work = std::any_of(s.jobs.begin(), s.jobs.end(), [&](const job_view& j) {
+                return j.stage == k && j.sequence == b.sequence;
+            });
             if (!in_work) b.committed_ns = s.taken_ns;
         }
 }
@@ -55,7 +58,8 @@ void timeline::feed(const snapshot& s) {
         if (s.stages[k].output < s.links.size()) feed_slots(s, k);
     feed_jobs(s);
     for (std::vector<frame_bar>& bars : bars_)
-        if (bars.size() > capacity_ + 64) bars.erase(bars.begin(), bars.end() - static_cast<std::ptrdiff_t>(capacity_));
+        if (bars.size() > capacity_ + 64)
+            bars.erase(bars.begin(), bars.end() - static_cast<std::ptrdiff_t>(capacity_));
 }
 
 }  // namespace carousel::telemetry

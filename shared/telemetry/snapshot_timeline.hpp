@@ -1,7 +1,7 @@
 #pragma once
-// The last frames as bars a stage: when it claimed a frame, had submitted it, and saw it complete. Collected from the slots'
-// headers and from the jobs in work over successive snapshots; a frame that came and went between two of them is missing, which a
-// drawing of the last frames can bear. One thread an object.
+// The last frames as bars a stage: when it claimed a frame, had submitted it, and saw it complete. Collected
+// from the slots' headers and from the jobs in work over successive snapshots; a frame that came and went
+// between two of them is missing, which a drawing of the last frames can bear. One thread an object.
 
 #include <vector>
 
@@ -11,9 +11,9 @@ namespace carousel::telemetry {
 
 struct frame_bar {
     u64 sequence = 0;
-    u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0;   ///< 0: not known
-    u64 committed_ns = 0;    ///< 0: in work. Of a sink: when it was seen to be gone
-    u64 done_ns = 0;         ///< when a snapshot first saw it done by all blocking readers; 0: not seen
+    u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0;  ///< 0: not known
+    u64 committed_ns = 0;  ///< 0: in work. Of a sink: when it was seen to be gone
+    u64 done_ns = 0;       ///< when a snapshot first saw it done by all blocking readers; 0: not seen
     bool is_void = false;
 };
 

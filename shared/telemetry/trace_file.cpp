@@ -16,7 +16,9 @@ namespace {
 constexpr u32 lanes_a_seat = 64;         ///< thread numbers of an instance
 constexpr u64 bin_ns = 100 * ns_per_ms;  ///< of the frames/s counters
 
-std::string quoted(const std::string& s) { return nlohmann::json(s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+std::string quoted(const std::string& s) {
+    return nlohmann::json(s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 /// What became of an attempt.
 enum class fate : u8 { done, inferred, thrown_away, open };
@@ -50,13 +52,20 @@ private:
     }
     void phase(const bar& b, const char* name, u64 from, u64 until);
 
-    [[nodiscard]] f64 us(u64 ns) const { return (static_cast<f64>(ns) - static_cast<f64>(c_.begin_ns)) / 1e3; }
+    [[nodiscard]] f64 us(u64 ns) const {
+        return (static_cast<f64>(ns) - static_cast<f64>(c_.begin_ns)) / 1e3;
+    }
     [[nodiscard]] u32 process_of(u32 stage) const { return stage + 2; }
     [[nodiscard]] u32 thread_of(u32 stage, u32 seat, u32 lane) const {
-        return process_of(stage) * 10'000 + shape_.seats[seat].instance * (lanes_a_seat + 1) + std::min(lane, lanes_a_seat);
+        return process_of(stage) * 10'000 + shape_.seats[seat].instance * (lanes_a_seat + 1) +
+               std::min(lane, lanes_a_seat);
     }
-    [[nodiscard]] u32 stage_of(u32 seat) const { return seat < shape_.seats.size() ? shape_.seats[seat].stage : shm::none; }
-    [[nodiscard]] bool skips(u32 stage) const { return (shape_.stages[stage].flags & shm::stage_flag::latest) != 0; }
+    [[nodiscard]] u32 stage_of(u32 seat) const {
+        return seat < shape_.seats.size() ? shape_.seats[seat].stage : shm::none;
+    }
+    [[nodiscard]] bool skips(u32 stage) const {
+        return (shape_.stages[stage].flags & shm::stage_flag::latest) != 0;
+    }
     /// The link whose tail says how far a stage's frames have come.
     [[nodiscard]] u32 link_of(u32 stage) const {
         const stage_view& s = shape_.stages[stage];
@@ -71,9 +80,9 @@ private:
     const trace_content& c_;
     const snapshot& shape_;
     trace_summary& out_;
-    std::map<u64, std::vector<bar>> frames_;   ///< by sequence; bars in order of stage and time
-    std::map<std::pair<u32, u32>, u64> deaths_;   ///< {seat, epoch} -> when
-    std::set<std::pair<u32, u32>> lanes_;         ///< {seat, lane} that were seen
+    std::map<u64, std::vector<bar>> frames_;     ///< by sequence; bars in order of stage and time
+    std::map<std::pair<u32, u32>, u64> deaths_;  ///< {seat, epoch} -> when
+    std::set<std::pair<u32, u32>> lanes_;        ///< {seat, lane} that were seen
     std::string text_;
     bool first_ = true;
 };
@@ -99,28 +108,34 @@ void writer::sort_out() {
         for (std::size_t k = 0; k < all.size(); ++k) {
             bar& b = all[k];
             if (b.f == fate::done) continue;
-            const bool over = shape_.seats[b.a->seat].epoch != b.a->epoch || deaths_.count({b.a->seat, b.a->epoch}) != 0;
+            const bool over =
+                shape_.seats[b.a->seat].epoch != b.a->epoch || deaths_.count({b.a->seat, b.a->epoch}) != 0;
             const bool another = std::any_of(all.begin(), all.end(), [&](const bar& o) {
-                return o.stage == b.stage && (o.f == fate::done || (&o != &b && o.a->claimed_ns > b.a->claimed_ns));
+                return o.stage == b.stage &&
+                       (o.f == fate::done || (&o != &b && o.a->claimed_ns > b.a->claimed_ns));
             });
             const u32 link = link_of(b.stage);
             const bool through = link != shm::none && sequence < shape_.links[link].tail && !skips(b.stage);
             // Its owner died behind the commit: whoever passed the frame on has proved it.
-            if (!another && through && b.a->submitted_ns != 0) b.f = fate::inferred;
-            else if (another || over) b.f = fate::thrown_away;
+            if (!another && through && b.a->submitted_ns != 0)
+                b.f = fate::inferred;
+            else if (another || over)
+                b.f = fate::thrown_away;
         }
         for (bar& b : all) {
             settle(b);
             if (b.f != fate::inferred) continue;
             for (const bar& o : all)
-                if (o.stage > b.stage && o.a->claimed_ns > b.a->submitted_ns) b.end_ns = std::min(b.end_ns, o.a->claimed_ns);
+                if (o.stage > b.stage && o.a->claimed_ns > b.a->submitted_ns)
+                    b.end_ns = std::min(b.end_ns, o.a->claimed_ns);
         }
     }
 }
 
 void writer::settle(bar& b) const {
     const attempt& a = *b.a;
-    const u64 last = std::max({a.claimed_ns, a.process_ns, a.submitted_ns, a.complete_ns, a.committed_ns, a.finished_ns});
+    const u64 last =
+        std::max({a.claimed_ns, a.process_ns, a.submitted_ns, a.complete_ns, a.committed_ns, a.finished_ns});
     b.end_ns = b.f == fate::done ? last : std::max(last, b.f == fate::open ? c_.end_ns : death_of(a));
 }
 
@@ -136,7 +151,9 @@ void writer::summarise() {
         const u64 sequence = frame.first;
         const std::vector<bar>& all = frame.second;
         const auto here = [&](u32 stage) {
-            return std::any_of(all.begin(), all.end(), [&](const bar& b) { return b.stage == stage && (b.f == fate::done || b.f == fate::inferred); });
+            return std::any_of(all.begin(), all.end(), [&](const bar& b) {
+                return b.stage == stage && (b.f == fate::done || b.f == fate::inferred);
+            });
         };
         for (const bar& b : all) out_.lost_attempts += b.f == fate::thrown_away ? 1 : 0;
         if (sequence >= end || source == shm::none || !here(source)) continue;
@@ -145,22 +162,27 @@ void writer::summarise() {
         for (const u32 k : wanted) out_.missing += here(k) ? 0 : 1;
     }
     for (const auto& [who, when] : deaths_)
-        out_.deaths += stage_of(who.first) < shape_.stages.size() && when >= c_.begin_ns && when < c_.end_ns ? 1 : 0;
+        out_.deaths +=
+            stage_of(who.first) < shape_.stages.size() && when >= c_.begin_ns && when < c_.end_ns ? 1 : 0;
 }
 
 void writer::names() {
-    put(R"({{"ph":"M","pid":1,"tid":0,"name":"process_name","args":{{"name":{}}}}})", quoted("pipeline " + shape_.pipeline));
+    put(R"({{"ph":"M","pid":1,"tid":0,"name":"process_name","args":{{"name":{}}}}})",
+        quoted("pipeline " + shape_.pipeline));
     for (u32 k = 0; k < shape_.stages.size(); ++k) {
-        put(R"({{"ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":{}}}}})", process_of(k), quoted(shape_.stages[k].name));
-        put(R"({{"ph":"M","pid":{},"tid":0,"name":"process_sort_index","args":{{"sort_index":{}}}}})", process_of(k), process_of(k));
+        put(R"({{"ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":{}}}}})", process_of(k),
+            quoted(shape_.stages[k].name));
+        put(R"({{"ph":"M","pid":{},"tid":0,"name":"process_sort_index","args":{{"sort_index":{}}}}})",
+            process_of(k), process_of(k));
     }
     const auto name = [&](u32 seat, u32 lane, const std::string& text) {
         const u32 stage = stage_of(seat);
         if (stage >= shape_.stages.size()) return;
         const u32 thread = thread_of(stage, seat, lane);
-        put(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})", process_of(stage), thread,
-            quoted(fmt::format("{} {}", shape_.seat_label(seat), text)));
-        put(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})", process_of(stage), thread, thread);
+        put(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})", process_of(stage),
+            thread, quoted(fmt::format("{} {}", shape_.seat_label(seat), text)));
+        put(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})",
+            process_of(stage), thread, thread);
     };
     for (const auto& [seat, lane] : lanes_) name(seat, lane, fmt::format("lane {}", lane));
     for (u32 seat = 0; seat < shape_.seats.size(); ++seat) name(seat, lanes_a_seat, "waits");
@@ -168,8 +190,9 @@ void writer::names() {
 
 void writer::phase(const bar& b, const char* name, u64 from, u64 until) {
     if (from == 0 || until <= from) return;
-    put(R"({{"ph":"X","cat":"phase","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})", name, process_of(b.stage),
-        thread_of(b.stage, b.a->seat, std::min<u32>(b.a->lane, lanes_a_seat - 1)), us(from), static_cast<f64>(until - from) / 1e3);
+    put(R"({{"ph":"X","cat":"phase","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})", name,
+        process_of(b.stage), thread_of(b.stage, b.a->seat, std::min<u32>(b.a->lane, lanes_a_seat - 1)),
+        us(from), static_cast<f64>(until - from) / 1e3);
 }
 
 void writer::bars() {
@@ -177,10 +200,12 @@ void writer::bars() {
         for (const bar& b : all) {
             const attempt& a = *b.a;
             const char* category = b.f == fate::thrown_away ? "thrown away" : "frame";
-            const char* note = b.f == fate::thrown_away ? R"(,"note":"its process died: done again")"
-                               : b.f == fate::inferred  ? R"(,"note":"its process died behind the commit; the end is when the frame was seen again")"
-                               : b.f == fate::open      ? R"(,"note":"still under way at the end of the trace")"
-                                                        : "";
+            const char* note =
+                b.f == fate::thrown_away ? R"(,"note":"its process died: done again")"
+                : b.f == fate::inferred
+                    ? R"(,"note":"its process died behind the commit; the end is when the frame was seen again")"
+                : b.f == fate::open ? R"(,"note":"still under way at the end of the trace")"
+                                    : "";
             put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"sequence":{},"epoch":{},"void":{}{}}}}})",
                 category, sequence, b.f == fate::thrown_away ? " (thrown away)" : "", process_of(b.stage),
                 thread_of(b.stage, a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)), us(a.claimed_ns),
@@ -193,9 +218,12 @@ void writer::bars() {
     for (const idle_time& w : *c_.waits) {
         const u32 stage = stage_of(w.seat);
         if (stage >= shape_.stages.size()) continue;
-        const char* why = w.why == wait_reason::input ? "waits for input" : w.why == wait_reason::output ? "waits for room in its output" : "waits for its own frames";
-        put(R"({{"ph":"X","cat":"wait","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})", why, process_of(stage),
-            thread_of(stage, w.seat, lanes_a_seat), us(w.from_ns), static_cast<f64>(w.until_ns - w.from_ns) / 1e3);
+        const char* why = w.why == wait_reason::input    ? "waits for input"
+                          : w.why == wait_reason::output ? "waits for room in its output"
+                                                         : "waits for its own frames";
+        put(R"({{"ph":"X","cat":"wait","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})", why,
+            process_of(stage), thread_of(stage, w.seat, lanes_a_seat), us(w.from_ns),
+            static_cast<f64>(w.until_ns - w.from_ns) / 1e3);
     }
 }
 
@@ -205,27 +233,34 @@ void writer::flows() {
         std::vector<const bar*> way;
         for (const bar& b : all)
             if (b.f != fate::thrown_away) way.push_back(&b);
-        std::stable_sort(way.begin(), way.end(), [](const bar* x, const bar* y) { return x->a->claimed_ns < y->a->claimed_ns; });
+        std::stable_sort(way.begin(), way.end(),
+                         [](const bar* x, const bar* y) { return x->a->claimed_ns < y->a->claimed_ns; });
         for (std::size_t k = 0; way.size() > 1 && k < way.size(); ++k) {
             const bar& b = *way[k];
-            put(R"({{"ph":"{}","cat":"frame","name":"frame","id":{},"pid":{},"tid":{},"ts":{:.3f}{}}})", k == 0 ? "s" : k + 1 == way.size() ? "f" : "t",
-                sequence, process_of(b.stage), thread_of(b.stage, b.a->seat, std::min<u32>(b.a->lane, lanes_a_seat - 1)), us(b.a->claimed_ns),
-                k == 0 ? "" : R"(,"bp":"e")");
+            put(R"({{"ph":"{}","cat":"frame","name":"frame","id":{},"pid":{},"tid":{},"ts":{:.3f}{}}})",
+                k == 0                ? "s"
+                : k + 1 == way.size() ? "f"
+                                      : "t",
+                sequence, process_of(b.stage),
+                thread_of(b.stage, b.a->seat, std::min<u32>(b.a->lane, lanes_a_seat - 1)),
+                us(b.a->claimed_ns), k == 0 ? "" : R"(,"bp":"e")");
         }
     }
 }
 
 void writer::counters() {
-    std::map<std::pair<u32, u64>, u64> bins;   // {stage, bin} -> frames
+    std::map<std::pair<u32, u64>, u64> bins;  // {stage, bin} -> frames
     for (const auto& [sequence, all] : frames_)
         for (const bar& b : all)
-            if (b.f == fate::done || b.f == fate::inferred) ++bins[{b.stage, (b.end_ns - c_.begin_ns) / bin_ns}];
+            if (b.f == fate::done || b.f == fate::inferred)
+                ++bins[{b.stage, (b.end_ns - c_.begin_ns) / bin_ns}];
     const u64 count = c_.end_ns > c_.begin_ns ? (c_.end_ns - c_.begin_ns) / bin_ns : 0;
     for (u32 k = 0; k < shape_.stages.size(); ++k)
         for (u64 bin = 0; bin < count; ++bin) {
             const auto at = bins.find({k, bin});
-            put(R"({{"ph":"C","name":"frames/s","pid":{},"tid":0,"ts":{:.3f},"args":{{"frames/s":{}}}}})", process_of(k),
-                static_cast<f64>(bin * bin_ns) / 1e3, (at != bins.end() ? at->second : 0) * ns_per_s / bin_ns);
+            put(R"({{"ph":"C","name":"frames/s","pid":{},"tid":0,"ts":{:.3f},"args":{{"frames/s":{}}}}})",
+                process_of(k), static_cast<f64>(bin * bin_ns) / 1e3,
+                (at != bins.end() ? at->second : 0) * ns_per_s / bin_ns);
         }
     for (const trace_fill& f : c_.fills)
         for (u32 k = 0; k < std::min(f.buffers.size(), shape_.links.size()); ++k)
@@ -237,9 +272,9 @@ void writer::instants() {
     for (const trace_note& n : c_.notes) {
         const u32 stage = stage_of(n.seat);
         if (stage >= shape_.stages.size() || n.time_ns < c_.begin_ns || n.time_ns >= c_.end_ns) continue;
-        put(R"({{"ph":"i","s":"p","cat":{},"name":{},"pid":{},"tid":{},"ts":{:.3f},"args":{{"epoch":{}}}}})", quoted(n.kind),
-            quoted(fmt::format("{} {}", shape_.seat_label(n.seat), n.text)), process_of(stage), thread_of(stage, n.seat, lanes_a_seat),
-            us(n.time_ns), n.epoch);
+        put(R"({{"ph":"i","s":"p","cat":{},"name":{},"pid":{},"tid":{},"ts":{:.3f},"args":{{"epoch":{}}}}})",
+            quoted(n.kind), quoted(fmt::format("{} {}", shape_.seat_label(n.seat), n.text)),
+            process_of(stage), thread_of(stage, n.seat, lanes_a_seat), us(n.time_ns), n.epoch);
     }
 }
 
@@ -264,7 +299,8 @@ std::string writer::run() {
                                {"deaths", out_.deaths},
                                {"thrown_away", out_.lost_attempts},
                                {"ending", c_.ending}};
-    text_ += "\n],\"otherData\":" + other.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "}\n";
+    text_ +=
+        "\n],\"otherData\":" + other.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "}\n";
     return std::move(text_);
 }
 

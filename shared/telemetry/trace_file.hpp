@@ -1,9 +1,11 @@
 #pragma once
-// A trace in the JSON form that ui.perfetto.dev and chrome://tracing read: a process track a stage, threads for the lanes of its
-// instances, a bar for each frame with its phases inside, flows that join one frame's bars, counters, and what befell the stages.
+// A trace in the JSON form that ui.perfetto.dev and chrome://tracing read: a process track a stage, threads
+// for the lanes of its instances, a bar for each frame with its phases inside, flows that join one frame's
+// bars, counters, and what befell the stages.
 //
-// A frame belongs to the trace when its source claimed it behind the beginning: then every later stage did, too. Where an owner
-// died between its commit and its last stamp, the bar ends where the frame was seen further down.
+// A frame belongs to the trace when its source claimed it behind the beginning: then every later stage did,
+// too. Where an owner died between its commit and its last stamp, the bar ends where the frame was seen
+// further down.
 
 #include <string>
 #include <vector>
@@ -17,8 +19,8 @@ namespace carousel::telemetry {
 struct trace_note {
     u64 time_ns = 0;
     u32 seat = 0, epoch = 0;
-    std::string kind;   ///< "started", "died", ...
-    std::string text;   ///< "died: signal 9 (SIGKILL); 2 frames in flight"
+    std::string kind;  ///< "started", "died", ...
+    std::string text;  ///< "died: signal 9 (SIGKILL); 2 frames in flight"
 };
 /// Buffers in use at a moment, one number a link.
 struct trace_fill {
@@ -27,22 +29,23 @@ struct trace_fill {
 };
 
 struct trace_content {
-    const snapshot* shape = nullptr;       ///< taken at the end: stages, seats, links, tails
+    const snapshot* shape = nullptr;  ///< taken at the end: stages, seats, links, tails
     const std::vector<attempt>* attempts = nullptr;
     const std::vector<idle_time>* waits = nullptr;
     std::vector<trace_note> notes;
     std::vector<trace_fill> fills;
     u64 begin_ns = 0, end_ns = 0;
     u64 overwritten = 0, unfinished = 0;
-    std::string ending;                    ///< "the pipeline ended after 1.2 s", or ""
+    std::string ending;  ///< "the pipeline ended after 1.2 s", or ""
 };
 
 struct trace_summary {
-    u64 frames = 0;                  ///< that went through every stage inside the trace
-    u64 first = 0, last = 0;         ///< their sequences
-    u64 missing = 0;                 ///< bars that one of those frames lacks in some blocking stage: 0 unless records were lost
-    u64 lost_attempts = 0;           ///< work that a death has thrown away
-    u64 deaths = 0;                  ///< between the beginning of the recording and its end
+    u64 frames = 0;           ///< that went through every stage inside the trace
+    u64 first = 0, last = 0;  ///< their sequences
+    u64 missing =
+        0;  ///< bars that one of those frames lacks in some blocking stage: 0 unless records were lost
+    u64 lost_attempts = 0;  ///< work that a death has thrown away
+    u64 deaths = 0;         ///< between the beginning of the recording and its end
 };
 
 /// The whole text. Throws nothing of its own.

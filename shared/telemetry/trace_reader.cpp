@@ -4,7 +4,8 @@
 
 namespace carousel::telemetry {
 
-trace_reader::trace_reader(const shm::trace_segment& s, u64 begin_ns) : begin_ns_(begin_ns), rings_(s.seats()) {
+trace_reader::trace_reader(const shm::trace_segment& s, u64 begin_ns)
+    : begin_ns_(begin_ns), rings_(s.seats()) {
     for (u32 k = 0; k < rings_.size(); ++k) {
         rings_[k].ring = s.ring(k);
         rings_[k].next = rings_[k].ring->head.load(std::memory_order_acquire);
@@ -48,7 +49,8 @@ u64 trace_reader::unfinished() const {
 
 void trace_reader::take(u32 seat, cursor& at, const stamp& s) {
     if (s.kind == stamp_kind::waited) {
-        if (s.b > s.a && s.b > begin_ns_) waits_.push_back({seat, s.epoch, s.why, std::max(s.a, begin_ns_), s.b});
+        if (s.b > s.a && s.b > begin_ns_)
+            waits_.push_back({seat, s.epoch, s.why, std::max(s.a, begin_ns_), s.b});
         return;
     }
     if (s.kind == stamp_kind::none || std::max(s.a, s.b) < begin_ns_) return;

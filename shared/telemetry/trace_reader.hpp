@@ -1,9 +1,10 @@
 #pragma once
-// Collects every record that the stages write for `carousel trace` and joins them to attempts: one stage's work on one frame by one
-// process. poll() must come round before a ring has wrapped (most of a second at 2,000 frames/s); what it missed is counted.
+// Collects every record that the stages write for `carousel trace` and joins them to attempts: one stage's
+// work on one frame by one process. poll() must come round before a ring has wrapped (most of a second at
+// 2,000 frames/s); what it missed is counted.
 //
-// Who may call: one thread an object, in any process of the user, on read-only mappings. A damaged block yields wrong stamps,
-// never an access out of range.
+// Who may call: one thread an object, in any process of the user, on read-only mappings. A damaged block
+// yields wrong stamps, never an access out of range.
 
 #include <unordered_map>
 #include <vector>
@@ -18,7 +19,8 @@ struct attempt {
     u32 seat = 0, epoch = 0;
     u8 lane = 0;
     bool is_void = false;
-    u64 claimed_ns = 0, born_ns = 0, process_ns = 0, submitted_ns = 0, complete_ns = 0, committed_ns = 0, finished_ns = 0;  ///< 0: not reached
+    u64 claimed_ns = 0, born_ns = 0, process_ns = 0, submitted_ns = 0, complete_ns = 0, committed_ns = 0,
+        finished_ns = 0;  ///< 0: not reached
 };
 struct idle_time {
     u32 seat = 0, epoch = 0;
@@ -32,18 +34,22 @@ public:
     trace_reader(const shm::trace_segment& s, u64 begin_ns);
     void poll();
 
-    [[nodiscard]] const std::vector<attempt>& attempts() const noexcept { return attempts_; }  ///< in no certain order
+    [[nodiscard]] const std::vector<attempt>& attempts() const noexcept {
+        return attempts_;
+    }  ///< in no certain order
     [[nodiscard]] const std::vector<idle_time>& waits() const noexcept { return waits_; }
-    [[nodiscard]] u64 overwritten() const noexcept { return overwritten_; }  ///< records that were gone before they were read
-    [[nodiscard]] u64 unfinished() const;                                    ///< records that a dying writer has left half written
+    [[nodiscard]] u64 overwritten() const noexcept {
+        return overwritten_;
+    }                                      ///< records that were gone before they were read
+    [[nodiscard]] u64 unfinished() const;  ///< records that a dying writer has left half written
 
 private:
     struct cursor {
         const shm::trace_ring* ring = nullptr;
         u64 next = 0;
-        std::vector<u64> pending;   ///< numbers taken but not whole when they were looked at
+        std::vector<u64> pending;  ///< numbers taken but not whole when they were looked at
         u64 given_up = 0;
-        std::unordered_map<u64, std::size_t> known;   ///< {sequence, epoch} -> attempts_
+        std::unordered_map<u64, std::size_t> known;  ///< {sequence, epoch} -> attempts_
     };
     void take(u32 seat, cursor& at, const stamp& s);
 

@@ -1,11 +1,14 @@
 #pragma once
-// What a record of the trace's rings says, and how one is written and read (shm/trace_block.hpp tells why it is so).
+// What a record of the trace's rings says, and how one is written and read (shm/trace_block.hpp tells why it
+// is so).
 //
-// A frame leaves three records on its way through a stage, each written before the step that it tells of can be seen by others:
+// A frame leaves three records on its way through a stage, each written before the step that it tells of can
+// be seen by others:
 //   claimed    {sequence, claimed, born}                    begun() was successful
-//   submitted  {sequence, process began, submitted}         before the job word says SUBMITTED: a frame that commits has this
-//   committed  {sequence, complete, committed, finished}    the owner's; one that dies here has committed without saying so
-//   waited     {why, from, until}                           the main thread's time without a frame
+//   submitted  {sequence, process began, submitted}         before the job word says SUBMITTED: a frame that
+//   commits has this committed  {sequence, complete, committed, finished}    the owner's; one that dies here
+//   has committed without saying so waited     {why, from, until}                           the main thread's
+//   time without a frame
 // Times are CLOCK_MONOTONIC nanoseconds.
 
 #include "shm/trace_block.hpp"
@@ -13,16 +16,16 @@
 namespace carousel::telemetry {
 
 enum class stamp_kind : u8 { none, claimed, submitted, committed, waited };
-enum class wait_reason : u8 { input, output, own_work };   ///< own_work: all its lanes are under way
+enum class wait_reason : u8 { input, output, own_work };  ///< own_work: all its lanes are under way
 
 struct stamp {
     stamp_kind kind = stamp_kind::none;
-    u8 lane = 0;             ///< of the runner; two frames under way have different ones
+    u8 lane = 0;  ///< of the runner; two frames under way have different ones
     wait_reason why = wait_reason::input;
     bool is_void = false;
-    u32 epoch = 0;           ///< 24 bits
+    u32 epoch = 0;  ///< 24 bits
     u64 sequence = 0;
-    u64 a = 0, b = 0, c = 0; ///< as above, in this order
+    u64 a = 0, b = 0, c = 0;  ///< as above, in this order
 };
 
 [[nodiscard]] inline u64 trace_check(u64 number, const u64 (&field)[shm::trace_words]) noexcept {
@@ -36,9 +39,15 @@ struct stamp {
 
 /// Appends a record. Any thread; never waits. A death at any store leaves a record that no reader takes.
 inline void append(shm::trace_ring& r, const stamp& s) noexcept {
-    const u64 field[shm::trace_words] = {static_cast<u64>(s.kind) | u64{s.lane} << 8U | static_cast<u64>(s.why) << 16U |
-                                             u64{s.is_void} << 24U | u64{s.epoch} << 32U,
-                                         s.sequence, s.a, s.b, s.c, 0, 0};
+    const u64 field[shm::trace_words] = {static_cast<u64>(s.kind) | u64{s.lane} << 8U |
+                                             static_cast<u64>(s.why) << 16U | u64{s.is_void} << 24U |
+                                             u64{s.epoch} << 32U,
+                                         s.sequence,
+                                         s.a,
+                                         s.b,
+                                         s.c,
+                                         0,
+                                         0};
     const u64 number = r.head.fetch_add(1, std::memory_order_relaxed);
     shm::trace_record& at = r.record[number % shm::trace_records];
     for (u32 k = 0; k < shm::trace_words; ++k) at.field[k].store(field[k], std::memory_order_relaxed);
@@ -53,9 +62,17 @@ inline void append(shm::trace_ring& r, const stamp& s) noexcept {
     for (u32 k = 0; k < shm::trace_words; ++k) field[k] = at.field[k].load(std::memory_order_relaxed);
     if (check != trace_check(number, field)) return false;
     const u64 kind = field[0] & 0xFFU, why = field[0] >> 16U & 0xFFU;
-    if (kind > static_cast<u64>(stamp_kind::waited) || why > static_cast<u64>(wait_reason::own_work)) return false;
-    out = {static_cast<stamp_kind>(kind), static_cast<u8>(field[0] >> 8U),  static_cast<wait_reason>(why), (field[0] >> 24U & 1U) != 0,
-           static_cast<u32>(field[0] >> 32U), field[1], field[2], field[3], field[4]};
+    if (kind > static_cast<u64>(stamp_kind::waited) || why > static_cast<u64>(wait_reason::own_work))
+        return false;
+    out = {static_cast<stamp_kind>(kind),
+           static_cast<u8>(field[0] >> 8U),
+           static_cast<wait_reason>(why),
+           (field[0] >> 24U & 1U) != 0,
+           static_cast<u32>(field[0] >> 32U),
+           field[1],
+           field[2],
+           field[3],
+           field[4]};
     return true;
 }
 

@@ -15,7 +15,8 @@ bool trace_writer::map(u64 now) noexcept {
     if (tried_ns_ != 0 && now - tried_ns_ < ns_per_s) return false;
     tried_ns_ = now;
     try {
-        segment_.emplace(shm::trace_segment::attach(std::string(control_->run_id, strnlen(control_->run_id, sizeof control_->run_id)), true));
+        segment_.emplace(shm::trace_segment::attach(
+            std::string(control_->run_id, strnlen(control_->run_id, sizeof control_->run_id)), true));
         ring_.store(segment_->ring(seat_), std::memory_order_release);
     } catch (const std::exception& e) {
         log::warning("{}: the trace lacks this stage", e.what());
@@ -51,8 +52,10 @@ void trace_writer::submitted(u64 sequence, u8 lane, bool is_void, u64 process_ns
     put({stamp_kind::submitted, lane, wait_reason::input, is_void, 0, sequence, process_ns, submitted_ns, 0});
 }
 
-void trace_writer::committed(u64 sequence, u8 lane, u64 complete_ns, u64 committed_ns, u64 finished_ns) noexcept {
-    put({stamp_kind::committed, lane, wait_reason::input, false, 0, sequence, complete_ns, committed_ns, finished_ns});
+void trace_writer::committed(u64 sequence, u8 lane, u64 complete_ns, u64 committed_ns,
+                             u64 finished_ns) noexcept {
+    put({stamp_kind::committed, lane, wait_reason::input, false, 0, sequence, complete_ns, committed_ns,
+         finished_ns});
 }
 
 }  // namespace carousel::telemetry

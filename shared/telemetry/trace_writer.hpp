@@ -1,6 +1,7 @@
 #pragma once
-// A stage's side of `carousel trace`: stamps each frame into its seat's ring while the control block asks for it. Off, it costs
-// one relaxed load a frame. One object a process; waited(), claimed() and submitted() from its main thread, committed() from any.
+// A stage's side of `carousel trace`: stamps each frame into its seat's ring while the control block asks for
+// it. Off, it costs one relaxed load a frame. One object a process; waited(), claimed() and submitted() from
+// its main thread, committed() from any.
 
 #include <atomic>
 #include <optional>
@@ -13,7 +14,8 @@ namespace carousel::telemetry {
 
 class trace_writer {
 public:
-    trace_writer(const shm::control_block& c, u32 seat, u32 epoch) noexcept : control_(&c), seat_(seat), epoch_(epoch) {}
+    trace_writer(const shm::control_block& c, u32 seat, u32 epoch) noexcept
+        : control_(&c), seat_(seat), epoch_(epoch) {}
 
     /// A standby has taken its seat. Before the first frame only.
     void bear(u32 epoch) noexcept { epoch_ = epoch; }
@@ -23,7 +25,8 @@ public:
         (void)now;
         return false;
 #endif
-        return now < control_->trace_until_ns.load(std::memory_order_relaxed) && (ring_.load(std::memory_order_relaxed) != nullptr || map(now));
+        return now < control_->trace_until_ns.load(std::memory_order_relaxed) &&
+               (ring_.load(std::memory_order_relaxed) != nullptr || map(now));
     }
     /// Begins or goes on with a wait; one that changes its reason or grows long is written in pieces.
     void waiting(wait_reason why, u64 from, u64 now) noexcept;
@@ -41,7 +44,7 @@ private:
     u32 seat_, epoch_;
     std::optional<shm::trace_segment> segment_;
     std::atomic<shm::trace_ring*> ring_{nullptr};
-    u64 tried_ns_ = 0;                          ///< mapping failed then: not again at every frame
+    u64 tried_ns_ = 0;  ///< mapping failed then: not again at every frame
     wait_reason why_ = wait_reason::input;
     u64 wait_from_ns_ = 0, wait_until_ns_ = 0;  ///< 0: no wait is open
 };

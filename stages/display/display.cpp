@@ -35,7 +35,9 @@ void display::prepare(environment& env) {
     folder_ = env.run_directory() + "/pictures";
     if (pictures_) {
         prepare_folder(pictures_->parent(folder_));
-        if (keep_ > 0) kept_ = std::make_unique<kept_pictures>(*pictures_, folder_, env.run_directory() + "/pictures-" + name_, keep_);
+        if (keep_ > 0)
+            kept_ = std::make_unique<kept_pictures>(*pictures_, folder_,
+                                                    env.run_directory() + "/pictures-" + name_, keep_);
     }
     if (!film_name_.empty()) {
         if (env.instance() > 0) {
@@ -43,7 +45,8 @@ void display::prepare(environment& env) {
         }
         const std::filesystem::path path = std::filesystem::path(folder_) / film_name_;
         prepare_folder(path.parent_path());
-        film_ = std::make_unique<film>(path.string(), env.run_directory() + "/film-" + name_, size_, film_fps_);
+        film_ =
+            std::make_unique<film>(path.string(), env.run_directory() + "/film-" + name_, size_, film_fps_);
     }
     hasher_ = std::make_unique<plane_hasher>(env);
     lanes_.clear();
@@ -54,7 +57,8 @@ void display::prepare(environment& env) {
 
 void display::process(frame& f) {
     hasher_->enqueue(f, "color");
-    if (wants_pictures()) f.queue().copy(lanes_[f.lane()]->data(), f.input().bytes("color").data(), size_.bytes());
+    if (wants_pictures())
+        f.queue().copy(lanes_[f.lane()]->data(), f.input().bytes("color").data(), size_.bytes());
 }
 
 void display::finish(frame& f) {
@@ -69,7 +73,8 @@ void display::finish(frame& f) {
     if (!wants_pictures()) return;
     const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
     if (pictures_) {
-        write_file_atomically(pictures_->of(f.sequence(), folder_), encode_png(picture, size_.width, size_.height), [&] { return f.is_ours(); });
+        write_file_atomically(pictures_->of(f.sequence(), folder_),
+                              encode_png(picture, size_.width, size_.height), [&] { return f.is_ours(); });
         if (kept_) kept_->wrote(f.sequence());
     }
     if (film_ && f.is_ours()) {

@@ -1,29 +1,30 @@
 #pragma once
-// The headless sink: hashes every picture where it lies, for the run's ledger (<carousel/hash.hpp>), and takes it off
-// the device only when
-// it is wanted: as a PNG file or in a film.
-// Input: carousel.image.rgba8. Output: none.
-// Settings:
-//   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or "none": no pictures
+// The headless sink: hashes every picture where it lies, for the run's ledger (<carousel/hash.hpp>), and
+// takes it off the device only when it is wanted: as a PNG file or in a film. Input: carousel.image.rgba8.
+// Output: none. Settings:
+//   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or
+//   "none": no pictures
 //             ["frame_%05d.png"]
-//             A name that ends in .mp4 makes one film of all pictures instead (film_file.hpp says what becomes of it when this
-//             display is killed); a void frame's place in it shows the picture before.
+//             A name that ends in .mp4 makes one film of all pictures instead (film_file.hpp says what
+//             becomes of it when this display is killed); a void frame's place in it shows the picture
+//             before.
 //   keep      leaves the pictures of the newest so many frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames a second of the film [the pipeline's fps, or 30]
 //   delay_ms  sleeps this long for each frame: a slow sink, for tests [0]
-// What a crash leaves: each picture whole or absent. Delivering a frame again replaces its picture by the same.
+// What a crash leaves: each picture whole or absent. Delivering a frame again replaces its picture by the
+// same.
 
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <carousel/hash.hpp>
+#include <carousel/stage.hpp>
 #include "stages/display/film.hpp"
 #include "stages/display/kept_pictures.hpp"
 #include "stages/display/picture_name.hpp"
 #include "stages/sdk/formats.hpp"
-#include <carousel/hash.hpp>
-#include <carousel/stage.hpp>
 
 namespace carousel::stages {
 
@@ -36,20 +37,23 @@ public:
     void finish(frame& f) override;
 
 private:
-    [[nodiscard]] bool wants_pictures() const noexcept { return pictures_.has_value() || !film_name_.empty(); }
+    [[nodiscard]] bool wants_pictures() const noexcept {
+        return pictures_.has_value() || !film_name_.empty();
+    }
 
     std::string name_;
     image_size size_;
     std::optional<picture_name> pictures_;  ///< none: hashes only, or a film
     u64 keep_ = 0;                          ///< the newest so many pictures; 0: all
     std::unique_ptr<kept_pictures> kept_;
-    std::string film_name_;                 ///< "": no film
+    std::string film_name_;  ///< "": no film
     f64 film_fps_ = 30;
     std::unique_ptr<film> film_;
-    std::string folder_;                    ///< for relative patterns
+    std::string folder_;  ///< for relative patterns
     i64 delay_ms_ = 0;
     std::unique_ptr<plane_hasher> hasher_;
-    std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< one picture each, in memory that the CPU can read; none unless pictures are wanted
+    std::vector<std::unique_ptr<device::mapping>>
+        lanes_;  ///< one picture each, in memory that the CPU can read; none unless pictures are wanted
 };
 
 }  // namespace carousel::stages

@@ -13,8 +13,9 @@ public:
     film(const std::string& path, const std::string& note, image_size size, f64 fps)
         : encoder_(make_film_encoder(size.width, size.height, fps)), file_(path, note, encoder_->heading()) {}
 
-    /// Before the frame's commit. A frame that the film holds already is not written again. Throws output_error; a full disk: once more
-    /// with the same frame, which the encoder has seen then and must not see again.
+    /// Before the frame's commit. A frame that the film holds already is not written again. Throws
+    /// output_error; a full disk: once more with the same frame, which the encoder has seen then and must not
+    /// see again.
     void write(u64 sequence, std::span<const std::byte> rgba) {
         if (file_.holds(sequence)) return;
         if (encoded_ != sequence) fragment_ = encoder_->encode(sequence, rgba);

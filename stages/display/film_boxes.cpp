@@ -15,7 +15,7 @@ namespace carousel::stages {
 namespace {
 
 constexpr u64 box_heading = 8;
-constexpr std::size_t longest_moof = 4096;   // one track, one frame: about 100 bytes
+constexpr std::size_t longest_moof = 4096;  // one track, one frame: about 100 bytes
 
 u64 number(const u8* at, std::size_t bytes) noexcept {
     u64 v = 0;
@@ -32,7 +32,9 @@ struct box {
     std::size_t at = 0, size = 0;
 };
 
-bool is_kind(const u8* at, std::string_view kind) noexcept { return std::equal(kind.begin(), kind.end(), at + 4, [](char a, u8 b) { return static_cast<u8>(a) == b; }); }
+bool is_kind(const u8* at, std::string_view kind) noexcept {
+    return std::equal(kind.begin(), kind.end(), at + 4, [](char a, u8 b) { return static_cast<u8>(a) == b; });
+}
 
 box find(std::span<const u8> in, std::size_t at, std::size_t end, std::string_view kind) noexcept {
     while (at + box_heading <= end) {
@@ -73,7 +75,8 @@ u64 heading_bytes_of(int fd) {
 
 film_contents read_film(int fd, u64 heading_bytes) {
     struct stat info {};
-    if (::fstat(fd, &info) != 0) throw output_error(fmt::format("looking at the film: {}", errno_text(errno)));
+    if (::fstat(fd, &info) != 0)
+        throw output_error(fmt::format("looking at the film: {}", errno_text(errno)));
     const u64 end = static_cast<u64>(info.st_size);
     film_contents out{heading_bytes, {}, 0};
     std::array<u8, longest_moof + box_heading> bytes{};
@@ -97,10 +100,12 @@ bool stamp_fragment(std::span<u8> fragment, u64 sequence) noexcept {
     const box time = find_time(fragment);
     if (time.size != 8) return false;
     const std::size_t moof = number(fragment.data(), 4);
-    if (moof + box_heading > fragment.size() || !is_kind(&fragment[moof], "mdat") || moof + number(&fragment[moof], 4) != fragment.size()) return false;
+    if (moof + box_heading > fragment.size() || !is_kind(&fragment[moof], "mdat") ||
+        moof + number(&fragment[moof], 4) != fragment.size())
+        return false;
     store(&fragment[time.at], time.size, sequence * film_ticks);
     const box mfhd = find(fragment, box_heading, moof, "mfhd");
-    if (mfhd.size == 16) store(&fragment[mfhd.at + 12], 4, sequence + 1);   // fragments count from 1
+    if (mfhd.size == 16) store(&fragment[mfhd.at + 12], 4, sequence + 1);  // fragments count from 1
     return true;
 }
 

@@ -1,5 +1,5 @@
-// libcarousel-film.so: film_encoder by ffmpeg's libraries. Each picture leaves the encoder at once (no B-frames, no look-ahead) and
-// becomes one fragment: what a frame's commit vouches for is in the file.
+// libcarousel-film.so: film_encoder by ffmpeg's libraries. Each picture leaves the encoder at once (no
+// B-frames, no look-ahead) and becomes one fragment: what a frame's commit vouches for is in the file.
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -51,19 +51,23 @@ int collect(void* to, written_bytes bytes, int count) {
 const AVCodec* find_encoder() {
     for (const char* name : {"libx264", "libopenh264", "mpeg4"})
         if (const AVCodec* found = avcodec_find_encoder_by_name(name)) return found;
-    throw output_error("making the film: ffmpeg's libraries here have none of the encoders libx264, libopenh264 and mpeg4");
+    throw output_error(
+        "making the film: ffmpeg's libraries here have none of the encoders libx264, libopenh264 and mpeg4");
 }
 
 class ffmpeg_encoder final : public film_encoder {
 public:
-    ffmpeg_encoder(u32 width, u32 height, f64 fps) : width_(static_cast<int>(width)), height_(static_cast<int>(height)) {
+    ffmpeg_encoder(u32 width, u32 height, f64 fps)
+        : width_(static_cast<int>(width)), height_(static_cast<int>(height)) {
         av_log_set_level(AV_LOG_ERROR);
         open_codec(fps);
         open_format();
         // Colours as in high-definition video, in the range that players expect.
-        sws_.reset(sws_getContext(width_, height_, AV_PIX_FMT_RGBA, width_, height_, codec_->pix_fmt, SWS_BILINEAR, nullptr, nullptr, nullptr));
+        sws_.reset(sws_getContext(width_, height_, AV_PIX_FMT_RGBA, width_, height_, codec_->pix_fmt,
+                                  SWS_BILINEAR, nullptr, nullptr, nullptr));
         if (!sws_) throw output_error("making the film: no way from RGBA to the encoder's colours");
-        sws_setColorspaceDetails(sws_.get(), sws_getCoefficients(SWS_CS_ITU709), 1, sws_getCoefficients(SWS_CS_ITU709), 0, 0, 1 << 16, 1 << 16);
+        sws_setColorspaceDetails(sws_.get(), sws_getCoefficients(SWS_CS_ITU709), 1,
+                                 sws_getCoefficients(SWS_CS_ITU709), 0, 0, 1 << 16, 1 << 16);
     }
 
     [[nodiscard]] const std::vector<u8>& heading() const override { return heading_; }
@@ -75,7 +79,8 @@ public:
         sws_scale(sws_.get(), from, stride, 0, height_, frame_->data, frame_->linesize);
         frame_->pts = static_cast<i64>(sequence);
         check(avcodec_send_frame(codec_.get(), frame_.get()), "encoding");
-        check(avcodec_receive_packet(codec_.get(), packet_.get()), "encoding (a picture that doesn't come out at once)");
+        check(avcodec_receive_packet(codec_.get(), packet_.get()),
+              "encoding (a picture that doesn't come out at once)");
         packet_->duration = 1;
         av_packet_rescale_ts(packet_.get(), codec_->time_base, format_->streams[0]->time_base);
         packet_->stream_index = 0;
@@ -86,7 +91,9 @@ public:
         av_packet_unref(packet_.get());
         std::vector<u8> fragment = std::move(bytes_);
         bytes_ = {};
-        if (!stamp_fragment(fragment, sequence)) throw output_error("making the film: the muxer's fragment is not as expected: is ffmpeg much newer?");
+        if (!stamp_fragment(fragment, sequence))
+            throw output_error(
+                "making the film: the muxer's fragment is not as expected: is ffmpeg much newer?");
         return fragment;
     }
 
@@ -100,7 +107,8 @@ private:
         codec_->framerate = {codec_->time_base.den, codec_->time_base.num};
         // Half resolution of colour wants even sizes.
         const bool even = width_ % 2 == 0 && height_ % 2 == 0;
-        codec_->pix_fmt = even || std::string_view(encoder->name) != "libx264" ? AV_PIX_FMT_YUV420P : AV_PIX_FMT_YUV444P;
+        codec_->pix_fmt =
+            even || std::string_view(encoder->name) != "libx264" ? AV_PIX_FMT_YUV420P : AV_PIX_FMT_YUV444P;
         codec_->color_range = AVCOL_RANGE_MPEG;
         codec_->colorspace = AVCOL_SPC_BT709;
         codec_->color_primaries = AVCOL_PRI_BT709;
@@ -132,7 +140,8 @@ private:
         check(avformat_alloc_output_context2(&format, nullptr, "mp4", nullptr), "the MP4 writer");
         format_.reset(format);
         constexpr int buffer_bytes = 64 * 1024;
-        format->pb = avio_alloc_context(static_cast<unsigned char*>(av_malloc(buffer_bytes)), buffer_bytes, 1, &bytes_, nullptr, collect, nullptr);
+        format->pb = avio_alloc_context(static_cast<unsigned char*>(av_malloc(buffer_bytes)), buffer_bytes, 1,
+                                        &bytes_, nullptr, collect, nullptr);
         format->flags |= AVFMT_FLAG_CUSTOM_IO | AVFMT_FLAG_BITEXACT;
         AVStream* stream = avformat_new_stream(format, nullptr);
         check(avcodec_parameters_from_context(stream->codecpar, codec_.get()), "the stream's description");
@@ -148,7 +157,8 @@ private:
         avio_flush(format->pb);
         heading_ = std::move(bytes_);
         bytes_ = {};
-        if (format->streams[0]->time_base.den != codec_->time_base.den) throw output_error("making the film: the MP4 writer took another time scale");
+        if (format->streams[0]->time_base.den != codec_->time_base.den)
+            throw output_error("making the film: the MP4 writer took another time scale");
     }
 
     int width_, height_;
@@ -163,8 +173,8 @@ private:
 }  // namespace
 }  // namespace carousel::stages
 
-extern "C" __attribute__((visibility("default"))) carousel::stages::film_encoder* carousel_make_film_encoder(carousel::u32 width, carousel::u32 height,
-                                                                                                             carousel::f64 fps, std::string& why) {
+extern "C" __attribute__((visibility("default"))) carousel::stages::film_encoder* carousel_make_film_encoder(
+    carousel::u32 width, carousel::u32 height, carousel::f64 fps, std::string& why) {
     try {
         return new carousel::stages::ffmpeg_encoder(width, height, fps);
     } catch (const std::exception& e) {

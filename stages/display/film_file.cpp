@@ -24,12 +24,15 @@ constexpr u32 lock_look_us = 2000, most_parts = 1000;
 std::string name_of_part(const std::string& path, u32 part) {
     if (part == 1) return path;
     const std::filesystem::path whole(path);
-    return (whole.parent_path() / fmt::format("{}.part{}{}", whole.stem().string(), part, whole.extension().string())).string();
+    return (whole.parent_path() /
+            fmt::format("{}.part{}{}", whole.stem().string(), part, whole.extension().string()))
+        .string();
 }
 
 }  // namespace
 
-film_file::film_file(std::string path, std::string note, std::span<const u8> heading) : path_(std::move(path)), note_(std::move(note)) {
+film_file::film_file(std::string path, std::string note, std::span<const u8> heading)
+    : path_(std::move(path)), note_(std::move(note)) {
     const u32 part = noted_part();
     if (part == 0)
         begin_part(1, heading);
@@ -39,10 +42,12 @@ film_file::film_file(std::string path, std::string note, std::span<const u8> hea
 
 void film_file::fail(const char* what, int error_number) const {
     const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
-    throw_output_error(part_, error_number,
-                       fmt::format("{} the film {}: {}; {}", what, part_, errno_text(error_number),
-                                   full ? "make room on that disk, or run without a film (--out '')"
-                                        : "choose a file that this user may write (--out), or run without a film (--out '')"));
+    throw_output_error(
+        part_, error_number,
+        fmt::format(
+            "{} the film {}: {}; {}", what, part_, errno_text(error_number),
+            full ? "make room on that disk, or run without a film (--out '')"
+                 : "choose a file that this user may write (--out), or run without a film (--out '')"));
 }
 
 u32 film_file::noted_part() const {
@@ -65,13 +70,16 @@ void film_file::open_locked(u32 part, int flags) {
     if (!file_) fail("opening", errno);
     for (const u64 until = now_ns() + lock_patience_ns; ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0;) {
         if (errno != EWOULDBLOCK && errno != EINTR) fail("locking", errno);
-        if (now_ns() > until) throw output_error(fmt::format("another process writes the film {}: choose another file (--out)", part_));
+        if (now_ns() > until)
+            throw output_error(
+                fmt::format("another process writes the film {}: choose another file (--out)", part_));
         ::usleep(lock_look_us);
     }
 }
 
 void film_file::begin_part(u32 part, std::span<const u8> heading) {
-    if (part > most_parts) throw output_error(fmt::format("the film {} has more than {} parts", path_, most_parts));
+    if (part > most_parts)
+        throw output_error(fmt::format("the film {} has more than {} parts", path_, most_parts));
     open_locked(part, O_CREAT);
     if (::ftruncate(file_.get(), 0) != 0) fail("emptying", errno);
     bytes_ = 0;
@@ -84,7 +92,8 @@ bool film_file::continue_part(u32 part, std::span<const u8> heading) {
     std::vector<u8> theirs(heading.size());
     const ssize_t got = ::pread(file_.get(), theirs.data(), theirs.size(), 0);
     if (got < 0) fail("reading", errno);
-    const bool same = static_cast<std::size_t>(got) == heading.size() && std::equal(theirs.begin(), theirs.end(), heading.begin());
+    const bool same = static_cast<std::size_t>(got) == heading.size() &&
+                      std::equal(theirs.begin(), theirs.end(), heading.begin());
     // Another heading has another length, maybe: what it holds is found behind its own boxes.
     const film_contents found = read_film(file_.get(), same ? heading.size() : heading_bytes_of(file_.get()));
     last_ = found.last;

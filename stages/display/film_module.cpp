@@ -13,7 +13,8 @@ namespace {
 
 std::string module_path() {
     std::error_code failed;
-    return (std::filesystem::read_symlink("/proc/self/exe", failed).parent_path() / "libcarousel-film.so").string();
+    return (std::filesystem::read_symlink("/proc/self/exe", failed).parent_path() / "libcarousel-film.so")
+        .string();
 }
 
 }  // namespace
@@ -21,20 +22,25 @@ std::string module_path() {
 std::string why_no_films() {
     const std::string path = module_path();
     if (::access(path.c_str(), R_OK) == 0) return "";
-    return fmt::format("this build makes no films ({} is not there): install ffmpeg's libraries (apt-get install libavcodec-dev libavformat-dev "
-                       "libavutil-dev libswscale-dev) and build again, or write pictures, e.g. frame_%05d.png",
-                       path);
+    return fmt::format(
+        "this build makes no films ({} is not there): install ffmpeg's libraries (apt-get install "
+        "libavcodec-dev libavformat-dev "
+        "libavutil-dev libswscale-dev) and build again, or write pictures, e.g. frame_%05d.png",
+        path);
 }
 
 std::unique_ptr<film_encoder> make_film_encoder(u32 width, u32 height, f64 fps) {
     if (const std::string why = why_no_films(); !why.empty()) throw config_error(why);
-    void* module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);   // never closed: ffmpeg's libraries don't unload well
+    void* module = ::dlopen(module_path().c_str(),
+                            RTLD_NOW | RTLD_LOCAL);  // never closed: ffmpeg's libraries don't unload well
     if (module == nullptr) throw config_error(fmt::format("loading {}: {}", module_path(), ::dlerror()));
     const auto make = reinterpret_cast<film_encoder_maker>(::dlsym(module, film_encoder_symbol));
-    if (make == nullptr) throw config_error(fmt::format("{} is of another version: build again", module_path()));
+    if (make == nullptr)
+        throw config_error(fmt::format("{} is of another version: build again", module_path()));
     std::string why;
     std::unique_ptr<film_encoder> made(make(width, height, fps, why));
-    if (!made) throw output_error(fmt::format("a film of {} x {} pixels can't be made: {}", width, height, why));
+    if (!made)
+        throw output_error(fmt::format("a film of {} x {} pixels can't be made: {}", width, height, why));
     return made;
 }
 

@@ -17,9 +17,11 @@ namespace fs = std::filesystem;
 
 kept_pictures::kept_pictures(picture_name names, fs::path folder, fs::path note, u64 keep)
     : names_(std::move(names)), folder_(std::move(folder)), keep_(keep) {
-    const shm::unique_fd fd(::open(note.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));  // of an older one the time stays
+    const shm::unique_fd fd(
+        ::open(note.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));  // of an older one the time stays
     struct stat made {};
-    if (!fd || ::fstat(fd.get(), &made) != 0) throw output_error(fmt::format("can't write {}: {}", note.string(), errno_text(errno)));
+    if (!fd || ::fstat(fd.get(), &made) != 0)
+        throw output_error(fmt::format("can't write {}: {}", note.string(), errno_text(errno)));
     begun_ = made.st_mtim;
 }
 
@@ -33,8 +35,11 @@ bool kept_pictures::is_ours(const fs::path& path) const noexcept {
 void kept_pictures::look() {
     if (std::exchange(looked_, true)) return;
     std::error_code failed;
-    for (fs::directory_iterator at(names_.parent(folder_), failed), end; !failed && at != end; at.increment(failed))
-        if (const auto sequence = names_.sequence_of(at->path().filename().string()); sequence && is_ours(at->path())) there_.insert(*sequence);
+    for (fs::directory_iterator at(names_.parent(folder_), failed), end; !failed && at != end;
+         at.increment(failed))
+        if (const auto sequence = names_.sequence_of(at->path().filename().string());
+            sequence && is_ours(at->path()))
+            there_.insert(*sequence);
 }
 
 void kept_pictures::wrote(u64 sequence) {
@@ -46,7 +51,8 @@ void kept_pictures::passed(u64 sequence) {
     look();
     while (!there_.empty() && sequence >= keep_ && *there_.begin() <= sequence - keep_) {
         const fs::path path = names_.of(*there_.begin(), folder_);
-        if (is_ours(path)) ::unlink(path.c_str());  // one that can't be removed is no reason to hold the run up
+        if (is_ours(path))
+            ::unlink(path.c_str());  // one that can't be removed is no reason to hold the run up
         there_.erase(there_.begin());
     }
 }

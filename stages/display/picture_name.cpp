@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t most_digits = 20;
 
-/// The conversion at pattern[at] == '%': its length, and the digits it asks for. Length 0: not one that is understood.
+/// The conversion at pattern[at] == '%': its length, and the digits it asks for. Length 0: not one that is
+/// understood.
 struct conversion {
     std::size_t length = 0;
     std::size_t digits = 1;
@@ -21,7 +22,8 @@ conversion parse_conversion(std::string_view pattern, std::size_t at) {
     std::size_t end = at + 1;
     std::size_t digits = 0;
     const bool padded = end < pattern.size() && pattern[end] == '0';
-    while (padded && end < pattern.size() && pattern[end] >= '0' && pattern[end] <= '9' && digits <= most_digits) {
+    while (padded && end < pattern.size() && pattern[end] >= '0' && pattern[end] <= '9' &&
+           digits <= most_digits) {
         digits = digits * 10 + static_cast<std::size_t>(pattern[end++] - '0');
     }
     if (end >= pattern.size() || pattern[end] != 'd' || digits > most_digits || (padded && digits == 0)) {
@@ -34,7 +36,8 @@ conversion parse_conversion(std::string_view pattern, std::size_t at) {
 
 picture_name::picture_name(std::string key, const std::string& pattern) {
     const auto refuse = [&](std::string_view why) {
-        throw settings_error(key, fmt::format("{} = \"{}\": {}; expected a name like \"frame_%05d.png\"", key, pattern, why));
+        throw settings_error(
+            key, fmt::format("{} = \"{}\": {}; expected a name like \"frame_%05d.png\"", key, pattern, why));
     };
     std::string* part = &before_;
     for (std::size_t at = 0; at < pattern.size(); ++at) {
@@ -46,7 +49,9 @@ picture_name::picture_name(std::string key, const std::string& pattern) {
         } else {
             const conversion found = parse_conversion(pattern, at);
             if (found.length == 0) {
-                refuse(fmt::format("\"{}\" is not a number's place (only %d and %0Nd with N from 1 to 20 are)", pattern.substr(at, 4)));
+                refuse(
+                    fmt::format("\"{}\" is not a number's place (only %d and %0Nd with N from 1 to 20 are)",
+                                pattern.substr(at, 4)));
             }
             if (part == &after_) {
                 refuse("it has more than one place for the frame's number");
@@ -76,7 +81,8 @@ std::filesystem::path picture_name::of(u64 sequence, const std::filesystem::path
 
 std::optional<u64> picture_name::sequence_of(const std::string& file_name) const {
     const std::string before = before_.substr(before_.rfind('/') + 1);
-    if (file_name.size() <= before.size() + after_.size() || !file_name.starts_with(before)) return std::nullopt;
+    if (file_name.size() <= before.size() + after_.size() || !file_name.starts_with(before))
+        return std::nullopt;
     const char* first = file_name.data() + before.size();
     const char* last = file_name.data() + file_name.size() - after_.size();
     u64 sequence = 0;
@@ -85,6 +91,8 @@ std::optional<u64> picture_name::sequence_of(const std::string& file_name) const
     return sequence;
 }
 
-std::filesystem::path picture_name::parent(const std::filesystem::path& folder) const { return of(0, folder).parent_path(); }
+std::filesystem::path picture_name::parent(const std::filesystem::path& folder) const {
+    return of(0, folder).parent_path();
+}
 
 }  // namespace carousel::stages

@@ -1,5 +1,6 @@
 #pragma once
-// The names of a picture sequence: "frame_%05d.png". The pattern comes from a user, so it is never given to printf.
+// The names of a picture sequence: "frame_%05d.png". The pattern comes from a user, so it is never given to
+// printf.
 
 #include <filesystem>
 #include <optional>
@@ -11,8 +12,9 @@ namespace carousel::stages {
 
 class picture_name {
 public:
-    /// Parses "…%d…" or "…%0Nd…" (N from 1 to 20; "%%" is a percent sign). Throws settings_error for `key`: no conversion, two of
-    /// them, one of another type, one in the folder's part, or a name that doesn't end in .png.
+    /// Parses "…%d…" or "…%0Nd…" (N from 1 to 20; "%%" is a percent sign). Throws settings_error for `key`:
+    /// no conversion, two of them, one of another type, one in the folder's part, or a name that doesn't end
+    /// in .png.
     picture_name(std::string key, const std::string& pattern);
 
     /// The file's path for one frame; relative patterns lie under `folder`.

@@ -21,10 +21,13 @@ namespace {
 constexpr std::string_view temporary_mark = ".carousel-tmp.";
 
 [[noreturn]] void fail(std::string_view what, const std::filesystem::path& where, int error_number) {
-    const char* hint = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG
-                           ? "make room on that disk, or run without pictures (--out '')"
-                           : "choose a folder that this user may write to (--out), or run without pictures (--out '')";
-    throw_output_error(where.string(), error_number, fmt::format("can't {} {}: {}; {}", what, where.string(), errno_text(error_number), hint));
+    const char* hint =
+        error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG
+            ? "make room on that disk, or run without pictures (--out '')"
+            : "choose a folder that this user may write to (--out), or run without pictures (--out '')";
+    throw_output_error(
+        where.string(), error_number,
+        fmt::format("can't {} {}: {}; {}", what, where.string(), errno_text(error_number), hint));
 }
 
 std::filesystem::path temporary_of(const std::filesystem::path& path) {
@@ -40,7 +43,8 @@ bool left_behind(const std::string& name) {
     pid_t pid = 0;
     const char* first = name.c_str() + at + temporary_mark.size();
     const auto [end, failed] = std::from_chars(first, name.c_str() + name.size(), pid);
-    return failed == std::errc() && end == name.c_str() + name.size() && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+    return failed == std::errc() && end == name.c_str() + name.size() && pid > 0 && kill(pid, 0) != 0 &&
+           errno == ESRCH;
 }
 
 int write_all(int fd, std::span<const std::byte> bytes) {
@@ -56,7 +60,8 @@ int write_all(int fd, std::span<const std::byte> bytes) {
 
 void expect_ok(int status, const char* step) {
     if (status != 0) {
-        throw output_error(fmt::format("can't encode a picture as PNG ({}): {}", step, spng_strerror(status)));
+        throw output_error(
+            fmt::format("can't encode a picture as PNG ({}): {}", step, spng_strerror(status)));
     }
 }
 
@@ -69,8 +74,8 @@ std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u3
         throw output_error("can't encode a picture as PNG: out of memory");
     }
     expect_ok(spng_set_option(png.get(), SPNG_ENCODE_TO_BUFFER, 1), "target");
-    // On rendered pictures one fixed filter costs no time, since what it leaves packs faster, and saves up to a third; a search
-    // among the filters takes three times as long for a few per cent.
+    // On rendered pictures one fixed filter costs no time, since what it leaves packs faster, and saves up to
+    // a third; a search among the filters takes three times as long for a few per cent.
     expect_ok(spng_set_option(png.get(), SPNG_IMG_COMPRESSION_LEVEL, 1), "level");
     expect_ok(spng_set_option(png.get(), SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_UP), "filter");
     spng_ihdr header{};
@@ -80,16 +85,19 @@ std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u3
     header.color_type = SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
     expect_ok(spng_set_ihdr(png.get(), &header), "header");
     expect_ok(spng_set_srgb(png.get(), 0), "colour space");
-    expect_ok(spng_encode_image(png.get(), rgba.data(), rgba.size(), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE), "pixels");
+    expect_ok(spng_encode_image(png.get(), rgba.data(), rgba.size(), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE),
+              "pixels");
     std::size_t bytes = 0;
     int status = 0;
-    const std::unique_ptr<void, void (*)(void*)> buffer(spng_get_png_buffer(png.get(), &bytes, &status), std::free);
+    const std::unique_ptr<void, void (*)(void*)> buffer(spng_get_png_buffer(png.get(), &bytes, &status),
+                                                        std::free);
     expect_ok(status, "result");
     const auto* first = static_cast<const std::byte*>(buffer.get());
     return {first, first + bytes};
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes, const std::function<bool()>& wanted) {
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                           const std::function<bool()>& wanted) {
     const auto temporary = temporary_of(path);
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) {

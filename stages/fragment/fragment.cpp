@@ -7,7 +7,9 @@ description fragment::configure(const configuration& with) {
     require_limits(with, mesh_);
     width_ = with.width;
     height_ = with.height;
-    return {.outputs = {image_format(width_, height_)}, .uses = {mesh_asset}, .parameters = scene_parameters::schema()};
+    return {.outputs = {image_format(width_, height_)},
+            .uses = {mesh_asset},
+            .parameters = scene_parameters::schema()};
 }
 
 void fragment::prepare(environment& env) {

@@ -1,7 +1,7 @@
 #pragma once
 // Rasterises and shades triangles.
-// Input: carousel.triangles. Output: carousel.image.rgba8 of the pipeline's size. Asset: mesh (texture coordinates, normals,
-// base colour). Settings: none.
+// Input: carousel.triangles. Output: carousel.image.rgba8 of the pipeline's size. Asset: mesh (texture
+// coordinates, normals, base colour). Settings: none.
 
 #include "stages/scene/mesh_formats.hpp"
 #include "stages/scene/scene_parameters.hpp"

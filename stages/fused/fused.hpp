@@ -1,6 +1,6 @@
 #pragma once
-// Vertex and fragment in one process, to compare with the two: the triangles stay in private memory, no ring lies between.
-// Input: carousel.scene. Output: carousel.image.rgba8. Asset: mesh. Settings: none.
+// Vertex and fragment in one process, to compare with the two: the triangles stay in private memory, no ring
+// lies between. Input: carousel.scene. Output: carousel.image.rgba8. Asset: mesh. Settings: none.
 
 #include "stages/fragment/fragment.hpp"
 #include "stages/vertex/vertex.hpp"
@@ -16,8 +16,8 @@ public:
 private:
     vertex vertex_;
     fragment fragment_;
-    ring::frame_format triangles_;               ///< of the payload between the two
-    std::unique_ptr<device::mapping> between_;   ///< one for all lanes: frames of one queue run in order
+    ring::frame_format triangles_;              ///< of the payload between the two
+    std::unique_ptr<device::mapping> between_;  ///< one for all lanes: frames of one queue run in order
 };
 
 }  // namespace carousel::stages

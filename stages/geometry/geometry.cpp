@@ -6,7 +6,9 @@ description geometry::configure(const configuration& with) {
     require_no_inputs(with);
     mesh_ = mesh_source::from(*with.settings);
     instances_ = static_cast<u32>(with.settings->integer("copies", 1, 1, 1'000'000));
-    stand_ = with.settings->choice("arrangement", "grid", {"grid", "field"}) == "field" ? kernels::arrangement::field : kernels::arrangement::grid;
+    stand_ = with.settings->choice("arrangement", "grid", {"grid", "field"}) == "field"
+                 ? kernels::arrangement::field
+                 : kernels::arrangement::grid;
     spacing_ = static_cast<f32>(with.settings->number("spacing", 2.4, 0.0, 1000.0));
     require_limits(with, {mesh_.layout(), instances_});
     return {.outputs = {scene_format(mesh_.layout().counts, instances_)},

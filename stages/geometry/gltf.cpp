@@ -37,7 +37,8 @@ public:
             }
             const gltf_value node = root.at("nodes", v.node);
             if (seen[v.node]) {
-                node.refuse("two nodes or scenes have it as a child, or it is its own; nodes must form a tree");
+                node.refuse(
+                    "two nodes or scenes have it as a child, or it is its own; nodes must form a tree");
             }
             seen[v.node] = true;
             const affine here = v.from.times(transform_of(node));
@@ -49,7 +50,8 @@ public:
             }
         }
         if (mesh_.indices.empty()) {
-            root.refuse(other_than_triangles_ ? "it has only points and lines: there is nothing to see" : "no node of its scene shows a mesh");
+            root.refuse(other_than_triangles_ ? "it has only points and lines: there is nothing to see"
+                                              : "no node of its scene shows a mesh");
         }
         warn();
         fit_unit_sphere(mesh_.vertices, name_);
@@ -101,7 +103,9 @@ private:
             for (auto& v : triangles->vertices) {
                 look.transform.apply(v.texture);
                 if (!std::isfinite(v.texture[0]) || !std::isfinite(v.texture[1])) {
-                    primitive.refuse("its material's KHR_texture_transform leads a texture coordinate beyond what a float holds");
+                    primitive.refuse(
+                        "its material's KHR_texture_transform leads a texture coordinate beyond what a float "
+                        "holds");
                 }
             }
             append(mesh_, *triangles, at, look.surface, node);
@@ -150,7 +154,8 @@ private:
         if (texture.has("sampler")) {
             const gltf_value sampler = document_.referred(texture, "sampler", "samplers");
             constexpr u64 repeat = 10497;
-            clamped_ = clamped_ || sampler.integer_or("wrapS", repeat, 0, UINT32_MAX) != repeat || sampler.integer_or("wrapT", repeat, 0, UINT32_MAX) != repeat;
+            clamped_ = clamped_ || sampler.integer_or("wrapS", repeat, 0, UINT32_MAX) != repeat ||
+                       sampler.integer_or("wrapT", repeat, 0, UINT32_MAX) != repeat;
         }
         return document_.image(document_.referred(texture, "source", "images"));
     }
@@ -172,7 +177,8 @@ private:
     std::string name_;
     mesh_data mesh_;
     std::map<u64, known_surface> known_;  ///< by the material's number
-    bool other_than_triangles_ = false, see_through_ = false, coloured_ = false, clamped_ = false, skinned_ = false;
+    bool other_than_triangles_ = false, see_through_ = false, coloured_ = false, clamped_ = false,
+         skinned_ = false;
 };
 
 }  // namespace
@@ -181,7 +187,8 @@ mesh_data load_gltf(const std::filesystem::path& path) {
     try {
         return gltf_reader(path).read();
     } catch (const std::bad_alloc&) {
-        throw settings_error("mesh", fmt::format("{}: the mesh needs more memory than there is", path.string()));
+        throw settings_error("mesh",
+                             fmt::format("{}: the mesh needs more memory than there is", path.string()));
     }
 }
 

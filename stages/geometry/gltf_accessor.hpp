@@ -9,13 +9,15 @@ namespace carousel::stages {
 
 class gltf_accessor {
 public:
-    /// Opens what `from`.`key` names. Refuses another type than one of `types` ("SCALAR", "VEC3" ...), sparse accessors, and elements
-    /// outside the buffer view.
-    gltf_accessor(gltf_document& document, const gltf_value& from, const char* key, std::initializer_list<std::string_view> types);
+    /// Opens what `from`.`key` names. Refuses another type than one of `types` ("SCALAR", "VEC3" ...), sparse
+    /// accessors, and elements outside the buffer view.
+    gltf_accessor(gltf_document& document, const gltf_value& from, const char* key,
+                  std::initializer_list<std::string_view> types);
 
     [[nodiscard]] u64 count() const noexcept { return count_; }
     [[nodiscard]] u32 components() const noexcept { return components_; }
-    /// Component `k` < components() of element `i` < count(); normalised integers as -1..1 or 0..1. May be NaN.
+    /// Component `k` < components() of element `i` < count(); normalised integers as -1..1 or 0..1. May be
+    /// NaN.
     [[nodiscard]] f64 value(u64 i, u32 k) const;
     /// Element `i` < count() of a list of indices, behind require_indices().
     [[nodiscard]] u32 index(u64 i) const;

@@ -53,14 +53,18 @@ void gltf_document::read_container(std::vector<std::byte> bytes) {
         if (bytes.size() >= 8 && word(4) == 1) {
             refuse_first_version();
         }
-        if (bytes.size() < 20 || word(4) != 2 || word(8) > bytes.size() || word(16) != chunk_json || u64{word(12)} + 20 > word(8)) {
-            root().refuse("not a whole glTF 2.0 binary file (.glb): its header names another version, a chunk that is none, or more bytes than it has");
+        if (bytes.size() < 20 || word(4) != 2 || word(8) > bytes.size() || word(16) != chunk_json ||
+            u64{word(12)} + 20 > word(8)) {
+            root().refuse(
+                "not a whole glTF 2.0 binary file (.glb): its header names another version, a chunk that is "
+                "none, or more bytes than it has");
         }
         const u64 length = word(8), after = 20 + u64{word(12)};
         text = text.substr(20, word(12));
         if (after + 8 <= length && word(after + 4) == chunk_bin) {
             if (after + 8 + word(after) > length) {
-                root().refuse(fmt::format("its binary chunk should have {} bytes, but the file ends before", word(after)));
+                root().refuse(fmt::format("its binary chunk should have {} bytes, but the file ends before",
+                                          word(after)));
             }
             const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(after + 8);
             chunk_.assign(first, first + static_cast<std::ptrdiff_t>(word(after)));
@@ -77,7 +81,9 @@ void gltf_document::read_container(std::vector<std::byte> bytes) {
 }
 
 void gltf_document::refuse_first_version() const {
-    root().refuse("glTF 1.0, which is another format by the same name: only glTF 2.0 can be read; convert it, e.g. `gltf-pipeline -i OLD.gltf -o NEW.gltf`");
+    root().refuse(
+        "glTF 1.0, which is another format by the same name: only glTF 2.0 can be read; convert it, e.g. "
+        "`gltf-pipeline -i OLD.gltf -o NEW.gltf`");
 }
 
 void gltf_document::check_head() const {
@@ -92,7 +98,9 @@ void gltf_document::check_head() const {
     for (u64 i = 0; i < root().count("extensionsRequired"); ++i) {
         const std::string name = root().text_at("extensionsRequired", i);
         if (name != "KHR_mesh_quantization" && name != "KHR_texture_transform") {
-            root().refuse(fmt::format("it requires the extension {}, which is not supported; export it without", name.substr(0, 80)));
+            root().refuse(
+                fmt::format("it requires the extension {}, which is not supported; export it without",
+                            name.substr(0, 80)));
         }
     }
 }
@@ -101,7 +109,8 @@ gltf_value gltf_document::referred(const gltf_value& from, const char* key, cons
     const u64 there = root().count(array);
     const u64 i = from.integer(key, 0, UINT32_MAX);
     if (i >= there) {
-        from.refuse(fmt::format("\"{}\" names number {} of the {}, but the file has {}", key, i, array, there));
+        from.refuse(
+            fmt::format("\"{}\" names number {} of the {}, but the file has {}", key, i, array, there));
     }
     return root().at(array, i);
 }
@@ -116,7 +125,9 @@ const std::vector<std::byte>& gltf_document::buffer(u64 i) {
     std::vector<std::byte> bytes;
     if (uri.empty()) {
         if (i > 0 || chunk_.empty()) {
-            b.refuse("it has no uri, and the file has no binary chunk for it (compressed meshes are not supported)");
+            b.refuse(
+                "it has no uri, and the file has no binary chunk for it (compressed meshes are not "
+                "supported)");
         }
         bytes = chunk_;
     } else if (is_data_uri(uri)) {
@@ -139,9 +150,11 @@ const std::vector<std::byte>& gltf_document::buffer(u64 i) {
 std::span<const std::byte> gltf_document::view(const gltf_value& buffer_view) {
     (void)referred(buffer_view, "buffer", "buffers");
     const std::span<const std::byte> whole = buffer(buffer_view.integer("buffer", 0, UINT32_MAX));
-    const u64 offset = buffer_view.integer_or("byteOffset", 0, 0, u64{1} << 40U), length = buffer_view.integer("byteLength", 1, u64{1} << 40U);
+    const u64 offset = buffer_view.integer_or("byteOffset", 0, 0, u64{1} << 40U),
+              length = buffer_view.integer("byteLength", 1, u64{1} << 40U);
     if (offset + length > whole.size()) {
-        buffer_view.refuse(fmt::format("bytes {} to {} lie outside its buffer of {} bytes", offset, offset + length, whole.size()));
+        buffer_view.refuse(fmt::format("bytes {} to {} lie outside its buffer of {} bytes", offset,
+                                       offset + length, whole.size()));
     }
     return whole.subspan(offset, length);
 }
@@ -168,15 +181,18 @@ picture gltf_document::image(const gltf_value& image) {
 std::filesystem::path gltf_document::beside(const gltf_value& from, const std::string& uri) const {
     const std::string shown = uri.substr(0, 120);
     const std::string name = decode_percent(uri);
-    if (name.find('\0') != std::string::npos || name.substr(0, name.find('/')).find(':') != std::string::npos) {
-        from.refuse(fmt::format("\"{}\" is not the name of a file beside this one; nothing is fetched from elsewhere", shown));
+    if (name.find('\0') != std::string::npos ||
+        name.substr(0, name.find('/')).find(':') != std::string::npos) {
+        from.refuse(fmt::format(
+            "\"{}\" is not the name of a file beside this one; nothing is fetched from elsewhere", shown));
     }
     const auto folder = std::filesystem::weakly_canonical(std::filesystem::absolute(path_).parent_path());
     std::error_code failed;
     const auto file = std::filesystem::weakly_canonical(folder / name, failed);
     const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
     if (failed || end != folder.end()) {
-        from.refuse(fmt::format("\"{}\" leads out of the folder {}; files must lie in it or below", shown, folder.string()));
+        from.refuse(fmt::format("\"{}\" leads out of the folder {}; files must lie in it or below", shown,
+                                folder.string()));
     }
     return file;
 }

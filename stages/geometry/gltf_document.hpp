@@ -58,7 +58,8 @@ public:
     explicit gltf_document(const std::filesystem::path& path);
 
     [[nodiscard]] gltf_value root() const { return {json_, path_.string()}; }
-    /// What `from`.`key` names by number in the file's array `array`: refuses its absence and numbers beyond the end.
+    /// What `from`.`key` names by number in the file's array `array`: refuses its absence and numbers beyond
+    /// the end.
     [[nodiscard]] gltf_value referred(const gltf_value& from, const char* key, const char* array) const;
     /// The bytes of a buffer view; they live as long as this object.
     [[nodiscard]] std::span<const std::byte> view(const gltf_value& buffer_view);
@@ -75,8 +76,8 @@ private:
 
     std::filesystem::path path_;
     nlohmann::json json_;
-    std::vector<std::byte> chunk_;                               ///< BIN of a .glb
-    std::vector<std::optional<std::vector<std::byte>>> buffers_; ///< as read so far
+    std::vector<std::byte> chunk_;                                ///< BIN of a .glb
+    std::vector<std::optional<std::vector<std::byte>>> buffers_;  ///< as read so far
 };
 
 }  // namespace carousel::stages

@@ -31,7 +31,8 @@ std::vector<u32> listed(gltf_document& document, const gltf_value& primitive, u6
     for (u64 i = 0; i < indices.count(); ++i) {
         out.push_back(indices.index(i));
         if (out.back() >= vertex_count) {
-            primitive.refuse(fmt::format("index {} is {}, but there are {} positions", i, out.back(), vertex_count));
+            primitive.refuse(
+                fmt::format("index {} is {}, but there are {} positions", i, out.back(), vertex_count));
         }
     }
     return out;
@@ -40,7 +41,8 @@ std::vector<u32> listed(gltf_document& document, const gltf_value& primitive, u6
 std::vector<u32> as_triangles(const std::vector<u32>& list, u64 kind, const gltf_value& primitive) {
     const u64 n = list.size();
     if (n < 3 || (kind == triangles && n % 3 != 0)) {
-        primitive.refuse(fmt::format("{} corners make no {}", n, kind == triangles ? "list of triangles" : "strip or fan"));
+        primitive.refuse(fmt::format("{} corners make no {}", n,
+                                     kind == triangles ? "list of triangles" : "strip or fan"));
     }
     if (kind == triangles) {
         return list;
@@ -48,7 +50,8 @@ std::vector<u32> as_triangles(const std::vector<u32>& list, u64 kind, const gltf
     std::vector<u32> out;
     for (u64 i = 0; i + 2 < n; ++i) {
         const u64 odd = i % 2;
-        const u64 corners[3] = {kind == strip ? i : i + 1, kind == strip ? i + 1 + odd : i + 2, kind == strip ? i + 2 - odd : 0};
+        const u64 corners[3] = {kind == strip ? i : i + 1, kind == strip ? i + 1 + odd : i + 2,
+                                kind == strip ? i + 2 - odd : 0};
         for (const u64 c : corners) {
             out.push_back(list[c]);
         }
@@ -82,7 +85,8 @@ void flatten(gltf_primitive& p) {
     p.vertices = std::move(own);
 }
 
-/// Makes room, and says no before the machine's memory is at its end: a small file can show a mesh very often.
+/// Makes room, and says no before the machine's memory is at its end: a small file can show a mesh very
+/// often.
 template <typename T>
 void make_room(std::vector<T>& v, u64 more, const gltf_value& node) {
     const u64 needed = v.size() + more;
@@ -91,7 +95,9 @@ void make_room(std::vector<T>& v, u64 more, const gltf_value& node) {
     }
     const u64 room = std::max<u64>(needed, 2 * v.capacity());
     if (room * sizeof(T) > device::available_host_bytes()) {
-        node.refuse("with it the mesh needs more memory than there is; each mesh counts for every node that shows it");
+        node.refuse(
+            "with it the mesh needs more memory than there is; each mesh counts for every node that shows "
+            "it");
     }
     v.reserve(room);
 }
@@ -104,7 +110,8 @@ void require_count(const gltf_accessor& a, u64 count, const char* key, const glt
 
 }  // namespace
 
-std::optional<gltf_primitive> read_primitive(gltf_document& document, const gltf_value& primitive, u64 texture_set) {
+std::optional<gltf_primitive> read_primitive(gltf_document& document, const gltf_value& primitive,
+                                             u64 texture_set) {
     const u64 kind = primitive.integer_or("mode", triangles, 0, 6);
     if (kind < triangles) {
         return std::nullopt;
@@ -153,8 +160,12 @@ std::optional<gltf_primitive> read_primitive(gltf_document& document, const gltf
 }
 
 void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surface, const gltf_value& node) {
-    if (mesh.vertices.size() + p.vertices.size() > most || (mesh.indices.size() + p.indices.size()) / 3 > most) {
-        node.refuse(fmt::format("with it the file has more than {} vertices or triangles, each mesh counted for every node that shows it", most));
+    if (mesh.vertices.size() + p.vertices.size() > most ||
+        (mesh.indices.size() + p.indices.size()) / 3 > most) {
+        node.refuse(
+            fmt::format("with it the file has more than {} vertices or triangles, each mesh counted for "
+                        "every node that shows it",
+                        most));
     }
     make_room(mesh.vertices, p.vertices.size(), node);
     make_room(mesh.indices, p.indices.size(), node);
@@ -178,7 +189,8 @@ void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surf
     }
     const bool mirrored = at.mirrors();
     for (std::size_t t = 0; t < p.indices.size(); t += 3) {
-        const u32 corner[3] = {p.indices[t], p.indices[t + (mirrored ? 2 : 1)], p.indices[t + (mirrored ? 1 : 2)]};
+        const u32 corner[3] = {p.indices[t], p.indices[t + (mirrored ? 2 : 1)],
+                               p.indices[t + (mirrored ? 1 : 2)]};
         for (const u32 c : corner) {
             mesh.indices.push_back(first + c);
         }

@@ -41,7 +41,9 @@ void affine::normal(const f64 (&n)[3], f64 (&out)[3]) const {
     }
 }
 
-bool affine::mirrors() const { return m[0] * cofactor(m, 0, 0) + m[1] * cofactor(m, 0, 1) + m[2] * cofactor(m, 0, 2) < 0; }
+bool affine::mirrors() const {
+    return m[0] * cofactor(m, 0, 0) + m[1] * cofactor(m, 0, 1) + m[2] * cofactor(m, 0, 2) < 0;
+}
 
 affine transform_of(const gltf_value& node) {
     affine out;
@@ -66,8 +68,8 @@ affine transform_of(const gltf_value& node) {
         node.refuse("its rotation is no quaternion of length 1");
     }
     const f64 x = q[0] / length, y = q[1] / length, z = q[2] / length, w = q[3] / length;
-    const f64 turn[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - z * w),     2 * (x * z + y * w),      //
-                         2 * (x * y + z * w),     1 - 2 * (x * x + z * z), 2 * (y * z - x * w),      //
+    const f64 turn[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - z * w),     2 * (x * z + y * w),  //
+                         2 * (x * y + z * w),     1 - 2 * (x * x + z * z), 2 * (y * z - x * w),  //
                          2 * (x * z - y * w),     2 * (y * z + x * w),     1 - 2 * (x * x + y * y)};
     for (u32 r = 0; r < 3; ++r) {
         for (u32 c = 0; c < 3; ++c) {

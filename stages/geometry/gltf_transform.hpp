@@ -12,14 +12,15 @@ struct affine {
     /// First `inner`, then this.
     [[nodiscard]] affine times(const affine& inner) const;
     void point(const f64 (&p)[3], f64 (&out)[3]) const;
-    /// Turns a normal: by the cofactors of L, which are its inverse transposed times its determinant and exist for a flattened L, too; and
-    /// to the other side where L mirrors.
+    /// Turns a normal: by the cofactors of L, which are its inverse transposed times its determinant and
+    /// exist for a flattened L, too; and to the other side where L mirrors.
     void normal(const f64 (&n)[3], f64 (&out)[3]) const;
     /// Does it turn counter-clockwise triangles into clockwise ones?
     [[nodiscard]] bool mirrors() const;
 };
 
-/// A node's own transform: its matrix, or translation * rotation * scale. Refuses matrices that are not affine and rotations of length 0.
+/// A node's own transform: its matrix, or translation * rotation * scale. Refuses matrices that are not
+/// affine and rotations of length 0.
 [[nodiscard]] affine transform_of(const gltf_value& node);
 
 /// What KHR_texture_transform does to texture coordinates. Row-major 2 x 3: [L | t].

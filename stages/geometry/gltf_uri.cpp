@@ -58,7 +58,8 @@ std::optional<std::vector<std::byte>> decode_data_uri(std::string_view uri) {
 std::string decode_percent(std::string_view uri) {
     std::string out;
     for (std::size_t i = 0; i < uri.size(); ++i) {
-        if (uri[i] == '%' && i + 2 < uri.size() && hexadecimal(uri[i + 1]) >= 0 && hexadecimal(uri[i + 2]) >= 0) {
+        if (uri[i] == '%' && i + 2 < uri.size() && hexadecimal(uri[i + 1]) >= 0 &&
+            hexadecimal(uri[i + 2]) >= 0) {
             out += static_cast<char>(hexadecimal(uri[i + 1]) * 16 + hexadecimal(uri[i + 2]));
             i += 2;
         } else {

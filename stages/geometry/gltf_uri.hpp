@@ -1,5 +1,6 @@
 #pragma once
-// URIs in glTF files: data: URIs and percent signs (RFC 2397, 3986, 4648). Internal to the reading of glTF files.
+// URIs in glTF files: data: URIs and percent signs (RFC 2397, 3986, 4648). Internal to the reading of glTF
+// files.
 
 #include <cstddef>
 #include <optional>

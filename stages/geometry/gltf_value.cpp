@@ -14,12 +14,15 @@ bool is_whole(const nlohmann::json& j, u64 low, u64 high) {
 
 /// A value for a message, short whatever it holds.
 std::string shown(const nlohmann::json& j) {
-    return j.is_structured() ? (j.is_array() ? "[...]" : "{...}") : j.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).substr(0, 80);
+    return j.is_structured() ? (j.is_array() ? "[...]" : "{...}")
+                             : j.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).substr(0, 80);
 }
 
 }  // namespace
 
-void gltf_value::refuse(std::string_view why) const { throw settings_error("mesh", fmt::format("{}: {}", place_, why)); }
+void gltf_value::refuse(std::string_view why) const {
+    throw settings_error("mesh", fmt::format("{}: {}", place_, why));
+}
 
 const nlohmann::json* gltf_value::get(const char* key) const {
     const auto found = json_->find(key);

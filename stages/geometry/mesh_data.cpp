@@ -29,12 +29,16 @@ void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name
         }
     }
     f64 radius = 0;
-    const auto offset = [&](const mesh_vertex& v, std::size_t axis) { return v.position[axis] - (low[axis] + high[axis]) / 2; };
+    const auto offset = [&](const mesh_vertex& v, std::size_t axis) {
+        return v.position[axis] - (low[axis] + high[axis]) / 2;
+    };
     for (const mesh_vertex& v : vertices) {
-        radius = std::max(radius, std::sqrt(offset(v, 0) * offset(v, 0) + offset(v, 1) * offset(v, 1) + offset(v, 2) * offset(v, 2)));
+        radius = std::max(radius, std::sqrt(offset(v, 0) * offset(v, 0) + offset(v, 1) * offset(v, 1) +
+                                            offset(v, 2) * offset(v, 2)));
     }
     if (!(radius > 0)) {
-        throw settings_error("mesh", fmt::format("{}: all its points are one point: there is nothing to see", name));
+        throw settings_error("mesh",
+                             fmt::format("{}: all its points are one point: there is nothing to see", name));
     }
     for (mesh_vertex& v : vertices) {
         const f64 moved[3] = {offset(v, 0), offset(v, 1), offset(v, 2)};

@@ -14,30 +14,32 @@ struct mesh_vertex {
     f32 position[3];
     f32 normal[3];   ///< unit length
     f32 texture[2];  ///< u to the right, v down (row 0 of the picture is v = 0); 0 where the file has none
-    u32 surface = 0; ///< number in mesh_data::surfaces, the same at all corners of a triangle; 0 where there are none
+    u32 surface =
+        0;  ///< number in mesh_data::surfaces, the same at all corners of a triangle; 0 where there are none
 };
 
 /// What a part of a mesh looks like.
 struct surface {
-    picture image;                   ///< base colour; none: white
-    f32 factor[3] = {1, 1, 1};       ///< multiplies it, linear light, 0..1
+    picture image;              ///< base colour; none: white
+    f32 factor[3] = {1, 1, 1};  ///< multiplies it, linear light, 0..1
 };
 
 struct mesh_data {
     std::vector<mesh_vertex> vertices;
-    std::vector<u32> indices;        ///< three a triangle, counter-clockwise seen from outside
-    std::vector<surface> surfaces;   ///< none: the file says nothing of colours
+    std::vector<u32> indices;       ///< three a triangle, counter-clockwise seen from outside
+    std::vector<surface> surfaces;  ///< none: the file says nothing of colours
 };
 
 /// A vector's direction as floats; +y where it has none.
 void store_unit(const f64 (&n)[3], f32 (&to)[3]);
 
-/// Moves the middle of the bounding box to the origin and the farthest point to distance 1. Throws settings_error for the key "mesh"
-/// when all points are one.
+/// Moves the middle of the bounding box to the origin and the farthest point to distance 1. Throws
+/// settings_error for the key "mesh" when all points are one.
 void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name);
 
-/// Why nobody will see the mesh, back faces not being drawn: every triangle turns against its corners' normals, a closed mesh is turned
-/// inside out, or all of it faces away from the front (+z). "" where nothing of that is so.
+/// Why nobody will see the mesh, back faces not being drawn: every triangle turns against its corners'
+/// normals, a closed mesh is turned inside out, or all of it faces away from the front (+z). "" where nothing
+/// of that is so.
 [[nodiscard]] std::string facing_away(const mesh_data& mesh);
 
 }  // namespace carousel::stages

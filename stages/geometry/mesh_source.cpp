@@ -22,20 +22,25 @@ bool looks_like_file(const std::string& name) { return name.find_first_of("./") 
 kernels::mesh_shape shape_named(const std::string& name) {
     const auto& names = kernels::mesh_shape_names();
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-        throw settings_error("mesh", fmt::format("mesh = \"{}\": expected one of {}, or the path of an .obj, .gltf or .glb file{}", name, fmt::join(names, ", "),
-                                                 did_you_mean_clause(name, names)));
+        throw settings_error(
+            "mesh",
+            fmt::format("mesh = \"{}\": expected one of {}, or the path of an .obj, .gltf or .glb file{}",
+                        name, fmt::join(names, ", "), did_you_mean_clause(name, names)));
     }
     return kernels::mesh_shape_from(name);
 }
 
 mesh_data file_named(const std::string& name) {
     std::string extension = std::filesystem::path(name).extension().string();
-    std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+    std::transform(extension.begin(), extension.end(), extension.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
     if (extension == ".gltf" || extension == ".glb") {
         return load_gltf(name);
     }
     if (extension != ".obj" && std::filesystem::exists(name)) {
-        throw settings_error("mesh", fmt::format("{}: meshes are read from Wavefront OBJ (.obj) and glTF 2.0 files (.gltf, .glb) only; convert it", name));
+        throw settings_error("mesh", fmt::format("{}: meshes are read from Wavefront OBJ (.obj) and glTF 2.0 "
+                                                 "files (.gltf, .glb) only; convert it",
+                                                 name));
     }
     return load_obj(name);
 }
@@ -45,13 +50,16 @@ mesh_data file_named(const std::string& name) {
 mesh_source mesh_source::from(const settings& s) {
     mesh_source source;
     const std::string mesh = s.text("mesh", "bumpy-sphere");
-    source.triangles_ = static_cast<u32>(s.integer("triangles", 100'000, 1, most_triangles));  // ignored for files: --mesh may replace a shape
+    source.triangles_ = static_cast<u32>(
+        s.integer("triangles", 100'000, 1, most_triangles));  // ignored for files: --mesh may replace a shape
     kernels::mesh_counts counts;
     if (looks_like_file(mesh)) {
         source.file_ = file_named(mesh);
         if (const std::string why = facing_away(*source.file_); !why.empty()) {
-            log::warning("{}: all of the mesh faces away: {}; back faces are not drawn, so turn the order of its corners round (Blender: Mesh > Normals > Flip)",
-                         mesh, why);
+            log::warning(
+                "{}: all of the mesh faces away: {}; back faces are not drawn, so turn the order of its "
+                "corners round (Blender: Mesh > Normals > Flip)",
+                mesh, why);
         }
         counts.vertex_count = static_cast<u32>(source.file_->vertices.size());
         counts.triangle_count = static_cast<u32>(source.file_->indices.size() / 3);
@@ -87,13 +95,16 @@ void mesh_source::choose_texture(const settings& s) {
         pictures_.describe(counts);
     } else {
         if (texture_ != texture_kind::own) {
-            counts.texture_width = counts.texture_height = texture_ == texture_kind::checker ? checker_side : 1;
+            counts.texture_width = counts.texture_height =
+                texture_ == texture_kind::checker ? checker_side : 1;
         }
         if (filter == "trilinear") {
             counts.texture_levels = kernels::mip_levels(counts.texture_width, counts.texture_height);
-            if (texture_ == texture_kind::own) {  // not smaller than two texels: the knots' two colours lie one above the other
+            if (texture_ == texture_kind::own) {  // not smaller than two texels: the knots' two colours lie
+                                                  // one above the other
                 const u32 shorter = std::min(counts.texture_width, counts.texture_height);
-                counts.texture_levels = std::min(counts.texture_levels, kernels::mip_levels(shorter, shorter) - 1);
+                counts.texture_levels =
+                    std::min(counts.texture_levels, kernels::mip_levels(shorter, shorter) - 1);
             }
         }
     }
@@ -102,8 +113,10 @@ void mesh_source::choose_texture(const settings& s) {
 
 void mesh_source::fill(std::span<std::byte> block, device::context& context, device::queue& queue) const {
     if (block.size() < layout_.bytes) {
-        throw shm_error(fmt::format("the memory of the asset \"mesh\" has {} bytes, but {} are needed; has the mesh file grown since the run began?",
-                                    block.size(), layout_.bytes));
+        throw shm_error(
+            fmt::format("the memory of the asset \"mesh\" has {} bytes, but {} are needed; has the mesh file "
+                        "grown since the run began?",
+                        block.size(), layout_.bytes));
     }
     if (file_) {
         fill_from_file(block.data(), context, queue);
@@ -129,12 +142,14 @@ void mesh_source::fill_procedural(std::byte* block, device::context& context, de
         queue.drain();
         return;
     }
-    // Another texture than the shape's own, or more levels of that, has another size. It lies behind all else, so that the rest is taken over as it is.
+    // Another texture than the shape's own, or more levels of that, has another size. It lies behind all
+    // else, so that the rest is taken over as it is.
     const auto whole = context.allocate(own.bytes);
     kernels::generate_mesh(queue, {shape_, triangles_, whole->data()});
     queue.copy(block, whole->data(), own.texture);
     if (texture_ == texture_kind::own) {
-        queue.copy(block + layout_.texture, whole->data() + own.texture, kernels::texture_texels(own.counts) * sizeof(u32));
+        queue.copy(block + layout_.texture, whole->data() + own.texture,
+                   kernels::texture_texels(own.counts) * sizeof(u32));
     }
     const auto header = context.allocate_host(sizeof(kernels::mesh_header));
     kernels::mesh_header h;
@@ -154,7 +169,9 @@ void mesh_source::fill_from_file(std::byte* block, device::context& context, dev
     for (std::size_t i = 0; i < file_->vertices.size(); ++i) {
         const mesh_vertex& v = file_->vertices[i];
         kernels::store_vertex(host, layout_, i,
-                              {{v.position[0], v.position[1], v.position[2]}, {v.normal[0], v.normal[1], v.normal[2]}, {v.texture[0], v.texture[1]}});
+                              {{v.position[0], v.position[1], v.position[2]},
+                               {v.normal[0], v.normal[1], v.normal[2]},
+                               {v.texture[0], v.texture[1]}});
     }
     std::memcpy(host + layout_.indices, file_->indices.data(), file_->indices.size() * sizeof(u32));
     if (layout_.counts.texture_count > 1) {
@@ -162,7 +179,8 @@ void mesh_source::fill_from_file(std::byte* block, device::context& context, dev
         for (std::size_t i = 0; i < file_->vertices.size(); ++i) {
             numbers[i] = file_->vertices[i].surface;
         }
-        std::memcpy(host + layout_.texture_records, pictures_.records().data(), pictures_.records().size_bytes());
+        std::memcpy(host + layout_.texture_records, pictures_.records().data(),
+                    pictures_.records().size_bytes());
     }
     queue.copy(block, staging->data(), layout_.texture);
     kernels::bound_clusters(queue, {layout_, block});
@@ -186,14 +204,17 @@ void mesh_source::fill_pictures(std::byte* block, device::context& context, devi
     queue.drain();  // the staging memory ends here
 }
 
-/// The mip levels of a texture that a device has made: there and back once, so that they are made in one place for all.
+/// The mip levels of a texture that a device has made: there and back once, so that they are made in one
+/// place for all.
 void mesh_source::fill_levels(std::byte* block, device::context& context, device::queue& queue) const {
     const kernels::mesh_counts& c = layout_.counts;
     const u64 bytes = kernels::texture_texels(c) * sizeof(u32);
     const auto staging = context.allocate_host(bytes);
-    queue.copy(staging->data(), block + layout_.texture, u64{c.texture_width} * c.texture_height * sizeof(u32));
+    queue.copy(staging->data(), block + layout_.texture,
+               u64{c.texture_width} * c.texture_height * sizeof(u32));
     queue.drain();
-    kernels::build_mip_chain(reinterpret_cast<u32*>(staging->host_data()), c.texture_width, c.texture_height, c.texture_levels);
+    kernels::build_mip_chain(reinterpret_cast<u32*>(staging->host_data()), c.texture_width, c.texture_height,
+                             c.texture_levels);
     queue.copy(block + layout_.texture, staging->data(), bytes);
     queue.drain();
 }

@@ -35,7 +35,8 @@ struct corner_hash {
 
 struct corner_equal {
     bool operator()(const tinyobj::index_t& a, const tinyobj::index_t& b) const noexcept {
-        return a.vertex_index == b.vertex_index && a.texcoord_index == b.texcoord_index && a.normal_index == b.normal_index;
+        return a.vertex_index == b.vertex_index && a.texcoord_index == b.texcoord_index &&
+               a.normal_index == b.normal_index;
     }
 };
 
@@ -99,7 +100,8 @@ std::vector<vector3> point_normals(const tinyobj::attrib_t& a, const std::vector
     return sums;
 }
 
-mesh_vertex make_vertex(const tinyobj::attrib_t& a, const tinyobj::index_t& i, const std::vector<vector3>& computed) {
+mesh_vertex make_vertex(const tinyobj::attrib_t& a, const tinyobj::index_t& i,
+                        const std::vector<vector3>& computed) {
     mesh_vertex v{};
     const auto at = [](int index, std::size_t size) { return size * static_cast<std::size_t>(index); };
     std::copy_n(a.vertices.begin() + static_cast<std::ptrdiff_t>(at(i.vertex_index, 3)), 3, v.position);
@@ -114,14 +116,16 @@ mesh_vertex make_vertex(const tinyobj::attrib_t& a, const tinyobj::index_t& i, c
     }
     if (i.texcoord_index >= 0) {
         v.texture[0] = a.texcoords[at(i.texcoord_index, 2)];
-        v.texture[1] = 1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];  // OBJ counts v from the picture's bottom
+        v.texture[1] =
+            1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];  // OBJ counts v from the picture's bottom
     }
     return v;
 }
 
 /// The corners of all faces in turn, `sizes` of them each, as corners of triangles.
-std::vector<tinyobj::index_t> as_triangles(const tinyobj::attrib_t& a, const std::vector<tinyobj::index_t>& corners, const std::vector<u32>& sizes,
-                                           const std::filesystem::path& path) {
+std::vector<tinyobj::index_t> as_triangles(const tinyobj::attrib_t& a,
+                                           const std::vector<tinyobj::index_t>& corners,
+                                           const std::vector<u32>& sizes, const std::filesystem::path& path) {
     std::vector<tinyobj::index_t> out;
     out.reserve(3 * corners.size());
     std::vector<vector3> points;
@@ -133,7 +137,9 @@ std::vector<tinyobj::index_t> as_triangles(const tinyobj::attrib_t& a, const std
         cut.clear();
         for (u32 k = 0; k < size; ++k) points.push_back(point_of(a, corners[first + k].vertex_index));
         if (!triangulate(points, budget, cut)) {
-            refuse(path, fmt::format("a concave face with {} corners is too intricate to be cut into triangles here: export triangles", size));
+            refuse(path, fmt::format("a concave face with {} corners is too intricate to be cut into "
+                                     "triangles here: export triangles",
+                                     size));
         }
         for (const u32 k : cut) out.push_back(corners[first + k]);
         first += size;
@@ -141,7 +147,8 @@ std::vector<tinyobj::index_t> as_triangles(const tinyobj::attrib_t& a, const std
     return out;
 }
 
-std::filesystem::path texture_of(const std::vector<tinyobj::material_t>& materials, const std::filesystem::path& folder) {
+std::filesystem::path texture_of(const std::vector<tinyobj::material_t>& materials,
+                                 const std::filesystem::path& folder) {
     for (const auto& m : materials) {
         if (!m.diffuse_texname.empty()) {
             std::string name = m.diffuse_texname;
@@ -167,8 +174,10 @@ mesh_data load_obj(const std::filesystem::path& path) {
     std::istringstream stream(text);
     const auto folder = path.parent_path();
     tinyobj::MaterialFileReader material_reader(folder.empty() ? "./" : folder.string() + "/");
-    if (!tinyobj::LoadObj(&attributes, &shapes, &materials, &warning, &problem, &stream, &material_reader, false, false)) {
-        refuse(path, fmt::format("not a readable Wavefront OBJ file: {}", problem.substr(0, problem.find('\n'))));
+    if (!tinyobj::LoadObj(&attributes, &shapes, &materials, &warning, &problem, &stream, &material_reader,
+                          false, false)) {
+        refuse(path,
+               fmt::format("not a readable Wavefront OBJ file: {}", problem.substr(0, problem.find('\n'))));
     }
     if (!warning.empty()) {
         log::warning("{}: {}", path.string(), warning.substr(0, warning.find('\n')));
@@ -185,14 +194,17 @@ mesh_data load_obj(const std::filesystem::path& path) {
         return (optional && index == -1) || (index >= 0 && static_cast<std::size_t>(index) < count);
     };
     for (const auto& c : corners) {
-        if (!inside(c.vertex_index, attributes.vertices.size() / 3, false) || !inside(c.normal_index, attributes.normals.size() / 3, true) ||
+        if (!inside(c.vertex_index, attributes.vertices.size() / 3, false) ||
+            !inside(c.normal_index, attributes.normals.size() / 3, true) ||
             !inside(c.texcoord_index, attributes.texcoords.size() / 2, true)) {
             refuse(path, "a face names a point, normal or texture coordinate that the file does not have");
         }
     }
     corners = as_triangles(attributes, corners, face_sizes, path);
-    const bool complete = std::all_of(corners.begin(), corners.end(), [](const auto& c) { return c.normal_index >= 0; });
-    const std::vector<vector3> computed = complete ? std::vector<vector3>{} : point_normals(attributes, corners);
+    const bool complete =
+        std::all_of(corners.begin(), corners.end(), [](const auto& c) { return c.normal_index >= 0; });
+    const std::vector<vector3> computed =
+        complete ? std::vector<vector3>{} : point_normals(attributes, corners);
 
     mesh_data mesh;
     std::unordered_map<tinyobj::index_t, u32, corner_hash, corner_equal> known;

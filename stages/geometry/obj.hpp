@@ -1,6 +1,6 @@
 #pragma once
-// Wavefront OBJ files as indexed triangles. Whoever asks gets a mesh that can be drawn or one sentence that says which file,
-// which line and what is wrong with it: nothing is guessed.
+// Wavefront OBJ files as indexed triangles. Whoever asks gets a mesh that can be drawn or one sentence that
+// says which file, which line and what is wrong with it: nothing is guessed.
 
 #include <filesystem>
 #include <string>
@@ -10,13 +10,15 @@
 
 namespace carousel::stages {
 
-/// Checks the text of an OBJ file line by line: numbers that are none or not finite, faces with fewer than three corners,
-/// indices of 0 or beyond what the file defines, no faces at all. Throws settings_error for the key "mesh". Returns the number of
-/// corners of each face.
+/// Checks the text of an OBJ file line by line: numbers that are none or not finite, faces with fewer than
+/// three corners, indices of 0 or beyond what the file defines, no faces at all. Throws settings_error for
+/// the key "mesh". Returns the number of corners of each face.
 std::vector<u32> check_obj(const std::string& text, const std::string& name);
 
-/// Reads a file; polygons become triangles, concave ones without what they leave open; missing normals are the area-weighted mean of the triangles around the point; centred
-/// and scaled into the unit sphere. Its surface is the picture of the first material that names one (map_Kd). Throws settings_error for the key "mesh".
+/// Reads a file; polygons become triangles, concave ones without what they leave open; missing normals are
+/// the area-weighted mean of the triangles around the point; centred and scaled into the unit sphere. Its
+/// surface is the picture of the first material that names one (map_Kd). Throws settings_error for the key
+/// "mesh".
 [[nodiscard]] mesh_data load_obj(const std::filesystem::path& path);
 
 }  // namespace carousel::stages

@@ -1,5 +1,5 @@
-// The library that parses OBJ files is lenient: it reads "v 1 abc 2" as a point and drops faces that it can't resolve. This pass
-// goes over the same lines first and refuses what would come out wrong.
+// The library that parses OBJ files is lenient: it reads "v 1 abc 2" as a point and drops faces that it can't
+// resolve. This pass goes over the same lines first and refuses what would come out wrong.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -64,7 +64,10 @@ public:
 
     std::vector<u32> end() {
         if (faces_.empty()) {
-            throw settings_error("mesh", fmt::format("{}: it has no faces ({} points in {} lines); is it a Wavefront OBJ file?", name_, points_, line_));
+            throw settings_error(
+                "mesh",
+                fmt::format("{}: it has no faces ({} points in {} lines); is it a Wavefront OBJ file?", name_,
+                            points_, line_));
         }
         // Faces may come before the points that they name, so that only now all are known.
         beyond(highest_point_, points_, "points");
@@ -79,11 +82,15 @@ private:
         u64 line = 0;
     };
 
-    [[noreturn]] void refuse(std::string_view what) const { throw settings_error("mesh", fmt::format("{}:{}: {}", name_, line_, what)); }
+    [[noreturn]] void refuse(std::string_view what) const {
+        throw settings_error("mesh", fmt::format("{}:{}: {}", name_, line_, what));
+    }
 
     void beyond(const highest& h, i64 count, std::string_view what) const {
         if (h.index > count) {
-            throw settings_error("mesh", fmt::format("{}:{}: a face names number {} of the {}, but the file has {}", name_, h.line, h.index, what, count));
+            throw settings_error(
+                "mesh", fmt::format("{}:{}: a face names number {} of the {}, but the file has {}", name_,
+                                    h.line, h.index, what, count));
         }
     }
 
@@ -135,13 +142,15 @@ private:
         }
     }
 
-    void index(std::string_view corner, std::string_view text, i64 count, highest& h, std::string_view what) const {
+    void index(std::string_view corner, std::string_view text, i64 count, highest& h,
+               std::string_view what) const {
         i64 value = 0;
         if (!parse_whole(text, value) || value == 0 || value > i64{1} << 31) {
             refuse(fmt::format("\"{}\" is not a corner of a face (numbers count from 1)", corner));
         }
         if (value < 0 && -value > count) {
-            refuse(fmt::format("\"{}\" names number {} of the {} from the end, but {} are defined so far", corner, value, what, count));
+            refuse(fmt::format("\"{}\" names number {} of the {} from the end, but {} are defined so far",
+                               corner, value, what, count));
         }
         if (value > h.index) {
             h = {value, line_};

@@ -12,7 +12,9 @@ struct point2 {
 };
 
 /// Twice the area of the triangle; > 0 where it turns left.
-f64 turn(const point2& a, const point2& b, const point2& c) { return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x); }
+f64 turn(const point2& a, const point2& b, const point2& c) {
+    return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
+}
 
 /// Newell's normal: the sum over the edges, right for concave polygons and nearly so for bent ones.
 point3 newell(std::span<const point3> p) {
@@ -58,7 +60,8 @@ public:
         u32 at = 0, tried = 0;
         std::size_t left = points_.size();
         while (left > 3) {
-            const bool in_vain = tried >= left;  // crossing or folded edges: any corner will do, so that it ends
+            const bool in_vain =
+                tried >= left;  // crossing or folded edges: any corner will do, so that it ends
             if (budget < blunt_.size()) return false;
             budget -= blunt_.size();
             if (!in_vain && !is_ear(at)) {
@@ -72,24 +75,30 @@ public:
             at = after_[after_[at]];  // not a fan around one corner: rounder triangles
             tried = 0;
             --left;
-            // A corner once sharp stays so; a blunt one may have become sharp, and one that is gone blocks nobody.
-            std::erase_if(blunt_, [&](u32 k) { return after_[before_[k]] != k || before_[after_[k]] != k || corner(k) > 0; });
+            // A corner once sharp stays so; a blunt one may have become sharp, and one that is gone blocks
+            // nobody.
+            std::erase_if(blunt_, [&](u32 k) {
+                return after_[before_[k]] != k || before_[after_[k]] != k || corner(k) > 0;
+            });
         }
         out.insert(out.end(), {before_[at], at, after_[at]});
         return true;
     }
 
 private:
-    [[nodiscard]] f64 corner(u32 k) const { return turn(points_[before_[k]], points_[k], points_[after_[k]]); }
+    [[nodiscard]] f64 corner(u32 k) const {
+        return turn(points_[before_[k]], points_[k], points_[after_[k]]);
+    }
 
-    /// A sharp corner whose triangle holds no blunt one. Points at the triangle's own corners don't count: polygons with a hole touch
-    /// themselves along a seam.
+    /// A sharp corner whose triangle holds no blunt one. Points at the triangle's own corners don't count:
+    /// polygons with a hole touch themselves along a seam.
     [[nodiscard]] bool is_ear(u32 k) const {
         const point2 &a = points_[before_[k]], &b = points_[k], &c = points_[after_[k]];
         if (turn(a, b, c) <= 0) return false;
         return std::none_of(blunt_.begin(), blunt_.end(), [&](u32 other) {
             const point2& p = points_[other];
-            return p != a && p != b && p != c && turn(a, b, p) >= 0 && turn(b, c, p) >= 0 && turn(c, a, p) >= 0;
+            return p != a && p != b && p != c && turn(a, b, p) >= 0 && turn(b, c, p) >= 0 &&
+                   turn(c, a, p) >= 0;
         });
     }
 

@@ -19,7 +19,8 @@ constexpr u8 jpeg_start[] = {0xFF, 0xD8, 0xFF};
 
 class texture_reader {
 public:
-    texture_reader(const picture& p, const std::string& key) : name_(p.file.empty() ? p.name : p.file.string()), key_(key) {
+    texture_reader(const picture& p, const std::string& key)
+        : name_(p.file.empty() ? p.name : p.file.string()), key_(key) {
         if (!p.bytes.empty()) {
             bytes_ = p.bytes;
         } else {
@@ -37,7 +38,8 @@ public:
         } catch (const std::runtime_error& e) {
             refuse_content(e.what());
         }
-        if (size_.width < 1 || size_.height < 1 || size_.width > largest_texture || size_.height > largest_texture) {
+        if (size_.width < 1 || size_.height < 1 || size_.width > largest_texture ||
+            size_.height > largest_texture) {
             refuse_content(fmt::format("it has {} x {} pixels", size_.width, size_.height));
         }
     }
@@ -49,7 +51,8 @@ public:
         try {
             decoder_->decode(size_, t.rgba);
         } catch (const std::bad_alloc&) {
-            refuse(fmt::format("its {} x {} pixels need more memory than there is", size_.width, size_.height));
+            refuse(
+                fmt::format("its {} x {} pixels need more memory than there is", size_.width, size_.height));
         } catch (const std::runtime_error& e) {
             refuse_content(e.what());
         }
@@ -75,14 +78,16 @@ private:
 
     template <std::size_t Size>
     [[nodiscard]] bool starts_with(const u8 (&start)[Size]) const {
-        return bytes_.size() >= Size && std::equal(start, start + Size, reinterpret_cast<const u8*>(bytes_.data()));
+        return bytes_.size() >= Size &&
+               std::equal(start, start + Size, reinterpret_cast<const u8*>(bytes_.data()));
     }
 
     [[noreturn]] void refuse(std::string_view why) const {
         throw settings_error(key_, fmt::format("can't read the texture {}: {}", name_, why));
     }
     [[noreturn]] void refuse_content(std::string_view why) const {
-        refuse(fmt::format("{} (a PNG or JPEG of at most {} x {} pixels is needed; convert other pictures)", why, largest_texture, largest_texture));
+        refuse(fmt::format("{} (a PNG or JPEG of at most {} x {} pixels is needed; convert other pictures)",
+                           why, largest_texture, largest_texture));
     }
 
     std::string name_;
@@ -95,8 +100,12 @@ private:
 
 }  // namespace
 
-texture_data load_texture(const picture& p, const std::string& key) { return texture_reader(p, key).decode(); }
+texture_data load_texture(const picture& p, const std::string& key) {
+    return texture_reader(p, key).decode();
+}
 
-texture_size size_of_texture(const picture& p, const std::string& key) { return texture_reader(p, key).size(); }
+texture_size size_of_texture(const picture& p, const std::string& key) {
+    return texture_reader(p, key).size();
+}
 
 }  // namespace carousel::stages

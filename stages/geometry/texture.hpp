@@ -31,7 +31,8 @@ inline constexpr u32 largest_texture = 8192;  ///< pixels a side
 
 // Each throws settings_error for `key`: which picture, what is wrong with it, what to do.
 
-/// Reads a PNG of any colour type and depth, or a JPEG in grey or colour. What it is, is told by its first bytes, not by its name.
+/// Reads a PNG of any colour type and depth, or a JPEG in grey or colour. What it is, is told by its first
+/// bytes, not by its name.
 [[nodiscard]] texture_data load_texture(const picture& p, const std::string& key);
 /// Its size alone, from the header: quick.
 [[nodiscard]] texture_size size_of_texture(const picture& p, const std::string& key);

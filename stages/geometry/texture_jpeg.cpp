@@ -10,7 +10,8 @@ namespace {
 
 class jpeg_decoder final : public texture_decoder {
 public:
-    explicit jpeg_decoder(std::span<const std::byte> bytes) : bytes_(bytes), jpeg_(tjInitDecompress(), tjDestroy) {
+    explicit jpeg_decoder(std::span<const std::byte> bytes)
+        : bytes_(bytes), jpeg_(tjInitDecompress(), tjDestroy) {
         if (!jpeg_) {
             throw std::runtime_error("out of memory");
         }
@@ -21,7 +22,8 @@ public:
         int height = 0;
         int subsampling = 0;
         int colours = 0;
-        expect_ok(tjDecompressHeader3(jpeg_.get(), data(), bytes_.size(), &width, &height, &subsampling, &colours));
+        expect_ok(
+            tjDecompressHeader3(jpeg_.get(), data(), bytes_.size(), &width, &height, &subsampling, &colours));
         if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
             throw std::runtime_error("its colours are CMYK");
         }
@@ -31,8 +33,9 @@ public:
     void decode(const texture_size& size, std::vector<u8>& rgba) override {
         rgba.resize(std::size_t{size.width} * size.height * 4);
         // Also a warning is refused: half a picture is none.
-        expect_ok(tjDecompress2(jpeg_.get(), data(), bytes_.size(), rgba.data(), static_cast<int>(size.width), 0, static_cast<int>(size.height),
-                                TJPF_RGBA, TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS));
+        expect_ok(tjDecompress2(jpeg_.get(), data(), bytes_.size(), rgba.data(), static_cast<int>(size.width),
+                                0, static_cast<int>(size.height), TJPF_RGBA,
+                                TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS));
     }
 
 private:
@@ -41,7 +44,9 @@ private:
             throw std::runtime_error(tjGetErrorStr2(jpeg_.get()));
         }
     }
-    [[nodiscard]] const unsigned char* data() const { return reinterpret_cast<const unsigned char*>(bytes_.data()); }
+    [[nodiscard]] const unsigned char* data() const {
+        return reinterpret_cast<const unsigned char*>(bytes_.data());
+    }
 
     std::span<const std::byte> bytes_;
     std::unique_ptr<void, int (*)(tjhandle)> jpeg_;
@@ -49,7 +54,9 @@ private:
 
 }  // namespace
 
-std::unique_ptr<texture_decoder> make_jpeg_decoder(std::span<const std::byte> bytes) { return std::make_unique<jpeg_decoder>(bytes); }
+std::unique_ptr<texture_decoder> make_jpeg_decoder(std::span<const std::byte> bytes) {
+    return std::make_unique<jpeg_decoder>(bytes);
+}
 
 }  // namespace carousel::stages
 

@@ -42,6 +42,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<texture_decoder> make_png_decoder(std::span<const std::byte> bytes) { return std::make_unique<png_decoder>(bytes); }
+std::unique_ptr<texture_decoder> make_png_decoder(std::span<const std::byte> bytes) {
+    return std::make_unique<png_decoder>(bytes);
+}
 
 }  // namespace carousel::stages

@@ -9,18 +9,24 @@
 
 namespace carousel::stages {
 
-texture_set::texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps) : surfaces_(std::move(surfaces)), key_(std::move(key)) {
+texture_set::texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps)
+    : surfaces_(std::move(surfaces)), key_(std::move(key)) {
     if (surfaces_.size() > kernels::max_textures) {
-        throw settings_error(key_, fmt::format("the mesh has {} textures; at most {} are possible", surfaces_.size(), kernels::max_textures));
+        throw settings_error(key_, fmt::format("the mesh has {} textures; at most {} are possible",
+                                               surfaces_.size(), kernels::max_textures));
     }
     for (const surface& s : surfaces_) {
         const texture_size size = s.image.none() ? texture_size{1, 1} : size_of_texture(s.image, key_);
         const u32 levels = mipmaps ? kernels::mip_levels(size.width, size.height) : 1;
         const u64 texels = kernels::texture_texels(size.width, size.height, levels);
         if (texels_ + texels > kernels::max_texels) {
-            throw settings_error(key_, fmt::format("the textures of the mesh have more than {} texels in all; use smaller ones", kernels::max_texels));
+            throw settings_error(
+                key_,
+                fmt::format("the textures of the mesh have more than {} texels in all; use smaller ones",
+                            kernels::max_texels));
         }
-        records_.push_back(kernels::describe_texture(size.width, size.height, levels, static_cast<u32>(texels_)));
+        records_.push_back(
+            kernels::describe_texture(size.width, size.height, levels, static_cast<u32>(texels_)));
         texels_ += texels;
     }
 }
@@ -44,7 +50,8 @@ void texture_set::fill(u32* texels) const {
         } else {
             const texture_data found = load_texture(s.image, key_);
             if (found.width != r.width || found.height != r.height) {
-                throw settings_error(key_, fmt::format("the texture {} has changed since the run began", s.image.file.string()));
+                throw settings_error(key_, fmt::format("the texture {} has changed since the run began",
+                                                       s.image.file.string()));
             }
             std::memcpy(first, found.rgba.data(), found.rgba.size());
         }

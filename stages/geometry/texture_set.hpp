@@ -13,14 +13,15 @@ namespace carousel::stages {
 class texture_set {
 public:
     texture_set() = default;
-    /// Reads the headers of the pictures, which decide the layout; `key` is the setting to blame. With `mipmaps` each gets its whole chain.
-    /// Throws settings_error.
+    /// Reads the headers of the pictures, which decide the layout; `key` is the setting to blame. With
+    /// `mipmaps` each gets its whole chain. Throws settings_error.
     texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps);
 
     [[nodiscard]] bool empty() const noexcept { return surfaces_.empty(); }
     /// Sets the numbers that tell of textures.
     void describe(kernels::mesh_counts& counts) const;
-    /// Decodes the pictures, multiplies in the factors and makes the mip levels, into texture_texels(counts) words. Throws settings_error.
+    /// Decodes the pictures, multiplies in the factors and makes the mip levels, into texture_texels(counts)
+    /// words. Throws settings_error.
     void fill(u32* texels) const;
     /// One each; what the block holds where there are several.
     [[nodiscard]] std::span<const kernels::texture_record> records() const noexcept { return records_; }

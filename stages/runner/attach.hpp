@@ -1,62 +1,64 @@
 #pragma once
-// How a stage process gets into a run. One SOCK_SEQPACKET connection to the supervisor (DIR/control.sock), which stays open for
-// life: its EOF tells the supervisor of a death within a millisecond, because the fd is moved above the driver's (files are
-// closed in order of their number, and a GPU driver's take about 90 ms).
+// How a stage process gets into a run. One SOCK_SEQPACKET connection to the supervisor (DIR/control.sock),
+// which stays open for life: its EOF tells the supervisor of a death within a millisecond, because the fd is
+// moved above the driver's (files are closed in order of their number, and a GPU driver's take about 90 ms).
 //
 //   stage  -> {"hello": {"stage": NAME, "seat": S, "entry": K, "epoch": E, "pid": P}}
 //   supervisor -> {"attach": {...}} with fds, or {"refused": "why"}
 //   stage  -> {"ready": true} once it is LIVE (readiness is told, never guessed)
 //
-// The attach message: run_id, run_directory, stage, seat, entry, epoch, width, height, cpu_threads, settings {...}, asked_device, folder, device
-// {kind, uuid, ordinal}, inputs [{stage, format}], format (own output, or null), links [{link, kind, bytes, uuid, fd, ipc}], assets
-// [{index, name, bytes, kind, uuid, fd, ipc}], supervisor_grace_s, and kept [{asset, index, kind, bytes, uuid, fd, ipc}]: all
-// memory of the run, also what this stage never maps. It holds those fds open for life, so that any one living stage can give a
-// second supervisor everything back (supervisor_link.hpp). "fd" is an index into the message's fds or -1, "ipc" is hex. The
-// supervisor starts a stage with CAROUSEL_ATTACH="DIR S K E" in its environment; a stage started by hand takes -p NAME --stage
-// NAME and waits --wait seconds.
+// The attach message: run_id, run_directory, stage, seat, entry, epoch, width, height, cpu_threads, settings
+// {...}, asked_device, folder, device {kind, uuid, ordinal}, inputs [{stage, format}], format (own output, or
+// null), links [{link, kind, bytes, uuid, fd, ipc}], assets
+// [{index, name, bytes, kind, uuid, fd, ipc}], supervisor_grace_s, and kept [{asset, index, kind, bytes,
+// uuid, fd, ipc}]: all memory of the run, also what this stage never maps. It holds those fds open for life,
+// so that any one living stage can give a second supervisor everything back (supervisor_link.hpp). "fd" is an
+// index into the message's fds or -1, "ipc" is hex. The supervisor starts a stage with CAROUSEL_ATTACH="DIR S
+// K E" in its environment; a stage started by hand takes -p NAME --stage NAME and waits --wait seconds.
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include <carousel/stage.hpp>
 #include "device/backend.hpp"
 #include "ring/frame_format.hpp"
 #include "ring/participants.hpp"
 #include "shm/fd_socket.hpp"
-#include <carousel/stage.hpp>
 
 namespace carousel::stages {
 
 struct attached_block {
-    u32 index = 0;             ///< of the link or asset in the control block
+    u32 index = 0;  ///< of the link or asset in the control block
     std::string name;
     device::memory_handle memory;
 };
 
 struct attachment {
     std::string run_id, run_directory, stage;
-    ring::incarnation_id who;           ///< of a standby: epoch 0 until it takes over
+    ring::incarnation_id who;  ///< of a standby: epoch 0 until it takes over
     bool standby = false;
     u32 width = 0, height = 0;
     unsigned cpu_threads = 0;
     std::string settings_json;
     device::device_id device;
     std::vector<input_description> inputs;
-    ring::frame_format output;          ///< empty type: none
+    ring::frame_format output;                  ///< empty type: none
     std::string asked_device = "auto", folder;  ///< as configure() gets them
-    ring::parameter_schema parameters;  ///< of the pipeline; none: it has none
+    ring::parameter_schema parameters;          ///< of the pipeline; none: it has none
     std::vector<attached_block> links, assets;
-    std::vector<shm::unique_fd> fds;    ///< of all memory of the run, open for life: a second supervisor gets them from here
-    std::string kept_json;              ///< what they are, as the supervisor put it
+    std::vector<shm::unique_fd>
+        fds;  ///< of all memory of the run, open for life: a second supervisor gets them from here
+    std::string kept_json;  ///< what they are, as the supervisor put it
     double supervisor_grace_s =
         5;  ///< so long the stage goes on without a supervisor (CAROUSEL_SUPERVISOR_GRACE_S goes before it)
     shm::unique_fd socket;
 };
 
 struct attach_request {
-    std::string directory;              ///< run directory
+    std::string directory;  ///< run directory
     std::string stage;
-    ring::incarnation_id who;           ///< empty: started by hand
+    ring::incarnation_id who;  ///< empty: started by hand
     double wait_s = 0;
 };
 

@@ -21,11 +21,17 @@ json describe_to_json(stage& s, const json& asked) {
                     .fps = asked.value("fps", 0.0),
                     .device = asked.value("device", "auto"),
                     .folder = asked.value("folder", "")};
-    for (const json& i : asked.at("inputs")) c.inputs.push_back({i.at("stage"), ring::frame_format::from_json(i.at("format").dump())});
+    for (const json& i : asked.at("inputs"))
+        c.inputs.push_back({i.at("stage"), ring::frame_format::from_json(i.at("format").dump())});
     description d = s.configure(c);
     own.refuse_unread();
     if (d.parameters) d.parameters.check();
-    json out{{"format", nullptr}, {"slot_bytes", 0}, {"makes", json::array()}, {"uses", d.uses}, {"commits_on_host", s.commits_on_host()}, {"ends", d.ends}};
+    json out{{"format", nullptr},
+             {"slot_bytes", 0},
+             {"makes", json::array()},
+             {"uses", d.uses},
+             {"commits_on_host", s.commits_on_host()},
+             {"ends", d.ends}};
     if (frame_format* output = output_of(d); output != nullptr) {
         out["slot_bytes"] = output->lay_out();
         out["format"] = json::parse(output->to_json());

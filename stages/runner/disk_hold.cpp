@@ -15,8 +15,10 @@ constexpr u64 say_every_ns = 5 * ns_per_s;
 
 std::string free_text(const std::string& path) {
     std::error_code failed;
-    const std::filesystem::space_info s = std::filesystem::space(std::filesystem::path(path).parent_path(), failed);
-    return failed ? "how much is free can't be told" : fmt::format("{} KiB are free there", s.available / 1024);
+    const std::filesystem::space_info s =
+        std::filesystem::space(std::filesystem::path(path).parent_path(), failed);
+    return failed ? "how much is free can't be told"
+                  : fmt::format("{} KiB are free there", s.available / 1024);
 }
 
 }  // namespace
@@ -32,8 +34,10 @@ void disk_hold::wait(u64 sequence, const disk_full_error& e) {
     }
     if (said_ns_ == 0 || now - said_ns_ >= say_every_ns) {
         said_ns_ = now;
-        log::warning("frame {} waits for a full disk (for {:.0f} s now; {}): {}. Nothing is lost: it goes on when there is room", sequence,
-                     static_cast<double>(now - since_ns_) / 1e9, free_text(e.path()), e.what());
+        log::warning(
+            "frame {} waits for a full disk (for {:.0f} s now; {}): {}. Nothing is lost: it goes on when "
+            "there is room",
+            sequence, static_cast<double>(now - since_ns_) / 1e9, free_text(e.path()), e.what());
     }
     if (ring::load(control_->stop_asked) == 0) {
         asked_to_end_ns_ = 0;
@@ -47,16 +51,18 @@ void disk_hold::wait(u64 sequence, const disk_full_error& e) {
 }
 
 void disk_hold::end(u64 sequence) noexcept {
-    log::info("there is room again after {:.1f} s: frame {} is written", static_cast<double>(now_ns() - since_ns_) / 1e9, sequence);
+    log::info("there is room again after {:.1f} s: frame {} is written",
+              static_cast<double>(now_ns() - since_ns_) / 1e9, sequence);
     since_ns_ = asked_to_end_ns_ = 0;
     // The frame's own clock begins anew, before the hold ends.
-    if (ring::load(entry_->finishing_since_ns) != 0) entry_->finishing_since_ns.store(now_ns(), std::memory_order_release);
+    if (ring::load(entry_->finishing_since_ns) != 0)
+        entry_->finishing_since_ns.store(now_ns(), std::memory_order_release);
     entry_->hold_since_ns.store(0, std::memory_order_release);
     entry_->hold.store(static_cast<u64>(shm::hold_reason::nothing), std::memory_order_release);
 }
 
-// Nothing is written any more, so a signal leaves whole files. It comes from the supervisor; where that is gone, the heartbeat
-// ends the process.
+// Nothing is written any more, so a signal leaves whole files. It comes from the supervisor; where that is
+// gone, the heartbeat ends the process.
 void disk_hold::wait_for_end() const {
     for (;;) std::this_thread::sleep_for(retry_every);
 }

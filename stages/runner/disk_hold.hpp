@@ -1,7 +1,8 @@
 #pragma once
-// A full disk is no poisoned frame: the runner holds the frame, says so every few seconds, and tries again until there is room. Meanwhile
-// its entry (shm::incarnation) says so, and no deadline runs; nobody dies, so no attempt counts. Once the run has been asked to end it is
-// tried for full_disk_patience_ns more; then the supervisor ends the run, with a sentence and exit_code::output.
+// A full disk is no poisoned frame: the runner holds the frame, says so every few seconds, and tries again
+// until there is room. Meanwhile its entry (shm::incarnation) says so, and no deadline runs; nobody dies, so
+// no attempt counts. Once the run has been asked to end it is tried for full_disk_patience_ns more; then the
+// supervisor ends the run, with a sentence and exit_code::output.
 
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
@@ -14,7 +15,8 @@ class disk_hold {
 public:
     disk_hold(const shm::control_block& c, shm::incarnation& entry) noexcept : control_(&c), entry_(&entry) {}
 
-    /// Calls write() until it returns; what it has to write must bear being tried again. Exceptions but disk_full_error pass.
+    /// Calls write() until it returns; what it has to write must bear being tried again. Exceptions but
+    /// disk_full_error pass.
     template <typename F>
     void write_patiently(u64 sequence, F&& write) {
         for (;;) {

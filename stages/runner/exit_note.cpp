@@ -24,7 +24,8 @@ void note(u64 text) noexcept {
     if (e != nullptr) e->exit_note.store(text, std::memory_order_release);
 }
 
-// A fault or an abort() of one's own, or a `kill -ABRT` from another process: only the former counts against a frame.
+// A fault or an abort() of one's own, or a `kill -ABRT` from another process: only the former counts against
+// a frame.
 void on_fatal_signal(int signal, siginfo_t* from, void*) {
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
     note(sent ? ring::note_signal_from_outside(signal) : ring::note_signal(signal));
@@ -46,8 +47,8 @@ void install_exit_note(shm::incarnation& entry) noexcept {
         ::sigaction(s, &action, nullptr);
     }
     std::signal(SIGPIPE, SIG_IGN);
-    // The kernel hangs up on a process group that loses its parent while a member of it is stopped: `carousel stop`, then a killed
-    // supervisor. A terminal's hang-up is the supervisor's business.
+    // The kernel hangs up on a process group that loses its parent while a member of it is stopped: `carousel
+    // stop`, then a killed supervisor. A terminal's hang-up is the supervisor's business.
     std::signal(SIGHUP, SIG_IGN);
     std::atexit(on_exit);
 }
@@ -65,7 +66,8 @@ void with_exit_note(const std::function<void()>& work) {
         die(exit_code::stage_exception);
     } catch (const std::system_error& e) {  // a thread that was refused: its stack is memory
         const bool refused = e.code() == std::errc::resource_unavailable_try_again;
-        log::error("{}", refused ? "no thread or no memory: " + no_memory_text(EAGAIN) : std::string(e.what()));
+        log::error("{}",
+                   refused ? "no thread or no memory: " + no_memory_text(EAGAIN) : std::string(e.what()));
         die(exit_code::stage_exception);
     } catch (const std::exception& e) {
         log::error("{}", e.what());
@@ -76,8 +78,9 @@ void with_exit_note(const std::function<void()>& work) {
 void die(int code) noexcept {
     // A revoked process and one whose supervisor is gone have done nothing wrong: no note.
     if (code != exit_code::revoked && code != exit_code::supervisor_gone) note(ring::note_exit(code));
-    // A client of an MPS domain that exits with work on the device may take the others along. The supervisor ends a revoked one through
-    // the server (mps_control.hpp) and kills it then; it waits for that, as long as it can be on its way.
+    // A client of an MPS domain that exits with work on the device may take the others along. The supervisor
+    // ends a revoked one through the server (mps_control.hpp) and kills it then; it waits for that, as long
+    // as it can be on its way.
     if (code == exit_code::revoked && std::getenv("CAROUSEL_MPS_CLIENT") != nullptr) ::sleep(5);
     ::_exit(code);
 }

@@ -1,5 +1,6 @@
 #pragma once
-// A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again and again.
+// A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again
+// and again.
 
 #include <optional>
 #include <string>
@@ -25,7 +26,8 @@ public:
 
     [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }
-    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type, std::size_t bytes) const override {
+    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
+                                                              std::size_t bytes) const override {
         runtime_->require_parameters(type, bytes);
         return std::span(job.parameters).first(bytes);
     }
@@ -36,7 +38,8 @@ public:
     }
     [[nodiscard]] output_payload output() const noexcept override {
         mapped_link* out = runtime_->output();
-        return out != nullptr ? output_payload{out->slot(job.output.index), &runtime_->output_format()} : output_payload{};
+        return out != nullptr ? output_payload{out->slot(job.output.index), &runtime_->output_format()}
+                              : output_payload{};
     }
     [[nodiscard]] u32 lane() const noexcept override { return lane_; }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
@@ -44,7 +47,8 @@ public:
     [[nodiscard]] bool is_ours() const noexcept override {
         const u64 raw = ring::load(runtime_->control().job[job.index]);
         const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
-        return raw == submitted.pack() || raw == submitted.with(ring::job_state::committed).pack();  // a consumer may have helped
+        return raw == submitted.pack() ||
+               raw == submitted.with(ring::job_state::committed).pack();  // a consumer may have helped
     }
     using frame::set_hash;
     void set_hash(u64 of_it, std::string_view name) noexcept override { hash = of_it, hash_name = name; }

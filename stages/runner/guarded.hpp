@@ -1,5 +1,6 @@
 #pragma once
-// A stage's own code, called from the runner: whatever it throws ends the process, with a note for the supervisor.
+// A stage's own code, called from the runner: whatever it throws ends the process, with a note for the
+// supervisor.
 
 #include <exception>
 

@@ -10,13 +10,15 @@
 namespace carousel::stages {
 namespace {
 constexpr int beat_ms = 50;
-/// Whoever holds the run's lock is about to take the run over, and on a busy machine that takes its time (all programs are asked what
-/// they would write); but one that is stopped must not keep stages for ever.
+/// Whoever holds the run's lock is about to take the run over, and on a busy machine that takes its time (all
+/// programs are asked what they would write); but one that is stopped must not keep stages for ever.
 constexpr u64 lock_patience_ns = 60 * ns_per_s;
 }  // namespace
 
 heartbeat::heartbeat(runtime& r)
-    : runtime_(&r), grace_ns_(static_cast<u64>(r.attached().supervisor_grace_s * 1e9)), thread_([this] { beat(); }) {}
+    : runtime_(&r),
+      grace_ns_(static_cast<u64>(r.attached().supervisor_grace_s * 1e9)),
+      thread_([this] { beat(); }) {}
 
 heartbeat::~heartbeat() {
     stop_.store(true, std::memory_order_release);
@@ -39,7 +41,8 @@ void heartbeat::leave_after_grace() {
     const attachment& a = runtime_->attached();
     const bool may_go = leave_run(runtime_->control(), runtime_->who().entry, a.run_directory, a.run_id);
     if (!may_go && gone < grace_ns_ + lock_patience_ns) return;
-    log::error("the supervisor has been gone for {:.1f} s and nobody took the run over: leaving", static_cast<double>(gone) / 1e9);
+    log::error("the supervisor has been gone for {:.1f} s and nobody took the run over: leaving",
+               static_cast<double>(gone) / 1e9);
     die(exit_code::supervisor_gone);
 }
 

@@ -40,7 +40,8 @@ ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const 
 void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32* torn) {
     device::queue& q = r.queue();
     device::status_word* status = r.input(0).status(f.job.input[0].index);
-    const device::status_word expected{f.job.sequence, producer_epoch, static_cast<u32>(device::status_state::ready)};
+    const device::status_word expected{f.job.sequence, producer_epoch,
+                                       static_cast<u32>(device::status_state::ready)};
     q.check_status(status, expected, torn);
     inject_fault_if_asked(r);
     s.process(f);
@@ -57,7 +58,9 @@ void run_latest(runtime& r, stage& s) {
     shm::stage_block& block = r.stage_block();
     ring::latest_reader reader(c, block.input_link[0], r.who().entry);
     if (!reader.joined())
-        throw config_error("all latest groups of this link are taken: a link has room for 8 viewers and displays with group = \"latest\"");
+        throw config_error(
+            "all latest groups of this link are taken: a link has room for 8 viewers and displays with group "
+            "= \"latest\"");
     const char* hold = std::getenv("CAROUSEL_TEST_HOLD_LEASE");
     const u64 hold_at = hold != nullptr ? std::strtoull(hold, nullptr, 10) : ~u64{0};
     const auto torn = r.context().allocate_host(sizeof(u32));
@@ -103,7 +106,8 @@ void run_latest(runtime& r, stage& s) {
         r.entry().commits.fetch_add(1, std::memory_order_relaxed);
         telemetry::add_sample(block.counters.latency, now - f.job.claimed_ns);
         telemetry::raise_to(block.counters.latency_max_ns, now - f.job.claimed_ns);
-        if (f.job.born_ns != 0 && f.job.born_ns < now) telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
+        if (f.job.born_ns != 0 && f.job.born_ns < now)
+            telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
         if (!f.traced) continue;
         trace.claimed(f.job.sequence, 0, f.job.claimed_ns, f.job.born_ns);
         trace.submitted(f.job.sequence, 0, f.job.void_stage != shm::none, f.job.claimed_ns, f.job.claimed_ns);

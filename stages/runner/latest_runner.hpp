@@ -1,13 +1,14 @@
 #pragma once
-// The loop of a stage that reads its one input as a `latest` group: it takes the newest frame, skips what it has no time for and
-// never holds anybody up. What it read counts only if its lease was not revoked meanwhile, so finish() comes behind the release.
+// The loop of a stage that reads its one input as a `latest` group: it takes the newest frame, skips what it
+// has no time for and never holds anybody up. What it read counts only if its lease was not revoked
+// meanwhile, so finish() comes behind the release.
 
 #include "stages/runner/frame_in_work.hpp"
 
 namespace carousel::stages {
 
-/// Runs until every frame of the run has passed. The test hook CAROUSEL_TEST_HOLD_LEASE=N stops the process (SIGSTOP) with the
-/// lease of the first sequence >= N in hand.
+/// Runs until every frame of the run has passed. The test hook CAROUSEL_TEST_HOLD_LEASE=N stops the process
+/// (SIGSTOP) with the lease of the first sequence >= N in hand.
 void run_latest(runtime& r, stage& s);
 
 }  // namespace carousel::stages

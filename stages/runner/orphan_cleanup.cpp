@@ -23,17 +23,22 @@ namespace {
 namespace fs = std::filesystem;
 constexpr u64 daemon_patience_ns = 2'000'000'000;
 
-/// Another stage that has not decided to leave. What is DOOMED and still there (the supervisor died over its retirement) is
-/// killed: with the control block goes the last list that it is on.
+/// Another stage that has not decided to leave. What is DOOMED and still there (the supervisor died over its
+/// retirement) is killed: with the control block goes the last list that it is on.
 bool others_live(const shm::control_block& c, u32 own_entry, const std::string& run_id) {
     bool any = false;
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const ring::entry_word w = ring::entry_word::of(ring::load(c.entry[k].identity));
-        if (k == own_entry || w.pid == 0 || w.state == ring::entry_state::unused || w.state == ring::entry_state::fenced) continue;
-        const shm::unique_fd fd = shm::open_member({static_cast<i32>(w.pid), ring::load(c.entry[k].start_time)}, run_id);
+        if (k == own_entry || w.pid == 0 || w.state == ring::entry_state::unused ||
+            w.state == ring::entry_state::fenced)
+            continue;
+        const shm::unique_fd fd =
+            shm::open_member({static_cast<i32>(w.pid), ring::load(c.entry[k].start_time)}, run_id);
         if (!fd) continue;
-        if (w.state != ring::entry_state::doomed) any = true;
-        else shm::signal_pidfd(fd.get(), SIGKILL);
+        if (w.state != ring::entry_state::doomed)
+            any = true;
+        else
+            shm::signal_pidfd(fd.get(), SIGKILL);
     }
     return any;
 }
@@ -53,15 +58,19 @@ void empty_folder(const std::string& folder) {
     std::error_code ignored;
     for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
         std::error_code failed;
-        if (at->path().filename() != "pictures" && at->path().filename() != "lock") fs::remove_all(at->path(), failed);
+        if (at->path().filename() != "pictures" && at->path().filename() != "lock")
+            fs::remove_all(at->path(), failed);
     }
-    fs::remove(folder + "/lock", ignored);  // last: whoever waits for the lock finds another file behind the name, and looks again
+    fs::remove(
+        folder + "/lock",
+        ignored);  // last: whoever waits for the lock finds another file behind the name, and looks again
     fs::remove(folder, ignored);
 }
 
 }  // namespace
 
-bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_directory, const std::string& run_id) noexcept try {
+bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_directory,
+               const std::string& run_id) noexcept try {
     const std::string path = run_directory + "/lock";
     const shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!lock) {  // the folder is gone: of this run nothing but shared memory can be left
@@ -71,7 +80,8 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& run_dire
     struct stat held {
     }, named{};
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
-    if (::fstat(lock.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino) return false;
+    if (::fstat(lock.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino)
+        return false;
     ring::doom(c, own_entry);  // under the lock: of several that leave, each sees who has left before it
     if (others_live(c, own_entry, run_id)) return true;
     if (is_of_run(run_directory, run_id)) {

@@ -1,16 +1,19 @@
 #pragma once
-// What a stage process says of itself in its entry (shm::incarnation) while it works, by which its supervisor judges it
-// (pipelines/supervisor/processes/clocks.hpp).
+// What a stage process says of itself in its entry (shm::incarnation) while it works, by which its supervisor
+// judges it (pipelines/supervisor/processes/clocks.hpp).
 
 #include "core/clock.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::stages {
 
-/// One of the entry's clocks runs as long as this object lives. Plain stores: nobody else writes these words while the process lives.
+/// One of the entry's clocks runs as long as this object lives. Plain stores: nobody else writes these words
+/// while the process lives.
 class running_clock {
 public:
-    explicit running_clock(shm::word& since_ns) noexcept : since_ns_(&since_ns) { since_ns.store(now_ns(), std::memory_order_release); }
+    explicit running_clock(shm::word& since_ns) noexcept : since_ns_(&since_ns) {
+        since_ns.store(now_ns(), std::memory_order_release);
+    }
     ~running_clock() { since_ns_->store(0, std::memory_order_release); }
     running_clock(const running_clock&) = delete;
     running_clock& operator=(const running_clock&) = delete;

@@ -24,7 +24,8 @@ constexpr double asset_timeout_s = 120;
 runtime::runtime(attachment a, stage& s, const runtime_sources& from)
     : attachment_(std::move(a)), supervisor_(attachment_), control_(&from.control(attachment_.run_id)) {
     crash_here(crash_point::segment_mapped);
-    if ((attachment_.standby ? ring::claim_standby(control(), who()) : ring::claim(control(), who())) != ring::claim_result::ok) {
+    if ((attachment_.standby ? ring::claim_standby(control(), who()) : ring::claim(control(), who())) !=
+        ring::claim_result::ok) {
         log::info("the seat has a successor already: leaving");
         die(exit_code::revoked);
     }
@@ -35,8 +36,9 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
 
 void runtime::set_up(stage& s, const runtime_sources& from) {
     const settings own = settings::from_json(attachment_.settings_json);
-    const description d = s.configure({attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs,
-                                       control().fps, attachment_.asked_device, attachment_.folder});
+    const description d =
+        s.configure({attachment_.stage, attachment_.width, attachment_.height, &own, attachment_.inputs,
+                     control().fps, attachment_.asked_device, attachment_.folder});
     own.refuse_unread();
     check_output(d);
     check_parameters(d);
@@ -60,40 +62,46 @@ void runtime::check_output(const description& d) const {
     ring::frame_format mine = output != nullptr ? *output : frame_format();
     if (output != nullptr) (void)mine.lay_out();
     if (mine == attachment_.output) return;
-    throw config_error(fmt::format("stage {} writes {}, but the ring behind it was made for {}: restart the pipeline to change it",
-                                   attachment_.stage, mine.type.empty() ? "nothing" : mine.describe(),
-                                   attachment_.output.type.empty() ? "nothing" : attachment_.output.describe()));
+    throw config_error(fmt::format(
+        "stage {} writes {}, but the ring behind it was made for {}: restart the pipeline to change it",
+        attachment_.stage, mine.type.empty() ? "nothing" : mine.describe(),
+        attachment_.output.type.empty() ? "nothing" : attachment_.output.describe()));
 }
 
 // The same of what it reads of the parameters.
 void runtime::check_parameters(const description& d) const {
     if (!d.parameters || d.parameters == attachment_.parameters) return;
     throw config_error(fmt::format(
-        "stage {} takes parameters of {}, but the run was made with {}: restart the pipeline to change it", attachment_.stage,
-        d.parameters.describe(), attachment_.parameters ? attachment_.parameters.describe() : "none"));
+        "stage {} takes parameters of {}, but the run was made with {}: restart the pipeline to change it",
+        attachment_.stage, d.parameters.describe(),
+        attachment_.parameters ? attachment_.parameters.describe() : "none"));
 }
 
 // Told by `carousel validate`, too; a program that was built anew since then may know fewer devices.
 void runtime::check_device(const description& d) const {
     const bool cuda = attachment_.device.kind == device::device_kind::cuda;
     if (d.device == runs_on::any || (d.device == runs_on::cuda) == cuda) return;
-    throw config_error(fmt::format("stage {} runs on {} alone, but it was put on {}: give it device = \"{}\"", attachment_.stage,
-                                   cuda ? "the CPU" : "a GPU", cuda ? "a GPU" : "the CPU", cuda ? "cpu" : "cuda:0"));
+    throw config_error(fmt::format("stage {} runs on {} alone, but it was put on {}: give it device = \"{}\"",
+                                   attachment_.stage, cuda ? "the CPU" : "a GPU", cuda ? "a GPU" : "the CPU",
+                                   cuda ? "cpu" : "cuda:0"));
 }
 
 void runtime::require_parameters(std::string_view type, std::size_t bytes) const {
     if (type == parameter_type_ && bytes == attachment_.parameters.bytes) return;
-    throw config_error(fmt::format("stage {} reads parameters of type {} ({} bytes), but configure() has named {}: set "
-                                   "description::parameters to that type's schema()",
-                                   attachment_.stage, type, bytes, parameter_type_.empty() ? "none" : parameter_type_));
+    throw config_error(
+        fmt::format("stage {} reads parameters of type {} ({} bytes), but configure() has named {}: set "
+                    "description::parameters to that type's schema()",
+                    attachment_.stage, type, bytes, parameter_type_.empty() ? "none" : parameter_type_));
 }
 
 // And of whether it may end its stream: the check of the pipeline has seen who depends on it.
 void runtime::check_ends(const description& d) const {
     if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
-    throw config_error(fmt::format("stage {} may end its stream now, but the run was made for a stage that doesn't: restart the pipeline "
-                                   "to change it",
-                                   attachment_.stage));
+    throw config_error(
+        fmt::format("stage {} may end its stream now, but the run was made for a stage that doesn't: restart "
+                    "the pipeline "
+                    "to change it",
+                    attachment_.stage));
 }
 
 shm::stage_block& runtime::stage_block() const noexcept {
@@ -110,9 +118,12 @@ mapped_link runtime::map_link(u32 link) {
         m.index = link;
         m.slot_bytes = l.slot_bytes;
         m.slots = l.slots;
-        if (m.slots > shm::max_slots || m.slot_bytes == 0 || m.slot_bytes > b.memory.bytes / std::max(1U, m.slots))
-            throw shm_error(fmt::format("link {}: {} slots of {} bytes don't fit its memory of {}: the control block is damaged, restart the run",
-                                        l.name, m.slots, m.slot_bytes, b.memory.bytes));
+        if (m.slots > shm::max_slots || m.slot_bytes == 0 ||
+            m.slot_bytes > b.memory.bytes / std::max(1U, m.slots))
+            throw shm_error(
+                fmt::format("link {}: {} slots of {} bytes don't fit its memory of {}: the control block is "
+                            "damaged, restart the run",
+                            l.name, m.slots, m.slot_bytes, b.memory.bytes));
         m.memory = context_->map(b.memory);
         return m;
     }
@@ -125,8 +136,8 @@ void runtime::map_links() {
     if (s.output_link != shm::none) output_ = map_link(s.output_link);
 }
 
-// One event a slot of the output, made now and never again: handles go into this incarnation's own entry, which nobody
-// overwrites as long as a job word bears its epoch.
+// One event a slot of the output, made now and never again: handles go into this incarnation's own entry,
+// which nobody overwrites as long as a job word bears its epoch.
 void runtime::make_events() {
     if (output_.memory) {
         for (u32 k = 0; k < output_.slots; ++k) {
@@ -147,14 +158,17 @@ device::event& runtime::event_of(u32 output_slot, u32 lane) {
 const attached_block& runtime::asset_block(std::string_view name) const {
     for (const attached_block& b : attachment_.assets)
         if (b.name == name && b.index < shm::max_assets) return b;
-    throw config_error(fmt::format("stage {} asks for the asset {}, which no stage of this pipeline makes", attachment_.stage, name));
+    throw config_error(fmt::format("stage {} asks for the asset {}, which no stage of this pipeline makes",
+                                   attachment_.stage, name));
 }
 
-// A GPU stage reads shared host memory over the bus at every access: what is read each frame is copied once instead.
+// A GPU stage reads shared host memory over the bus at every access: what is read each frame is copied once
+// instead.
 std::span<std::byte> runtime::map_asset(const attached_block& block, bool local_copy) {
     std::unique_ptr<device::mapping> m = context_->map(block.memory);
     const u64 bytes = control().asset[block.index].bytes;
-    if (local_copy && context_->kind() == device::device_kind::cuda && block.memory.kind == device::memory_kind::memfd) {
+    if (local_copy && context_->kind() == device::device_kind::cuda &&
+        block.memory.kind == device::memory_kind::memfd) {
         std::unique_ptr<device::mapping> local = context_->allocate(bytes);
         queue_->copy(local->data(), m->data(), bytes);
         queue_->drain();
@@ -173,15 +187,16 @@ std::span<std::byte> runtime::asset(std::string_view name) {
     const u64 until = now_ns() + static_cast<u64>(asset_timeout_s * 1e9);
     while (!ring::asset_is_ready(control(), b.index)) {
         if (now_ns() > until)
-            throw shm_error(fmt::format("asset {} was not loaded by stage {} within {} s: see that stage's log", a.name,
-                                        control().stage[std::min(a.maker_stage, shm::max_stages - 1)].name, asset_timeout_s));
+            throw shm_error(fmt::format(
+                "asset {} was not loaded by stage {} within {} s: see that stage's log", a.name,
+                control().stage[std::min(a.maker_stage, shm::max_stages - 1)].name, asset_timeout_s));
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     return map_asset(b, true);
 }
 
-// EMPTY -> LOADING(epoch, seat) -> READY, by CAS. A loader that dies leaves LOADING, which the supervisor takes back once the
-// loader is fenced (its device may write until then).
+// EMPTY -> LOADING(epoch, seat) -> READY, by CAS. A loader that dies leaves LOADING, which the supervisor
+// takes back once the loader is fenced (its device may write until then).
 void runtime::load_assets(stage& s) {
     for (const attached_block& b : attachment_.assets) {
         shm::asset_block& a = control().asset[b.index];
@@ -199,14 +214,17 @@ void runtime::load_assets(stage& s) {
                 if (!ring::finish_loading(control(), b.index, who())) die(exit_code::revoked);
                 break;
             }
-            if (now_ns() > until) throw shm_error(fmt::format("asset {} is being loaded by another process and does not become ready", a.name));
+            if (now_ns() > until)
+                throw shm_error(fmt::format(
+                    "asset {} is being loaded by another process and does not become ready", a.name));
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
     }
 }
 
-// All is prepared; what follows is the sleep of a standby. Its supervisor may have died; the next one finds it by its entry, and without
-// one its heartbeat ends it. A death here loses nothing, since an entry with epoch 0 owns no word.
+// All is prepared; what follows is the sleep of a standby. Its supervisor may have died; the next one finds
+// it by its entry, and without one its heartbeat ends it. A death here loses nothing, since an entry with
+// epoch 0 owns no word.
 void runtime::stand_by() {
     entry().live_since_ns.store(now_ns(), std::memory_order_release);
     supervisor_.say_ready();

@@ -1,6 +1,6 @@
 #pragma once
-// What one stage process has once it is attached: the control block, its device, its mapped rings and assets, its events.
-// Made once at set-up by the main thread; lives until the process ends.
+// What one stage process has once it is attached: the control block, its device, its mapped rings and assets,
+// its events. Made once at set-up by the main thread; lives until the process ends.
 
 #include <functional>
 #include <map>
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <carousel/stage.hpp>
 #include "shm/segment.hpp"
 #include "stages/runner/attach.hpp"
 #include "stages/runner/supervisor_link.hpp"
-#include <carousel/stage.hpp>
 
 namespace carousel::stages {
 
@@ -22,22 +22,28 @@ struct mapped_link {
     u64 slot_bytes = 0;
     u32 slots = 0;
     [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->data() + u64{k} * slot_bytes; }
-    [[nodiscard]] device::status_word* status(u32 k) const noexcept { return reinterpret_cast<device::status_word*>(slot(k)); }
+    [[nodiscard]] device::status_word* status(u32 k) const noexcept {
+        return reinterpret_cast<device::status_word*>(slot(k));
+    }
 };
 
-/// Where a runtime gets its control block and its device from. Tests that run several stages as threads of one process hand in their own.
+/// Where a runtime gets its control block and its device from. Tests that run several stages as threads of
+/// one process hand in their own.
 struct runtime_sources {
     /// Mapped until the process ends: an exit note is written when the runtime may be gone already.
-    std::function<shm::control_block&(const std::string& run_id)> control = [](const std::string& run_id) -> shm::control_block& {
+    std::function<shm::control_block&(const std::string& run_id)> control =
+        [](const std::string& run_id) -> shm::control_block& {
         return (new shm::segment(shm::segment::attach(run_id)))->block();
     };
-    std::function<std::unique_ptr<device::context>(const device::device_id& id, unsigned cpu_threads)> device = device::open;
+    std::function<std::unique_ptr<device::context>(const device::device_id& id, unsigned cpu_threads)>
+        device = device::open;
 };
 
 class runtime final : public environment {
 public:
-    /// Attaches, claims the entry (before any device call), configures the stage and checks its output against the ring's,
-    /// opens the device, maps the rings, makes and publishes the events. Throws carousel::error before the claim, dies of errors behind it.
+    /// Attaches, claims the entry (before any device call), configures the stage and checks its output
+    /// against the ring's, opens the device, maps the rings, makes and publishes the events. Throws
+    /// carousel::error before the claim, dies of errors behind it.
     runtime(attachment a, stage& s, const runtime_sources& from = {});
 
     // environment
@@ -55,7 +61,8 @@ public:
     void require_parameters(std::string_view type, std::size_t bytes) const;
     void go_live();
     [[nodiscard]] bool is_standby() const noexcept { return attachment_.standby; }
-    /// Tells the supervisor that this standby is ready, and returns when it has become its seat's LIVE holder.
+    /// Tells the supervisor that this standby is ready, and returns when it has become its seat's LIVE
+    /// holder.
     void stand_by();
 
     [[nodiscard]] shm::control_block& control() const noexcept { return *control_; }
@@ -65,7 +72,9 @@ public:
     [[nodiscard]] const attachment& attached() const noexcept { return attachment_; }
     [[nodiscard]] mapped_link& input(std::size_t i) { return inputs_[i]; }
     [[nodiscard]] mapped_link* output() { return output_.memory ? &output_ : nullptr; }
-    [[nodiscard]] const ring::frame_format& input_format(std::size_t i) const { return attachment_.inputs[i].format; }
+    [[nodiscard]] const ring::frame_format& input_format(std::size_t i) const {
+        return attachment_.inputs[i].format;
+    }
     [[nodiscard]] const ring::frame_format& output_format() const { return attachment_.output; }
     /// The event behind a job: of its output slot, or of its lane for a sink.
     [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);

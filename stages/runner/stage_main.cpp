@@ -30,8 +30,10 @@ struct arguments {
 
 constexpr const char* help_text =
     "A stage of a Carousel pipeline. The supervisor starts it (`carousel run FILE`); by hand:\n"
-    "  --describe            read {stage, width, height, settings, inputs} from stdin, print what it would write\n"
-    "  -p NAME --stage NAME  take the seat of a stage that is down (`carousel down STAGE`) in a running pipeline\n"
+    "  --describe            read {stage, width, height, settings, inputs} from stdin, print what it would "
+    "write\n"
+    "  -p NAME --stage NAME  take the seat of a stage that is down (`carousel down STAGE`) in a running "
+    "pipeline\n"
     "  --wait S              wait so long for the pipeline's supervisor [0]\n";
 
 arguments parse(int argc, char** argv) {
@@ -42,12 +44,18 @@ arguments parse(int argc, char** argv) {
             if (k + 1 >= argc) throw config_error(fmt::format("{} needs a value\n{}", arg, help_text));
             return argv[++k];
         };
-        if (arg == "--describe") a.describe = true;
-        else if (arg == "--help" || arg == "-h") a.help = true;
-        else if (arg == "-p") a.pipeline = value();
-        else if (arg == "--stage") a.stage = value();
-        else if (arg == "--wait") a.wait_s = std::strtod(value().c_str(), nullptr);
-        else throw config_error(fmt::format("unknown option {}\n{}", arg, help_text));
+        if (arg == "--describe")
+            a.describe = true;
+        else if (arg == "--help" || arg == "-h")
+            a.help = true;
+        else if (arg == "-p")
+            a.pipeline = value();
+        else if (arg == "--stage")
+            a.stage = value();
+        else if (arg == "--wait")
+            a.wait_s = std::strtod(value().c_str(), nullptr);
+        else
+            throw config_error(fmt::format("unknown option {}\n{}", arg, help_text));
     }
     return a;
 }
@@ -56,17 +64,21 @@ attach_request request_from(const arguments& a) {
     attach_request r;
     r.wait_s = a.wait_s;
     if (const char* text = std::getenv("CAROUSEL_ATTACH"); text != nullptr && a.pipeline.empty()) {
-        const std::string all = text;  // "DIR SEAT ENTRY EPOCH": the directory may hold blanks, the numbers don't
+        const std::string all =
+            text;  // "DIR SEAT ENTRY EPOCH": the directory may hold blanks, the numbers don't
         std::size_t at = all.size();
         for (int k = 0; k < 3 && at != std::string::npos && at > 0; ++k) at = all.rfind(' ', at - 1);
-        if (at == std::string::npos || at == 0) throw config_error(fmt::format("CAROUSEL_ATTACH=\"{}\" is not \"DIR SEAT ENTRY EPOCH\"", all));
+        if (at == std::string::npos || at == 0)
+            throw config_error(fmt::format("CAROUSEL_ATTACH=\"{}\" is not \"DIR SEAT ENTRY EPOCH\"", all));
         r.directory = all.substr(0, at);
         std::istringstream numbers(all.substr(at));
         numbers >> r.who.seat >> r.who.entry >> r.who.epoch;
         return r;
     }
     if (a.pipeline.empty() || a.stage.empty())
-        throw config_error(fmt::format("this program is a stage: a supervisor starts it. Start a pipeline with `carousel run FILE`.\n{}", help_text));
+        throw config_error(fmt::format(
+            "this program is a stage: a supervisor starts it. Start a pipeline with `carousel run FILE`.\n{}",
+            help_text));
     r.directory = run::runs_folder() + "/" + a.pipeline;
     r.stage = a.stage;
     return r;
@@ -82,7 +94,8 @@ void run(stage& s, const arguments& a) {
     runtime r(attach(request_from(a)), s);
     std::optional<heartbeat> heart;
     with_exit_note([&] {
-        heart.emplace(r);  // before the slow parts: a stage that loads a mesh is alive. It needs a thread, which may not be had
+        heart.emplace(r);  // before the slow parts: a stage that loads a mesh is alive. It needs a thread,
+                           // which may not be had
         if (!r.is_standby()) r.load_assets(s);  // behind a holder that works they are loaded
         s.prepare(r);
         r.queue().drain();
@@ -91,8 +104,10 @@ void run(stage& s, const arguments& a) {
             run_latest(r, s);
         } else {
             stage_runner runner(r, s);
-            if (r.is_standby()) runner.stand_by();
-            else r.go_live();
+            if (r.is_standby())
+                runner.stand_by();
+            else
+                r.go_live();
             runner.run();
         }
     });
@@ -126,4 +141,6 @@ int run_program(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
 }  // namespace
 }  // namespace carousel::stages
 
-int carousel::stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)()) { return stages::run_program(argc, argv, make); }
+int carousel::stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
+    return stages::run_program(argc, argv, make);
+}

@@ -21,7 +21,8 @@
 
 namespace carousel::stages {
 namespace {
-constexpr u64 helper_poll_ns = 50'000;  ///< how long an idle stage polls its producers' events before it sleeps
+constexpr u64 helper_poll_ns =
+    50'000;  ///< how long an idle stage polls its producers' events before it sleeps
 
 u64 number_from_environment(const char* name) {
     const char* text = std::getenv(name);
@@ -45,7 +46,8 @@ stage_runner::stage_runner(runtime& r, stage& s)
       tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
     *reinterpret_cast<u32*>(torn_->host_data()) = 0;
     if (!worker_.output())
-        ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(r.run_directory(), r.attached().stage));
+        ledger_ = std::make_unique<telemetry::ledger_writer>(
+            telemetry::ledger_path(r.run_directory(), r.attached().stage));
     for (u32 k = 0; k < r.in_flight(); ++k) {
         frames_.push_back(std::make_unique<frame_in_work>(r, k));
         idle_.push_back(frames_.back().get());
@@ -66,7 +68,8 @@ u32 stage_runner::in_flight() {
 void stage_runner::run() {
     std::thread completion([this] { complete_loop(); });
     for (;;) {
-        const u32 seen = shm::ticket(worker_.stage().doorbell);  // before the look: a change behind it is not slept through
+        const u32 seen = shm::ticket(
+            worker_.stage().doorbell);  // before the look: a change behind it is not slept through
         frame_in_work* f = nullptr;
         u32 others = 0;
         {
@@ -99,8 +102,8 @@ void stage_runner::run() {
     crash_here(crash_point::work_ended);
 }
 
-// A source that was given a rate spaces its claims; when the next one is due is in the control block, so that a successor keeps
-// the beat. A source that has fallen behind catches up by one frame at most.
+// A source that was given a rate spaces its claims; when the next one is due is in the control block, so that
+// a successor keeps the beat. A source that has fallen behind catches up by one frame at most.
 bool stage_runner::due() {
     shm::control_block& c = runtime_->control();
     if (c.fps <= 0 || worker_.stage().source == shm::none) return true;
@@ -108,7 +111,8 @@ bool stage_runner::due() {
     if (next <= now) return true;
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(next - now, shm::max_sleep_ns)));
     const u64 woken = now_ns();
-    worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);  // the clock is a source's input
+    worker_.stage().counters.wait_input_ns.fetch_add(
+        woken - now, std::memory_order_relaxed);  // the clock is a source's input
     return woken >= next;
 }
 
@@ -131,8 +135,10 @@ void stage_runner::submit(frame_in_work& f) {
         telemetry::raise_to(worker_.stage().counters.in_flight_high_water, depth);
     }
     if (f.job.inputs > 0) {
-        const u64 ready = worker_.input(0).block().header[f.job.input[0].index].committed_ns.load(std::memory_order_relaxed);
-        if (ready != 0 && ready <= claimed) telemetry::add_sample(worker_.stage().counters.handover, claimed - ready);
+        const u64 ready = worker_.input(0).block().header[f.job.input[0].index].committed_ns.load(
+            std::memory_order_relaxed);
+        if (ready != 0 && ready <= claimed)
+            telemetry::add_sample(worker_.stage().counters.handover, claimed - ready);
     }
     f.traced = trace_.on(claimed);
     if (f.traced) trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns);
@@ -146,7 +152,9 @@ void stage_runner::submit(frame_in_work& f) {
     }
     if (f.ended) return end_stream(f);
     // Before the job word says SUBMITTED: a frame that anybody can commit has this stamp.
-    if (f.traced) trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process, now_ns());
+    if (f.traced)
+        trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process,
+                         now_ns());
     if (!worker_.submit(f.job)) die(exit_code::revoked);
     {
         const std::lock_guard lock(mutex_);
@@ -155,19 +163,23 @@ void stage_runner::submit(frame_in_work& f) {
     changed_.notify_all();
 }
 
-// Status WRITING, the first look at the inputs, the stage's own work, the last look, status READY, the event: in queue order.
+// Status WRITING, the first look at the inputs, the stage's own work, the last look, status READY, the event:
+// in queue order.
 void stage_runner::enqueue_checked(frame_in_work& f) {
     device::queue& q = runtime_->queue();
     mapped_link* out = runtime_->output();
     const u32 own_epoch = worker_.epoch();
     if (out != nullptr)
-        q.write_status(out->status(f.job.output.index), {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::writing)});
+        q.write_status(out->status(f.job.output.index),
+                       {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::writing)});
     inject_fault_if_asked(*runtime_);
     const bool is_void = f.job.void_stage != shm::none;
     f.ended = false;
-    f.set_void_text(is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
-                                          runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name, f.job.void_reason)
-                            : std::string());
+    f.set_void_text(
+        is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
+                              runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name,
+                              f.job.void_reason)
+                : std::string());
     if (!is_void) {
         check_inputs(f);
         if (f.job.sequence == tear_at_ && f.job.inputs > 0)
@@ -179,7 +191,8 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
         worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
     }
     if (out != nullptr)
-        q.write_status(out->status(f.job.output.index), {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::ready)});
+        q.write_status(out->status(f.job.output.index),
+                       {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::ready)});
     f.event = &runtime_->event_of(f.job.output.index, f.lane());
     f.event->record(q, worker_.tag(f.job));
     crash_here(crash_point::event_recorded);
@@ -194,13 +207,15 @@ void stage_runner::process(frame_in_work& f) {
 void stage_runner::check_inputs(const frame_in_work& f) {
     for (u32 i = 0; i < f.job.inputs; ++i) {
         const shm::frame_header& h = worker_.input(i).block().header[f.job.input[i].index];
-        runtime_->queue().check_status(runtime_->input(i).status(f.job.input[i].index),
-                                       {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)},
-                                       reinterpret_cast<u32*>(torn_->data()));
+        runtime_->queue().check_status(
+            runtime_->input(i).status(f.job.input[i].index),
+            {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)},
+            reinterpret_cast<u32*>(torn_->data()));
     }
 }
 
-// Where the stage would idle it frees slots, commits what its producers have finished, and then sleeps on its doorbell.
+// Where the stage would idle it frees slots, commits what its producers have finished, and then sleeps on its
+// doorbell.
 bool stage_runner::look_around() {
     bool changed = false;
     if (worker_.output()) changed |= worker_.output()->sweep();
@@ -211,18 +226,24 @@ bool stage_runner::look_around() {
 void stage_runner::wait_for_change(u32 seen, ring::outcome why) {
     const u64 began = now_ns();
     const bool own = why == ring::outcome::own_work, full = why == ring::outcome::full;
-    const device::profiler_range shown(profiler_, own ? "wait for own frames" : full ? "wait for room" : "wait for input");
+    const device::profiler_range shown(profiler_, own    ? "wait for own frames"
+                                                  : full ? "wait for room"
+                                                         : "wait for input");
     bool changed = look_around();
     while (!changed && may_spin_ && now_ns() - began < helper_poll_ns) {
         changed = shm::ticket(worker_.stage().doorbell) != seen || look_around();
     }
     if (!changed) {
-        if (worker_.output()) ring::revoke_stale_leases(runtime_->control(), worker_.output()->index(), began);
+        if (worker_.output())
+            ring::revoke_stale_leases(runtime_->control(), worker_.output()->index(), began);
         shm::wait(worker_.stage().doorbell, seen, shm::max_sleep_ns);
     }
     shm::stage_counters& n = worker_.stage().counters;
     const u64 now = now_ns();
-    (own ? n.wait_own_ns : full ? n.wait_output_ns : n.wait_input_ns).fetch_add(now - began, std::memory_order_relaxed);
+    (own    ? n.wait_own_ns
+     : full ? n.wait_output_ns
+            : n.wait_input_ns)
+        .fetch_add(now - began, std::memory_order_relaxed);
     if (!trace_.on(now)) return;
     using telemetry::wait_reason;
     trace_.waiting(own ? wait_reason::own_work : full ? wait_reason::output : wait_reason::input, began, now);
@@ -246,7 +267,9 @@ void stage_runner::complete_loop() {
 void stage_runner::complete_one(frame_in_work& f) {
     {
         const device::profiler_range shown(profiler_, "wait for the device", f.job.sequence);
-        const running_clock clock(runtime_->entry().device_since_ns);  // of the oldest submitted frame alone: the others wait behind it
+        const running_clock clock(
+            runtime_->entry()
+                .device_since_ns);  // of the oldest submitted frame alone: the others wait behind it
         guarded("the device's work", f.job.sequence, [&] { f.event->wait(); });
     }
     crash_here(crash_point::work_complete);
@@ -265,8 +288,12 @@ void stage_runner::complete_one(frame_in_work& f) {
         log::info("frame {}: commit refused, this process has a successor: leaving", f.job.sequence);
         die(exit_code::revoked);
     }
-    // Before the job word moves on: one that says COMMITTED tells the supervisor that this mark may be missing.
-    if (ledger_) host_work("the mark", f, [&] { ledger_->mark_committed(f.job.sequence, f.for_ledger(), is_void(f), committer_of(*runtime_)); });
+    // Before the job word moves on: one that says COMMITTED tells the supervisor that this mark may be
+    // missing.
+    if (ledger_)
+        host_work("the mark", f, [&] {
+            ledger_->mark_committed(f.job.sequence, f.for_ledger(), is_void(f), committer_of(*runtime_));
+        });
     const u64 committed = now_ns();
     account(f, committed);
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
@@ -279,7 +306,8 @@ void stage_runner::record(const frame_in_work& f) {
     ledger_->record(f.job.sequence, f.for_ledger(), is_void(f), committer_of(*runtime_));
 }
 
-// What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms nothing.
+// What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms
+// nothing.
 template <typename F>
 void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
     guarded(what, f.job.sequence, [&] { hold_.write_patiently(f.job.sequence, work); });
@@ -288,8 +316,10 @@ void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work)
 void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
     shm::stage_counters& n = worker_.stage().counters;
     n.frames.fetch_add(1, std::memory_order_relaxed);
-    // A void frame is no delivery: a life that commits nothing else (a full disk, say) counts as one without frames.
-    if (f.job.void_stage == shm::none && runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
+    // A void frame is no delivery: a life that commits nothing else (a full disk, say) counts as one without
+    // frames.
+    if (f.job.void_stage == shm::none &&
+        runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
         runtime_->entry().first_commit_ns.store(committed_ns, std::memory_order_relaxed);
     const u64 latency = committed_ns - f.job.claimed_ns;
     telemetry::add_sample(n.latency, latency);
@@ -300,7 +330,8 @@ void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
     }
     const u32 torn = *reinterpret_cast<volatile u32*>(torn_->host_data());
     if (torn != torn_seen_) {
-        log::error("frame {} or one beside it is torn: a status word in ring memory changed under a lease", f.job.sequence);
+        log::error("frame {} or one beside it is torn: a status word in ring memory changed under a lease",
+                   f.job.sequence);
         n.torn.fetch_add(torn - torn_seen_, std::memory_order_relaxed);
         torn_seen_ = torn;
     }
@@ -311,7 +342,8 @@ void stage_runner::released(frame_in_work& f) {
         const std::lock_guard lock(mutex_);
         idle_.insert(idle_.begin(), &f);
         alone_ = false;
-        if (idle_.size() == frames_.size()) telemetry::count_busy(runtime_->entry(), worker_.stage().counters, now_ns(), true);
+        if (idle_.size() == frames_.size())
+            telemetry::count_busy(runtime_->entry(), worker_.stage().counters, now_ns(), true);
     }
     shm::ring(worker_.stage().doorbell);  // the main thread may wait for a lane
 }

@@ -1,13 +1,16 @@
 #pragma once
 // The loop of a stage process that reads blocking groups (or is a source). Three threads:
 //   main        begin -> process -> submit; helps its producers and sweeps where it would idle
-//   completion  waits for each job's own event in order, finish(), commit, complete; and keeps the ledger of a stage without an
-//               output (telemetry/ledger.hpp): record in front of the commit, mark behind it, before anything else
+//   completion  waits for each job's own event in order, finish(), commit, complete; and keeps the ledger of
+//   a stage without an
+//               output (telemetry/ledger.hpp): record in front of the commit, mark behind it, before anything
+//               else
 //   heartbeat   the stamp in the entry, supervisor's EOF, CPU time (heartbeat.hpp)
-// Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event is bounded by the
-// supervisor, which kills a stage whose frame passes frame_timeout_ms (clocks: pipelines/supervisor/processes/clocks.hpp).
-// Errors: a device failure ends the process with exit_code::gpu_fault, an exception of the stage's code with
-// exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit, with a note for the supervisor.
+// Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event
+// is bounded by the supervisor, which kills a stage whose frame passes frame_timeout_ms (clocks:
+// pipelines/supervisor/processes/clocks.hpp). Errors: a device failure ends the process with
+// exit_code::gpu_fault, an exception of the stage's code with exit_code::stage_exception, a revocation with
+// exit_code::revoked; each by _exit, with a note for the supervisor.
 
 #include <condition_variable>
 #include <deque>
@@ -25,7 +28,8 @@
 
 namespace carousel::stages {
 
-/// The test hook CAROUSEL_TEST_TEAR=N: the runner overwrites the status word of sequence N's input between the two looks at it.
+/// The test hook CAROUSEL_TEST_TEAR=N: the runner overwrites the status word of sequence N's input between
+/// the two looks at it.
 class stage_runner {
 public:
     stage_runner(runtime& r, stage& s);
@@ -57,21 +61,22 @@ private:
     stage* stage_;
     ring::worker worker_;
     ring::helper helper_;
-    std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< of a stage without an output; its completion thread writes it
+    std::unique_ptr<telemetry::ledger_writer>
+        ledger_;  ///< of a stage without an output; its completion thread writes it
     telemetry::trace_writer trace_;
-    device::profiler profiler_;                  ///< a domain a stage
-    disk_hold hold_;                             ///< the completion thread's
-    std::unique_ptr<device::mapping> torn_;      ///< u32, written by the device
+    device::profiler profiler_;              ///< a domain a stage
+    disk_hold hold_;                         ///< the completion thread's
+    std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
     u32 torn_seen_ = 0;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
     bool may_spin_;
     u64 tear_at_;
 
-    std::mutex mutex_;                           ///< this process's own; guards what follows
+    std::mutex mutex_;  ///< this process's own; guards what follows
     std::condition_variable changed_;
     std::deque<frame_in_work*> submitted_;
     std::vector<frame_in_work*> idle_;
-    bool alone_ = false;                         ///< a suspect frame is in flight: nothing may join it
+    bool alone_ = false;  ///< a suspect frame is in flight: nothing may join it
     bool finishing_ = false;
 };
 

@@ -1,5 +1,5 @@
-// A source whose stream ends: what frame::end_stream() says, and how the frame that doesn't exist goes back (E1 and E3 of
-// ring/PROTOCOL.md; E2 is the supervisor's).
+// A source whose stream ends: what frame::end_stream() says, and how the frame that doesn't exist goes back
+// (E1 and E3 of ring/PROTOCOL.md; E2 is the supervisor's).
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -16,17 +16,22 @@ namespace carousel::stages {
 void frame_in_work::end_stream() {
     const shm::stage_block& s = runtime_->stage_block();
     const auto refuse = [&](const char* why) {
-        throw std::logic_error(fmt::format("stage {} calls end_stream() for frame {}, but {}", s.name, job.sequence, why));
+        throw std::logic_error(
+            fmt::format("stage {} calls end_stream() for frame {}, but {}", s.name, job.sequence, why));
     };
-    if (s.source == shm::none) refuse("it reads other stages: a stream ends where it begins, at a stage without inputs");
+    if (s.source == shm::none)
+        refuse("it reads other stages: a stream ends where it begins, at a stage without inputs");
     if ((s.flags & shm::stage_flag::ends) == 0)
-        refuse("its configure() has not said that it may: set description::ends, for what stands behind it is checked by that");
+        refuse(
+            "its configure() has not said that it may: set description::ends, for what stands behind it is "
+            "checked by that");
     if (!in_process) refuse("not from within process(), and the frame is made already");
     ended = true;
 }
 
-// The job stays OPEN, and nothing else is begun, until END is known: then the frame goes back and what is below END goes on.
-// Whatever waits here is somebody else's: the supervisor's next look, or this stage's frames in flight, which have clocks.
+// The job stays OPEN, and nothing else is begun, until END is known: then the frame goes back and what is
+// below END goes on. Whatever waits here is somebody else's: the supervisor's next look, or this stage's
+// frames in flight, which have clocks.
 void stage_runner::end_stream(frame_in_work& f) {
     log::info("the stream ends before frame {}", f.job.sequence);
     for (;;) {
@@ -37,7 +42,8 @@ void stage_runner::end_stream(frame_in_work& f) {
         wait_for_change(seen, ring::outcome::own_work);
     }
     {
-        const running_clock clock(runtime_->entry().device_since_ns);  // the completion thread has nothing to wait for
+        const running_clock clock(
+            runtime_->entry().device_since_ns);  // the completion thread has nothing to wait for
         guarded("the device's work", f.job.sequence, [&] { runtime_->queue().drain(); });
     }
     crash_here(crash_point::end_known);

@@ -19,7 +19,7 @@ namespace carousel::stages {
 namespace {
 using nlohmann::json;
 
-constexpr u64 silence_ns = 2 * ns_per_s;              // a pipe into somebody else's program (`stage | tee`) never breaks
+constexpr u64 silence_ns = 2 * ns_per_s;  // a pipe into somebody else's program (`stage | tee`) never breaks
 constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a listener that is stopped must not stop the heartbeat
 
 /// A pipe whose reading end nobody holds any more; terminals and files are never touched.
@@ -86,17 +86,21 @@ void supervisor_link::lost() {
     say_gone(false);
 }
 
-// A dying supervisor closes this socket before its log pipes: what is written between the two is read by nobody.
+// A dying supervisor closes this socket before its log pipes: what is written between the two is read by
+// nobody.
 void supervisor_link::say_gone(bool now) {
     if (gone_said_) return;
     struct stat info {};
-    const bool pipe_open = ::fstat(STDERR_FILENO, &info) == 0 && S_ISFIFO(info.st_mode) && !is_broken_pipe(STDERR_FILENO);
+    const bool pipe_open =
+        ::fstat(STDERR_FILENO, &info) == 0 && S_ISFIFO(info.st_mode) && !is_broken_pipe(STDERR_FILENO);
     if (!now && pipe_open && gone_for_ns() < silence_ns) return;
     gone_said_ = true;
-    log::warning("the supervisor is gone: this stage goes on; without another one within {} s it ends", a_->supervisor_grace_s);
+    log::warning("the supervisor is gone: this stage goes on; without another one within {} s it ends",
+                 a_->supervisor_grace_s);
 }
 
-// Looked at again and again: a dying supervisor's files are closed one after another, this stage's socket maybe before its log pipe.
+// Looked at again and again: a dying supervisor's files are closed one after another, this stage's socket
+// maybe before its log pipe.
 bool supervisor_link::find_broken() {
     bool more = false;
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -109,7 +113,8 @@ bool supervisor_link::find_broken() {
 
 void supervisor_link::write_alone() {
     if (!find_broken()) return;
-    const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", a_->run_directory, a_->stage, a_->who.seat, ::getpid());
+    const std::string path =
+        fmt::format("{}/logs/{}.{}.{}.alone", a_->run_directory, a_->stage, a_->who.seat, ::getpid());
     const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (file) write_to(file.get());  // else its lines are lost, as the reader is
 }
@@ -126,30 +131,39 @@ void supervisor_link::try_return() {
         const std::lock_guard lock(mutex_);
         return ready_;
     }();
-    const json hello{{"run_id", a_->run_id},     {"stage", a_->stage}, {"seat", a_->who.seat}, {"entry", a_->who.entry},
-                     {"epoch", epoch_.load()}, {"ready", told},      {"memory", json::parse(a_->kept_json)}};
+    const json hello{{"run_id", a_->run_id},
+                     {"stage", a_->stage},
+                     {"seat", a_->who.seat},
+                     {"entry", a_->who.entry},
+                     {"epoch", epoch_.load()},
+                     {"ready", told},
+                     {"memory", json::parse(a_->kept_json)}};
     std::vector<int> fds;
     for (const shm::unique_fd& fd : a_->fds) fds.push_back(fd.get());
     if (!shm::send_message(s.get(), json{{"return", hello}}.dump(), fds)) return;
-    // Somebody is there, be it that it is stopped: as long as its socket is open, this stage has a supervisor.
+    // Somebody is there, be it that it is stopped: as long as its socket is open, this stage has a
+    // supervisor.
     gone_since_ns_.store(0, std::memory_order_release);
     const std::lock_guard lock(mutex_);
     socket_ = std::move(s);
     awaits_welcome_ = true;
-    if (ready_ && !told) shm::send_message(socket_.get(), R"({"ready":true})");  // it has become so in between
+    if (ready_ && !told)
+        shm::send_message(socket_.get(), R"({"ready":true})");  // it has become so in between
 }
 
 void supervisor_link::on_message(const shm::message& m) {
     const json j = json::parse(m.text, nullptr, false);
     if (!j.is_object()) return;
     if (j.contains("refused")) {
-        log::info("the supervisor that took the run over has no place for this stage: {}", j.value("refused", ""));
+        log::info("the supervisor that took the run over has no place for this stage: {}",
+                  j.value("refused", ""));
         die(exit_code::revoked);
     }
     if (!j.contains("welcome")) return;
     (void)find_broken();
     const int at = j["welcome"].value("log", -1);
-    if (at >= 0 && static_cast<std::size_t>(at) < m.fds.size()) write_to(m.fds[static_cast<std::size_t>(at)].get());
+    if (at >= 0 && static_cast<std::size_t>(at) < m.fds.size())
+        write_to(m.fds[static_cast<std::size_t>(at)].get());
     broken_.clear();
     {
         const std::lock_guard lock(mutex_);

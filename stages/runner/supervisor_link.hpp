@@ -1,15 +1,18 @@
 #pragma once
-// A stage's line to its supervisor: the liveness socket, and what happens when the supervisor is gone. The stage goes on (frames
-// need no supervisor), looks at DIR/control.sock for a second one, and presents itself there:
+// A stage's line to its supervisor: the liveness socket, and what happens when the supervisor is gone. The
+// stage goes on (frames need no supervisor), looks at DIR/control.sock for a second one, and presents itself
+// there:
 //
-//   stage  -> {"return": {"run_id", "stage", "seat", "entry", "epoch", "ready", "memory": [...]}} with the fds of all memory of
+//   stage  -> {"return": {"run_id", "stage", "seat", "entry", "epoch", "ready", "memory": [...]}} with the
+//   fds of all memory of
 //             the run; a standby, which waits like the others, bears epoch 0 until it is promoted
-//   supervisor -> {"welcome": {"log": fd index or -1}} with a new pipe for stdout and stderr, or {"refused": "why"}
-//   stage  -> {"back": true} when it writes there: what it wrote in the meantime is whole
+//   supervisor -> {"welcome": {"log": fd index or -1}} with a new pipe for stdout and stderr, or {"refused":
+//   "why"} stage  -> {"back": true} when it writes there: what it wrote in the meantime is whole
 //
-// Who may call: watch() one thread (the heartbeat); the rest any thread. Output in the meantime: a pipe whose reader is dead is
-// replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second supervisor reads and removes. What a crash leaves: the fds die with
-// the process; the file lies in the run folder, which whoever ends the run removes.
+// Who may call: watch() one thread (the heartbeat); the rest any thread. Output in the meantime: a pipe whose
+// reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second supervisor reads and removes.
+// What a crash leaves: the fds die with the process; the file lies in the run folder, which whoever ends the
+// run removes.
 
 #include <atomic>
 #include <mutex>
@@ -30,7 +33,8 @@ public:
     [[nodiscard]] u64 gone_for_ns() const noexcept;
     /// Asks the socket itself, not what watch() has last seen.
     [[nodiscard]] bool there();
-    /// Tells it that this stage is LIVE, or as a standby could be. When nobody hears it, the next supervisor is told.
+    /// Tells it that this stage is LIVE, or as a standby could be. When nobody hears it, the next supervisor
+    /// is told.
     void say_ready();
     /// A standby has taken its seat.
     void bear(u32 epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
@@ -50,8 +54,8 @@ private:
     std::atomic<u64> gone_since_ns_{0};
     std::atomic<u32> epoch_;
     bool awaits_welcome_ = false;
-    bool ready_ = false;        ///< guarded by the mutex
-    bool gone_said_ = true;     ///< of watch()'s thread alone
+    bool ready_ = false;       ///< guarded by the mutex
+    bool gone_said_ = true;    ///< of watch()'s thread alone
     std::vector<int> broken_;  ///< of 1 and 2: those whose reader is dead
 };
 

@@ -9,16 +9,21 @@ namespace {
 
 ring::element element_of(kernels::scalar type) {
     switch (type) {
-        case kernels::scalar::u8_: return ring::element::u8_;
-        case kernels::scalar::u32_: return ring::element::u32_;
-        case kernels::scalar::i32_: return ring::element::i32_;
-        case kernels::scalar::f32_: return ring::element::f32_;
+        case kernels::scalar::u8_:
+            return ring::element::u8_;
+        case kernels::scalar::u32_:
+            return ring::element::u32_;
+        case kernels::scalar::i32_:
+            return ring::element::i32_;
+        case kernels::scalar::f32_:
+            return ring::element::f32_;
     }
     CAROUSEL_ASSERT(!"a scalar that kernels don't have");
     return ring::element::u8_;
 }
 
-ring::frame_format make_format(const char* type, const std::vector<kernels::plane_spec>& planes, const kernels::mesh_counts& mesh) {
+ring::frame_format make_format(const char* type, const std::vector<kernels::plane_spec>& planes,
+                               const kernels::mesh_counts& mesh) {
     ring::frame_format format{type, {}, {}};
     for (const auto& p : planes) {
         format.planes.push_back({p.name, element_of(p.type), p.shape, {}, 0});
@@ -37,10 +42,13 @@ ring::frame_format make_format(const char* type, const std::vector<kernels::plan
 u32 constant_of(const configuration& with, const char* name, f64 high) {
     const input_description& input = with.inputs.front();
     const auto at = input.format.constants.find(name);
-    if (at == input.format.constants.end() || !(at->second >= 1 && at->second <= high) || at->second != std::floor(at->second)) {
-        throw config_error(fmt::format("stage \"{}\" can't read what stage \"{}\" writes: the constant \"{}\" must be a whole number from 1 to {}. "
-                                       "Offered: {}.",
-                                       with.stage, input.stage, name, high, input.format.describe()));
+    if (at == input.format.constants.end() || !(at->second >= 1 && at->second <= high) ||
+        at->second != std::floor(at->second)) {
+        throw config_error(
+            fmt::format("stage \"{}\" can't read what stage \"{}\" writes: the constant \"{}\" must be a "
+                        "whole number from 1 to {}. "
+                        "Offered: {}.",
+                        with.stage, input.stage, name, high, input.format.describe()));
     }
     return static_cast<u32>(at->second);
 }
@@ -48,7 +56,8 @@ u32 constant_of(const configuration& with, const char* name, f64 high) {
 using make_expected = ring::frame_format (*)(const kernels::mesh_counts&, u32);
 
 /// `instance_plane`: the plane whose first extent is the number of instances.
-mesh_input require_mesh(const configuration& with, make_expected expected, const char* instance_plane, std::string_view what) {
+mesh_input require_mesh(const configuration& with, make_expected expected, const char* instance_plane,
+                        std::string_view what) {
     const input_description& input = require_one_input(with, what);
     const kernels::mesh_counts any{1, 1, 1, 1};
     if (input.format.type != expected(any, 1).type) {
@@ -59,7 +68,8 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
     counts.triangle_count = constant_of(with, "triangles", UINT32_MAX);
     counts.texture_width = constant_of(with, "texture_width", kernels::max_texture_extent);
     counts.texture_height = constant_of(with, "texture_height", kernels::max_texture_extent);
-    counts.texture_levels = constant_of(with, "texture_levels", kernels::mip_levels(counts.texture_width, counts.texture_height));
+    counts.texture_levels =
+        constant_of(with, "texture_levels", kernels::mip_levels(counts.texture_width, counts.texture_height));
     counts.texture_count = constant_of(with, "textures", kernels::max_textures);
     const u32 texels = constant_of(with, "texels", static_cast<f64>(kernels::max_texels));
     counts.texel_count = counts.texture_count > 1 ? texels : 0;
@@ -69,9 +79,11 @@ mesh_input require_mesh(const configuration& with, make_expected expected, const
     ring::require_format(input.format, wanted, with.stage, input.stage);
     for (std::size_t i = 0; i < wanted.planes.size(); ++i) {
         if (input.format.planes[i].name != wanted.planes[i].name) {
-            throw config_error(fmt::format("stage \"{}\" can't read what stage \"{}\" writes: the planes are in another order. Offered: {}. "
-                                           "Expected: {}.",
-                                           with.stage, input.stage, input.format.describe(), wanted.describe()));
+            throw config_error(
+                fmt::format("stage \"{}\" can't read what stage \"{}\" writes: the planes are in another "
+                            "order. Offered: {}. "
+                            "Expected: {}.",
+                            with.stage, input.stage, input.format.describe(), wanted.describe()));
         }
     }
     return {kernels::lay_out_mesh(counts), static_cast<u32>(max_instances)};
@@ -87,43 +99,52 @@ ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_in
     return make_format(kernels::triangle_format, kernels::triangle_planes(mesh, max_instances), mesh);
 }
 
-mesh_input require_scene(const configuration& with) { return require_mesh(with, scene_format, "models", "a scene (from geometry)"); }
+mesh_input require_scene(const configuration& with) {
+    return require_mesh(with, scene_format, "models", "a scene (from geometry)");
+}
 
 mesh_input require_triangles(const configuration& with) {
     return require_mesh(with, triangles_format, "instances", "triangles (from vertex)");
 }
 
 void require_limits(const configuration& with, const mesh_input& mesh) {
-    if (with.width < 1 || with.height < 1 || with.width > kernels::max_extent || with.height > kernels::max_extent) {
-        throw config_error(fmt::format("stage \"{}\": size = [{}, {}]: each side must be from 1 to {} pixels", with.stage, with.width, with.height,
-                                       kernels::max_extent));
+    if (with.width < 1 || with.height < 1 || with.width > kernels::max_extent ||
+        with.height > kernels::max_extent) {
+        throw config_error(fmt::format("stage \"{}\": size = [{}, {}]: each side must be from 1 to {} pixels",
+                                       with.stage, with.width, with.height, kernels::max_extent));
     }
     const u64 triangles = u64{mesh.layout.counts.triangle_count} * mesh.max_instances;
     if (triangles >= UINT32_MAX) {
-        throw config_error(fmt::format("stage \"{}\": {} instances of {} triangles and {} vertices are {} triangles in a frame; fewer than {} are "
-                                       "possible (lower triangles or copies)",
-                                       with.stage, mesh.max_instances, mesh.layout.counts.triangle_count, mesh.layout.counts.vertex_count, triangles,
-                                       UINT32_MAX));
+        throw config_error(
+            fmt::format("stage \"{}\": {} instances of {} triangles and {} vertices are {} triangles in a "
+                        "frame; fewer than {} are "
+                        "possible (lower triangles or copies)",
+                        with.stage, mesh.max_instances, mesh.layout.counts.triangle_count,
+                        mesh.layout.counts.vertex_count, triangles, UINT32_MAX));
     }
 }
 
 const std::byte* map_mesh(environment& env, const mesh_input& mesh) {
     const std::span<std::byte> memory = env.asset(mesh_asset);
     if (memory.size() < mesh.layout.bytes) {
-        throw shm_error(fmt::format("the asset \"{}\" has {} bytes, but the mesh of the input needs {}; are all stages of one build?", mesh_asset,
-                                    memory.size(), mesh.layout.bytes));
+        throw shm_error(fmt::format(
+            "the asset \"{}\" has {} bytes, but the mesh of the input needs {}; are all stages of one build?",
+            mesh_asset, memory.size(), mesh.layout.bytes));
     }
     return memory.data();
 }
 
 kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_instances) {
-    return {payload.records<kernels::triangle_counters>("counters"), payload.records<kernels::instance_record>("instances"),
-            payload.plane<u32>("list").data(), max_instances};
+    return {payload.records<kernels::triangle_counters>("counters"),
+            payload.records<kernels::instance_record>("instances"), payload.plane<u32>("list").data(),
+            max_instances};
 }
 
-// One struct of pointers serves the stage that writes and the one that reads, so that the constness ends here.
+// One struct of pointers serves the stage that writes and the one that reads, so that the constness ends
+// here.
 kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances) {
-    return triangles_in(output_payload(const_cast<std::byte*>(payload.slot()), &payload.format()), max_instances);
+    return triangles_in(output_payload(const_cast<std::byte*>(payload.slot()), &payload.format()),
+                        max_instances);
 }
 
 }  // namespace carousel::stages

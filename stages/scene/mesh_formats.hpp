@@ -1,6 +1,7 @@
 #pragma once
-// The payloads between geometry, vertex and fragment, and what a stage learns of the mesh from its input's format: the mesh
-// itself lies in the asset block "mesh", whose layout follows from the numbers in the format's constants.
+// The payloads between geometry, vertex and fragment, and what a stage learns of the mesh from its input's
+// format: the mesh itself lies in the asset block "mesh", whose layout follows from the numbers in the
+// format's constants.
 
 #include <carousel/stage.hpp>
 
@@ -10,7 +11,8 @@ namespace carousel::stages {
 
 inline constexpr const char* mesh_asset = "mesh";
 
-/// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any (to compare with).
+/// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any (to
+/// compare with).
 [[nodiscard]] ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances);
 /// vertex -> fragment: plane 0 "counters", 1 "instances", 2 "list".
 [[nodiscard]] ring::frame_format triangles_format(const kernels::mesh_counts& mesh, u32 max_instances);
@@ -19,18 +21,20 @@ struct mesh_input {
     kernels::mesh_layout layout;
     u32 max_instances = 0;
 };
-/// Checks that the stage has exactly one input and that it is a scene (or: triangles) of a mesh within the kernels' limits.
-/// Throws config_error with both descriptions.
+/// Checks that the stage has exactly one input and that it is a scene (or: triangles) of a mesh within the
+/// kernels' limits. Throws config_error with both descriptions.
 [[nodiscard]] mesh_input require_scene(const configuration& with);
 [[nodiscard]] mesh_input require_triangles(const configuration& with);
 
 /// Throws config_error unless the picture's size and the number of triangles are within the kernels' limits.
 void require_limits(const configuration& with, const mesh_input& mesh);
 
-/// The mesh's memory for this stage's device; waits until it is filled. Throws shm_error when it is smaller than the layout.
+/// The mesh's memory for this stage's device; waits until it is filled. Throws shm_error when it is smaller
+/// than the layout.
 [[nodiscard]] const std::byte* map_mesh(environment& env, const mesh_input& mesh);
 
-/// The planes of a triangles payload as the kernels take them. The fragment stage's kernels only read what they get.
+/// The planes of a triangles payload as the kernels take them. The fragment stage's kernels only read what
+/// they get.
 [[nodiscard]] kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_instances);
 [[nodiscard]] kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances);
 

@@ -12,10 +12,18 @@ using kernels::scene_state;
 using ring::parameter;
 using ring::parameter_kind;
 
-constexpr u32 in_camera(std::size_t offset) { return static_cast<u32>(offsetof(scene_state, camera) + offset); }
+constexpr u32 in_camera(std::size_t offset) {
+    return static_cast<u32>(offsetof(scene_state, camera) + offset);
+}
 
 parameter point(const char* name, u32 offset, std::vector<f64> initial, const char* role) {
-    return {.name = name, .offset = offset, .count = 3, .initial = std::move(initial), .low = -1e6, .high = 1e6, .role = role};
+    return {.name = name,
+            .offset = offset,
+            .count = 3,
+            .initial = std::move(initial),
+            .low = -1e6,
+            .high = 1e6,
+            .role = role};
 }
 
 }  // namespace
@@ -23,7 +31,7 @@ parameter point(const char* name, u32 offset, std::vector<f64> initial, const ch
 ring::parameter_schema scene_parameters::schema() {
     const scene_state is;
     const camera_state& c = is.camera;
-    const auto three = [](const f32 (&v)[3]) { return std::vector<f64>{v[0], v[1], v[2]}; };
+    const auto three = [](const f32(&v)[3]) { return std::vector<f64>{v[0], v[1], v[2]}; };
     ring::parameter_schema s{.type = type, .bytes = sizeof(scene_parameters), .fields = {}};
     s.fields = {
         point("eye", in_camera(offsetof(camera_state, eye)), three(c.eye), "camera.eye"),

@@ -1,9 +1,10 @@
 #pragma once
-// The renderer's frame parameters: camera, light, shading. Viewer, page and `carousel set` know them by the schema alone.
+// The renderer's frame parameters: camera, light, shading. Viewer, page and `carousel set` know them by the
+// schema alone.
 
+#include <carousel/stage.hpp>
 #include "kernels/scene.hpp"
 #include "ring/parameter_schema.hpp"
-#include <carousel/stage.hpp>
 
 namespace carousel::stages {
 
@@ -12,9 +13,10 @@ struct scene_parameters : kernels::scene_state {
     [[nodiscard]] static ring::parameter_schema schema();
 };
 
-/// The scene as frame `sequence` is drawn: camera.eye turned about the vertical (y) through camera.target by orbit * sequence, a
-/// function of the parameters and the number alone, so that a restarted source repeats it bit for bit. Whoever moves the eye
-/// meanwhile (the viewer's mouse) moves the path's start, and the orbit goes on from there.
+/// The scene as frame `sequence` is drawn: camera.eye turned about the vertical (y) through camera.target by
+/// orbit * sequence, a function of the parameters and the number alone, so that a restarted source repeats it
+/// bit for bit. Whoever moves the eye meanwhile (the viewer's mouse) moves the path's start, and the orbit
+/// goes on from there.
 [[nodiscard]] kernels::scene_state scene_at(kernels::scene_state scene, u64 sequence) noexcept;
 
 /// The scene of a frame.

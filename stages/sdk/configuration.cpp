@@ -15,8 +15,8 @@ std::string configuration::path(std::string_view written) const {
 
 const frame_format* output_of(const description& d) {
     if (d.outputs.size() > 1)
-        throw config_error(fmt::format("configure() names {} outputs, {} and {} among them; one is possible", d.outputs.size(),
-                                       d.outputs[0].describe(), d.outputs[1].describe()));
+        throw config_error(fmt::format("configure() names {} outputs, {} and {} among them; one is possible",
+                                       d.outputs.size(), d.outputs[0].describe(), d.outputs[1].describe()));
     return d.outputs.empty() ? nullptr : &d.outputs.front();
 }
 

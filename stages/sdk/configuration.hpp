@@ -28,22 +28,25 @@ struct input_description {
     frame_format format;  ///< laid out
 };
 
-/// A block of memory that all frames share (a mesh, textures, weights): made once, mapped by every stage that names it.
+/// A block of memory that all frames share (a mesh, textures, weights): made once, mapped by every stage that
+/// names it.
 struct asset_description {
     std::string name;
     u64 bytes = 0;
 };
 
 struct configuration {
-    std::string stage;                            ///< this stage's name in the pipeline file
-    u32 width = 0, height = 0;                    ///< the pipeline's picture size in pixels
-    const carousel::settings* settings = nullptr; ///< the stage's own keys; read them all, unread ones are refused
-    std::vector<input_description> inputs = {};   ///< in the file's order; empty for a source
-    f64 fps = 0;                                  ///< frames per second of the pipeline; 0: as fast as it goes
-    std::string device = "auto";                  ///< as the file asks for this stage: auto, cpu, cuda:N
-    std::string folder = {};                      ///< of the pipeline file, absolute: relative paths start here
+    std::string stage;          ///< this stage's name in the pipeline file
+    u32 width = 0, height = 0;  ///< the pipeline's picture size in pixels
+    const carousel::settings* settings =
+        nullptr;  ///< the stage's own keys; read them all, unread ones are refused
+    std::vector<input_description> inputs = {};  ///< in the file's order; empty for a source
+    f64 fps = 0;                                 ///< frames per second of the pipeline; 0: as fast as it goes
+    std::string device = "auto";                 ///< as the file asks for this stage: auto, cpu, cuda:N
+    std::string folder = {};  ///< of the pipeline file, absolute: relative paths start here
 
-    /// A path among the settings, as an absolute one: relative paths are taken from the pipeline file's folder.
+    /// A path among the settings, as an absolute one: relative paths are taken from the pipeline file's
+    /// folder.
     [[nodiscard]] std::string path(std::string_view written) const;
 };
 
@@ -54,8 +57,8 @@ struct description {
     std::vector<std::string> uses = {};         ///< assets of other stages that it maps
     /// T::schema() if it reads frame::parameters<T>(); all stages of a pipeline that read some name the same.
     parameter_schema parameters = {};
-    runs_on device = runs_on::any;              ///< where it can run
-    bool ends = false;                          ///< a source that may call frame::end_stream()
+    runs_on device = runs_on::any;  ///< where it can run
+    bool ends = false;              ///< a source that may call frame::end_stream()
 };
 
 /// The one output of `d`, or null for a sink. Throws config_error when there are several.

@@ -1,5 +1,6 @@
 #pragma once
-// The payloads that Carousel's own stages pass to each other, and the one that a user's stage most often wants: a picture.
+// The payloads that Carousel's own stages pass to each other, and the one that a user's stage most often
+// wants: a picture.
 
 #include <string_view>
 
@@ -8,7 +9,8 @@
 
 namespace carousel {
 
-/// A picture: plane 0 "color", u8[height][width][4], R G B A, sRGB, top row first, dense. 0 takes any size (for require_image).
+/// A picture: plane 0 "color", u8[height][width][4], R G B A, sRGB, top row first, dense. 0 takes any size
+/// (for require_image).
 [[nodiscard]] frame_format image_format(u32 width, u32 height);
 
 /// The size of a picture payload in pixels.
@@ -17,11 +19,12 @@ struct image_size {
     [[nodiscard]] u64 bytes() const noexcept { return u64{width} * height * 4; }
 };
 
-/// Checks that the stage has exactly one input and that it is a picture; returns its size. Throws config_error that says what
-/// the stage needs and what it got.
+/// Checks that the stage has exactly one input and that it is a picture; returns its size. Throws
+/// config_error that says what the stage needs and what it got.
 [[nodiscard]] image_size require_image(const configuration& with);
 
-/// The one input of a stage that takes exactly one. Throws config_error with `what` (e.g. "a picture") in the sentence.
+/// The one input of a stage that takes exactly one. Throws config_error with `what` (e.g. "a picture") in the
+/// sentence.
 [[nodiscard]] const input_description& require_one_input(const configuration& with, std::string_view what);
 
 /// Throws config_error when a stage that makes its own frames has inputs.

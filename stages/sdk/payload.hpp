@@ -1,6 +1,7 @@
 #pragma once
-// A payload's planes, by name and checked: a plane is asked for with the element type that its format says, and comes with its
-// shape. A plane_view is a plain value: it may be handed to a CUDA kernel or captured by a task.
+// A payload's planes, by name and checked: a plane is asked for with the element type that its format says,
+// and comes with its shape. A plane_view is a plain value: it may be handed to a CUDA kernel or captured by a
+// task.
 
 #include <span>
 #include <string_view>
@@ -12,7 +13,8 @@
 
 namespace carousel {
 
-/// The element type that a C++ type stands for. A type of one's own may stand for one, too (CUDA's __half for f16_, say).
+/// The element type that a C++ type stands for. A type of one's own may stand for one, too (CUDA's __half for
+/// f16_, say).
 template <typename T>
 struct element_of;
 template <>
@@ -30,13 +32,14 @@ struct element_of<f32> : std::integral_constant<ring::element, ring::element::f3
 template <>
 struct element_of<f64> : std::integral_constant<ring::element, ring::element::f64_> {};
 
-/// A plane's elements with their shape. Dimension 0 is the slowest. The memory is the stage's device's: on a GPU only kernels
-/// and copies may touch it. Valid until the frame's work is complete.
+/// A plane's elements with their shape. Dimension 0 is the slowest. The memory is the stage's device's: on a
+/// GPU only kernels and copies may touch it. Valid until the frame's work is complete.
 template <typename T>
 class plane_view {
 public:
     plane_view() = default;
-    plane_view(T* data, const ring::plane& of) noexcept : data_(data), rank_(static_cast<u32>(of.shape.size())) {
+    plane_view(T* data, const ring::plane& of) noexcept
+        : data_(data), rank_(static_cast<u32>(of.shape.size())) {
         u64 dense = sizeof(T);
         for (u32 d = rank_; d-- > 0;) {
             extent_[d] = of.shape[d];
@@ -53,7 +56,9 @@ public:
     /// Bytes from one element of a dimension to the next.
     [[nodiscard]] CAROUSEL_HD u64 stride(u32 dimension) const noexcept { return stride_[dimension]; }
     /// Elements in all.
-    [[nodiscard]] CAROUSEL_HD u64 size() const noexcept { return extent_[0] * extent_[1] * extent_[2] * extent_[3]; }
+    [[nodiscard]] CAROUSEL_HD u64 size() const noexcept {
+        return extent_[0] * extent_[1] * extent_[2] * extent_[3];
+    }
     /// True when the elements lie one after the other: data()[k] is element k.
     [[nodiscard]] CAROUSEL_HD bool is_dense() const noexcept { return dense_; }
 
@@ -77,8 +82,10 @@ private:
 };
 
 namespace detail {
-/// The plane of that name and element type. Throws config_error: no such plane (did you mean), or another element type.
-[[nodiscard]] const ring::plane& find_plane(const ring::frame_format& in, std::string_view name, const ring::element* type);
+/// The plane of that name and element type. Throws config_error: no such plane (did you mean), or another
+/// element type.
+[[nodiscard]] const ring::plane& find_plane(const ring::frame_format& in, std::string_view name,
+                                            const ring::element* type);
 /// The plane of that name, which holds at least one record of so many bytes. Throws config_error.
 [[nodiscard]] const ring::plane& find_records(const ring::frame_format& in, std::string_view name, u64 bytes);
 }  // namespace detail
@@ -91,27 +98,30 @@ public:
     payload(Byte* slot, const ring::frame_format* format) noexcept : slot_(slot), format_(format) {}
     /// An output may be read.
     template <typename Other>
-        requires(std::is_const_v<Byte> && std::is_same_v<const Other, Byte>)
-    payload(const payload<Other>& other) noexcept : slot_(other.slot()), format_(other ? &other.format() : nullptr) {}  // NOLINT
+    requires(std::is_const_v<Byte>&& std::is_same_v<const Other, Byte>) payload(const payload<Other>& other)
+    noexcept : slot_(other.slot()), format_(other ? &other.format() : nullptr) {}  // NOLINT
 
     [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return *format_; }
     [[nodiscard]] Byte* slot() const noexcept { return slot_; }
 
-    /// The plane of that name. Throws config_error when there is none, or when its elements are of another type.
+    /// The plane of that name. Throws config_error when there is none, or when its elements are of another
+    /// type.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
-        static_assert(std::is_const_v<T> || !std::is_const_v<Byte>, "inputs are read only: ask for plane<const T>");
+        static_assert(std::is_const_v<T> || !std::is_const_v<Byte>,
+                      "inputs are read only: ask for plane<const T>");
         constexpr ring::element type = element_of<std::remove_const_t<T>>::value;
         const ring::plane& p = detail::find_plane(*format_, name, &type);
         return {reinterpret_cast<T*>(slot_ + p.offset), p};
     }
-    /// A plane as an array of records of one's own, whatever its elements are called. Throws config_error when there is no such
-    /// plane, or when not one record fits.
+    /// A plane as an array of records of one's own, whatever its elements are called. Throws config_error
+    /// when there is no such plane, or when not one record fits.
     template <typename T>
     [[nodiscard]] T* records(std::string_view name) const {
         static_assert(std::is_trivially_copyable_v<T>, "records cross processes and devices as bytes");
-        static_assert(std::is_const_v<T> || !std::is_const_v<Byte>, "inputs are read only: ask for records<const T>");
+        static_assert(std::is_const_v<T> || !std::is_const_v<Byte>,
+                      "inputs are read only: ask for records<const T>");
         return reinterpret_cast<T*>(slot_ + detail::find_records(*format_, name, sizeof(T)).offset);
     }
     /// The bytes of a plane. Throws config_error when there is no such plane.

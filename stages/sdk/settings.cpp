@@ -12,8 +12,10 @@ namespace carousel {
 
 struct settings::state {
     nlohmann::json values = nlohmann::json::object();
-    std::set<std::string, std::less<>> read;   ///< keys whose value was asked for: the ones that the stage understands
-    std::set<std::string, std::less<>> known;  ///< those, and the ones of which it only asked whether they are there
+    std::set<std::string, std::less<>>
+        read;  ///< keys whose value was asked for: the ones that the stage understands
+    std::set<std::string, std::less<>>
+        known;  ///< those, and the ones of which it only asked whether they are there
 
     /// The value of `key`, or null; notes that the stage understands the key.
     const nlohmann::json* look_up(std::string_view key) {
@@ -45,7 +47,8 @@ settings settings::from_json(std::string_view text) {
         throw config_error(fmt::format("stage settings: not JSON: {}", e.what()));
     }
     if (!result.state_->values.is_object()) {
-        throw config_error(fmt::format("stage settings: expected a JSON object, got {}", result.state_->values.type_name()));
+        throw config_error(
+            fmt::format("stage settings: expected a JSON object, got {}", result.state_->values.type_name()));
     }
     return result;
 }
@@ -97,11 +100,13 @@ std::string settings::text(std::string_view key, std::string_view fallback) cons
     return value->get<std::string>();
 }
 
-std::string settings::choice(std::string_view key, std::string_view fallback, const std::vector<std::string>& choices) const {
+std::string settings::choice(std::string_view key, std::string_view fallback,
+                             const std::vector<std::string>& choices) const {
     std::string chosen = text(key, fallback);
     if (std::find(choices.begin(), choices.end(), chosen) == choices.end()) {
-        throw settings_error(std::string(key), fmt::format("{} = \"{}\": expected one of {}{}", key, chosen, fmt::join(choices, ", "),
-                                                           did_you_mean_clause(chosen, choices)));
+        throw settings_error(std::string(key),
+                             fmt::format("{} = \"{}\": expected one of {}{}", key, chosen,
+                                         fmt::join(choices, ", "), did_you_mean_clause(chosen, choices)));
     }
     return chosen;
 }
@@ -115,8 +120,11 @@ void settings::refuse_unread() const {
     for (const auto& [key, value] : state_->values.items()) {
         if (state_->read.count(key) == 0) {
             const std::vector<std::string> known(state_->known.begin(), state_->known.end());
-            const std::string all = known.empty() ? "this stage has no settings" : fmt::format("its settings are {}", fmt::join(known, ", "));
-            throw settings_error(key, fmt::format("unknown key \"{}\"{} ({})", key, did_you_mean_clause(key, known), all));
+            const std::string all = known.empty()
+                                        ? "this stage has no settings"
+                                        : fmt::format("its settings are {}", fmt::join(known, ", "));
+            throw settings_error(
+                key, fmt::format("unknown key \"{}\"{} ({})", key, did_you_mean_clause(key, known), all));
         }
     }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A stage's own keys of the pipeline file, typed. Every key must be read by configure(): what is left over is a user's typing
-// mistake and is refused with "did you mean".
+// A stage's own keys of the pipeline file, typed. Every key must be read by configure(): what is left over is
+// a user's typing mistake and is refused with "did you mean".
 
 #include <memory>
 #include <optional>
@@ -16,7 +16,8 @@ namespace carousel {
 /// A wrong key or value of a stage's settings; the supervisor adds file:line:col from the key.
 class settings_error : public config_error {
 public:
-    settings_error(std::string key, const std::string& message) : config_error(message), key_(std::move(key)) {}
+    settings_error(std::string key, const std::string& message)
+        : config_error(message), key_(std::move(key)) {}
     [[nodiscard]] const std::string& key() const noexcept { return key_; }
 
 private:
@@ -32,13 +33,15 @@ public:
     /// From a JSON object. Throws config_error.
     [[nodiscard]] static settings from_json(std::string_view text);
 
-    // Each returns the value or the default; throws settings_error on a wrong type or a value outside [low, high].
+    // Each returns the value or the default; throws settings_error on a wrong type or a value outside [low,
+    // high].
     [[nodiscard]] i64 integer(std::string_view key, i64 fallback, i64 low, i64 high) const;
     [[nodiscard]] f64 number(std::string_view key, f64 fallback, f64 low, f64 high) const;
     [[nodiscard]] bool flag(std::string_view key, bool fallback) const;
     [[nodiscard]] std::string text(std::string_view key, std::string_view fallback) const;
     /// One of `choices`; refused with "did you mean".
-    [[nodiscard]] std::string choice(std::string_view key, std::string_view fallback, const std::vector<std::string>& choices) const;
+    [[nodiscard]] std::string choice(std::string_view key, std::string_view fallback,
+                                     const std::vector<std::string>& choices) const;
     [[nodiscard]] bool has(std::string_view key) const;
     /// Throws settings_error for the first key that nobody has read.
     void refuse_unread() const;

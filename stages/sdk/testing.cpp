@@ -52,35 +52,47 @@ public:
     frame_in_hand(chain& c, seat& s, u64 sequence, std::span<const std::byte> parameters, std::string reason)
         : chain_(c), seat_(s), sequence_(sequence), parameters_(parameters), reason_(std::move(reason)) {}
     [[nodiscard]] u64 sequence() const noexcept override { return sequence_; }
-    [[nodiscard]] f64 time_s() const noexcept override { return static_cast<f64>(sequence_) / chain_.options_.fps; }
-    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type, std::size_t bytes) const override {
+    [[nodiscard]] f64 time_s() const noexcept override {
+        return static_cast<f64>(sequence_) / chain_.options_.fps;
+    }
+    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
+                                                              std::size_t bytes) const override {
         const parameter_schema& named = seat_.description.parameters;
-        if (named.type != type || named.bytes != bytes || (!parameters_.empty() && parameters_.size() != bytes))
-            throw config_error(fmt::format("stage {} reads parameters of type {} ({} bytes), but configure() names {}", seat_.name,
-                                           type, bytes, named ? named.describe() : "none"));
+        if (named.type != type || named.bytes != bytes ||
+            (!parameters_.empty() && parameters_.size() != bytes))
+            throw config_error(
+                fmt::format("stage {} reads parameters of type {} ({} bytes), but configure() names {}",
+                            seat_.name, type, bytes, named ? named.describe() : "none"));
         if (!parameters_.empty()) return parameters_;
         if (initial_.empty()) initial_ = named.initial_values();
         return initial_;
     }
     [[nodiscard]] u64 parameter_number() const noexcept override { return 0; }
     [[nodiscard]] device::queue& queue() noexcept override { return *chain_.world_->work; }
-    [[nodiscard]] input_payload input(std::size_t i) const noexcept override { return slot_of(chain_.find(seat_.inputs[i])); }
+    [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
+        return slot_of(chain_.find(seat_.inputs[i]));
+    }
     [[nodiscard]] output_payload output() const noexcept override { return slot_of(seat_); }
-    [[nodiscard]] u32 lane() const noexcept override { return static_cast<u32>(sequence_ % chain_.options_.in_flight); }
+    [[nodiscard]] u32 lane() const noexcept override {
+        return static_cast<u32>(sequence_ % chain_.options_.in_flight);
+    }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return reason_; }
     [[nodiscard]] bool is_ours() const noexcept override { return chain_.ours; }
     using frame::set_hash;
     void set_hash(u64 hash, std::string_view name) noexcept override { hash_ = hash, hash_name_ = name; }
     void end_stream() override {
         if (!seat_.inputs.empty() || !seat_.description.ends)
-            throw std::logic_error(fmt::format("stage {} calls end_stream(), but it is no source that has said so (description::ends)", seat_.name));
+            throw std::logic_error(fmt::format(
+                "stage {} calls end_stream(), but it is no source that has said so (description::ends)",
+                seat_.name));
         chain_.ended_ = true;
     }
 
     void finish() {
         seat_.object->finish(*this);
         if (!seat_.ledger) return;
-        const auto hash = hash_ ? telemetry::frame_hash(*hash_, hash_name_) : telemetry::frame_hash(std::nullopt);
+        const auto hash =
+            hash_ ? telemetry::frame_hash(*hash_, hash_name_) : telemetry::frame_hash(std::nullopt);
         seat_.ledger->record(sequence_, hash, !reason_.empty(), chain_.options_.epoch);
         seat_.ledger->mark_committed(sequence_, hash, !reason_.empty(), chain_.options_.epoch);
     }
@@ -99,17 +111,19 @@ private:
     std::string hash_name_;
 };
 
-chain::chain(chain_options options) : options_(std::move(options)), world_(std::make_unique<world>(options_)) {}
+chain::chain(chain_options options)
+    : options_(std::move(options)), world_(std::make_unique<world>(options_)) {}
 chain::~chain() { world_->work->drain(); }
 
 chain::seat& chain::find(const std::string& name) {
-    const auto at = std::find_if(seats_.begin(), seats_.end(), [&](const auto& s) { return s->name == name; });
+    const auto at =
+        std::find_if(seats_.begin(), seats_.end(), [&](const auto& s) { return s->name == name; });
     if (at == seats_.end()) throw config_error(fmt::format("no stage \"{}\" was added to this chain", name));
     return **at;
 }
 
-description& chain::add(const std::string& name, std::unique_ptr<stage> object, const std::string& settings_json,
-                        const std::vector<std::string>& inputs) {
+description& chain::add(const std::string& name, std::unique_ptr<stage> object,
+                        const std::string& settings_json, const std::vector<std::string>& inputs) {
     auto s = std::make_unique<seat>();
     s->name = name;
     s->object = std::move(object);
@@ -126,7 +140,8 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object, 
                        .folder = options_.folder};
     for (const std::string& input : inputs) {
         const frame_format* format = find(input).output();
-        if (format == nullptr) throw config_error(fmt::format("stage {} reads \"{}\", which has no output", name, input));
+        if (format == nullptr)
+            throw config_error(fmt::format("stage {} reads \"{}\", which has no output", name, input));
         with.inputs.push_back({input, *format});
     }
     s->description = s->object->configure(with);
@@ -159,7 +174,8 @@ void chain::prepare() {
         if (!s->object) continue;
         s->object->prepare(*world_);
         if (s->output() == nullptr)
-            s->ledger = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(options_.run_directory, s->name));
+            s->ledger = std::make_unique<telemetry::ledger_writer>(
+                telemetry::ledger_path(options_.run_directory, s->name));
     }
 }
 
@@ -207,13 +223,16 @@ std::vector<std::byte> chain::read_plane(const std::string& name, std::string_vi
     return fetch(s.slot->data() + p.offset, p.bytes());
 }
 
-void chain::write_plane(const std::string& name, std::string_view plane, element type, std::span<const std::byte> bytes) {
+void chain::write_plane(const std::string& name, std::string_view plane, element type,
+                        std::span<const std::byte> bytes) {
     seat& s = find(name);
-    if (s.object) throw config_error(fmt::format("\"{}\" is a stage, which writes its planes itself; give() makes a stand-in", name));
+    if (s.object)
+        throw config_error(
+            fmt::format("\"{}\" is a stage, which writes its planes itself; give() makes a stand-in", name));
     const ring::plane& p = detail::find_plane(*s.output(), plane, &type);
     if (bytes.size() != p.bytes())
-        throw config_error(fmt::format("the plane \"{}\" of \"{}\" has {} bytes, but is given {}: {}", plane, name, p.bytes(),
-                                       bytes.size(), s.output()->describe()));
+        throw config_error(fmt::format("the plane \"{}\" of \"{}\" has {} bytes, but is given {}: {}", plane,
+                                       name, p.bytes(), bytes.size(), s.output()->describe()));
     const auto host = world_->device->allocate_host(bytes.size());
     std::copy(bytes.begin(), bytes.end(), host->host_data());
     world_->work->copy(s.slot->data() + p.offset, host->data(), bytes.size());

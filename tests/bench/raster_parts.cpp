@@ -1,9 +1,10 @@
 // Where a frame's device time goes: each kernel of the vertex and the fragment stage, between two events.
 //   raster_parts [--frames N] [--device N] MESH:TRIANGLES:WIDTHxHEIGHT ...
-// The stages are not touched for it: what they enqueue is captured into a graph, whose nodes are then launched one by one with an
-// event behind each. A long fill goes first, so that the launches wait for the GPU and not the GPU for the launches. An event
-// costs time of its own, and parts don't overlap as they do in a frame (kernels/cuda/launch.cuh), so they add up to more than
-// `together`, which has events before and behind the two stages only.
+// The stages are not touched for it: what they enqueue is captured into a graph, whose nodes are then
+// launched one by one with an event behind each. A long fill goes first, so that the launches wait for the
+// GPU and not the GPU for the launches. An event costs time of its own, and parts don't overlap as they do in
+// a frame (kernels/cuda/launch.cuh), so they add up to more than `together`, which has events before and
+// behind the two stages only.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ using namespace carousel;
 using namespace carousel::kernels;
 
 void check(cudaError_t status, const char* what) {
-    if (status != cudaSuccess) throw cuda_error(static_cast<int>(status), std::string(what) + ": " + cudaGetErrorString(status));
+    if (status != cudaSuccess)
+        throw cuda_error(static_cast<int>(status), std::string(what) + ": " + cudaGetErrorString(status));
 }
 
 f64 median(std::vector<f64> v) {
@@ -52,9 +54,11 @@ public:
     [[nodiscard]] std::string name(std::size_t i) const {
         const char* mangled = nullptr;
         check(cudaFuncGetName(&mangled, kernel(i).func), "a kernel's name");
-        // _ZN8carousel7kernels4cuda<length><anonymous namespace><length><name>...: the last component that a length introduces
+        // _ZN8carousel7kernels4cuda<length><anonymous namespace><length><name>...: the last component that a
+        // length introduces
         std::string last = mangled;
-        for (const char* at = std::strstr(mangled, "_ZN") != nullptr ? mangled + 3 : mangled; *at >= '0' && *at <= '9';) {
+        for (const char* at = std::strstr(mangled, "_ZN") != nullptr ? mangled + 3 : mangled;
+             *at >= '0' && *at <= '9';) {
             char* rest = nullptr;
             const unsigned long length = std::strtoul(at, &rest, 10);
             if (length > std::strlen(rest)) break;
@@ -66,7 +70,8 @@ public:
 
     void enqueue(std::size_t i) const {
         const cudaKernelNodeParams p = kernel(i);
-        check(cudaLaunchKernel(p.func, p.gridDim, p.blockDim, p.kernelParams, p.sharedMemBytes, stream_), "a kernel");
+        check(cudaLaunchKernel(p.func, p.gridDim, p.blockDim, p.kernelParams, p.sharedMemBytes, stream_),
+              "a kernel");
     }
 
 private:
@@ -84,7 +89,9 @@ private:
 class timeline {
 public:
     explicit timeline(device::context& context, device::queue& q)
-        : queue_(q), stream_(static_cast<cudaStream_t>(q.native_stream())), delay_(context.allocate(1ULL << 30)) {}
+        : queue_(q),
+          stream_(static_cast<cudaStream_t>(q.native_stream())),
+          delay_(context.allocate(1ULL << 30)) {}
     void begin() {
         queue_.drain();
         check(cudaMemsetAsync(delay_->data(), 0, delay_->bytes(), stream_), "the delay");
@@ -126,7 +133,8 @@ chain_options cell_from(const std::string& text) {
     return o;
 }
 
-void measure(device::context& context, device::queue& queue, timeline& line, const std::string& text, u32 frames) {
+void measure(device::context& context, device::queue& queue, timeline& line, const std::string& text,
+             u32 frames) {
     kernels::chain chain(context, queue, cell_from(text));
     const auto stream = static_cast<cudaStream_t>(queue.native_stream());
     (void)chain.render(0);
@@ -155,8 +163,8 @@ void measure(device::context& context, device::queue& queue, timeline& line, con
         vertex_alone.push_back(line.between(0)), fragment_alone.push_back(line.between(1));
     }
     const triangle_counters c = chain.counters();
-    std::printf("%-40s vertex %7.1f  fragment %7.1f  together %7.1f us  small %u large %u\n   ", text.c_str(), median(vertex_alone),
-                median(fragment_alone), median(together), c.small, c.large);
+    std::printf("%-40s vertex %7.1f  fragment %7.1f  together %7.1f us  small %u large %u\n   ", text.c_str(),
+                median(vertex_alone), median(fragment_alone), median(together), c.small, c.large);
     f64 without_resolve = 0;
     for (std::size_t i = 0; i < parts; ++i) {
         const std::string name = i < vertex.size() ? vertex.name(i) : fragment.name(i - vertex.size());
@@ -186,8 +194,9 @@ int run(int argc, char** argv) {
         for (const char* size : {"1920x1080", "3840x2160"})
             for (const char* triangles : {"10000", "100000", "1000000", "4000000", "10000000"})
                 cells.push_back(std::string("bumpy-sphere:") + triangles + ":" + size);
-        for (const char* other : {"quad-stack:2", "quad-stack:200", "quad-stack:2000", "triangle-soup:10000", "triangle-soup:1000000",
-                                  "long-slivers:10000", "long-slivers:1000000", "fractal-terrain:1000000", "torus-knots:1000000"})
+        for (const char* other : {"quad-stack:2", "quad-stack:200", "quad-stack:2000", "triangle-soup:10000",
+                                  "triangle-soup:1000000", "long-slivers:10000", "long-slivers:1000000",
+                                  "fractal-terrain:1000000", "torus-knots:1000000"})
             cells.push_back(std::string(other) + ":1920x1080");
     }
     const auto context = device::open(id);

@@ -1,5 +1,6 @@
-// Correctness case 8: against OpenGL in software. Triangle ids may differ only where the pixel's centre lies within 1/128 pixel of
-// an edge of one of the two triangles, or where both have equal depth; where they agree, colours are within 2/255.
+// Correctness case 8: against OpenGL in software. Triangle ids may differ only where the pixel's centre lies
+// within 1/128 pixel of an edge of one of the two triangles, or where both have equal depth; where they
+// agree, colours are within 2/255.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -18,7 +19,8 @@ namespace {
 
 constexpr u32 width = 640, height = 360, frame = 7;
 constexpr f64 near_edge_pixels = 1.0 / 128;
-constexpr f64 equal_depth = 2e-6;  // of 1/w: a step of GL's 24-bit depth buffer with near 0.1 is 6e-7, float errors come on top
+constexpr f64 equal_depth =
+    2e-6;  // of 1/w: a step of GL's 24-bit depth buffer with near 0.1 is 6e-7, float errors come on top
 constexpr u32 nothing = ~0U;
 
 struct point {
@@ -38,7 +40,9 @@ public:
     [[nodiscard]] point corner(u32 id, u32 k) const {
         const f32* const p = mesh_.positions + u64{mesh_.indices[u64{id} * 3 + k]} * 3;
         f64 c[3];
-        for (u32 r = 0; r < 3; ++r) c[r] = f64{clip_[4 * r]} * p[0] + f64{clip_[4 * r + 1]} * p[1] + f64{clip_[4 * r + 2]} * p[2] + clip_[4 * r + 3];
+        for (u32 r = 0; r < 3; ++r)
+            c[r] = f64{clip_[4 * r]} * p[0] + f64{clip_[4 * r + 1]} * p[1] + f64{clip_[4 * r + 2]} * p[2] +
+                   clip_[4 * r + 3];
         return {(c[0] / c[2] + 1) * width / 2, (1 - c[1] / c[2]) * height / 2, 1 / c[2]};
     }
 
@@ -48,7 +52,8 @@ public:
         for (u32 k = 0; k < 3; ++k) {
             const point a = corner(id, k), b = corner(id, (k + 1) % 3);
             const f64 dx = b.x - a.x, dy = b.y - a.y, square = dx * dx + dy * dy;
-            const f64 along = square == 0 ? 0 : std::clamp(((x - a.x) * dx + (y - a.y) * dy) / square, 0.0, 1.0);
+            const f64 along =
+                square == 0 ? 0 : std::clamp(((x - a.x) * dx + (y - a.y) * dy) / square, 0.0, 1.0);
             least = std::min(least, std::hypot(x - a.x - along * dx, y - a.y - along * dy));
         }
         return least;
@@ -58,17 +63,21 @@ public:
     [[nodiscard]] f64 depth(u32 id, f64 x, f64 y) const {
         const point a = corner(id, 0), b = corner(id, 1), c = corner(id, 2);
         const f64 area = (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
-        const f64 u = ((x - a.x) * (c.y - a.y) - (y - a.y) * (c.x - a.x)) / area, v = ((b.x - a.x) * (y - a.y) - (b.y - a.y) * (x - a.x)) / area;
+        const f64 u = ((x - a.x) * (c.y - a.y) - (y - a.y) * (c.x - a.x)) / area,
+                  v = ((b.x - a.x) * (y - a.y) - (b.y - a.y) * (x - a.x)) / area;
         return a.inverse_w + u * (b.inverse_w - a.inverse_w) + v * (c.inverse_w - a.inverse_w);
     }
 
-    /// May the two renderers disagree at this pixel, ours showing the colour of an id and OpenGL the id `theirs`?
+    /// May the two renderers disagree at this pixel, ours showing the colour of an id and OpenGL the id
+    /// `theirs`?
     [[nodiscard]] bool explained(u32 x, u32 y, u32 our_color, u32 theirs) const {
         const f64 px = x + 0.5, py = y + 0.5;
         if (theirs != nothing && edge_distance(theirs, px, py) < near_edge_pixels) return true;
         for (auto [at, end] = by_color_.equal_range(our_color); at != end; ++at) {
             if (edge_distance(at->second, px, py) < near_edge_pixels) return true;
-            if (theirs != nothing && std::abs(depth(at->second, px, py) - depth(theirs, px, py)) < equal_depth) return true;
+            if (theirs != nothing &&
+                std::abs(depth(at->second, px, py) - depth(theirs, px, py)) < equal_depth)
+                return true;
         }
         return false;
     }
@@ -85,7 +94,8 @@ struct tally {
 };
 
 /// `shift`: OpenGL's picture is read so many pixels to the side; 0 unless the comparison itself is tested.
-tally compare_ids(const exact_scene& scene, const std::vector<u32>& ours, const std::vector<u32>& theirs, u32 shift = 0) {
+tally compare_ids(const exact_scene& scene, const std::vector<u32>& ours, const std::vector<u32>& theirs,
+                  u32 shift = 0) {
     tally t;
     for (u32 y = 0; y < height; ++y) {
         for (u32 x = 0; x + shift < width; ++x) {
@@ -102,7 +112,9 @@ tally compare_ids(const exact_scene& scene, const std::vector<u32>& ours, const 
 
 int channel_difference(u32 a, u32 b) {
     int most = 0;
-    for (u32 shift = 0; shift < 24; shift += 8) most = std::max(most, std::abs(static_cast<int>(a >> shift & 255U) - static_cast<int>(b >> shift & 255U)));
+    for (u32 shift = 0; shift < 24; shift += 8)
+        most = std::max(most,
+                        std::abs(static_cast<int>(a >> shift & 255U) - static_cast<int>(b >> shift & 255U)));
     return most;
 }
 
@@ -118,8 +130,10 @@ TEST_CASE("Against OpenGL, ids differ only at edges and equal depths, and colour
     gl->resize(width, height);
     const auto context = device::open({device::device_kind::cpu, "", 0}, 2);
     const auto queue = context->make_queue();
-    for (const auto& [shape, triangles] : {std::pair{mesh_shape::bumpy_sphere, 200U}, {mesh_shape::bumpy_sphere, 60'000U},
-                                           {mesh_shape::torus_knots, 20'000U}, {mesh_shape::fractal_terrain, 5'000U}}) {
+    for (const auto& [shape, triangles] : {std::pair{mesh_shape::bumpy_sphere, 200U},
+                                           {mesh_shape::bumpy_sphere, 60'000U},
+                                           {mesh_shape::torus_knots, 20'000U},
+                                           {mesh_shape::fractal_terrain, 5'000U}}) {
         chain c(*context, *queue, {shape, triangles, width, height, 1});
         const std::vector<u32> lit = c.render(frame);
         c.scene.shading = 2;
@@ -134,7 +148,8 @@ TEST_CASE("Against OpenGL, ids differ only at edges and equal depths, and colour
         REQUIRE(t.on_mesh > width * height / 20);
         REQUIRE(t.unexplained == 0);
         REQUIRE(t.differ < t.on_mesh / 50);
-        REQUIRE(compare_ids(scene, ours, theirs, 1).unexplained > 100);  // the comparison sees a shift by one pixel
+        REQUIRE(compare_ids(scene, ours, theirs, 1).unexplained >
+                100);  // the comparison sees a shift by one pixel
         u32 off = 0;
         int most = 0;
         for (u64 i = 0; i < lit.size(); ++i) {

@@ -29,7 +29,8 @@ std::string refusal(const std::function<void(bench_texts&)>& change) {
 }  // namespace
 
 TEST_CASE("Numbers of triangles may be lists, with k and M") {
-    const bench_options o = read([](bench_texts& t) { t.triangles = "7,10k,2.5M", t.size = "1x2,1920x1080"; });
+    const bench_options o =
+        read([](bench_texts& t) { t.triangles = "7,10k,2.5M", t.size = "1x2,1920x1080"; });
     REQUIRE(o.triangles == std::vector<u32>{7, 10'000, 2'500'000});
     REQUIRE(o.sizes == std::vector<picture_size>{{1, 2}, {1920, 1080}});
 }
@@ -92,7 +93,8 @@ TEST_CASE("A bench of a pipeline writes no pictures, has five rounds of five sec
     REQUIRE((o.rounds == 5 && o.seconds == 5 && o.warm_up_s == 1 && o.frames == 0));
     REQUIRE(o.modes == std::vector<std::string>{"process", "mps"});
     REQUIRE_FALSE(o.modes_asked);
-    const pipeline_bench_options quick = read_pipeline([](pipeline_bench_texts& t) { t.quick = true, t.seconds = "2", t.sizes = "64x36,1280x720"; });
+    const pipeline_bench_options quick = read_pipeline(
+        [](pipeline_bench_texts& t) { t.quick = true, t.seconds = "2", t.sizes = "64x36,1280x720"; });
     REQUIRE((quick.rounds == 3 && quick.seconds == 2 && quick.sizes.size() == 2));
 }
 

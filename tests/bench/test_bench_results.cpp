@@ -19,7 +19,8 @@ u32 count(const std::string& text, const std::string& part) {
 
 bench_result two_cells() {
     bench_result r;
-    r.device = "a <device> & \"more\"", r.scene = "bumpy-sphere", r.frames = 3, r.instances = 1, r.bandwidth = 1e9;
+    r.device = "a <device> & \"more\"", r.scene = "bumpy-sphere", r.frames = 3, r.instances = 1,
+    r.bandwidth = 1e9;
     r.peer_renderer = "theirs", r.peer_version = "4.5", r.peer_timing = "wall";
     for (const u32 triangles : {1000U, 100'000U}) {
         cell_result c;
@@ -55,14 +56,16 @@ TEST_CASE("Pictures are unlike where the mesh differs visibly, whatever lies beh
 }
 
 TEST_CASE("Ring and floor bytes are those of the filled planes") {
-    // 64 + 96 + 4 listed, and the picture; the floor: bounds of two clusters, 60 of 150 triangles with their share of the vertices, twice
+    // 64 + 96 + 4 listed, and the picture; the floor: bounds of two clusters, 60 of 150 triangles with their
+    // share of the vertices, twice
     const kernels::mesh_counts mesh{100, 150, 1, 1};
     const frame_bytes b = bytes_of_frame(mesh, 1, 60, 10, 5);
     const u64 triangles = 64 + 96 + 240, picture = 200;
     REQUIRE(b.ring == triangles + picture);
     REQUIRE(b.floor == 2 * 48 + 2 * 40 * 12 + 60 * 4 + 60 * 12 + 2 * triangles + picture);
     REQUIRE(bytes_of_frame(mesh, 2, 60, 10, 5).ring == 64 + 2 * 96 + 240 + picture);
-    REQUIRE(bytes_of_frame(mesh, 1, 9999, 10, 5).ring == 64 + 96 + 600 + picture);  // never more than the list holds
+    REQUIRE(bytes_of_frame(mesh, 1, 9999, 10, 5).ring ==
+            64 + 96 + 600 + picture);  // never more than the list holds
 }
 
 TEST_CASE("The JSON says null where nothing was measured, and the floor by its formula") {

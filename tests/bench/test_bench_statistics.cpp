@@ -35,7 +35,8 @@ TEST_CASE("A quantile of counts lies in the range that holds it, in proportion")
 }
 
 TEST_CASE("Between two looks only what was added counts: the slow first frames are in no figure") {
-    const std::vector<counted_range> before = {{0, 1, 5}, {100, 200, 3}}, after = {{0, 1, 95}, {1, 2, 10}, {100, 200, 3}};
+    const std::vector<counted_range> before = {{0, 1, 5}, {100, 200, 3}},
+                                     after = {{0, 1, 95}, {1, 2, 10}, {100, 200, 3}};
     const auto window = added(before, after);
     REQUIRE(window == std::vector<counted_range>{{0, 1, 90}, {1, 2, 10}});
     REQUIRE(quantile_of(window, 0.99) < 2);
@@ -45,7 +46,8 @@ TEST_CASE("Between two looks only what was added counts: the slow first frames a
 
 TEST_CASE("The paired interval is that of Student's t over the logarithms") {
     // Ratios e^0.01, e^0.02, e^0.03: mean 0.02, standard deviation 0.01; t(0.975, 2) = 4.302653.
-    const std::vector<f64> a = {100, 200, 50}, b = {100 * std::exp(0.01), 200 * std::exp(0.02), 50 * std::exp(0.03)};
+    const std::vector<f64> a = {100, 200, 50},
+                           b = {100 * std::exp(0.01), 200 * std::exp(0.02), 50 * std::exp(0.03)};
     const difference d = paired_difference(a, b);
     REQUIRE(d.known);
     const f64 half = 4.302652729911275 * 0.01 / std::sqrt(3.0);
@@ -56,7 +58,8 @@ TEST_CASE("The paired interval is that of Student's t over the logarithms") {
 
 TEST_CASE("Noise that hits both builds of a round alike cancels out") {
     std::vector<f64> a, b;
-    for (const f64 machine : {100.0, 60.0, 140.0, 80.0, 120.0}) a.push_back(machine), b.push_back(machine * 0.95);
+    for (const f64 machine : {100.0, 60.0, 140.0, 80.0, 120.0})
+        a.push_back(machine), b.push_back(machine * 0.95);
     const difference d = paired_difference(a, b);
     REQUIRE(near(d.percent, -5, 1e-6));
     REQUIRE((d.low > -5.01 && d.high < -4.99));
@@ -82,7 +85,8 @@ TEST_CASE("The interval holds the true difference in about 95 of 100 measurement
 TEST_CASE("The same rates in turns are no difference, nor is what one frame more or less makes") {
     const std::vector<f64> a = {101, 99, 100, 102, 98}, b = {99, 101, 102, 98, 100};
     REQUIRE(verdict_on_rate(paired_difference(a, b), 0).starts_with("no difference beyond noise ("));
-    const difference exact = paired_difference(std::vector<f64>{100, 100, 100}, std::vector<f64>{100.2, 100.2, 100.2});
+    const difference exact =
+        paired_difference(std::vector<f64>{100, 100, 100}, std::vector<f64>{100.2, 100.2, 100.2});
     REQUIRE(exact.beyond_noise(0.1));
     REQUIRE_FALSE(exact.beyond_noise(0.5));
     REQUIRE_FALSE(paired_difference(std::vector<f64>{100}, std::vector<f64>{50}).known);
@@ -97,7 +101,8 @@ TEST_CASE("A look reads what ps tells, and an older ps has no counts") {
         {"name": "display", "instance": 1, "end_to_end": [[0, 1, 5], [2, 3, 7]]}]})");
     REQUIRE((now.supervisor_pid == 7 && now.frames == 12 && now.uptime_s == 1.5 && now.counts_latency));
     REQUIRE(now.latencies == std::vector<std::vector<counted_range>>{{{0, 1, 5}, {2, 3, 7}}});
-    const look old = read_look(R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [{"name": "display"}]})");
+    const look old = read_look(
+        R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [{"name": "display"}]})");
     REQUIRE((!old.counts_latency && old.latencies.empty()));
     REQUIRE_THROWS(read_look("{}"));
     REQUIRE_THROWS(read_look(""));

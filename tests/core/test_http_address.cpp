@@ -17,12 +17,14 @@ TEST_CASE("an address to serve a page at is read in all its forms") {
 }
 
 TEST_CASE("an address that can't be served at is refused with what was expected") {
-    for (const char* text : {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:80x", "256.0.0.1:80", "::1:8080",
-                             "[::1]", "[127.0.0.1]:80", "example.org:80", "http://127.0.0.1:80", " 80"}) {
+    for (const char* text : {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
+                             "127.0.0.1:80x", "256.0.0.1:80", "::1:8080", "[::1]", "[127.0.0.1]:80",
+                             "example.org:80", "http://127.0.0.1:80", " 80"}) {
         INFO(text);
         CHECK_THROWS_AS(parse_http_address(text), config_error);
     }
-    CHECK_THROWS_WITH(parse_http_address("::1:8080"), test::contains("write [::1]") && test::contains("ADDRESS:PORT"));
+    CHECK_THROWS_WITH(parse_http_address("::1:8080"),
+                      test::contains("write [::1]") && test::contains("ADDRESS:PORT"));
 }
 
 TEST_CASE("only this machine reaches a loopback address") {

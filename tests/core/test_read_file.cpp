@@ -10,7 +10,8 @@ using namespace carousel;
 TEST_CASE("a file is read whole, whatever it holds and however long it is") {
     const scratch_folder folder;
     const std::string path = (folder.path / "whole").string();
-    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{16384}, std::size_t{100'003}}) {
+    for (const std::size_t size :
+         {std::size_t{0}, std::size_t{1}, std::size_t{16384}, std::size_t{100'003}}) {
         std::string text(size, 'x');
         for (std::size_t k = 0; k < size; k += 7) text[k] = '\0';
         std::ofstream(path, std::ios::binary) << text;
@@ -26,6 +27,8 @@ TEST_CASE("what can't be opened or read is nothing, with its reason, and never a
     CHECK(errno == ENOENT);
     CHECK_FALSE(read_file("/tmp").has_value());
     CHECK(errno == EISDIR);
-    CHECK_FALSE(read_file("/proc/self/mem").has_value());  // opens and fails at the first read, as /proc/PID/environ of an ending process
+    CHECK_FALSE(
+        read_file("/proc/self/mem")
+            .has_value());  // opens and fails at the first read, as /proc/PID/environ of an ending process
     CHECK(errno == EIO);
 }

@@ -35,18 +35,20 @@ void drive(const std::string& how, bool set_up, u64 frames, u64 seed) {
     plan.add_life_story("middle", role::middle, how, starts, seed + 1);
     plan.add_life_story("sink", role::sink, how, starts, seed + 2);
     plan.write();
-    run.start(run.pipeline("points", number_pipeline("points", crash_keys)), {"--frames", std::to_string(frames)}, {plan.environment()});
+    run.start(run.pipeline("points", number_pipeline("points", crash_keys)),
+              {"--frames", std::to_string(frames)}, {plan.environment()});
     REQUIRE(run.wait_running());
     const std::size_t before = run.descriptors();
     CHECK(run.wait_until([&] { return plan.still_to_come().empty() || !run.running(); }, 180));
-    // Not one descriptor a death stays behind: as many as before, but for the pair (pidfd, log) of one that is starting or leaving.
+    // Not one descriptor a death stays behind: as many as before, but for the pair (pidfd, log) of one that
+    // is starting or leaving.
     if (run.wait_running(5)) CHECK(run.wait_until([&] { return run.descriptors() <= before + 2; }, 5));
     CHECK(run.wait(180) == 0);
     INFO(run.log());
     CHECK(plan.still_to_come() == "");
     check_whole(run, frames, hash, plan.lines());
-    fmt::print("{}: {} deaths at named points, {} restarts in {:.1f} s\n", how, plan.lines(), run.report()["restarts"].get<u64>(),
-               run.report()["seconds"].get<f64>());
+    fmt::print("{}: {} deaths at named points, {} restarts in {:.1f} s\n", how, plan.lines(),
+               run.report()["restarts"].get<u64>(), run.report()["seconds"].get<f64>());
 }
 
 }  // namespace carousel::test

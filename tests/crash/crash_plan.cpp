@@ -11,21 +11,24 @@ namespace carousel::test {
 using enum crash_point;
 
 std::vector<crash_point> set_up_points() {
-    return {process_started, connected,    introduced,       memory_received, segment_mapped, entry_claimed, configured, device_open,
-            links_mapped,    events_published, prepared, live,            ready_told};
+    return {process_started, connected,  introduced,  memory_received, segment_mapped,
+            entry_claimed,   configured, device_open, links_mapped,    events_published,
+            prepared,        live,       ready_told};
 }
 
 std::vector<crash_point> standby_points() {
-    return {process_started, connected,    introduced,       memory_received, segment_mapped, entry_claimed, configured, device_open,
-            links_mapped,    events_published, standing_by};
+    return {process_started, connected,   introduced,   memory_received,  segment_mapped, entry_claimed,
+            configured,      device_open, links_mapped, events_published, standing_by};
 }
 
 std::vector<crash_point> frame_points(role of) {
     std::vector<crash_point> out = {job_chosen, job_opened};
     out.push_back(of == role::source ? number_leased : input_leased);
     if (of != role::sink) out.push_back(slot_filled);
-    if (of == role::source) out.push_back(parameters_chosen);  // but for a frame that is made again: it has its set
-    out.insert(out.end(), {header_written, clock_started, event_recorded, job_submitted, work_complete, host_work_done, job_committed});
+    if (of == role::source)
+        out.push_back(parameters_chosen);  // but for a frame that is made again: it has its set
+    out.insert(out.end(), {header_written, clock_started, event_recorded, job_submitted, work_complete,
+                           host_work_done, job_committed});
     if (of != role::sink) out.push_back(slot_ready);
     out.push_back(of == role::source ? number_done : input_done);
     out.push_back(job_idle);
@@ -40,7 +43,8 @@ void crash_plan::add(const std::string& stage, crash_point point, const std::str
     text_.push_back(fmt::format("{} {} {} {}", stage, name_of(point), how, nth));
 }
 
-void crash_plan::add_life_story(const std::string& stage, role of, const std::string& how, const std::vector<crash_point>& set_up, u64 seed) {
+void crash_plan::add_life_story(const std::string& stage, role of, const std::string& how,
+                                const std::vector<crash_point>& set_up, u64 seed) {
     std::mt19937_64 random(seed);
     std::vector<crash_point> running = frame_points(of), starting = set_up;
     std::shuffle(running.begin(), running.end(), random);

@@ -1,5 +1,6 @@
 #pragma once
-// Plans of crashes for a whole run (core/crash_point.hpp): which point, in which stage, how; and what of them has happened.
+// Plans of crashes for a whole run (core/crash_point.hpp): which point, in which stage, how; and what of them
+// has happened.
 
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@ enum class role { source, middle, sink };
 
 /// Points between start and readiness. Every stage passes them once a life.
 [[nodiscard]] std::vector<crash_point> set_up_points();
-/// The same for a stage with standbys, nearly all of whose lives have been one. (took_over is passed only behind another's death.)
+/// The same for a stage with standbys, nearly all of whose lives have been one. (took_over is passed only
+/// behind another's death.)
 [[nodiscard]] std::vector<crash_point> standby_points();
 /// Points that a stage of this role passes for every frame.
 [[nodiscard]] std::vector<crash_point> frame_points(role of);
@@ -25,9 +27,10 @@ class crash_plan {
 public:
     explicit crash_plan(std::string path) : path_(std::move(path)) {}
     void add(const std::string& stage, crash_point point, const std::string& how, u64 nth);
-    /// All frame points of the role, at random passages, with set-up points in between: a life that delivers frames comes before
-    /// each one that dies early, as five fruitless lives in a row would end the run.
-    void add_life_story(const std::string& stage, role of, const std::string& how, const std::vector<crash_point>& set_up, u64 seed);
+    /// All frame points of the role, at random passages, with set-up points in between: a life that delivers
+    /// frames comes before each one that dies early, as five fruitless lives in a row would end the run.
+    void add_life_story(const std::string& stage, role of, const std::string& how,
+                        const std::vector<crash_point>& set_up, u64 seed);
     void write() const;
     [[nodiscard]] std::string environment() const { return "CAROUSEL_CRASH_PLAN=" + path_; }
     [[nodiscard]] std::size_t lines() const noexcept { return text_.size(); }

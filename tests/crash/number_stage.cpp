@@ -1,13 +1,15 @@
-// A stage for crash tests: numbers instead of pictures, and it dies when it is told to. Source, middle or sink by its inputs.
-// Settings:
+// A stage for crash tests: numbers instead of pictures, and it dies when it is told to. Source, middle or
+// sink by its inputs. Settings:
 //   enqueue_ms  sleeps so long inside process() [0]          work_ms  the queue's work takes so long [0]
 //   finish_ms   a sink sleeps so long inside finish() [0]
-//   die_at      frame at which it dies [-1: none]            die_how  exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang
-//   | hang_device (its queue's work never ends) | hang_finish [abort] die_lives   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
+//   die_at      frame at which it dies [-1: none]            die_how  exit0 | exit3 | bare_exit | abort |
+//   segv | throw | gpu | hang | hang_device (its queue's work never ends) | hang_finish [abort] die_lives
+//   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
 //   line for each frame on stderr [false]
-//   sink        has no output [false]    hashes  a sink gives the ledger a hash of each number [true]    plain  it has no finish() at all [false]
-//   ends_at     a source ends its stream before that frame [-1: never]      ends_unsaid  without having said that it may [false]
-//   no_device_life  that life of the seat finds no device in prepare(), as a client of a dying MPS domain does [-1: none]
+//   sink        has no output [false]    hashes  a sink gives the ledger a hash of each number [true] plain
+//   it has no finish() at all [false] ends_at     a source ends its stream before that frame [-1: never]
+//   ends_unsaid  without having said that it may [false] no_device_life  that life of the seat finds no
+//   device in prepare(), as a client of a dying MPS domain does [-1: none]
 #include <unistd.h>
 
 #include <chrono>
@@ -17,10 +19,10 @@
 #include <stdexcept>
 #include <thread>
 
+#include <carousel/stage.hpp>
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "device/cpu/pool.hpp"
-#include <carousel/stage.hpp>
 #include "telemetry/ledger.hpp"
 
 namespace carousel::test {
@@ -45,7 +47,9 @@ public:
         finish_ms_ = s.integer("finish_ms", 0, 0, 60'000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
         die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
-        die_how_ = s.choice("die_how", "abort", {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "gpu", "hang", "hang_device", "hang_finish"});
+        die_how_ = s.choice("die_how", "abort",
+                            {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "gpu", "hang",
+                             "hang_device", "hang_finish"});
         late_start_ = s.flag("late_start", false);
         no_device_life_ = s.integer("no_device_life", -1, -1, 1'000'000);
         say_ = s.flag("say", false);
@@ -74,7 +78,8 @@ public:
     void process(carousel::frame& f) override {
         if (say_) log::info("frame {}", f.sequence());
         sleep_ms(enqueue_ms_);
-        const bool turn = static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
+        const bool turn =
+            static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
         if (turn && die_how_ != "hang_finish" && die_how_ != "hang_device") die();
         if (ends_at_ >= 0 && static_cast<i64>(f.sequence()) >= ends_at_) return end(f);
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
@@ -90,7 +95,8 @@ public:
     [[nodiscard]] bool commits_on_host() const override { return sink_ && !plain_; }
     void finish(carousel::frame& f) override {
         sleep_ms(finish_ms_);
-        if (die_how_ == "hang_finish" && static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_)
+        if (die_how_ == "hang_finish" && static_cast<i64>(f.sequence()) == die_at_ &&
+            static_cast<i64>(env_->epoch()) <= die_lives_)
             sleep_ms(3'600'000);
         if (!hashes_) return;
         if (!f.void_reason().empty()) return;
@@ -122,7 +128,8 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false;
-    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1, last_ms_ = 0, ends_at_ = -1;
+    i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1,
+        last_ms_ = 0, ends_at_ = -1;
     const carousel::environment* env_ = nullptr;
     std::vector<std::unique_ptr<u64>> seen_;
 };

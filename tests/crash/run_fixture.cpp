@@ -43,7 +43,10 @@ std::vector<std::string> shared_objects() {
 std::string read_all(const fs::path& path) { return read_file(path.string()).value_or(""); }
 }  // namespace
 
-run_fixture::run_fixture(std::string program) : program_(std::move(program)), objects_before_(shared_objects()) { fs::create_directories(folder_.path / "runtime"); }
+run_fixture::run_fixture(std::string program)
+    : program_(std::move(program)), objects_before_(shared_objects()) {
+    fs::create_directories(folder_.path / "runtime");
+}
 
 run_fixture::~run_fixture() {
     if (!ended_) {
@@ -53,7 +56,8 @@ run_fixture::~run_fixture() {
     if (run_id_.empty()) return;
     for (const auto& s : fs::directory_iterator("/proc")) {  // stages of a supervisor that was killed
         const int pid = std::atoi(s.path().filename().c_str());
-        if (pid > 0 && read_all(s.path() / "environ").find(folder_.path.string()) != std::string::npos) ::kill(pid, SIGKILL);
+        if (pid > 0 && read_all(s.path() / "environ").find(folder_.path.string()) != std::string::npos)
+            ::kill(pid, SIGKILL);
     }
     ::unlink(("/dev/shm/carousel-" + run_id_).c_str());
 }
@@ -120,7 +124,8 @@ int run_fixture::command(const std::vector<std::string>& args, std::string& out)
 }
 
 json run_fixture::ask(const json& request) {
-    const shm::unique_fd socket = shm::connect_to(fmt::format("{}/carousel/{}/control.sock", path("runtime"), name_));
+    const shm::unique_fd socket =
+        shm::connect_to(fmt::format("{}/carousel/{}/control.sock", path("runtime"), name_));
     shm::message m;
     if (!socket || !shm::send_message(socket.get(), request.dump())) return json::object();
     if (shm::receive_message(socket.get(), m, 5 * ns_per_s) != shm::receive_status::ok) return json::object();
@@ -137,7 +142,9 @@ std::vector<json> run_fixture::stages() {
 
 json run_fixture::stage(const std::string& name) {
     for (const json& s : stages())
-        if (s.value("name", "") == name || fmt::format("{}.{}", s.value("name", ""), s.value("instance", 0)) == name) return s;
+        if (s.value("name", "") == name ||
+            fmt::format("{}.{}", s.value("name", ""), s.value("instance", 0)) == name)
+            return s;
     return json::object();
 }
 
@@ -148,18 +155,20 @@ i32 run_fixture::pid_of(const std::string& name) {
 
 bool run_fixture::wait_running(f64 timeout_s) {
     const bool seen = wait_until(
-               [&] {
-                   const std::vector<json> all = stages();
-                   // "running" is still said of a stage whose death is not seen yet: the process itself is looked at, too.
-                   const bool every = !all.empty() && std::all_of(all.begin(), all.end(), [](const json& s) {
-                       const i32 pid = s["pid"].is_number() ? s["pid"].get<i32>() : 0;
-                       return s["state"] == "running" && shm::is_alive({pid, shm::start_time_of(pid)});
-                   });
-                   return every || !running();
-               },
-               timeout_s);
+        [&] {
+            const std::vector<json> all = stages();
+            // "running" is still said of a stage whose death is not seen yet: the process itself is looked
+            // at, too.
+            const bool every = !all.empty() && std::all_of(all.begin(), all.end(), [](const json& s) {
+                const i32 pid = s["pid"].is_number() ? s["pid"].get<i32>() : 0;
+                return s["state"] == "running" && shm::is_alive({pid, shm::start_time_of(pid)});
+            });
+            return every || !running();
+        },
+        timeout_s);
     if (seen && running()) return true;
-    std::printf("the run %s; its log:\n%s\n", seen ? "has ended before all its stages were seen running" : "does not run in time",
+    std::printf("the run %s; its log:\n%s\n",
+                seen ? "has ended before all its stages were seen running" : "does not run in time",
                 log().c_str());
     return false;
 }
@@ -167,7 +176,9 @@ bool run_fixture::wait_running(f64 timeout_s) {
 std::size_t run_fixture::descriptors() const {
     std::error_code gone;
     std::size_t count = 0;
-    for (fs::directory_iterator at(fmt::format("/proc/{}/fd", process_.pid), gone), end; !gone && at != end; at.increment(gone)) ++count;
+    for (fs::directory_iterator at(fmt::format("/proc/{}/fd", process_.pid), gone), end; !gone && at != end;
+         at.increment(gone))
+        ++count;
     return count;
 }
 
@@ -181,7 +192,9 @@ json run_fixture::report() const {
     return r.is_object() ? r : json::object();
 }
 
-std::string run_fixture::log() const { return read_all(folder_.path / "run.log") + read_all(folder_.path / "run.out"); }
+std::string run_fixture::log() const {
+    return read_all(folder_.path / "run.log") + read_all(folder_.path / "run.out");
+}
 
 std::string run_fixture::left_behind() const {
     std::string found;
@@ -235,8 +248,8 @@ out = ""
                        name, more);
 }
 
-std::string number_pipeline(const std::string& name, const std::string& pipeline_keys, const std::string& middle,
-                            const std::string& source, const std::string& sink) {
+std::string number_pipeline(const std::string& name, const std::string& pipeline_keys,
+                            const std::string& middle, const std::string& source, const std::string& sink) {
     return fmt::format(R"([pipeline]
 name = "{0}"
 device = "cpu"

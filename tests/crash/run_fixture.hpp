@@ -1,6 +1,6 @@
 #pragma once
-// Runs `carousel run` for a test: as a process, in a folder and a runtime directory of its own, so that nothing of other runs is
-// seen and everything that is left behind can be found.
+// Runs `carousel run` for a test: as a process, in a folder and a runtime directory of its own, so that
+// nothing of other runs is seen and everything that is left behind can be found.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -24,11 +24,14 @@ public:
     ~run_fixture();  ///< kills what still runs
 
     /// Writes a pipeline file into the folder and returns its path.
-    std::string pipeline(const std::string& name, const std::string& text) const { return folder_.write(name + ".toml", text); }
+    std::string pipeline(const std::string& name, const std::string& text) const {
+        return folder_.write(name + ".toml", text);
+    }
     /// Starts `carousel run FILE args...` in the background.
     void start(const std::string& file, const std::vector<std::string>& args = {},
                const std::vector<std::string>& environment = {});
-    /// Waits for the run's end; -signal when a signal ended it; -1000 when it does not end in time (it is killed then).
+    /// Waits for the run's end; -signal when a signal ended it; -1000 when it does not end in time (it is
+    /// killed then).
     int wait(f64 timeout_s = 60);
     [[nodiscard]] bool running();
     void signal(int number) const;

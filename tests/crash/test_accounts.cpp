@@ -1,5 +1,5 @@
-// What a run says at its end of the frames that it was given: every sink is counted by the runner, what was given up has an exit code
-// of its own, and what nobody has counted is certified by nobody.
+// What a run says at its end of the frames that it was given: every sink is counted by the runner, what was
+// given up has an exit code of its own, and what nobody has counted is certified by nobody.
 #include <csignal>
 
 #include <fmt/format.h>
@@ -24,7 +24,8 @@ inputs = ["middle"]
 die_at = 40
 die_how = "segv"
 max_attempts = 2
-)", programs());
+)",
+                                           programs());
     text.replace(text.find("inputs = [\"middle\"]"), 19, "inputs = [\"other\"]");
     return text + second;
 }
@@ -35,7 +36,8 @@ TEST_CASE("a sink that knows nothing of ledgers is counted all the same, under k
     const std::string sink = GENERATE(as<std::string>{}, "plain = true\n", "hashes = false\n");
     CAPTURE(sink);
     run_fixture run;
-    run.start(run.pipeline("plain", number_pipeline("plain", "fps = 300\n", "", "", sink)), {"--frames", "300"});
+    run.start(run.pipeline("plain", number_pipeline("plain", "fps = 300\n", "", "", sink)),
+              {"--frames", "300"});
     REQUIRE(run.wait_running());
     for (int k = 0; k < 10 && run.running(); ++k) {
         run.hit("sink", SIGKILL);
@@ -53,7 +55,8 @@ TEST_CASE("a sink that knows nothing of ledgers is counted all the same, under k
 
 TEST_CASE("control: frames that a sink without hashes did not get are lost") {
     run_fixture run("carousel-bug-lose-lease");
-    run.start(run.pipeline("drops", number_pipeline("drops", "", "", "", "plain = true\nwork_ms = 5\n")), {"--frames", "300"});
+    run.start(run.pipeline("drops", number_pipeline("drops", "", "", "", "plain = true\nwork_ms = 5\n")),
+              {"--frames", "300"});
     REQUIRE(run.wait_running());
     for (int k = 0; k < 10 && run.running(); ++k) {
         run.hit("sink", SIGKILL);
@@ -65,31 +68,42 @@ TEST_CASE("control: frames that a sink without hashes did not get are lost") {
 
 TEST_CASE("a sink that has failed and was left out is not counted, and the end says so") {
     run_fixture run;
-    const std::string extra = fmt::format("[[stage]]\nname = \"extra\"\nrun = \"{}/carousel-test-number\"\ninputs = [\"middle\"]\nsink = true\n", programs());
-    run.start(run.pipeline("left", number_pipeline("left") + extra + "optional = true\nlate_start = true\n"), {"--frames", "50"});
+    const std::string extra = fmt::format(
+        "[[stage]]\nname = \"extra\"\nrun = \"{}/carousel-test-number\"\ninputs = [\"middle\"]\nsink = "
+        "true\n",
+        programs());
+    run.start(run.pipeline("left", number_pipeline("left") + extra + "optional = true\nlate_start = true\n"),
+              {"--frames", "50"});
     CHECK(run.wait() == 0);
     INFO(run.log());
     const json r = run.report();
     REQUIRE(r.contains("sinks"));
     CHECK(r["sinks"][0]["lost"] == 0);
     CHECK(r["sinks"][1]["lost"].is_null());
-    CHECK_THAT(run.log(), contains("lost 0, repeated 0, torn 0; extra not counted: it has failed and was left out"));
+    CHECK_THAT(run.log(),
+               contains("lost 0, repeated 0, torn 0; extra not counted: it has failed and was left out"));
 }
 
 TEST_CASE("a sink that reads the newest frames only is named as not counted beside those that are") {
     run_fixture run;
-    const std::string peek = fmt::format("[[stage]]\nname = \"peek\"\nrun = \"{}/carousel-test-number\"\ninputs = [\"middle\"]\nsink = true\ngroup = \"latest\"\n", programs());
+    const std::string peek = fmt::format(
+        "[[stage]]\nname = \"peek\"\nrun = \"{}/carousel-test-number\"\ninputs = [\"middle\"]\nsink = "
+        "true\ngroup = \"latest\"\n",
+        programs());
     run.start(run.pipeline("beside", number_pipeline("beside") + peek), {"--frames", "50"});
     CHECK(run.wait() == 0);
     INFO(run.log());
-    CHECK_THAT(run.log(), contains("lost 0, repeated 0, torn 0; peek not counted: it reads the newest frames only"));
+    CHECK_THAT(run.log(),
+               contains("lost 0, repeated 0, torn 0; peek not counted: it reads the newest frames only"));
     const json r = run.report();
     REQUIRE(r.contains("sinks"));
     CHECK(r["sinks"][1]["lost"].is_null());
     CHECK(r["image_hash"] == r["sinks"][0]["image_hash"]);
 }
 
-TEST_CASE("frames that were given up are named in the last line, and end the run with a code of its own unless they are allowed") {
+TEST_CASE(
+    "frames that were given up are named in the last line, and end the run with a code of its own unless "
+    "they are allowed") {
     const auto [keys, options, code] = GENERATE(table<std::string, std::vector<std::string>, int>({
         {"", {}, exit_code::given_up},
         {"allow_dead_letters = true\n", {}, 0},
@@ -103,14 +117,16 @@ TEST_CASE("frames that were given up are named in the last line, and end the run
     run.start(run.pipeline("poisons", two_poisons("poisons", keys)), words);
     CHECK(run.wait() == code);
     INFO(run.log());
-    CHECK_THAT(run.log(), contains("lost 0, repeated 0, torn 0; 2 given up (frame 30: middle, signal 6 (SIGABRT); frame 40: other, signal 11 (SIGSEGV))"));
+    CHECK_THAT(run.log(), contains("lost 0, repeated 0, torn 0; 2 given up (frame 30: middle, signal 6 "
+                                   "(SIGABRT); frame 40: other, signal 11 (SIGSEGV))"));
     CHECK(run.report()["dead_letter_count"] == 2);
     CHECK(run.report()["exit_code"] == code);
 }
 
 TEST_CASE("a run that was interrupted and drained tells of what it gave up") {
     run_fixture run;
-    run.start(run.pipeline("ended", number_pipeline("ended", "fps = 100\n", "die_at = 10\nmax_attempts = 2\n")));
+    run.start(
+        run.pipeline("ended", number_pipeline("ended", "fps = 100\n", "die_at = 10\nmax_attempts = 2\n")));
     REQUIRE(run.wait_until([&] { return run.log().find("is given up") != std::string::npos; }));
     run.signal(SIGINT);
     CHECK(run.wait() == exit_code::given_up);

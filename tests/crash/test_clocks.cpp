@@ -25,16 +25,22 @@ void check_nothing_lost(run_fixture& run) {
 
 /// Wide windows: a stage takes its next frame although those beside it hang already.
 std::string wide(const std::string& name) {
-    return number_pipeline(name, "frame_timeout_ms = 1000\nfps = 100\n") + "[link.numbers]\nwindow = 40\n[link.middle]\nwindow = 40\n";
+    return number_pipeline(name, "frame_timeout_ms = 1000\nfps = 100\n") +
+           "[link.numbers]\nwindow = 40\n[link.middle]\nwindow = 40\n";
 }
 
 }  // namespace
 
-TEST_CASE("a stage that takes long over each frame, though less than frame_timeout_ms, is left alone whatever its in_flight") {
+TEST_CASE(
+    "a stage that takes long over each frame, though less than frame_timeout_ms, is left alone whatever its "
+    "in_flight") {
     run_fixture run;
-    // With three frames in flight the third waits for more than the timeout: for the queue's work in the middle, for finish() in the sink.
-    run.start(run.pipeline("slow", number_pipeline("slow", "frame_timeout_ms = 800\n", "enqueue_ms = 300\nwork_ms = 350\n", "", "finish_ms = 350\n")),
-              {"--frames", "8"});
+    // With three frames in flight the third waits for more than the timeout: for the queue's work in the
+    // middle, for finish() in the sink.
+    run.start(
+        run.pipeline("slow", number_pipeline("slow", "frame_timeout_ms = 800\n",
+                                             "enqueue_ms = 300\nwork_ms = 350\n", "", "finish_ms = 350\n")),
+        {"--frames", "8"});
     check_nothing_lost(run);
     CHECK(run.report()["restarts"] == 0);
 }
@@ -52,15 +58,19 @@ TEST_CASE("stages that hang, or are stopped, at the same time are all replaced o
             REQUIRE(::kill(before[k], SIGSTOP) == 0);
             continue;
         }
-        REQUIRE(run.ask({{"command", "inject"}, {"stage", all_stages[k]}, {"fault", "hang"}}).value("ok", false));
+        REQUIRE(
+            run.ask({{"command", "inject"}, {"stage", all_stages[k]}, {"fault", "hang"}}).value("ok", false));
         const std::string said = fmt::format("{:<8} | warning: `carousel inject`: hang", all_stages[k]);
-        REQUIRE(run.wait_until([&] { return run.log().find(said) != std::string::npos; }, 5));  // else the next one starves it of frames
+        REQUIRE(run.wait_until([&] { return run.log().find(said) != std::string::npos; },
+                               5));  // else the next one starves it of frames
     }
     for (int k = 0; k < 3; ++k)
-        CHECK(run.wait_until([&] {
-            const i32 pid = run.pid_of(all_stages[k]);
-            return pid != before[k] && pid != 0;
-        }, 20));
+        CHECK(run.wait_until(
+            [&] {
+                const i32 pid = run.pid_of(all_stages[k]);
+                return pid != before[k] && pid != 0;
+            },
+            20));
     const f64 took = seconds_now() - since;
     INFO(run.log());
     fmt::print("three stages {}: all replaced {:.2f} s later\n", stopped ? "stopped" : "hung", took);
@@ -70,17 +80,22 @@ TEST_CASE("stages that hang, or are stopped, at the same time are all replaced o
     CHECK(run.report()["restarts"] == 3);
 }
 
-TEST_CASE("a hang on the device, in finish() and in process() is found by its own clock, a stage's own frame_timeout_ms first") {
+TEST_CASE(
+    "a hang on the device, in finish() and in process() is found by its own clock, a stage's own "
+    "frame_timeout_ms first") {
     struct row {
         const char *how, *said;
         bool sink;
     };
-    const auto r = GENERATE(row{"hang", "process() of a frame takes longer than frame_timeout_ms = 300", false},
-                            row{"hang_device", "the device's work on a frame takes longer than frame_timeout_ms = 300", false},
-                            row{"hang_finish", "finish() of a frame takes longer than frame_timeout_ms = 300", true});
+    const auto r = GENERATE(
+        row{"hang", "process() of a frame takes longer than frame_timeout_ms = 300", false},
+        row{"hang_device", "the device's work on a frame takes longer than frame_timeout_ms = 300", false},
+        row{"hang_finish", "finish() of a frame takes longer than frame_timeout_ms = 300", true});
     run_fixture run;
-    const std::string keys = fmt::format("die_at = 20\ndie_how = \"{}\"\ndie_lives = 1\nframe_timeout_ms = 300\nin_flight = 1\n", r.how);
-    const std::string text = number_pipeline("own", "frame_timeout_ms = 30000\n", r.sink ? "" : keys, "", r.sink ? keys : "");
+    const std::string keys = fmt::format(
+        "die_at = 20\ndie_how = \"{}\"\ndie_lives = 1\nframe_timeout_ms = 300\nin_flight = 1\n", r.how);
+    const std::string text =
+        number_pipeline("own", "frame_timeout_ms = 30000\n", r.sink ? "" : keys, "", r.sink ? keys : "");
     const f64 since = seconds_now();
     run.start(run.pipeline("own", text), {"--frames", "60"});
     CHECK(run.wait() == 0);
@@ -90,9 +105,12 @@ TEST_CASE("a hang on the device, in finish() and in process() is found by its ow
     CHECK(run.report()["restarts"] == 1);
 }
 
-TEST_CASE("frame_timeout_ms = 0 of a stage is no deadline, and a hang that nothing would find is not injected") {
+TEST_CASE(
+    "frame_timeout_ms = 0 of a stage is no deadline, and a hang that nothing would find is not injected") {
     run_fixture run;
-    run.start(run.pipeline("none", number_pipeline("none", "frame_timeout_ms = 300\n", "frame_timeout_ms = 0\nenqueue_ms = 700\n")), {"--frames", "3"});
+    run.start(run.pipeline("none", number_pipeline("none", "frame_timeout_ms = 300\n",
+                                                   "frame_timeout_ms = 0\nenqueue_ms = 700\n")),
+              {"--frames", "3"});
     REQUIRE(run.wait_running());
     const json reply = run.ask({{"command", "inject"}, {"stage", "middle"}, {"fault", "hang"}});
     CHECK_FALSE(reply.value("ok", true));
@@ -103,12 +121,15 @@ TEST_CASE("frame_timeout_ms = 0 of a stage is no deadline, and a hang that nothi
 
 TEST_CASE("a stage that is held with a frame in hand has no deadline, however long it is held") {
     run_fixture run;
-    run.start(run.pipeline("inhand", number_pipeline("inhand", "frame_timeout_ms = 500\n", "enqueue_ms = 150\n")), {"--frames", "12"});
+    run.start(
+        run.pipeline("inhand", number_pipeline("inhand", "frame_timeout_ms = 500\n", "enqueue_ms = 150\n")),
+        {"--frames", "12"});
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] { return run.stage("middle").value("frames", 0) > 1; }));
     const i32 before = run.pid_of("middle");
     std::string out;
-    REQUIRE(run.command({"stop", "middle", "-p", "inhand"}, out) == 0);  // it is inside process() all the time
+    REQUIRE(run.command({"stop", "middle", "-p", "inhand"}, out) ==
+            0);    // it is inside process() all the time
     sleep_s(1.5);  // three deadlines
     CHECK(run.pid_of("middle") == before);
     REQUIRE(run.command({"cont", "middle", "-p", "inhand"}, out) == 0);

@@ -1,4 +1,5 @@
-// Controls: the same kind of runs as everywhere else here, with a fault put in on purpose. They show that the counters count.
+// Controls: the same kind of runs as everywhere else here, with a fault put in on purpose. They show that the
+// counters count.
 #include <csignal>
 
 #include "ring/words.hpp"
@@ -61,7 +62,8 @@ json display_dies_at(run_fixture& run, crash_point point, int expected) {
     crash_plan plan(run.path("plan"));
     for (int k = 0; k < 20; ++k) plan.add("display", point, "kill", 3);
     plan.write();
-    run.start(run.pipeline("dies", picture_pipeline("dies")), {"--frames", "200", "--set", "display.delay_ms=2"}, {plan.environment()});
+    run.start(run.pipeline("dies", picture_pipeline("dies")),
+              {"--frames", "200", "--set", "display.delay_ms=2"}, {plan.environment()});
     CHECK(run.wait(60) == expected);
     INFO(run.log());
     CHECK(plan.still_to_come() == "");
@@ -70,7 +72,9 @@ json display_dies_at(run_fixture& run, crash_point point, int expected) {
 
 }  // namespace
 
-TEST_CASE("the real display, killed 20 times between its record and its commit, or its commit and its mark, loses and repeats nothing") {
+TEST_CASE(
+    "the real display, killed 20 times between its record and its commit, or its commit and its mark, loses "
+    "and repeats nothing") {
     const crash_point point = GENERATE(crash_point::host_work_done, crash_point::job_committed);
     CAPTURE(std::string(name_of(point)));
     run_fixture run;
@@ -85,16 +89,21 @@ TEST_CASE("the real display, killed 20 times between its record and its commit, 
     CHECK(named == (point == crash_point::job_committed ? 20 : 0));
 }
 
-TEST_CASE("control: a supervisor that drops the frames of the dead is caught at both sides of the display's commit") {
+TEST_CASE(
+    "control: a supervisor that drops the frames of the dead is caught at both sides of the display's "
+    "commit") {
     const crash_point point = GENERATE(crash_point::host_work_done, crash_point::job_committed);
     CAPTURE(std::string(name_of(point)));
     run_fixture run("carousel-bug-lose-lease");
     const json r = display_dies_at(run, point, 1);
     CHECK(r["lost"].get<u64>() > 0);
-    if (point == crash_point::host_work_done) CHECK(r["sinks"][0]["unmarked"].get<u64>() > 0);  // recorded, and still not certified
+    if (point == crash_point::host_work_done)
+        CHECK(r["sinks"][0]["unmarked"].get<u64>() > 0);  // recorded, and still not certified
 }
 
-TEST_CASE("control: a supervisor that throws back what was committed is caught by the ledger, whoever made the mark") {
+TEST_CASE(
+    "control: a supervisor that throws back what was committed is caught by the ledger, whoever made the "
+    "mark") {
     run_fixture run("carousel-bug-abort-committed");
     const json r = display_dies_at(run, crash_point::job_committed, 1);
     CHECK(r["repeated"].get<u64>() == 20);
@@ -103,7 +112,8 @@ TEST_CASE("control: a supervisor that throws back what was committed is caught b
 
 TEST_CASE("control: a status word that changes under a lease is counted as torn") {
     run_fixture run;
-    run.start(run.pipeline("tears", picture_pipeline("tears")), {"--frames", "60"}, {"CAROUSEL_TEST_TEAR=20"});
+    run.start(run.pipeline("tears", picture_pipeline("tears")), {"--frames", "60"},
+              {"CAROUSEL_TEST_TEAR=20"});
     CHECK(run.wait(60) == 1);
     INFO(run.log());
     CHECK(run.report()["torn"].get<u64>() > 0);
@@ -112,18 +122,24 @@ TEST_CASE("control: a status word that changes under a lease is counted as torn"
 
 TEST_CASE("a latest reader that stops with a lease in hand holds nobody up, and its lease is taken back") {
     run_fixture run;
-    run.start(run.pipeline("peeks", fanned_out("peeks")), {"--frames", "900"}, {"CAROUSEL_TEST_HOLD_LEASE=30"});
+    run.start(run.pipeline("peeks", fanned_out("peeks")), {"--frames", "900"},
+              {"CAROUSEL_TEST_HOLD_LEASE=30"});
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] { return shm::is_stopped(run.pid_of("peek")); }));
     const shm::segment seen = shm::segment::observe(run.run_id());
     const shm::link_block& link = seen.block().link[seen.block().stage[2].output_link];
-    CHECK(run.wait_until([&] {  // long before the end of the run, at which its death would give the lease back
-        u32 leased = 0;
-        for (u32 k = 0; k < link.slots; ++k)
-            for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
-                leased += ring::lease_word::of(ring::load(link.group[k][g])).state == ring::lease_state::leased ? 1 : 0;
-        return leased == 0;
-    }, 1.5));
+    CHECK(run.wait_until(
+        [&] {  // long before the end of the run, at which its death would give the lease back
+            u32 leased = 0;
+            for (u32 k = 0; k < link.slots; ++k)
+                for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
+                    leased +=
+                        ring::lease_word::of(ring::load(link.group[k][g])).state == ring::lease_state::leased
+                            ? 1
+                            : 0;
+            return leased == 0;
+        },
+        1.5));
     CHECK(run.wait(40) == 0);
     const json r = run.report();
     INFO(run.log());

@@ -1,5 +1,6 @@
-// Counters of 24 bits (generations, laps, the kept part of a version, epochs) and a version's 36 come round in runs of hours to
-// years. Here all of them begin just below their ends, so that the first frames and deaths of a short run see each come round.
+// Counters of 24 bits (generations, laps, the kept part of a version, epochs) and a version's 36 come round
+// in runs of hours to years. Here all of them begin just below their ends, so that the first frames and
+// deaths of a short run see each come round.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -22,7 +23,8 @@ std::string slow(const std::string& name, const std::string& keys = "") {
 }  // namespace
 
 TEST_CASE("kills while all counters come round lose, repeat and tear nothing, with and without standbys") {
-    constexpr u64 frames = 300;  // 5 s; the counters come round within the first 40 and the first three deaths of a seat
+    constexpr u64 frames =
+        300;  // 5 s; the counters come round within the first 40 and the first three deaths of a seat
     const std::string keys = GENERATE("", "standby = true\n");
     CAPTURE(keys);
     std::mt19937_64 random(test_seed());
@@ -36,7 +38,8 @@ TEST_CASE("kills while all counters come round lose, repeat and tear nothing, wi
     const std::array stages{"numbers", "middle", "sink"};
     for (int k = 0; k < 24; ++k) {
         for (const char* stage : stages) {
-            // Nobody is killed in the supervisor's own turn: with all stages dead at once there is nothing to take over.
+            // Nobody is killed in the supervisor's own turn: with all stages dead at once there is nothing to
+            // take over.
             if (k == 8) break;
             const i32 pid = random() % 2 == 0 ? run.pid_of(stage) : 0;
             kills += pid > 0 && ::kill(pid, SIGKILL) == 0 ? 1 : 0;
@@ -53,7 +56,8 @@ TEST_CASE("kills while all counters come round lose, repeat and tear nothing, wi
     CHECK(run.wait() == 0);
     INFO(run.log());
     check_whole(run, frames, hash, 6);
-    fmt::print("{} kills, {} deaths at {}\n", kills, run.report()["deaths"].dump(), run.report()["kills_at"].dump());
+    fmt::print("{} kills, {} deaths at {}\n", kills, run.report()["deaths"].dump(),
+               run.report()["kills_at"].dump());
     CHECK(run.report()["deaths"].get<u32>() > 12);  // three of each seat, and more
     CHECK(run.report()["taken_over"] == 1);
 }
@@ -62,7 +66,9 @@ TEST_CASE("a run that is stopped while its laps come round ends with every frame
     run_fixture run;
     run.start(run.pipeline("stopped", slow("stopped")), {}, near_their_ends);
     REQUIRE(run.wait_running());
-    REQUIRE(run.wait_until([&] { return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 15; }));
+    REQUIRE(run.wait_until([&] {
+        return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 15;
+    }));
     std::string out;
     CHECK(run.command({"down", "-p", "stopped"}, out) == 0);
     CHECK(run.wait() == 0);

@@ -1,5 +1,5 @@
-// Every named step at which a stage can die, driven one after the other, many to a run: whatever the step and however it dies,
-// the pictures are those of an undisturbed run.
+// Every named step at which a stage can die, driven one after the other, many to a run: whatever the step and
+// however it dies, the pictures are those of an undisturbed run.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -10,11 +10,15 @@
 using namespace carousel;
 using namespace carousel::test;
 
-TEST_CASE("a kill at every named step of every role loses, repeats and tears nothing") { drive("kill", true, 4000, test_seed()); }
+TEST_CASE("a kill at every named step of every role loses, repeats and tears nothing") {
+    drive("kill", true, 4000, test_seed());
+}
 
-TEST_CASE("the real display dies at every step of a frame, and the real source while it loads: the same pictures") {
+TEST_CASE(
+    "the real display dies at every step of a frame, and the real source while it loads: the same pictures") {
     const auto start = [](run_fixture& run, const std::vector<std::string>& environment) {
-        run.start(run.pipeline("pictures", picture_pipeline("pictures", crash_keys)), {"--frames", "1000"}, environment);
+        run.start(run.pipeline("pictures", picture_pipeline("pictures", crash_keys)), {"--frames", "1000"},
+                  environment);
     };
     run_fixture calm;
     start(calm, {});
@@ -42,7 +46,8 @@ TEST_CASE("a stage that dies while it leaves changes nothing about the run's end
         crash_plan plan(run.path("plan"));
         for (const char* stage : {"numbers", "middle", "sink"}) plan.add(stage, point, "kill", 1);
         plan.write();
-        run.start(run.pipeline("leaving", number_pipeline("leaving")), {"--frames", "200"}, {plan.environment()});
+        run.start(run.pipeline("leaving", number_pipeline("leaving")), {"--frames", "200"},
+                  {plan.environment()});
         CHECK(run.wait() == 0);
         INFO(run.log());
         CHECK(plan.still_to_come() == "");
@@ -56,10 +61,12 @@ TEST_CASE("a helper that dies behind its commit leaves the frame to the next one
         CAPTURE(std::string(name_of(point)));
         run_fixture run;
         crash_plan plan(run.path("plan"));
-        plan.add("numbers", crash_point::work_complete, "stop", 50);  // complete but not committed: its consumer helps
+        plan.add("numbers", crash_point::work_complete, "stop",
+                 50);  // complete but not committed: its consumer helps
         plan.add("middle", point, "kill", 1);
         plan.write();
-        run.start(run.pipeline("helper", number_pipeline("helper", crash_keys)), {"--frames", "600"}, {plan.environment()});
+        run.start(run.pipeline("helper", number_pipeline("helper", crash_keys)), {"--frames", "600"},
+                  {plan.environment()});
         CHECK(run.wait() == 0);
         INFO(run.log());
         CHECK(plan.still_to_come() == "");
@@ -71,7 +78,8 @@ TEST_CASE("a latest reader that dies with or without its lease holds nobody up")
     const std::string hash = undisturbed_hash(600);
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    for (const crash_point point : {crash_point::latest_leased, crash_point::latest_read, crash_point::latest_released})
+    for (const crash_point point :
+         {crash_point::latest_leased, crash_point::latest_read, crash_point::latest_released})
         plan.add("watcher", point, "kill", 12);
     plan.write();
     const std::string text = number_pipeline("watched", crash_keys) + fmt::format(R"(
@@ -82,7 +90,7 @@ inputs = ["middle"]
 group = "latest"
 sink = true
 )",
-                                                                            programs());
+                                                                                  programs());
     run.start(run.pipeline("watched", text), {"--frames", "600"}, {plan.environment()});
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -90,12 +98,15 @@ sink = true
     check_whole(run, 600, hash, 3);
 }
 
-TEST_CASE("a plan with an unknown crash point or way to die is refused: a test that kills nobody must not pass") {
+TEST_CASE(
+    "a plan with an unknown crash point or way to die is refused: a test that kills nobody must not pass") {
     const auto [line, complaint] = GENERATE(table<std::string, std::string>(
-        {{"middle job_comitted kill 1", "no crash point is called \"job_comitted\""}, {"middle job_committed kil 1", "\"kil\" is no way to die"}}));
+        {{"middle job_comitted kill 1", "no crash point is called \"job_comitted\""},
+         {"middle job_committed kil 1", "\"kil\" is no way to die"}}));
     run_fixture run;
     std::ofstream(run.path("plan")) << line << "\n";
-    run.start(run.pipeline("unknown", number_pipeline("unknown")), {"--frames", "10"}, {"CAROUSEL_CRASH_PLAN=" + run.path("plan")});
+    run.start(run.pipeline("unknown", number_pipeline("unknown")), {"--frames", "10"},
+              {"CAROUSEL_CRASH_PLAN=" + run.path("plan")});
     CHECK(run.wait() != 0);
     CHECK_THAT(run.log(), contains(complaint));
 }

@@ -15,7 +15,8 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 
-constexpr rlim_t few = 10;  ///< what was opened first stays below, the descriptors that are kept for the report among them
+constexpr rlim_t few =
+    10;  ///< what was opened first stays below, the descriptors that are kept for the report among them
 
 rlim_t set_limit(i32 pid, rlim_t files) {
     rlimit before{};
@@ -31,28 +32,33 @@ f64 cpu_s(i32 pid) {
     unsigned long user = 0, system = 0;
     const std::size_t at = stat.rfind(')');
     REQUIRE(at != std::string::npos);
-    REQUIRE(std::sscanf(stat.c_str() + at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) == 2);
+    REQUIRE(std::sscanf(stat.c_str() + at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                        &system) == 2);
     return static_cast<f64>(user + system) / static_cast<f64>(::sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace
 
 TEST_CASE(
-    "without descriptors nobody spins, a start waits and is no attempt of the stage, and the run goes on when there are some") {
+    "without descriptors nobody spins, a start waits and is no attempt of the stage, and the run goes on "
+    "when there are some") {
     run_fixture run;
     run.start(run.pipeline("short", number_pipeline("short", "fps = 200\n")), {"--frames", "1500"});
     REQUIRE(run.wait_running());
     const i32 middle = run.pid_of("middle");
     const rlim_t before = set_limit(run.pid(), few);  // all that are open stay; none can be opened
     REQUIRE(::kill(middle, SIGKILL) == 0);
-    CHECK(run.wait_until([&] { return run.log().find("middle can't be started yet: ") != std::string::npos; }, 5));
-    if (GENERATE(false, true)) sleep_s(0.5);  // the shortage is known for a while before somebody connects: it is said all the same
-    const shm::unique_fd waiting = shm::connect_to(run.path("runtime") + "/carousel/short/control.sock");  // into the queue
+    CHECK(run.wait_until([&] { return run.log().find("middle can't be started yet: ") != std::string::npos; },
+                         5));
+    if (GENERATE(false, true))
+        sleep_s(0.5);  // the shortage is known for a while before somebody connects: it is said all the same
+    const shm::unique_fd waiting =
+        shm::connect_to(run.path("runtime") + "/carousel/short/control.sock");  // into the queue
     const f64 cpu = cpu_s(run.pid());
     sleep_s(1.5);
     CHECK(cpu_s(run.pid()) - cpu < 0.75);
-    CHECK_THAT(run.log(),
-               contains("a process that connects can't be let in yet: Too many open files (the limit of this process is 10)"));
+    CHECK_THAT(run.log(), contains("a process that connects can't be let in yet: Too many open files (the "
+                                   "limit of this process is 10)"));
     CHECK(run.running());
     set_limit(run.pid(), before);
     CHECK(run.wait(60) == 0);
@@ -73,23 +79,28 @@ TEST_CASE("a run that can start nobody for want of descriptors ends soon and say
     set_limit(run.pid(), few);
     REQUIRE(::kill(middle, SIGKILL) == 0);
     CHECK(run.wait(40) == 74);
-    CHECK_THAT(run.log(), contains("no stage can be let in for 8 s: Too many open files (the limit of this process is 10)"));
+    CHECK_THAT(
+        run.log(),
+        contains("no stage can be let in for 8 s: Too many open files (the limit of this process is 10)"));
 }
 
-TEST_CASE("whatever the limit, a run goes well or says that there are too few descriptors, and its report is written") {
+TEST_CASE(
+    "whatever the limit, a run goes well or says that there are too few descriptors, and its report is "
+    "written") {
     u32 ended_short = 0;
     for (const int limit : {18, 22, 24, 26, 40}) {
         scratch_folder folder;
         const std::string file = folder.write("low.toml", number_pipeline("low", "fps = 400\n"));
         std::filesystem::create_directories(folder.path / "runtime");
         supervisor::spawn_request r;
-        r.argv = {"/bin/sh",
-                  "-c",
-                  "ulimit -n $1; cd $2; exec \"$3\" run low.toml --frames 40 --report report.json >run.log 2>&1",
-                  "sh",
-                  std::to_string(limit),
-                  folder.path.string(),
-                  programs() + "/carousel"};
+        r.argv = {
+            "/bin/sh",
+            "-c",
+            "ulimit -n $1; cd $2; exec \"$3\" run low.toml --frames 40 --report report.json >run.log 2>&1",
+            "sh",
+            std::to_string(limit),
+            folder.path.string(),
+            programs() + "/carousel"};
         r.environment = {"XDG_RUNTIME_DIR=" + (folder.path / "runtime").string()};
         const supervisor::spawned p = supervisor::spawn(r);
         pollfd ready{p.pidfd.get(), POLLIN, 0};

@@ -46,7 +46,8 @@ TEST_CASE("Ctrl-C and `carousel down` deliver every frame that was begun, then e
 TEST_CASE("a source that makes a frame in twenty seconds hears at once that the run stops, or is over") {
     const bool stopped = GENERATE(true, false);
     run_fixture run;
-    run.start(run.pipeline("rare", number_pipeline("rare", "fps = 0.05\n")), stopped ? std::vector<std::string>{} : std::vector<std::string>{"--frames", "2"});
+    run.start(run.pipeline("rare", number_pipeline("rare", "fps = 0.05\n")),
+              stopped ? std::vector<std::string>{} : std::vector<std::string>{"--frames", "2"});
     // The first two frames come at once (a source catches up by one), the third one would in twenty seconds.
     CHECK(run.wait_until([&] { return !run.running() || run.stage("sink").value("frames", 0) == 2; }));
     const f64 since = seconds_now();
@@ -78,7 +79,8 @@ TEST_CASE("an end in the middle of kills is an end, too") {
 
 TEST_CASE("a second Ctrl-C ends at once, and the report says what was delivered") {
     run_fixture run;
-    run.start(run.pipeline("twice", number_pipeline("twice", "frame_timeout_ms = 60000\n", "die_at = 50\ndie_how = \"hang\"\n")),
+    run.start(run.pipeline("twice", number_pipeline("twice", "frame_timeout_ms = 60000\n",
+                                                    "die_at = 50\ndie_how = \"hang\"\n")),
               {});
     CHECK(run.wait_until([&] { return run.log().find("dying as told") != std::string::npos; }));
     run.signal(SIGINT);
@@ -101,14 +103,16 @@ TEST_CASE("a second run of a name whose supervisor lives is refused, and waits w
     REQUIRE(run.wait_running());
     std::string out;
     CHECK(run.command({"run", file, "--frames", "10"}, out) == 2);
-    CHECK_THAT(out,
-               contains(fmt::format("running already (pid {})", run.ask({{"command", "ps"}})["pipeline"]["pid"].get<int>())));
+    CHECK_THAT(out, contains(fmt::format("running already (pid {})",
+                                         run.ask({{"command", "ps"}})["pipeline"]["pid"].get<int>())));
     CHECK(run.command({"run", file, "--frames", "10", "--wait", "20"}, out) == 0);
     CHECK(run.wait() == 0);
     CHECK(run.left_behind() == "");
 }
 
-TEST_CASE("what a killed supervisor leaves is ended and cleaned by the next run of the name that is told to begin anew") {
+TEST_CASE(
+    "what a killed supervisor leaves is ended and cleaned by the next run of the name that is told to begin "
+    "anew") {
     run_fixture run;
     const std::string file = run.pipeline("killed", number_pipeline("killed", "fps = 200\n"));
     run.start(file, {}, {"CAROUSEL_SUPERVISOR_GRACE_S=60"});
@@ -126,7 +130,8 @@ TEST_CASE("what a killed supervisor leaves is ended and cleaned by the next run 
 
 TEST_CASE("stages leave by themselves when nobody takes the run over") {
     run_fixture run;
-    run.start(run.pipeline("orphans", number_pipeline("orphans", "fps = 200\n")), {}, {"CAROUSEL_SUPERVISOR_GRACE_S=1"});
+    run.start(run.pipeline("orphans", number_pipeline("orphans", "fps = 200\n")), {},
+              {"CAROUSEL_SUPERVISOR_GRACE_S=1"});
     REQUIRE(run.wait_running());
     std::vector<i32> orphans;
     for (const char* stage : {"numbers", "middle", "sink"}) orphans.push_back(run.pid_of(stage));
@@ -145,11 +150,12 @@ TEST_CASE("what can't be written or found is one sentence, and nothing is left")
         int code;
         std::string says;
     };
-    const auto b = GENERATE(bad{{"--report", "/nowhere/r.json"}, 75, "the report can't be written to /nowhere/r.json"},
-                            bad{{"--out", "/proc/nothing/f_%05d.png"}, 75, "pictures can't be written to /proc/nothing"},
-                            bad{{"--device", "cuda:7"}, 3, "there is no such device"},
-                            bad{{"--set", "vertex.run=no-such-program"}, 2, "no-such-program"},
-                            bad{{"--frames", "-1"}, 2, "frames"}, bad{{"--size", "0x5"}, 2, "size"});
+    const auto b =
+        GENERATE(bad{{"--report", "/nowhere/r.json"}, 75, "the report can't be written to /nowhere/r.json"},
+                 bad{{"--out", "/proc/nothing/f_%05d.png"}, 75, "pictures can't be written to /proc/nothing"},
+                 bad{{"--device", "cuda:7"}, 3, "there is no such device"},
+                 bad{{"--set", "vertex.run=no-such-program"}, 2, "no-such-program"},
+                 bad{{"--frames", "-1"}, 2, "frames"}, bad{{"--size", "0x5"}, 2, "size"});
     CAPTURE(b.args);
     run_fixture run;
     const std::string file = run.pipeline("bad", picture_pipeline("bad"));

@@ -40,10 +40,12 @@ TEST_CASE("a frame that kills its stage each time is given up after max_attempts
 
 TEST_CASE("kills from outside are no attempts: the frame in hand is delivered whole") {
     run_fixture run;
-    run.start(run.pipeline("innocent", number_pipeline("innocent", "", "enqueue_ms = 20\nin_flight = 1\nmax_attempts = 2\n")),
+    run.start(run.pipeline("innocent", number_pipeline("innocent", "",
+                                                       "enqueue_ms = 20\nin_flight = 1\nmax_attempts = 2\n")),
               {"--frames", "60"});
     REQUIRE(run.wait_running());
-    const int signals[] = {SIGKILL, SIGABRT, SIGSEGV, SIGTERM, SIGBUS};  // a fault's signal that somebody sent is no fault
+    const int signals[] = {SIGKILL, SIGABRT, SIGSEGV, SIGTERM,
+                           SIGBUS};  // a fault's signal that somebody sent is no fault
     for (int k = 0; k < 15; ++k) {
         run.hit("middle", signals[k % 5]);
         sleep_s(0.1);
@@ -56,7 +58,8 @@ TEST_CASE("kills from outside are no attempts: the frame in hand is delivered wh
 
 TEST_CASE("lives that commit nothing are delayed, and the fifth ends the run with the root cause") {
     run_fixture run;
-    run.start(run.pipeline("fails", number_pipeline("fails", "", "late_start = true\n")), {"--frames", "100"});
+    run.start(run.pipeline("fails", number_pipeline("fails", "", "late_start = true\n")),
+              {"--frames", "100"});
     const f64 began = seconds_now();
     CHECK(run.wait() == 1);
     CHECK(seconds_now() - began > 1.4);  // 0.1 + 0.2 + 0.4 + 0.8 s
@@ -69,7 +72,8 @@ TEST_CASE("lives that commit nothing are delayed, and the fifth ends the run wit
 
 TEST_CASE("a restart policy of no ends the run at the first death") {
     run_fixture no;
-    no.start(no.pipeline("policy", number_pipeline("policy", "fps = 200\n", "restart = \"no\"\n")), {"--frames", "10000"});
+    no.start(no.pipeline("policy", number_pipeline("policy", "fps = 200\n", "restart = \"no\"\n")),
+             {"--frames", "10000"});
     REQUIRE(no.wait_running());
     no.hit("middle", SIGKILL);
     CHECK(no.wait() == 1);
@@ -101,7 +105,8 @@ late_start = true
 
 TEST_CASE("a run whose only sink is optional ends when that sink has failed for good") {
     run_fixture run;
-    const std::string file = run.pipeline("alone", number_pipeline("alone", "", "", "", "optional = true\nrestart = \"no\"\ndie_at = 5\n"));
+    const std::string file = run.pipeline(
+        "alone", number_pipeline("alone", "", "", "", "optional = true\nrestart = \"no\"\ndie_at = 5\n"));
     run.start(file, {"--frames", "300"});
     CHECK(run.wait() == 1);
     INFO(run.log());
@@ -126,8 +131,8 @@ TEST_CASE("a stage that talks all the time never waits for its log, even when no
         // head closes the pipe after its first line; the run goes on to its end.
         supervisor::spawn_request r;
         r.argv = {"/bin/sh", "-c",
-                  programs() + "/carousel run " + file + " --frames 2000 --report " + run.path("report.json") +
-                      " 2>&1 >/dev/null | head -n 1 >/dev/null"};
+                  programs() + "/carousel run " + file + " --frames 2000 --report " +
+                      run.path("report.json") + " 2>&1 >/dev/null | head -n 1 >/dev/null"};
         r.environment = {"XDG_RUNTIME_DIR=" + run.path("runtime")};
         const supervisor::spawned p = supervisor::spawn(r);
         CHECK(run.wait_until([&] { return run.report().contains("frames"); }, 20));

@@ -21,7 +21,8 @@ json stage_of(const json& report, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the stage that limits waits for its own frames, those before it for room, those behind it for input") {
+TEST_CASE(
+    "the stage that limits waits for its own frames, those before it for room, those behind it for input") {
     run_fixture run;
     run.start(run.pipeline("limits", number_pipeline("limits", "frames = 200\n", "work_ms = 10\n")));
     REQUIRE(run.wait() == 0);
@@ -50,7 +51,9 @@ TEST_CASE("a stage that works at one frame for long is seen to be busy while it 
     REQUIRE(run.wait_until([&] { return run.stages().size() == 3 && !run.run_id().empty(); }));
     const shm::segment observed = shm::segment::observe(run.run_id());
     const auto look = [&] { return telemetry::read_snapshot(observed.block()); };
-    const auto in_work = [](const telemetry::snapshot& s) { return s.seats[1].jobs_in_flight == 1 && s.stages[1].frames == 0; };
+    const auto in_work = [](const telemetry::snapshot& s) {
+        return s.seats[1].jobs_in_flight == 1 && s.stages[1].frames == 0;
+    };
     REQUIRE(run.wait_until([&] { return in_work(look()); }));
     const telemetry::snapshot before = look();
     sleep_s(0.7);
@@ -104,7 +107,9 @@ TEST_CASE("ps, top and the control block's readers name the same stage while the
     CHECK(run.wait() == 0);
 }
 
-TEST_CASE("while a required stage is down the pipeline waits for it and says so, and it runs again behind its return") {
+TEST_CASE(
+    "while a required stage is down the pipeline waits for it and says so, and it runs again behind its "
+    "return") {
     run_fixture run;
     run.start(run.pipeline("lacks", number_pipeline("lacks", "fps = 100\n")));
     REQUIRE(run.wait_running());
@@ -130,8 +135,9 @@ TEST_CASE("while a required stage is down the pipeline waits for it and says so,
 
 TEST_CASE("an optional stage that is down is missed by nobody") {
     run_fixture run;
-    const std::string more = "[[stage]]\nname = \"more\"\nrun = \"" + programs() +
-                             "/carousel-test-number\"\ninputs = [\"numbers\"]\nsink = true\noptional = true\ngroup = \"latest\"\n";
+    const std::string more =
+        "[[stage]]\nname = \"more\"\nrun = \"" + programs() +
+        "/carousel-test-number\"\ninputs = [\"numbers\"]\nsink = true\noptional = true\ngroup = \"latest\"\n";
     run.start(run.pipeline("spares", number_pipeline("spares", "fps = 100\n") + more));
     REQUIRE(run.wait_running());
     std::string out;

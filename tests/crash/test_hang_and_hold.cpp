@@ -28,13 +28,15 @@ u64 frames_of(run_fixture& run) {
 /// Their number once it stays the same: what was under way has arrived.
 u64 frames_at_rest(run_fixture& run) {
     u64 frames = ~u64{0};
-    REQUIRE(run.wait_until([&] {
-        const u64 now = frames_of(run);
-        const bool rests = now == frames;
-        frames = now;
-        sleep_s(0.3);
-        return rests;
-    }, 20));
+    REQUIRE(run.wait_until(
+        [&] {
+            const u64 now = frames_of(run);
+            const bool rests = now == frames;
+            frames = now;
+            sleep_s(0.3);
+            return rests;
+        },
+        20));
     return frames;
 }
 
@@ -42,7 +44,8 @@ u64 frames_at_rest(run_fixture& run) {
 
 TEST_CASE("a stage that somebody stops is replaced at its deadline, and its frames are innocent") {
     run_fixture run;
-    run.start(run.pipeline("sigstop", number_pipeline("sigstop", "frame_timeout_ms = 1000\nfps = 200\n")), {"--frames", "1000"});
+    run.start(run.pipeline("sigstop", number_pipeline("sigstop", "frame_timeout_ms = 1000\nfps = 200\n")),
+              {"--frames", "1000"});
     REQUIRE(run.wait_running());
     for (const char* stage : {"middle", "numbers", "sink"}) {
         const i32 before = run.pid_of(stage);
@@ -60,7 +63,8 @@ TEST_CASE("a stage that somebody stops is replaced at its deadline, and its fram
 TEST_CASE("a stage that hangs inside process is replaced at its deadline") {
     run_fixture run;
     const std::string middle = "die_at = 20\ndie_how = \"hang\"\ndie_lives = 2\nin_flight = 1\n";
-    run.start(run.pipeline("hang", number_pipeline("hang", "frame_timeout_ms = 300\n", middle)), {"--frames", "100"});
+    run.start(run.pipeline("hang", number_pipeline("hang", "frame_timeout_ms = 300\n", middle)),
+              {"--frames", "100"});
     check_nothing_lost(run);
     const json r = run.report();
     CHECK(r["restarts"] == 2);
@@ -69,11 +73,14 @@ TEST_CASE("a stage that hangs inside process is replaced at its deadline") {
 
 TEST_CASE("a held stage has no deadline, the pipeline waits for it, and it goes on with its own process") {
     run_fixture run;
-    run.start(run.pipeline("hold", number_pipeline("hold", "frame_timeout_ms = 1000\nfps = 500\n", "enqueue_ms = 20\n")), {"--frames", "150"});
+    run.start(run.pipeline("hold", number_pipeline("hold", "frame_timeout_ms = 1000\nfps = 500\n",
+                                                   "enqueue_ms = 20\n")),
+              {"--frames", "150"});
     REQUIRE(run.wait_running());
     const i32 before = run.pid_of("middle");
     std::string out;
-    REQUIRE(run.wait_until([&] { return frames_of(run) > 3; }));  // from now on it has a frame in hand nearly all the time
+    REQUIRE(run.wait_until(
+        [&] { return frames_of(run) > 3; }));  // from now on it has a frame in hand nearly all the time
     REQUIRE(run.command({"stop", "middle", "-p", "hold"}, out) == 0);
     CHECK(run.stage("middle")["state"] == "stopped");
     const u64 frames = frames_at_rest(run);
@@ -105,11 +112,13 @@ TEST_CASE("a paused pipeline takes next to no processor time") {
         return sum;
     };
     f64 share = 1;
-    for (int look = 0; look < 4 && share >= 0.02; ++look) {  // on a shared machine a time slice that was stolen may be counted
+    for (int look = 0; look < 4 && share >= 0.02;
+         ++look) {  // on a shared machine a time slice that was stolen may be counted
         const u64 before = ticks();
         const f64 since = seconds_now();
         sleep_s(4);
-        share = static_cast<f64>(ticks() - before) / static_cast<f64>(sysconf(_SC_CLK_TCK)) / (seconds_now() - since);
+        share = static_cast<f64>(ticks() - before) / static_cast<f64>(sysconf(_SC_CLK_TCK)) /
+                (seconds_now() - since);
     }
     fmt::print("a paused pipeline of four stages and its supervisor take {:.2f} % of a core\n", share * 100);
     CHECK(share < 0.02);
@@ -184,7 +193,8 @@ TEST_CASE("a stage rebuilt during the run takes over at a restart, no frame lost
 TEST_CASE("a stage under a tool runs without a deadline") {
     run_fixture run;
     const std::string middle = "prefix = \"env CAROUSEL_SOMETHING=1\"\nenqueue_ms = 1500\n";
-    run.start(run.pipeline("tool", number_pipeline("tool", "frame_timeout_ms = 1000\n", middle)), {"--frames", "3"});
+    run.start(run.pipeline("tool", number_pipeline("tool", "frame_timeout_ms = 1000\n", middle)),
+              {"--frames", "3"});
     check_nothing_lost(run);
     CHECK(run.report()["restarts"] == 0);
 }
@@ -192,7 +202,8 @@ TEST_CASE("a stage under a tool runs without a deadline") {
 TEST_CASE("a latest reader that is stopped with a frame in hand holds nobody up") {
     run_fixture run;
     const std::string text =
-        number_pipeline("latest", "latest_lease_ms = 100\nframe_timeout_ms = 1000\nfps = 400\n") + fmt::format(R"(
+        number_pipeline("latest", "latest_lease_ms = 100\nframe_timeout_ms = 1000\nfps = 400\n") +
+        fmt::format(R"(
 [[stage]]
 name = "watcher"
 run = "{}/carousel-test-number"
@@ -201,7 +212,7 @@ sink = true
 group = "latest"
 work_ms = 30
 )",
-                                                                                                               programs());
+                    programs());
     run.start(run.pipeline("latest", text), {"--frames", "1200"});
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] { return run.stage("watcher").value("frames", 0) > 3; }));

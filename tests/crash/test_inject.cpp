@@ -22,19 +22,26 @@ void check_whole(run_fixture& run, u64 restarts) {
     CHECK(run.left_behind() == "");
 }
 
-int inject(run_fixture& run, const std::string& name, const std::string& stage, const std::string& fault, std::string& out) {
+int inject(run_fixture& run, const std::string& name, const std::string& stage, const std::string& fault,
+           std::string& out) {
     return run.command({"inject", stage, "--fault", fault, "-p", name}, out);
 }
 
 bool replaced(run_fixture& run, const std::string& stage, i32 before) {
-    return run.wait_until([&] { return run.pid_of(stage) != before && run.pid_of(stage) != 0 && run.stage(stage)["state"] == "running"; }, 10);
+    return run.wait_until(
+        [&] {
+            return run.pid_of(stage) != before && run.pid_of(stage) != 0 &&
+                   run.stage(stage)["state"] == "running";
+        },
+        10);
 }
 
 }  // namespace
 
 TEST_CASE("an injected hang is found at frame_timeout_ms, the stage is replaced, and its successor is well") {
     run_fixture run;
-    run.start(run.pipeline("ihang", number_pipeline("ihang", "frame_timeout_ms = 1000\nfps = 200\n")), {"--frames", "1200"});
+    run.start(run.pipeline("ihang", number_pipeline("ihang", "frame_timeout_ms = 1000\nfps = 200\n")),
+              {"--frames", "1200"});
     REQUIRE(run.wait_running());
     for (const char* stage : {"middle", "numbers", "sink"}) {
         const i32 before = run.pid_of(stage);
@@ -59,14 +66,16 @@ TEST_CASE("an injected exit and an injected abort are replaced at once, however 
         std::string out;
         REQUIRE(inject(run, "iexit", "middle", k % 2 == 0 ? "exit" : "abort", out) == 0);
         CHECK(replaced(run, "middle", before));
-        CHECK_THAT(run.stage("middle")["last_exit"].get<std::string>(), contains(k % 2 == 0 ? "exit code 3, injected" : "SIGABRT), injected"));
+        CHECK_THAT(run.stage("middle")["last_exit"].get<std::string>(),
+                   contains(k % 2 == 0 ? "exit code 3, injected" : "SIGABRT), injected"));
     }
     check_whole(run, 6);
 }
 
 TEST_CASE("a fault that its process didn't live to take hits no other") {
     run_fixture run;
-    run.start(run.pipeline("iheir", number_pipeline("iheir", "frame_timeout_ms = 1000\nfps = 200\n")), {"--frames", "500"});
+    run.start(run.pipeline("iheir", number_pipeline("iheir", "frame_timeout_ms = 1000\nfps = 200\n")),
+              {"--frames", "500"});
     REQUIRE(run.wait_running());
     std::string out;
     REQUIRE(run.command({"stop", "numbers", "-p", "iheir"}, out) == 0);
@@ -81,16 +90,21 @@ TEST_CASE("a fault that its process didn't live to take hits no other") {
 
 TEST_CASE("faults that make no sense are refused with what does") {
     run_fixture run;
-    run.start(run.pipeline("ino", number_pipeline("ino", "fps = 200\n", "prefix = \"env CAROUSEL_SOMETHING=1\"\n")), {});
+    run.start(
+        run.pipeline("ino", number_pipeline("ino", "fps = 200\n", "prefix = \"env CAROUSEL_SOMETHING=1\"\n")),
+        {});
     REQUIRE(run.wait_running());
     std::string out;
     CHECK(inject(run, "ino", "sink", "gpu-fault", out) == 2);
-    CHECK_THAT(out, contains("sink computes on the CPU and can have no GPU fault: `carousel kill sink --signal SEGV`"));
+    CHECK_THAT(
+        out,
+        contains("sink computes on the CPU and can have no GPU fault: `carousel kill sink --signal SEGV`"));
     CHECK(inject(run, "ino", "sink", "hagn", out) == 2);
     CHECK_THAT(out, contains("--fault hagn: no such fault") && contains("did you mean \"hang\"?"));
     CHECK(inject(run, "ino", "middle", "hang", out) == 2);
     CHECK_THAT(out, contains("runs under a tool and has no deadline"));
-    CHECK_THAT(run.ask({{"command", "inject"}, {"stage", "sink"}, {"fault", "earthquake"}}).dump(), contains("no such fault"));
+    CHECK_THAT(run.ask({{"command", "inject"}, {"stage", "sink"}, {"fault", "earthquake"}}).dump(),
+               contains("no such fault"));
     run.signal(SIGINT);
     check_whole(run, 0);
 }

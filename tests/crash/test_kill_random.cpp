@@ -34,8 +34,8 @@ void check_whole(run_fixture& run, u64 frames, const std::string& hash) {
     CHECK(run.left_behind() == "");
 }
 
-/// Kills until the run is over or `kills` were made; returns how many. No process is killed twice: one that is as good as dead may
-/// be shown for a moment longer on a busy machine.
+/// Kills until the run is over or `kills` were made; returns how many. No process is killed twice: one that
+/// is as good as dead may be shown for a moment longer on a busy machine.
 u32 kill_at_random(run_fixture& run, u32 kills, u64 seed, f64 pause_s) {
     std::mt19937_64 random(seed);
     u32 done = 0;
@@ -93,15 +93,19 @@ TEST_CASE("all stages killed at once come back, ten times") {
     constexpr u64 frames = 3000;
     const std::string hash = undisturbed_hash("all", picture_pipeline("all"), frames);
     run_fixture run;
-    run.start(run.pipeline("all", picture_pipeline("all", "fps = 400\n")), {"--frames", std::to_string(frames)});
+    run.start(run.pipeline("all", picture_pipeline("all", "fps = 400\n")),
+              {"--frames", std::to_string(frames)});
     std::set<i32> hit;  // a process that is dying may still be shown as running: each is killed once
     for (int k = 0; k < 10; ++k) {
-        REQUIRE(run.wait_until([&] {
-            const std::vector<json> all = run.stages();
-            return all.size() == 4 && std::all_of(all.begin(), all.end(), [&](const json& s) {
-                       return s["state"] == "running" && s["pid"].is_number() && hit.count(s["pid"].get<i32>()) == 0;
-                   });
-        }, 20));
+        REQUIRE(run.wait_until(
+            [&] {
+                const std::vector<json> all = run.stages();
+                return all.size() == 4 && std::all_of(all.begin(), all.end(), [&](const json& s) {
+                           return s["state"] == "running" && s["pid"].is_number() &&
+                                  hit.count(s["pid"].get<i32>()) == 0;
+                       });
+            },
+            20));
         for (const json& s : run.stages()) {
             const i32 pid = s["pid"].get<i32>();
             hit.insert(pid);
@@ -122,10 +126,12 @@ TEST_CASE("the others keep their processes and their frames while one is killed"
         const i32 before = run.pid_of("fragment");
         REQUIRE(before > 0);
         REQUIRE(::kill(before, SIGKILL) == 0);
-        REQUIRE(run.wait_until([&] {
-            const i32 now = run.pid_of("fragment");
-            return now != 0 && now != before;
-        }, 10));
+        REQUIRE(run.wait_until(
+            [&] {
+                const i32 now = run.pid_of("fragment");
+                return now != 0 && now != before;
+            },
+            10));
     }
     CHECK(run.pid_of("geometry") == geometry);
     CHECK(run.pid_of("display") == display);
@@ -136,10 +142,12 @@ TEST_CASE("the others keep their processes and their frames while one is killed"
 }
 
 TEST_CASE("kills fall at all five states of a job") {
-    // A slow process() shows OPEN, slow work SUBMITTED, deadlines ABORTED (the kill comes behind the abort); COMMITTED lasts some
-    // microseconds, so many kills are needed to hit it.
+    // A slow process() shows OPEN, slow work SUBMITTED, deadlines ABORTED (the kill comes behind the abort);
+    // COMMITTED lasts some microseconds, so many kills are needed to hit it.
     run_fixture run;
-    run.start(run.pipeline("states", number_pipeline("states", "frame_timeout_ms = 200\n", "enqueue_ms = 1\nwork_ms = 1\n")), {});
+    run.start(run.pipeline("states", number_pipeline("states", "frame_timeout_ms = 200\n",
+                                                     "enqueue_ms = 1\nwork_ms = 1\n")),
+              {});
     REQUIRE(run.wait_running());
     std::mt19937_64 random(test_seed());
     const f64 until = seconds_now() + 40;
@@ -149,7 +157,8 @@ TEST_CASE("kills fall at all five states of a job") {
         const char* stages[] = {"numbers", "middle", "sink"};
         if (kills % 20 == 19) {
             run.hit("middle", SIGSTOP);  // a hang: found at its deadline, aborted, then killed
-            run.wait_until([&] { return run.stage("middle").value("last_exit", json()) == "signal 19 (SIGSTOP)"; }, 3);
+            run.wait_until(
+                [&] { return run.stage("middle").value("last_exit", json()) == "signal 19 (SIGSTOP)"; }, 3);
         } else {
             run.hit(stages[random() % 3], SIGKILL);
         }

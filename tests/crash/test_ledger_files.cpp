@@ -1,4 +1,5 @@
-// The report's figures, computed again from the ledger files that it names, by other code than the supervisor's.
+// The report's figures, computed again from the ledger files that it names, by other code than the
+// supervisor's.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -18,7 +19,8 @@ using nlohmann::json;
 TEST_CASE("lost, repeated and image_hash of the report follow from the ledger file alone") {
     constexpr u64 frames = 600;
     run_fixture run;
-    run.start(run.pipeline("ledgers", picture_pipeline("ledgers", "fps = 300\n")), {"--frames", std::to_string(frames)});
+    run.start(run.pipeline("ledgers", picture_pipeline("ledgers", "fps = 300\n")),
+              {"--frames", std::to_string(frames)});
     REQUIRE(run.wait_running());
     for (int k = 0; k < 20 && run.running(); ++k) {
         run.hit(k % 2 == 0 ? "display" : "fragment", SIGKILL);
@@ -33,7 +35,8 @@ TEST_CASE("lost, repeated and image_hash of the report follow from the ledger fi
 
     u64 lost = 0, repeated = 0;
     std::vector<u64> hashes;
-    for (u64 n = 0; n < frames; ++n) {  // {u64 sequence + 1, recorded hash, u32 flags, writer; committer, commits, u64 hash, u32 flags, 0}
+    for (u64 n = 0; n < frames; ++n) {  // {u64 sequence + 1, recorded hash, u32 flags, writer; committer,
+                                        // commits, u64 hash, u32 flags, 0}
         u64 sequence_plus_1 = 0, hash = 0;
         u32 committer = 0, commits = 0;
         std::memcpy(&sequence_plus_1, bytes.data() + n * 48, 8);
@@ -47,15 +50,20 @@ TEST_CASE("lost, repeated and image_hash of the report follow from the ledger fi
     CHECK(report["lost"] == lost);
     CHECK(report["repeated"] == repeated);
     char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(telemetry::hash_bytes(std::as_bytes(std::span(hashes)))));
+    std::snprintf(text, sizeof text, "%016llx",
+                  static_cast<unsigned long long>(telemetry::hash_bytes(std::as_bytes(std::span(hashes)))));
     CHECK(report["image_hash"] == text);
 }
 
-TEST_CASE("a long run's ledger is folded while it runs, over the deaths of its sink and its supervisor, and tells the same of the whole run") {
+TEST_CASE(
+    "a long run's ledger is folded while it runs, over the deaths of its sink and its supervisor, and tells "
+    "the same of the whole run") {
     constexpr u64 frames = 24'000;
     run_fixture run;
-    const std::string file = run.pipeline("long", number_pipeline("long", "fps = 4000\nsupervisor_grace_s = 20\n"));
-    const std::vector<std::string> words{"--frames", std::to_string(frames)}, hook{"CAROUSEL_TEST_KEEP_RECORDS=1000"};
+    const std::string file =
+        run.pipeline("long", number_pipeline("long", "fps = 4000\nsupervisor_grace_s = 20\n"));
+    const std::vector<std::string> words{"--frames", std::to_string(frames)},
+        hook{"CAROUSEL_TEST_KEEP_RECORDS=1000"};
     const std::string ledger = run.path("runtime/carousel/long/ledger-sink.bin");
     const auto space = [](const std::string& path) {
         struct stat s {};
@@ -78,7 +86,8 @@ TEST_CASE("a long run's ledger is folded while it runs, over the deaths of its s
     const json r = run.report(), sink = r["sinks"][0];
     CHECK(sink["records"] == frames);
     CHECK(sink["folded"].get<u64>() >= frames / 2);
-    CHECK(most < frames * 48 * 3 / 4);  // a second's frames, the thousand that are kept, and a step of the fold
+    CHECK(most <
+          frames * 48 * 3 / 4);  // a second's frames, the thousand that are kept, and a step of the fold
     CHECK(space(run.path(sink["ledger"].get<std::string>())) < frames * 48 * 3 / 4);
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
@@ -88,7 +97,8 @@ TEST_CASE("a long run's ledger is folded while it runs, over the deaths of its s
         hashes.push_back(telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))));
     }
     char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(telemetry::hash_bytes(std::as_bytes(std::span(hashes)))));
+    std::snprintf(text, sizeof text, "%016llx",
+                  static_cast<unsigned long long>(telemetry::hash_bytes(std::as_bytes(std::span(hashes)))));
     CHECK(r["image_hash"] == text);
     CHECK(run.left_behind() == "");
 }

@@ -1,5 +1,6 @@
-// What the supervisor does for stages of one MPS domain, without a GPU: number stages on the CPU that it takes for clients
-// (CAROUSEL_TEST_MPS_ON_CPU), and a fake daemon. What only a GPU can show is in tests/gpu/test_mps.cpp.
+// What the supervisor does for stages of one MPS domain, without a GPU: number stages on the CPU that it
+// takes for clients (CAROUSEL_TEST_MPS_ON_CPU), and a fake daemon. What only a GPU can show is in
+// tests/gpu/test_mps.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +21,8 @@ constexpr const char* frames = "500";
 const std::vector<std::string> stage_names{"numbers", "middle", "sink"};
 
 std::vector<std::string> with_fake(const run_fixture& run, const std::string& how = "") {
-    return {fmt::format("PATH={}:{}", CAROUSEL_FAKE_MPS, std::getenv("PATH")), "CAROUSEL_TEST_MPS_ON_CPU=1", "FAKE_MPS=" + how,
-            "FAKE_MPS_LOG=" + run.path("asked")};
+    return {fmt::format("PATH={}:{}", CAROUSEL_FAKE_MPS, std::getenv("PATH")), "CAROUSEL_TEST_MPS_ON_CPU=1",
+            "FAKE_MPS=" + how, "FAKE_MPS_LOG=" + run.path("asked")};
 }
 
 std::string shared(const std::string& name, const std::string& more = "", const std::string& middle = "") {
@@ -63,7 +64,9 @@ bool all_replaced(run_fixture& run, const std::vector<i32>& before) {
     return run.wait_until([&] {
         for (std::size_t k = 0; k < stage_names.size(); ++k) {
             const json s = run.stage(stage_names[k]);
-            if (!s.contains("pid") || !s["pid"].is_number() || s["pid"] == before[k] || s["state"] != "running") return false;
+            if (!s.contains("pid") || !s["pid"].is_number() || s["pid"] == before[k] ||
+                s["state"] != "running")
+                return false;
         }
         return true;
     });
@@ -80,12 +83,15 @@ std::vector<std::string> own_deaths(const json& report, u64 end) {
 
 std::size_t deaths_in(const json& report, u64 end) {
     const json& all = report["recoveries"];
-    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const json& r) { return r.value("domain_end", u64{0}) == end; }));
+    return static_cast<std::size_t>(std::count_if(
+        all.begin(), all.end(), [&](const json& r) { return r.value("domain_end", u64{0}) == end; }));
 }
 
 }  // namespace
 
-TEST_CASE("a kill from outside renews the whole MPS domain, and a stage that is ended by the supervisor goes alone") {
+TEST_CASE(
+    "a kill from outside renews the whole MPS domain, and a stage that is ended by the supervisor goes "
+    "alone") {
     run_fixture run;
     run.start(run.pipeline("shared", shared("shared")), {"--frames", frames}, with_fake(run));
     REQUIRE(run.wait_running());
@@ -95,18 +101,21 @@ TEST_CASE("a kill from outside renews the whole MPS domain, and a stage that is 
     const std::vector<i32> then = pids_of(run);
     std::string out;
     REQUIRE(run.command({"restart", "middle", "-p", "shared"}, out) == 0);
-    CHECK(run.wait_until([&] { return run.pid_of("middle") != then[1] && run.stage("middle")["state"] == "running"; }));
+    CHECK(run.wait_until(
+        [&] { return run.pid_of("middle") != then[1] && run.stage("middle")["state"] == "running"; }));
     CHECK(run.pid_of("numbers") == then[0]);
     CHECK(run.pid_of("sink") == then[2]);
     CHECK(run.wait() == 0);
-    CHECK_THAT(text_of(run.path("asked")), contains("terminate_client") && contains(fmt::format(" {}\n", then[1])));
+    CHECK_THAT(text_of(run.path("asked")),
+               contains("terminate_client") && contains(fmt::format(" {}\n", then[1])));
     check_whole(run, 1);
     CHECK(run.report()["restarts"] == 4);
 }
 
 TEST_CASE("each death of an MPS domain's end is told as such, and those that were only in it as shared") {
     run_fixture run;
-    run.start(run.pipeline("told", shared("told", "", "no_device_life = 2\n")), {"--frames", frames}, with_fake(run));
+    run.start(run.pipeline("told", shared("told", "", "no_device_life = 2\n")), {"--frames", frames},
+              with_fake(run));
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     run.hit("sink", SIGKILL);
@@ -123,18 +132,25 @@ TEST_CASE("each death of an MPS domain's end is told as such, and those that wer
     CHECK(deaths_in(r, 1) >= 4);
     CHECK(own_deaths(r, 2).size() == 1);
     CHECK(deaths_in(r, 2) == 3);
-    CHECK(std::any_of(r["recoveries"].begin(), r["recoveries"].end(),
-                      [](const json& d) { return d.value("how", "") == "exit code 3" && d.value("shared", false); }));
+    CHECK(std::any_of(r["recoveries"].begin(), r["recoveries"].end(), [](const json& d) {
+        return d.value("how", "") == "exit code 3" && d.value("shared", false);
+    }));
 }
 
 TEST_CASE("a stage that dies by itself beside a neighbour whose death is seen first has died its own death") {
     run_fixture run;
     // The first life of middle aborts a second after it has begun with frame 0.
-    run.start(run.pipeline("beside", shared("beside", "", "die_at = 0\ndie_how = \"abort\"\ndie_lives = 1\nenqueue_ms = 1000\n")), {"--frames", "2"},
-              with_fake(run));
-    REQUIRE(run.wait_until([&] { return run.stage("middle")["state"] == "running" && run.stage("numbers")["state"] == "running"; }));
+    run.start(
+        run.pipeline("beside", shared("beside", "",
+                                      "die_at = 0\ndie_how = \"abort\"\ndie_lives = 1\nenqueue_ms = 1000\n")),
+        {"--frames", "2"}, with_fake(run));
+    REQUIRE(run.wait_until([&] {
+        return run.stage("middle")["state"] == "running" && run.stage("numbers")["state"] == "running";
+    }));
     const std::vector<i32> before = pids_of(run);
-    const auto is_dead = [](i32 pid) { return text_of(fmt::format("/proc/{}/stat", pid)).find(") Z ") != std::string::npos; };
+    const auto is_dead = [](i32 pid) {
+        return text_of(fmt::format("/proc/{}/stat", pid)).find(") Z ") != std::string::npos;
+    };
     run.signal(SIGSTOP);  // both are dead when it looks again
     ::kill(before[0], SIGKILL);
     const bool killed = run.wait_until([&] { return is_dead(before[0]); });
@@ -149,7 +165,8 @@ TEST_CASE("a stage that dies by itself beside a neighbour whose death is seen fi
     CHECK(r["mps"]["domain_faults"] == 1);
     std::vector<std::string> own = own_deaths(r, 1);
     std::sort(own.begin(), own.end());
-    CHECK(own == std::vector<std::string>{fmt::format("middle {}", before[1]), fmt::format("numbers {}", before[0])});
+    CHECK(own == std::vector<std::string>{fmt::format("middle {}", before[1]),
+                                          fmt::format("numbers {}", before[0])});
 }
 
 TEST_CASE("an MPS daemon that dies takes its stages along, by no doing of theirs") {
@@ -167,25 +184,34 @@ TEST_CASE("an MPS daemon that dies takes its stages along, by no doing of theirs
 
 TEST_CASE("a client that can't be ended alone takes its domain along, and no frame") {
     run_fixture run;
-    run.start(run.pipeline("refused", shared("refused")), {"--frames", frames}, with_fake(run, "terminate-refused"));
+    run.start(run.pipeline("refused", shared("refused")), {"--frames", frames},
+              with_fake(run, "terminate-refused"));
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     std::string out;
     REQUIRE(run.command({"restart", "middle", "-p", "refused"}, out) == 0);
-    CHECK(run.wait_until([&] { return run.pid_of("sink") != before[2] && run.stage("sink")["state"] == "running"; }));
+    CHECK(run.wait_until(
+        [&] { return run.pid_of("sink") != before[2] && run.stage("sink")["state"] == "running"; }));
     CHECK(run.wait() == 0);
     check_whole(run, 1);
 }
 
-TEST_CASE("faults of the device that nobody asked for end the MPS domain for the run, injected ones don't, whoever sees them first") {
+TEST_CASE(
+    "faults of the device that nobody asked for end the MPS domain for the run, injected ones don't, whoever "
+    "sees them first") {
     const bool asked = GENERATE(false, true);
     CAPTURE(asked);
     run_fixture run;
-    // Four lives of middle get an error of the device a second after they have begun, before they have moved a frame.
-    run.start(run.pipeline("errors", shared("errors", "", "die_at = 0\ndie_how = \"gpu\"\ndie_lives = 4\nenqueue_ms = 1000\n")),
-              {"--frames", "2"}, with_fake(run));
+    // Four lives of middle get an error of the device a second after they have begun, before they have moved
+    // a frame.
+    run.start(
+        run.pipeline("errors", shared("errors", "",
+                                      "die_at = 0\ndie_how = \"gpu\"\ndie_lives = 4\nenqueue_ms = 1000\n")),
+        {"--frames", "2"}, with_fake(run));
     for (int life = 0; asked && life < 4; ++life) {
-        REQUIRE(run.wait_until([&] { return run.stage("middle")["state"] == "running" && domain_of(run)["domain_faults"] == life; }));
+        REQUIRE(run.wait_until([&] {
+            return run.stage("middle")["state"] == "running" && domain_of(run)["domain_faults"] == life;
+        }));
         std::string out;
         REQUIRE(run.wait_until([&] { return run.command({"inject", "sink", "-p", "errors"}, out) == 0; }));
     }
@@ -217,7 +243,8 @@ TEST_CASE("a supervisor that is killed leaves its MPS daemon to the one that ado
 
 TEST_CASE("without another supervisor the last stage that leaves ends the MPS daemon") {
     run_fixture run;
-    run.start(run.pipeline("orphaned", shared("orphaned", "supervisor_grace_s = 0.3\n")), {"--frames", "100000"}, with_fake(run));
+    run.start(run.pipeline("orphaned", shared("orphaned", "supervisor_grace_s = 0.3\n")),
+              {"--frames", "100000"}, with_fake(run));
     REQUIRE(run.wait_running());
     run.signal(SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
@@ -229,7 +256,8 @@ TEST_CASE("an MPS daemon that refuses to start ends the run with a clear error, 
     run_fixture run;
     run.start(run.pipeline("none", shared("none")), {"--frames", "10"}, with_fake(run, "refuse"));
     CHECK(run.wait() == 3);
-    CHECK_THAT(run.log(), contains("starting a private MPS daemon") && contains("says the fake") && contains("isolation = \"process\""));
+    CHECK_THAT(run.log(), contains("starting a private MPS daemon") && contains("says the fake") &&
+                              contains("isolation = \"process\""));
     CHECK(run.left_behind() == "");
 }
 
@@ -237,5 +265,6 @@ TEST_CASE("isolation by MPS on the CPU is without effect, and says so") {
     run_fixture run;
     run.start(run.pipeline("idle", shared("idle")), {"--frames", "10"});
     CHECK(run.wait() == 0);
-    CHECK_THAT(run.log(), contains("isolation = \"mps\" has no effect on numbers, middle, sink: computing on the CPU"));
+    CHECK_THAT(run.log(),
+               contains("isolation = \"mps\" has no effect on numbers, middle, sink: computing on the CPU"));
 }

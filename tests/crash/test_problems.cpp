@@ -28,9 +28,11 @@ u64 frames_of(run_fixture& run) { return run.ask({{"command", "ps"}})["pipeline"
 
 }  // namespace
 
-TEST_CASE("a replaced process that does not end is named, with the buffers that it holds, and the run goes on") {
+TEST_CASE(
+    "a replaced process that does not end is named, with the buffers that it holds, and the run goes on") {
     run_fixture run;
-    run.start(run.pipeline("unfenced", picture_pipeline("unfenced", "frame_timeout_ms = 400\nfps = 300\n")), {}, {"CAROUSEL_TEST_KILL_DELAY_MS=60000"});
+    run.start(run.pipeline("unfenced", picture_pipeline("unfenced", "frame_timeout_ms = 400\nfps = 300\n")),
+              {}, {"CAROUSEL_TEST_KILL_DELAY_MS=60000"});
     REQUIRE(run.wait_running());
     const i32 pid = run.pid_of("fragment");
     REQUIRE(::kill(pid, SIGSTOP) == 0);
@@ -43,7 +45,11 @@ TEST_CASE("a replaced process that does not end is named, with the buffers that 
     REQUIRE(run.command({"ps", "-p", "unfenced"}, out) == 0);
     CHECK_THAT(out, contains("! fragment: pid " + std::to_string(pid)));
     REQUIRE(::kill(pid, SIGKILL) == 0);
-    CHECK(run.wait_until([&] { return run.ask({{"command", "ps"}}).value("problems", json::array()).empty(); }, 5));
+    CHECK(run.wait_until(
+        [&] {
+            return run.ask({{"command", "ps"}}).value("problems", json::array()).empty();
+        },
+        5));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     const json r = run.report();
@@ -62,7 +68,11 @@ TEST_CASE("a stage that is down is named as long as it is, since others wait for
     REQUIRE(run.command({"down", "vertex", "-p", "held"}, out) == 0);
     CHECK_THAT(problem_with(run, "vertex is down"), contains("read by nobody"));
     REQUIRE(run.command({"up", "vertex", "-p", "held"}, out) == 0);
-    CHECK(run.wait_until([&] { return run.ask({{"command", "ps"}}).value("problems", json::array()).empty(); }, 5));
+    CHECK(run.wait_until(
+        [&] {
+            return run.ask({{"command", "ps"}}).value("problems", json::array()).empty();
+        },
+        5));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     CHECK(run.report()["lost"] == 0);

@@ -1,5 +1,5 @@
-// Stages without a supervisor and one that takes its time: whoever holds the run's lock is waited for, whatever
-// supervisor_grace_s says.
+// Stages without a supervisor and one that takes its time: whoever holds the run's lock is waited for,
+// whatever supervisor_grace_s says.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -18,9 +18,13 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 
-std::string paced(const std::string& name, const char* grace) { return number_pipeline(name, fmt::format("fps = 400\n{}", grace)); }
+std::string paced(const std::string& name, const char* grace) {
+    return number_pipeline(name, fmt::format("fps = 400\n{}", grace));
+}
 
-std::vector<i32> pids_of(run_fixture& run) { return {run.pid_of("numbers"), run.pid_of("middle"), run.pid_of("sink")}; }
+std::vector<i32> pids_of(run_fixture& run) {
+    return {run.pid_of("numbers"), run.pid_of("middle"), run.pid_of("sink")};
+}
 
 void kill_supervisor(run_fixture& run) {
     REQUIRE(run.running());
@@ -32,14 +36,17 @@ bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
 
 }  // namespace
 
-TEST_CASE("a second supervisor that is slow to learn what the programs write finds the stages waiting, however short their patience") {
+TEST_CASE(
+    "a second supervisor that is slow to learn what the programs write finds the stages waiting, however "
+    "short their patience") {
     run_fixture run;
     std::string text = paced("slow", "supervisor_grace_s = 2\n");
     const std::string program = programs() + "/carousel-test-number";
     const std::string slow = run.path("slow-to-tell");
     std::ofstream(slow) << "#!/bin/sh\n[ \"$1\" = --describe ] && sleep 1.2\nexec " << program << " \"$@\"\n";
     std::filesystem::permissions(slow, std::filesystem::perms::owner_all);
-    for (std::size_t at = 0; (at = text.find(program, at)) != std::string::npos; at += slow.size()) text.replace(at, program.size(), slow);
+    for (std::size_t at = 0; (at = text.find(program, at)) != std::string::npos; at += slow.size())
+        text.replace(at, program.size(), slow);
     const std::string file = run.pipeline("slow", text);
     const std::vector<std::string> to_end{"--frames", "3000"};
     run.start(file, to_end);
@@ -48,14 +55,17 @@ TEST_CASE("a second supervisor that is slow to learn what the programs write fin
     kill_supervisor(run);
     run.start(file, to_end);  // takes 3.6 s to ask them
     REQUIRE(run.wait_running());
-    CHECK(run.wait_until([&] { return run.log().find("adopted slow: 3 stages alive") != std::string::npos; }, 5));
+    CHECK(run.wait_until([&] { return run.log().find("adopted slow: 3 stages alive") != std::string::npos; },
+                         5));
     CHECK(pids_of(run) == before);
     CHECK(run.wait() == 0);
     check_whole(run, 3000, undisturbed_hash(3000), 0);
     CHECK(run.report()["taken_over"] == 1);
 }
 
-TEST_CASE("stages wait for whoever holds their run's lock, far beyond their own patience, and leave when it is given back") {
+TEST_CASE(
+    "stages wait for whoever holds their run's lock, far beyond their own patience, and leave when it is "
+    "given back") {
     run_fixture run;
     run.start(run.pipeline("locked", paced("locked", "supervisor_grace_s = 1\n")), {});
     REQUIRE(run.wait_running());

@@ -1,5 +1,6 @@
-// A control block into which somebody has written, and a run that stands still: found, named, mended, counted; and what has a
-// reason to wait is left alone. The test is the broken process: it maps the block as any process of the user can.
+// A control block into which somebody has written, and a run that stands still: found, named, mended,
+// counted; and what has a reason to wait is left alone. The test is the broken process: it maps the block as
+// any process of the user can.
 #include <csignal>
 #include <thread>
 
@@ -21,11 +22,13 @@ constexpr const char* keys = "fps = 200\nstall_timeout_ms = 700\n";
 /// A run of numbers, some frames under way.
 struct damaged_run {
     run_fixture run;
-    explicit damaged_run(const std::string& name, const std::string& more = keys, const std::string& middle = "",
-                         u64 all = frames) {
+    explicit damaged_run(const std::string& name, const std::string& more = keys,
+                         const std::string& middle = "", u64 all = frames) {
         run.start(run.pipeline(name, number_pipeline(name, more, middle)), {"--frames", std::to_string(all)});
         REQUIRE(run.wait_running());
-        REQUIRE(run.wait_until([&] { return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 30; }));
+        REQUIRE(run.wait_until([&] {
+            return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 30;
+        }));
     }
     /// What the broken process does.
     template <typename F>
@@ -55,7 +58,8 @@ TEST_CASE("a run whose END somebody has written over ends where it was meant to,
     const json r = d.ends_whole();
     CHECK(r["damaged"] == 1);
     REQUIRE(r["mends"].size() == 1);
-    CHECK_THAT(r["mends"][0]["found"][0].get<std::string>(), contains("the run: end is unknown, the supervisor has set 500"));
+    CHECK_THAT(r["mends"][0]["found"][0].get<std::string>(),
+               contains("the run: end is unknown, the supervisor has set 500"));
     CHECK_THAT(d.run.log(), contains("the control block is damaged (the run: end"));
 }
 
@@ -66,8 +70,8 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
             const ring::slot_word w = ring::slot_word::of(ring::load(c.link[0].slot[k]));
             c.link[0].slot[k].store(w.freed().pack());
         }
-        c.source[0].number[ring::load(c.link[0].tail) % c.link[0].window].fetch_add(u64{1}
-                                                                                    << 40U);  // and its number is done with
+        c.source[0].number[ring::load(c.link[0].tail) % c.link[0].window].fetch_add(
+            u64{1} << 40U);  // and its number is done with
     });
     const json r = d.ends_whole();
     CHECK(r["stalls"].get<u64>() + r["damaged"].get<u64>() == 1);
@@ -76,7 +80,8 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
     CHECK(!r["problems"].empty());
 }
 
-TEST_CASE("static parts and the seats' words are looked at all the time, and a newcomer never sees them broken") {
+TEST_CASE(
+    "static parts and the seats' words are looked at all the time, and a newcomer never sees them broken") {
     damaged_run d("static");
     d.write([](shm::control_block& c) { c.magic.store(7); });
     d.run.wait_until([&] { return d.run.log().find("magic") != std::string::npos; }, 5);
@@ -99,7 +104,9 @@ TEST_CASE("a pace that lies an hour ahead is not waited for") {
     CHECK_THAT(d.run.log(), contains("next_source_ns"));
 }
 
-TEST_CASE("a held stage, a slow frame and a slow pace are reasons to wait: they are said, and nothing is made anew") {
+TEST_CASE(
+    "a held stage, a slow frame and a slow pace are reasons to wait: they are said, and nothing is made "
+    "anew") {
     damaged_run held("held");
     std::string out;
     REQUIRE(held.run.command({"stop", "middle", "-p", "held"}, out) == 0);
@@ -110,21 +117,25 @@ TEST_CASE("a held stage, a slow frame and a slow pace are reasons to wait: they 
     CHECK(r["begun_again"] == 0);
 
     run_fixture slow;
-    slow.start(slow.pipeline("slow", number_pipeline("slow", "stall_timeout_ms = 300\nframe_timeout_ms = 20000\n",
-                                                     "work_ms = 1500\nin_flight = 1\n")),
-               {"--frames", "3"});
+    slow.start(
+        slow.pipeline("slow", number_pipeline("slow", "stall_timeout_ms = 300\nframe_timeout_ms = 20000\n",
+                                              "work_ms = 1500\nin_flight = 1\n")),
+        {"--frames", "3"});
     CHECK(slow.wait(40) == 0);
     CHECK(slow.report()["begun_again"] == 0);
     CHECK_THAT(slow.log(), contains("middle is at work on a frame"));
 
     run_fixture paced;
-    paced.start(paced.pipeline("paced", number_pipeline("paced", "stall_timeout_ms = 200\nfps = 0.7\n")), {"--frames", "4"});
+    paced.start(paced.pipeline("paced", number_pipeline("paced", "stall_timeout_ms = 200\nfps = 0.7\n")),
+                {"--frames", "4"});
     CHECK(paced.wait(40) == 0);
     CHECK(paced.report()["begun_again"] == 0);
     CHECK(paced.log().find("no frame has moved") == std::string::npos);
 }
 
-TEST_CASE("a block that is damaged again and again ends the run with a sentence, and the supervisor lives to say it") {
+TEST_CASE(
+    "a block that is damaged again and again ends the run with a sentence, and the supervisor lives to say "
+    "it") {
     damaged_run d("again");
     const std::string id = d.run.ask({{"command", "ps"}})["pipeline"].value("run_id", "");
     const u64 until = now_ns() + 40 * ns_per_s;

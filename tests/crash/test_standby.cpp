@@ -20,7 +20,8 @@ using nlohmann::json;
 /// The pid of a stage's standby that is ready; 0 while there is none.
 i32 standby_of(run_fixture& run, const std::string& stage) {
     const json s = run.stage(stage);
-    return s.value("standby", json()) == "ready" && s["standby_pid"].is_number() ? s["standby_pid"].get<i32>() : 0;
+    return s.value("standby", json()) == "ready" && s["standby_pid"].is_number() ? s["standby_pid"].get<i32>()
+                                                                                 : 0;
 }
 /// Waits for a standby other than `old`. 0: none came.
 i32 next_standby(run_fixture& run, const std::string& stage, i32 old = 0) {
@@ -34,7 +35,8 @@ i32 next_standby(run_fixture& run, const std::string& stage, i32 old = 0) {
 TEST_CASE("a warm standby takes a killed stage's seat and a new one starts behind it") {
     const std::string hash = undisturbed_hash(3000);
     run_fixture run;
-    run.start(run.pipeline("warm", number_pipeline("warm", crash_keys, "standby = true\n", "standby = true\n", "standby = true\n")),
+    run.start(run.pipeline("warm", number_pipeline("warm", crash_keys, "standby = true\n", "standby = true\n",
+                                                   "standby = true\n")),
               {"--frames", "3000"});
     u32 kills = 0;
     for (const char* stage : {"middle", "sink", "numbers", "middle", "sink", "numbers"}) {
@@ -53,13 +55,15 @@ TEST_CASE("a warm standby takes a killed stage's seat and a new one starts behin
     const std::regex back("\\| (numbers|middle|sink) is back as pid \\d+ after [\\d.]+ m?s \\(standby\\)\n");
     const std::string log = run.log();
     CHECK(std::distance(std::sregex_iterator(log.begin(), log.end(), back), std::sregex_iterator()) == kills);
-    fmt::print("standby, from the death being seen to the next committed frame: {}\n", r["standby_takeover_ms"].dump());
+    fmt::print("standby, from the death being seen to the next committed frame: {}\n",
+               r["standby_takeover_ms"].dump());
 }
 
 TEST_CASE("a standby that is killed harms nothing and is replaced") {
     const std::string hash = undisturbed_hash(1500);
     run_fixture run;
-    run.start(run.pipeline("standby", number_pipeline("standby", crash_keys, "standby = true\n")), {"--frames", "1500"});
+    run.start(run.pipeline("standby", number_pipeline("standby", crash_keys, "standby = true\n")),
+              {"--frames", "1500"});
     i32 standby = 0;
     for (int k = 0; k < 3; ++k) {
         standby = next_standby(run, "middle", standby);
@@ -68,7 +72,8 @@ TEST_CASE("a standby that is killed harms nothing and is replaced") {
     }
     standby = next_standby(run, "middle", standby);
     REQUIRE(standby != 0);
-    ::kill(standby, SIGSTOP);  // one that can't wake up when it is called: it is replaced like any stopped stage
+    ::kill(standby,
+           SIGSTOP);  // one that can't wake up when it is called: it is replaced like any stopped stage
     run.hit("middle", SIGKILL);
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -78,15 +83,18 @@ TEST_CASE("a standby that is killed harms nothing and is replaced") {
 TEST_CASE("the holder and its standby die together and the seat is filled anew") {
     const std::string hash = undisturbed_hash(1500);
     run_fixture run;
-    run.start(run.pipeline("both", number_pipeline("both", crash_keys, "standby = true\n")), {"--frames", "1500"});
+    run.start(run.pipeline("both", number_pipeline("both", crash_keys, "standby = true\n")),
+              {"--frames", "1500"});
     i32 standby = 0, holder = 0;
     for (int k = 0; k < 3; ++k) {  // the dying ones of the last round may still be shown
         standby = next_standby(run, "middle", standby);
         REQUIRE(standby != 0);
-        REQUIRE(run.wait_until([&] {
-            const i32 now = run.pid_of("middle");
-            return now != 0 && now != holder && now != standby;
-        }, 10));
+        REQUIRE(run.wait_until(
+            [&] {
+                const i32 now = run.pid_of("middle");
+                return now != 0 && now != holder && now != standby;
+            },
+            10));
         holder = run.pid_of("middle");
         ::kill(k == 0 ? standby : holder, SIGKILL);
         ::kill(k == 0 ? holder : standby, SIGKILL);
@@ -106,7 +114,8 @@ TEST_CASE("every step at which a stage can die is survived with standbys, too") 
     plan.add_life_story("middle", role::middle, "kill", standby_points(), seed + 1);
     plan.add_life_story("sink", role::sink, "kill", standby_points(), seed + 2);
     plan.write();
-    run.start(run.pipeline("points", number_pipeline("points", crash_keys, "standby = true\n", "standby = true\n", "standby = true\n")),
+    run.start(run.pipeline("points", number_pipeline("points", crash_keys, "standby = true\n",
+                                                     "standby = true\n", "standby = true\n")),
               {"--frames", "6000"}, {plan.environment()});
     CHECK(run.wait(180) == 0);
     INFO(run.log());
@@ -121,7 +130,8 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
     crash_plan plan(run.path("plan"));
     plan.add("middle", crash_point::took_over, "kill", 1);
     plan.write();
-    run.start(run.pipeline("moment", number_pipeline("moment", crash_keys, "standby = true\n")), {"--frames", "1500"}, {plan.environment()});
+    run.start(run.pipeline("moment", number_pipeline("moment", crash_keys, "standby = true\n")),
+              {"--frames", "1500"}, {plan.environment()});
     REQUIRE(next_standby(run, "middle") != 0);
     run.hit("middle", SIGKILL);
     CHECK(run.wait() == 0);
@@ -132,7 +142,8 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
 
 TEST_CASE("a restarted stage takes the new program, not the old one's standby") {
     run_fixture run;
-    run.start(run.pipeline("anew", number_pipeline("anew", crash_keys, "standby = true\n")), {"--frames", "3000"});
+    run.start(run.pipeline("anew", number_pipeline("anew", crash_keys, "standby = true\n")),
+              {"--frames", "3000"});
     const i32 standby = next_standby(run, "middle");
     REQUIRE(standby != 0);
     std::string out;
@@ -153,9 +164,11 @@ struct doubled {
     std::vector<std::string> args, environment;
     std::map<std::string, i32> holder, standby;
 
-    doubled(const std::string& name, u64 frames, std::vector<std::string> env = {}) : args{"--frames", std::to_string(frames)}, environment(std::move(env)) {
-        file = run.pipeline(name, number_pipeline(name, std::string(crash_keys) + "supervisor_grace_s = 20\n", "standby = true\n",
-                                                  "standby = true\n", "standby = true\n"));
+    doubled(const std::string& name, u64 frames, std::vector<std::string> env = {})
+        : args{"--frames", std::to_string(frames)}, environment(std::move(env)) {
+        file =
+            run.pipeline(name, number_pipeline(name, std::string(crash_keys) + "supervisor_grace_s = 20\n",
+                                               "standby = true\n", "standby = true\n", "standby = true\n"));
         start();
         REQUIRE(look());
     }
@@ -177,7 +190,8 @@ struct doubled {
 bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
 /// No death that the report tells of was a standby's.
 bool tells_of_no_spare(const json& report) {
-    return std::none_of(report["recoveries"].begin(), report["recoveries"].end(), [](const json& r) { return r["epoch"] == 0; });
+    return std::none_of(report["recoveries"].begin(), report["recoveries"].end(),
+                        [](const json& r) { return r["epoch"] == 0; });
 }
 }  // namespace
 
@@ -192,7 +206,8 @@ TEST_CASE("standbys outlive their supervisor: the same ones serve the next, and 
     REQUIRE(d.look());
     CHECK(d.standby == standbys);
     CHECK(d.holder == holders);
-    CHECK(d.run.wait_until([&] { return d.run.log().find("3 stages alive, and 3 standbys") != std::string::npos; }, 5));
+    CHECK(d.run.wait_until(
+        [&] { return d.run.log().find("3 stages alive, and 3 standbys") != std::string::npos; }, 5));
     for (const auto& [stage, pid] : standbys) {
         CAPTURE(stage);
         d.run.hit(stage, SIGKILL);
@@ -207,7 +222,8 @@ TEST_CASE("standbys outlive their supervisor: the same ones serve the next, and 
     CHECK(tells_of_no_spare(d.run.report()));
 }
 
-TEST_CASE("stages that die while there is no supervisor are followed by their standbys, all of them at once, too") {
+TEST_CASE(
+    "stages that die while there is no supervisor are followed by their standbys, all of them at once, too") {
     const bool all = GENERATE(false, true);
     CAPTURE(all);
     const std::string hash = undisturbed_hash(1200);
@@ -247,7 +263,8 @@ TEST_CASE("a standby that dies while there is no supervisor is replaced by the n
     CHECK(tells_of_no_spare(d.run.report()));
 }
 
-TEST_CASE("a supervisor that dies between the two steps of a promotion is followed by one that completes it") {
+TEST_CASE(
+    "a supervisor that dies between the two steps of a promotion is followed by one that completes it") {
     const std::string hash = undisturbed_hash(1500);
     run_fixture run;
     crash_plan plan(run.path("plan"));
@@ -272,7 +289,9 @@ TEST_CASE("a supervisor that dies between the two steps of a promotion is follow
     CHECK(run.report()["taken_over"] == 1);
 }
 
-TEST_CASE("supervisors, stages and standbys killed at random moments lose, repeat and tear nothing, and no standby leaves by itself") {
+TEST_CASE(
+    "supervisors, stages and standbys killed at random moments lose, repeat and tear nothing, and no standby "
+    "leaves by itself") {
     constexpr u64 frames = 3000;
     std::mt19937_64 random(test_seed());
     const std::string hash = undisturbed_hash(frames);

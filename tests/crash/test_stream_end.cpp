@@ -1,4 +1,5 @@
-// A source that ends its stream, with real processes: what is delivered, what is said, and who may die on the way.
+// A source that ends its stream, with real processes: what is delivered, what is said, and who may die on the
+// way.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -12,7 +13,8 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-std::string ending(const std::string& name, u64 ends_at, const std::string& pipeline_keys = "", const std::string& source = "") {
+std::string ending(const std::string& name, u64 ends_at, const std::string& pipeline_keys = "",
+                   const std::string& source = "") {
     return number_pipeline(name, pipeline_keys, "", fmt::format("ends_at = {}\n{}", ends_at, source));
 }
 
@@ -25,7 +27,8 @@ void check_ended(run_fixture& run, u64 frames) {
     CHECK(r["begun_again"] == 0);
     CHECK(r["dead_letters"].empty());
     check_undamaged(r);
-    CHECK_THAT(run.log(), contains(fmt::format("the stream ended before frame {}, says its source numbers", frames)));
+    CHECK_THAT(run.log(),
+               contains(fmt::format("the stream ended before frame {}, says its source numbers", frames)));
     CHECK(run.left_behind() == "");
 }
 
@@ -56,22 +59,25 @@ TEST_CASE("of --frames and the end of the stream the lower number counts") {
 
 TEST_CASE("a source that dies or rests behind its claim, or dies behind END, ends the stream all the same") {
     const auto [point, how] = GENERATE(table<crash_point, std::string>({{crash_point::end_claimed, "kill"},
-                                                                       {crash_point::end_claimed, "stop"},
-                                                                       {crash_point::end_claimed, "abort"},
-                                                                       {crash_point::end_known, "kill"}}));
+                                                                        {crash_point::end_claimed, "stop"},
+                                                                        {crash_point::end_claimed, "abort"},
+                                                                        {crash_point::end_known, "kill"}}));
     CAPTURE(std::string(name_of(point)), how);
     run_fixture run;
     crash_plan plan(run.path("plan"));
     plan.add("numbers", point, how, 1);
     plan.write();
-    run.start(run.pipeline("claims", ending("claims", 200, crash_keys, "work_ms = 1\n")), {}, {plan.environment()});
+    run.start(run.pipeline("claims", ending("claims", 200, crash_keys, "work_ms = 1\n")), {},
+              {plan.environment()});
     CHECK(run.wait() == 0);
     INFO(run.log());
     CHECK(plan.still_to_come() == "");
     check_ended(run, 200);
 }
 
-TEST_CASE("a supervisor that dies between writing the end down and END leaves it to the one that takes the run over") {
+TEST_CASE(
+    "a supervisor that dies between writing the end down and END leaves it to the one that takes the run "
+    "over") {
     run_fixture run;
     crash_plan plan(run.path("plan"));
     plan.add("supervisor", crash_point::end_kept, "kill", 1);
@@ -89,7 +95,9 @@ TEST_CASE("a supervisor that dies between writing the end down and END leaves it
 
 TEST_CASE("instances that come to the end in any order, and are killed on the way, agree on the frame") {
     run_fixture run;
-    run.start(run.pipeline("instances", ending("instances", 600, "fps = 400\n", "instances = 2\nwork_ms = 2\n")), {});
+    run.start(
+        run.pipeline("instances", ending("instances", 600, "fps = 400\n", "instances = 2\nwork_ms = 2\n")),
+        {});
     REQUIRE(run.wait_running());
     for (int k = 0; k < 12 && run.running(); ++k) {
         run.hit(k % 3 == 0 ? "sink" : fmt::format("numbers.{}", k % 2), SIGKILL);
@@ -130,7 +138,7 @@ run = "{0}/carousel-test-number"
 inputs = ["middle", "ahead"]
 sink = true
 )",
-                                                                                 programs());
+                                                                                      programs());
     run.start(run.pipeline("joined", text), {});
     CHECK(run.wait() == 0);
     INFO(run.log());
@@ -142,6 +150,9 @@ TEST_CASE("a source that ends its stream without having said that it may dies of
     run_fixture run;
     run.start(run.pipeline("unsaid", ending("unsaid", 50, "", "ends_unsaid = true\nrestart = \"no\"\n")), {});
     CHECK(run.wait() != 0);
-    CHECK_THAT(run.log(), contains("stage numbers calls end_stream() for frame 50, but its configure() has not said that it may"));
+    CHECK_THAT(
+        run.log(),
+        contains(
+            "stage numbers calls end_stream() for frame 50, but its configure() has not said that it may"));
     CHECK(run.left_behind() == "");
 }

@@ -1,5 +1,6 @@
-// The supervisor itself is killed: stages stream on, a second `carousel run` of the same file takes the run over, and the sinks' ledgers
-// tell of nothing. Here every supervisor is a process of the fixture, so that its death and its exit code are seen as a shell sees them.
+// The supervisor itself is killed: stages stream on, a second `carousel run` of the same file takes the run
+// over, and the sinks' ledgers tell of nothing. Here every supervisor is a process of the fixture, so that
+// its death and its exit code are seen as a shell sees them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +53,9 @@ void kill_supervisor(run_fixture& run) {
 
 bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
 
-bool says(const run_fixture& run, const std::string& text) { return run.log().find(text) != std::string::npos; }
+bool says(const run_fixture& run, const std::string& text) {
+    return run.log().find(text) != std::string::npos;
+}
 
 void check_whole(run_fixture& run) {
     const json r = run.report();
@@ -80,7 +83,8 @@ TEST_CASE("stages stream on without their supervisor, and a second one takes the
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     CHECK(run.wait_until([&] { return says(run, "adopted widowed: 3 stages alive"); }));
-    CHECK(run.ask({{"command", "ps"}})["pipeline"]["frames"].get<u64>() > delivered + 50);  // 0.5 s at 400 frames/s
+    CHECK(run.ask({{"command", "ps"}})["pipeline"]["frames"].get<u64>() >
+          delivered + 50);  // 0.5 s at 400 frames/s
     CHECK(pids_of(run) == before);
     CHECK(run.wait() == 0);
     check_whole(run);
@@ -90,8 +94,11 @@ TEST_CASE("stages stream on without their supervisor, and a second one takes the
     for (std::size_t k = 0; k < before.size(); ++k) CHECK(r["stages"][k]["pids"] == json{before[k]});
 }
 
-TEST_CASE("a stage that dies before, with or after its supervisor is replaced by the second one, the others keep their pids") {
-    const auto [when, victim] = GENERATE(table<std::string, std::string>({{"before", "numbers"}, {"with", "middle"}, {"after", "sink"}}));
+TEST_CASE(
+    "a stage that dies before, with or after its supervisor is replaced by the second one, the others keep "
+    "their pids") {
+    const auto [when, victim] = GENERATE(
+        table<std::string, std::string>({{"before", "numbers"}, {"with", "middle"}, {"after", "sink"}}));
     CAPTURE(when, victim);
     run_fixture run;
     const std::string file = run.pipeline("both", paced("both"));
@@ -122,7 +129,8 @@ TEST_CASE("a stage that dies before, with or after its supervisor is replaced by
     CHECK(run.report()["deaths"] == 1);
 }
 
-TEST_CASE("supervisors and stages killed at random moments lose, repeat and tear nothing, and the counts go on") {
+TEST_CASE(
+    "supervisors and stages killed at random moments lose, repeat and tear nothing, and the counts go on") {
     constexpr int supervisor_kills = 10, stage_kills = 20;
     run_fixture run;
     const std::string file = run.pipeline("regents", paced("regents"));
@@ -133,7 +141,8 @@ TEST_CASE("supervisors and stages killed at random moments lose, repeat and tear
     run.start(file, endless);
     for (int round = 0; round < supervisor_kills; ++round) {
         REQUIRE(run.wait_running());
-        for (int k = 0; k < stage_kills / supervisor_kills; ++k) {  // each before, with or behind the supervisor's end
+        for (int k = 0; k < stage_kills / supervisor_kills;
+             ++k) {  // each before, with or behind the supervisor's end
             const i32 pid = run.pid_of(stage_names[random() % 3]);
             if (pid > 0 && ::kill(pid, SIGKILL) == 0) kills += hit.insert(pid).second ? 1 : 0;
             if (random() % 2 == 0) sleep_s(static_cast<f64>(random() % 40) / 1000);
@@ -150,7 +159,8 @@ TEST_CASE("supervisors and stages killed at random moments lose, repeat and tear
     CHECK(run.wait() == 0);
     const json r = run.report();
     REQUIRE(r.contains("frames"));
-    fmt::print("{} frames, {} stage kills at {}, {} supervisors\n", r["frames"].get<u64>(), kills, r["kills_at"].dump(), r["taken_over"].dump());
+    fmt::print("{} frames, {} stage kills at {}, {} supervisors\n", r["frames"].get<u64>(), kills,
+               r["kills_at"].dump(), r["taken_over"].dump());
     check_undamaged(r);
     CHECK(r["taken_over"] == supervisor_kills);
     CHECK(r["restarts"].get<int>() >= kills);
@@ -159,7 +169,8 @@ TEST_CASE("supervisors and stages killed at random moments lose, repeat and tear
         for (const json& pid : s["pids"]) pids.insert(pid.get<i32>());
     for (const i32 pid : hit) CHECK(pids.count(pid) == 1);
     run_fixture quiet;
-    quiet.start(quiet.pipeline("calm", number_pipeline("calm")), {"--frames", std::to_string(r["frames"].get<u64>())});
+    quiet.start(quiet.pipeline("calm", number_pipeline("calm")),
+                {"--frames", std::to_string(r["frames"].get<u64>())});
     REQUIRE(quiet.wait() == 0);
     CHECK(r["image_hash"] == quiet.report()["image_hash"]);
     CHECK(run.left_behind() == "");
@@ -169,9 +180,11 @@ TEST_CASE("a supervisor killed at each of its named steps is followed by one tha
     using enum crash_point;
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    for (const crash_point point : {entry_prepared, entry_appointed, entry_doomed, words_revoked, words_requeued, death_judged, stage_spawned,
-                                    entry_fenced, words_reclaimed, run_taken_over, stage_returned})
-        plan.add("supervisor", point, "kill", plan.lines() == 0 ? 4 : 1);  // the first three appointments are the start
+    for (const crash_point point :
+         {entry_prepared, entry_appointed, entry_doomed, words_revoked, words_requeued, death_judged,
+          stage_spawned, entry_fenced, words_reclaimed, run_taken_over, stage_returned})
+        plan.add("supervisor", point, "kill",
+                 plan.lines() == 0 ? 4 : 1);  // the first three appointments are the start
     plan.write();
     const std::string file = run.pipeline("steps", paced("steps"));
     const std::vector<std::string> endless{"--frames", "100000000"};
@@ -186,7 +199,8 @@ TEST_CASE("a supervisor killed at each of its named steps is followed by one tha
         if (!run.running()) {
             REQUIRE(run.wait() == -SIGKILL);
             start();
-        } else if (run.wait_until([&] { return !run.running() || run.pid_of("sink") > 0; }) && run.running() && run.wait_running(1)) {
+        } else if (run.wait_until([&] { return !run.running() || run.pid_of("sink") > 0; }) &&
+                   run.running() && run.wait_running(1)) {
             run.hit(stage_names[random() % 3], SIGKILL);
             sleep_s(0.03);
         }
@@ -207,13 +221,15 @@ TEST_CASE("a supervisor killed at each of its named steps is followed by one tha
     CHECK(starts >= static_cast<int>(plan.lines()));
     check_undamaged(r);
     run_fixture quiet;
-    quiet.start(quiet.pipeline("calm", number_pipeline("calm")), {"--frames", std::to_string(r["frames"].get<u64>())});
+    quiet.start(quiet.pipeline("calm", number_pipeline("calm")),
+                {"--frames", std::to_string(r["frames"].get<u64>())});
     REQUIRE(quiet.wait() == 0);
     CHECK(r["image_hash"] == quiet.report()["image_hash"]);
     CHECK(run.left_behind() == "");
 }
 
-TEST_CASE("another pipeline does not take a living run over: refused with the difference, and the run goes on") {
+TEST_CASE(
+    "another pipeline does not take a living run over: refused with the difference, and the run goes on") {
     run_fixture run;
     const std::string file = run.pipeline("mine", paced("mine"));
     run.start(file, to_end);
@@ -258,7 +274,9 @@ TEST_CASE("of two supervisors that take a run over at once one does, the other i
     CHECK(run.left_behind() == "");
 }
 
-TEST_CASE("without a second supervisor the stages end after supervisor_grace_s, and the last one leaves nothing behind") {
+TEST_CASE(
+    "without a second supervisor the stages end after supervisor_grace_s, and the last one leaves nothing "
+    "behind") {
     run_fixture run;
     run.start(run.pipeline("alone", paced("alone", "supervisor_grace_s = 3\n")), {});
     REQUIRE(run.wait_running());
@@ -284,7 +302,9 @@ TEST_CASE("a run that is through when its supervisor dies is kept for the next o
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
-    REQUIRE(run.wait_until([&] { return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > frames - 300; }));
+    REQUIRE(run.wait_until([&] {
+        return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > frames - 300;
+    }));
     kill_supervisor(run);
     sleep_s(1.2);  // 400 frames/s: it is through by now
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
@@ -300,12 +320,14 @@ TEST_CASE("with no stage left alive a fresh run begins, and says so") {
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
-    std::vector<shm::unique_fd> lives;  // a leader may be a zombie while another thread of its process still dies
+    std::vector<shm::unique_fd>
+        lives;  // a leader may be a zombie while another thread of its process still dies
     for (const i32 pid : before) lives.emplace_back(shm::open_pidfd({pid, shm::start_time_of(pid)}));
     kill_supervisor(run);
     for (const shm::unique_fd& life : lives) shm::signal_pidfd(life.get(), SIGKILL);
     REQUIRE(run.wait_until([&] {
-        return std::all_of(lives.begin(), lives.end(), [](const shm::unique_fd& life) { return supervisor::has_ended(life.get()); });
+        return std::all_of(lives.begin(), lives.end(),
+                           [](const shm::unique_fd& life) { return supervisor::has_ended(life.get()); });
     }));
     run.start(file, to_end);
     CHECK(run.wait() == 0);
@@ -316,7 +338,8 @@ TEST_CASE("with no stage left alive a fresh run begins, and says so") {
 
 TEST_CASE("a stopped supervisor keeps its run: nobody else takes it, and it goes on where it was") {
     run_fixture run;
-    const std::string file = run.pipeline("asleep", paced("asleep", "supervisor_grace_s = 0.5\nframe_timeout_ms = 1000\n"));
+    const std::string file =
+        run.pipeline("asleep", paced("asleep", "supervisor_grace_s = 0.5\nframe_timeout_ms = 1000\n"));
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
@@ -335,7 +358,8 @@ TEST_CASE("a stopped supervisor keeps its run: nobody else takes it, and it goes
     check_whole(run);
 }
 
-TEST_CASE("what a stage says while it has no supervisor is in the log of the next one, and its new pipe works") {
+TEST_CASE(
+    "what a stage says while it has no supervisor is in the log of the next one, and its new pipe works") {
     run_fixture run;
     const std::string file = run.pipeline("voices", paced("voices") + "say = true\n");
     run.start(file, to_end);
@@ -362,7 +386,8 @@ TEST_CASE("a held stage stays held through its supervisor's death") {
     run.start(file, to_end);
     REQUIRE(run.wait_until([&] { return says(run, "adopted held: 3 stages alive"); }));
     CHECK(run.stage("sink")["state"] == "stopped");
-    REQUIRE(run.wait_until([&] { return shm::is_stopped(before[2]); }));  // the kernel sends an orphaned group on its way
+    REQUIRE(run.wait_until(
+        [&] { return shm::is_stopped(before[2]); }));  // the kernel sends an orphaned group on its way
     CHECK(run.command({"cont", "sink", "-p", "held"}, out) == 0);
     CHECK(run.wait() == 0);
     check_whole(run);

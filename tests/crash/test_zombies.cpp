@@ -1,5 +1,6 @@
-// Stages that are stopped in the middle of their work, replaced, and only then continued or killed. The supervisor's own kill is held
-// back by CAROUSEL_TEST_KILL_DELAY_MS, as it is for a process that hangs in the kernel.
+// Stages that are stopped in the middle of their work, replaced, and only then continued or killed. The
+// supervisor's own kill is held back by CAROUSEL_TEST_KILL_DELAY_MS, as it is for a process that hangs in the
+// kernel.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -41,10 +42,13 @@ std::vector<zombie> make_zombies(run_fixture& run, std::mt19937_64& random, F&& 
         const i32 before = run.pid_of(stage);
         REQUIRE(before > 0);
         REQUIRE(::kill(before, SIGSTOP) == 0);
-        REQUIRE(run.wait_until([&] { return run.stage(stage)["state"] == "running" && run.pid_of(stage) != before; }, 10));
+        REQUIRE(run.wait_until(
+            [&] { return run.stage(stage)["state"] == "running" && run.pid_of(stage) != before; }, 10));
         REQUIRE(::kill(before, 0) == 0);  // it lies there still
         // Its successor works meanwhile: the zombie's frames and slots have moved on when it wakes.
-        const auto frames_now = [&] { return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}); };
+        const auto frames_now = [&] {
+            return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0});
+        };
         const u64 then = frames_now();
         CHECK(run.wait_until([&] { return frames_now() > then + 40; }, 10));
         finish(before);
@@ -74,7 +78,8 @@ void check_whole(run_fixture& run) {
 TEST_CASE("a zombie that is continued late commits nothing and leaves by itself with its own exit code") {
     std::mt19937_64 random(test_seed());
     run_fixture run;
-    run.start(run.pipeline("woken", picture_pipeline("woken", keys)), {"--frames", std::to_string(frames)}, {"CAROUSEL_TEST_KILL_DELAY_MS=20000"});
+    run.start(run.pipeline("woken", picture_pipeline("woken", keys)), {"--frames", std::to_string(frames)},
+              {"CAROUSEL_TEST_KILL_DELAY_MS=20000"});
     REQUIRE(run.wait_running());
     const std::vector<zombie> all = make_zombies(run, random, [&](i32 pid) {
         REQUIRE(::kill(pid, SIGCONT) == 0);
@@ -91,9 +96,11 @@ TEST_CASE("a zombie that is continued late commits nothing and leaves by itself 
 TEST_CASE("a zombie that is killed late harms nothing, and its buffers come back") {
     std::mt19937_64 random(test_seed());
     run_fixture run;
-    run.start(run.pipeline("late", picture_pipeline("late", keys)), {"--frames", std::to_string(frames)}, {"CAROUSEL_TEST_KILL_DELAY_MS=20000"});
+    run.start(run.pipeline("late", picture_pipeline("late", keys)), {"--frames", std::to_string(frames)},
+              {"CAROUSEL_TEST_KILL_DELAY_MS=20000"});
     REQUIRE(run.wait_running());
-    const std::vector<zombie> all = make_zombies(run, random, [&](i32 pid) { REQUIRE(::kill(pid, SIGKILL) == 0); });
+    const std::vector<zombie> all =
+        make_zombies(run, random, [&](i32 pid) { REQUIRE(::kill(pid, SIGKILL) == 0); });
     check_whole(run);
     std::map<i32, json> how = ends(run.report());
     for (const zombie& z : all) {
@@ -103,10 +110,12 @@ TEST_CASE("a zombie that is killed late harms nothing, and its buffers come back
     }
 }
 
-TEST_CASE("zombies that nobody wakes are killed by the supervisor in the end, and the run goes on all the time") {
+TEST_CASE(
+    "zombies that nobody wakes are killed by the supervisor in the end, and the run goes on all the time") {
     std::mt19937_64 random(test_seed());
     run_fixture run;
-    run.start(run.pipeline("asleep", picture_pipeline("asleep", keys)), {"--frames", std::to_string(frames)}, {"CAROUSEL_TEST_KILL_DELAY_MS=1500"});
+    run.start(run.pipeline("asleep", picture_pipeline("asleep", keys)), {"--frames", std::to_string(frames)},
+              {"CAROUSEL_TEST_KILL_DELAY_MS=1500"});
     REQUIRE(run.wait_running());
     (void)make_zombies(run, random, [](i32) {});
     check_whole(run);

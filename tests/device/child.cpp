@@ -58,7 +58,8 @@ child::child(const std::string& role, const std::string& program, std::vector<st
 child::~child() { kill(); }
 
 void child::send(const nlohmann::json& what, const std::vector<int>& fds) {
-    if (!shm::send_message(socket_.get(), what.dump(), fds)) throw std::runtime_error("the child process is gone");
+    if (!shm::send_message(socket_.get(), what.dump(), fds))
+        throw std::runtime_error("the child process is gone");
 }
 
 nlohmann::json child::receive(std::vector<shm::unique_fd>* fds) {

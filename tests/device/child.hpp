@@ -1,6 +1,6 @@
 #pragma once
-// A second process for the conformance suite: this executable again, by exec (a forked child of a process that uses CUDA can't).
-// Parent and child talk JSON over a socket, with fds where memory travels.
+// A second process for the conformance suite: this executable again, by exec (a forked child of a process
+// that uses CUDA can't). Parent and child talk JSON over a socket, with fds where memory travels.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,8 +15,10 @@ inline constexpr int child_socket = 10;
 
 class child {
 public:
-    /// Starts `program` (this executable when empty) with the socket's other end on fd 10. `role` names what the child does.
-    explicit child(const std::string& role, const std::string& program = {}, std::vector<std::string> arguments = {});
+    /// Starts `program` (this executable when empty) with the socket's other end on fd 10. `role` names what
+    /// the child does.
+    explicit child(const std::string& role, const std::string& program = {},
+                   std::vector<std::string> arguments = {});
     ~child();  ///< kills it if it still lives
     child(const child&) = delete;
     child& operator=(const child&) = delete;

@@ -1,4 +1,5 @@
-// What the second process does. The parent starts this executable with the name of the hidden test case below.
+// What the second process does. The parent starts this executable with the name of the hidden test case
+// below.
 
 #include <unistd.h>
 
@@ -49,10 +50,12 @@ void follow_orders() {
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
     const bool by_fd = first.fds.size() == 2;
-    const auto memory = context->map(test::handle_from(first.what.at("memory"), by_fd ? first.fds[1].get() : -1));
+    const auto memory =
+        context->map(test::handle_from(first.what.at("memory"), by_fd ? first.fds[1].get() : -1));
     const device::memfd_mapping words(test::handle_from(first.what.at("words"), first.fds.at(0).get()));
     const auto* word = reinterpret_cast<const std::atomic<u64>*>(words.data());
-    const auto event = context->import_event(context->kind(), test::bytes_from<64>(first.what.at("event")), word);
+    const auto event =
+        context->import_event(context->kind(), test::bytes_from<64>(first.what.at("event")), word);
     reply({{"imported", event != nullptr}});
     order o;
     while (next(o)) {
@@ -67,16 +70,16 @@ void follow_orders() {
             }
             reply({{"done", done}});
         } else if (wish == "read") {
-            reply(
-                {{"bytes", test::read_back(*context, *queue, memory->data() + o.what.at("at").get<u64>(), o.what.at("count"))}});
+            reply({{"bytes", test::read_back(*context, *queue, memory->data() + o.what.at("at").get<u64>(),
+                                             o.what.at("count"))}});
         } else if (wish == "fill") {
             queue->fill(memory->data() + o.what.at("at").get<u64>(), o.what.at("value"), o.what.at("count"));
             queue->drain();
             reply(json::object());
         } else if (wish == "check") {
             const auto torn = context->allocate_host(sizeof(u32));
-            queue->check_status(reinterpret_cast<const device::status_word*>(memory->data()), status_from(o.what),
-                                reinterpret_cast<u32*>(torn->data()));
+            queue->check_status(reinterpret_cast<const device::status_word*>(memory->data()),
+                                status_from(o.what), reinterpret_cast<u32*>(torn->data()));
             queue->drain();
             reply({{"torn", *reinterpret_cast<const u32*>(torn->host_data())}});
         }
@@ -124,7 +127,9 @@ void fault() {
     all["wait"] = answer([&] { event->wait(); });
     all["done"] = answer([&] { (void)event->done(); });
     all["fill"] = answer([&] { queue->fill(memory->data(), 1, 16); });
-    all["status"] = answer([&] { queue->write_status(reinterpret_cast<device::status_word*>(memory->data()), {1, 1, 1}); });
+    all["status"] = answer([&] {
+        queue->write_status(reinterpret_cast<device::status_word*>(memory->data()), {1, 1, 1});
+    });
     all["record"] = answer([&] { event->record(*queue, 2); });
     all["drain"] = answer([&] { queue->drain(); });
     reply(all);

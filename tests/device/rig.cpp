@@ -76,8 +76,8 @@ void gate::open() {
 
 void gate::hold(device::queue& q) {
 #if defined(CAROUSEL_WITH_CUDA) && defined(CAROUSEL_TEST_ON_CUDA)
-    launch_hold(static_cast<cudaStream_t>(q.native_stream()), reinterpret_cast<const u32*>(state_->flag->data()),
-                longest_hold_ns);
+    launch_hold(static_cast<cudaStream_t>(q.native_stream()),
+                reinterpret_cast<const u32*>(state_->flag->data()), longest_hold_ns);
 #else
     q.submit([s = state_](device::cpu::pool&) {
         std::unique_lock lock(s->mutex);

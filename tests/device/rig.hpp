@@ -1,6 +1,7 @@
 #pragma once
-// What the conformance suite needs of a backend beyond its interface: work that blocks a queue until told otherwise, and memory
-// that another process can map. The backend is chosen at compile time, so each has an executable (and a ctest label) of its own.
+// What the conformance suite needs of a backend beyond its interface: work that blocks a queue until told
+// otherwise, and memory that another process can map. The backend is chosen at compile time, so each has an
+// executable (and a ctest label) of its own.
 
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@ inline constexpr bool on_cuda = true;
 inline constexpr bool on_cuda = false;
 #endif
 
-/// Why the backend can't be tested here ("" when it can). With CAROUSEL_REQUIRE_GPU set, nothing is an excuse.
+/// Why the backend can't be tested here ("" when it can). With CAROUSEL_REQUIRE_GPU set, nothing is an
+/// excuse.
 [[nodiscard]] const std::string& why_skip();
 
 /// The backend under test: the CPU with 3 threads, or the first GPU.
@@ -41,7 +43,8 @@ private:
 /// Enqueues diary[++diary[0]] = value; `diary` is zeroed memory of allocate_host.
 void append(device::queue& q, u32* diary, u32 value);
 
-/// Memory that other processes can map, as the supervisor would hold it: a memfd, or VMM memory of the first GPU.
+/// Memory that other processes can map, as the supervisor would hold it: a memfd, or VMM memory of the first
+/// GPU.
 class shareable {
 public:
     explicit shareable(u64 bytes);
@@ -55,7 +58,8 @@ private:
 };
 
 /// Copies `bytes` from memory of the backend to the host, behind everything in the queue.
-[[nodiscard]] std::vector<u8> read_back(device::context& on, device::queue& q, const std::byte* from, u64 bytes);
+[[nodiscard]] std::vector<u8> read_back(device::context& on, device::queue& q, const std::byte* from,
+                                        u64 bytes);
 
 }  // namespace carousel::test
 

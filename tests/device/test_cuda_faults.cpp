@@ -55,7 +55,8 @@ TEST_CASE("an event that can't be imported is null: then nobody helps") {
 TEST_CASE("more GPU memory than there is is refused with what was asked and what is free") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
-    REQUIRE_THROWS_WITH(context->allocate(u64{1} << 45), test::contains("free of") && test::contains("smaller size"));
+    REQUIRE_THROWS_WITH(context->allocate(u64{1} << 45),
+                        test::contains("free of") && test::contains("smaller size"));
     test::child alloc("", test::program_beside_test("carousel-alloc"),
                       {"--fd", "10", "--requests", R"([{"id":1,"bytes":35184372088832,"kind":"vmm"}])"});
     const std::string why = alloc.receive().at("error");

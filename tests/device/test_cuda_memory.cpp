@@ -36,7 +36,8 @@ device::memory_handle take(test::child& alloc, std::vector<shm::unique_fd>& fds)
     } else {
         const std::string hex = j.at("ipc");
         REQUIRE(hex.size() == 128);
-        for (std::size_t i = 0; i < 64; ++i) handle.ipc[i] = static_cast<std::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+        for (std::size_t i = 0; i < 64; ++i)
+            handle.ipc[i] = static_cast<std::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
     }
     return handle;
 }
@@ -49,9 +50,10 @@ bool all_are(const std::vector<u8>& bytes, u8 value) {
 
 TEST_CASE("vmm memory from carousel-alloc is zero, and lives by its fds when its maker is gone") {
     CAROUSEL_NEEDS_BACKEND();
-    test::child alloc("", test::program_beside_test("carousel-alloc"),
-                      {"--fd", "10", "--requests",
-                       R"([{"id":"a","bytes":100000,"kind":"vmm"},{"id":"b","bytes":5000000,"kind":"vmm","ordinal":0}])"});
+    test::child alloc(
+        "", test::program_beside_test("carousel-alloc"),
+        {"--fd", "10", "--requests",
+         R"([{"id":"a","bytes":100000,"kind":"vmm"},{"id":"b","bytes":5000000,"kind":"vmm","ordinal":0}])"});
     std::vector<shm::unique_fd> fds_a, fds_b;
     const device::memory_handle a = take(alloc, fds_a);
     const device::memory_handle b = take(alloc, fds_b);
@@ -111,8 +113,9 @@ TEST_CASE("a memfd is one memory for the CPU and the GPU") {
     event->record(*gpu_queue, 1);
     event->wait();
     REQUIRE(std::memcmp(on_cpu->data(), &ready, sizeof ready) == 0);
-    REQUIRE(all_are(
-        {reinterpret_cast<const u8*>(on_cpu->data()) + 16, reinterpret_cast<const u8*>(on_cpu->data()) + on_cpu->bytes()}, 0x44));
+    REQUIRE(all_are({reinterpret_cast<const u8*>(on_cpu->data()) + 16,
+                     reinterpret_cast<const u8*>(on_cpu->data()) + on_cpu->bytes()},
+                    0x44));
 
     // CPU to GPU, with the CPU's event polled by the GPU's side, as a stage behind a CPU stage does.
     std::atomic<u64> tag{0};

@@ -20,14 +20,16 @@ std::pair<std::string, int> output_of(const std::string& command) {
     REQUIRE(pipe != nullptr);
     std::string text;
     std::array<char, 4096> block{};
-    for (std::size_t got = 0; (got = std::fread(block.data(), 1, block.size(), pipe)) > 0;) text.append(block.data(), got);
+    for (std::size_t got = 0; (got = std::fread(block.data(), 1, block.size(), pipe)) > 0;)
+        text.append(block.data(), got);
     const int status = ::pclose(pipe);
     return {text, WEXITSTATUS(status)};
 }
 
 /// carousel-alloc's first answer and exit code for these requests.
 std::pair<json, int> ask_alloc(const std::string& requests) {
-    test::child alloc("", test::program_beside_test("carousel-alloc"), {"--fd", "10", "--requests", requests});
+    test::child alloc("", test::program_beside_test("carousel-alloc"),
+                      {"--fd", "10", "--requests", requests});
     json answer = alloc.receive();
     return {std::move(answer), alloc.exit_code()};
 }
@@ -50,13 +52,15 @@ TEST_CASE("the probe answers in JSON and with 0 on every machine") {
         REQUIRE(first.at("total_bytes").get<u64>() > 0);
         REQUIRE(answer.at("driver_version").is_string());
     }
-    REQUIRE(output_of(test::program_beside_test("carousel-probe") + " --slow 2>&1").second == exit_code::usage);
+    REQUIRE(output_of(test::program_beside_test("carousel-probe") + " --slow 2>&1").second ==
+            exit_code::usage);
 }
 
 TEST_CASE("carousel-alloc refuses what is no list of requests") {
     for (const std::string requests :
-         {"", "[]", "{}", "[1]", R"([{"id":1}])", R"([{"bytes":0,"kind":"vmm"}])", R"([{"bytes":-5,"kind":"vmm"}])",
-          R"([{"bytes":4096,"kind":"magic"}])", R"([{"bytes":4096,"kind":"vmm","uuid":7}])"}) {
+         {"", "[]", "{}", "[1]", R"([{"id":1}])", R"([{"bytes":0,"kind":"vmm"}])",
+          R"([{"bytes":-5,"kind":"vmm"}])", R"([{"bytes":4096,"kind":"magic"}])",
+          R"([{"bytes":4096,"kind":"vmm","uuid":7}])"}) {
         CAPTURE(requests);
         const auto [answer, code] = ask_alloc(requests);
         REQUIRE(code == exit_code::usage);

@@ -56,7 +56,8 @@ TEST_CASE("host memory that anybody could cut off is refused") {
 }
 
 TEST_CASE("too much host memory is refused with what was asked and what is free") {
-    REQUIRE_THROWS_WITH(create_memfd("ring geometry", u64{1} << 45), test::contains("ring geometry") && test::contains("free"));
+    REQUIRE_THROWS_WITH(create_memfd("ring geometry", u64{1} << 45),
+                        test::contains("ring geometry") && test::contains("free"));
     REQUIRE_THROWS_AS(create_memfd("nothing", 0), shm_error);
     REQUIRE_THROWS_AS(create_memfd("absurd", ~u64{0}), shm_error);
     REQUIRE(device::available_host_bytes() > 0);

@@ -43,7 +43,8 @@ TEST_CASE("another process sees the event and the bytes of the same memory") {
                         {"words", test::to_json(words.handle)},
                         {"event", test::bytes_to_json(event->export_handle())}};
     REQUIRE(other.ask(start, {words.handle.fd, shared.handle().fd}).at("imported") == true);
-    // Before any record a CUDA event reads as complete: why nobody may ask before the job word says SUBMITTED.
+    // Before any record a CUDA event reads as complete: why nobody may ask before the job word says
+    // SUBMITTED.
     REQUIRE(other.ask({{"do", "done"}, {"tag", 77}}).at("done") == test::on_cuda);
 
     test::gate gate(*context);
@@ -54,11 +55,15 @@ TEST_CASE("another process sees the event and the bytes of the same memory") {
     REQUIRE(other.ask({{"do", "done"}, {"tag", 77}, {"within_ms", 50}}).at("done") == false);
     gate.open();
     REQUIRE(other.ask({{"do", "done"}, {"tag", 77}, {"within_ms", 5000}}).at("done") == true);
-    REQUIRE(other.ask({{"do", "done"}, {"tag", 78}}).at("done") == test::on_cuda);  // only the CPU's word bears a tag
-    const auto seen = other.ask({{"do", "read"}, {"at", 16}, {"count", 2000}}).at("bytes").get<std::vector<u8>>();
+    REQUIRE(other.ask({{"do", "done"}, {"tag", 78}}).at("done") ==
+            test::on_cuda);  // only the CPU's word bears a tag
+    const auto seen =
+        other.ask({{"do", "read"}, {"at", 16}, {"count", 2000}}).at("bytes").get<std::vector<u8>>();
     REQUIRE(std::count(seen.begin(), seen.end(), 0x3C) == 2000);
-    REQUIRE(other.ask({{"do", "check"}, {"sequence", 7}, {"epoch", 3}, {"state", ready.state}}).at("torn") == 0);
-    REQUIRE(other.ask({{"do", "check"}, {"sequence", 8}, {"epoch", 3}, {"state", ready.state}}).at("torn") == 1);
+    REQUIRE(other.ask({{"do", "check"}, {"sequence", 7}, {"epoch", 3}, {"state", ready.state}}).at("torn") ==
+            0);
+    REQUIRE(other.ask({{"do", "check"}, {"sequence", 8}, {"epoch", 3}, {"state", ready.state}}).at("torn") ==
+            1);
 
     // And back: what the other process writes is here, in the same allocation, without any copy in between.
     other.ask({{"do", "fill"}, {"at", 5000}, {"value", 0x99}, {"count", 100}});
@@ -78,7 +83,8 @@ TEST_CASE("the event of a killed recorder never reads as done") {
     shared_words words;
     test::child recorder("recorder");
     const json answer = recorder.ask({{"words", test::to_json(words.handle)}, {"tag", 5}}, {words.handle.fd});
-    const auto event = context->import_event(context->kind(), test::bytes_from<64>(answer.at("event")), words.word());
+    const auto event =
+        context->import_event(context->kind(), test::bytes_from<64>(answer.at("event")), words.word());
     REQUIRE(event != nullptr);
     REQUIRE_FALSE(event->done(5));
     recorder.kill();

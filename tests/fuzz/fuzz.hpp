@@ -1,6 +1,6 @@
 #pragma once
-// What the fuzz targets share: taking numbers off the input, files that the code under test reads, and the check that makes a
-// wrong result a crash.
+// What the fuzz targets share: taking numbers off the input, files that the code under test reads, and the
+// check that makes a wrong result a crash.
 
 #include <unistd.h>
 

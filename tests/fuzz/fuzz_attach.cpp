@@ -1,5 +1,6 @@
-// What a stage, and a client, make of a supervisor's answer that is damaged or of another version: an attachment whose numbers
-// fit, or an error of our own. Input: the answer; it comes with two file descriptors.
+// What a stage, and a client, make of a supervisor's answer that is damaged or of another version: an
+// attachment whose numbers fit, or an error of our own. Input: the answer; it comes with two file
+// descriptors.
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -17,7 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const test::scratch files;
     static const shm::unique_fd listener = shm::listen_at(files.folder() + "/control.sock");
     static const shm::unique_fd memory(::memfd_create("fuzz", MFD_CLOEXEC));
-    const std::string text(reinterpret_cast<const char*>(data), std::min<std::size_t>(size, shm::max_message));
+    const std::string text(reinterpret_cast<const char*>(data),
+                           std::min<std::size_t>(size, shm::max_message));
     std::thread supervisor([&] {
         shm::unique_fd fd;
         for (int k = 0; k < 2000 && !fd; ++k) {
@@ -25,16 +27,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             if (!fd) std::this_thread::yield();
         }
         shm::message hello;
-        test::require(fd && shm::receive_message(fd.get(), hello, 5'000'000'000) == shm::receive_status::ok, "the stage says hello");
+        test::require(fd && shm::receive_message(fd.get(), hello, 5'000'000'000) == shm::receive_status::ok,
+                      "the stage says hello");
         test::require(nlohmann::json::accept(hello.text), "hello is JSON");
         (void)shm::send_message(fd.get(), text, {memory.get(), memory.get()});
     });
     try {
         const stages::attachment a = stages::attach({files.folder(), "fuzzed", {}, 0});
-        test::require(a.who.seat < shm::max_seats && a.who.entry < shm::max_incarnations, "the seat is in range");
-        for (const stages::attached_block& b : a.links) test::require(b.memory.fd == -1 || b.memory.fd > 2, "a block's fd came with the answer");
+        test::require(a.who.seat < shm::max_seats && a.who.entry < shm::max_incarnations,
+                      "the seat is in range");
+        for (const stages::attached_block& b : a.links)
+            test::require(b.memory.fd == -1 || b.memory.fd > 2, "a block's fd came with the answer");
         for (const carousel::input_description& i : a.inputs)
-            for (const ring::plane& p : i.format.planes) test::require(p.bytes() <= u64{1} << 40U, "a plane is possible");
+            for (const ring::plane& p : i.format.planes)
+                test::require(p.bytes() <= u64{1} << 40U, "a plane is possible");
         (void)carousel::settings::from_json(a.settings_json).has("x");
     } catch (const error&) {
     }

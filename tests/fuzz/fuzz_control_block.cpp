@@ -1,8 +1,9 @@
-// A control block into which a broken process has written anything: whoever only looks (snapshots, rates, events, timelines, the
-// ring's readers) and the supervisor that mends must neither read out of range nor fail to come to an end.
+// A control block into which a broken process has written anything: whoever only looks (snapshots, rates,
+// events, timelines, the ring's readers) and the supervisor that mends must neither read out of range nor
+// fail to come to an end.
 //
-// Input: one byte that chooses what is run, then writes of {region:4 bits, word:12 bits, value:8 bytes}. A region is a part of
-// the block that is in use, so that few writes go where nobody looks.
+// Input: one byte that chooses what is run, then writes of {region:4 bits, word:12 bits, value:8 bytes}. A
+// region is a part of the block that is in use, so that few writes go where nobody looks.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -65,7 +66,8 @@ const std::vector<region>& regions() {
     };
     const shm::control_block& c = pristine();
     static const std::vector<region> all = {
-        at(c.magic, static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&c.stage) - reinterpret_cast<const std::byte*>(&c))),
+        at(c.magic, static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&c.stage) -
+                                             reinterpret_cast<const std::byte*>(&c))),
         at(c.stage[0], offsetof(shm::stage_block, counters)),
         at(c.stage[1], offsetof(shm::stage_block, counters)),
         at(c.stage[4], offsetof(shm::stage_block, counters)),
@@ -94,16 +96,19 @@ void use(const telemetry::snapshot& s) {
         (void)telemetry::percentile_ms(v.latency, 0.99);
     }
     for (u32 k = 0; k < s.seats.size(); ++k) {
-        test::require(s.seats[k].stage == shm::none || s.seats[k].stage < s.stages.size(), "a seat's stage is in range");
+        test::require(s.seats[k].stage == shm::none || s.seats[k].stage < s.stages.size(),
+                      "a seat's stage is in range");
         (void)s.seat_label(k);
         (void)telemetry::describe_exit_note(s.seats[k].exit_note);
         (void)telemetry::name_of(s.seats[k].state);
     }
-    for (const telemetry::job_view& j : s.jobs) test::require(j.seat < s.seats.size(), "a job's seat is in range");
+    for (const telemetry::job_view& j : s.jobs)
+        test::require(j.seat < s.seats.size(), "a job's seat is in range");
     for (const telemetry::link_view& l : s.links) {
         (void)s.stage_name(l.stage);
         for (const telemetry::slot_view& slot : l.slots) (void)telemetry::name_of(slot.phase);
-        for (const telemetry::group_view& g : l.groups) test::require(g.index < shm::max_groups, "a group is in range");
+        for (const telemetry::group_view& g : l.groups)
+            test::require(g.index < shm::max_groups, "a group is in range");
     }
     (void)s.ended();
 }
@@ -171,8 +176,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::memcpy(reinterpret_cast<std::byte*>(work.get()) + offset, &value, sizeof value);
     }
     // What segment::open refuses never reaches the others.
-    if (work->stages > shm::max_stages || work->seats > shm::max_seats || work->links > shm::max_links || work->sources > shm::max_sources ||
-        work->jobs > shm::max_jobs || work->assets > shm::max_assets)
+    if (work->stages > shm::max_stages || work->seats > shm::max_seats || work->links > shm::max_links ||
+        work->sources > shm::max_sources || work->jobs > shm::max_jobs || work->assets > shm::max_assets)
         return 0;
     if ((what & 1U) == 0) look(pristine(), *work);
     if ((what & 2U) == 0) read_rings(*work);

@@ -1,4 +1,5 @@
-// A glTF file from anywhere, with its buffers inside: a mesh that can be drawn, or one sentence. Input: the file, .gltf or .glb.
+// A glTF file from anywhere, with its buffers inside: a mesh that can be drawn, or one sentence. Input: the
+// file, .gltf or .glb.
 #include <cmath>
 
 #include "core/errors.hpp"
@@ -15,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         for (const u32 i : m.indices) test::require(i < m.vertices.size(), "an index is in range");
         test::require(!m.surfaces.empty(), "every triangle has a surface");
         for (const stages::mesh_vertex& v : m.vertices) {
-            const f64 p = std::hypot(v.position[0], v.position[1], v.position[2]), n = std::hypot(v.normal[0], v.normal[1], v.normal[2]);
+            const f64 p = std::hypot(v.position[0], v.position[1], v.position[2]),
+                      n = std::hypot(v.normal[0], v.normal[1], v.normal[2]);
             test::require(p <= 1.001, "a point is in the unit sphere");
             test::require(std::abs(n - 1) < 1e-3, "a normal has length 1");
             test::require(v.surface < m.surfaces.size(), "a surface is in range");

@@ -1,9 +1,9 @@
-// Messages on the supervisor's socket from a process of the same user that is broken or malicious: the supervisor answers with
-// JSON objects or closes the connection, and keeps no file descriptor. Input: messages, with a byte 0xFF between them; one that begins with '!'
-// comes with file descriptors.
+// Messages on the supervisor's socket from a process of the same user that is broken or malicious: the
+// supervisor answers with JSON objects or closes the connection, and keeps no file descriptor. Input:
+// messages, with a byte 0xFF between them; one that begins with '!' comes with file descriptors.
 //
-// The supervisor may well signal whoever has said hello. So the connections are made by a helper process, which is made anew when
-// it is gone; the seats' programs do not exist.
+// The supervisor may well signal whoever has said hello. So the connections are made by a helper process,
+// which is made anew when it is gone; the seats' programs do not exist.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -32,7 +32,9 @@ public:
         for (int tries = 0; tries < 3; ++tries) {
             if (pid_ == 0) start();
             shm::message m;
-            if (shm::send_message(ours_.get(), "connect") && shm::receive_message(ours_.get(), m, 300'000'000) == shm::receive_status::ok && !m.fds.empty())
+            if (shm::send_message(ours_.get(), "connect") &&
+                shm::receive_message(ours_.get(), m, 300'000'000) == shm::receive_status::ok &&
+                !m.fds.empty())
                 return std::move(m.fds.front());
             end();  // killed or stopped by what an earlier message asked for
         }
@@ -75,7 +77,8 @@ supervisor::run_setup setup_in(const std::string& folder) {
     s.width = 64;
     s.height = 36;
     s.device_name = "cpu";
-    const json format = json::parse(R"({"type":"t","planes":[{"name":"value","element":"u64","shape":[1],"offset":256}],"constants":{}})");
+    const json format = json::parse(
+        R"({"type":"t","planes":[{"name":"value","element":"u64","shape":[1],"offset":256}],"constants":{}})");
     for (const char* name : {"a", "b", "c"}) {
         supervisor::stage_setup st;
         st.spec.name = name;
@@ -94,7 +97,8 @@ supervisor::run_setup setup_in(const std::string& folder) {
 
 std::size_t open_files() {
     std::size_t n = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) n += entry.path().empty() ? 0U : 1U;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+        n += entry.path().empty() ? 0U : 1U;
     return n;
 }
 
@@ -103,8 +107,8 @@ void check_replies(int fd) {
     while (shm::receive_message(fd, m) == shm::receive_status::ok) {
         const json reply = json::parse(m.text, nullptr, false);
         test::require(reply.is_object(), "a reply is a JSON object");
-        test::require(reply.contains("ok") || reply.contains("refused") || reply.contains("attach") || reply.contains("tap") ||
-                          reply.contains("welcome"),
+        test::require(reply.contains("ok") || reply.contains("refused") || reply.contains("attach") ||
+                          reply.contains("tap") || reply.contains("welcome"),
                       "a reply says what it is");
         test::read_every_answer(reply);
     }
@@ -150,6 +154,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     out.flush();
     static const std::size_t files_then = open_files();
-    test::require(open_files() <= files_then + 8, "file descriptors do not add up");  // a few are opened once, at their first use
+    test::require(open_files() <= files_then + 8,
+                  "file descriptors do not add up");  // a few are opened once, at their first use
     return 0;
 }

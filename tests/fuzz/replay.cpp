@@ -1,4 +1,5 @@
-// Runs a fuzz target over the files of a folder, in builds without libFuzzer: every input that has ever been trouble, every day.
+// Runs a fuzz target over the files of a folder, in builds without libFuzzer: every input that has ever been
+// trouble, every day.
 #include <algorithm>
 #include <iterator>
 #include <vector>

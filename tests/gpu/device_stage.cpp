@@ -1,19 +1,19 @@
-// A stage for crash tests on a GPU: numbers that kernels make, and ways to die that only a device knows. Source, middle or sink by
-// its inputs.
-// Settings:
+// A stage for crash tests on a GPU: numbers that kernels make, and ways to die that only a device knows.
+// Source, middle or sink by its inputs. Settings:
 //   hold_at    frame whose work the device holds back [-1: none]      hold_ms  for so long [0]
-//   die_at     frame at which it dies [-1: none]                      die_how  illegal | trap | misaligned | memory | endless [illegal]
-//   die_lives  only the first so many lives of a seat die so [1]      sink     it writes nothing [false]
+//   die_at     frame at which it dies [-1: none]                      die_how  illegal | trap | misaligned |
+//   memory | endless [illegal] die_lives  only the first so many lives of a seat die so [1]      sink     it
+//   writes nothing [false]
 #include <map>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 
-#include "core/clock.hpp"
-#include "core/log.hpp"
 #include <carousel/cuda.hpp>
 #include <carousel/stage.hpp>
+#include "core/clock.hpp"
+#include "core/log.hpp"
 #include "telemetry/ledger.hpp"
 #include "tests/gpu/device_kernels.hpp"
 
@@ -50,7 +50,8 @@ public:
         if (n == hold_at_ && hold_ms_ > 0) enqueue_hold(stream, static_cast<u64>(hold_ms_) * 1'000'000);
         if (n == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_) die(stream);
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
-        u64* out = sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>("value").data();
+        u64* out =
+            sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>("value").data();
         enqueue_number(stream, out, in, f.sequence());
     }
 
@@ -64,7 +65,8 @@ public:
 private:
     void die(void* stream) const {
         log::warning("dying as told: {}", die_how_);
-        if (die_how_ == "memory") throw std::runtime_error(std::string("64 TiB of GPU memory: ") + take_too_much_memory());
+        if (die_how_ == "memory")
+            throw std::runtime_error(std::string("64 TiB of GPU memory: ") + take_too_much_memory());
         const std::map<std::string, device_fault> faults = {{"illegal", device_fault::illegal},
                                                             {"trap", device_fault::trap},
                                                             {"misaligned", device_fault::misaligned},

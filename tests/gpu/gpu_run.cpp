@@ -36,8 +36,8 @@ memory = "{7}"
 [link.middle]
 memory = "{7}"
 )",
-                       name, programs(), keys.pipeline, keys.source, keys.middle, keys.sink, device != nullptr ? device : "cuda:0",
-                       keys.memory);
+                       name, programs(), keys.pipeline, keys.source, keys.middle, keys.sink,
+                       device != nullptr ? device : "cuda:0", keys.memory);
 }
 
 u64 taken_at(const std::string& log, const std::string& stage, u64 frame) {

@@ -1,4 +1,5 @@
-// Faults of the device in one stage: contained to it, replaced, and the pictures are those of an undisturbed run.
+// Faults of the device in one stage: contained to it, replaced, and the pictures are those of an undisturbed
+// run.
 #include <fmt/format.h>
 
 #include <csignal>

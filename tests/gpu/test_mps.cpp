@@ -1,4 +1,5 @@
-// isolation = "mps": stages that share one MPS domain, and everything that can happen to them. Ring memory outlives the domain.
+// isolation = "mps": stages that share one MPS domain, and everything that can happen to them. Ring memory
+// outlives the domain.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -41,12 +42,15 @@ bool is_running_as_another(run_fixture& run, const std::string& stage, i32 befor
 
 }  // namespace
 
-TEST_CASE("in one MPS domain a kernel that never ends, and a stopped stage, are ended without harm to the others") {
+TEST_CASE(
+    "in one MPS domain a kernel that never ends, and a stopped stage, are ended without harm to the others") {
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     const std::string hash = undisturbed_device_hash(600);
     SECTION("an endless kernel") {
         run_fixture run;
-        run.start(run.pipeline("endless", device_pipeline("endless", in_domain("die_at = 100\ndie_how = \"endless\"\n", "frame_timeout_ms = 500\n"))),
+        run.start(run.pipeline("endless",
+                               device_pipeline("endless", in_domain("die_at = 100\ndie_how = \"endless\"\n",
+                                                                    "frame_timeout_ms = 500\n"))),
                   {"--frames", "600"});
         CHECK(run.wait() == 0);
         INFO(run.log());
@@ -56,8 +60,10 @@ TEST_CASE("in one MPS domain a kernel that never ends, and a stopped stage, are 
     }
     SECTION("a stop with work on the device") {
         run_fixture run;
-        run.start(run.pipeline("stopped", device_pipeline("stopped", in_domain("hold_at = 150\nhold_ms = 400\n", "frame_timeout_ms = 500\n"))),
-                  {"--frames", "600"});
+        run.start(
+            run.pipeline("stopped", device_pipeline("stopped", in_domain("hold_at = 150\nhold_ms = 400\n",
+                                                                         "frame_timeout_ms = 500\n"))),
+            {"--frames", "600"});
         REQUIRE(run.wait_running());
         REQUIRE(run.wait_until([&] { return taken_at(run.log(), "middle", 150) != 0; }));
         run.hit("middle", SIGSTOP);
@@ -75,8 +81,10 @@ TEST_CASE("a fault that takes a whole MPS domain down loses nothing, and is held
     for (const char* how : {"illegal", "trap"}) {
         CAPTURE(how);
         run_fixture run;
-        run.start(run.pipeline("domain", device_pipeline("domain", in_domain(fmt::format("die_at = 100\ndie_how = \"{}\"\n", how)))),
-                  {"--frames", "600"});
+        run.start(
+            run.pipeline("domain", device_pipeline("domain", in_domain(fmt::format(
+                                                                 "die_at = 100\ndie_how = \"{}\"\n", how)))),
+            {"--frames", "600"});
         CHECK(run.wait() == 0);
         INFO(run.log());
         check_whole(run, hash);
@@ -90,7 +98,8 @@ TEST_CASE("kills from outside of every stage of an MPS domain, and of the superv
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     const std::string hash = undisturbed_device_hash(2000);
     run_fixture run;
-    const std::string file = run.pipeline("killed", device_pipeline("killed", in_domain("", "supervisor_grace_s = 20\n")));
+    const std::string file =
+        run.pipeline("killed", device_pipeline("killed", in_domain("", "supervisor_grace_s = 20\n")));
     run.start(file, {"--frames", "2000"});
     for (const char* stage : {"numbers", "middle", "sink"}) {
         CAPTURE(stage);
@@ -112,11 +121,17 @@ TEST_CASE("kills from outside of every stage of an MPS domain, and of the superv
     CHECK(run.report()["mps"]["domain_faults"] == 3);
 }
 
-TEST_CASE("a frame that faults an MPS domain each time ends the domain, and is given up by its own stage alone") {
+TEST_CASE(
+    "a frame that faults an MPS domain each time ends the domain, and is given up by its own stage alone") {
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     run_fixture run;
-    run.start(run.pipeline("poison", device_pipeline("poison", in_domain("die_at = 100\ndie_how = \"illegal\"\ndie_lives = 1000\nmax_attempts = 2\n"))),
-              {"--frames", "300"});
+    run.start(
+        run.pipeline(
+            "poison",
+            device_pipeline(
+                "poison",
+                in_domain("die_at = 100\ndie_how = \"illegal\"\ndie_lives = 1000\nmax_attempts = 2\n"))),
+        {"--frames", "300"});
     CHECK(run.wait() == exit_code::given_up);
     INFO(run.log());
     const json r = run.report();

@@ -1,4 +1,5 @@
-// The producer's event is recorded at once, and its work is held back on the device: nobody may take the frame meanwhile.
+// The producer's event is recorded at once, and its work is held back on the device: nobody may take the
+// frame meanwhile.
 #include <fmt/format.h>
 
 #include "tests/gpu/gpu_run.hpp"
@@ -27,7 +28,8 @@ f64 handed_over_after(const std::string& memory, int hold_ms, const std::string&
     CHECK(r["image_hash"] == hash);
     CHECK(r["torn"] == 0);
     CHECK(r["restarts"] == 0);
-    const u64 made = taken_at(log, "numbers", 40), taken = taken_at(log, "middle", 40), next = taken_at(log, "middle", 41);
+    const u64 made = taken_at(log, "numbers", 40), taken = taken_at(log, "middle", 40),
+              next = taken_at(log, "middle", 41);
     REQUIRE(made != 0);
     REQUIRE(taken > made);
     CHECK(next > taken);  // and nobody overtakes it
@@ -41,8 +43,10 @@ TEST_CASE("a withheld event holds its consumer, and nobody else is harmed") {
     for (const char* memory : {"vmm", "ipc"}) {
         CAPTURE(memory);
         const f64 held = handed_over_after(memory, 800, hash), free = handed_over_after(memory, 0, hash);
-        fmt::print("{}: a frame whose event is withheld for 800 ms is taken after {:.0f} ms, one that is not after {:.1f} ms\n", memory,
-                   held * 1e3, free * 1e3);
+        fmt::print(
+            "{}: a frame whose event is withheld for 800 ms is taken after {:.0f} ms, one that is not after "
+            "{:.1f} ms\n",
+            memory, held * 1e3, free * 1e3);
         CHECK(held >= 0.8);
         CHECK(held < 1.2);
         CHECK(free < 0.2);

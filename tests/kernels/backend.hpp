@@ -1,5 +1,6 @@
 #pragma once
-// The device that a test executable runs its cases on: the CPU, or (CAROUSEL_TEST_CUDA=1) the first GPU, or nothing.
+// The device that a test executable runs its cases on: the CPU, or (CAROUSEL_TEST_CUDA=1) the first GPU, or
+// nothing.
 
 #include <cstdlib>
 
@@ -30,13 +31,16 @@ inline backend open_backend(device::device_kind kind, unsigned threads = 0) {
 
 /// Stays open for the whole process: a CUDA context costs 200 ms.
 inline backend& tested() {
-    static backend b = open_backend(CAROUSEL_TEST_CUDA ? device::device_kind::cuda : device::device_kind::cpu);
+    static backend b =
+        open_backend(CAROUSEL_TEST_CUDA ? device::device_kind::cuda : device::device_kind::cpu);
     return b;
 }
 
-inline constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere, mesh_shape::fractal_terrain, mesh_shape::torus_knots,
-                                        mesh_shape::quad_stack, mesh_shape::triangle_soup, mesh_shape::long_slivers};
-inline constexpr raster_path all_paths[] = {raster_path::automatic, raster_path::small, raster_path::medium, raster_path::large};
+inline constexpr mesh_shape shapes[] = {mesh_shape::bumpy_sphere,  mesh_shape::fractal_terrain,
+                                        mesh_shape::torus_knots,   mesh_shape::quad_stack,
+                                        mesh_shape::triangle_soup, mesh_shape::long_slivers};
+inline constexpr raster_path all_paths[] = {raster_path::automatic, raster_path::small, raster_path::medium,
+                                            raster_path::large};
 
 /// Scratch memory as a device context would give it: aligned.
 class scratch_memory {
@@ -55,6 +59,6 @@ private:
 
 }  // namespace carousel::kernels::testing
 
-#define CAROUSEL_NEEDS_DEVICE()                                     \
-    auto& on = carousel::kernels::testing::tested();                \
+#define CAROUSEL_NEEDS_DEVICE()                      \
+    auto& on = carousel::kernels::testing::tested(); \
     if (!on.context) CAROUSEL_SKIP("this machine has no usable GPU")

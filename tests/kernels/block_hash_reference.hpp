@@ -33,7 +33,8 @@ inline u64 reference_hash(std::span<const std::byte> bytes) {
             u64 a = 0;
             for (u64 r = 0; r < 16; ++r) {
                 const u64 x = word(r, c) ^ (key + r * golden);
-                a = ((a << 29U) | (a >> 35U)) + word(r, c ^ 16U) + (x % 0x100000000ULL) * (x / 0x100000000ULL);
+                a = ((a << 29U) | (a >> 35U)) + word(r, c ^ 16U) +
+                    (x % 0x100000000ULL) * (x / 0x100000000ULL);
             }
             sum += reference_mix(a + key);
         }

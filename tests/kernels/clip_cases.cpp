@@ -25,10 +25,12 @@ world_mesh sheet(u32 seed, const f32 (&origin)[3], const f32 (&u)[3], const f32 
     for (u32 y = 0; y <= cells; ++y) {
         for (u32 x = 0; x <= cells; ++x) {
             const bool inner = x > 0 && y > 0 && x < cells && y < cells;
-            const f32 s = (static_cast<f32>(x) + (inner ? static_cast<f32>(random() % 600) / 1000.0F - 0.3F : 0.0F)) /
-                          static_cast<f32>(cells);
-            const f32 t = (static_cast<f32>(y) + (inner ? static_cast<f32>(random() % 600) / 1000.0F - 0.3F : 0.0F)) /
-                          static_cast<f32>(cells);
+            const f32 s =
+                (static_cast<f32>(x) + (inner ? static_cast<f32>(random() % 600) / 1000.0F - 0.3F : 0.0F)) /
+                static_cast<f32>(cells);
+            const f32 t =
+                (static_cast<f32>(y) + (inner ? static_cast<f32>(random() % 600) / 1000.0F - 0.3F : 0.0F)) /
+                static_cast<f32>(cells);
             for (u32 k = 0; k < 3; ++k) m.positions.push_back(origin[k] + s * u[k] + t * v[k]);
         }
     }
@@ -93,7 +95,8 @@ u64 count_of(const std::vector<u32>& counts, u32 value) {
 
 TEST_CASE("A floor that runs under and behind the camera covers each of its pixels once") {
     CAROUSEL_NEEDS_DEVICE();
-    // 0.4 below the eye, from far in front to far behind: triangles with one, two and three corners behind the near plane
+    // 0.4 below the eye, from far in front to far behind: triangles with one, two and three corners behind
+    // the near plane
     const world_mesh floor = sheet(3, {-30.0F, -0.4F, 30.0F}, {60.0F, 0.0F, 0.0F}, {0.0F, 0.0F, -60.0F}, 6);
     world_chain chain(floor, 2);
     (*chain).scene.spin = 0.0F;
@@ -133,9 +136,11 @@ TEST_CASE("A floor close under the eye begins at the near plane, and covers each
 TEST_CASE("A wall far larger than the guard band covers every pixel once") {
     CAROUSEL_NEEDS_DEVICE();
     const f32 big = 1.0e5F;
-    const world_mesh wall = sheet(5, {-big, big, 0.0F}, {2.0F * big, 0.0F, 0.0F}, {0.0F, -2.0F * big, 0.0F}, 5);
+    const world_mesh wall =
+        sheet(5, {-big, big, 0.0F}, {2.0F * big, 0.0F, 0.0F}, {0.0F, -2.0F * big, 0.0F}, 5);
     world_mesh front = wall;
-    for (u64 i = 0; i + 2 < front.indices.size(); i += 3) std::swap(front.indices[i + 1], front.indices[i + 2]);
+    for (u64 i = 0; i + 2 < front.indices.size(); i += 3)
+        std::swap(front.indices[i + 1], front.indices[i + 2]);
     world_chain chain(front, 2);
     for (const raster_path path : all_paths) {
         const std::vector<u32> counts = chain.coverage(path);
@@ -147,7 +152,8 @@ TEST_CASE("A slanted wall that cuts the near plane and the guard band at once ha
     CAROUSEL_NEEDS_DEVICE();
     for (u32 seed = 1; seed <= 5; ++seed) {
         const f32 tilt = 0.3F * static_cast<f32>(seed);
-        world_mesh wall = sheet(seed, {-3000.0F, -0.5F - tilt, 2500.0F}, {6000.0F, 0.2F * tilt, 0.0F}, {0.0F, 0.0F, -5000.0F}, 5);
+        world_mesh wall = sheet(seed, {-3000.0F, -0.5F - tilt, 2500.0F}, {6000.0F, 0.2F * tilt, 0.0F},
+                                {0.0F, 0.0F, -5000.0F}, 5);
         world_chain chain(wall, 2);
         const std::vector<u32> counts = chain.coverage(raster_path::automatic);
         CAPTURE(seed);
@@ -158,7 +164,8 @@ TEST_CASE("A slanted wall that cuts the near plane and the guard band at once ha
 
 TEST_CASE("Clipped triangles look the same through every tier, with light and texture") {
     CAROUSEL_NEEDS_DEVICE();
-    for (const mesh_shape shape : {mesh_shape::bumpy_sphere, mesh_shape::torus_knots, mesh_shape::triangle_soup, mesh_shape::long_slivers}) {
+    for (const mesh_shape shape : {mesh_shape::bumpy_sphere, mesh_shape::torus_knots,
+                                   mesh_shape::triangle_soup, mesh_shape::long_slivers}) {
         chain c(*on.context, *on.queue, {shape, 3000, 200, 150, 1});
         c.scene.camera.eye[2] = 0.95F;  // inside the bumps
         c.scene.camera.eye[0] = 0.2F;
@@ -191,13 +198,15 @@ TEST_CASE("Vertices that aren't finite drop their triangles and are counted, hug
 
 TEST_CASE("More large triangles than any queue holds are all drawn") {
     CAROUSEL_NEEDS_DEVICE();
-    // each one is nearer than all before it and cuts off a little less: every one leaves a strip of its own at the end
+    // each one is nearer than all before it and cuts off a little less: every one leaves a strip of its own
+    // at the end
     triangle_set set;
     const u32 count = CAROUSEL_TEST_CUDA ? 60'000 : 12'000;
     for (u32 i = 0; i < count; ++i) {
         const i32 reach = 90000 - static_cast<i32>(i % 300) * 100;
         const f32 depth = 0.1F + 0.8F * static_cast<f32>(i) / static_cast<f32>(count);
-        set.triangle(set.vertex(-256, -256, depth), set.vertex(-256, reach, depth), set.vertex(reach, -256, depth));
+        set.triangle(set.vertex(-256, -256, depth), set.vertex(-256, reach, depth),
+                     set.vertex(reach, -256, depth));
     }
     const u32 w = 330, h = 200;
     screen_chain chain(*on.context, *on.queue, set, w, h, 2);
@@ -210,9 +219,12 @@ TEST_CASE("More large triangles than any queue holds are all drawn") {
             for (u32 back = 1; back <= 300 && owner == ~0U; ++back) {
                 const u32 id = count - back;
                 const auto at = [&](u32 k) {
-                    return point{set.vertices[set.indices[id * 3 + k]].x, set.vertices[set.indices[id * 3 + k]].y};
+                    return point{set.vertices[set.indices[id * 3 + k]].x,
+                                 set.vertices[set.indices[id * 3 + k]].y};
                 };
-                if (inside_edge(at(0), at(1), p) && inside_edge(at(1), at(2), p) && inside_edge(at(2), at(0), p)) owner = id;
+                if (inside_edge(at(0), at(1), p) && inside_edge(at(1), at(2), p) &&
+                    inside_edge(at(2), at(0), p))
+                    owner = id;
             }
             CAPTURE(x, y);
             REQUIRE(picture[y * w + x] == (owner == ~0U ? body::background(x, y, h) : body::shade_id(owner)));

@@ -1,4 +1,5 @@
-// Culling by clusters changes nothing that can be seen: the same pictures and the same counters as without bounds.
+// Culling by clusters changes nothing that can be seen: the same pictures and the same counters as without
+// bounds.
 #include <array>
 
 #include "tests/kernels/backend.hpp"
@@ -13,7 +14,8 @@ namespace {
 /// The chain's mesh without bounds.
 std::vector<std::byte> unbounded(chain& c) {
     std::vector<std::byte> block = c.mesh_bytes();
-    std::memset(block.data() + c.layout().clusters, 0, cluster_count(c.layout().counts) * sizeof(cluster_bounds));
+    std::memset(block.data() + c.layout().clusters, 0,
+                cluster_count(c.layout().counts) * sizeof(cluster_bounds));
     return block;
 }
 
@@ -38,11 +40,16 @@ kernels::scene_state seen_from(f32 x, f32 y, f32 z, f32 near = 0.1F) {
     return s;
 }
 
-/// From near and far, from below the horizon, from within with a near plane that cuts, and with the mesh beside the picture.
+/// From near and far, from below the horizon, from within with a near plane that cuts, and with the mesh
+/// beside the picture.
 std::vector<kernels::scene_state> views() {
-    std::vector<kernels::scene_state> all{seen_from(0, 0, 2.6F),   seen_from(1.9F, 0.01F, 0.3F), seen_from(0.2F, 0, 0.95F, 0.2F),
-                                      seen_from(0, 0.1F, 40),  seen_from(0.7F, -2, 0.4F),    seen_from(0.01F, 0.02F, 0.03F),
-                                      seen_from(0.9F, 0.05F, 0.6F, 0.01F)};
+    std::vector<kernels::scene_state> all{seen_from(0, 0, 2.6F),
+                                          seen_from(1.9F, 0.01F, 0.3F),
+                                          seen_from(0.2F, 0, 0.95F, 0.2F),
+                                          seen_from(0, 0.1F, 40),
+                                          seen_from(0.7F, -2, 0.4F),
+                                          seen_from(0.01F, 0.02F, 0.03F),
+                                          seen_from(0.9F, 0.05F, 0.6F, 0.01F)};
     kernels::scene_state beside = seen_from(0, 0, 2.6F);
     beside.camera.target[0] = 1.2F;
     all.push_back(beside);
@@ -51,26 +58,34 @@ std::vector<kernels::scene_state> views() {
 
 }  // namespace
 
-TEST_CASE("Every shape from every side gives the same picture and counters with clusters culled and without") {
+TEST_CASE(
+    "Every shape from every side gives the same picture and counters with clusters culled and without") {
     CAROUSEL_NEEDS_DEVICE();
-    for (const mesh_shape shape : shapes) require_no_difference({shape, shape == mesh_shape::quad_stack ? 300U : 20'000U, 320, 200, 1}, views());
+    for (const mesh_shape shape : shapes)
+        require_no_difference({shape, shape == mesh_shape::quad_stack ? 300U : 20'000U, 320, 200, 1},
+                              views());
 }
 
 TEST_CASE("Triangles far smaller than a subpixel, odd sizes and instances: culling changes nothing") {
     CAROUSEL_NEEDS_DEVICE();
-    require_no_difference({mesh_shape::bumpy_sphere, 200'000, 64, 40, 1}, {seen_from(0, 0, 2.6F), seen_from(0, 1, 90), seen_from(0, 0, 3000)});
+    require_no_difference({mesh_shape::bumpy_sphere, 200'000, 64, 40, 1},
+                          {seen_from(0, 0, 2.6F), seen_from(0, 1, 90), seen_from(0, 0, 3000)});
     require_no_difference({mesh_shape::bumpy_sphere, 7'777, 7, 5, 1}, views());
     require_no_difference({mesh_shape::torus_knots, 5'001, 1, 1, 1}, views());
-    require_no_difference({mesh_shape::torus_knots, 3'000, 200, 150, 9}, {seen_from(0, 3, 8), seen_from(0.3F, 0.2F, -3)});
+    require_no_difference({mesh_shape::torus_knots, 3'000, 200, 150, 9},
+                          {seen_from(0, 3, 8), seen_from(0.3F, 0.2F, -3)});
 }
 
-TEST_CASE("Clusters with an index out of range or a coordinate that is no number are never hidden, and are counted as before") {
+TEST_CASE(
+    "Clusters with an index out of range or a coordinate that is no number are never hidden, and are counted "
+    "as before") {
     CAROUSEL_NEEDS_DEVICE();
     const chain_options options{mesh_shape::bumpy_sphere, 4'000, 160, 100, 1};
     chain with(*on.context, *on.queue, options), without(*on.context, *on.queue, options);
     std::vector<std::byte> block = unbounded(with);
     u32* const indices = reinterpret_cast<u32*>(block.data() + with.layout().indices);
-    const auto* const vertices = reinterpret_cast<const shaded_vertex*>(block.data() + with.layout().vertices);
+    const auto* const vertices =
+        reinterpret_cast<const shaded_vertex*>(block.data() + with.layout().vertices);
     const u32 triangles = with.layout().counts.triangle_count;
     for (u32 t = 100; t < triangles; t += 700) indices[t * 3 + t % 3] = 0x7fffffffU;
     for (u32 v = 50; v < with.layout().counts.vertex_count; v += 400) {
@@ -78,8 +93,9 @@ TEST_CASE("Clusters with an index out of range or a coordinate that is no number
         odd.position[v % 3] = body::float_of(v % 800 < 400 ? 0x7fc00000U : 0x7f800000U);
         store_vertex(block.data(), with.layout(), v, odd);
     }
-    for (u32 t = 300; t < triangles; t += 500) std::swap(indices[t * 3], indices[t * 3 + 1]);          // the other way round
-    for (u32 t = 450; t < triangles; t += 600) indices[t * 3 + 2] = indices[t * 3];                    // a line
+    for (u32 t = 300; t < triangles; t += 500)
+        std::swap(indices[t * 3], indices[t * 3 + 1]);                               // the other way round
+    for (u32 t = 450; t < triangles; t += 600) indices[t * 3 + 2] = indices[t * 3];  // a line
     without.set_mesh(block);
     const auto memory = on.context->allocate(block.size());
     const auto staging = on.context->allocate_host(block.size());

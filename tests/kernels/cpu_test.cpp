@@ -1,4 +1,5 @@
-// Case 6 on the CPU (threads, instruction sets, repeats, odd sizes), case 7 with the least memory, meshes, sharpening, errors.
+// Case 6 on the CPU (threads, instruction sets, repeats, odd sizes), case 7 with the least memory, meshes,
+// sharpening, errors.
 #include <array>
 
 #include "device/cpu/pool.hpp"
@@ -23,11 +24,14 @@ std::vector<u32> render_with(chain& c, const cpu::entries& use, u32 width, u32 h
     draw_record draw{1, {}};
     std::array<f32, 16> model{};
     body::model_matrix(5, c.scene.spin, 0, 1, 2.4F, model.data());
-    cpu::run_vertex_stage(pool, {c.layout(), mesh_memory.data(), &draw, model.data(), c.scene, width, height, c.buffers()}, use);
-    cpu::run_fragment_stage(pool,
-                            {c.layout(), mesh_memory.data(), c.buffers(), c.scene, width, height,
-                             reinterpret_cast<u8*>(picture.data()), scratch.data(), scratch.size(), raster_path::automatic},
-                            use);
+    cpu::run_vertex_stage(
+        pool, {c.layout(), mesh_memory.data(), &draw, model.data(), c.scene, width, height, c.buffers()},
+        use);
+    cpu::run_fragment_stage(
+        pool,
+        {c.layout(), mesh_memory.data(), c.buffers(), c.scene, width, height,
+         reinterpret_cast<u8*>(picture.data()), scratch.data(), scratch.size(), raster_path::automatic},
+        use);
     return picture;
 }
 
@@ -36,7 +40,8 @@ std::vector<u32> render_with(chain& c, const cpu::entries& use, u32 width, u32 h
 TEST_CASE("One thread and three give the same pictures, and so does every repeat") {
     for (const mesh_shape shape : shapes) {
         const chain_options options{shape, triangles_for(shape), 333, 201, 1};
-        backend one = open_backend(device::device_kind::cpu, 1), three = open_backend(device::device_kind::cpu, 3);
+        backend one = open_backend(device::device_kind::cpu, 1),
+                three = open_backend(device::device_kind::cpu, 3);
         chain a(*one.context, *one.queue, options), b(*three.context, *three.queue, options);
         REQUIRE(a.mesh_bytes() == b.mesh_bytes());
         for (const u32 mode : {0U, 1U, 2U, 3U}) {
@@ -58,7 +63,8 @@ TEST_CASE("Every instruction set gives the same pictures, also with the least me
         const auto mesh = on.context->allocate(bytes.size());
         std::memcpy(mesh->data(), bytes.data(), bytes.size());
         const std::vector<u32> expected = c.render(5);
-        scratch_memory most(cpu::fragment_scratch_bytes(width, height)), least(cpu::least_scratch_bytes(width, height));
+        scratch_memory most(cpu::fragment_scratch_bytes(width, height)),
+            least(cpu::least_scratch_bytes(width, height));
         for (const char* name : {"baseline", "avx2", "avx512"}) {
             const cpu::entries* use = cpu::find_entries(name);
             if (use == nullptr) continue;
@@ -167,7 +173,8 @@ TEST_CASE("Sharpening leaves flat pictures alone, strengthens edges, and keeps a
     u32* const pixels = reinterpret_cast<u32*>(in->data());
     const u32* const result = reinterpret_cast<const u32*>(out->data());
     const auto run = [&] {
-        sharpen(*on.queue, {reinterpret_cast<const u8*>(in->data()), reinterpret_cast<u8*>(out->data()), w, h, 256});
+        sharpen(*on.queue,
+                {reinterpret_cast<const u8*>(in->data()), reinterpret_cast<u8*>(out->data()), w, h, 256});
         on.queue->drain();
     };
     for (u32 i = 0; i < w * h; ++i) pixels[i] = 0x40302010U;

@@ -14,7 +14,9 @@ struct mapped_mesh {
     mesh_layout layout;
     std::vector<std::byte> block;
     template <typename T>
-    T* at(u64 offset) { return reinterpret_cast<T*>(block.data() + offset); }
+    T* at(u64 offset) {
+        return reinterpret_cast<T*>(block.data() + offset);
+    }
 };
 
 inline mapped_mesh empty_mesh(const mesh_counts& counts) {
@@ -29,7 +31,8 @@ inline void put_vertex(mapped_mesh& m, u32 i, shaded_vertex v, f32 u, f32 w) {
     store_vertex(m.block.data(), m.layout, i, v);
 }
 
-/// A square of side 2 in z = 0, its texture of side x side texels over it once; all of level l has the code 16 l + 8.
+/// A square of side 2 in z = 0, its texture of side x side texels over it once; all of level l has the code
+/// 16 l + 8.
 inline mapped_mesh square_with_levels(u32 side) {
     mesh_counts counts{4, 2, side, side};
     counts.texture_levels = mip_levels(side, side);
@@ -42,12 +45,14 @@ inline mapped_mesh square_with_levels(u32 side) {
     std::memcpy(m.at<u32>(m.layout.indices), indices, sizeof indices);
     for (u32 l = 0; l < counts.texture_levels; ++l) {
         u32* const first = m.at<u32>(m.layout.texture) + texture_texels(side, side, l);
-        for (u32 i = 0; i < level_side(side, l) * level_side(side, l); ++i) first[i] = (16 * l + 8) * 0x10101U;
+        for (u32 i = 0; i < level_side(side, l) * level_side(side, l); ++i)
+            first[i] = (16 * l + 8) * 0x10101U;
     }
     return m;
 }
 
-/// The triangle soup with four noisy textures of odd sizes, whole chains, and texture coordinates of a few times around.
+/// The triangle soup with four noisy textures of odd sizes, whole chains, and texture coordinates of a few
+/// times around.
 inline mapped_mesh soup_with_textures(u32 triangles) {
     constexpr u32 sizes[4][2] = {{1, 1}, {3, 5}, {64, 64}, {200, 31}};
     mesh_counts counts = procedural_counts(mesh_shape::triangle_soup, triangles);
@@ -61,11 +66,13 @@ inline mapped_mesh soup_with_textures(u32 triangles) {
     mapped_mesh m = empty_mesh(counts);
     const body::shape_grid grid = describe_procedural(mesh_shape::triangle_soup, triangles).grid;
     for (u32 i = 0; i < counts.vertex_count; ++i) {
-        put_vertex(m, i, body::vertex_of(grid, i), static_cast<f32>(i % 3) * 2.5F, static_cast<f32>(i % 5) * 0.7F);
+        put_vertex(m, i, body::vertex_of(grid, i), static_cast<f32>(i % 3) * 2.5F,
+                   static_cast<f32>(i % 5) * 0.7F);
         m.at<u32>(m.layout.texture_numbers)[i] = i / 3 % 4;
         m.at<u32>(m.layout.indices)[i] = i;
     }
-    std::memcpy(m.at<std::byte>(m.layout.texture_records), records.data(), records.size() * sizeof(texture_record));
+    std::memcpy(m.at<std::byte>(m.layout.texture_records), records.data(),
+                records.size() * sizeof(texture_record));
     std::mt19937 random(11);
     for (const texture_record& r : records) {
         u32* const first = m.at<u32>(m.layout.texture) + r.begin[0];

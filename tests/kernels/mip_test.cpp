@@ -1,5 +1,5 @@
-// Mip maps on the CPU: the chain against the mean in linear light, the level that a pixel reads against the size of its footprint, and the
-// same pictures from every instruction set and number of threads.
+// Mip maps on the CPU: the chain against the mean in linear light, the level that a pixel reads against the
+// size of its footprint, and the same pictures from every instruction set and number of threads.
 #include <array>
 #include <cmath>
 
@@ -21,7 +21,9 @@ f64 to_linear(u32 code) { return body::srgb_to_linear(code / 255.0); }
 
 }  // namespace
 
-TEST_CASE("The chain of a texture halves its sides down to one texel and keeps a colour that is everywhere the same") {
+TEST_CASE(
+    "The chain of a texture halves its sides down to one texel and keeps a colour that is everywhere the "
+    "same") {
     for (const auto& [w, h] : {std::array{1U, 1U}, {3U, 5U}, {7U, 1U}, {17U, 9U}, {64U, 64U}, {5U, 1024U}}) {
         CAPTURE(w, h);
         const u32 levels = mip_levels(w, h);
@@ -51,7 +53,9 @@ TEST_CASE("A texel of the next level is the mean in linear light, weighted by ar
                 f64 sum = 0;
                 for (u32 j = 0; j < 60; ++j)
                     for (u32 i = 0; i < 60; ++i)
-                        sum += to_linear(texels[u32((y + (j + 0.5) / 60) * h / rows) * w + u32((x + (i + 0.5) / 60) * w / columns)] & 255U);
+                        sum += to_linear(texels[u32((y + (j + 0.5) / 60) * h / rows) * w +
+                                                u32((x + (i + 0.5) / 60) * w / columns)] &
+                                         255U);
                 const u32 code = texels[w * h + y * columns + x] & 255U;
                 CAPTURE(w, h, x, y, code);
                 CHECK(to_linear(code) == Approx(sum / 3600).margin(0.012));
@@ -73,7 +77,8 @@ TEST_CASE("A factor of one leaves every colour as it is, others multiply the lig
 }
 
 TEST_CASE("A pixel reads the level at which it covers one texel") {
-    // Level l is grey of code 16 l + 8, so that the picture tells its level. A square of side 2 at distance 2, texture over it once.
+    // Level l is grey of code 16 l + 8, so that the picture tells its level. A square of side 2 at distance
+    // 2, texture over it once.
     backend on = open_backend(device::device_kind::cpu, 1);
     for (const u32 side : {64U, 256U, 1000U, 4096U}) {
         mapped_mesh m = square_with_levels(side);
@@ -93,7 +98,8 @@ TEST_CASE("A pixel reads the level at which it covers one texel") {
 TEST_CASE("Mapped textures: every instruction set and number of threads gives the same picture") {
     const u32 width = 333, height = 201;
     const mapped_mesh m = soup_with_textures(3000);
-    backend one = open_backend(device::device_kind::cpu, 1), three = open_backend(device::device_kind::cpu, 3);
+    backend one = open_backend(device::device_kind::cpu, 1),
+            three = open_backend(device::device_kind::cpu, 3);
     const chain_options options{mesh_shape::bumpy_sphere, 3000, width, height, 1};
     chain a(*one.context, *one.queue, options, m.layout), b(*three.context, *three.queue, options, m.layout);
     a.set_mesh(m.block);
@@ -102,7 +108,8 @@ TEST_CASE("Mapped textures: every instruction set and number of threads gives th
     CHECK(differences(b.render(3), expected) == 0);
     std::vector<u32> distinct = expected;
     std::sort(distinct.begin(), distinct.end());
-    CHECK(std::unique(distinct.begin(), distinct.end()) - distinct.begin() > 1000);  // there is something to compare
+    CHECK(std::unique(distinct.begin(), distinct.end()) - distinct.begin() >
+          1000);  // there is something to compare
     const auto memory = one.context->allocate(m.block.size());
     std::memcpy(memory->data(), m.block.data(), m.block.size());
     scratch_memory scratch(cpu::fragment_scratch_bytes(width, height));
@@ -112,10 +119,11 @@ TEST_CASE("Mapped textures: every instruction set and number of threads gives th
         CAPTURE(name);
         device::cpu::pool pool(2);
         std::vector<u32> picture(u64{width} * height);
-        cpu::run_fragment_stage(pool,
-                                {m.layout, memory->data(), a.buffers(), a.scene, width, height, reinterpret_cast<u8*>(picture.data()), scratch.data(),
-                                 scratch.size(), raster_path::automatic},
-                                *use);
+        cpu::run_fragment_stage(
+            pool,
+            {m.layout, memory->data(), a.buffers(), a.scene, width, height,
+             reinterpret_cast<u8*>(picture.data()), scratch.data(), scratch.size(), raster_path::automatic},
+            *use);
         CHECK(differences(picture, expected) == 0);
     }
 }

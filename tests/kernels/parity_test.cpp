@@ -32,7 +32,8 @@ void require_equal_pictures(const chain_options& options, const kernels::scene_s
         REQUIRE(differences(gpu.render(sequence), expected) == 0);
         const triangle_counters a = gpu.counters(), b = cpu.counters();
         REQUIRE(std::memcmp(&a, &b, sizeof a) == 0);
-        for (const raster_path path : all_paths) REQUIRE(differences(gpu.render(sequence, path), expected) == 0);
+        for (const raster_path path : all_paths)
+            REQUIRE(differences(gpu.render(sequence, path), expected) == 0);
     }
 }
 
@@ -71,7 +72,8 @@ TEST_CASE("CPU and GPU: the camera inside the mesh, clipping everywhere") {
     inside.camera.eye[0] = 0.2F;
     inside.camera.eye[2] = 0.95F;
     inside.camera.near = 0.2F;
-    for (const mesh_shape shape : shapes) require_equal_pictures({shape, triangles_for(shape, 4'000), 320, 200, 1}, inside, 2);
+    for (const mesh_shape shape : shapes)
+        require_equal_pictures({shape, triangles_for(shape, 4'000), 320, 200, 1}, inside, 2);
 }
 
 TEST_CASE("CPU and GPU: more large triangles than the tiles' store holds") {
@@ -91,20 +93,24 @@ TEST_CASE("CPU and GPU: slivers and one triangle over the whole picture, each si
         triangle_set set;
         const i32 right = static_cast<i32>(w) * 256, bottom = static_cast<i32>(h) * 256;
         const u32 corner = set.vertex(-900, -700, 0.2F);
-        set.triangle(corner, set.vertex(-900, 2 * bottom + 2000, 0.3F), set.vertex(2 * right + 2000, -700, 0.4F));
+        set.triangle(corner, set.vertex(-900, 2 * bottom + 2000, 0.3F),
+                     set.vertex(2 * right + 2000, -700, 0.4F));
         std::mt19937 random(w);
         for (u32 i = 0; i < 300; ++i) {  // from one side to the other, at most three pixels wide
-            const i32 y = random_in(random, 0, bottom), end = random_in(random, 0, bottom), x = random_in(random, 0, right);
+            const i32 y = random_in(random, 0, bottom), end = random_in(random, 0, bottom),
+                      x = random_in(random, 0, right);
             const bool upright = (i & 1U) != 0;
             const u32 a = upright ? set.vertex(x, 0, 0.5F) : set.vertex(0, y, 0.5F);
-            const u32 b = upright ? set.vertex(x + random_in(random, -9000, 9000), bottom, 0.9F) : set.vertex(right, end, 0.9F);
+            const u32 b = upright ? set.vertex(x + random_in(random, -9000, 9000), bottom, 0.9F)
+                                  : set.vertex(right, end, 0.9F);
             triangle_set::wish c = set.vertices[a];
             (upright ? c.x : c.y) += random_in(random, -700, 700);
             const u32 third = set.vertex(c.x, c.y, 0.7F);
             set.triangle(a, b, third), set.triangle(a, third, b);
         }
         for (const u32 mode : {2U, 3U}) {
-            screen_chain gpu(*on.context, *on.queue, set, w, h, mode), cpu(*host.context, *host.queue, set, w, h, mode);
+            screen_chain gpu(*on.context, *on.queue, set, w, h, mode),
+                cpu(*host.context, *host.queue, set, w, h, mode);
             const std::vector<u32> expected = cpu.draw_all();
             for (const raster_path path : all_paths) {
                 CAPTURE(w, h, mode, static_cast<int>(path));
@@ -120,10 +126,12 @@ TEST_CASE("CPU and GPU: several textures with mip levels, and each level of one"
     for (const u32 side : {0U, 64U, 1000U, 4096U}) {
         const mapped_mesh m = side == 0 ? soup_with_textures(3000) : square_with_levels(side);
         const chain_options options{mesh_shape::bumpy_sphere, m.layout.counts.triangle_count, 333, 201, 1};
-        chain gpu(*on.context, *on.queue, options, m.layout), cpu(*host.context, *host.queue, options, m.layout);
+        chain gpu(*on.context, *on.queue, options, m.layout),
+            cpu(*host.context, *host.queue, options, m.layout);
         gpu.set_mesh(m.block);
         cpu.set_mesh(m.block);
-        for (const u64 frame : {0U, 40U, 150U}) REQUIRE(differences(gpu.render(frame), cpu.render(frame)) == 0);
+        for (const u64 frame : {0U, 40U, 150U})
+            REQUIRE(differences(gpu.render(frame), cpu.render(frame)) == 0);
     }
 }
 
@@ -133,7 +141,12 @@ TEST_CASE("CPU and GPU: a field of instances") {
     const u32 count = 500;
     const auto models_on = [&](backend& b, u64 frame) {
         const auto draw = b.context->allocate(sizeof(draw_record)), models = b.context->allocate(count * 64);
-        animate_instances(*b.queue, {frame, {}, count, 2.4F, reinterpret_cast<draw_record*>(draw->data()), reinterpret_cast<f32*>(models->data()),
+        animate_instances(*b.queue, {frame,
+                                     {},
+                                     count,
+                                     2.4F,
+                                     reinterpret_cast<draw_record*>(draw->data()),
+                                     reinterpret_cast<f32*>(models->data()),
                                      arrangement::field});
         const auto staging = b.context->allocate_host(count * 64);
         b.queue->copy(staging->data(), models->data(), count * 64);
@@ -152,11 +165,13 @@ TEST_CASE("CPU and GPU: sharpening") {
     for (u32 i = 0; i < w * h; ++i) reinterpret_cast<u32*>(staging->data())[i] = static_cast<u32>(random());
     const auto a = host.context->allocate(w * h * 4), b = host.context->allocate(w * h * 4);
     std::memcpy(a->data(), staging->data(), w * h * 4);
-    sharpen(*host.queue, {reinterpret_cast<const u8*>(a->data()), reinterpret_cast<u8*>(b->data()), w, h, 300});
+    sharpen(*host.queue,
+            {reinterpret_cast<const u8*>(a->data()), reinterpret_cast<u8*>(b->data()), w, h, 300});
     host.queue->drain();
     const auto in = on.context->allocate(w * h * 4), out = on.context->allocate(w * h * 4);
     on.queue->copy(in->data(), staging->data(), w * h * 4);
-    sharpen(*on.queue, {reinterpret_cast<const u8*>(in->data()), reinterpret_cast<u8*>(out->data()), w, h, 300});
+    sharpen(*on.queue,
+            {reinterpret_cast<const u8*>(in->data()), reinterpret_cast<u8*>(out->data()), w, h, 300});
     on.queue->copy(staging->data(), out->data(), w * h * 4);
     on.queue->drain();
     REQUIRE(std::memcmp(staging->data(), b->data(), w * h * 4) == 0);
@@ -165,15 +180,19 @@ TEST_CASE("CPU and GPU: sharpening") {
 TEST_CASE("CPU and GPU: a picture's hash, of every size") {
     CAROUSEL_NEEDS_DEVICE();
     auto& host = cpu_backend();
-    for (const auto& [width, height] : {std::array{1U, 1U}, {7U, 5U}, {1280U, 720U}, {1921U, 1079U}, {3840U, 2160U}}) {
+    for (const auto& [width, height] :
+         {std::array{1U, 1U}, {7U, 5U}, {1280U, 720U}, {1921U, 1079U}, {3840U, 2160U}}) {
         const u64 bytes = u64{width} * height * 4, wanted = hash_scratch_bytes(on.queue->kind());
-        const auto picture = on.context->allocate_host(bytes), copy = on.context->allocate(bytes), scratch = on.context->allocate(wanted + 1);
+        const auto picture = on.context->allocate_host(bytes), copy = on.context->allocate(bytes),
+                   scratch = on.context->allocate(wanted + 1);
         const auto out = on.context->allocate_host(16);
         for (u64 k = 0; k < bytes; ++k) picture->host_data()[k] = static_cast<std::byte>(k * k >> 5U);
         on.queue->copy(copy->data(), picture->data(), bytes);
-        hash_plane(*on.queue, {copy->data(), u64{width} * 4, height, u64{width} * 4, scratch->data(), wanted, reinterpret_cast<u64*>(out->data())});
+        hash_plane(*on.queue, {copy->data(), u64{width} * 4, height, u64{width} * 4, scratch->data(), wanted,
+                               reinterpret_cast<u64*>(out->data())});
         on.queue->drain();
-        hash_plane(*host.queue, {picture->host_data(), u64{width} * 4, height, u64{width} * 4, nullptr, 0, reinterpret_cast<u64*>(out->host_data()) + 1});
+        hash_plane(*host.queue, {picture->host_data(), u64{width} * 4, height, u64{width} * 4, nullptr, 0,
+                                 reinterpret_cast<u64*>(out->host_data()) + 1});
         host.queue->drain();
         CAPTURE(width, height);
         CHECK(std::memcmp(out->host_data(), out->host_data() + 8, 8) == 0);

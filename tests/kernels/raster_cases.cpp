@@ -26,7 +26,8 @@ triangle_set jittered_fan(u32 seed, i32 cx, i32 cy, i32 radius, u32 corners) {
     return set;
 }
 
-/// A grid over [x0, x1) x [y0, y1) subpixels whose inner vertices are moved about; `snap` puts vertices on pixel centres often.
+/// A grid over [x0, x1) x [y0, y1) subpixels whose inner vertices are moved about; `snap` puts vertices on
+/// pixel centres often.
 triangle_set jittered_grid(u32 seed, i32 x0, i32 y0, i32 cell, u32 columns, u32 rows, bool snap) {
     std::mt19937 random(seed);
     triangle_set set;
@@ -34,7 +35,8 @@ triangle_set jittered_grid(u32 seed, i32 x0, i32 y0, i32 cell, u32 columns, u32 
         for (u32 x = 0; x <= columns; ++x) {
             const bool inner = x > 0 && y > 0 && x < columns && y < rows;
             i32 px = x0 + static_cast<i32>(x) * cell, py = y0 + static_cast<i32>(y) * cell;
-            if (inner) px += random_in(random, -cell / 3, cell / 3), py += random_in(random, -cell / 3, cell / 3);
+            if (inner)
+                px += random_in(random, -cell / 3, cell / 3), py += random_in(random, -cell / 3, cell / 3);
             if (inner && snap) px = (px & ~255) + 128, py = (py & ~127);
             set.vertex(px, py);
         }
@@ -111,10 +113,12 @@ TEST_CASE("A jittered fan covers every pixel at most once, and without a hole ar
     }
 }
 
-TEST_CASE("A jittered grid covers every pixel of its area exactly once, also with vertices on pixel centres") {
+TEST_CASE(
+    "A jittered grid covers every pixel of its area exactly once, also with vertices on pixel centres") {
     CAROUSEL_NEEDS_DEVICE();
     for (u32 seed = 1; seed <= 4; ++seed) {
-        // the area's edges run through pixel centres: top and left ones belong to it, bottom and right ones don't
+        // the area's edges run through pixel centres: top and left ones belong to it, bottom and right ones
+        // don't
         const i32 x0 = 5 * 256 + 128, y0 = 4 * 256 + 128, cell = 8 * 256;
         const triangle_set grid = jittered_grid(seed, x0, y0, cell, 9, 7, seed % 2 == 0);
         screen_chain chain(*on.context, *on.queue, grid, width, height, 2);
@@ -131,13 +135,15 @@ TEST_CASE("A jittered grid covers every pixel of its area exactly once, also wit
     }
 }
 
-TEST_CASE("A regular grid of two-pixel cells whose edges all run through pixel centres covers each pixel once") {
+TEST_CASE(
+    "A regular grid of two-pixel cells whose edges all run through pixel centres covers each pixel once") {
     CAROUSEL_NEEDS_DEVICE();
     triangle_set grid;
     const u32 cells = 8;
     for (u32 y = 0; y <= cells; ++y) {
         for (u32 x = 0; x <= cells; ++x)
-            grid.vertex(static_cast<i32>(x * 512 + 60 * 256 + 128), static_cast<i32>(y * 512 + 28 * 256 + 128));
+            grid.vertex(static_cast<i32>(x * 512 + 60 * 256 + 128),
+                        static_cast<i32>(y * 512 + 28 * 256 + 128));
     }
     for (u32 y = 0; y < cells; ++y) {
         for (u32 x = 0; x < cells; ++x) {
@@ -164,10 +170,12 @@ TEST_CASE("Back faces, reversed fans and triangles without area draw nothing") {
     fan.triangle(1, 1, 2);
     fan.triangle(3, 3, 3);
     screen_chain chain(*on.context, *on.queue, fan, width, height, 2);
-    for (const raster_path path : all_paths) REQUIRE(differences(chain.draw_all(path), chain.draw({}, path)) == 0);
+    for (const raster_path path : all_paths)
+        REQUIRE(differences(chain.draw_all(path), chain.draw({}, path)) == 0);
 }
 
-TEST_CASE("Random interpenetrating triangles give the reference's ids and depths, whichever tier draws them") {
+TEST_CASE(
+    "Random interpenetrating triangles give the reference's ids and depths, whichever tier draws them") {
     CAROUSEL_NEEDS_DEVICE();
     require_reference(random_triangles(1, 300, 40000, false));
     require_reference(random_triangles(2, 900, 900, false));
@@ -181,7 +189,8 @@ TEST_CASE("Triangles that reach far beyond the picture give the reference's pict
         u32 v[3];
         for (u32& x : v) {
             const i32 reach = (body::guard_pixels - 200) * 256;  // not so far that they would be clipped
-            x = set.vertex(random_in(random, -reach, reach), random_in(random, -reach, reach), 0.2F + static_cast<f32>(i) * 0.01F);
+            x = set.vertex(random_in(random, -reach, reach), random_in(random, -reach, reach),
+                           0.2F + static_cast<f32>(i) * 0.01F);
         }
         set.triangle(v[0], v[1], v[2]);
         set.triangle(v[0], v[2], v[1]);
@@ -199,10 +208,13 @@ TEST_CASE("All rotations of a triangle's corners cover the same pixels, all refl
     std::mt19937 random(5);
     for (u32 round = 0; round < 12; ++round) {
         triangle_set set;
-        for (u32 k = 0; k < 3; ++k) set.vertex(random_in(random, 0, 96 * 256), random_in(random, 0, 80 * 256));
-        for (const auto& order : {std::array{0U, 1U, 2U}, {1U, 2U, 0U}, {2U, 0U, 1U}, {0U, 2U, 1U}, {2U, 1U, 0U}, {1U, 0U, 2U}})
+        for (u32 k = 0; k < 3; ++k)
+            set.vertex(random_in(random, 0, 96 * 256), random_in(random, 0, 80 * 256));
+        for (const auto& order :
+             {std::array{0U, 1U, 2U}, {1U, 2U, 0U}, {2U, 0U, 1U}, {0U, 2U, 1U}, {2U, 1U, 0U}, {1U, 0U, 2U}})
             set.triangle(order[0], order[1], order[2]);
-        screen_chain chain(*on.context, *on.queue, set, width, height, 3);  // depth is constant: equal pixels, equal pictures
+        screen_chain chain(*on.context, *on.queue, set, width, height,
+                           3);  // depth is constant: equal pixels, equal pictures
         const bool first_is_front = differences(chain.draw({0}), chain.draw({})) != 0;
         const u32 front = first_is_front ? 0 : 3, back = first_is_front ? 3 : 0;
         for (u32 k = 1; k < 3; ++k) REQUIRE(differences(chain.draw({front}), chain.draw({front + k})) == 0);
@@ -215,8 +227,10 @@ TEST_CASE("A shift by whole pixels shifts the picture and changes nothing else")
     triangle_set set = random_triangles(8, 250, 4000, false);
     triangle_set moved = set;
     const u32 dx = 13, dy = 9;
-    for (triangle_set::wish& v : moved.vertices) v.x += static_cast<i32>(dx) * 256, v.y += static_cast<i32>(dy) * 256;
-    screen_chain a(*on.context, *on.queue, set, width, height, 2), b(*on.context, *on.queue, moved, width, height, 2);
+    for (triangle_set::wish& v : moved.vertices)
+        v.x += static_cast<i32>(dx) * 256, v.y += static_cast<i32>(dy) * 256;
+    screen_chain a(*on.context, *on.queue, set, width, height, 2),
+        b(*on.context, *on.queue, moved, width, height, 2);
     const std::vector<u32> p = a.draw_all(), q = b.draw_all(), pe = a.draw({}), qe = b.draw({});
     u64 seen = 0;
     for (u32 y = 0; y + dy < height; ++y) {
@@ -235,7 +249,8 @@ TEST_CASE("At equal depth the lowest id wins, in any order of submission") {
     CAROUSEL_NEEDS_DEVICE();
     triangle_set set;
     for (u32 i = 0; i < 40; ++i) {
-        const u32 a = set.vertex(-2000, -2000, 0.25F), b = set.vertex(-2000, 60000, 0.25F), c = set.vertex(60000, -2000, 0.25F);
+        const u32 a = set.vertex(-2000, -2000, 0.25F), b = set.vertex(-2000, 60000, 0.25F),
+                  c = set.vertex(60000, -2000, 0.25F);
         set.triangle(a, b, c);
     }
     screen_chain chain(*on.context, *on.queue, set, width, height, 2);

@@ -1,6 +1,7 @@
 #pragma once
-// A second rasteriser, as plain as can be: every pixel against every triangle, 64-bit integers, no boxes, no tiles, no bins.
-// Written from the rules (8 subpixel bits, top-left, key = depth then id), not from the kernels.
+// A second rasteriser, as plain as can be: every pixel against every triangle, 64-bit integers, no boxes, no
+// tiles, no bins. Written from the rules (8 subpixel bits, top-left, key = depth then id), not from the
+// kernels.
 
 #include <cmath>
 #include <cstring>
@@ -20,8 +21,8 @@ struct vec3_position {
     f32 x, y, w;
 };
 
-/// Is the pixel centre left of the directed edge a -> b in a y-up view, or on it and the edge is a top or left one of a triangle
-/// that lies to its left? (y points down in the data, so it is negated here.)
+/// Is the pixel centre left of the directed edge a -> b in a y-up view, or on it and the edge is a top or
+/// left one of a triangle that lies to its left? (y points down in the data, so it is negated here.)
 inline bool inside_edge(point a, point b, point p) {
     const i64 ux = b.x - a.x, uy = -(b.y - a.y), px = p.x - a.x, py = -(p.y - a.y);
     const i64 cross = ux * py - uy * px;
@@ -30,7 +31,9 @@ inline bool inside_edge(point a, point b, point p) {
     const bool top_edge = uy == 0 && ux < 0;  // and the top side to the left
     return left_edge || top_edge;
 }
-inline i64 twice_area(point a, point b, point c) { return -((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x)); }
+inline i64 twice_area(point a, point b, point c) {
+    return -((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x));
+}
 
 struct reference {
     u32 width, height;
@@ -49,8 +52,8 @@ struct reference {
                 const f32 inverse = 1.0F / static_cast<f32>(area);
                 const f32 share2 = static_cast<f32>(twice_area(a, b, p)) * inverse,
                           share1 = static_cast<f32>(twice_area(c, a, p)) * inverse;
-                const f32 depth =
-                    std::fma(share1, v1.inverse_w - v0.inverse_w, std::fma(share2, v2.inverse_w - v0.inverse_w, v0.inverse_w));
+                const f32 depth = std::fma(share1, v1.inverse_w - v0.inverse_w,
+                                           std::fma(share2, v2.inverse_w - v0.inverse_w, v0.inverse_w));
                 u32 bits;
                 const f32 shown = depth > 0.0F ? depth : 0.0F;
                 std::memcpy(&bits, &shown, 4);
@@ -68,14 +71,16 @@ struct reference {
             f32 depth;
             const u32 bits = ~static_cast<u32>(keys[i] >> 32);
             std::memcpy(&depth, &bits, 4);
-            out[i] = keys[i] == ~0ULL ? body::background(x, y, height)
-                                      : (mode == 2 ? body::shade_id(static_cast<u32>(keys[i])) : body::shade_depth(depth));
+            out[i] = keys[i] == ~0ULL
+                         ? body::background(x, y, height)
+                         : (mode == 2 ? body::shade_id(static_cast<u32>(keys[i])) : body::shade_depth(depth));
         }
         return out;
     }
 };
 
-/// Triangles wished for on the screen: corners of clip space that come to lie there (on_screen() says where exactly).
+/// Triangles wished for on the screen: corners of clip space that come to lie there (on_screen() says where
+/// exactly).
 struct triangle_set {
     struct wish {
         i32 x, y;
@@ -92,12 +97,15 @@ struct triangle_set {
     [[nodiscard]] vec3_position position(u32 i, u32 width, u32 height) const {
         const f64 half_x = 128.0 * width, half_y = 128.0 * height;
         const f32 w = 1.0F / vertices[i].inverse_w;
-        return {static_cast<f32>((vertices[i].x - half_x) / half_x * w), static_cast<f32>((half_y - vertices[i].y) / half_y * w), w};
+        return {static_cast<f32>((vertices[i].x - half_x) / half_x * w),
+                static_cast<f32>((half_y - vertices[i].y) / half_y * w), w};
     }
-    /// What both stages make of it: the wish itself within some ten thousand pixels, a subpixel beside it beyond.
+    /// What both stages make of it: the wish itself within some ten thousand pixels, a subpixel beside it
+    /// beyond.
     [[nodiscard]] screen_vertex on_screen(u32 i, u32 width, u32 height) const {
         const vec3_position p = position(i, width, height);
-        return body::transform_vertex(identity().clip, {p.x, p.y, p.w}, body::make_viewport(width, height, 0.1F));
+        return body::transform_vertex(identity().clip, {p.x, p.y, p.w},
+                                      body::make_viewport(width, height, 0.1F));
     }
     /// The matrix that takes (x, y, w) to itself.
     static instance_record identity() {
@@ -113,7 +121,8 @@ struct triangle_set {
 /// A chain on `on` whose fragment stage will draw these triangles.
 class screen_chain {
 public:
-    screen_chain(device::context& context, device::queue& queue, const triangle_set& set, u32 width, u32 height, u32 mode)
+    screen_chain(device::context& context, device::queue& queue, const triangle_set& set, u32 width,
+                 u32 height, u32 mode)
         : set_(set),
           width_(width),
           height_(height),
@@ -135,8 +144,8 @@ public:
         u32 small = 0, large = 0;
         for (const u32 id : order) {
             const auto at = [&](u32 k) { return set_.on_screen(set_.indices[id * 3 + k], width_, height_); };
-            const bool fits = body::classify(at(0), at(1), at(2), static_cast<i32>(width_), static_cast<i32>(height_)) ==
-                              body::triangle_class::small;
+            const bool fits = body::classify(at(0), at(1), at(2), static_cast<i32>(width_),
+                                             static_cast<i32>(height_)) == body::triangle_class::small;
             if (fits)
                 list[small++] = id;
             else

@@ -1,5 +1,5 @@
-// Case 6 for what cpu_test.cpp leaves out: every shading and path, several instances, clipped triangles; by every instruction set
-// that this processor has, and by one and three threads.
+// Case 6 for what cpu_test.cpp leaves out: every shading and path, several instances, clipped triangles; by
+// every instruction set that this processor has, and by one and three threads.
 #include <array>
 #include <cstdio>
 
@@ -18,16 +18,21 @@ namespace {
 constexpr u32 width = 213, height = 97;  // no multiple of a tile or a vector
 
 /// Frame 3 of `c`'s scene by one instruction set.
-std::vector<u32> render_by(chain& c, const std::vector<std::byte>& mesh, u32 instances, const cpu::entries& use, u32 threads, raster_path path) {
+std::vector<u32> render_by(chain& c, const std::vector<std::byte>& mesh, u32 instances,
+                           const cpu::entries& use, u32 threads, raster_path path) {
     device::cpu::pool pool(threads);
     std::vector<u32> picture(u64{width} * height);
     static scratch_memory scratch(cpu::fragment_scratch_bytes(width, height));  // large: once
     const draw_record draw{instances, {}};
     std::vector<f32> models(u64{instances} * 16);
-    for (u32 i = 0; i < instances; ++i) body::model_matrix(3, c.scene.spin, i, instances, 2.4F, models.data() + u64{i} * 16);
-    cpu::run_vertex_stage(pool, {c.layout(), mesh.data(), &draw, models.data(), c.scene, width, height, c.buffers()}, use);
-    cpu::run_fragment_stage(pool, {c.layout(), mesh.data(), c.buffers(), c.scene, width, height, reinterpret_cast<u8*>(picture.data()), scratch.data(),
-                                   scratch.size(), path}, use);
+    for (u32 i = 0; i < instances; ++i)
+        body::model_matrix(3, c.scene.spin, i, instances, 2.4F, models.data() + u64{i} * 16);
+    cpu::run_vertex_stage(
+        pool, {c.layout(), mesh.data(), &draw, models.data(), c.scene, width, height, c.buffers()}, use);
+    cpu::run_fragment_stage(pool,
+                            {c.layout(), mesh.data(), c.buffers(), c.scene, width, height,
+                             reinterpret_cast<u8*>(picture.data()), scratch.data(), scratch.size(), path},
+                            use);
     return picture;
 }
 
@@ -40,8 +45,12 @@ TEST_CASE("Instruction sets and threads agree on every shading, with instances, 
         u32 triangles, instances;
         f32 eye_z;
     };
-    for (const scene_case& at : {scene_case{mesh_shape::bumpy_sphere, 3'000, 5, 6.0F}, {mesh_shape::torus_knots, 4'000, 1, 0.9F},
-                                 {mesh_shape::fractal_terrain, 4'000, 2, 1.2F}, {mesh_shape::triangle_soup, 500, 1, 0.5F}, {mesh_shape::quad_stack, 12, 1, 2.6F}, {mesh_shape::long_slivers, 500, 1, 2.6F}}) {
+    for (const scene_case& at : {scene_case{mesh_shape::bumpy_sphere, 3'000, 5, 6.0F},
+                                 {mesh_shape::torus_knots, 4'000, 1, 0.9F},
+                                 {mesh_shape::fractal_terrain, 4'000, 2, 1.2F},
+                                 {mesh_shape::triangle_soup, 500, 1, 0.5F},
+                                 {mesh_shape::quad_stack, 12, 1, 2.6F},
+                                 {mesh_shape::long_slivers, 500, 1, 2.6F}}) {
         chain c(*on.context, *on.queue, {at.shape, at.triangles, width, height, at.instances});
         const std::vector<std::byte> mesh = c.mesh_bytes();
         c.scene.camera.eye[2] = at.eye_z;
@@ -54,7 +63,9 @@ TEST_CASE("Instruction sets and threads agree on every shading, with instances, 
                 if (use == nullptr) continue;
                 for (const u32 threads : {1U, 3U}) {
                     CAPTURE(name, threads, mode, static_cast<int>(at.shape));
-                    REQUIRE(differences(render_by(c, mesh, at.instances, *use, threads, raster_path::automatic), expected) == 0);
+                    REQUIRE(
+                        differences(render_by(c, mesh, at.instances, *use, threads, raster_path::automatic),
+                                    expected) == 0);
                 }
                 for (const raster_path path : all_paths) {
                     CAPTURE(name, static_cast<int>(path), mode, static_cast<int>(at.shape));
@@ -65,10 +76,12 @@ TEST_CASE("Instruction sets and threads agree on every shading, with instances, 
         c.scene.shading = c.scene.wireframe = 0;
         std::vector<u32> distinct = c.render(3);
         std::sort(distinct.begin(), distinct.end());
-        REQUIRE(std::unique(distinct.begin(), distinct.end()) - distinct.begin() > 20);  // there is something in the picture
+        REQUIRE(std::unique(distinct.begin(), distinct.end()) - distinct.begin() >
+                20);  // there is something in the picture
     }
     for (const char* name : {"avx2", "avx512"})
-        if (cpu::find_entries(name) == nullptr) std::printf("%s: not on this processor, not compared\n", name);
+        if (cpu::find_entries(name) == nullptr)
+            std::printf("%s: not on this processor, not compared\n", name);
 }
 
 TEST_CASE("Instruction sets and threads agree on a plane's hash, wherever its bytes begin") {

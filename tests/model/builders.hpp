@@ -5,7 +5,8 @@
 
 namespace carousel::model {
 
-/// A source stage of one seat (an incarnation that may die and its successor), one link, `consumers` plain blocking groups.
+/// A source stage of one seat (an incarnation that may die and its successor), one link, `consumers` plain
+/// blocking groups.
 inline setup one_stage(int frames, int slots, int window, int consumers = 1, u8 quick = 0b11) {
     setup s;
     s.stages = {{.source = 0, .output = 0}};

@@ -5,9 +5,9 @@
 namespace carousel::model {
 
 const char* name_of(failure f) {
-    static constexpr const char* names[] = {"OK",     "TORN",     "REPEATED", "LATE",          "SPURIOUS",
-                                            "ORDER",  "INNOCENT", "STUCK",    "VIEWER-BLOCKS", "WAITS-FOR-FENCE",
-                                            "TOO-BIG"};
+    static constexpr const char* names[] = {
+        "OK",    "TORN",          "REPEATED",        "LATE",   "SPURIOUS", "ORDER", "INNOCENT",
+        "STUCK", "VIEWER-BLOCKS", "WAITS-FOR-FENCE", "TOO-BIG"};
     return names[static_cast<int>(f)];
 }
 
@@ -118,7 +118,8 @@ void moves::normalise(state& t) const {
         p.at = step::idle;
         p.gpu = gpu_work::no;
         if (p.job == none) continue;
-        const job_word& j = t.job[p.job];  // the ghosts still ask which frame a word of the dead one stands for
+        const job_word& j =
+            t.job[p.job];  // the ghosts still ask which frame a word of the dead one stands for
         const bool keep = j.version == p.version && j.epoch == e && j.state != job_state::idle;
         p.slot = none;
         p.generation = 0;
@@ -134,7 +135,8 @@ void moves::normalise(state& t) const {
             w.sequence = none;
             for (int g = 0; g < cfg.groups(static_cast<int>(k)); ++g) {
                 lease_word& c = t.link[k].group[x][g];
-                if (c.state != lease_state::leased) c = {static_cast<u8>(w.generation - 1), lease_state::done, none, none, 0};
+                if (c.state != lease_state::leased)
+                    c = {static_cast<u8>(w.generation - 1), lease_state::done, none, none, 0};
             }
         }
     }
@@ -148,7 +150,8 @@ int moves::successor(int e) const {
 
 int moves::lane_of(const state& s, int job, int version, int e) const {
     for (size_t l = 0; l < cfg.lanes.size(); ++l)
-        if (cfg.lanes[l] == e && s.lane[l].job == job && s.lane[l].version == version) return static_cast<int>(l);
+        if (cfg.lanes[l] == e && s.lane[l].job == job && s.lane[l].version == version)
+            return static_cast<int>(l);
     return -1;
 }
 
@@ -158,16 +161,19 @@ void moves::commit(state& t, int job, int version, int e) {
     if (const int l = lane_of(t, job, version, e); l >= 0 && t.lane[l].frame != none) {
         const u8 f = t.lane[l].frame;
         const u8 bit = static_cast<u8>(1U << f);
-        if ((t.committed[stage] & bit) != 0) fail(failure::repeated, fmt::format("stage {} commits frame {} twice", stage, f));
+        if ((t.committed[stage] & bit) != 0)
+            fail(failure::repeated, fmt::format("stage {} commits frame {} twice", stage, f));
         const bool sink = cfg.stages[stage].output < 0;
-        if (sink && t.committed[stage] != bit - 1) fail(failure::order, fmt::format("the sink commits frame {} out of order", f));
+        if (sink && t.committed[stage] != bit - 1)
+            fail(failure::order, fmt::format("the sink commits frame {} out of order", f));
         t.committed[stage] |= bit;
         for (int i = 0; i < cfg.inputs(stage); ++i) {
             const input_register& in = t.input[l][i];
             if (in.slot == none) continue;
             const slot_word& w = t.link[cfg.stages[stage].input[i]].slot[in.slot];
             if (w.generation != in.generation || w.state != slot_state::ready || w.content != f)
-                fail(failure::torn, fmt::format("stage {} commits frame {} whose input {} was overwritten", stage, f, i));
+                fail(failure::torn,
+                     fmt::format("stage {} commits frame {} whose input {} was overwritten", stage, f, i));
         }
     }
     if (t.incarnation[e].declared != 0 && (t.revoked >> e & 1U) != 0)
@@ -178,7 +184,8 @@ void moves::make_ready(state& t, int link, int slot) {
     link_state& l = t.link[link];
     slot_word& w = l.slot[slot];
     if (w.sequence < l.tail)
-        fail(failure::repeated, fmt::format("slot {} READY with frame {} below the tail {}", slot, w.sequence, l.tail));
+        fail(failure::repeated,
+             fmt::format("slot {} READY with frame {} below the tail {}", slot, w.sequence, l.tail));
     for (int y = 0; y < cfg.links[link].slots; ++y)
         if (y != slot && l.slot[y].state == slot_state::ready && l.slot[y].sequence == w.sequence)
             fail(failure::repeated, fmt::format("frame {} READY twice", w.sequence));
@@ -192,7 +199,8 @@ void moves::note_revoked(state& t, int e) const {
         if (w.epoch != e) continue;
         const bool counts = w.state == job_state::open || w.state == job_state::submitted ||
                             (w.state == job_state::idle && cfg.with.idle_names_epoch) ||
-                            (w.state == job_state::committed && cfg.with.idle_names_epoch && cfg.with.committed_blocks_revoked);
+                            (w.state == job_state::committed && cfg.with.idle_names_epoch &&
+                             cfg.with.committed_blocks_revoked);
         if (counts) return;
     }
     t.revoked |= static_cast<u8>(1U << e);
@@ -229,7 +237,8 @@ bool clean(const setup& c, const state& s) {
     if (!delivered(c, s)) return false;
     for (size_t k = 0; k < c.links.size(); ++k)
         for (int x = 0; x < c.links[k].slots; ++x)
-            if (const slot_word& w = s.link[k].slot[x]; w.state != slot_state::free && !is_surplus(s, w)) return false;
+            if (const slot_word& w = s.link[k].slot[x]; w.state != slot_state::free && !is_surplus(s, w))
+                return false;
     for (const stage_setup& t : c.stages)
         for (int n = 0; n < c.numbers && t.source >= 0; ++n)
             if (s.number[t.source][n].state != lease_state::wait) return false;

@@ -1,6 +1,7 @@
 #pragma once
-// One state's successors. A rule calls next() for a copy of the state, changes it, and hands it over with emit(). Every change
-// is one CAS (or one observation on which a later CAS relies), so a process may stop, die or be a zombie between any two.
+// One state's successors. A rule calls next() for a copy of the state, changes it, and hands it over with
+// emit(). Every change is one CAS (or one observation on which a later CAS relies), so a process may stop,
+// die or be a zombie between any two.
 
 #include <string>
 
@@ -145,7 +146,9 @@ public:
     /// FILL -> READY, with the check that no frame appears twice.
     void make_ready(state& t, int link, int slot);
     /// LEASED(lap) -> WAIT(lap + 1).
-    static void number_done(lease_word& w) { w = {static_cast<u8>(w.generation + 1), lease_state::wait, none, none, 0}; }
+    static void number_done(lease_word& w) {
+        w = {static_cast<u8>(w.generation + 1), lease_state::wait, none, none, 0};
+    }
     static void group_done(lease_word& w) { w = {w.generation, lease_state::done, none, none, 0}; }
     /// Ghost: the supervisor's pass over e's words is complete.
     void note_revoked(state& t, int e) const;
@@ -172,8 +175,8 @@ void number_rules(moves& m, int lane);  ///< a source's choice and lease
 void instant_rules(moves& m);
 void supervisor_rules(moves& m);
 void ending_rules(moves& m);
-void claim_rules(moves& m);                    ///< the supervisor's part of a stream's end
-void stream_end_rules(moves& m, int lane);    ///< the source's
+void claim_rules(moves& m);                 ///< the supervisor's part of a stream's end
+void stream_end_rules(moves& m, int lane);  ///< the source's
 /// The lane's frame is beyond the end of its source's stream.
 [[nodiscard]] bool stream_has_ended(const moves& m, int lane);
 void helper_rules(moves& m);

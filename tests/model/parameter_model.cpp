@@ -11,8 +11,8 @@ namespace carousel::model {
 namespace {
 
 constexpr int places = 4, readable = places - 1;  // as max_parameter_sets, readable_sets
-constexpr int rounds = 8;                         // the count of sets is modulo this, as 2^24 is: a multiple of the places
-constexpr int first_count = rounds - 2;           // near its end
+constexpr int rounds = 8;  // the count of sets is modulo this, as 2^24 is: a multiple of the places
+constexpr int first_count = rounds - 2;  // near its end
 constexpr int most_numbers = 5, most_changes = 6, instances = 2, window = 3;
 constexpr i8 nothing = -1;
 
@@ -105,7 +105,9 @@ private:
                     add(s, "publish", [&](state& t) { t.boss = {boss_at::asked, tail_of(c_, s), {0, 0}}; });
                 break;
             case boss_at::asked: {
-                const bool room = s.sets[static_cast<std::size_t>(place_of(s.word.sets + 1 - (readable - 1)))].from <= b.oldest;
+                const bool room =
+                    s.sets[static_cast<std::size_t>(place_of(s.word.sets + 1 - (readable - 1)))].from <=
+                    b.oldest;
                 result_.refused = result_.refused || !room;
                 if (!room && c_.check_room) {
                     add(s, "no-room", [](state& t) { t.boss = {}; });
@@ -135,12 +137,15 @@ private:
                         t.boss = {};
                     });
                 } else {
-                    add(s, "count-failed", [](state& t) { t.boss.at = boss_at::asked, t.boss.seen = {0, 0}; });
+                    add(s, "count-failed", [](state& t) {
+                        t.boss.at = boss_at::asked, t.boss.seen = {0, 0};
+                    });
                 }
                 break;
         }
         // Who has written nothing may as well never have begun.
-        if ((b.at == boss_at::half_filled || b.at == boss_at::filled) && s.boss_deaths < c_.supervisor_deaths) {
+        if ((b.at == boss_at::half_filled || b.at == boss_at::filled) &&
+            s.boss_deaths < c_.supervisor_deaths) {
             add(s, "supervisor-dies", [](state& t) {
                 t.boss = {};
                 ++t.boss_deaths;
@@ -188,7 +193,8 @@ private:
             case source_at::walks:
                 go("reads-from", [&](state&, source& me) {
                     look_at(s, q.place);
-                    if (s.sets[static_cast<std::size_t>(q.place)].from <= q.number || q.walked == readable - 1) {
+                    if (s.sets[static_cast<std::size_t>(q.place)].from <= q.number ||
+                        q.walked == readable - 1) {
                         me.at = source_at::found;
                     } else {
                         me.place = static_cast<i8>(place_of(q.place - 1));
@@ -226,7 +232,8 @@ private:
 
     // A set that a source reads in the midst of its filling has no content at all.
     void look_at(const state& s, int place) {
-        const bool being_filled = s.boss.at == boss_at::half_filled && place_of(s.boss.seen.sets + 1) == place;
+        const bool being_filled =
+            s.boss.at == boss_at::half_filled && place_of(s.boss.seen.sets + 1) == place;
         result_.torn = result_.torn || being_filled;
     }
 
@@ -234,9 +241,11 @@ private:
         for (int n = 0; n < c_.numbers; ++n) {
             const i8 given = s.given[static_cast<std::size_t>(n)];
             if (given == nothing) continue;
-            for (int m = 0; m < n; ++m) result_.falls = result_.falls || s.given[static_cast<std::size_t>(m)] > given;
+            for (int m = 0; m < n; ++m)
+                result_.falls = result_.falls || s.given[static_cast<std::size_t>(m)] > given;
             for (int k = 0; k < s.changes; ++k)
-                result_.inexact = result_.inexact || (n >= s.from[static_cast<std::size_t>(k)]) != (given > k);
+                result_.inexact =
+                    result_.inexact || (n >= s.from[static_cast<std::size_t>(k)]) != (given > k);
         }
     }
 

@@ -1,8 +1,8 @@
 #pragma once
-// The parameters' own small model: which set a number has. Two source instances lease numbers in any order, ask in steps of one
-// read or one CAS, and die anywhere; their numbers are leased again. A supervisor publishes changes, its filling a step apart
-// from its CAS, and dies anywhere before its CAS; the next one knows only the box. Few sets and few numbers; the count of sets
-// comes round.
+// The parameters' own small model: which set a number has. Two source instances lease numbers in any order,
+// ask in steps of one read or one CAS, and die anywhere; their numbers are leased again. A supervisor
+// publishes changes, its filling a step apart from its CAS, and dies anywhere before its CAS; the next one
+// knows only the box. Few sets and few numbers; the count of sets comes round.
 //
 // Left out: a revoked source that goes on reading (its frame is thrown away, whatever it reads), weak memory
 // (ring/parameter_box.hpp argues the orders).
@@ -16,10 +16,11 @@ namespace carousel::model {
 
 struct parameter_setup {
     bool move_horizon = true;  ///< a source moves the horizon behind its number before it chooses a set
-    bool one_cas = true;  ///< a change counts by a CAS on {sets, horizon}; else on the sets alone, with the horizon read before
-    bool check_room = true;    ///< a set that the oldest frame may need is not filled anew
+    bool one_cas = true;  ///< a change counts by a CAS on {sets, horizon}; else on the sets alone, with the
+                          ///< horizon read before
+    bool check_room = true;  ///< a set that the oldest frame may need is not filled anew
     int deaths = 1, supervisor_deaths = 1;
-    int changes = 4;           ///< as many as there are places for sets: each place is filled anew
+    int changes = 4;  ///< as many as there are places for sets: each place is filled anew
     int numbers = 3;
 };
 
@@ -27,7 +28,8 @@ struct parameter_result {
     u64 states = 0;
     bool differs = false;  ///< one number has been given two sets
     bool falls = false;    ///< a number has an older set than one below it
-    bool inexact = false;  ///< a number below publish()'s answer has the change, or one from there on has none of it
+    bool inexact =
+        false;  ///< a number below publish()'s answer has the change, or one from there on has none of it
     bool torn = false;     ///< a source reads a set that is being filled
     bool refused = false;  ///< at least once there was no room for a change (no fault)
     bool round = false;    ///< at least once the count of sets has come round

@@ -1,4 +1,5 @@
-// Plain members of blocking groups, which take frame after frame, and members of latest groups, which take the newest.
+// Plain members of blocking groups, which take frame after frame, and members of latest groups, which take
+// the newest.
 
 #include <fmt/format.h>
 
@@ -9,7 +10,8 @@ namespace {
 
 u8 narrow(int v) { return static_cast<u8>(v); }
 
-// The supervisor closes the group of an optional stage that has failed: its WAIT words are skipped, and its reader passes by.
+// The supervisor closes the group of an optional stage that has failed: its WAIT words are skipped, and its
+// reader passes by.
 void absent_rules(moves& m, int link, int k) {
     const link_state& l = m.now().link[link];
     const u8 want = l.consumed[k];
@@ -20,7 +22,8 @@ void absent_rules(moves& m, int link, int k) {
             m.next().link[link].group[x][k] = {w.generation, lease_state::skipped, none, none, 0};
             m.emit({action::skip_absent, narrow(k), w.sequence}, actor::supervisor);
         }
-        if (w.sequence == want && l.group[x][k].generation == w.generation && l.group[x][k].state == lease_state::skipped) {
+        if (w.sequence == want && l.group[x][k].generation == w.generation &&
+            l.group[x][k].state == lease_state::skipped) {
             ++m.next().link[link].consumed[k];
             m.emit({action::passes, narrow(k), want}, actor::consumer);
         }
@@ -39,16 +42,19 @@ void plain_rules(moves& m, int link, int k) {
         const lease_word c = moves::seen_at(l.group[x][k], w.generation);
         if (w.state == slot_state::ready && w.sequence == want && c.state == lease_state::wait) {
             if (w.content != want)
-                m.fail(failure::torn, fmt::format("consumer {} leases frame {} and finds {}", k, want, w.content));
+                m.fail(failure::torn,
+                       fmt::format("consumer {} leases frame {} and finds {}", k, want, w.content));
             state& t = m.next();
             const bool quick = (m.cfg.links[link].quick >> k & 1U) != 0;
-            t.link[link].group[x][k] = {w.generation, quick ? lease_state::done : lease_state::leased, none, none, 0};
+            t.link[link].group[x][k] = {w.generation, quick ? lease_state::done : lease_state::leased, none,
+                                        none, 0};
             if (quick) ++t.link[link].consumed[k];
             m.emit({action::reads, narrow(k), want}, actor::consumer);
         }
         if (c.state == lease_state::leased && w.sequence == want) {
             if (w.content != want || w.state != slot_state::ready)
-                m.fail(failure::torn, fmt::format("consumer {} reads frame {} while slot {} is overwritten", k, want, x));
+                m.fail(failure::torn,
+                       fmt::format("consumer {} reads frame {} while slot {} is overwritten", k, want, x));
             state& t = m.next();
             moves::group_done(t.link[link].group[x][k]);
             ++t.link[link].consumed[k];
@@ -99,7 +105,8 @@ void viewer_rules(moves& m, int link, int k) {
         tc = {v.generation, lease_state::leased, none, none, 0};
         tl.viewer[k].at = 2;
         if (w.content != v.frame)
-            m.fail(failure::torn, fmt::format("viewer {} leases frame {} and finds {}", k, v.frame, w.content));
+            m.fail(failure::torn,
+                   fmt::format("viewer {} leases frame {} and finds {}", k, v.frame, w.content));
         return m.emit({action::viewer_leases, narrow(k), v.frame}, actor::viewer);
     }
     tl.viewer[k] = {0, none, 0, 0, v.last, v.member};
@@ -107,7 +114,8 @@ void viewer_rules(moves& m, int link, int k) {
     if (c.generation != v.generation || c.state != lease_state::leased)
         return m.emit({action::viewer_discards, narrow(k), v.frame}, actor::viewer);
     if (w.generation != v.generation || w.state != slot_state::ready || w.content != v.frame)
-        m.fail(failure::torn, fmt::format("viewer {} reads frame {} while slot {} is overwritten", k, v.frame, v.slot));
+        m.fail(failure::torn,
+               fmt::format("viewer {} reads frame {} while slot {} is overwritten", k, v.frame, v.slot));
     tc.state = lease_state::done;
     tl.viewer[k].last = v.frame;
     m.emit({action::viewer_shows, narrow(k), v.frame}, actor::viewer);

@@ -1,5 +1,5 @@
-// The end in two phases, one END for all sources: UNKNOWN -> STOPPING by the user; a number once every live incarnation of a
-// source has said that no lease of its is under way.
+// The end in two phases, one END for all sources: UNKNOWN -> STOPPING by the user; a number once every live
+// incarnation of a source has said that no lease of its is under way.
 
 #include <algorithm>
 
@@ -11,7 +11,8 @@ namespace {
 bool all_sources_answered(const moves& m) {
     for (size_t e = 0; e < m.cfg.incarnations.size(); ++e) {
         const incarnation_state& i = m.now().incarnation[e];
-        if (m.cfg.stages[m.cfg.stage_of(static_cast<int>(e))].source < 0 || i.alive != life::running || i.acknowledged != 0)
+        if (m.cfg.stages[m.cfg.stage_of(static_cast<int>(e))].source < 0 || i.alive != life::running ||
+            i.acknowledged != 0)
             continue;
         const bool revoked = (m.now().revoked >> e & 1U) != 0;
         // A doomed one that is not yet revoked can still commit what it leases now.

@@ -1,4 +1,5 @@
-// The tail and the free, by anyone: (a) T -> T+1, (b) every latest column closed, (c) READY -> FREE(generation + 1).
+// The tail and the free, by anyone: (a) T -> T+1, (b) every latest column closed, (c) READY ->
+// FREE(generation + 1).
 
 #include "moves.hpp"
 
@@ -14,7 +15,9 @@ void tail_rule(moves& m, int link) {
     if (!m.cfg.with.window_and_tail || m.cfg.seeded.free_then_tail) return;
     const link_state& l = m.now().link[link];
     for (int x = 0; x < m.cfg.links[link].slots; ++x) {
-        if (l.slot[x].state != slot_state::ready || l.slot[x].sequence != l.tail || !m.done_in_blocking(link, x)) continue;
+        if (l.slot[x].state != slot_state::ready || l.slot[x].sequence != l.tail ||
+            !m.done_in_blocking(link, x))
+            continue;
         ++m.next().link[link].tail;
         m.emit({action::move_tail, narrow(link)}, actor::freer);
     }
@@ -24,21 +27,24 @@ bool may_go(const moves& m, int link, int slot) {
     const link_state& l = m.now().link[link];
     if (l.slot[slot].state != slot_state::ready) return false;
     if (m.cfg.with.window_and_tail && !m.cfg.seeded.free_then_tail) return l.slot[slot].sequence < l.tail;
-    return m.done_in_blocking(link, slot) && (!m.cfg.seeded.free_then_tail || l.slot[slot].sequence == l.tail);
+    return m.done_in_blocking(link, slot) &&
+           (!m.cfg.seeded.free_then_tail || l.slot[slot].sequence == l.tail);
 }
 
 bool closed(const lease_word& w, u8 generation) {
     return w.generation == generation && (w.state == lease_state::done || w.state == lease_state::skipped);
 }
-bool pinned(const lease_word& w, u8 generation) { return w.generation == generation && w.state == lease_state::leased; }
+bool pinned(const lease_word& w, u8 generation) {
+    return w.generation == generation && w.state == lease_state::leased;
+}
 
 // What the freer does next, standing before `column`: reads its word. False: it is leased, and pins the slot.
 bool read_column(const moves& m, int link, int slot, u8 generation, int column, freer_registers& r) {
     for (; column < m.cfg.links[link].latest; ++column) {
         const lease_word& w = m.now().link[link].group[slot][m.cfg.blocking(link) + column];
         if (pinned(w, generation)) return false;
-        const bool skip =
-            !m.cfg.with.close_latest || (!m.cfg.with.close_empty_columns && m.now().link[link].viewer[column].member == 0);
+        const bool skip = !m.cfg.with.close_latest ||
+                          (!m.cfg.with.close_empty_columns && m.now().link[link].viewer[column].member == 0);
         if (skip || closed(w, generation)) continue;
         r = {closing, narrow(slot), generation, narrow(column), w.generation, w.state};
         return true;
@@ -52,7 +58,8 @@ void begin(moves& m, int link) {
     for (int x = 0; x < m.cfg.links[link].slots; ++x) {
         if (!may_go(m, link, x)) continue;
         const u8 g = l.slot[x].generation;
-        if (m.cfg.seeded.latest_must_read && m.cfg.links[link].latest > 0 && !closed(l.group[x][m.cfg.blocking(link)], g))
+        if (m.cfg.seeded.latest_must_read && m.cfg.links[link].latest > 0 &&
+            !closed(l.group[x][m.cfg.blocking(link)], g))
             continue;
         freer_registers r;
         if (!read_column(m, link, x, g, 0, r)) continue;

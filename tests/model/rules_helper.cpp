@@ -1,4 +1,5 @@
-// A consumer that commits for the producer: reads S, reads J, asks the imported event, CASes that very J, marks the slot READY.
+// A consumer that commits for the producer: reads S, reads J, asks the imported event, CASes that very J,
+// marks the slot READY.
 
 #include "moves.hpp"
 
@@ -7,7 +8,9 @@ namespace {
 
 constexpr helper_registers resting{0, none, 0, 0, 0, 0};
 
-job_state helped_from(const moves& m) { return m.cfg.with.help_from_submitted ? job_state::submitted : job_state::open; }
+job_state helped_from(const moves& m) {
+    return m.cfg.with.help_from_submitted ? job_state::submitted : job_state::open;
+}
 
 void look(moves& m) {
     const int link = m.cfg.helper_link;
@@ -28,7 +31,8 @@ void ask_event(moves& m) {
     if (m.now().event_pending[whose][h.slot] == 0) {
         m.next().helper.at = 2;
         m.emit({action::helper_fired, h.slot}, actor::helper);
-    } else if (j.version != h.version || j.epoch != h.epoch || (j.state != job_state::open && j.state != job_state::submitted)) {
+    } else if (j.version != h.version || j.epoch != h.epoch ||
+               (j.state != job_state::open && j.state != job_state::submitted)) {
         m.next().helper = resting;
         m.emit({action::helper_gives_up, h.slot}, actor::helper);
     }
@@ -55,7 +59,8 @@ void mark(moves& m) {
             t.helper = h;
             t.helper.at = 4;
         }
-        if (w.generation == h.generation && w.state == slot_state::fill && w.job == h.job && w.version == h.version)
+        if (w.generation == h.generation && w.state == slot_state::fill && w.job == h.job &&
+            w.version == h.version)
             m.make_ready(t, m.cfg.helper_link, h.slot);
     }
     m.emit({action::helper_marks, h.slot}, actor::helper);
@@ -69,14 +74,16 @@ void meddle(moves& m) {
         t.helper.at = 5;
         for (int n = 0; n < m.cfg.numbers && !m.cfg.seeded.helper_half; ++n) {
             lease_word& w = t.number[0][n];
-            if (w.state == lease_state::leased && w.job == h.job && w.version == h.version) moves::number_done(w);
+            if (w.state == lease_state::leased && w.job == h.job && w.version == h.version)
+                moves::number_done(w);
         }
         return m.emit({action::helper_inputs, h.slot}, actor::helper);
     }
     t.helper = resting;
     job_word& j = t.job[h.job];
     if (j == job_word{h.version, h.epoch, job_state::committed})
-        j = {static_cast<u8>(h.version + 1), m.declared(h.epoch) ? static_cast<u8>(m.successor(h.epoch)) : h.epoch, job_state::idle};
+        j = {static_cast<u8>(h.version + 1),
+             m.declared(h.epoch) ? static_cast<u8>(m.successor(h.epoch)) : h.epoch, job_state::idle};
     m.emit({action::helper_idles, h.slot}, actor::helper);
 }
 

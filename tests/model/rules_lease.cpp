@@ -1,7 +1,8 @@
-// How a stage comes to a frame: a source by the words of its numbers, a reader by the group words of its inputs.
+// How a stage comes to a frame: a source by the words of its numbers, a reader by the group words of its
+// inputs.
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "moves.hpp"
 
@@ -22,7 +23,9 @@ int idle_job(const moves& m, int e) {
 // A suspect shares its life with no other frame.
 bool kept_alone(const moves& m, int lane, const lease_word& w) {
     for (size_t l = 0; l < m.cfg.lanes.size(); ++l) {
-        if (static_cast<int>(l) == lane || m.cfg.lanes[l] != m.cfg.lanes[lane] || m.now().lane[l].frame == none) continue;
+        if (static_cast<int>(l) == lane || m.cfg.lanes[l] != m.cfg.lanes[lane] ||
+            m.now().lane[l].frame == none)
+            continue;
         if ((w.attempts & alone_bit) != 0 || (m.now().lane[l].flags & lane_alone) != 0) return true;
     }
     return false;
@@ -33,14 +36,16 @@ void take_attempts(moves& m, lane_registers& p, const lease_word& w) {
     if ((w.attempts & alone_bit) != 0) p.flags |= lane_alone;
     if ((w.attempts & 7) < m.cfg.attempts_cap) return;
     p.flags |= lane_void;
-    if (p.frame != m.cfg.poison) m.fail(failure::innocent, fmt::format("frame {} is given up for another one's deaths", p.frame));
+    if (p.frame != m.cfg.poison)
+        m.fail(failure::innocent, fmt::format("frame {} is given up for another one's deaths", p.frame));
 }
 
 lease_word leased_by(const lease_word& w, const lane_registers& p) {
     return {w.generation, lease_state::leased, p.job, p.version, w.attempts};
 }
 
-// One process has one thread that leases: no second lane of it picks while one is between pick and lease, or waits for END.
+// One process has one thread that leases: no second lane of it picks while one is between pick and lease, or
+// waits for END.
 bool sibling_picks(const moves& m, int lane) {
     for (size_t l = 0; l < m.cfg.lanes.size(); ++l)
         if (static_cast<int>(l) != lane && m.cfg.lanes[l] == m.cfg.lanes[lane] &&
@@ -49,8 +54,8 @@ bool sibling_picks(const moves& m, int lane) {
     return false;
 }
 
-// T, END and the number's word are read here; the CAS comes later. A number is the one n in [T, T+N) that falls on its word, and
-// the word must wait at that very lap.
+// T, END and the number's word are read here; the CAS comes later. A number is the one n in [T, T+N) that
+// falls on its word, and the word must wait at that very lap.
 void pick(moves& m, int lane, actor who) {
     const int e = m.cfg.lanes[lane];
     const stage_setup& s = m.cfg.stages[m.cfg.stage_of(e)];
@@ -64,7 +69,9 @@ void pick(moves& m, int lane, actor who) {
     const int t0 = m.now().link[s.output].tail;
     for (int n = t0; n < t0 + m.cfg.links[s.output].window && n < m.cfg.frames && n < m.now().end; ++n) {
         const lease_word& w = m.now().number[s.source][n % m.cfg.numbers];
-        if (w.state != lease_state::wait || w.generation % m.cfg.lap_modulus != n / m.cfg.numbers % m.cfg.lap_modulus) continue;
+        if (w.state != lease_state::wait ||
+            w.generation % m.cfg.lap_modulus != n / m.cfg.numbers % m.cfg.lap_modulus)
+            continue;
         if (kept_alone(m, lane, w)) return;
         state& t = m.next();
         t.job[job] = {m.now().job[job].version, narrow(e), job_state::open};
@@ -83,7 +90,8 @@ void lease_picked(moves& m, int lane, actor who) {
     const int n = m.now().lane[lane].frame;
     const lease_word& w = m.now().number[s.source][n % m.cfg.numbers];
     state& t = m.next();
-    if (w.state == lease_state::wait && w.generation % m.cfg.lap_modulus == n / m.cfg.numbers % m.cfg.lap_modulus) {
+    if (w.state == lease_state::wait &&
+        w.generation % m.cfg.lap_modulus == n / m.cfg.numbers % m.cfg.lap_modulus) {
         t.number[s.source][n % m.cfg.numbers] = leased_by(w, t.lane[lane]);
         t.lane[lane].at = step::leased;
         return m.emit({action::lease, narrow(lane), narrow(n)}, who);
@@ -92,16 +100,20 @@ void lease_picked(moves& m, int lane, actor who) {
     m.emit({action::lost_lease, narrow(lane), narrow(n)}, who);
 }
 
-// The window and the word in one step: T only grows and the CAS expects the exact word, so nothing can come between.
+// The window and the word in one step: T only grows and the CAS expects the exact word, so nothing can come
+// between.
 void lease_at_once(moves& m, int lane, actor who) {
     const stage_setup& s = m.cfg.stages[m.cfg.stage_of(m.cfg.lanes[lane])];
-    const int limit = m.cfg.with.window_and_tail ? m.now().link[s.output].tail + m.cfg.links[s.output].window : 255;
+    const int limit =
+        m.cfg.with.window_and_tail ? m.now().link[s.output].tail + m.cfg.links[s.output].window : 255;
     int lowest = 255;
-    for (int k = 0; k < m.cfg.numbers; ++k) lowest = std::min(lowest, m.now().number[s.source][k].generation * m.cfg.numbers + k);
+    for (int k = 0; k < m.cfg.numbers; ++k)
+        lowest = std::min(lowest, m.now().number[s.source][k].generation * m.cfg.numbers + k);
     for (int n = lowest; n < lowest + 2 * m.cfg.numbers && n < m.cfg.frames && n < limit; ++n) {
         const int k = n % m.cfg.numbers;
         const lease_word& w = m.now().number[s.source][k];
-        if (w.state != lease_state::wait || w.generation != n / m.cfg.numbers || kept_alone(m, lane, w)) continue;
+        if (w.state != lease_state::wait || w.generation != n / m.cfg.numbers || kept_alone(m, lane, w))
+            continue;
         state& t = m.next();
         lane_registers& p = t.lane[lane];
         t.number[s.source][k] = leased_by(w, p);
@@ -132,7 +144,8 @@ bool is_mine(const moves& m, int e, const lease_word& w) {
     return m.now().job[w.job].epoch == e && m.now().job[w.job].version == w.version;
 }
 
-// In order: the lowest frame that waits; one that is not READY yet is waited for. The first input decides which.
+// In order: the lowest frame that waits; one that is not READY yet is waited for. The first input decides
+// which.
 choice choose(const moves& m, int lane) {
     const int e = m.cfg.lanes[lane];
     const int stage = m.cfg.stage_of(e);
@@ -146,7 +159,8 @@ choice choose(const moves& m, int lane) {
             if (x < 0 && (i > 0 || m.cfg.with.in_order_lease)) return {};
             if (x < 0) break;
             const link_state& l = m.now().link[s.input[i]];
-            const lease_word w = moves::seen_at(l.group[x][m.cfg.column(s.input[i], stage)], l.slot[x].generation);
+            const lease_word w =
+                moves::seen_at(l.group[x][m.cfg.column(s.input[i], stage)], l.slot[x].generation);
             if (i == 0 && w.state == lease_state::leased && ordered_sink && !is_mine(m, e, w)) return {};
             if (w.state != lease_state::wait) {
                 if (i > 0) return {};
@@ -157,7 +171,8 @@ choice choose(const moves& m, int lane) {
             c.frame = i + 1 == m.cfg.inputs(stage) ? n : -1;
         }
         if (c.frame < 0) continue;
-        if (s.output >= 0 && m.cfg.with.window_and_tail && n >= m.now().link[s.output].tail + m.cfg.links[s.output].window)
+        if (s.output >= 0 && m.cfg.with.window_and_tail &&
+            n >= m.now().link[s.output].tail + m.cfg.links[s.output].window)
             return {};
         return c;
     }
@@ -198,7 +213,8 @@ void lease_input(moves& m, int lane, int i, actor who) {
         p.at = i + 1 == m.cfg.inputs(stage) ? step::leased : step::half_leased;
         const slot_word& w2 = t.link[link].slot[in.slot];
         if (!m.declared(m.cfg.lanes[lane]) && (w2.content != p.frame || w2.state != slot_state::ready))
-            m.fail(failure::torn, fmt::format("stage {} leases frame {} and finds {}", stage, p.frame, w2.content));
+            m.fail(failure::torn,
+                   fmt::format("stage {} leases frame {} and finds {}", stage, p.frame, w2.content));
         return m.emit({i == 0 ? action::lease : action::second_lease, narrow(lane), p.frame}, who);
     }
     p.at = i == 0 || m.cfg.seeded.join_keeps_first ? step::giving_up : step::giving_back;
@@ -212,7 +228,8 @@ void give_back(moves& m, int lane, actor who) {
     state& t = m.next();
     lane_registers& p = t.lane[lane];
     lease_word& c = t.link[link].group[in.slot][m.cfg.column(link, stage)];
-    if (c.generation == in.generation && c.state == lease_state::leased && c.job == p.job && c.version == p.version)
+    if (c.generation == in.generation && c.state == lease_state::leased && c.job == p.job &&
+        c.version == p.version)
         c = {c.generation, lease_state::wait, none, none, c.attempts};
     p.at = step::giving_up;
     m.emit({action::give_back, narrow(lane), p.frame}, who);

@@ -70,7 +70,8 @@ void die_of_frame(moves& m, const lane_view& v) {
     m.emit({action::die_of_frame, narrow(v.lane)}, v.who);
 }
 
-// Header, kernels, status word, event record. A frame that kills does so here; a void one runs no kernel of the stage.
+// Header, kernels, status word, event record. A frame that kills does so here; a void one runs no kernel of
+// the stage.
 void launch_rule(moves& m, const lane_view& v) {
     if (kills(m, v)) return die_of_frame(m, v);
     state& t = m.next();
@@ -86,7 +87,9 @@ void launch_rule(moves& m, const lane_view& v) {
 }
 
 void exit_revoked(moves& m, const lane_view& v, const char* what) {
-    if (!m.declared(v.e)) m.fail(failure::spurious, fmt::format("lane {} {} though nobody took its words from it", v.lane, what));
+    if (!m.declared(v.e))
+        m.fail(failure::spurious,
+               fmt::format("lane {} {} though nobody took its words from it", v.lane, what));
     m.next().incarnation[v.e].alive = life::dead;
     m.emit({action::find_revoked, narrow(v.lane)}, v.who);
 }
@@ -105,12 +108,14 @@ void submit_rule(moves& m, const lane_view& v) {
 bool lower_frame_in_flight(const moves& m, const lane_view& v) {
     for (size_t l = 0; l < m.cfg.lanes.size(); ++l) {
         const lane_registers& o = m.now().lane[l];
-        if (m.cfg.lanes[l] == v.e && o.frame != none && o.frame < v.regs.frame && o.at < step::committed) return true;
+        if (m.cfg.lanes[l] == v.e && o.frame != none && o.frame < v.regs.frame && o.at < step::committed)
+            return true;
     }
     return false;
 }
 
-// Fill to submit as one step. A revoked one fills nothing here; what a zombie leaves behind is the subject of other set-ups.
+// Fill to submit as one step. A revoked one fills nothing here; what a zombie leaves behind is the subject of
+// other set-ups.
 void work_rule(moves& m, const lane_view& v) {
     if (kills(m, v)) return die_of_frame(m, v);
     if (m.now().job[v.regs.job] != job_word{v.regs.version, narrow(v.e), job_state::open})
@@ -119,7 +124,9 @@ void work_rule(moves& m, const lane_view& v) {
     lane_registers& p = t.lane[v.lane];
     if (v.setup.output >= 0) {
         int x = 0;
-        while (x < m.cfg.links[v.setup.output].slots && m.now().link[v.setup.output].slot[x].state != slot_state::free) ++x;
+        while (x < m.cfg.links[v.setup.output].slots &&
+               m.now().link[v.setup.output].slot[x].state != slot_state::free)
+            ++x;
         if (x == m.cfg.links[v.setup.output].slots) return;
         slot_word& w = t.link[v.setup.output].slot[x];
         w = {w.generation, slot_state::fill, p.job, p.version, p.frame, p.frame};
@@ -143,8 +150,8 @@ void commit_rule(moves& m, const lane_view& v) {
         m.commit(t, v.regs.job, v.regs.version, v.e);
         return m.emit({action::commit, narrow(v.lane)}, v.who);
     }
-    const bool helped =
-        j == job_word{v.regs.version, narrow(v.e), job_state::committed} || (j.version > v.regs.version && !m.declared(v.e));
+    const bool helped = j == job_word{v.regs.version, narrow(v.e), job_state::committed} ||
+                        (j.version > v.regs.version && !m.declared(v.e));
     if (!m.cfg.with.read_again || !helped) return exit_revoked(m, v, "exits");
     m.next().lane[v.lane].at = step::committed;
     m.emit({action::find_helped, narrow(v.lane)}, v.who);
@@ -167,14 +174,16 @@ void return_rule(moves& m, const lane_view& v) {
     t.lane[v.lane].at = step::returned;
     if (v.setup.source >= 0) {
         lease_word& n = t.number[v.setup.source][v.regs.frame % m.cfg.numbers];
-        if (n.state == lease_state::leased && n.job == v.regs.job && n.version == v.regs.version) moves::number_done(n);
+        if (n.state == lease_state::leased && n.job == v.regs.job && n.version == v.regs.version)
+            moves::number_done(n);
         return m.emit({action::finish_number, narrow(v.lane)}, v.who);
     }
     const int input = v.regs.at == step::half_returned ? 1 : 0;
     if (input == 0 && m.cfg.inputs(v.stage) == 2) t.lane[v.lane].at = step::half_returned;
     const input_register& in = m.now().input[v.lane][input];
     lease_word& c = t.link[v.setup.input[input]].group[in.slot][m.cfg.column(v.setup.input[input], v.stage)];
-    if (c.generation == in.generation && c.state == lease_state::leased && c.job == v.regs.job && c.version == v.regs.version)
+    if (c.generation == in.generation && c.state == lease_state::leased && c.job == v.regs.job &&
+        c.version == v.regs.version)
         moves::group_done(c);
     m.emit({action::finish_input, narrow(v.lane), narrow(input)}, v.who);
 }
@@ -195,12 +204,14 @@ void finish_rule(moves& m, const lane_view& v) {
     lane_registers& p = t.lane[v.lane];
     if (v.setup.output >= 0) {
         const slot_word& w = m.now().link[v.setup.output].slot[p.slot];
-        if (w.generation == p.generation && w.state == slot_state::fill && w.job == p.job && w.version == p.version)
+        if (w.generation == p.generation && w.state == slot_state::fill && w.job == p.job &&
+            w.version == p.version)
             m.make_ready(t, v.setup.output, p.slot);
     }
     if (v.setup.source >= 0) moves::number_done(t.number[v.setup.source][p.frame % m.cfg.numbers]);
     for (int i = 0; i < m.cfg.inputs(v.stage); ++i)
-        moves::group_done(t.link[v.setup.input[i]].group[t.input[v.lane][i].slot][m.cfg.column(v.setup.input[i], v.stage)]);
+        moves::group_done(
+            t.link[v.setup.input[i]].group[t.input[v.lane][i].slot][m.cfg.column(v.setup.input[i], v.stage)]);
     t.job[p.job] = {narrow(p.version + 1), narrow(v.e), job_state::idle};
     p = {step::idle, gpu_work::no, none, none, none, none, 0, 0};
     for (input_register& i : t.input[v.lane]) i = {none, none};
@@ -214,7 +225,12 @@ void stage_rules(moves& m) {
         const int e = m.cfg.lanes[k];
         const int stage = m.cfg.stage_of(e);
         const int lane = static_cast<int>(k);
-        const lane_view v{lane, e, stage, m.cfg.stages[stage], m.now().lane[k], m.declared(e) ? actor::zombie : actor::live};
+        const lane_view v{lane,
+                          e,
+                          stage,
+                          m.cfg.stages[stage],
+                          m.now().lane[k],
+                          m.declared(e) ? actor::zombie : actor::live};
         if (v.setup.instant) continue;
         gpu_rule(m, v);
         if (!m.running(e)) continue;
@@ -236,8 +252,10 @@ void stage_rules(moves& m) {
                 stream_end_rules(m, lane);
                 break;
             case step::leased:
-                if (m.cfg.quick_work && stream_has_ended(m, lane)) stream_end_rules(m, lane);
-                else m.cfg.quick_work ? work_rule(m, v) : fill_rule(m, v);
+                if (m.cfg.quick_work && stream_has_ended(m, lane))
+                    stream_end_rules(m, lane);
+                else
+                    m.cfg.quick_work ? work_rule(m, v) : fill_rule(m, v);
                 break;
             case step::filled:
                 stream_has_ended(m, lane) ? stream_end_rules(m, lane) : launch_rule(m, v);

@@ -1,8 +1,7 @@
-// A source whose stream ends: it claims the first number that does not exist and keeps it until END says so, then gives
-// slot, number
-// and job word back, a step each. The supervisor lowers END to the lowest claim that stands. No memory is needed between
-// its look and
-// its CAS: a claim that stands is withdrawn by nobody but itself.
+// A source whose stream ends: it claims the first number that does not exist and keeps it until END says so,
+// then gives slot, number and job word back, a step each. The supervisor lowers END to the lowest claim that
+// stands. No memory is needed between its look and its CAS: a claim that stands is withdrawn by nobody but
+// itself.
 
 #include "moves.hpp"
 
@@ -16,8 +15,8 @@ bool stands(const moves& m, int source, const claim_word& c) {
     if (m.cfg.seeded.any_claim) return true;
     const job_word& j = m.now().job[c.job];
     const lease_word& w = m.now().number[source][c.frame % m.cfg.numbers];
-    return j.state == job_state::open && j.version == c.version && w.state == lease_state::leased && w.job == c.job &&
-           w.version == c.version && w.generation == c.frame / m.cfg.numbers;
+    return j.state == job_state::open && j.version == c.version && w.state == lease_state::leased &&
+           w.job == c.job && w.version == c.version && w.generation == c.frame / m.cfg.numbers;
 }
 
 bool holds_its_job(const moves& m, int lane) {
@@ -26,7 +25,8 @@ bool holds_its_job(const moves& m, int lane) {
 }
 
 void leave_revoked(moves& m, int lane, actor who) {
-    if (!m.declared(m.cfg.lanes[lane])) m.fail(failure::spurious, "a source that ends its stream believes that it was revoked");
+    if (!m.declared(m.cfg.lanes[lane]))
+        m.fail(failure::spurious, "a source that ends its stream believes that it was revoked");
     m.next().incarnation[m.cfg.lanes[lane]].alive = life::dead;
     m.emit({action::find_revoked, narrow(lane)}, who);
 }
@@ -39,7 +39,8 @@ void claim(moves& m, int lane, int source, actor who) {
     if (p.at == step::ended && (lower || there == mine)) return;
     state& t = m.next();
     t.lane[lane].at = step::ended;
-    if (p.at != step::ended && p.slot != none) t.lane[lane].gpu = gpu_work::pending;  // enqueued before it found the end
+    if (p.at != step::ended && p.slot != none)
+        t.lane[lane].gpu = gpu_work::pending;  // enqueued before it found the end
     if (!lower) t.claim[source] = mine;
     m.emit({action::claim_end, narrow(lane), p.frame}, who);
 }
@@ -51,7 +52,8 @@ void give_slot_back(moves& m, int lane, int link, actor who) {
     t.lane[lane].at = step::slot_back;
     if (p.slot != none) {
         slot_word& w = t.link[link].slot[p.slot];
-        if (w.generation == p.generation && w.state == slot_state::fill && w.job == p.job && w.version == p.version)
+        if (w.generation == p.generation && w.state == slot_state::fill && w.job == p.job &&
+            w.version == p.version)
             w = {narrow(w.generation + 1), slot_state::free, none, none, w.sequence, w.content};
     }
     m.emit({action::slot_back, narrow(lane)}, who);
@@ -73,7 +75,14 @@ void go_idle(moves& m, int lane, actor who) {
     lane_registers& p = t.lane[lane];
     t.job[p.job] = {narrow(p.version + 1), narrow(m.cfg.lanes[lane]), job_state::idle};
     const gpu_work late = p.gpu == gpu_work::pending ? p.gpu : gpu_work::no;
-    p = {step::idle, late, none, none, late == gpu_work::no ? none : p.frame, late == gpu_work::no ? none : p.slot, 0, 0};
+    p = {step::idle,
+         late,
+         none,
+         none,
+         late == gpu_work::no ? none : p.frame,
+         late == gpu_work::no ? none : p.slot,
+         0,
+         0};
     m.emit({action::go_idle, narrow(lane)}, who);
 }
 
@@ -91,7 +100,8 @@ void stream_end_rules(moves& m, int lane) {
     const actor who = m.declared(e) ? actor::zombie : actor::live;
     const lane_registers& p = m.now().lane[lane];
     const bool crashes = m.cfg.poison >= 0 && p.frame == m.cfg.poison;
-    if (crashes && p.at != step::slot_back && p.at != step::number_back) {  // before it has said so, or behind that
+    if (crashes && p.at != step::slot_back &&
+        p.at != step::number_back) {  // before it has said so, or behind that
         state& t = m.next();
         t.incarnation[e].alive = life::dead;
         t.incarnation[e].self_inflicted = 1;

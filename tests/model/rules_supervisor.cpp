@@ -1,6 +1,6 @@
-// Faults, kills, the fence, and the supervisor's scan. Each of its CASes is a step of its own that needs no memory, so a
-// supervisor may die between any two and another goes on; where a scan over several words matters (`scan_registers`), its place
-// is kept in registers that its death wipes out.
+// Faults, kills, the fence, and the supervisor's scan. Each of its CASes is a step of its own that needs no
+// memory, so a supervisor may die between any two and another goes on; where a scan over several words
+// matters (`scan_registers`), its place is kept in registers that its death wipes out.
 
 #include <algorithm>
 
@@ -19,7 +19,8 @@ void declare_rule(moves& m, int e) {
     if (!found_dead) {
         int kills = 0;
         for (size_t k = 0; k < m.cfg.incarnations.size(); ++k)
-            kills += m.now().incarnation[k].declared != 0 && m.now().incarnation[k].self_inflicted == 0 ? 1 : 0;
+            kills +=
+                m.now().incarnation[k].declared != 0 && m.now().incarnation[k].self_inflicted == 0 ? 1 : 0;
         if (kills >= m.cfg.outside_kills) return;
     }
     state& t = m.next();
@@ -37,8 +38,8 @@ void fence_rule(moves& m, int e) {
     state& t = m.next();
     t.incarnation[e].alive = life::dead;
     t.incarnation[e].fenced = 1;
-    // Under MPS terminate_client ends the work of a client and makes its unfinished events read complete: harmless behind the abort
-    // (revoke_first), torn frames before it.
+    // Under MPS terminate_client ends the work of a client and makes its unfinished events read complete:
+    // harmless behind the abort (revoke_first), torn frames before it.
     if (m.cfg.seeded.fault_fires_event)
         for (u8& x : t.event_pending[e]) x = 0;
     m.emit({action::fence, narrow(e)}, actor::kill);
@@ -54,10 +55,12 @@ bool tags(const lease_word& w, const dead_job& d) {
     return w.state == lease_state::leased && w.job == d.job && w.version == d.word.version;
 }
 bool tags(const slot_word& w, const dead_job& d) {
-    return (w.state == slot_state::fill || w.state == slot_state::quarantined) && w.job == d.job && w.version == d.word.version;
+    return (w.state == slot_state::fill || w.state == slot_state::quarantined) && w.job == d.job &&
+           w.version == d.word.version;
 }
 
-/// Calls fn(word of a state) for every lease word that the job could have tagged, by address within that state.
+/// Calls fn(word of a state) for every lease word that the job could have tagged, by address within that
+/// state.
 template <typename F>
 void each_lease(const moves& m, const dead_job& d, F&& fn) {
     const stage_setup& s = m.cfg.stages[d.stage];
@@ -66,7 +69,8 @@ void each_lease(const moves& m, const dead_job& d, F&& fn) {
     for (int i = 0; i < m.cfg.inputs(d.stage); ++i) {
         const int link = s.input[i], g = m.cfg.column(link, d.stage);
         for (int x = 0; x < m.cfg.links[link].slots; ++x)
-            fn(&m.now().link[link].group[x][g], [=](state& t) -> lease_word& { return t.link[link].group[x][g]; });
+            fn(&m.now().link[link].group[x][g],
+               [=](state& t) -> lease_word& { return t.link[link].group[x][g]; });
     }
 }
 
@@ -74,8 +78,10 @@ int jobs_in_flight(const moves& m, int e) {
     int n = 0;
     for (int j = 0; j < m.cfg.jobs(); ++j) {
         const job_word& w = m.now().job[j];
-        n += w.epoch == e && (w.state == job_state::open || w.state == job_state::submitted || w.state == job_state::aborted) ? 1
-                                                                                                                              : 0;
+        n += w.epoch == e && (w.state == job_state::open || w.state == job_state::submitted ||
+                              w.state == job_state::aborted)
+                 ? 1
+                 : 0;
     }
     return n;
 }
@@ -91,11 +97,13 @@ bool tagged_leases(moves& m, const dead_job& d) {
     each_lease(m, d, [&](const lease_word* w, auto&& at) {
         if (!tags(*w, d)) return;
         any = true;
-        if (d.word.state == job_state::aborted || (d.word.state == job_state::open && m.cfg.seeded.requeue_before_abort)) {
+        if (d.word.state == job_state::aborted ||
+            (d.word.state == job_state::open && m.cfg.seeded.requeue_before_abort)) {
             state& t = m.next();
             lease_word& c = at(t);
             c = {c.generation, lease_state::wait, none, none, attempts_after(m, d, c.attempts)};
-            if (m.cfg.seeded.drop_frame) m.cfg.stages[d.stage].source >= 0 ? moves::number_done(c) : moves::group_done(c);
+            if (m.cfg.seeded.drop_frame)
+                m.cfg.stages[d.stage].source >= 0 ? moves::number_done(c) : moves::group_done(c);
             m.emit({action::requeue, narrow(d.job)}, actor::supervisor);
         }
         if (d.word.state == job_state::committed) {
@@ -111,8 +119,8 @@ bool tagged_leases(moves& m, const dead_job& d) {
 bool tagged_slots(moves& m, const dead_job& d) {
     const int out = m.cfg.stages[d.stage].output;
     bool any = false;
-    const bool fence_seen =
-        m.fenced(d.e) || m.cfg.seeded.free_before_fence || (m.cfg.seeded.adopter_forgets && m.now().forgot != 0);
+    const bool fence_seen = m.fenced(d.e) || m.cfg.seeded.free_before_fence ||
+                            (m.cfg.seeded.adopter_forgets && m.now().forgot != 0);
     for (int x = 0; out >= 0 && x < m.cfg.links[out].slots; ++x) {
         const slot_word& w = m.now().link[out].slot[x];
         if (!tags(w, d)) continue;
@@ -126,7 +134,8 @@ bool tagged_slots(moves& m, const dead_job& d) {
             f = {narrow(f.generation + 1), slot_state::free, none, none, f.sequence, f.content};
             m.emit({action::free_quarantined, narrow(x)}, actor::supervisor);
         }
-        if (d.word.state == job_state::committed && w.state == slot_state::fill && !m.cfg.seeded.nobody_finishes) {
+        if (d.word.state == job_state::committed && w.state == slot_state::fill &&
+            !m.cfg.seeded.nobody_finishes) {
             m.make_ready(m.next(), out, x);
             m.emit({action::finish_ready, narrow(x)}, actor::supervisor);
         }
@@ -185,7 +194,8 @@ void scan_rules(moves& m) {
     const dead_job d{r.job, m.now().job[r.job].epoch, 0, {r.version, 0, job_state::aborted}, 0};
     state& t = m.next();
     if (k < m.cfg.numbers + slots) {
-        const bool hit = k < m.cfg.numbers ? tags(m.now().number[0][k], d) : tags(m.now().link[0].slot[k - m.cfg.numbers], d);
+        const bool hit = k < m.cfg.numbers ? tags(m.now().number[0][k], d)
+                                           : tags(m.now().link[0].slot[k - m.cfg.numbers], d);
         if (hit)
             t.scan = {0, 0, 0};
         else
@@ -212,7 +222,8 @@ void supervisor_rules(moves& m) {
     }
     for (int j = 0; j < m.cfg.jobs(); ++j) {
         const job_word& w = m.now().job[j];
-        if (m.declared(w.epoch)) dead_job_rules(m, {j, w.epoch, m.cfg.job_stage(j), w, narrow(m.successor(w.epoch))});
+        if (m.declared(w.epoch))
+            dead_job_rules(m, {j, w.epoch, m.cfg.job_stage(j), w, narrow(m.successor(w.epoch))});
     }
     scan_rules(m);
     if (m.cfg.seeded.adopter_forgets && m.now().forgot == 0) {

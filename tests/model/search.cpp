@@ -37,7 +37,9 @@ public:
     explicit state_set(size_t bytes) : bytes_(bytes), table_(size_t{1} << 16U, empty) {}
     [[nodiscard]] const u8* at(u32 k) const { return &chunks_[k / chunk][size_t{k % chunk} * bytes_]; }
     [[nodiscard]] u32 size() const { return size_; }
-    [[nodiscard]] u64 memory() const { return u64{chunks_.size()} * chunk * bytes_ + table_.size() * sizeof(u32); }
+    [[nodiscard]] u64 memory() const {
+        return u64{chunks_.size()} * chunk * bytes_ + table_.size() * sizeof(u32);
+    }
 
     /// The state's number; `fresh` tells whether it is new.
     u32 insert(const u8* packed, bool& fresh) {
@@ -48,7 +50,8 @@ public:
             return table_[h];
         }
         fresh = true;
-        if (size_ % chunk == 0) chunks_.push_back(std::make_unique_for_overwrite<u8[]>(size_t{chunk} * bytes_));
+        if (size_ % chunk == 0)
+            chunks_.push_back(std::make_unique_for_overwrite<u8[]>(size_t{chunk} * bytes_));
         std::memcpy(&chunks_.back()[size_t{size_ % chunk} * bytes_], packed, bytes_);
         table_[h] = size_++;
         if (size_t{size_} * 8 > table_.size() * 5) grow();
@@ -90,7 +93,8 @@ constexpr u32 target_bits = 28;  // an edge is {actor:4, target:28}
 
 class search final : successors {
 public:
-    explicit search(const setup& s) : setup_(s), layout_(s), set_(layout_.size()), packed_(layout_.size()), moves_(s, *this) {}
+    explicit search(const setup& s)
+        : setup_(s), layout_(s), set_(layout_.size()), packed_(layout_.size()), moves_(s, *this) {}
 
     result run(u64 max_states) {
         const auto started = std::chrono::steady_clock::now();
@@ -191,11 +195,12 @@ private:
     }
 
     void liveness() {
-        constexpr actors working =
-            one(actor::live) | one(actor::supervisor) | one(actor::gpu) | one(actor::consumer) | one(actor::freer);
+        constexpr actors working = one(actor::live) | one(actor::supervisor) | one(actor::gpu) |
+                                   one(actor::consumer) | one(actor::freer);
         constexpr actors all = working | one(actor::kill) | one(actor::viewer);
         if (!setup_.kills_never_complete && !reaches(clean, all, failure::stuck)) return;
-        if (setup_.any_latest() && !reaches(delivered, working | one(actor::kill), failure::viewer_blocks)) return;
+        if (setup_.any_latest() && !reaches(delivered, working | one(actor::kill), failure::viewer_blocks))
+            return;
         if (setup_.check_no_fence) reaches(delivered, working, failure::waits_for_fence);
     }
 

@@ -16,10 +16,11 @@ struct result {
     std::vector<std::string> trace;  ///< shortest way there
 };
 
-/// Explores everything that `s` allows and checks safety in each state; then liveness: from every state, with live processes and
-/// the supervisor alone (no further fault, no zombie, no helper), (1) all is delivered and nothing is left over: else STUCK;
-/// (2) all is delivered though no viewer ever moves: else VIEWER-BLOCKS; (3) if asked, though no kill ever completes: else
-/// WAITS-FOR-FENCE. Stops at the first failure, or with TOO-BIG beyond `max_states`.
+/// Explores everything that `s` allows and checks safety in each state; then liveness: from every state, with
+/// live processes and the supervisor alone (no further fault, no zombie, no helper), (1) all is delivered and
+/// nothing is left over: else STUCK; (2) all is delivered though no viewer ever moves: else VIEWER-BLOCKS;
+/// (3) if asked, though no kill ever completes: else WAITS-FOR-FENCE. Stops at the first failure, or with
+/// TOO-BIG beyond `max_states`.
 result explore(const setup& s, u64 max_states = 40'000'000);
 
 }  // namespace carousel::model

@@ -20,7 +20,8 @@ struct process {
     auto operator<=>(const process&) const = default;
 };
 struct supervisor {
-    i8 at = 0, epoch_seen = 0, holder_seen = nobody, child = nobody;  // at 3: a promotion, between its two CASes
+    i8 at = 0, epoch_seen = 0, holder_seen = nobody,
+       child = nobody;  // at 3: a promotion, between its two CASes
     auto operator<=>(const supervisor&) const = default;
 };
 struct seat_state {
@@ -43,8 +44,9 @@ void supervisor_steps(const seat_setup& c, const seat_state& s, std::vector<step
     if (b.at == 0) {
         bool served = s.holder >= 0 && s.all[s.holder].is == phase::working;
         if (!c.claim_first) {  // then it knows only what it has spawned itself
-            served = b.child >= 0 && std::any_of(s.all.begin(), s.all.end(),
-                                                 [&](const process& p) { return p.is == phase::working && p.epoch == s.epoch; });
+            served = b.child >= 0 && std::any_of(s.all.begin(), s.all.end(), [&](const process& p) {
+                         return p.is == phase::working && p.epoch == s.epoch;
+                     });
         }
         const bool waits = b.child >= 0 && s.all[b.child].is == phase::started;
         for (i8 k = 0; k < processes && !served && !waits; ++k) {
@@ -60,7 +62,9 @@ void supervisor_steps(const seat_setup& c, const seat_state& s, std::vector<step
             });
         }
         if (!served && !waits)
-            add("look", [&](seat_state& t) { t.boss = {static_cast<i8>(c.raise_epoch ? 1 : 2), s.epoch, s.holder, nobody}; });
+            add("look", [&](seat_state& t) {
+                t.boss = {static_cast<i8>(c.raise_epoch ? 1 : 2), s.epoch, s.holder, nobody};
+            });
     } else if (b.at == 1) {
         if (s.epoch == b.epoch_seen && s.holder == b.holder_seen) {
             add("raise", [&](seat_state& t) {
@@ -118,7 +122,8 @@ void process_steps(const seat_setup& c, const seat_state& s, std::vector<step>& 
             t.all[k].is = phase::working;
             out.emplace_back(fmt::format("wakes({})", k), t);
         }
-        if ((p.is == phase::started || p.is == phase::working || p.is == phase::standby) && s.deaths < c.deaths) {
+        if ((p.is == phase::started || p.is == phase::working || p.is == phase::standby) &&
+            s.deaths < c.deaths) {
             seat_state t = s;
             t.all[k].is = phase::gone;
             ++t.deaths;
@@ -130,7 +135,9 @@ void process_steps(const seat_setup& c, const seat_state& s, std::vector<step>& 
 bool two_work(const seat_state& s) {
     for (int a = 0; a < processes; ++a)
         for (int b = a + 1; b < processes; ++b)
-            if (s.all[a].is == phase::working && s.all[b].is == phase::working && s.all[a].epoch == s.all[b].epoch) return true;
+            if (s.all[a].is == phase::working && s.all[b].is == phase::working &&
+                s.all[a].epoch == s.all[b].epoch)
+                return true;
     return false;
 }
 
@@ -138,7 +145,8 @@ bool two_work(const seat_state& s) {
 bool one_epoch_twice(const seat_state& s) {
     for (int a = 0; a < processes; ++a)
         for (int b = a + 1; b < processes; ++b)
-            if (s.all[a].epoch != nobody && s.all[a].epoch == s.all[b].epoch && (s.all[a].is == phase::standby || s.all[b].is == phase::standby))
+            if (s.all[a].epoch != nobody && s.all[a].epoch == s.all[b].epoch &&
+                (s.all[a].is == phase::standby || s.all[b].is == phase::standby))
                 return true;
     return false;
 }

@@ -39,14 +39,16 @@ void setup::validate() const {
          "too many stages or links");
     need(jobs() <= max_jobs && numbers <= max_numbers && static_cast<int>(lanes.size()) <= max_lanes,
          "too many jobs, numbers or lanes");
-    need(static_cast<int>(incarnations.size()) <= max_incarnations && frames < 8, "too many incarnations or frames");
+    need(static_cast<int>(incarnations.size()) <= max_incarnations && frames < 8,
+         "too many incarnations or frames");
     for (size_t k = 0; k < links.size(); ++k) {
         const link_setup& l = links[k];
         need(l.slots <= max_slots && groups(static_cast<int>(k)) <= max_groups, "too many slots or groups");
         need(l.consumers <= max_consumers && l.latest <= max_latest, "too many consumers or latest columns");
     }
     for (const stage_setup& s : stages)
-        need(s.ends_at < 0 || (s.source >= 0 && two_step_lease && !s.instant), "only a source that leases in two steps may end its stream");
+        need(s.ends_at < 0 || (s.source >= 0 && two_step_lease && !s.instant),
+             "only a source that leases in two steps may end its stream");
 }
 
 state initial_state(const setup& c) {
@@ -66,7 +68,8 @@ state initial_state(const setup& c) {
         for (slot_word& w : l.slot) w = {1, slot_state::free, none, none, none, none};
         for (auto& columns : l.group)
             for (lease_word& w : columns) w = {0, lease_state::done, none, none, 0};
-        for (viewer_registers& v : l.viewer) v = {0, none, 0, 0, none, static_cast<u8>(c.members_come_and_go ? 0 : 1)};
+        for (viewer_registers& v : l.viewer)
+            v = {0, none, 0, 0, none, static_cast<u8>(c.members_come_and_go ? 0 : 1)};
         l.freer.slot = none;
     }
     for (lane_registers& l : s.lane) l = {step::idle, gpu_work::no, none, none, none, none, 0, 0};
@@ -95,7 +98,8 @@ layout::layout(const setup& c) : start_(initial_state(c)) {
             add(l.slot[x]);
             for (int g = 0; g < c.groups(link); ++g) {
                 add(l.group[x][g].generation), add(l.group[x][g].state);
-                if (g < c.links[k].consumers || g >= c.blocking(link)) continue;  // only stages have job words to name
+                if (g < c.links[k].consumers || g >= c.blocking(link))
+                    continue;  // only stages have job words to name
                 add(l.group[x][g].job), add(l.group[x][g].version);
                 if (c.poison >= 0) add(l.group[x][g].attempts);
             }
@@ -135,7 +139,8 @@ std::string describe(const setup& c, const state& s) {
     };
     std::string out = "J:";
     for (int j = 0; j < c.jobs(); ++j)
-        out += fmt::format(" v{}/e{}/{}", s.job[j].version, s.job[j].epoch, "IOSCA"[static_cast<int>(s.job[j].state)]);
+        out += fmt::format(" v{}/e{}/{}", s.job[j].version, s.job[j].epoch,
+                           "IOSCA"[static_cast<int>(s.job[j].state)]);
     for (const stage_setup& t : c.stages) {
         if (t.source < 0) continue;
         out += " Q:";
@@ -147,22 +152,24 @@ std::string describe(const setup& c, const state& s) {
         out += fmt::format(" link {} tail {}:", k, s.link[k].tail);
         for (int x = 0; x < c.links[k].slots; ++x) {
             const slot_word& w = s.link[k].slot[x];
-            out += fmt::format(" [g{} {} seq {} holds {}", w.generation, "FLRQ"[static_cast<int>(w.state)], number(w.sequence),
-                               number(w.content));
+            out += fmt::format(" [g{} {} seq {} holds {}", w.generation, "FLRQ"[static_cast<int>(w.state)],
+                               number(w.sequence), number(w.content));
             for (int g = 0; g < c.groups(static_cast<int>(k)); ++g) {
                 const lease_word& l = s.link[k].group[x][g];
                 out += fmt::format(" {}{}", l.generation, "WLDX"[static_cast<int>(l.state)]);
             }
             out += "]";
         }
-        for (int g = 0; g < c.links[k].consumers; ++g) out += fmt::format(" consumer {} wants {}", g, s.link[k].consumed[g]);
+        for (int g = 0; g < c.links[k].consumers; ++g)
+            out += fmt::format(" consumer {} wants {}", g, s.link[k].consumed[g]);
     }
     for (size_t l = 0; l < c.lanes.size(); ++l)
-        out += fmt::format(" lane {} (inc {}) step {} frame {}", l, c.lanes[l], static_cast<int>(s.lane[l].at),
-                           number(s.lane[l].frame));
+        out += fmt::format(" lane {} (inc {}) step {} frame {}", l, c.lanes[l],
+                           static_cast<int>(s.lane[l].at), number(s.lane[l].frame));
     for (size_t e = 0; e < c.incarnations.size(); ++e)
-        out += fmt::format(" inc {}: {}{}{}", e, "urd"[static_cast<int>(s.incarnation[e].alive)],
-                           s.incarnation[e].declared ? " doomed" : "", s.incarnation[e].fenced ? " fenced" : "");
+        out +=
+            fmt::format(" inc {}: {}{}{}", e, "urd"[static_cast<int>(s.incarnation[e].alive)],
+                        s.incarnation[e].declared ? " doomed" : "", s.incarnation[e].fenced ? " fenced" : "");
     return out + fmt::format(" END {}", number(s.end));
 }
 

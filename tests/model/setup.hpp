@@ -1,6 +1,7 @@
 #pragma once
-// What is explored: a small pipeline, which faults may strike it, which clauses of the protocol are left out and which bugs are
-// seeded. `layout` lists the bytes of a state that can differ in a set-up, so that stored states are small.
+// What is explored: a small pipeline, which faults may strike it, which clauses of the protocol are left out
+// and which bugs are seeded. `layout` lists the bytes of a state that can differ in a set-up, so that stored
+// states are small.
 
 #include <string>
 #include <vector>
@@ -11,17 +12,20 @@ namespace carousel::model {
 
 /// Clauses of the protocol; a test leaves one out and expects a failure.
 struct clauses {
-    bool help_from_submitted = true;         ///< a helper commits only from SUBMITTED, published behind the event's record
-    bool idle_names_epoch = true;            ///< IDLE names the only epoch that may open it
-    bool close_latest = true;                ///< a free closes the latest columns' WAIT before the slot goes
-    bool close_empty_columns = true;         ///< ... also those that have no member just now
-    bool window_and_tail = true;             ///< the tail word, moved before the free, and n < T + N at the lease
-    bool read_again = true;                  ///< a failed commit is read again: COMMITTED = somebody helped
-    bool event_by_epoch = true;              ///< the imported event is that of the epoch which J names
-    bool committed_blocks_revoked = true;    ///< an incarnation is revoked only when no COMMITTED word bears its epoch either
-    bool helper_minimal = true;              ///< a helper commits and marks its own slot READY, nothing else
-    bool in_order_lease = true;              ///< a group's lowest frame is waited for, never jumped
-    bool sink_waits_for_predecessor = true;  ///< a sink does not jump a frame that its dead predecessor still has leased
+    bool help_from_submitted =
+        true;  ///< a helper commits only from SUBMITTED, published behind the event's record
+    bool idle_names_epoch = true;     ///< IDLE names the only epoch that may open it
+    bool close_latest = true;         ///< a free closes the latest columns' WAIT before the slot goes
+    bool close_empty_columns = true;  ///< ... also those that have no member just now
+    bool window_and_tail = true;      ///< the tail word, moved before the free, and n < T + N at the lease
+    bool read_again = true;           ///< a failed commit is read again: COMMITTED = somebody helped
+    bool event_by_epoch = true;       ///< the imported event is that of the epoch which J names
+    bool committed_blocks_revoked =
+        true;  ///< an incarnation is revoked only when no COMMITTED word bears its epoch either
+    bool helper_minimal = true;  ///< a helper commits and marks its own slot READY, nothing else
+    bool in_order_lease = true;  ///< a group's lowest frame is waited for, never jumped
+    bool sink_waits_for_predecessor =
+        true;  ///< a sink does not jump a frame that its dead predecessor still has leased
     bool sink_commits_in_order = true;
     bool blame_only_alone = true;  ///< a death counts against a frame only if it was the only one in flight
     bool recycle_last = true;      ///< job words go back only when no lease of that incarnation is left
@@ -29,19 +33,23 @@ struct clauses {
 
 /// Seeded bugs: each must be found.
 struct bugs {
-    bool adopter_forgets = false, free_before_fence = false, source_counter = false, commit_before_done = false;
+    bool adopter_forgets = false, free_before_fence = false, source_counter = false,
+         commit_before_done = false;
     bool fault_fires_event = false, revoke_first = false, requeue_before_abort = false, drop_frame = false,
          nobody_finishes = false;
-    bool recycle_before_fence = false, helper_ignores_version = false, helper_half = false, latest_must_read = false;
-    bool free_then_tail = false, join_keeps_first = false, end_of_one_source = false, end_skips_unrevoked = false;
+    bool recycle_before_fence = false, helper_ignores_version = false, helper_half = false,
+         latest_must_read = false;
+    bool free_then_tail = false, join_keeps_first = false, end_of_one_source = false,
+         end_skips_unrevoked = false;
     bool keeps_stopping = false, any_claim = false, early_give_back = false;
 };
 
 struct stage_setup {
     int source = -1;  ///< index of its numbers, or -1
     int input[max_inputs] = {-1, -1};
-    int output = -1;       ///< link, or -1: a sink
-    int ends_at = -1;      ///< its stream ends before that frame, or -1: it doesn't (two_step_lease, no instant one)
+    int output = -1;  ///< link, or -1: a sink
+    int ends_at =
+        -1;  ///< its stream ends before that frame, or -1: it doesn't (two_step_lease, no instant one)
     bool instant = false;  ///< makes each frame in one indivisible step: scenery for the stage under test
 };
 
@@ -70,11 +78,11 @@ struct setup {
     int frames = 2;
     int helper_link = -1;         ///< an observing consumer helps on this link, or -1
     bool scan_registers = false;  ///< the supervisor scans word by word and may die between any two
-    bool quick_work = false;      ///< fill to submit in one step, the GPU included: where leases are the subject
-    bool quick_gpu = false;       ///< the GPU writes at the launch
-    bool quick_finish = false;    ///< a live owner's step 6 is one step
-    bool revocable = false;       ///< anyone may revoke a latest lease
-    bool early_finish = true;     ///< COMMITTED of a dead one is finished without waiting for the fence
+    bool quick_work = false;  ///< fill to submit in one step, the GPU included: where leases are the subject
+    bool quick_gpu = false;   ///< the GPU writes at the launch
+    bool quick_finish = false;  ///< a live owner's step 6 is one step
+    bool revocable = false;     ///< anyone may revoke a latest lease
+    bool early_finish = true;   ///< COMMITTED of a dead one is finished without waiting for the fence
     bool freer_dies = false, consumers_die = false;
     bool lowest_first = false;         ///< a source takes its lowest number only
     bool two_step_lease = false;       ///< a source reads T, END and the number first; its CAS comes later
@@ -94,7 +102,9 @@ struct setup {
     [[nodiscard]] int jobs() const { return seats() * jobs_a_seat; }
     [[nodiscard]] int job_stage(int job) const { return seat_stage[job / jobs_a_seat]; }
     [[nodiscard]] int stage_of(int incarnation) const { return seat_stage[incarnations[incarnation].seat]; }
-    [[nodiscard]] int inputs(int stage) const { return (stages[stage].input[0] >= 0) + (stages[stage].input[1] >= 0); }
+    [[nodiscard]] int inputs(int stage) const {
+        return (stages[stage].input[0] >= 0) + (stages[stage].input[1] >= 0);
+    }
     [[nodiscard]] bool has_readers() const;
     /// Columns of a link: plain consumers, then reading stages, then latest.
     [[nodiscard]] int readers(int link) const;

@@ -4,7 +4,8 @@
 namespace carousel::model {
 namespace {
 
-/// An instant source, then the stage under test with `incarnations` on `seats`, then a link with one quick consumer.
+/// An instant source, then the stage under test with `incarnations` on `seats`, then a link with one quick
+/// consumer.
 setup reader(int frames, int slots, int window) {
     setup s;
     s.stages = {{.source = 0, .output = 0, .instant = true}, {.input = {0, -1}, .output = 1}};
@@ -46,8 +47,9 @@ setup sink_in_flight(int frames, int window) {
 /// Two instant sources, joined by the stage under test.
 setup join(bool instances) {
     setup s;
-    s.stages = {
-        {.source = 0, .output = 0, .instant = true}, {.source = 1, .output = 1, .instant = true}, {.input = {0, 1}, .output = 2}};
+    s.stages = {{.source = 0, .output = 0, .instant = true},
+                {.source = 1, .output = 1, .instant = true},
+                {.input = {0, 1}, .output = 2}};
     const link_setup in{.slots = 2, .window = 2, .consumers = 0, .quick_free = true};
     s.links = {in, in, {.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true}};
     s.quick_work = s.quick_finish = s.lowest_first = true;
@@ -108,13 +110,16 @@ setup ends_at_1(setup s, ending how = ending::known) {
 
 /// ... and a slot is filled before the source finds that out; its device may still write.
 setup ends_with_work() {
-    return ends_at_1(change(two_instances(3, 2, 2, 2), [](setup& s) { s.quick_finish = s.links[0].quick_free = true; }));
+    return ends_at_1(
+        change(two_instances(3, 2, 2, 2), [](setup& s) { s.quick_finish = s.links[0].quick_free = true; }));
 }
 
 /// ... joined with the frames of another source, which is ahead.
 setup ends_beside_another() {
     setup s;
-    s.stages = {{.source = 0, .output = 0}, {.source = 1, .output = 1, .instant = true}, {.input = {0, 1}, .output = 2}};
+    s.stages = {{.source = 0, .output = 0},
+                {.source = 1, .output = 1, .instant = true},
+                {.input = {0, 1}, .output = 2}};
     const link_setup in{.slots = 3, .window = 2, .consumers = 0, .quick_free = true};
     s.links = {in, in, {.slots = 2, .window = 2, .consumers = 1, .quick = 1, .quick_free = true}};
     s.quick_work = s.quick_finish = true;
@@ -143,10 +148,13 @@ setup poisoned(bool in_flight) {
 std::vector<entry> reading_entries() {
     return {
         {"a reading stage delivers every frame though it dies", reader(2, 3, 2), failure::holds},
-        {"a reading stage with two instances delivers every frame", reader_instances(2, 2, 2), failure::holds},
+        {"a reading stage with two instances delivers every frame", reader_instances(2, 2, 2),
+         failure::holds},
         {"a reading stage that is helped delivers every frame",
-         change(reader(2, 2, 2), [](setup& s) { s.helper_link = 1, s.quick_finish = s.lowest_first = true; }), failure::holds},
-        {"a source that dies and a stage behind it deliver every frame", two_stages(), failure::holds, effort::lengthy},
+         change(reader(2, 2, 2), [](setup& s) { s.helper_link = 1, s.quick_finish = s.lowest_first = true; }),
+         failure::holds},
+        {"a source that dies and a stage behind it deliver every frame", two_stages(), failure::holds,
+         effort::lengthy},
         {"a stage with outputs may jump a frame which is not ready",
          change(reader_instances(2, 2, 2), [](setup& s) { s.with.in_order_lease = false; }), failure::holds},
         {"a join with two instances delivers every frame", join(true), failure::holds},
@@ -154,22 +162,26 @@ std::vector<entry> reading_entries() {
         {"a join that keeps its first lease when it lost the second is found",
          change(join(true), [](setup& s) { s.seeded.join_keeps_first = true; }), failure::stuck},
         {"a sink commits in order though it dies", sink(3, 2), failure::holds},
-        {"a sink with two jobs in flight commits in order though it dies", sink_in_flight(2, 2), failure::holds},
+        {"a sink with two jobs in flight commits in order though it dies", sink_in_flight(2, 2),
+         failure::holds},
         {"a sink that jumps a frame which is not ready is found",
          change(sink(2, 2), [](setup& s) { s.with.in_order_lease = false; }), failure::order},
         {"a sink that jumps its predecessor's frame is found",
          change(sink(3, 2), [](setup& s) { s.with.sink_waits_for_predecessor = false; }), failure::order},
         {"a sink that commits as its jobs end is found",
-         change(sink_in_flight(2, 2), [](setup& s) { s.with.sink_commits_in_order = false; }), failure::order},
+         change(sink_in_flight(2, 2), [](setup& s) { s.with.sink_commits_in_order = false; }),
+         failure::order},
     };
 }
 
 std::vector<entry> end_entries() {
     return {
         {"the end in two phases leaves no frame behind", stopped_source(ending::two_phases), failure::holds},
-        {"an END that is the lowest unleased number is found", stopped_source(ending::lowest_unleased), failure::stuck},
+        {"an END that is the lowest unleased number is found", stopped_source(ending::lowest_unleased),
+         failure::stuck},
         {"an END that does not wait for a doomed one which can still commit is found",
-         change(stopped_source(ending::two_phases), [](setup& s) { s.seeded.end_skips_unrevoked = true; }), failure::stuck},
+         change(stopped_source(ending::two_phases), [](setup& s) { s.seeded.end_skips_unrevoked = true; }),
+         failure::stuck},
         {"one END serves two sources", two_sources(), failure::holds},
         {"an END that looks at one source only is found",
          change(two_sources(), [](setup& s) { s.seeded.end_of_one_source = true; }), failure::stuck},
@@ -189,32 +201,36 @@ setup dies_at_its_end() {
 }
 
 std::vector<entry> stream_end_entries() {
-    const setup plain = ends_at_1(change(two_instances(3, 3, 2, 2), [](setup& s) {
-        s.quick_work = s.links[0].quick_free = true;
-    }));
+    const setup plain = ends_at_1(
+        change(two_instances(3, 3, 2, 2), [](setup& s) { s.quick_work = s.links[0].quick_free = true; }));
     const setup stopped = change(plain, [](setup& s) { s.end = ending::two_phases; });
     return {
         {"a stream that its source ends is delivered to its end and no further", plain, failure::holds},
-        {"an empty stream is delivered", change(plain, [](setup& s) { s.stages[0].ends_at = 0; }), failure::holds},
+        {"an empty stream is delivered", change(plain, [](setup& s) { s.stages[0].ends_at = 0; }),
+         failure::holds},
         {"a stream may end while the run is being stopped", stopped, failure::holds},
-        {"a frame that doesn't exist gives its slot back behind the device", ends_with_work(), failure::holds},
-        {"a source that ends its stream leaves the surplus of another one behind", ends_beside_another(), failure::holds},
-        {"a source that dies at the end of its stream ends it, or a void frame goes before", dies_at_its_end(), failure::holds},
+        {"a frame that doesn't exist gives its slot back behind the device", ends_with_work(),
+         failure::holds},
+        {"a source that ends its stream leaves the surplus of another one behind", ends_beside_another(),
+         failure::holds},
+        {"a source that dies at the end of its stream ends it, or a void frame goes before",
+         dies_at_its_end(), failure::holds},
         {"a supervisor that doesn't lower END from STOPPING is found",
          change(stopped, [](setup& s) { s.seeded.keeps_stopping = true; }), failure::stuck},
         {"a supervisor that believes a claim which stands no more is found",
          change(dies_at_its_end(), [](setup& s) { s.seeded.any_claim = true; }), failure::stuck},
         {"a slot that goes back while its device may write is found",
          change(ends_with_work(), [](setup& s) { s.seeded.early_give_back = true; }), failure::torn},
-        {"a sink that the source which ends its stream doesn't reach is found", ends_at_1(two_sources()), failure::stuck},
+        {"a sink that the source which ends its stream doesn't reach is found", ends_at_1(two_sources()),
+         failure::stuck},
     };
 }
 
 std::vector<entry> void_entries() {
     return {
         {"a frame that kills goes on as a void frame", poisoned(false), failure::holds},
-        {"a frame that kills for ever, without a cap, is found", change(poisoned(false), [](setup& s) { s.attempts_cap = 7; }),
-         failure::stuck},
+        {"a frame that kills for ever, without a cap, is found",
+         change(poisoned(false), [](setup& s) { s.attempts_cap = 7; }), failure::stuck},
         {"a frame that kills takes no innocent one with it", poisoned(true), failure::holds},
         {"a death that counts against every frame in flight is found",
          change(poisoned(true), [](setup& s) { s.with.blame_only_alone = false; }), failure::innocent},

@@ -1,6 +1,7 @@
 #pragma once
-// The words of the slot protocol and the registers of the processes that work on them, as one plain struct of bytes: one value
-// is one state of the model. Numbers are small (a frame, a generation, a version is one byte and never wraps).
+// The words of the slot protocol and the registers of the processes that work on them, as one plain struct of
+// bytes: one value is one state of the model. Numbers are small (a frame, a generation, a version is one byte
+// and never wraps).
 
 #include <type_traits>
 
@@ -11,8 +12,10 @@ namespace carousel::model {
 inline constexpr u8 none = 255;     ///< "no such index"; END: not known
 inline constexpr u8 spoiled = 254;  ///< a payload that is being overwritten; END: stopping
 
-inline constexpr int max_jobs = 8, max_sources = 2, max_numbers = 4, max_links = 3, max_slots = 5, max_groups = 4;
-inline constexpr int max_consumers = 2, max_latest = 2, max_lanes = 6, max_inputs = 2, max_incarnations = 6, max_stages = 4;
+inline constexpr int max_jobs = 8, max_sources = 2, max_numbers = 4, max_links = 3, max_slots = 5,
+                     max_groups = 4;
+inline constexpr int max_consumers = 2, max_latest = 2, max_lanes = 6, max_inputs = 2, max_incarnations = 6,
+                     max_stages = 4;
 
 enum class job_state : u8 { idle, open, submitted, committed, aborted };
 enum class slot_state : u8 { free, fill, ready, quarantined };
@@ -68,7 +71,7 @@ enum class step : u8 {
     returned,
     giving_back,
     giving_up,
-    ended,        ///< its stream ends before its frame: claimed, END is awaited
+    ended,  ///< its stream ends before its frame: claimed, END is awaited
     slot_back,
     number_back
 };
@@ -87,10 +90,10 @@ struct input_register {
 
 struct incarnation_state {
     life alive;
-    u8 declared;      ///< DOOMED: its successor has started; it may go on as a zombie
-    u8 fenced;        ///< nothing of it runs or writes any more
-    u8 self_inflicted;      ///< died by a frame that kills
-    u8 acknowledged;  ///< has seen STOPPING with no lease begun
+    u8 declared;        ///< DOOMED: its successor has started; it may go on as a zombie
+    u8 fenced;          ///< nothing of it runs or writes any more
+    u8 self_inflicted;  ///< died by a frame that kills
+    u8 acknowledged;    ///< has seen STOPPING with no lease begun
 };
 
 struct helper_registers {
@@ -124,7 +127,8 @@ struct state {
     lane_registers lane[max_lanes];
     input_register input[max_lanes][max_inputs];
     incarnation_state incarnation[max_incarnations];
-    u8 event_pending[max_incarnations][max_slots];  ///< 1: recorded and not fired; 0 reads complete, as a never recorded one does
+    u8 event_pending[max_incarnations][max_slots];  ///< 1: recorded and not fired; 0 reads complete, as a
+                                                    ///< never recorded one does
     helper_registers helper;
     scan_registers scan;
     u8 end;

@@ -1,25 +1,28 @@
 // The slot protocol, explored exhaustively in small pipelines.
 //
-// Modelled: the words J, S, C, Q, T, END and every CAS on them as a step of its own, so that a process may stop for ever, be
-// killed, or go on as a zombie between any two; the GPU, whose writes land at any time until the fence; per-slot events which
-// read complete when they were never recorded for this frame; commits by an observing consumer; a supervisor that dies between
-// any two of its CASes; plain blocking groups, groups of reading stages (instances, several jobs in flight, joins, sinks in
-// order), latest members that join, leave, stop for ever and lose their lease; sources whose numbers are leased words, over
-// several laps; the end in two phases; frames that kill, and void frames; who may sit on a seat (seat_model.hpp); which
+// Modelled: the words J, S, C, Q, T, END and every CAS on them as a step of its own, so that a process may
+// stop for ever, be killed, or go on as a zombie between any two; the GPU, whose writes land at any time
+// until the fence; per-slot events which read complete when they were never recorded for this frame; commits
+// by an observing consumer; a supervisor that dies between any two of its CASes; plain blocking groups,
+// groups of reading stages (instances, several jobs in flight, joins, sinks in order), latest members that
+// join, leave, stop for ever and lose their lease; sources whose numbers are leased words, over several laps;
+// the end in two phases; frames that kill, and void frames; who may sit on a seat (seat_model.hpp); which
 // parameters a frame has (parameter_model.hpp).
 //
-// Safety, in every state: nothing is read while it is not whole or overwritten while it is leased (TORN), no frame is committed
-// or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one believes that it was revoked (SPURIOUS), sinks
-// commit in order (ORDER), no innocent frame is given up (INNOCENT). Liveness, from every state, by live processes and the
-// supervisor alone: all is delivered and nothing leaks (STUCK), also with every viewer stopped for ever (VIEWER-BLOCKS) and,
-// where buffers are counted, although no kill ever completes (WAITS-FOR-FENCE).
+// Safety, in every state: nothing is read while it is not whole or overwritten while it is leased (TORN), no
+// frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one believes
+// that it was revoked (SPURIOUS), sinks commit in order (ORDER), no innocent frame is given up (INNOCENT).
+// Liveness, from every state, by live processes and the supervisor alone: all is delivered and nothing leaks
+// (STUCK), also with every viewer stopped for ever (VIEWER-BLOCKS) and, where buffers are counted, although
+// no kill ever completes (WAITS-FOR-FENCE).
 //
-// Left out: weak memory (every step is seen by all at once; ring/words.hpp argues the orders); the wrap of generations, versions
-// and epochs (a byte each here, never full; laps can be compared modulo a power of two); time (a deadline is a fault that may
-// come at any moment); doorbells (whoever can make a step makes it some day); the status word in GPU memory (it detects, it never
-// decides).
+// Left out: weak memory (every step is seen by all at once; ring/words.hpp argues the orders); the wrap of
+// generations, versions and epochs (a byte each here, never full; laps can be compared modulo a power of
+// two); time (a deadline is a fault that may come at any moment); doorbells (whoever can make a step makes it
+// some day); the status word in GPU memory (it detects, it never decides).
 //
-// Each clause that a test leaves out and each seeded bug is a switch in setup.hpp. carousel-model-check runs any set-up by name.
+// Each clause that a test leaves out and each seeded bug is a switch in setup.hpp. carousel-model-check runs
+// any set-up by name.
 
 #include "parameter_model.hpp"
 #include "seat_model.hpp"
@@ -35,9 +38,13 @@ TEST_CASE("a clause left out or a seeded bug is found, and as the failure that i
     check_entries(failing_entries(), effort::everyday, false);
 }
 
-TEST_CASE("a helper may do all of step 6, it only need not") { check_entries(failing_entries(), effort::everyday, true); }
+TEST_CASE("a helper may do all of step 6, it only need not") {
+    check_entries(failing_entries(), effort::everyday, true);
+}
 
-TEST_CASE("buffers and job words beyond these sizes are not needed") { check_entries(sizing_entries(), effort::everyday, true); }
+TEST_CASE("buffers and job words beyond these sizes are not needed") {
+    check_entries(sizing_entries(), effort::everyday, true);
+}
 
 TEST_CASE("fewer buffers or job words make a live stage wait for a dead one") {
     check_entries(sizing_entries(), effort::everyday, false);
@@ -103,12 +110,15 @@ TEST_CASE("a standby is promoted without a moment in which two entries bear one 
     CHECK(r.states > 646);
 }
 
-TEST_CASE("a promotion that begins with the entry leaves two entries with one epoch when its supervisor dies") {
+TEST_CASE(
+    "a promotion that begins with the entry leaves two entries with one epoch when its supervisor dies") {
     const seat_result r = explore_seat({.standby = true, .seat_first = false});
     CHECK(r.shared_epoch);
 }
 
-TEST_CASE("a frame's parameters are a function of its number, and a change counts from the frame that it was answered with") {
+TEST_CASE(
+    "a frame's parameters are a function of its number, and a change counts from the frame that it was "
+    "answered with") {
     const parameter_result r = explore_parameters({});
     INFO(r.states << " states");
     CHECK_FALSE(r.differs);
@@ -122,12 +132,14 @@ TEST_CASE("a frame's parameters are a function of its number, and a change count
 }
 
 TEST_CASE(
-    "a source that does not move the horizon gets a change that was to count behind its frame, or none that was to count for "
+    "a source that does not move the horizon gets a change that was to count behind its frame, or none that "
+    "was to count for "
     "it") {
     CHECK(explore_parameters({.move_horizon = false}).inexact);
 }
 
-TEST_CASE("a change that counts by a CAS without the horizon that it was written with changes a frame in work") {
+TEST_CASE(
+    "a change that counts by a CAS without the horizon that it was written with changes a frame in work") {
     CHECK(explore_parameters({.one_cas = false}).inexact);
 }
 

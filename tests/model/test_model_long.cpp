@@ -1,4 +1,5 @@
-// The larger set-ups: the same properties with more frames, groups, incarnations and jobs in flight. Up to 4 GiB, minutes.
+// The larger set-ups: the same properties with more frames, groups, incarnations and jobs in flight. Up to 4
+// GiB, minutes.
 
 #include "test_support.hpp"
 

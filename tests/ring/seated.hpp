@@ -1,5 +1,6 @@
 #pragma once
-// A run of the ring's own objects for a test of one rule: a control block of a plan, and workers on its seats.
+// A run of the ring's own objects for a test of one rule: a control block of a plan, and workers on its
+// seats.
 
 #include <memory>
 
@@ -49,7 +50,9 @@ struct bench {
         REQUIRE(ring::reclaim(*c, dead.who.seat, dead.who.epoch));
     }
     [[nodiscard]] ring::job_word job(u32 k) const { return ring::job_word::of(ring::load(c->job[k])); }
-    [[nodiscard]] ring::slot_word slot(u32 link, u32 k) const { return ring::slot_word::of(ring::load(c->link[link].slot[k])); }
+    [[nodiscard]] ring::slot_word slot(u32 link, u32 k) const {
+        return ring::slot_word::of(ring::load(c->link[link].slot[k]));
+    }
     [[nodiscard]] ring::lease_word lease(u32 link, u32 slot, u32 group) const {
         return ring::lease_word::of(ring::load(c->link[link].group[slot][group]));
     }

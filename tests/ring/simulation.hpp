@@ -1,8 +1,8 @@
 #pragma once
-// A run of the real ring code without processes: every participant is an object, every step of a stage is one call, and a seeded
-// scheduler decides who goes next, who is killed, who wakes up as a zombie and when a late device write lands. What the protocol
-// promises is checked at every delivery. Parameters are changed all the time. So the code that runs in production is what is
-// tested, in hours of crashes a second.
+// A run of the real ring code without processes: every participant is an object, every step of a stage is one
+// call, and a seeded scheduler decides who goes next, who is killed, who wakes up as a zombie and when a late
+// device write lands. What the protocol promises is checked at every delivery. Parameters are changed all the
+// time. So the code that runs in production is what is tested, in hours of crashes a second.
 //
 // Pipeline: source -> middle (1 or 2 instances) -> two sinks, plus a latest reader that dawdles.
 
@@ -27,27 +27,30 @@ struct simulation_options {
     u32 instances = 1;
     u32 in_flight = 2;
     u32 kills = 12;
-    ring::first_counters first;  ///< where the words' counters begin
-    bool stop_early = false;  ///< END is unknown and a stop is asked for in mid-run
-    u64 ends_at = ~u64{0};    ///< the source ends its stream before that frame
+    ring::first_counters first;   ///< where the words' counters begin
+    bool stop_early = false;      ///< END is unknown and a stop is asked for in mid-run
+    u64 ends_at = ~u64{0};        ///< the source ends its stream before that frame
     bool keeps_stopping = false;  ///< control: END is not lowered from STOPPING
-    bool mps = false;         ///< a kill cuts the device's work short, and the events behind it read as complete, as MPS's do
+    bool mps = false;  ///< a kill cuts the device's work short, and the events behind it read as complete, as
+                       ///< MPS's do
     bool kill_first = false;  ///< control: the kill comes before the revocation
     u32 check_every = 0;      ///< holds the block against block_check.hpp after each so-many steps; 0: never
 };
 
 struct simulation_result {
     u64 lost = 0, repeated = 0, torn = 0, late = 0, disorder = 0;
-    u64 mixed = 0;            ///< frames with another set of parameters than their number's
-    u64 beyond = 0;           ///< deliveries of frames from END on
-    u64 end = 0;              ///< END, once all is delivered
+    u64 mixed = 0;   ///< frames with another set of parameters than their number's
+    u64 beyond = 0;  ///< deliveries of frames from END on
+    u64 end = 0;     ///< END, once all is delivered
     bool stuck = false;
-    u64 changes = 0;          ///< of the parameters
+    u64 changes = 0;  ///< of the parameters
     u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
     u32 kills_at[5] = {};
     u64 checks = 0;
-    std::string finding;      ///< the first one; the histories break no rule, so it is a false one
-    [[nodiscard]] bool sound() const { return lost + repeated + torn + late + disorder + mixed + beyond == 0 && !stuck; }
+    std::string finding;  ///< the first one; the histories break no rule, so it is a false one
+    [[nodiscard]] bool sound() const {
+        return lost + repeated + torn + late + disorder + mixed + beyond == 0 && !stuck;
+    }
 };
 
 [[nodiscard]] simulation_result simulate(const simulation_options& options);

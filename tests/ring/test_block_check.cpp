@@ -1,5 +1,6 @@
-// What is impossible in a control block is found, whose word it is is said, and what the protocol leaves is never called damage.
-// Each rule gets the smallest write that breaks it, into a block that was driven by the real ring code.
+// What is impossible in a control block is found, whose word it is is said, and what the protocol leaves is
+// never called damage. Each rule gets the smallest write that breaks it, into a block that was driven by the
+// real ring code.
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -43,9 +44,10 @@ struct run_in_hand {
         for (u32 k = 0; k < made->seats; ++k) {
             const u32 epoch = seat_word::of(load(block->seat[k].current)).epoch;
             known.epochs.push_back(epoch);
-            known.processes.push_back({k, rig.entry_of(k), epoch,
-                                   static_cast<u32>(entry_word::of(load(block->entry[rig.entry_of(k)].identity)).pid), true,
-                                   false});
+            known.processes.push_back(
+                {k, rig.entry_of(k), epoch,
+                 static_cast<u32>(entry_word::of(load(block->entry[rig.entry_of(k)].identity)).pid), true,
+                 false});
         }
         for (u32 k = 0; k < made->links; ++k) known.tails.push_back(load(block->link[k].tail));
         REQUIRE(findings() == "");
@@ -59,8 +61,8 @@ struct run_in_hand {
     /// All that is found, a line each.
     std::string findings() const {
         std::string out;
-        for (const auto& found :
-             {check_static(*block, *made), check_known(*block, *made, known), check_words(*block, *made, known)})
+        for (const auto& found : {check_static(*block, *made), check_known(*block, *made, known),
+                                  check_words(*block, *made, known)})
             for (const finding& f : found) out += f.text() + "\n";
         return out;
     }
@@ -117,42 +119,53 @@ void claim(run_in_hand& r, const end_claim& c) {
 
 const std::vector<broken_rule>& rules() {
     static const std::vector<broken_rule> all = {
-        {"the magic number", [](run_in_hand& r) { r.c().magic.store(1); }, "the block's head: magic", "no process can attach"},
-        {"a count", [](run_in_hand& r) { r.c().links = 7; }, "the block's head: links", "is 7, it was made as 2"},
+        {"the magic number", [](run_in_hand& r) { r.c().magic.store(1); }, "the block's head: magic",
+         "no process can attach"},
+        {"a count", [](run_in_hand& r) { r.c().links = 7; }, "the block's head: links",
+         "is 7, it was made as 2"},
         {"the pace", [](run_in_hand& r) { r.c().fps = 1e-9; }, "the block's head: fps", "made as 0"},
         {"a name", [](run_in_hand& r) { r.c().stage[1].name[0] = 'x'; }, "stage middle-1: name", "no longer"},
-        {"the topology", [](run_in_hand& r) { r.c().stage[1].input_link[0] = 40; }, "stage middle-1: input_link", "is 40"},
-        {"a deadline", [](run_in_hand& r) { r.c().stage[2].frame_timeout_ns = 1; }, "stage sink: frame_timeout_ns", "is 1"},
+        {"the topology", [](run_in_hand& r) { r.c().stage[1].input_link[0] = 40; },
+         "stage middle-1: input_link", "is 40"},
+        {"a deadline", [](run_in_hand& r) { r.c().stage[2].frame_timeout_ns = 1; },
+         "stage sink: frame_timeout_ns", "is 1"},
         {"a ring's size", [](run_in_hand& r) { r.c().link[0].slots = 3; }, "ring of source: slots", "is 3"},
-        {"a handle", [](run_in_hand& r) { r.c().link[1].ipc_handle[5] = std::byte{1}; }, "ring of middle-1: ipc_handle",
-         "has changed"},
-        {"a seat's jobs", [](run_in_hand& r) { r.c().seat[1].first_job = 0; }, "seat of middle-1: first_job", "is 0"},
+        {"a handle", [](run_in_hand& r) { r.c().link[1].ipc_handle[5] = std::byte{1}; },
+         "ring of middle-1: ipc_handle", "has changed"},
+        {"a seat's jobs", [](run_in_hand& r) { r.c().seat[1].first_job = 0; }, "seat of middle-1: first_job",
+         "is 0"},
         {"a job's seat", [](run_in_hand& r) { r.c().job_info[2].seat = 9; }, "job 2 (source): seat", "is 9"},
-        {"the end", [](run_in_hand& r) { r.c().end.store(4161); }, "the run: end", "is 4161, the supervisor has set 600"},
-        {"the end forgotten", [](run_in_hand& r) { r.c().end.store(end_unknown); }, "the run: end", "is unknown"},
-        {"a tail beyond the end", [](run_in_hand& r) { r.c().link[1].tail.store(601); }, "ring of middle-1: tail",
-         "beyond the end"},
-        {"a tail that shrinks", [](run_in_hand& r) { r.c().link[1].tail.store(1); }, "ring of middle-1: tail", "only grows"},
-        {"a tail that has passed frames by", [](run_in_hand& r) { r.c().link[1].tail.fetch_add(9); }, "ring of middle-1: tail",
-         "have been committed"},
+        {"the end", [](run_in_hand& r) { r.c().end.store(4161); }, "the run: end",
+         "is 4161, the supervisor has set 600"},
+        {"the end forgotten", [](run_in_hand& r) { r.c().end.store(end_unknown); }, "the run: end",
+         "is unknown"},
+        {"a tail beyond the end", [](run_in_hand& r) { r.c().link[1].tail.store(601); },
+         "ring of middle-1: tail", "beyond the end"},
+        {"a tail that shrinks", [](run_in_hand& r) { r.c().link[1].tail.store(1); }, "ring of middle-1: tail",
+         "only grows"},
+        {"a tail that has passed frames by", [](run_in_hand& r) { r.c().link[1].tail.fetch_add(9); },
+         "ring of middle-1: tail", "have been committed"},
         {"a seat's holder",
          [](run_in_hand& r) {
              r.c().seat[1].current.store(seat_word{9, 50}.pack());
          },
          "seat of middle-1: current", "names epoch 9"},
-        {"an entry's pid", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{1} << 41U); },
+        {"an entry's pid",
+         [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{1} << 41U); },
          "(sink): identity", "names pid"},
-        {"an entry's epoch", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{1} << 20U); },
+        {"an entry's epoch",
+         [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{1} << 20U); },
          "(sink): identity", "epoch"},
-        {"an entry's state", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(0)].identity.fetch_xor(15); }, "(source): identity",
-         "its process works"},
+        {"an entry's state", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(0)].identity.fetch_xor(15); },
+         "(source): identity", "its process works"},
         {"an asset's state",
          [](run_in_hand& r) {
              r.c().assets = r.made->assets = 1;
              r.c().asset[0].state.store(7);
          },
          "asset : state", "no such state"},
-        {"a job's state", [](run_in_hand& r) { r.c().job[0].fetch_or(15); }, "job 0 (source)", "no such state"},
+        {"a job's state", [](run_in_hand& r) { r.c().job[0].fetch_or(15); }, "job 0 (source)",
+         "no such state"},
         {"a job's epoch", [](run_in_hand& r) { r.c().job[0].fetch_xor(u64{5} << 4U); }, "job 0 (source)",
          "no process of its seat"},
         {"a job that never leased",
@@ -162,21 +175,29 @@ const std::vector<broken_rule>& rules() {
          },
          "job ", "no frame is leased to it"},
         {"a slot's state",
-         [](run_in_hand& r) { change_slot(r, 1, slot_state::free, [](slot_word& w) { w.state = static_cast<slot_state>(9); }); },
+         [](run_in_hand& r) {
+             change_slot(r, 1, slot_state::free, [](slot_word& w) { w.state = static_cast<slot_state>(9); });
+         },
          "ring of middle-1: slot", "no such state"},
         {"a slot without a job",
-         [](run_in_hand& r) { change_slot(r, 0, slot_state::free, [](slot_word& w) { w.state = slot_state::fill, w.job = 1; }); },
+         [](run_in_hand& r) {
+             change_slot(r, 0, slot_state::free, [](slot_word& w) { w.state = slot_state::fill, w.job = 1; });
+         },
          "ring of source: slot", "which is idle"},
-        {"a slot of a stranger", [](run_in_hand& r) { change_slot(r, 1, slot_state::fill, [](slot_word& w) { w.job = 0; }); },
+        {"a slot of a stranger",
+         [](run_in_hand& r) { change_slot(r, 1, slot_state::fill, [](slot_word& w) { w.job = 0; }); },
          "ring of middle-1: slot", "no job of middle-1"},
         {"a free slot that names a job",
          [](run_in_hand& r) { change_slot(r, 1, slot_state::free, [](slot_word& w) { w.version = 3; }); },
          "ring of middle-1: slot", "names a job"},
-        {"a frame beyond the window", [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 6)].sequence.store(99); },
+        {"a frame beyond the window",
+         [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 6)].sequence.store(99); },
          "header.sequence", "with a window of"},
-        {"a frame twice", [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 7)].sequence.store(6); },
+        {"a frame twice",
+         [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 7)].sequence.store(6); },
          "header.sequence", "can't be in two"},
-        {"a void stage that isn't", [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 7)].void_stage = 30; },
+        {"a void stage that isn't",
+         [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 7)].void_stage = 30; },
          "header.void_stage", "names stage 30"},
         {"a lease without a job",
          [](run_in_hand& r) {
@@ -198,26 +219,28 @@ const std::vector<broken_rule>& rules() {
              r.c().link[0].group_state[3].store(group_word{0, 0, group_state::blocking}.pack());
          },
          "group_state 3", "can't be"},
-        {"the size of the parameters", [](run_in_hand& r) { r.c().parameters.bytes = 256; }, "parameters: bytes",
-         "is 256, it was made as 0"},
-        {"a set's first frame", [](run_in_hand& r) { r.c().parameters.set[3].from = 2; }, "parameters: set 3: from", "is 2"},
-        {"a set's number", [](run_in_hand& r) { r.c().parameters.set[1].number = 9; }, "parameters: set 1: number",
-         "is 9, it was made as 1"},
-        {"a set's value", [](run_in_hand& r) { r.c().parameters.set[1].value[255] = std::byte{1}; }, "parameters: set 1: value",
-         "has changed"},
-        {"a set that nobody published", [](run_in_hand& r) { r.c().parameters.state.fetch_add(u64{1} << 40U); },
-         "parameters: state", "counts 2 sets, the supervisor has published 1"},
-        {"a horizon beyond all windows", [](run_in_hand& r) { r.c().parameters.state.fetch_add(100); }, "parameters: horizon",
-         "no source can have leased"},
+        {"the size of the parameters", [](run_in_hand& r) { r.c().parameters.bytes = 256; },
+         "parameters: bytes", "is 256, it was made as 0"},
+        {"a set's first frame", [](run_in_hand& r) { r.c().parameters.set[3].from = 2; },
+         "parameters: set 3: from", "is 2"},
+        {"a set's number", [](run_in_hand& r) { r.c().parameters.set[1].number = 9; },
+         "parameters: set 1: number", "is 9, it was made as 1"},
+        {"a set's value", [](run_in_hand& r) { r.c().parameters.set[1].value[255] = std::byte{1}; },
+         "parameters: set 1: value", "has changed"},
+        {"a set that nobody published",
+         [](run_in_hand& r) { r.c().parameters.state.fetch_add(u64{1} << 40U); }, "parameters: state",
+         "counts 2 sets, the supervisor has published 1"},
+        {"a horizon beyond all windows", [](run_in_hand& r) { r.c().parameters.state.fetch_add(100); },
+         "parameters: horizon", "no source can have leased"},
         {"a horizon that falls",
          [](run_in_hand& r) {
              r.c().parameters.state.store(parameter_state{1, 2}.pack());
          },
          "parameters: horizon", "is 2, it was 5 before"},
-        {"a number's lap", [](run_in_hand& r) { r.c().source[0].number[7].fetch_add(u64{4} << 40U); }, "source source: number",
-         "lap"},
-        {"a number's state", [](run_in_hand& r) { r.c().source[0].number[7].fetch_or(3); }, "source source: number",
-         "waits or is leased"},
+        {"a number's lap", [](run_in_hand& r) { r.c().source[0].number[7].fetch_add(u64{4} << 40U); },
+         "source source: number", "lap"},
+        {"a number's state", [](run_in_hand& r) { r.c().source[0].number[7].fetch_or(3); },
+         "source source: number", "waits or is leased"},
         {"a claim of a source that never ends",
          [](run_in_hand& r) {
              r.c().source[0].ended.store(end_claim{7, 0, 1}.pack());
@@ -258,7 +281,9 @@ TEST_CASE("each impossible word is found, and its finding says whose it is") {
     }
 }
 
-TEST_CASE("a claim that stands no more, and frames that other sources made beyond an END that was lowered, are no damage") {
+TEST_CASE(
+    "a claim that stands no more, and frames that other sources made beyond an END that was lowered, are no "
+    "damage") {
     run_in_hand r;
     claim(r, {6, 0, 99});
     CHECK(r.findings() == "");

@@ -56,7 +56,8 @@ public:
     std::string description() const override { return "tags"; }
     std::unique_ptr<device::queue> make_queue() override { return nullptr; }
     std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
-    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle&, const std::atomic<u64>* at) override {
+    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle&,
+                                                         const std::atomic<u64>* at) override {
         return std::make_unique<tag_import>(at);
     }
     std::unique_ptr<device::mapping> map(const device::memory_handle&) override { return nullptr; }
@@ -82,7 +83,8 @@ TEST_CASE("a slot that rested while its job's tag came round helps nobody to com
     REQUIRE(source.w->commit(j));
     REQUIRE(source.w->complete(j));
     REQUIRE(pass(*sink.w) == 0);
-    // 2^28 frames later, none of which was in this slot: every job word of the seat is at the version whose tag is the same.
+    // 2^28 frames later, none of which was in this slot: every job word of the seat is at the version whose
+    // tag is the same.
     for (u32 k = b.c->seat[0].first_job; k < b.c->seat[0].first_job + b.c->seat[0].jobs; ++k)
         b.c->job[k].store(job_word{j.version + (u64{1} << 28U), source.who.epoch, job_state::idle}.pack());
     job later;

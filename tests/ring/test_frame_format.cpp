@@ -26,8 +26,13 @@ std::string message_of(const frame_format& offered, const frame_format& expected
 
 }  // namespace
 
-TEST_CASE("planes lie behind the status word, each aligned to 256 bytes, and the slot is a multiple of that") {
-    frame_format f{"t", {{"a", element::u8_, {1}, {}, 0}, {"b", element::f32_, {3, 5}, {}, 0}, {"c", element::u64_, {33}, {}, 0}}, {}};
+TEST_CASE(
+    "planes lie behind the status word, each aligned to 256 bytes, and the slot is a multiple of that") {
+    frame_format f{"t",
+                   {{"a", element::u8_, {1}, {}, 0},
+                    {"b", element::f32_, {3, 5}, {}, 0},
+                    {"c", element::u64_, {33}, {}, 0}},
+                   {}};
     CHECK(f.lay_out() == 256 + 256 + 256 + 512);
     CHECK(f.planes[0].offset == 256);
     CHECK(f.planes[1].offset == 512);
@@ -57,7 +62,8 @@ TEST_CASE("shapes that can't be laid out are refused, overflows included") {
     refused({"", element::u8_, {1}, {}, 0});
     frame_format twice{"t", {{"p", element::u8_, {1}, {}, 0}, {"p", element::u8_, {1}, {}, 0}}, {}};
     CHECK_THROWS_AS(twice.lay_out(), config_error);
-    frame_format together{"t", {{"p", element::u8_, {u64{1} << 39}, {}, 0}, {"q", element::u8_, {u64{1} << 39}, {}, 0}}, {}};
+    frame_format together{
+        "t", {{"p", element::u8_, {u64{1} << 39}, {}, 0}, {"q", element::u8_, {u64{1} << 39}, {}, 0}}, {}};
     CHECK_THROWS_AS(together.lay_out(), config_error);
 }
 
@@ -70,7 +76,9 @@ TEST_CASE("a description names type, planes and constants") {
 }
 
 TEST_CASE("a format survives JSON unchanged") {
-    frame_format f{"t", {{"a", element::f16_, {7, 5}, {16, 2}, 0}, {"b", element::i32_, {u64{1} << 33}, {}, 0}}, {{"n", 0.1}}};
+    frame_format f{"t",
+                   {{"a", element::f16_, {7, 5}, {16, 2}, 0}, {"b", element::i32_, {u64{1} << 33}, {}, 0}},
+                   {{"n", 0.1}}};
     (void)f.lay_out();
     CHECK(frame_format::from_json(f.to_json()) == f);
 }
@@ -79,9 +87,14 @@ TEST_CASE("JSON that is no format, or whose planes lie elsewhere, is refused") {
     CHECK_THROWS_AS(frame_format::from_json("{"), config_error);
     CHECK_THROWS_AS(frame_format::from_json("[]"), config_error);
     CHECK_THROWS_AS(frame_format::from_json(R"({"type": "t"})"), config_error);
-    CHECK_THROWS_AS(frame_format::from_json(R"({"type":"t","planes":[{"name":"p","element":"u7","shape":[1]}]})"), config_error);
-    CHECK_THROWS_AS(frame_format::from_json(R"({"type":"t","planes":[{"name":"p","element":"u8","shape":[0]}]})"), config_error);
-    CHECK_THROWS_WITH(frame_format::from_json(R"({"type":"t","planes":[{"name":"p","element":"u8","shape":[1],"offset":257}]})"),
+    CHECK_THROWS_AS(
+        frame_format::from_json(R"({"type":"t","planes":[{"name":"p","element":"u7","shape":[1]}]})"),
+        config_error);
+    CHECK_THROWS_AS(
+        frame_format::from_json(R"({"type":"t","planes":[{"name":"p","element":"u8","shape":[0]}]})"),
+        config_error);
+    CHECK_THROWS_WITH(frame_format::from_json(
+                          R"({"type":"t","planes":[{"name":"p","element":"u8","shape":[1],"offset":257}]})"),
                       contains("offset 257, expected 256"));
 }
 

@@ -1,5 +1,5 @@
-// What a helper commits and what it must not: the words as it may find them between its two looks, over events that behave as
-// CUDA's, where one that nobody has recorded reads as complete.
+// What a helper commits and what it must not: the words as it may find them between its two looks, over
+// events that behave as CUDA's, where one that nobody has recorded reads as complete.
 
 #include <cstring>
 #include <map>
@@ -39,7 +39,8 @@ public:
     std::string description() const override { return "events alone"; }
     std::unique_ptr<device::queue> make_queue() override { return nullptr; }
     std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
-    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h, const std::atomic<u64>*) override {
+    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle& h,
+                                                         const std::atomic<u64>*) override {
         u32 names[2];
         std::memcpy(names, h.data(), sizeof names);
         return std::make_unique<one_event>(*all_, names[0], names[1]);
@@ -84,7 +85,8 @@ struct helped_ring {
 
 }  // namespace
 
-TEST_CASE("a frame that is submitted and complete is committed by whoever waits for it, and its owner goes on") {
+TEST_CASE(
+    "a frame that is submitted and complete is committed by whoever waits for it, and its owner goes on") {
     helped_ring r;
     const seated source = r.sit(0);
     job j = r.submitted(source, true);
@@ -109,7 +111,8 @@ TEST_CASE("an OPEN job is never helped: its event was never recorded, and reads 
     CHECK(r.b.job(j.index).state == job_state::open);
 }
 
-TEST_CASE("a job that has moved on between the helper's two looks is not committed by its earlier frame's event") {
+TEST_CASE(
+    "a job that has moved on between the helper's two looks is not committed by its earlier frame's event") {
     helped_ring r;
     const seated source = r.sit(0);
     job j = r.submitted(source, false);
@@ -124,10 +127,12 @@ TEST_CASE("a job that has moved on between the helper's two looks is not committ
     CHECK(r.b.job(next.index).state == job_state::submitted);
 }
 
-TEST_CASE("the event that counts is the one of the incarnation that J names, not of another one of its seat") {
+TEST_CASE(
+    "the event that counts is the one of the incarnation that J names, not of another one of its seat") {
     helped_ring r;
     seated standby;
-    standby.who = reserve_standby(*r.b.c, 0);  // an earlier entry of the same seat, whose events nobody has recorded
+    standby.who =
+        reserve_standby(*r.b.c, 0);  // an earlier entry of the same seat, whose events nobody has recorded
     REQUIRE(claim_standby(*r.b.c, standby.who) == claim_result::ok);
     r.publish(standby);
     const seated source = r.sit(0);
@@ -160,7 +165,8 @@ TEST_CASE("jobs with host work behind their event are their owner's alone") {
     CHECK(r.b.job(j.index).state == job_state::submitted);
 }
 
-TEST_CASE("a committed frame whose committer died in front of READY is made READY by the next one who looks") {
+TEST_CASE(
+    "a committed frame whose committer died in front of READY is made READY by the next one who looks") {
     helped_ring r;
     const seated source = r.sit(0);
     job j = r.submitted(source, false);

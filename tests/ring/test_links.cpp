@@ -108,7 +108,8 @@ TEST_CASE("a viewer takes the newest frame, and none twice") {
     CHECK(s.sequence == 3);
 }
 
-TEST_CASE("places for viewers are free again when their members leave or are dismissed, with what they held") {
+TEST_CASE(
+    "places for viewers are free again when their members leave or are dismissed, with what they held") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     for (u32 k = 0; k < 3 * shm::max_latest; ++k) {

@@ -1,5 +1,5 @@
-// Which set of parameters a frame has: a function of its number and of the changes, whoever asks, in whatever order, and who
-// dies.
+// Which set of parameters a frame has: a function of its number and of the changes, whoever asks, in whatever
+// order, and who dies.
 
 #include <algorithm>
 #include <array>
@@ -123,7 +123,8 @@ TEST_CASE("sources that ask out of order get sets that are a function of the num
     run_box r;
     std::vector<u64> set_of(48);
     u64 asked = 0;
-    // Two sources take turns, one from the front and one from far behind; a change is made behind every third question.
+    // Two sources take turns, one from the front and one from far behind; a change is made behind every third
+    // question.
     for (u64 k = 0; k < 24; ++k) {
         for (const u64 n : {k, 47 - k}) {
             set_of[n] = r.ask(first_frame + n);
@@ -136,7 +137,9 @@ TEST_CASE("sources that ask out of order get sets that are a function of the num
     CHECK(r.ask(first_frame + 48) == 16);
 }
 
-TEST_CASE("changes are taken while there is room for sets that a frame may still need, and again when the oldest frame is done") {
+TEST_CASE(
+    "changes are taken while there is room for sets that a frame may still need, and again when the oldest "
+    "frame is done") {
     run_box r;
     CHECK(r.ask(first_frame) == 0);
     for (u64 k = 1; k <= 62; ++k) REQUIRE(r.change() == first_frame + 1);
@@ -156,7 +159,9 @@ TEST_CASE("before anything was asked any number of changes is taken") {
     CHECK(r.ask(first_frame) == 300);
 }
 
-TEST_CASE("frames keep their sets while the oldest frame moves, as long as a window is no wider than the sets are many") {
+TEST_CASE(
+    "frames keep their sets while the oldest frame moves, as long as a window is no wider than the sets are "
+    "many") {
     run_box r;
     std::vector<u64> set_of;
     for (u64 n = 0; n < 2000; ++n) {
@@ -198,7 +203,8 @@ TEST_CASE("a change whose author dies before it counts changes nothing, and the 
     run_box left;
     {
         const once_at death(crash_point::parameters_filled, [&] {
-            std::memcpy(static_cast<void*>(left.box.get()), static_cast<const void*>(r.box.get()), sizeof *left.box);
+            std::memcpy(static_cast<void*>(left.box.get()), static_cast<const void*>(r.box.get()),
+                        sizeof *left.box);
         });
         (void)r.change();
     }
@@ -212,7 +218,9 @@ TEST_CASE("a change whose author dies before it counts changes nothing, and the 
     CHECK(is_whole(parameters_for(*left.box, first_frame + 48)));
 }
 
-TEST_CASE("a number that is given its set while a change is written keeps the old one, and the change counts behind it") {
+TEST_CASE(
+    "a number that is given its set while a change is written keeps the old one, and the change counts "
+    "behind it") {
     run_box r;
     const once_at meanwhile(crash_point::parameters_filled, [&] { CHECK(r.ask(first_frame + 9) == 0); });
     CHECK(r.change() == first_frame + 10);
@@ -234,10 +242,10 @@ namespace {
 
 constexpr u64 frames = 12000, window = 48, held_at_once = 8;
 
-/// Two sources and a supervisor as threads. Sets are plain memory. That no read of one meets its filling is the room rule's: a
-/// set is filled anew only when `oldest`, read from the tail, has passed every frame that may look at it; a frame is passed
-/// (release) behind its last look, and the tail is read (acquire) before the filling. Under ThreadSanitizer a hole in this shows
-/// as a data race.
+/// Two sources and a supervisor as threads. Sets are plain memory. That no read of one meets its filling is
+/// the room rule's: a set is filled anew only when `oldest`, read from the tail, has passed every frame that
+/// may look at it; a frame is passed (release) behind its last look, and the tail is read (acquire) before
+/// the filling. Under ThreadSanitizer a hole in this shows as a data race.
 struct race {
     run_box r;
     std::atomic<u64> next{0}, tail{0}, looks{0};
@@ -271,7 +279,8 @@ struct race {
                 if (s.number != set_of[held[k]]) other.fetch_add(1);
                 if (!is_whole(s)) torn.fetch_add(1);
             }
-            // In one order (seq_cst) with the looks behind it: of two who end neighbours at once one sees both.
+            // In one order (seq_cst) with the looks behind it: of two who end neighbours at once one sees
+            // both.
             for (u64 k = 0; k < many; ++k) done[held[k]].store(1);
             for (u64 t = tail.load(); t < frames && done[t].load() == 1;) {
                 if (tail.compare_exchange_strong(t, t + 1, std::memory_order_acq_rel)) ++t;
@@ -291,7 +300,9 @@ struct race {
 
 }  // namespace
 
-TEST_CASE("each number's set is the one that the changes' answers name, while two sources and a supervisor go on at once") {
+TEST_CASE(
+    "each number's set is the one that the changes' answers name, while two sources and a supervisor go on "
+    "at once") {
     race x;
     std::thread one([&] { x.source(); }), two([&] { x.source(); }), boss([&] { x.supervisor(); });
     one.join();

@@ -1,4 +1,5 @@
-// Frame parameters by name: what a schema may be, what may be set, and that what is shown can be set again bit for bit.
+// Frame parameters by name: what a schema may be, what may be set, and that what is shown can be set again
+// bit for bit.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -24,10 +25,29 @@ using bytes = std::vector<std::byte>;
 parameter_schema lamp() {
     parameter_schema s{.type = "test.lamp", .bytes = 64, .fields = {}};
     s.fields = {
-        {.name = "exposure", .offset = 0, .initial = {1}, .low = 0, .high = 1000, .usual_low = 0.1, .usual_high = 4, .unit = "x"},
-        {.name = "near", .offset = 4, .initial = {0.1F}, .low = 0.01, .high = 100, .role = "hidden", .below = "far"},
+        {.name = "exposure",
+         .offset = 0,
+         .initial = {1},
+         .low = 0,
+         .high = 1000,
+         .usual_low = 0.1,
+         .usual_high = 4,
+         .unit = "x"},
+        {.name = "near",
+         .offset = 4,
+         .initial = {0.1F},
+         .low = 0.01,
+         .high = 100,
+         .role = "hidden",
+         .below = "far"},
         {.name = "far", .offset = 8, .initial = {50}, .low = 0.01, .high = 100, .step = 0.5},
-        {.name = "light", .offset = 12, .count = 3, .initial = {0, 0, 1}, .low = -1e6, .high = 1e6, .role = "direction"},
+        {.name = "light",
+         .offset = 12,
+         .count = 3,
+         .initial = {0, 0, 1},
+         .low = -1e6,
+         .high = 1e6,
+         .role = "direction"},
         {.name = "eye",
          .offset = 24,
          .count = 3,
@@ -36,9 +56,17 @@ parameter_schema lamp() {
          .high = 10,
          .label = "where from",
          .role = "camera.eye"},
-        {.name = "shading", .kind = parameter_kind::choice, .offset = 36, .choices = {"lit", "normals", "triangles", "depth"}},
+        {.name = "shading",
+         .kind = parameter_kind::choice,
+         .offset = 36,
+         .choices = {"lit", "normals", "triangles", "depth"}},
         {.name = "wireframe", .kind = parameter_kind::flag, .offset = 40},
-        {.name = "count", .kind = parameter_kind::integer, .offset = 44, .initial = {-2}, .low = -5, .high = 7},
+        {.name = "count",
+         .kind = parameter_kind::integer,
+         .offset = 44,
+         .initial = {-2},
+         .low = -5,
+         .high = 7},
         {.name = "sides", .kind = parameter_kind::flag, .offset = 48, .count = 2, .initial = {1, 0}},
     };
     return s;
@@ -92,7 +120,8 @@ TEST_CASE("a schema's fields begin with their initial values") {
     CHECK(s.is_possible(values));
     CHECK(s.names().size() == 9);
     CHECK(s.find("nothing") == nullptr);
-    CHECK(s.describe() == "test.lamp (64 bytes: exposure, near, far, light, eye, shading, wireframe, count, sides)");
+    CHECK(s.describe() ==
+          "test.lamp (64 bytes: exposure, near, far, light, eye, shading, wireframe, count, sides)");
     CHECK(parameter_schema{}.describe() == "no parameters");
     CHECK_FALSE(parameter_schema{});
 }
@@ -127,8 +156,10 @@ TEST_CASE("what can't be set is refused with what was expected, and a near name 
     CHECK(refusal(s, "exposure", std::nan("")) == "exposure = null: expected a number from 0 to 1000");
     CHECK(refusal(s, "exposure", 1e300) == "exposure = 1e+300: expected a number from 0 to 1000");
     CHECK(refusal(s, "shading", "lift") ==
-          "shading = \"lift\": expected \"lit\" or \"normals\" or \"triangles\" or \"depth\"; did you mean \"lit\"?");
-    CHECK(refusal(s, "shading", 1) == "shading = 1: expected \"lit\" or \"normals\" or \"triangles\" or \"depth\"");
+          "shading = \"lift\": expected \"lit\" or \"normals\" or \"triangles\" or \"depth\"; did you mean "
+          "\"lit\"?");
+    CHECK(refusal(s, "shading", 1) ==
+          "shading = 1: expected \"lit\" or \"normals\" or \"triangles\" or \"depth\"");
     CHECK(refusal(s, "wireframe", 1) == "wireframe = 1: expected true or false");
     CHECK(refusal(s, "count", 8) == "count = 8: expected a whole number from -5 to 7");
     CHECK(refusal(s, "count", 1.5) == "count = 1.5: expected a whole number from -5 to 7");
@@ -145,7 +176,8 @@ TEST_CASE("a direction is normalised in double precision, and one that points no
     bytes values = s.initial_values();
     s.set(values, "light", {1, 1, 1});
     for (u32 k = 0; k < 3; ++k)
-        CHECK(std::bit_cast<u32>(static_cast<f32>(value_of(s, values, "light", k))) == std::bit_cast<u32>(0.577350269F));
+        CHECK(std::bit_cast<u32>(static_cast<f32>(value_of(s, values, "light", k))) ==
+              std::bit_cast<u32>(0.577350269F));
     s.set(values, "light", {0, -3e5, 0});
     CHECK(value_of(s, values, "light", 1) == -1);
     CHECK(refusal(s, "light", {0, 0, 0}) == "light = [0,0,0]: expected a direction other than [0, 0, 0]");
@@ -168,10 +200,13 @@ TEST_CASE("a field that must be below another is held to it when all are set") {
 TEST_CASE("what is shown can be set again, bit for bit") {
     const parameter_schema s = lamp();
     std::mt19937_64 random(11);
-    const auto any = [&](f64 low, f64 high) { return low + (high - low) * (static_cast<f64>(random() >> 11U) * 0x1p-53); };
+    const auto any = [&](f64 low, f64 high) {
+        return low + (high - low) * (static_cast<f64>(random() >> 11U) * 0x1p-53);
+    };
     for (int round = 0; round < 3000; ++round) {
         bytes values = s.initial_values();
-        s.set(values, "exposure", any(0, 1000) * std::pow(2, -any(0, 160)));  // down to what f32 holds only in part
+        s.set(values, "exposure",
+              any(0, 1000) * std::pow(2, -any(0, 160)));  // down to what f32 holds only in part
         s.set(values, "near", any(0.01, 1));
         s.set(values, "light", {any(-1, 1), any(-1, 1), any(-1, 1) * std::pow(2, -any(0, 80))});
         s.set(values, "eye", {any(-10, 10), any(-1e-3, 1e-3), -0.0});
@@ -233,7 +268,9 @@ TEST_CASE("a schema survives JSON unchanged, and what is as ever is left out") {
 }
 
 TEST_CASE("JSON that is no schema is refused") {
-    const auto refused = [](const char* text) { CHECK_THROWS_AS(parameter_schema::from_json(json::parse(text)), config_error); };
+    const auto refused = [](const char* text) {
+        CHECK_THROWS_AS(parameter_schema::from_json(json::parse(text)), config_error);
+    };
     refused("null");
     refused("[]");
     refused("{}");
@@ -252,8 +289,9 @@ TEST_CASE("JSON that is no schema is refused") {
     json many{{"type", "t"}, {"bytes", 256}, {"fields", json::array()}};
     for (int k = 0; k < 65; ++k) many["fields"].push_back({{"name", "f"}});
     CHECK_THROWS_AS(parameter_schema::from_json(many), config_error);
-    CHECK(parameter_schema::from_json(json::parse(R"({"type": "t", "bytes": 4, "fields": [{"name": "a"}]})")).fields[0].high ==
-          1);
+    CHECK(parameter_schema::from_json(json::parse(R"({"type": "t", "bytes": 4, "fields": [{"name": "a"}]})"))
+              .fields[0]
+              .high == 1);
 }
 
 TEST_CASE("a schema that makes no sense is refused, and the fault is named") {
@@ -263,33 +301,60 @@ TEST_CASE("a schema that makes no sense is refused, and the fault is named") {
         return fault(s);
     };
     CHECK_THAT(with([](parameter&, parameter_schema& s) { s.type = ""; }), contains("expected a type"));
-    CHECK_THAT(with([](parameter&, parameter_schema& s) { s.bytes = 260; }), contains("260 bytes; 1 to 256 are possible"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.name = "ex posure"; }), contains("letters, digits and _"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.name = std::string(48, 'n'); }), contains("letters, digits and _"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.name = "near"; }), contains("\"near\" occurs twice"));
+    CHECK_THAT(with([](parameter&, parameter_schema& s) { s.bytes = 260; }),
+               contains("260 bytes; 1 to 256 are possible"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.name = "ex posure"; }),
+               contains("letters, digits and _"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.name = std::string(48, 'n'); }),
+               contains("letters, digits and _"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.name = "near"; }),
+               contains("\"near\" occurs twice"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = 2; }), contains("no multiple of 4"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = 64; }), contains("outside the 64 bytes"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = ~u32{3}; }), contains("outside the 64 bytes"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = 16; }), contains("\"exposure\" and \"light\" overlap"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = 64; }),
+               contains("outside the 64 bytes"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = ~u32{3}; }),
+               contains("outside the 64 bytes"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = 16; }),
+               contains("\"exposure\" and \"light\" overlap"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.count = 5; }), contains("5 elements; 1 to 4"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.initial = {1, 2}; }), contains("2 initial values for 1 elements"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.initial = {1001}; }), contains("is initially 1001"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.initial = {std::nan("")}; }), contains("is initially nan"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.low = 1000; }), contains("can't be from 1000 to 1000"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.high = INFINITY; }), contains("can't be from 0 to inf"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.usual_high = 2000; }), contains("usually from 0.1 to 2000"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) {
+                   p.initial = {1, 2};
+               }),
+               contains("2 initial values for 1 elements"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.initial = {1001}; }),
+               contains("is initially 1001"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.initial = {std::nan("")}; }),
+               contains("is initially nan"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.low = 1000; }),
+               contains("can't be from 1000 to 1000"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.high = INFINITY; }),
+               contains("can't be from 0 to inf"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.usual_high = 2000; }),
+               contains("usually from 0.1 to 2000"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.step = -1; }), contains("step"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.unit = std::string(48, 'u'); }), contains("label or unit"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.role = "camera.eyes"; }), contains("did you mean \"camera.eye\"?"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.role = "direction"; }), contains("takes 3 of the kind number"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.below = "exposure"; }), contains("no other field"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.below = "light"; }), contains("both must be single numbers"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.unit = std::string(48, 'u'); }),
+               contains("label or unit"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.role = "camera.eyes"; }),
+               contains("did you mean \"camera.eye\"?"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.role = "direction"; }),
+               contains("takes 3 of the kind number"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.below = "exposure"; }),
+               contains("no other field"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.below = "light"; }),
+               contains("both must be single numbers"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.choices = {"a"}; }),
                contains("has choices, but is of the kind number"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.kind = parameter_kind::choice; }), contains("0 choices; 1 to 32"));
-    CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[5].choices.resize(33, "c"); }), contains("33 choices"));
-    CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[5].choices[1] = "lit"; }), contains("a choice twice"));
-    CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[2].initial = {0.05}; }), contains("near must be below far"));
-    CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[3].initial = {1, 1, 1}; }), contains("no unit vector"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.kind = parameter_kind::choice; }),
+               contains("0 choices; 1 to 32"));
+    CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[5].choices.resize(33, "c"); }),
+               contains("33 choices"));
+    CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[5].choices[1] = "lit"; }),
+               contains("a choice twice"));
+    CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[2].initial = {0.05}; }),
+               contains("near must be below far"));
+    CHECK_THAT(with([](parameter&, parameter_schema& s) {
+                   s.fields[3].initial = {1, 1, 1};
+               }),
+               contains("no unit vector"));
     CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields.resize(65); }), contains("65 fields"));
 }

@@ -1,5 +1,5 @@
-// Thousands of seeded histories over the real ring code (see simulation.hpp). With a seeded bug compiled in (CAROUSEL_EXPECT_FAULT)
-// the same histories must show it: the control that the test can fail.
+// Thousands of seeded histories over the real ring code (see simulation.hpp). With a seeded bug compiled in
+// (CAROUSEL_EXPECT_FAULT) the same histories must show it: the control that the test can fail.
 
 #include <string>
 
@@ -15,8 +15,9 @@ using carousel::test::simulation_result;
 
 namespace {
 std::string describe(const simulation_options& o, const simulation_result& r) {
-    return "seed " + std::to_string(o.seed) + " instances " + std::to_string(o.instances) + ": lost " + std::to_string(r.lost) + " repeated " +
-           std::to_string(r.repeated) + " torn " + std::to_string(r.torn) + " late " + std::to_string(r.late) + " disorder " +
+    return "seed " + std::to_string(o.seed) + " instances " + std::to_string(o.instances) + ": lost " +
+           std::to_string(r.lost) + " repeated " + std::to_string(r.repeated) + " torn " +
+           std::to_string(r.torn) + " late " + std::to_string(r.late) + " disorder " +
            std::to_string(r.disorder) + " mixed " + std::to_string(r.mixed) + (r.stuck ? " stuck" : "");
 }
 }  // namespace
@@ -39,7 +40,8 @@ TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoe
         seen += r.seen_by_latest;
         changes += r.changes;
     }
-    // The histories are worth something only if kills fell at every state, and helpers and viewers had their share.
+    // The histories are worth something only if kills fell at every state, and helpers and viewers had their
+    // share.
     for (int k = 0; k < 4; ++k) CHECK(kills_at[k] > 100);
     CHECK(helped > 100);
     CHECK(seen > 100);
@@ -72,7 +74,9 @@ simulation_result under_mps(u64 seed, bool kill_first) {
 }
 }  // namespace
 
-TEST_CASE("where a kill makes the events of its victim complete, no frame is torn, for nothing of it can commit by then") {
+TEST_CASE(
+    "where a kill makes the events of its victim complete, no frame is torn, for nothing of it can commit by "
+    "then") {
     for (u64 seed = 1; seed <= 200; ++seed) {
         INFO("seed " << seed);
         REQUIRE(under_mps(seed, false).sound());
@@ -85,7 +89,9 @@ TEST_CASE("control: a kill before the revocation lets helpers commit what was cu
     CHECK(torn > 0);
 }
 
-TEST_CASE("a stream that its source ends is delivered to its end and no further, whoever dies, and when a stop comes between") {
+TEST_CASE(
+    "a stream that its source ends is delivered to its end and no further, whoever dies, and when a stop "
+    "comes between") {
     u64 ended_by_stop = 0;
     for (u64 seed = 1; seed <= 400; ++seed) {
         simulation_options o;
@@ -107,7 +113,8 @@ TEST_CASE("a stream that its source ends is delivered to its end and no further,
     CHECK(ended_by_stop < 100);
 }
 
-TEST_CASE("control: a supervisor that waits for an answer to STOPPING from a source at its end waits for ever") {
+TEST_CASE(
+    "control: a supervisor that waits for an answer to STOPPING from a source at its end waits for ever") {
     u64 stuck = 0;
     for (u64 seed = 1; seed <= 200; ++seed) {
         simulation_options o;
@@ -151,11 +158,11 @@ TEST_CASE("control: the seeded bug " CAROUSEL_EXPECT_FAULT " shows in the same h
         o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
         o.kills = 4 + static_cast<carousel::u32>(seed % 20);
         const simulation_result r = simulate(o);
-        lost += r.lost, repeated += r.repeated, torn += r.torn, late += r.late + r.disorder, stuck += r.stuck ? 1 : 0,
-            mixed += r.mixed;
+        lost += r.lost, repeated += r.repeated, torn += r.torn, late += r.late + r.disorder,
+            stuck += r.stuck ? 1 : 0, mixed += r.mixed;
     }
-    INFO("lost " << lost << " repeated " << repeated << " torn " << torn << " late " << late << " stuck " << stuck << " mixed "
-                 << mixed);
+    INFO("lost " << lost << " repeated " << repeated << " torn " << torn << " late " << late << " stuck "
+                 << stuck << " mixed " << mixed);
     CHECK(lost + repeated + torn + late + stuck + mixed > 0);
 }
 

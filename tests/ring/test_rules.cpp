@@ -1,5 +1,5 @@
-// The rules of the words, one at a time, each at the moment at which it counts: what happens between two steps of a worker is done by
-// a hook at the crash point between them.
+// The rules of the words, one at a time, each at the moment at which it counts: what happens between two
+// steps of a worker is done by a hook at the crash point between them.
 
 #include <future>
 #include <vector>
@@ -31,7 +31,9 @@ struct once_at {
 /// The frame of the READY slot with this sequence.
 u32 slot_of(const bench& b, u32 link, u64 sequence) {
     for (u32 k = 0; k < b.c->link[link].slots; ++k)
-        if (b.slot(link, k).state == slot_state::ready && b.c->link[link].header[k].sequence.load() == sequence) return k;
+        if (b.slot(link, k).state == slot_state::ready &&
+            b.c->link[link].header[k].sequence.load() == sequence)
+            return k;
     return shm::none;
 }
 
@@ -76,7 +78,7 @@ TEST_CASE("a join goes on until every one of its rings has reached the end") {
     CHECK(pass(*left.w) == 0);
     CHECK(pass(*right.w) == 0);
     job j;
-    {   // it dies when its first input is DONE
+    {  // it dies when its first input is DONE
         const once_at death(crash_point::input_done, [&] {
             join.w->input(0).sweep();
             CHECK(b.c->link[0].tail.load() == 1);
@@ -137,13 +139,17 @@ TEST_CASE("a join takes no frame while one of its inputs is still held by a pred
     REQUIRE(revoke(*b.c, 2, old.who.epoch));
     shm::word& first = b.c->link[0].group[held.input[0].index][b.c->stage[2].input_group[0]];
     const lease_word w = lease_word::of(load(first));
-    REQUIRE(cas(first, load(first), lease_word{w.generation, 0, 0, 0, lease_state::wait}.pack()));  // given back, the second one not yet
+    REQUIRE(cas(
+        first, load(first),
+        lease_word{w.generation, 0, 0, 0, lease_state::wait}.pack()));  // given back, the second one not yet
     CHECK(successor.w->begin(j, 0) == outcome::empty);
     (void)requeue(*b.c, 2, old.who.epoch, blame::none, 1);
     CHECK(pass(*successor.w) == 0);
 }
 
-TEST_CASE("with two frames in flight no frame counts an attempt, and each is leased alone, by a sink and by a source") {
+TEST_CASE(
+    "with two frames in flight no frame counts an attempt, and each is leased alone, by a sink and by a "
+    "source") {
     bench b(chain());
     seated source = b.sit(0);
     job first, second, j, beside;
@@ -184,12 +190,14 @@ TEST_CASE("a worker that waits for a buffer learns there that it has a successor
     link_ref link(*b.c, 0);
     std::vector<slot_ref> taken;
     seated successor;
-    const once_at between(crash_point::number_leased, [&] {  // every buffer is taken behind the look at them, and the seat with them
-        for (u64 v = 1; slot_ref s = link.claim(shm::max_jobs - 1, v); ++v) taken.push_back(s);
-        doom(*b.c, source.who.entry);
-        successor.who = appoint(*b.c, 0);
-        CHECK(revoke(*b.c, 0, source.who.epoch));
-    });
+    const once_at between(crash_point::number_leased,
+                          [&] {  // every buffer is taken behind the look at them, and the seat with them
+                              for (u64 v = 1; slot_ref s = link.claim(shm::max_jobs - 1, v); ++v)
+                                  taken.push_back(s);
+                              doom(*b.c, source.who.entry);
+                              successor.who = appoint(*b.c, 0);
+                              CHECK(revoke(*b.c, 0, source.who.epoch));
+                          });
     job j;
     auto begun = std::async(std::launch::async, [&] { return source.w->begin(j, 0); });
     const bool in_time = begun.wait_for(std::chrono::seconds(2)) == std::future_status::ready;
@@ -199,7 +207,9 @@ TEST_CASE("a worker that waits for a buffer learns there that it has a successor
     CHECK(begun.get() == outcome::revoked);
 }
 
-TEST_CASE("one that loses a frame to another instance gives back its job word, a version on, and takes the next frame") {
+TEST_CASE(
+    "one that loses a frame to another instance gives back its job word, a version on, and takes the next "
+    "frame") {
     plan p = chain_of_three();
     p.stages[1].instances = 2;
     bench b(p);
@@ -240,7 +250,8 @@ TEST_CASE("a commit that others have made counts only when it is of this very jo
     REQUIRE(old.w->begin(helped, 0) == outcome::ok);
     REQUIRE(old.w->submit(helped));
     const u64 raw = load(b.c->job[helped.index]);
-    REQUIRE(cas(b.c->job[helped.index], raw, job_word::of(raw).with(job_state::committed).pack()));  // a consumer was faster
+    REQUIRE(cas(b.c->job[helped.index], raw,
+                job_word::of(raw).with(job_state::committed).pack()));  // a consumer was faster
     CHECK(old.w->commit(helped));
     REQUIRE(old.w->complete(helped));
     REQUIRE(old.w->begin(submitted, 0) == outcome::ok);
@@ -284,7 +295,8 @@ TEST_CASE("a source's frame that it had committed when it died is never made a s
     CHECK(pass(*sink.w) == 1);
 }
 
-TEST_CASE("buffers of the dead are in quarantine until its fence, and its successor has enough without them") {
+TEST_CASE(
+    "buffers of the dead are in quarantine until its fence, and its successor has enough without them") {
     bench b(chain());
     const seated old = b.sit(0), sink = b.sit(1);
     std::vector<job> held(b.c->stage[0].in_flight);
@@ -317,7 +329,8 @@ TEST_CASE("a job word of the dead is not given away while a frame or a buffer be
     CHECK(b.slot(1, j.output.index).state == slot_state::fill);
     CHECK(b.job(j.index).state == job_state::aborted);
     const u64 raw = load(b.c->link[1].slot[j.output.index]);
-    REQUIRE(cas(b.c->link[1].slot[j.output.index], raw, slot_word::of(raw).with(slot_state::quarantined).pack()));
+    REQUIRE(
+        cas(b.c->link[1].slot[j.output.index], raw, slot_word::of(raw).with(slot_state::quarantined).pack()));
     CHECK_FALSE(reclaim(*b.c, 1, old.who.epoch));  // its input is still leased
     CHECK(b.job(j.index).state == job_state::aborted);
     (void)requeue(*b.c, 1, old.who.epoch, blame::none, 1);

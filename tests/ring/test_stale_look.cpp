@@ -1,5 +1,5 @@
-// A look at a ring is outdated the moment it is over. With CAROUSEL_BUG_NEWER_IS_STALE compiled in (CAROUSEL_EXPECT_FAULT), the same
-// history shows what the rule is good for.
+// A look at a ring is outdated the moment it is over. With CAROUSEL_BUG_NEWER_IS_STALE compiled in
+// (CAROUSEL_EXPECT_FAULT), the same history shows what the rule is good for.
 
 #include "tests/ring/seated.hpp"
 
@@ -9,8 +9,8 @@ using namespace carousel::test;
 
 namespace {
 
-/// What a member sees of its group's word for the slot of frame 0, by a look that it took before the slot was freed, filled and read
-/// once more.
+/// What a member sees of its group's word for the slot of frame 0, by a look that it took before the slot was
+/// freed, filled and read once more.
 lease_state seen_by_an_old_look() {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
@@ -37,7 +37,8 @@ TEST_CASE("whoever has looked before a slot was freed and filled again can't lea
     CHECK(seen_by_an_old_look() != lease_state::wait);
 }
 #else
-TEST_CASE("control: the seeded bug " CAROUSEL_EXPECT_FAULT " lets an old look lease a frame that it has not seen") {
+TEST_CASE("control: the seeded bug " CAROUSEL_EXPECT_FAULT
+          " lets an old look lease a frame that it has not seen") {
     CHECK(seen_by_an_old_look() == lease_state::wait);
 }
 #endif

@@ -33,7 +33,9 @@ bool look(const bench& b) {
 
 }  // namespace
 
-TEST_CASE("a stream ends before the frame that its source claims, and slot, number and job word of that frame go back") {
+TEST_CASE(
+    "a stream ends before the frame that its source claims, and slot, number and job word of that frame go "
+    "back") {
     bench b(ending_chain());
     const seated source = b.sit(0), sink = b.sit(1);
     for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w) == n);
@@ -134,7 +136,8 @@ TEST_CASE("nobody believes the claim of a source that was revoked, its successor
     seated source = b.sit(0);
     CHECK(pass(*source.w) == 0);
     const job j = at_its_end(source);
-    const seated old{source.who, std::make_unique<worker>(*b.c, source.who.seat, source.who.entry, source.who.epoch)};
+    const seated old{source.who,
+                     std::make_unique<worker>(*b.c, source.who.seat, source.who.entry, source.who.epoch)};
     source = b.die(source, blame::none, 1);
     CHECK_FALSE(claimed_end(*b.c));
     CHECK(old.w->end_stream(j) == outcome::revoked);

@@ -1,6 +1,7 @@
-// Stages as threads over one control block, with plain (not atomic) payloads: under ThreadSanitizer a hand-over that the words do
-// not order shows as a data race; without it, as a torn frame. A supervisor thread dooms stages all the time; a doomed thread goes on
-// as a zombie until it is joined, which is its fence.
+// Stages as threads over one control block, with plain (not atomic) payloads: under ThreadSanitizer a
+// hand-over that the words do not order shows as a data race; without it, as a torn frame. A supervisor
+// thread dooms stages all the time; a doomed thread goes on as a zombie until it is joined, which is its
+// fence.
 
 #include <array>
 #include <atomic>
@@ -26,7 +27,7 @@ using payload = std::array<u64, payload_words>;
 
 struct shared_run {
     std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
-    std::vector<std::vector<payload>> memory;                  // [link][slot]
+    std::vector<std::vector<payload>> memory;  // [link][slot]
     std::vector<std::atomic<u32>> delivered = std::vector<std::atomic<u32>>(frame_count);
     std::atomic<u64> torn{0}, spurious{0}, viewed{0}, helped{0};
 };
@@ -46,7 +47,8 @@ public:
     std::string description() const override { return "threads"; }
     std::unique_ptr<device::queue> make_queue() override { return nullptr; }
     std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return nullptr; }
-    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle&, const std::atomic<u64>* at) override {
+    std::unique_ptr<device::imported_event> import_event(device::device_kind, const device::event::handle&,
+                                                         const std::atomic<u64>* at) override {
         return std::make_unique<tag_import>(at);
     }
     std::unique_ptr<device::mapping> map(const device::memory_handle&) override { return nullptr; }
@@ -66,7 +68,8 @@ struct stage_thread {
     std::thread thread;
 };
 
-// One incarnation. `killed` ends it between two calls, as a SIGKILL would; until it is looked at the thread is a zombie.
+// One incarnation. `killed` ends it between two calls, as a SIGKILL would; until it is looked at the thread
+// is a zombie.
 void live(shared_run& run, stage_thread& self) {
     worker w(*run.c, self.who.seat, self.who.entry, self.who.epoch);
     tag_context context;
@@ -88,7 +91,8 @@ void live(shared_run& run, stage_thread& self) {
         }
         if (!w.submit(j)) return;
         bool sound = true;
-        for (u32 k = 0; k < j.inputs; ++k) sound = sound && whole(run.memory[w.input(k).index()][j.input[k].index], j.sequence);
+        for (u32 k = 0; k < j.inputs; ++k)
+            sound = sound && whole(run.memory[w.input(k).index()][j.input[k].index], j.sequence);
         if (w.output()) {
             run.memory[w.output()->index()][j.output.index].fill(j.sequence);
             w.output()->block().event_tag[j.output.index].store(w.tag(j), std::memory_order_release);
@@ -102,8 +106,9 @@ void live(shared_run& run, stage_thread& self) {
     }
 }
 
-// A zombie may read a slot that is being filled again, since its frame was given to another one before its fence: what it reads is
-// discarded, as it can't commit. ThreadSanitizer can't know that, so under it frames go back behind the fence. All else is the same.
+// A zombie may read a slot that is being filled again, since its frame was given to another one before its
+// fence: what it reads is discarded, as it can't commit. ThreadSanitizer can't know that, so under it frames
+// go back behind the fence. All else is the same.
 #ifdef __SANITIZE_THREAD__
 constexpr bool frames_return_before_the_fence = false;
 #else
@@ -199,6 +204,10 @@ void run_threads(bool replace) {
 }
 }  // namespace
 
-TEST_CASE("stages as threads: no data race, no torn frame, each frame once and in order") { run_threads(false); }
+TEST_CASE("stages as threads: no data race, no torn frame, each frame once and in order") {
+    run_threads(false);
+}
 
-TEST_CASE("stages as threads that are replaced all the time: no data race, no torn frame, each frame once") { run_threads(true); }
+TEST_CASE("stages as threads that are replaced all the time: no data race, no torn frame, each frame once") {
+    run_threads(true);
+}

@@ -30,7 +30,8 @@ TEST_CASE("a stale generation reads as a wait without attempts") {
 
 TEST_CASE("a newer generation is never a wait: whoever looks has an outdated slot word") {
     CHECK((lease_word{8, 12, 99, 0, lease_state::done}.seen_at(7).state) == lease_state::skipped);
-    CHECK((lease_word{0, 12, 99, 0, lease_state::leased}.seen_at((1U << 24U) - 1).state) == lease_state::skipped);
+    CHECK((lease_word{0, 12, 99, 0, lease_state::leased}.seen_at((1U << 24U) - 1).state) ==
+          lease_state::skipped);
 }
 
 TEST_CASE("a freed slot is a generation further, and generations come round") {
@@ -60,5 +61,6 @@ TEST_CASE("laps come round, and a version's kept part and its tag with it") {
     const u64 last = (u64{1} << 36U) - 1;
     CHECK(job_word::of(job_word{last + 1, 3, job_state::idle}.pack()) == job_word{0, 3, job_state::idle});
     CHECK((slot_word{1, 5, static_cast<u32>(last & version_mask), slot_state::fill}.tagged(5, last)));
-    CHECK_FALSE((slot_word{1, 5, static_cast<u32>(last & version_mask), slot_state::fill}.tagged(5, last + 1)));
+    CHECK_FALSE(
+        (slot_word{1, 5, static_cast<u32>(last & version_mask), slot_state::fill}.tagged(5, last + 1)));
 }

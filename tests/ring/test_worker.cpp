@@ -19,7 +19,9 @@ TEST_CASE("a source stops at the window until the sink has read, then goes on by
     CHECK(source.w->begin(j, 0) == outcome::full);
 }
 
-TEST_CASE("a ring that is full of frames not made yet is the stage's own work, one full of frames not read is its readers'") {
+TEST_CASE(
+    "a ring that is full of frames not made yet is the stage's own work, one full of frames not read is its "
+    "readers'") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     const u32 window = b.c->link[0].window;
@@ -30,7 +32,8 @@ TEST_CASE("a ring that is full of frames not made yet is the stage's own work, o
     }
     job j;
     CHECK(source.w->begin(j, static_cast<u32>(at_work.size())) == outcome::own_work);
-    for (std::size_t n = 1; n < at_work.size(); ++n) {  // all but the oldest: the readers can't have any of them
+    for (std::size_t n = 1; n < at_work.size();
+         ++n) {  // all but the oldest: the readers can't have any of them
         REQUIRE(source.w->commit(at_work[n]));
         REQUIRE(source.w->complete(at_work[n]));
     }
@@ -117,7 +120,8 @@ TEST_CASE("the end waits for the revocation of a source that is doomed") {
     for (u64 n = 0; n < 3; ++n) CHECK(pass(*old.w) == n);
     begin_stop(*b.c);
     doom(*b.c, old.who.entry);
-    const incarnation_id successor = appoint(*b.c, 0);  // the epoch is raised, the predecessor's words are not taken yet
+    const incarnation_id successor =
+        appoint(*b.c, 0);  // the epoch is raised, the predecessor's words are not taken yet
     REQUIRE(successor);
     CHECK_FALSE(try_finish_stop(*b.c));
     REQUIRE(revoke(*b.c, 0, old.who.epoch));
@@ -264,8 +268,10 @@ TEST_CASE("a process that takes an entry over finds none of its predecessor's cl
     bench b(chain());
     const seated source = b.sit(0);
     shm::incarnation& e = b.c->entry[source.who.entry];
-    shm::word* const clocks[] = {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns, &e.finishing_since_ns, &e.hold_since_ns, &e.hold};
-    for (shm::word* clock : clocks) clock->store(1, std::memory_order_relaxed);  // killed in the middle of all of it
+    shm::word* const clocks[] = {&e.busy_since_ns,      &e.processing_since_ns, &e.device_since_ns,
+                                 &e.finishing_since_ns, &e.hold_since_ns,       &e.hold};
+    for (shm::word* clock : clocks)
+        clock->store(1, std::memory_order_relaxed);  // killed in the middle of all of it
     (void)b.die(source, blame::none, 0);
     incarnation_id next;
     do {
@@ -276,7 +282,9 @@ TEST_CASE("a process that takes an entry over finds none of its predecessor's cl
     for (const shm::word* clock : clocks) CHECK(load(*clock) == 0);
 }
 
-TEST_CASE("an attempt that is counted late changes the word that was looked at, not what a successor has made of it meanwhile") {
+TEST_CASE(
+    "an attempt that is counted late changes the word that was looked at, not what a successor has made of "
+    "it meanwhile") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     SECTION("a source's number") {

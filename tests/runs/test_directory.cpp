@@ -20,7 +20,9 @@ public:
         if (const char* before = std::getenv("XDG_RUNTIME_DIR")) before_ = before;
         value != nullptr ? ::setenv("XDG_RUNTIME_DIR", value, 1) : ::unsetenv("XDG_RUNTIME_DIR");
     }
-    ~runtime_directory() { before_.empty() ? ::unsetenv("XDG_RUNTIME_DIR") : ::setenv("XDG_RUNTIME_DIR", before_.c_str(), 1); }
+    ~runtime_directory() {
+        before_.empty() ? ::unsetenv("XDG_RUNTIME_DIR") : ::setenv("XDG_RUNTIME_DIR", before_.c_str(), 1);
+    }
 
 private:
     std::string before_;
@@ -28,17 +30,28 @@ private:
 
 const std::string elsewhere = "/tmp/carousel-" + std::to_string(::geteuid());
 
-run::record record_of(const std::string& name) { return {shm::this_process(), "id-" + name, name, "demo.toml", "", "", ""}; }
+run::record record_of(const std::string& name) {
+    return {shm::this_process(), "id-" + name, name, "demo.toml", "", "", ""};
+}
 
 }  // namespace
 
-TEST_CASE("runs lie in a runtime directory that is absolute, a folder and one's own, else in the temporary folder") {
+TEST_CASE(
+    "runs lie in a runtime directory that is absolute, a folder and one's own, else in the temporary "
+    "folder") {
     scratch_folder folder;
     const std::string file = (folder.path / "file").string();
     std::ofstream(file) << "no folder";
-    CHECK(([&] { const runtime_directory d(folder.path.c_str()); return run::runs_folder(); }()) == folder.path.string() + "/carousel");
-    for (const char* refused : {"relative", ".", "/nonexistent-runtime", file.c_str(), "/proc/1/nonexistent", static_cast<const char*>(nullptr)})
-        CHECK(([&] { const runtime_directory d(refused); return run::runs_folder(); }()) == elsewhere);
+    CHECK(([&] {
+              const runtime_directory d(folder.path.c_str());
+              return run::runs_folder();
+          }()) == folder.path.string() + "/carousel");
+    for (const char* refused : {"relative", ".", "/nonexistent-runtime", file.c_str(), "/proc/1/nonexistent",
+                                static_cast<const char*>(nullptr)})
+        CHECK(([&] {
+                  const runtime_directory d(refused);
+                  return run::runs_folder();
+              }()) == elsewhere);
 }
 
 TEST_CASE("a runtime directory of another user is not taken") {
@@ -71,7 +84,8 @@ TEST_CASE("a record is read as it was written, with the folder in which it was f
     CHECK_FALSE(run::read_record(place));
 }
 
-TEST_CASE("a run of another boot is over, one of another pid namespace lives as long as its record is there") {
+TEST_CASE(
+    "a run of another boot is over, one of another pid namespace lives as long as its record is there") {
     scratch_folder folder;
     const runtime_directory d(folder.path.c_str());
     const std::string place = run::make_run_folder("far");

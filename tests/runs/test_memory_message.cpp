@@ -12,7 +12,8 @@ using nlohmann::json;
 TEST_CASE("a block of memory is read as it was told") {
     std::vector<shm::unique_fd> fds;
     fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    const json told = json::parse(run::memory_message(device::memory_kind::vmm, u64{1} << 40U, "GPU-1", "00fF1a", 0).dump());
+    const json told = json::parse(
+        run::memory_message(device::memory_kind::vmm, u64{1} << 40U, "GPU-1", "00fF1a", 0).dump());
     const device::memory_handle h = run::read_memory(told, fds);
     CHECK(h.kind == device::memory_kind::vmm);
     CHECK(h.bytes == u64{1} << 40U);

@@ -23,7 +23,8 @@ TEST_CASE("a message arrives whole, with descriptors of the same files, closed o
     REQUIRE(shm::receive_message(b.get(), m) == shm::receive_status::ok);
     CHECK(m.text == "hello");
     REQUIRE(m.fds.size() == 2);
-    struct stat sent {}, got {};
+    struct stat sent {
+    }, got{};
     fstat(file.get(), &sent);
     fstat(m.fds[0].get(), &got);
     CHECK(sent.st_ino == got.st_ino);

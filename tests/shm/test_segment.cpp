@@ -13,7 +13,9 @@ using namespace carousel;
 using shm::segment;
 
 namespace {
-std::string fresh_name(const char* what) { return std::string("test-") + what + "-" + std::to_string(getpid()); }
+std::string fresh_name(const char* what) {
+    return std::string("test-") + what + "-" + std::to_string(getpid());
+}
 
 struct removed_at_end {
     std::string run_id;
@@ -61,7 +63,8 @@ TEST_CASE("a control block of another layout version is refused with both versio
     segment made = segment::create(r.run_id);
     made.block().version = 999;
     made.publish();
-    CHECK(refusal(r.run_id).find("layout version 999, this build has " + std::to_string(shm::control_version)) != std::string::npos);
+    CHECK(refusal(r.run_id).find("layout version 999, this build has " +
+                                 std::to_string(shm::control_version)) != std::string::npos);
 }
 
 TEST_CASE("a control block of another size is refused with both sizes") {
@@ -69,7 +72,8 @@ TEST_CASE("a control block of another size is refused with both sizes") {
     segment made = segment::create(r.run_id);
     made.publish();
     REQUIRE(truncate(("/dev/shm/" + segment::object_name(r.run_id)).c_str(), 4096) == 0);
-    CHECK(refusal(r.run_id).find("it has 4096 bytes, this build expects " + std::to_string(sizeof(shm::control_block))) != std::string::npos);
+    CHECK(refusal(r.run_id).find("it has 4096 bytes, this build expects " +
+                                 std::to_string(sizeof(shm::control_block))) != std::string::npos);
 }
 
 TEST_CASE("a damaged control block with counts out of range is refused") {
@@ -80,7 +84,9 @@ TEST_CASE("a damaged control block with counts out of range is refused") {
     CHECK(refusal(r.run_id).find("counts are out of range") != std::string::npos);
 }
 
-TEST_CASE("an absent run is named in the refusal") { CHECK(refusal("no-such-run").find("carousel-no-such-run") != std::string::npos); }
+TEST_CASE("an absent run is named in the refusal") {
+    CHECK(refusal("no-such-run").find("carousel-no-such-run") != std::string::npos);
+}
 
 TEST_CASE("a second block of the same run id is refused and the first stays") {
     const removed_at_end r{fresh_name("twice")};

@@ -4,17 +4,18 @@
 #include <memory>
 #include <string>
 
+#include <carousel/testing.hpp>
 #include "stages/fragment/fragment.hpp"
 #include "stages/fused/fused.hpp"
 #include "stages/geometry/geometry.hpp"
 #include "stages/vertex/vertex.hpp"
 #include "telemetry/ledger.hpp"
-#include <carousel/testing.hpp>
 
 namespace carousel::test {
 
 /// geometry, vertex, fragment; the picture is what "fragment" wrote.
-inline std::unique_ptr<testing::chain> render_chain(const testing::chain_options& options, const std::string& geometry_settings) {
+inline std::unique_ptr<testing::chain> render_chain(const testing::chain_options& options,
+                                                    const std::string& geometry_settings) {
     auto c = std::make_unique<testing::chain>(options);
     c->add("geometry", std::make_unique<stages::geometry>(), geometry_settings);
     c->add("vertex", std::make_unique<stages::vertex>(), "{}", {"geometry"});

@@ -22,14 +22,16 @@ public:
     }
 };
 
-/// What a CUDA event can be asked by other processes: complete unless its last record's work is still under way.
+/// What a CUDA event can be asked by other processes: complete unless its last record's work is still under
+/// way.
 struct event_state {
     std::atomic<u64> recorded{0}, completed{0};
 };
 
 class cuda_like_event final : public device::event {
 public:
-    explicit cuda_like_event(std::atomic<u64>* shared) : inner_(std::make_unique<device::cpu::event>(shared)) {}
+    explicit cuda_like_event(std::atomic<u64>* shared)
+        : inner_(std::make_unique<device::cpu::event>(shared)) {}
     void record(device::queue& on, u64 tag) override {
         event_state* s = state_.get();
         const u64 number = s->recorded.fetch_add(1) + 1;
@@ -69,8 +71,8 @@ public:
         if (!as_cuda_) return cpu_.make_event(shared);
         return std::make_unique<cuda_like_event>(shared);
     }
-    [[nodiscard]] std::unique_ptr<device::imported_event> import_event(device::device_kind from, const device::event::handle& h,
-                                                                       const std::atomic<u64>* shared) override {
+    [[nodiscard]] std::unique_ptr<device::imported_event> import_event(
+        device::device_kind from, const device::event::handle& h, const std::atomic<u64>* shared) override {
         if (!as_cuda_) return cpu_.import_event(from, h, shared);
         const event_state* s = nullptr;
         std::memcpy(&s, h.data(), sizeof s);
@@ -79,8 +81,12 @@ public:
     [[nodiscard]] std::unique_ptr<device::mapping> map(const device::memory_handle& handle) override {
         return std::make_unique<shared_view>(memory_->at(handle), handle.bytes);
     }
-    [[nodiscard]] std::unique_ptr<device::mapping> allocate(u64 bytes) override { return cpu_.allocate(bytes); }
-    [[nodiscard]] std::unique_ptr<device::mapping> allocate_host(u64 bytes) override { return cpu_.allocate_host(bytes); }
+    [[nodiscard]] std::unique_ptr<device::mapping> allocate(u64 bytes) override {
+        return cpu_.allocate(bytes);
+    }
+    [[nodiscard]] std::unique_ptr<device::mapping> allocate_host(u64 bytes) override {
+        return cpu_.allocate_host(bytes);
+    }
 
 private:
     shared_memory* memory_;
@@ -112,11 +118,14 @@ void counting_stage::process(carousel::frame& f) {
 }
 
 void counting_stage::finish(carousel::frame& f) {
-    if (f.sequence() != frames.load() || *seen_[f.lane()] != value_of(f.sequence(), hops_)) wrong.fetch_add(1);
+    if (f.sequence() != frames.load() || *seen_[f.lane()] != value_of(f.sequence(), hops_))
+        wrong.fetch_add(1);
     frames.fetch_add(1);
 }
 
-std::unique_ptr<device::context> shared_memory::open(bool as_cuda) { return std::make_unique<shared_context>(*this, as_cuda); }
+std::unique_ptr<device::context> shared_memory::open(bool as_cuda) {
+    return std::make_unique<shared_context>(*this, as_cuda);
+}
 
 std::byte* shared_memory::at(const device::memory_handle& handle) {
     const std::lock_guard lock(mutex_);
@@ -161,7 +170,8 @@ threads_of_a_run::~threads_of_a_run() {
 
 u64 threads_of_a_run::value_in(u32 link, u32 slot) const {
     u64 value = 0;
-    const std::byte* at = const_cast<shared_memory&>(memory_).at(rings_[link]) + u64{slot} * block_->link[link].slot_bytes + format_.planes[0].offset;
+    const std::byte* at = const_cast<shared_memory&>(memory_).at(rings_[link]) +
+                          u64{slot} * block_->link[link].slot_bytes + format_.planes[0].offset;
     std::memcpy(&value, at, sizeof value);
     return value;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// A run of real stages as threads of one process: real runners, heartbeats and lines to the supervisor, over one mapping of the
-// control block and of ring memory, so that a race shows to ThreadSanitizer; and with events that behave as CUDA's, so that an
-// order shows that the CPU's events forgive.
+// A run of real stages as threads of one process: real runners, heartbeats and lines to the supervisor, over
+// one mapping of the control block and of ring memory, so that a race shows to ThreadSanitizer; and with
+// events that behave as CUDA's, so that an order shows that the CPU's events forgive.
 
 #include <atomic>
 #include <map>
@@ -19,9 +19,12 @@
 namespace carousel::test {
 
 /// One frame's value behind `hops` stages.
-[[nodiscard]] constexpr u64 value_of(u64 sequence, u32 hops) { return hops == 0 ? sequence * 1000 : value_of(sequence, hops - 1) * 3 + 1; }
+[[nodiscard]] constexpr u64 value_of(u64 sequence, u32 hops) {
+    return hops == 0 ? sequence * 1000 : value_of(sequence, hops - 1) * 3 + 1;
+}
 
-/// A stage of numbers: a source makes sequence * 1000, the others 3 * in + 1. A sink counts frames, and those that are wrong or out of order.
+/// A stage of numbers: a source makes sequence * 1000, the others 3 * in + 1. A sink counts frames, and those
+/// that are wrong or out of order.
 class counting_stage final : public carousel::stage {
 public:
     counting_stage(bool source, bool sink, u32 hops, u32 work_us, u64 ends_at = ~u64{0})
@@ -44,8 +47,9 @@ private:
 /// What the processes of a run would share, made once.
 class shared_memory {
 public:
-    /// A context over the CPU whose mappings are these. `as_cuda`: its events read as complete until they are recorded, and again
-    /// when they have been recorded for a later frame and that is done; helpers may ask them from any thread.
+    /// A context over the CPU whose mappings are these. `as_cuda`: its events read as complete until they are
+    /// recorded, and again when they have been recorded for a later frame and that is done; helpers may ask
+    /// them from any thread.
     [[nodiscard]] std::unique_ptr<device::context> open(bool as_cuda);
     [[nodiscard]] std::byte* at(const device::memory_handle& handle);
 
@@ -74,7 +78,8 @@ public:
     [[nodiscard]] counting_stage& sink() const noexcept { return *made_.back(); }
     [[nodiscard]] u64 value_in(u32 link, u32 slot) const;
     [[nodiscard]] std::string directory() const { return folder_.path.string(); }
-    /// Runs all stages to the end of the run; each has its heart and its line to the supervisor, whose ends are `supervisor`.
+    /// Runs all stages to the end of the run; each has its heart and its line to the supervisor, whose ends
+    /// are `supervisor`.
     void run();
 
     std::vector<shm::unique_fd> supervisor;  ///< the other ends of the stages' lines

@@ -1,6 +1,7 @@
 #pragma once
-// A glTF scene with all that matters to a picture: a mesh shown by several nodes (one of them mirrored, one stretched), two materials with
-// textures of odd sizes, PNG and bytes inside the file, and one with a factor alone.
+// A glTF scene with all that matters to a picture: a mesh shown by several nodes (one of them mirrored, one
+// stretched), two materials with textures of odd sizes, PNG and bytes inside the file, and one with a factor
+// alone.
 
 #include "stages/display/png.hpp"
 #include "tests/stages/gltf_builder.hpp"
@@ -45,11 +46,15 @@ inline std::string painted_boxes(const scratch_folder& folder) {
     b.coordinates(coordinates);
     b.indices(indices);
     folder.write("stripes.png", striped_png(37, 21, 0xE0A030, 0x204080));
-    b.root["images"] = {{{"uri", "stripes.png"}}, {{"bufferView", b.view(striped_png(64, 64, 0x30A060, 0xF0F0E0))}, {"mimeType", "image/png"}}};
+    b.root["images"] = {
+        {{"uri", "stripes.png"}},
+        {{"bufferView", b.view(striped_png(64, 64, 0x30A060, 0xF0F0E0))}, {"mimeType", "image/png"}}};
     b.root["textures"] = {{{"source", 0}}, {{"source", 1}}};
-    b.root["materials"] = {{{"pbrMetallicRoughness", {{"baseColorTexture", {{"index", 0}}}}}},
-                           {{"pbrMetallicRoughness", {{"baseColorTexture", {{"index", 1}}}, {"baseColorFactor", {1.0, 0.6, 0.6, 1.0}}}}},
-                           {{"pbrMetallicRoughness", {{"baseColorFactor", {0.8, 0.1, 0.05, 1.0}}}}}};
+    b.root["materials"] = {
+        {{"pbrMetallicRoughness", {{"baseColorTexture", {{"index", 0}}}}}},
+        {{"pbrMetallicRoughness",
+          {{"baseColorTexture", {{"index", 1}}}, {"baseColorFactor", {1.0, 0.6, 0.6, 1.0}}}}},
+        {{"pbrMetallicRoughness", {{"baseColorFactor", {0.8, 0.1, 0.05, 1.0}}}}}};
     const auto box = b.primitive();
     b.root["meshes"] = nlohmann::json::array();
     for (int material = 0; material < 3; ++material) {

@@ -2,8 +2,8 @@
 #include "stages/display/display.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/stages/chains.hpp"
-#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
 using namespace carousel::stages;
@@ -12,7 +12,8 @@ using test::contains;
 namespace {
 
 /// configure() as the supervisor's --describe calls it: no device anywhere.
-description configured(stage& s, const std::string& json, std::vector<input_description> inputs = {}, u32 width = 64, u32 height = 48) {
+description configured(stage& s, const std::string& json, std::vector<input_description> inputs = {},
+                       u32 width = 64, u32 height = 48) {
     const auto values = settings::from_json(json);
     auto d = s.configure({"tested", width, height, &values, std::move(inputs)});
     values.refuse_unread();
@@ -23,7 +24,8 @@ description configured(stage& s, const std::string& json, std::vector<input_desc
 }
 
 template <typename Stage>
-std::string refusal(const std::string& json, std::vector<input_description> inputs = {}, u32 width = 64, u32 height = 48) {
+std::string refusal(const std::string& json, std::vector<input_description> inputs = {}, u32 width = 64,
+                    u32 height = 48) {
     Stage s;
     try {
         (void)configured(s, json, std::move(inputs), width, height);
@@ -90,10 +92,14 @@ TEST_CASE("each stage's output is the next one's input, through JSON as on the w
 }
 
 TEST_CASE("a stage refuses another stage's payload with both descriptions") {
-    CHECK_THAT(refusal<vertex>("{}", {picture_input()}), contains("carousel.image.rgba8 {color: u8[48][64][4]}") && contains("carousel.scene {"));
-    CHECK_THAT(refusal<fragment>("{}", {scene_input()}), contains("carousel.scene {") && contains("carousel.triangles {"));
-    CHECK_THAT(refusal<fused>("{}", {picture_input()}), contains("carousel.image.rgba8 {") && contains("carousel.scene {"));
-    CHECK_THAT(refusal<display>("{}", {scene_input()}), contains("carousel.scene {") && contains("color: u8[*][*][4]"));
+    CHECK_THAT(refusal<vertex>("{}", {picture_input()}),
+               contains("carousel.image.rgba8 {color: u8[48][64][4]}") && contains("carousel.scene {"));
+    CHECK_THAT(refusal<fragment>("{}", {scene_input()}),
+               contains("carousel.scene {") && contains("carousel.triangles {"));
+    CHECK_THAT(refusal<fused>("{}", {picture_input()}),
+               contains("carousel.image.rgba8 {") && contains("carousel.scene {"));
+    CHECK_THAT(refusal<display>("{}", {scene_input()}),
+               contains("carousel.scene {") && contains("color: u8[*][*][4]"));
     CHECK_THAT(refusal<sharpen>("{}", {scene_input()}), contains("\"tested\"") && contains("\"geometry\""));
     auto other = picture_input();
     other.format.planes[0].type = ring::element::f32_;
@@ -113,7 +119,8 @@ TEST_CASE("a scene whose planes don't fit its own constants is refused") {
     vertex v;
     auto triangles = configured(v, "{}", {scene_input()}).outputs.at(0);
     triangles.constants["triangles"] += 1;
-    CHECK_THAT(refusal<fragment>("{}", {{"vertex", triangles}}), contains("plane \"list\" has another shape"));
+    CHECK_THAT(refusal<fragment>("{}", {{"vertex", triangles}}),
+               contains("plane \"list\" has another shape"));
 }
 
 TEST_CASE("the number of inputs is checked") {
@@ -125,30 +132,36 @@ TEST_CASE("the number of inputs is checked") {
 
 TEST_CASE("wrong settings are refused by key") {
     CHECK_THAT(refusal<geometry>(R"({"mesh": "bumpy-spehre"})"), contains("did you mean \"bumpy-sphere\"?"));
-    CHECK_THAT(refusal<geometry>(R"({"mesh": "/absent/x.obj"})"), contains("/absent/x.obj") && contains("No such file"));
-    CHECK_THAT(refusal<geometry>(R"({"mesh": "absent.obj"})"), contains("absent.obj") && contains("No such file"));
+    CHECK_THAT(refusal<geometry>(R"({"mesh": "/absent/x.obj"})"),
+               contains("/absent/x.obj") && contains("No such file"));
+    CHECK_THAT(refusal<geometry>(R"({"mesh": "absent.obj"})"),
+               contains("absent.obj") && contains("No such file"));
     CHECK_THAT(refusal<geometry>(R"({"mesh": "/dev/null"})"), contains("/dev/null"));
     CHECK_THAT(refusal<geometry>(R"({"triangels": 5})"), contains("did you mean \"triangles\"?"));
     CHECK_THAT(refusal<geometry>(R"({"triangles": 0})"), contains("triangles = 0"));
     CHECK_THAT(refusal<geometry>(R"({"triangles": 5e9})"), contains("triangles = "));
     CHECK_THAT(refusal<geometry>(R"({"texture": "chekcer"})"), contains("did you mean \"checker\"?"));
     CHECK_THAT(refusal<geometry>(R"({"texture": "absent.png"})"), contains("absent.png"));
-    CHECK_THAT(refusal<geometry>(R"({"triangles": 1000000, "copies": 100000})"), contains("lower triangles or copies"));
+    CHECK_THAT(refusal<geometry>(R"({"triangles": 1000000, "copies": 100000})"),
+               contains("lower triangles or copies"));
     CHECK_THAT(refusal<sharpen>(R"({"strength": -1})", {picture_input()}), contains("strength = -1"));
     CHECK_THAT(refusal<display>(R"({"out": "x.png"})", {picture_input()}), contains("frame's number"));
     CHECK_THAT(refusal<display>(R"({"delay_ms": "a"})", {picture_input()}), contains("delay_ms"));
-    CHECK_THAT(refusal<vertex>(R"({"triangles": 1})", {scene_input()}), contains("unknown key \"triangles\""));
+    CHECK_THAT(refusal<vertex>(R"({"triangles": 1})", {scene_input()}),
+               contains("unknown key \"triangles\""));
 }
 
 TEST_CASE("sizes that can't be rendered are refused") {
     CHECK_THAT(refusal<geometry>("{}", {}, 0, 10), contains("size = [0, 10]"));
-    CHECK_THAT(refusal<geometry>("{}", {}, 10, 100'000), contains("size = [10, 100000]") && contains("16384"));
+    CHECK_THAT(refusal<geometry>("{}", {}, 10, 100'000),
+               contains("size = [10, 100000]") && contains("16384"));
 }
 
 TEST_CASE("a material whose texture is missing is refused under the key of the mesh") {
     scratch_folder folder;
     folder.write("m.mtl", "newmtl painted\nmap_Kd absent.png\n");
-    const auto obj = folder.write("m.obj", "mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl painted\nf 1 2 3\n");
+    const auto obj =
+        folder.write("m.obj", "mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl painted\nf 1 2 3\n");
     const auto values = settings::from_json(R"({"mesh": ")" + obj + "\"}");
     geometry g;
     try {

@@ -5,16 +5,16 @@
 #include <cstring>
 #include <thread>
 
+#include <carousel/hash.hpp>
+#include <carousel/testing.hpp>
 #include "stages/display/display.hpp"
 #include "stages/display/png.hpp"
 #include "stages/geometry/texture.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "telemetry/ledger.hpp"
-#include <carousel/hash.hpp>
-#include <carousel/testing.hpp>
 #include "tests/kernels/block_hash_reference.hpp"
-#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
 using stages::display;
@@ -39,7 +39,9 @@ public:
         carousel::require_no_inputs(with);
         return {.outputs = {carousel::image_format(with.width, with.height)}};
     }
-    void prepare(carousel::environment& env) override { pinned_ = env.context().allocate_host(width * height * 4); }
+    void prepare(carousel::environment& env) override {
+        pinned_ = env.context().allocate_host(width * height * 4);
+    }
     void process(carousel::frame& f) override {
         const auto picture = expected_picture(f.sequence());
         std::memcpy(pinned_->host_data(), picture.data(), picture.size());
@@ -51,9 +53,10 @@ private:
     std::unique_ptr<device::mapping> pinned_;
 };
 
-std::unique_ptr<testing::chain> painted(const scratch_folder& folder, const std::string& display_settings, u32 epoch = 1) {
-    auto c = std::make_unique<testing::chain>(
-        testing::chain_options{.width = width, .height = height, .run_directory = folder.path.string(), .epoch = epoch});
+std::unique_ptr<testing::chain> painted(const scratch_folder& folder, const std::string& display_settings,
+                                        u32 epoch = 1) {
+    auto c = std::make_unique<testing::chain>(testing::chain_options{
+        .width = width, .height = height, .run_directory = folder.path.string(), .epoch = epoch});
     c->add("painter", std::make_unique<painter>());
     c->add("display", std::make_unique<display>(), display_settings, {"painter"});
     c->prepare();
@@ -80,7 +83,9 @@ TEST_CASE("every frame becomes a picture bit for bit and a record with the hash 
         c->run(n);
     }
     for (u64 n = 0; n < 5; ++n) {
-        CHECK(stages::load_texture({folder.path / "pictures" / ("p_00" + std::to_string(n) + ".png"), {}, {}}, "x").rgba == expected_picture(n));
+        CHECK(stages::load_texture({folder.path / "pictures" / ("p_00" + std::to_string(n) + ".png"), {}, {}},
+                                   "x")
+                  .rgba == expected_picture(n));
     }
     const auto records = ledger_in(folder).read(0, 5);
     for (u64 n = 0; n < 5; ++n) {
@@ -110,10 +115,16 @@ public:
     explicit counting_queue(device::queue& behind) : behind_(behind) {}
     u64 copied = 0;
     [[nodiscard]] device::device_kind kind() const noexcept override { return behind_.kind(); }
-    void copy(void* to, const void* from, u64 bytes) override { copied += bytes, behind_.copy(to, from, bytes); }
+    void copy(void* to, const void* from, u64 bytes) override {
+        copied += bytes, behind_.copy(to, from, bytes);
+    }
     void fill(void* to, u8 value, u64 bytes) override { behind_.fill(to, value, bytes); }
-    void write_status(device::status_word* at, device::status_word value) override { behind_.write_status(at, value); }
-    void check_status(const device::status_word* at, device::status_word expected, u32* torn) override { behind_.check_status(at, expected, torn); }
+    void write_status(device::status_word* at, device::status_word value) override {
+        behind_.write_status(at, value);
+    }
+    void check_status(const device::status_word* at, device::status_word expected, u32* torn) override {
+        behind_.check_status(at, expected, torn);
+    }
     void drain() override { behind_.drain(); }
     void fault() override { behind_.fault(); }
     void submit(std::function<void(device::cpu::pool&)> task) override { behind_.submit(std::move(task)); }
@@ -130,12 +141,15 @@ public:
     using carousel::frame::set_hash;
     [[nodiscard]] u64 sequence() const noexcept override { return of_.sequence(); }
     [[nodiscard]] f64 time_s() const noexcept override { return of_.time_s(); }
-    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type, std::size_t bytes) const override {
+    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
+                                                              std::size_t bytes) const override {
         return of_.parameter_values(type, bytes);
     }
     [[nodiscard]] u64 parameter_number() const noexcept override { return of_.parameter_number(); }
     [[nodiscard]] device::queue& queue() noexcept override { return queue_; }
-    [[nodiscard]] carousel::input_payload input(std::size_t k) const noexcept override { return of_.input(k); }
+    [[nodiscard]] carousel::input_payload input(std::size_t k) const noexcept override {
+        return of_.input(k);
+    }
     [[nodiscard]] carousel::output_payload output() const noexcept override { return of_.output(); }
     [[nodiscard]] u32 lane() const noexcept override { return of_.lane(); }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return of_.void_reason(); }
@@ -165,7 +179,9 @@ private:
 }  // namespace
 
 TEST_CASE("a display copies a picture to the host when somebody wants it, and never else") {
-    for (const auto& [out, copied_a_frame] : {std::pair{R"({"out": ""})", 0U}, {R"({"out": "none"})", 0U}, {R"({"out": "p_%d.png"})", width * height * 4}}) {
+    for (const auto& [out, copied_a_frame] : {std::pair{R"({"out": ""})", 0U},
+                                              {R"({"out": "none"})", 0U},
+                                              {R"({"out": "p_%d.png"})", width * height * 4}}) {
         scratch_folder folder;
         u64 copied = 0;
         testing::chain c({.width = width, .height = height, .run_directory = folder.path.string()});
@@ -175,7 +191,8 @@ TEST_CASE("a display copies a picture to the host when somebody wants it, and ne
         for (u64 n = 0; n < 3; ++n) c.run(n);
         CHECK(copied == 3 * copied_a_frame);
         CHECK(ledger_in(folder).read(2, 1)[0].hash == hash_of(2));
-        CHECK(ledger_in(folder).summarize(3).hash_names == std::vector<std::string>{std::string(plane_hash_name)});
+        CHECK(ledger_in(folder).summarize(3).hash_names ==
+              std::vector<std::string>{std::string(plane_hash_name)});
     }
 }
 
@@ -185,7 +202,9 @@ namespace {
 class hashing_sink : public carousel::stage {
 public:
     carousel::description configure(const carousel::configuration&) override { return {}; }
-    void prepare(carousel::environment& env) override { hasher_ = std::make_unique<carousel::plane_hasher>(env); }
+    void prepare(carousel::environment& env) override {
+        hasher_ = std::make_unique<carousel::plane_hasher>(env);
+    }
     void process(carousel::frame& f) override { hasher_->enqueue(f, "values"); }
     [[nodiscard]] bool commits_on_host() const override { return true; }
     void finish(carousel::frame& f) override { hasher_->give(f); }
@@ -199,8 +218,10 @@ private:
 TEST_CASE("a sink of one's own hashes a plane of any shape, without what lies between its rows") {
     scratch_folder folder;
     testing::chain c({.run_directory = folder.path.string()});
-    const auto shape = GENERATE(plane{"values", element::u16_, {3, 5, 7}}, plane{"values", element::u16_, {3, 5, 7}, {100, 20, 2}},
-                                plane{"values", element::u16_, {3, 5, 7}, {70, 14, 2}}, plane{"values", element::u16_, {1, 5, 7}, {4, 20, 2}});
+    const auto shape = GENERATE(plane{"values", element::u16_, {3, 5, 7}},
+                                plane{"values", element::u16_, {3, 5, 7}, {100, 20, 2}},
+                                plane{"values", element::u16_, {3, 5, 7}, {70, 14, 2}},
+                                plane{"values", element::u16_, {1, 5, 7}, {4, 20, 2}});
     c.give("numbers", {"test.values", {shape}, {}});
     c.add("sink", std::make_unique<hashing_sink>(), "{}", {"numbers"});
     c.prepare();
@@ -211,7 +232,9 @@ TEST_CASE("a sink of one's own hashes a plane of any shape, without what lies be
     const bool strided = !shape.strides.empty();
     for (u64 z = 0; z < shape.shape[0]; ++z)
         for (u64 y = 0; y < 5; ++y)
-            for (u64 x = 0; x < 14; ++x) dense.push_back(memory[(strided ? shape.strides[0] : 70) * z + (strided ? shape.strides[1] : 14) * y + x]);
+            for (u64 x = 0; x < 14; ++x)
+                dense.push_back(memory[(strided ? shape.strides[0] : 70) * z +
+                                       (strided ? shape.strides[1] : 14) * y + x]);
     c.fill("numbers", "values", elements);
     c.run(0);
     const auto reader = telemetry::ledger_reader::open(telemetry::ledger_path(folder.path.string(), "sink"));
@@ -235,21 +258,25 @@ TEST_CASE("a successor that delivers a frame again replaces picture and record b
     second_life->run(0);
     const auto after = ledger_in(folder).summarize(1);
     CHECK(after.image_hash == before.image_hash);
-    CHECK(after.repeated == 1);  // both lives committed it: a fault of the protocol, which the ledger must show
+    CHECK(after.repeated ==
+          1);  // both lives committed it: a fault of the protocol, which the ledger must show
     CHECK(ledger_in(folder).read(0, 1)[0].committer == 2);
 }
 
-TEST_CASE("a process that has a successor by now puts no picture over its successor's, and leaves nothing behind") {
+TEST_CASE(
+    "a process that has a successor by now puts no picture over its successor's, and leaves nothing behind") {
     scratch_folder folder;
     const auto path = folder.path / "pictures" / "frame_00000.png";
     auto zombie = painted(folder, "{}"), successor = painted(folder, "{}", 2);
     successor->run(0);
     const auto before = std::filesystem::last_write_time(path);
-    const std::size_t files = std::distance(std::filesystem::directory_iterator(folder.path / "pictures"), {});
+    const std::size_t files =
+        std::distance(std::filesystem::directory_iterator(folder.path / "pictures"), {});
     zombie->ours = false;
     zombie->run(0);
     CHECK(std::filesystem::last_write_time(path) == before);
-    CHECK(static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder.path / "pictures"), {})) == files);
+    CHECK(static_cast<std::size_t>(
+              std::distance(std::filesystem::directory_iterator(folder.path / "pictures"), {})) == files);
 }
 
 TEST_CASE("a void frame has a record and no picture") {
@@ -263,7 +290,9 @@ TEST_CASE("a void frame has a record and no picture") {
     CHECK(scratch_folder::names_in(folder.path / "pictures") == std::vector<std::string>{"frame_00000.png"});
 }
 
-TEST_CASE("a display that keeps three pictures leaves the newest three, also across void frames and its own deaths") {
+TEST_CASE(
+    "a display that keeps three pictures leaves the newest three, also across void frames and its own "
+    "deaths") {
     scratch_folder folder;
     const auto there = [&] { return scratch_folder::names_in(folder.path / "pictures"); };
     {
@@ -271,7 +300,8 @@ TEST_CASE("a display that keeps three pictures leaves the newest three, also acr
         for (u64 n = 0; n < 6; ++n) c->run(n);
         CHECK(there() == std::vector<std::string>{"p_03.png", "p_04.png", "p_05.png"});
     }
-    {  // killed, and taken over: by one that waited as a standby while frame 6 was written, which the dead one did not tidy up behind
+    {  // killed, and taken over: by one that waited as a standby while frame 6 was written, which the dead
+       // one did not tidy up behind
         auto c = painted(folder, R"({"out": "p_%02d.png", "keep": 3})", 2);
         stages::write_file_atomically(folder.path / "pictures" / "p_06.png", std::as_bytes(std::span("old")));
         c->run(6);
@@ -288,20 +318,25 @@ TEST_CASE("a display that keeps three pictures leaves the newest three, also acr
 
 TEST_CASE("what the run has not written stays, whatever its name") {
     scratch_folder folder, run;
-    const auto put = [&](const char* name) { stages::write_file_atomically(folder.path / name, std::as_bytes(std::span("theirs"))); };
-    put("p_00.png");   // of an older run into the same folder: this run's frame takes its place, and is this run's
-    put("p_01.png");   // the same, but this run's frame 1 is void
+    const auto put = [&](const char* name) {
+        stages::write_file_atomically(folder.path / name, std::as_bytes(std::span("theirs")));
+    };
+    put("p_00.png");  // of an older run into the same folder: this run's frame takes its place, and is this
+                      // run's
+    put("p_01.png");  // the same, but this run's frame 1 is void
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a file's time is the kernel's tick
     testing::chain c({.width = width, .height = height, .run_directory = run.path.string()});
     c.add("painter", std::make_unique<painter>());
-    c.add("display", std::make_unique<display>(), fmt::format(R"({{"out": "{}/p_%02d.png", "keep": 2}})", folder.path.string()), {"painter"});
+    c.add("display", std::make_unique<display>(),
+          fmt::format(R"({{"out": "{}/p_%02d.png", "keep": 2}})", folder.path.string()), {"painter"});
     c.prepare();
     for (const char* name : {"p_0.png", "p_000.png", "p_0x.png", "q_00.png", "p_00.png.txt"}) put(name);
     c.run(0);
     c.run_void(1, "given up");
     for (u64 n = 2; n < 6; ++n) c.run(n);
     CHECK(scratch_folder::names_in(folder.path) ==
-          std::vector<std::string>{"p_0.png", "p_00.png.txt", "p_000.png", "p_01.png", "p_04.png", "p_05.png", "p_0x.png", "q_00.png"});
+          std::vector<std::string>{"p_0.png", "p_00.png.txt", "p_000.png", "p_01.png", "p_04.png", "p_05.png",
+                                   "p_0x.png", "q_00.png"});
 }
 
 TEST_CASE("a run directory that can't be written to is an output error") {

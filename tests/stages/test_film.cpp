@@ -16,8 +16,8 @@
 #include "stages/display/film_boxes.hpp"
 #include "stages/display/film_encoder.hpp"
 #include "stages/display/film_file.hpp"
-#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"
 
 using namespace carousel;
@@ -31,7 +31,8 @@ void append(bytes& to, const bytes& more) { to.insert(to.end(), more.begin(), mo
 
 bytes box(const char* kind, const bytes& body) {
     const std::size_t size = body.size() + 8;
-    bytes out{static_cast<u8>(size >> 24U), static_cast<u8>(size >> 16U), static_cast<u8>(size >> 8U), static_cast<u8>(size)};
+    bytes out{static_cast<u8>(size >> 24U), static_cast<u8>(size >> 16U), static_cast<u8>(size >> 8U),
+              static_cast<u8>(size)};
     for (const char* c = kind; *c != '\0'; ++c) out.push_back(static_cast<u8>(*c));
     append(out, body);
     return out;
@@ -61,7 +62,8 @@ bytes content(const std::filesystem::path& path) {
 }
 
 void write(const std::filesystem::path& path, const bytes& all) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc).write(reinterpret_cast<const char*>(all.data()), static_cast<std::streamsize>(all.size()));
+    std::ofstream(path, std::ios::binary | std::ios::trunc)
+        .write(reinterpret_cast<const char*>(all.data()), static_cast<std::streamsize>(all.size()));
 }
 
 film_contents read(const std::filesystem::path& path, u64 heading_bytes) {
@@ -168,7 +170,7 @@ TEST_CASE("the first life of a run makes its film anew, also over an older one")
 
 TEST_CASE("a death before anything was written leaves a film that is begun again") {
     place p;
-    write(p.film, {1, 2, 3});   // opened, half a heading, no note yet
+    write(p.film, {1, 2, 3});  // opened, half a heading, no note yet
     film_file f(p.film, p.note, heading());
     CHECK(content(p.film) == heading());
 }
@@ -180,7 +182,7 @@ TEST_CASE("frames of a successor with another heading go to a part of their own,
         f.append(0, fragment(0));
         f.append(1, fragment(1));
     }
-    for (int life = 0; life < 2; ++life) {   // the second goes on in the part of the first
+    for (int life = 0; life < 2; ++life) {  // the second goes on in the part of the first
         film_file f(p.film, p.note, heading(5));
         CHECK(f.path() == (p.folder.path / "x.part2.mp4").string());
         CHECK(f.holds(life == 0 ? 1 : 2));
@@ -209,7 +211,8 @@ TEST_CASE("a predecessor that still writes is waited for") {
 
 TEST_CASE("a film that can't be written is an output error that names it") {
     place p;
-    CHECK_THROWS_WITH(film_file("/proc/nowhere/x.mp4", p.note, heading()), test::contains("/proc/nowhere/x.mp4"));
+    CHECK_THROWS_WITH(film_file("/proc/nowhere/x.mp4", p.note, heading()),
+                      test::contains("/proc/nowhere/x.mp4"));
     CHECK_THROWS_AS(film_file("/proc/nowhere/x.mp4", p.note, heading()), output_error);
 }
 
@@ -224,7 +227,8 @@ TEST_CASE("nothing but a whole fragment of one frame is stamped") {
     CHECK(stamp_fragment(good, u64{1} << 40U));
 }
 
-TEST_CASE("the encoder's heading is always the same, and each picture is a fragment with its frame's number") {
+TEST_CASE(
+    "the encoder's heading is always the same, and each picture is a fragment with its frame's number") {
     if (!why_no_films().empty()) CAROUSEL_SKIP(why_no_films().c_str());
     for (const u32 width : {64U, 65U}) {
         const u32 height = 48;

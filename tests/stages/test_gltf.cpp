@@ -53,7 +53,9 @@ f64 facing(const mesh_data& m, std::size_t triangle = 0) {
 
 }  // namespace
 
-TEST_CASE("a square with normals and texture coordinates comes as it is, inside the unit sphere, from .gltf and .glb alike") {
+TEST_CASE(
+    "a square with normals and texture coordinates comes as it is, inside the unit sphere, from .gltf and "
+    ".glb alike") {
     gltf_builder b;
     b.square();
     const mesh_data m = load(b);
@@ -109,7 +111,8 @@ TEST_CASE("without normals every triangle is flat and has vertices of its own") 
     CHECK(m.vertices[3].normal[0] == 1.0F);
 }
 
-TEST_CASE("nodes place their meshes: parents before children, one mesh several times, quaternions and matrices") {
+TEST_CASE(
+    "nodes place their meshes: parents before children, one mesh several times, quaternions and matrices") {
     gltf_builder b;
     b.square();
     const f64 half = std::sqrt(0.5);
@@ -192,14 +195,19 @@ TEST_CASE("materials: factors, textures, one surface for each that is used, and 
     CHECK_THAT(inside.surfaces[1].image.name, contains("images[0]"));
 }
 
-TEST_CASE("KHR_texture_transform moves, turns and scales the texture coordinates of its material, and may choose their set") {
+TEST_CASE(
+    "KHR_texture_transform moves, turns and scales the texture coordinates of its material, and may choose "
+    "their set") {
     const auto coordinates = [](const nlohmann::json& transform) {
         gltf_builder b;
         b.square();
         b.root["images"] = {{{"uri", "wood.jpg"}}};
         b.root["textures"] = {{{"source", 0}}};
         b.root["extensionsRequired"] = {"KHR_texture_transform"};
-        b.root["materials"] = {{{"pbrMetallicRoughness", {{"baseColorTexture", {{"index", 0}, {"extensions", {{"KHR_texture_transform", transform}}}}}}}}};
+        b.root["materials"] = {
+            {{"pbrMetallicRoughness",
+              {{"baseColorTexture",
+                {{"index", 0}, {"extensions", {{"KHR_texture_transform", transform}}}}}}}}};
         b.primitive()["material"] = 0;
         const mesh_data m = load(b);
         std::vector<f32> out;
@@ -213,10 +221,11 @@ TEST_CASE("KHR_texture_transform moves, turns and scales the texture coordinates
     for (std::size_t k = 0; k < plain.size(); k += 2) {
         CHECK(moved[k] == 2 * plain[k] + 0.5F);
         CHECK(moved[k + 1] == 3 * plain[k + 1] - 0.25F);
-        CHECK(std::abs(turned[k] - plain[k + 1]) < 1e-6F);            // a quarter of a turn, counter-clockwise with v pointing down:
-        CHECK(std::abs(turned[k + 1] - (1 - plain[k])) < 1e-6F);      // (1, 0) goes to (0, -1)
+        CHECK(std::abs(turned[k] - plain[k + 1]) <
+              1e-6F);  // a quarter of a turn, counter-clockwise with v pointing down:
+        CHECK(std::abs(turned[k + 1] - (1 - plain[k])) < 1e-6F);  // (1, 0) goes to (0, -1)
     }
-    const auto other_set = coordinates({{"texCoord", 1}});            // the square has no second set: all are 0
+    const auto other_set = coordinates({{"texCoord", 1}});  // the square has no second set: all are 0
     CHECK(std::all_of(other_set.begin(), other_set.end(), [](f32 v) { return v == 0; }));
 }
 
@@ -225,13 +234,18 @@ TEST_CASE("a KHR_texture_transform that is none is refused with its place") {
         return refusal_with([&](auto& b) {
             b.root["images"] = {{{"uri", "wood.jpg"}}};
             b.root["textures"] = {{{"source", 0}}};
-            b.root["materials"] = {{{"pbrMetallicRoughness", {{"baseColorTexture", {{"index", 0}, {"extensions", {{"KHR_texture_transform", transform}}}}}}}}};
+            b.root["materials"] = {
+                {{"pbrMetallicRoughness",
+                  {{"baseColorTexture",
+                    {{"index", 0}, {"extensions", {{"KHR_texture_transform", transform}}}}}}}}};
             b.primitive()["material"] = 0;
         });
     };
-    CHECK_THAT(with({{"rotation", "left"}}), contains("KHR_texture_transform") && contains("\"rotation\" = \"left\""));
+    CHECK_THAT(with({{"rotation", "left"}}),
+               contains("KHR_texture_transform") && contains("\"rotation\" = \"left\""));
     CHECK_THAT(with({{"offset", {1}}}), contains("\"offset\": expected 2 finite numbers"));
-    CHECK_THAT(with({{"scale", {1e300, 1}}}), contains("KHR_texture_transform") && contains("beyond what a float holds"));
+    CHECK_THAT(with({{"scale", {1e300, 1}}}),
+               contains("KHR_texture_transform") && contains("beyond what a float holds"));
     CHECK(with({{"rotation", 1}}) == "accepted");
 }
 
@@ -240,16 +254,21 @@ TEST_CASE("glTF files that are none are refused by name") {
     CHECK_THAT(refusal_of("/absent/m.gltf"), contains("/absent/m.gltf") && contains("No such file"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "")), contains("not a readable glTF file"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "[1]")), contains("no object"));
-    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"1.0\"}}")), contains("glTF 1.0") && contains("convert it"));
+    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"1.0\"}}")),
+               contains("glTF 1.0") && contains("convert it"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {}, \"meshes\": {}}")), contains("glTF 1.0"));
-    CHECK_THAT(refusal_of(folder.write("a.glb", std::string("glTF\1\0\0\0\24\0\0\0\0\0\0\0\0\0\0\0", 20))), contains("glTF 1.0") && contains("convert it"));
-    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"3.0\"}}")), contains("asset.version = \"3.0\""));
-    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"2.0\"}}")), contains("no node of its scene shows a mesh"));
+    CHECK_THAT(refusal_of(folder.write("a.glb", std::string("glTF\1\0\0\0\24\0\0\0\0\0\0\0\0\0\0\0", 20))),
+               contains("glTF 1.0") && contains("convert it"));
+    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"3.0\"}}")),
+               contains("asset.version = \"3.0\""));
+    CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"2.0\"}}")),
+               contains("no node of its scene shows a mesh"));
     gltf_builder b;
     b.square();
     const std::string whole = b.binary();
     for (const std::size_t length : {std::size_t{4}, std::size_t{19}, std::size_t{200}, whole.size() - 40}) {
-        CHECK_THAT(refusal_of(folder.write("a.glb", whole.substr(0, length))), contains("a.glb: not a whole glTF 2.0 binary file"));
+        CHECK_THAT(refusal_of(folder.write("a.glb", whole.substr(0, length))),
+                   contains("a.glb: not a whole glTF 2.0 binary file"));
     }
     std::string liar = whole;
     const std::size_t chunk = whole.find("BIN") - 4;
@@ -259,26 +278,54 @@ TEST_CASE("glTF files that are none are refused by name") {
 
 TEST_CASE("numbers that lead out of the file are refused with their place") {
     using nlohmann::json;
-    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["count"] = 5; }), contains("accessors[0]") && contains("buffer view of 48 bytes"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["byteOffset"] = 4; }), contains("accessors[0]"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["count"] = 4'000'000'000U; }), contains("\"count\" = 4000000000"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["count"] = -1; }), contains("\"count\" = -1: expected a whole number"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["bufferViews"][0]["byteLength"] = 100'000; }), contains("bufferViews[0]") && contains("lie outside its buffer"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["bufferViews"][0]["byteStride"] = 4; }), contains("\"byteStride\" = 4"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["bufferViews"][0]["buffer"] = 1; }), contains("number 1 of the buffers, but the file has 1"));
-    CHECK_THAT(refusal_with([](auto& b) { b.primitive()["attributes"]["POSITION"] = 99; }), contains("number 99 of the accessors"));
-    CHECK_THAT(refusal_with([](auto& b) { b.primitive()["attributes"].erase("POSITION"); }), contains("it has no \"POSITION\""));
-    CHECK_THAT(refusal_with([](auto& b) { b.template indices<u16>({0, 1, 4}); }), contains("index 2 is 4, but there are 4 positions"));
-    CHECK_THAT(refusal_with([](auto& b) { b.template indices<u32>({0, 1, 0xFFFFFFFF}); }), contains("index 2 is 4294967295"));
-    CHECK_THAT(refusal_with([](auto& b) { b.template indices<u8>({0, 1}); }), contains("2 corners make no list of triangles"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][3]["componentType"] = 5126; }), contains("accessors[3]") || contains("not whole numbers"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["count"] = 5; }),
+               contains("accessors[0]") && contains("buffer view of 48 bytes"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["byteOffset"] = 4; }),
+               contains("accessors[0]"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["count"] = 4'000'000'000U; }),
+               contains("\"count\" = 4000000000"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["count"] = -1; }),
+               contains("\"count\" = -1: expected a whole number"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["bufferViews"][0]["byteLength"] = 100'000; }),
+               contains("bufferViews[0]") && contains("lie outside its buffer"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["bufferViews"][0]["byteStride"] = 4; }),
+               contains("\"byteStride\" = 4"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["bufferViews"][0]["buffer"] = 1; }),
+               contains("number 1 of the buffers, but the file has 1"));
+    CHECK_THAT(refusal_with([](auto& b) { b.primitive()["attributes"]["POSITION"] = 99; }),
+               contains("number 99 of the accessors"));
+    CHECK_THAT(refusal_with([](auto& b) { b.primitive()["attributes"].erase("POSITION"); }),
+               contains("it has no \"POSITION\""));
+    CHECK_THAT(refusal_with([](auto& b) {
+                   b.template indices<u16>({0, 1, 4});
+               }),
+               contains("index 2 is 4, but there are 4 positions"));
+    CHECK_THAT(refusal_with([](auto& b) {
+                   b.template indices<u32>({0, 1, 0xFFFFFFFF});
+               }),
+               contains("index 2 is 4294967295"));
+    CHECK_THAT(refusal_with([](auto& b) {
+                   b.template indices<u8>({0, 1});
+               }),
+               contains("2 corners make no list of triangles"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][3]["componentType"] = 5126; }),
+               contains("accessors[3]") || contains("not whole numbers"));
     CHECK_THAT(refusal_with([](auto& b) { b.root["scene"] = 7; }), contains("\"scene\" = 7"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["mesh"] = 3; }), contains("number 3 of the meshes"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["mesh"] = 3; }),
+               contains("number 3 of the meshes"));
     CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["children"] = {5}; }), contains("node 5"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["children"] = {0}; }), contains("nodes[0]") && contains("tree"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"] = "none"; }), contains("\"nodes\" = \"none\": expected a list"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["rotation"] = {0, 0, 0, 0}; }), contains("quaternion"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["scale"] = {1e300, 1e300, 1}; }), contains("beyond what a float holds"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["children"] = {0}; }),
+               contains("nodes[0]") && contains("tree"));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"] = "none"; }),
+               contains("\"nodes\" = \"none\": expected a list"));
+    CHECK_THAT(refusal_with([](auto& b) {
+                   b.root["nodes"][0]["rotation"] = {0, 0, 0, 0};
+               }),
+               contains("quaternion"));
+    CHECK_THAT(refusal_with([](auto& b) {
+                   b.root["nodes"][0]["scale"] = {1e300, 1e300, 1};
+               }),
+               contains("beyond what a float holds"));
     CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["scale"] = {0, 0, 0}; }), contains("one point"));
 }
 
@@ -288,20 +335,29 @@ TEST_CASE("positions that are not finite are refused by number") {
     CHECK_THAT(refusal(b), contains("POSITION 1 is not finite"));
 }
 
-TEST_CASE("what is not supported is refused by its name: sparse accessors, required extensions, points alone") {
-    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["sparse"] = {{"count", 1}}; }), contains("accessors[0]: sparse"));
+TEST_CASE(
+    "what is not supported is refused by its name: sparse accessors, required extensions, points alone") {
+    CHECK_THAT(refusal_with([](auto& b) {
+                   b.root["accessors"][0]["sparse"] = {{"count", 1}};
+               }),
+               contains("accessors[0]: sparse"));
     for (const char* name : {"KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_texture_basisu"}) {
-        CHECK_THAT(refusal_with([&](auto& b) { b.root["extensionsRequired"] = {name}; }), contains(name) && contains("not supported"));
+        CHECK_THAT(refusal_with([&](auto& b) { b.root["extensionsRequired"] = {name}; }),
+                   contains(name) && contains("not supported"));
     }
-    CHECK(refusal_with([](auto& b) { b.root["extensionsRequired"] = {"KHR_mesh_quantization"}; }) == "accepted");
+    CHECK(refusal_with([](auto& b) { b.root["extensionsRequired"] = {"KHR_mesh_quantization"}; }) ==
+          "accepted");
     CHECK_THAT(refusal_with([](auto& b) { b.primitive()["mode"] = 1; }), contains("only points and lines"));
     CHECK_THAT(refusal_with([](auto& b) { b.primitive()["mode"] = 7; }), contains("\"mode\" = 7"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0].erase("bufferView"); }), contains("it has no \"bufferView\""));
+    CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0].erase("bufferView"); }),
+               contains("it has no \"bufferView\""));
 }
 
 TEST_CASE("uris that leave the folder, name other machines or hold broken data are refused") {
     const auto with_uri = [](const std::string& uri) {
-        return refusal_with([&](auto& b) { b.root["buffers"] = {{{"byteLength", b.bytes.size()}, {"uri", uri}}}; });
+        return refusal_with([&](auto& b) {
+            b.root["buffers"] = {{{"byteLength", b.bytes.size()}, {"uri", uri}}};
+        });
     };
     CHECK_THAT(with_uri("../square.bin"), contains("\"../square.bin\" leads out of the folder"));
     CHECK_THAT(with_uri("%2e%2E/square.bin"), contains("leads out of the folder"));

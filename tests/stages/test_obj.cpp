@@ -43,7 +43,8 @@ f64 length(const f32 (&v)[3]) { return std::sqrt(f64{v[0]} * v[0] + f64{v[1]} * 
 
 }  // namespace
 
-TEST_CASE("polygons become triangles that share their corners, with computed normals, inside the unit sphere") {
+TEST_CASE(
+    "polygons become triangles that share their corners, with computed normals, inside the unit sphere") {
     const auto mesh = load(square + "f 1 2 3 4\n");
     CHECK(mesh.vertices.size() == 4);
     REQUIRE(mesh.indices.size() == 6);
@@ -57,7 +58,8 @@ TEST_CASE("polygons become triangles that share their corners, with computed nor
 }
 
 TEST_CASE("computed normals weigh the triangles around a point by their area") {
-    // Two triangles share the edge on the x axis: one in the plane z = 0 (area 1/2), one three times as large in the plane y = 0.
+    // Two triangles share the edge on the x axis: one in the plane z = 0 (area 1/2), one three times as large
+    // in the plane y = 0.
     const auto mesh = load("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 3\nf 1 2 3\nf 1 4 2\n");
     REQUIRE(mesh.vertices.size() == 4);
     CHECK(mesh.vertices[0].normal[1] == test::near(3 / std::sqrt(10.0)));
@@ -86,7 +88,8 @@ TEST_CASE("indices from the end, comments, CRLF and points behind their faces ar
 }
 
 TEST_CASE("files that are none are refused by name") {
-    CHECK_THROWS_WITH(load_obj("/absent/bunny.obj"), contains("/absent/bunny.obj") && contains("No such file"));
+    CHECK_THROWS_WITH(load_obj("/absent/bunny.obj"),
+                      contains("/absent/bunny.obj") && contains("No such file"));
     CHECK_THROWS_WITH(load_obj("/tmp"), contains("not a file"));
     CHECK_THAT(refusal(""), contains("m.obj") && contains("empty"));
     CHECK_THAT(refusal("hello, world\n"), contains("no faces") && contains("OBJ"));
@@ -95,26 +98,33 @@ TEST_CASE("files that are none are refused by name") {
 }
 
 TEST_CASE("a malformed line is refused by its number") {
-    CHECK_THAT(refusal("v 0 0 0\nv 1 abc 0\nv 0 1 0\nf 1 2 3\n"), contains("m.obj:2: \"abc\" is not a number"));
-    CHECK_THAT(refusal("v 0 0 0\nv 1 0\nv 0 1 0\nf 1 2 3\n"), contains("m.obj:2: a point needs three coordinates"));
-    CHECK_THAT(refusal(square + "f 1 2\n"), contains("m.obj:5: a face needs at least three corners and has 2"));
+    CHECK_THAT(refusal("v 0 0 0\nv 1 abc 0\nv 0 1 0\nf 1 2 3\n"),
+               contains("m.obj:2: \"abc\" is not a number"));
+    CHECK_THAT(refusal("v 0 0 0\nv 1 0\nv 0 1 0\nf 1 2 3\n"),
+               contains("m.obj:2: a point needs three coordinates"));
+    CHECK_THAT(refusal(square + "f 1 2\n"),
+               contains("m.obj:5: a face needs at least three corners and has 2"));
     CHECK_THAT(refusal(square + "f 1 2 x\n"), contains("m.obj:5: \"x\" is not a corner"));
     CHECK_THAT(refusal(square + "f 1 2 3/x\n"), contains("m.obj:5: \"3/x\" is not a corner"));
     CHECK_THAT(refusal("v 1e99 0 0\n" + square + "f 1 2 3\n"), contains("m.obj:1: \"1e99\""));
 }
 
 TEST_CASE("numbers that are not finite are refused by their line") {
-    CHECK_THAT(refusal("v 0 0 0\nv nan 0 0\nv 0 1 0\nf 1 2 3\n"), contains("m.obj:2: \"nan\" is not a finite number"));
-    CHECK_THAT(refusal("v 0 0 0\nv 1 0 0\nv 0 -inf 0\nf 1 2 3\n"), contains("m.obj:3: \"-inf\" is not a finite number"));
+    CHECK_THAT(refusal("v 0 0 0\nv nan 0 0\nv 0 1 0\nf 1 2 3\n"),
+               contains("m.obj:2: \"nan\" is not a finite number"));
+    CHECK_THAT(refusal("v 0 0 0\nv 1 0 0\nv 0 -inf 0\nf 1 2 3\n"),
+               contains("m.obj:3: \"-inf\" is not a finite number"));
     CHECK_THAT(refusal(square + "vn 0 nan 1\nf 1 2 3\n"), contains("m.obj:5"));
     CHECK_THAT(refusal(square + "vt inf 0\nf 1 2 3\n"), contains("m.obj:5"));
 }
 
 TEST_CASE("indices beyond what the file defines are refused by their line") {
-    CHECK_THAT(refusal(square + "f 1 2 3\nf 1 2 5\n"), contains("m.obj:6: a face names number 5 of the points, but the file has 4"));
+    CHECK_THAT(refusal(square + "f 1 2 3\nf 1 2 5\n"),
+               contains("m.obj:6: a face names number 5 of the points, but the file has 4"));
     CHECK_THAT(refusal(square + "f 0 1 2\n"), contains("m.obj:5") && contains("count from 1"));
     CHECK_THAT(refusal(square + "f -5 1 2\n"), contains("m.obj:5") && contains("4 are defined so far"));
-    CHECK_THAT(refusal(square + "f 1/1 2/1 3/1\n"), contains("number 1 of the texture coordinates, but the file has 0"));
+    CHECK_THAT(refusal(square + "f 1/1 2/1 3/1\n"),
+               contains("number 1 of the texture coordinates, but the file has 0"));
     CHECK_THAT(refusal(square + "f 1//7 2//7 3//7\n"), contains("number 7 of the normals"));
     CHECK_THAT(refusal(square + "f 99999999999999999999 1 2\n"), contains("m.obj:5"));
 }
@@ -158,7 +168,8 @@ std::vector<f64> areas_of(const std::vector<point3>& p, const std::vector<u32>& 
     return out;
 }
 
-/// Cut into corners - 2 triangles, none turned over, whose areas add up: then nothing is covered twice and nothing left out.
+/// Cut into corners - 2 triangles, none turned over, whose areas add up: then nothing is covered twice and
+/// nothing left out.
 void check_exactly_covered(const flat_polygon& p) {
     std::vector<u32> cut;
     u64 budget = polygon_budget;
@@ -189,14 +200,16 @@ flat_polygon letter_c(u32 steps) {
 std::string as_obj(const flat_polygon& p, bool reversed = false) {
     std::string text, face = "f";
     for (const point3& q : p.corners) text += fmt::format("v {} {} {}\n", q[0], q[1], q[2]);
-    for (std::size_t k = 0; k < p.corners.size(); ++k) face += fmt::format(" {}", reversed ? p.corners.size() - k : k + 1);
+    for (std::size_t k = 0; k < p.corners.size(); ++k)
+        face += fmt::format(" {}", reversed ? p.corners.size() - k : k + 1);
     return text + face + "\n";
 }
 
 f64 area_of(const mesh_data& m) {
     f64 sum = 0;
     for (std::size_t t = 0; t + 2 < m.indices.size(); t += 3) {
-        const auto &a = m.vertices[m.indices[t]].position, &b = m.vertices[m.indices[t + 1]].position, &c = m.vertices[m.indices[t + 2]].position;
+        const auto &a = m.vertices[m.indices[t]].position, &b = m.vertices[m.indices[t + 1]].position,
+                   &c = m.vertices[m.indices[t + 2]].position;
         sum += f64{b[0] - a[0]} * (c[1] - a[1]) - f64{b[1] - a[1]} * (c[0] - a[0]);
     }
     return sum;
@@ -209,11 +222,14 @@ TEST_CASE("a concave polygon keeps what it leaves open: a C is no disc") {
     const flat_polygon c = letter_c(200);
     const f64 radius_squared = 1 / area_of(load(as_obj(c))) * c.area();  // fitted into the unit sphere
     CHECK(radius_squared > 0.5);
-    CHECK(area_of(load(as_obj(c, true))) == test::near(-area_of(load(as_obj(c)))));  // clockwise stays clockwise
-    CHECK(load(as_obj(c)).indices.size() == 3 * (c.corners.size() - 2));             // more corners than a byte counts
+    CHECK(area_of(load(as_obj(c, true))) ==
+          test::near(-area_of(load(as_obj(c)))));                         // clockwise stays clockwise
+    CHECK(load(as_obj(c)).indices.size() == 3 * (c.corners.size() - 2));  // more corners than a byte counts
 }
 
-TEST_CASE("stars, combs and polygons with a hole along a seam are covered once, corners in a line and doubled ones too") {
+TEST_CASE(
+    "stars, combs and polygons with a hole along a seam are covered once, corners in a line and doubled ones "
+    "too") {
     std::mt19937_64 random(11);
     std::uniform_real_distribution<f64> radius(0.1, 1);
     for (int times = 0; times < 200; ++times) {
@@ -231,18 +247,31 @@ TEST_CASE("stars, combs and polygons with a hole along a seam are covered once, 
     comb.corners.push_back({19, 6, 0});
     comb.corners.push_back({0, 6, 0});
     check_exactly_covered(comb);
-    check_exactly_covered({{{0, 0, 0}, {4, 0, 0}, {4, 4, 0}, {0, 4, 0}, {0, 0, 0}, {1, 1, 0}, {1, 3, 0}, {3, 3, 0}, {3, 1, 0}, {1, 1, 0}}});
-    check_exactly_covered({{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}, {2, 2, 0}, {1, 2, 0}, {1, 1, 0}, {0.5, 0.5, 0}}});
-    check_exactly_covered({{{0, 0, 0}, {3, 0, 0}, {1, 1, 0}, {0, 3, 0}}});  // four corners, one of them inwards
+    check_exactly_covered({{{0, 0, 0},
+                            {4, 0, 0},
+                            {4, 4, 0},
+                            {0, 4, 0},
+                            {0, 0, 0},
+                            {1, 1, 0},
+                            {1, 3, 0},
+                            {3, 3, 0},
+                            {3, 1, 0},
+                            {1, 1, 0}}});
+    check_exactly_covered(
+        {{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}, {2, 2, 0}, {1, 2, 0}, {1, 1, 0}, {0.5, 0.5, 0}}});
+    check_exactly_covered(
+        {{{0, 0, 0}, {3, 0, 0}, {1, 1, 0}, {0, 3, 0}}});  // four corners, one of them inwards
 }
 
 TEST_CASE("a concave polygon may stand in any plane") {
     for (const point3 up : {point3{1, 0, 0}, point3{0, 1, 0}, point3{0, 0, -1}, point3{0.6, 0, 0.8}}) {
         const point3 side = {up[1] - up[2], up[2] - up[0], up[0] - up[1]};
-        const point3 other = {up[1] * side[2] - up[2] * side[1], up[2] * side[0] - up[0] * side[2], up[0] * side[1] - up[1] * side[0]};
+        const point3 other = {up[1] * side[2] - up[2] * side[1], up[2] * side[0] - up[0] * side[2],
+                              up[0] * side[1] - up[1] * side[0]};
         flat_polygon turned, flat = letter_c(7);
         for (const point3& p : flat.corners) {
-            turned.corners.push_back({p[0] * side[0] + p[1] * other[0], p[0] * side[1] + p[1] * other[1], p[0] * side[2] + p[1] * other[2]});
+            turned.corners.push_back({p[0] * side[0] + p[1] * other[0], p[0] * side[1] + p[1] * other[1],
+                                      p[0] * side[2] + p[1] * other[2]});
         }
         std::vector<u32> cut;
         u64 budget = polygon_budget;
@@ -259,7 +288,8 @@ TEST_CASE("a concave polygon may stand in any plane") {
 TEST_CASE("polygons that fold or have no area end, too, and one made to take hours is refused") {
     std::vector<u32> cut;
     u64 budget = polygon_budget;
-    REQUIRE(triangulate(std::vector<point3>{{0, 0, 0}, {1, 1, 0}, {1, 0, 0}, {0, 1, 0}, {2, 2, 2}}, budget, cut));
+    REQUIRE(
+        triangulate(std::vector<point3>{{0, 0, 0}, {1, 1, 0}, {1, 0, 0}, {0, 1, 0}, {2, 2, 2}}, budget, cut));
     CHECK(cut.size() == 9);
     cut.clear();
     REQUIRE(triangulate(std::vector<point3>(6, point3{1, 1, 1}), budget, cut));
@@ -270,10 +300,13 @@ TEST_CASE("polygons that fold or have no area end, too, and one made to take hou
 
 TEST_CASE("a mesh of which nothing would be seen says why") {
     const std::string cube = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 1 1\n";
-    CHECK(facing_away(load(cube + "f 4 3 2 1\nf 5 6 7 8\nf 1 2 6 5\nf 2 3 7 6\nf 3 4 8 7\nf 4 1 5 8\n")).empty());
-    CHECK_THAT(facing_away(load(cube + "f 1 2 3 4\nf 8 7 6 5\nf 5 6 2 1\nf 6 7 3 2\nf 7 8 4 3\nf 8 5 1 4\n")), contains("inside out"));
+    CHECK(facing_away(load(cube + "f 4 3 2 1\nf 5 6 7 8\nf 1 2 6 5\nf 2 3 7 6\nf 3 4 8 7\nf 4 1 5 8\n"))
+              .empty());
+    CHECK_THAT(facing_away(load(cube + "f 1 2 3 4\nf 8 7 6 5\nf 5 6 2 1\nf 6 7 3 2\nf 7 8 4 3\nf 8 5 1 4\n")),
+               contains("inside out"));
     CHECK(facing_away(load(square + "f 1 2 3 4\n")).empty());
     CHECK_THAT(facing_away(load(square + "f 4 3 2 1\n")), contains("only backs"));
-    CHECK_THAT(facing_away(load(square + "vn 0 0 -1\nf 1//1 2//1 3//1 4//1\n")), contains("against its normals"));
+    CHECK_THAT(facing_away(load(square + "vn 0 0 -1\nf 1//1 2//1 3//1 4//1\n")),
+               contains("against its normals"));
     CHECK(facing_away(load(square + "v 1 1 1\nf 4 3 2 1\nf 1 2 5\n")).empty());
 }

@@ -1,4 +1,5 @@
-// Who is the last of a run whose supervisor is gone: also a process counts that has claimed its entry and not stored its start time yet.
+// Who is the last of a run whose supervisor is gone: also a process counts that has claimed its entry and not
+// stored its start time yet.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,9 +52,13 @@ struct orphaned_run {
             for (;;) ::pause();
         }
         char byte = 0;
-        if (maps) REQUIRE(::read(ready[0], &byte, 1) == 1);
+        if (maps)
+            REQUIRE(::read(ready[0], &byte, 1) == 1);
         else
-            while (std::filesystem::read_symlink("/proc/" + std::to_string(other) + "/exe").filename().string().find("test") != std::string::npos)
+            while (std::filesystem::read_symlink("/proc/" + std::to_string(other) + "/exe")
+                       .filename()
+                       .string()
+                       .find("test") != std::string::npos)
                 ::usleep(1000);
         ::close(ready[0]);
         ::close(ready[1]);
@@ -88,7 +93,8 @@ TEST_CASE("a process between its claim and the store of its start time keeps the
     CHECK_FALSE(r.memory_is_there());
 }
 
-TEST_CASE("a claimer that is gone, and whose pid is another process by now, keeps nothing and is left alone") {
+TEST_CASE(
+    "a claimer that is gone, and whose pid is another process by now, keeps nothing and is left alone") {
     orphaned_run r;
     r.start_other(false);
     r.enter(1, r.other, 0, GENERATE(entry_state::starting, entry_state::doomed));

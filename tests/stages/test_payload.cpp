@@ -46,8 +46,9 @@ TEST_CASE("a plane without strides is dense") {
 
 TEST_CASE("a plane that isn't there is refused with a guess") {
     depth_slot s;
-    CHECK_THROWS_WITH(s.in.plane<const f32>("dept"), contains("no plane \"dept\" in test.depth {depth: f32[2][3]") &&
-                                                         contains("did you mean \"depth\"?"));
+    CHECK_THROWS_WITH(
+        s.in.plane<const f32>("dept"),
+        contains("no plane \"dept\" in test.depth {depth: f32[2][3]") && contains("did you mean \"depth\"?"));
 }
 
 TEST_CASE("a plane of another element type is refused with both") {

@@ -24,7 +24,9 @@ using test::contains;
 
 namespace {
 
-std::string name_of(const std::string& pattern, u64 sequence) { return picture_name("out", pattern).of(sequence, "/runs").string(); }
+std::string name_of(const std::string& pattern, u64 sequence) {
+    return picture_name("out", pattern).of(sequence, "/runs").string();
+}
 
 std::string refusal(const std::string& pattern) {
     try {
@@ -51,7 +53,8 @@ TEST_CASE("a picture's name tells its frame, and no other name does") {
     const picture_name n("out", "/some/where/a%%_%03d.png");
     CHECK(n.sequence_of("a%_007.png") == 7);
     CHECK(n.sequence_of("a%_1234.png") == 1234);
-    for (const char* other : {"a%_07.png", "a%_0007.png", "a%_.png", "a%_-07.png", "a%_007.pn", "b%_007.png", "a%_007.png.png", "", "a%_99999999999999999999999.png"})
+    for (const char* other : {"a%_07.png", "a%_0007.png", "a%_.png", "a%_-07.png", "a%_007.pn", "b%_007.png",
+                              "a%_007.png.png", "", "a%_99999999999999999999999.png"})
         CHECK_FALSE(n.sequence_of(other));
 }
 
@@ -96,7 +99,9 @@ TEST_CASE("a picture comes back from its file bit for bit") {
     }
 }
 
-TEST_CASE("whenever its writer is killed a picture is whole or not there, and the next writer clears the rest away") {
+TEST_CASE(
+    "whenever its writer is killed a picture is whole or not there, and the next writer clears the rest "
+    "away") {
     scratch_folder folder;
     const auto old_picture = encode_png(some_picture(200, 200, 1), 200, 200);
     const auto new_picture = encode_png(some_picture(400, 300, 2), 400, 300);
@@ -169,7 +174,8 @@ TEST_CASE("textures that can't be read are refused with the file's name") {
     std::ofstream(folder.path / "empty.png");
     CHECK_THAT(bad("empty.png"), contains("empty.png"));
     const auto whole = encode_png(some_picture(64, 64, 1), 64, 64);
-    std::ofstream(folder.path / "half.png").write(reinterpret_cast<const char*>(whole.data()), static_cast<std::streamsize>(whole.size() / 2));
+    std::ofstream(folder.path / "half.png")
+        .write(reinterpret_cast<const char*>(whole.data()), static_cast<std::streamsize>(whole.size() / 2));
     CHECK_THAT(bad("half.png"), contains("half.png"));
     std::filesystem::create_directory(folder.path / "folder.png");
     CHECK_THAT(bad("folder.png"), contains("not a file"));

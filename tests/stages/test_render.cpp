@@ -5,8 +5,8 @@
 
 #include "stages/display/png.hpp"
 #include "tests/stages/chains.hpp"
-#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 using namespace carousel;
 using test::contains;
@@ -29,8 +29,11 @@ u64 pixels_drawn(testing::chain& c, const std::string& stage = "fragment") {
 
 }  // namespace
 
-TEST_CASE("every shape gives a picture with something in it, another one for another frame, the same for the same") {
-    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", "quad-stack-front-first", "long-slivers"}) {
+TEST_CASE(
+    "every shape gives a picture with something in it, another one for another frame, the same for the "
+    "same") {
+    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup",
+                             "quad-stack-front-first", "long-slivers"}) {
         INFO(mesh);
         auto c = render_chain({}, R"({"triangles": 3000, "mesh": ")" + std::string(mesh) + "\"}");
         const u64 first = picture_hash(*c, 0);
@@ -42,7 +45,9 @@ TEST_CASE("every shape gives a picture with something in it, another one for ano
     }
 }
 
-TEST_CASE("quads front to back give the picture of the same quads back to front: the nearer one wins, not the later one") {
+TEST_CASE(
+    "quads front to back give the picture of the same quads back to front: the nearer one wins, not the "
+    "later one") {
     auto back_first = render_chain({}, R"({"mesh": "quad-stack", "triangles": 60})");
     auto front_first = render_chain({}, R"({"mesh": "quad-stack-front-first", "triangles": 60})");
     CHECK(back_first->read_asset("mesh") != front_first->read_asset("mesh"));
@@ -51,7 +56,9 @@ TEST_CASE("quads front to back give the picture of the same quads back to front:
     }
 }
 
-TEST_CASE("a picture is a function of the frame's number and scene alone: not of earlier frames, threads or the process") {
+TEST_CASE(
+    "a picture is a function of the frame's number and scene alone: not of earlier frames, threads or the "
+    "process") {
     auto one = render_chain({.cpu_threads = 1}, sphere);
     auto four = render_chain({.cpu_threads = 4}, sphere);
     for (u64 n = 0; n < 5; ++n) {
@@ -105,7 +112,8 @@ TEST_CASE("a mesh file is drawn with the texture that its material names, or the
     const std::vector<std::byte> red = {std::byte{255}, std::byte{0}, std::byte{0}, std::byte{255}};
     stages::write_file_atomically(folder.path / "red.png", stages::encode_png(red, 1, 1));
     folder.write("m.mtl", "newmtl painted\nmap_Kd red.png\n");
-    const std::string obj = folder.write("m.obj", "mtllib m.mtl\nv -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nusemtl painted\nf 1 2 3 4\n");
+    const std::string obj = folder.write(
+        "m.obj", "mtllib m.mtl\nv -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nusemtl painted\nf 1 2 3 4\n");
     const auto middle_of = [](const std::string& settings) {
         auto c = render_chain({}, settings);
         c->run(0);
@@ -120,25 +128,30 @@ TEST_CASE("a mesh file is drawn with the texture that its material names, or the
     const auto white = middle_of(R"({"texture": "white", "mesh": ")" + obj + "\"}");
     CHECK(white[0] == painted[0]);
     CHECK(white[1] == white[0]);
-    const auto red_sphere = middle_of(R"({"triangles": 2000, "texture": ")" + (folder.path / "red.png").string() + "\"}");
+    const auto red_sphere =
+        middle_of(R"({"triangles": 2000, "texture": ")" + (folder.path / "red.png").string() + "\"}");
     CHECK(red_sphere[0] > 0);
     CHECK(red_sphere[1] == 0);
 }
 
-TEST_CASE("the picture of a texture stands upright: texture coordinate (0, 1) of the file shows the top left pixel") {
+TEST_CASE(
+    "the picture of a texture stands upright: texture coordinate (0, 1) of the file shows the top left "
+    "pixel") {
     scratch_folder folder;
     std::vector<std::byte> corners;
-    for (const int c : {0xFF0000, 0x00FF00, 0x0000FF, 0xFFFFFF}) {  // top left, top right, bottom left, bottom right
+    for (const int c :
+         {0xFF0000, 0x00FF00, 0x0000FF, 0xFFFFFF}) {  // top left, top right, bottom left, bottom right
         for (const int channel : {c >> 16, c >> 8, c, 255}) {
             corners.push_back(static_cast<std::byte>(channel));
         }
     }
     stages::write_file_atomically(folder.path / "corners.png", stages::encode_png(corners, 2, 2));
-    const std::string obj = folder.write("m.obj",
-                                         "v -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nvt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\n"
-                                         "f 1/1 2/2 3/3 4/4\n");
-    auto c = render_chain({.width = 200, .height = 200},
-                          R"({"mesh": ")" + obj + R"(", "texture": ")" + (folder.path / "corners.png").string() + "\"}");
+    const std::string obj =
+        folder.write("m.obj",
+                     "v -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nvt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\n"
+                     "f 1/1 2/2 3/3 4/4\n");
+    auto c = render_chain({.width = 200, .height = 200}, R"({"mesh": ")" + obj + R"(", "texture": ")" +
+                                                             (folder.path / "corners.png").string() + "\"}");
     c->run(0);
     const auto picture = c->read_bytes("fragment");
     const auto strongest = [&](std::size_t x, std::size_t y) {
@@ -159,7 +172,10 @@ TEST_CASE("the asset of a procedural mesh with another texture holds the same tr
     own.add("geometry", std::make_unique<stages::geometry>(), sphere);
     own.prepare();
     testing::chain white({});
-    const auto made = white.add("geometry", std::make_unique<stages::geometry>(), R"({"triangles": 2000, "texture": "white"})").makes;
+    const auto made = white
+                          .add("geometry", std::make_unique<stages::geometry>(),
+                               R"({"triangles": 2000, "texture": "white"})")
+                          .makes;
     white.prepare();
     REQUIRE(made.size() == 1);
     CHECK(made[0].name == "mesh");
@@ -172,5 +188,6 @@ TEST_CASE("the asset of a procedural mesh with another texture holds the same tr
     CHECK(header.magic == kernels::mesh_magic);
     CHECK(header.counts.texture_width == 1);
     const auto full = kernels::lay_out_mesh(header.counts);
-    CHECK(std::equal(a.begin() + 256, a.begin() + static_cast<std::ptrdiff_t>(full.texture), b.begin() + 256));
+    CHECK(
+        std::equal(a.begin() + 256, a.begin() + static_cast<std::ptrdiff_t>(full.texture), b.begin() + 256));
 }

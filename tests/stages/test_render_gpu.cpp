@@ -1,4 +1,5 @@
-// The same frames on the CPU and on the GPU: equal bit for bit, whatever the mesh, the texture, the size and the scene.
+// The same frames on the CPU and on the GPU: equal bit for bit, whatever the mesh, the texture, the size and
+// the scene.
 #include <algorithm>
 #include <cstring>
 
@@ -7,8 +8,8 @@
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/stages/chains.hpp"
 #include "tests/stages/painted_boxes.hpp"
-#include "tests/support/scratch_folder.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"
 
 using namespace carousel;
@@ -29,12 +30,13 @@ std::string no_gpu() {
     }
 }
 
-#define NEEDS_GPU()                                      \
+#define NEEDS_GPU()                                       \
     if (const std::string why = no_gpu(); !why.empty()) { \
         CAROUSEL_SKIP(why.c_str());                       \
     }
 
-/// The triangles that the vertex stage has listed, small ones, then large ones; their order depends on threads and warps.
+/// The triangles that the vertex stage has listed, small ones, then large ones; their order depends on
+/// threads and warps.
 template <typename Chain>
 std::vector<u32> listed(Chain& chain) {
     const auto counters = chain.read_bytes("vertex", 0), bytes = chain.read_bytes("vertex", 2);
@@ -50,8 +52,8 @@ std::vector<u32> listed(Chain& chain) {
     return list;
 }
 
-void require_equal_pictures(const std::string& settings, u32 width, u32 height, std::initializer_list<u64> frames,
-                            const kernels::scene_state& scene = {}) {
+void require_equal_pictures(const std::string& settings, u32 width, u32 height,
+                            std::initializer_list<u64> frames, const kernels::scene_state& scene = {}) {
     INFO(settings << " at " << width << " x " << height);
     auto on_cpu = render_chain({.width = width, .height = height}, settings);
     auto on_gpu = render_chain({.device = gpu, .width = width, .height = height}, settings);
@@ -62,7 +64,8 @@ void require_equal_pictures(const std::string& settings, u32 width, u32 height, 
         test::run_scene(*on_gpu, n, scene);
         CHECK(on_cpu->read_bytes("geometry", 1) == on_gpu->read_bytes("geometry", 1));
         CHECK(listed(*on_cpu) == listed(*on_gpu));
-        CHECK(telemetry::hash_bytes(on_cpu->read_bytes("fragment")) == telemetry::hash_bytes(on_gpu->read_bytes("fragment")));
+        CHECK(telemetry::hash_bytes(on_cpu->read_bytes("fragment")) ==
+              telemetry::hash_bytes(on_gpu->read_bytes("fragment")));
     }
 }
 
@@ -70,9 +73,12 @@ void require_equal_pictures(const std::string& settings, u32 width, u32 height, 
 
 TEST_CASE("every shape has the same pictures on the CPU and on the GPU") {
     NEEDS_GPU();
-    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup", "quad-stack-front-first", "long-slivers"}) {
+    for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup",
+                             "quad-stack-front-first", "long-slivers"}) {
         for (const char* triangles : {"300", "20000"}) {
-            require_equal_pictures(R"({"mesh": ")" + std::string(mesh) + R"(", "triangles": )" + triangles + "}", 640, 360, {0, 1, 77});
+            require_equal_pictures(
+                R"({"mesh": ")" + std::string(mesh) + R"(", "triangles": )" + triangles + "}", 640, 360,
+                {0, 1, 77});
         }
     }
 }
@@ -91,13 +97,16 @@ TEST_CASE("odd sizes, instances and textures give the same pictures on the CPU a
     require_equal_pictures(R"({"triangles": 2000, "texture": "checker"})", 200, 100, {3});
 }
 
-TEST_CASE("a camera within the mesh, where triangles are clipped, gives the same pictures on the CPU and on the GPU") {
+TEST_CASE(
+    "a camera within the mesh, where triangles are clipped, gives the same pictures on the CPU and on the "
+    "GPU") {
     NEEDS_GPU();
     kernels::scene_state scene;
     scene.camera.eye[2] = 0.5F;
     scene.camera.target[0] = 1.0F;
     for (const char* mesh : {"bumpy-sphere", "torus-knots", "triangle-soup", "long-slivers"}) {
-        require_equal_pictures(R"({"triangles": 5000, "mesh": ")" + std::string(mesh) + "\"}", 320, 180, {0, 50}, scene);
+        require_equal_pictures(R"({"triangles": 5000, "mesh": ")" + std::string(mesh) + "\"}", 320, 180,
+                               {0, 50}, scene);
     }
 }
 
@@ -107,18 +116,23 @@ TEST_CASE("a mesh file with a texture has the same pictures on the CPU and on th
     folder.write("m.mtl", "newmtl plain\nKd 1 1 1\n");
     std::string obj = "mtllib m.mtl\n";
     for (int i = 0; i < 40; ++i) {
-        obj += "v " + std::to_string(i % 7 * 0.3) + " " + std::to_string(i % 5 * 0.4) + " " + std::to_string(i % 3 * 0.5) + "\n";
+        obj += "v " + std::to_string(i % 7 * 0.3) + " " + std::to_string(i % 5 * 0.4) + " " +
+               std::to_string(i % 3 * 0.5) + "\n";
     }
     for (int i = 1; i + 7 <= 40; ++i) {
         obj += "f " + std::to_string(i) + " " + std::to_string(i + 3) + " " + std::to_string(i + 7) + "\n";
     }
-    require_equal_pictures(R"({"texture": "checker", "mesh": ")" + folder.write("m.obj", obj) + "\"}", 320, 180, {0, 10, 200});
+    require_equal_pictures(R"({"texture": "checker", "mesh": ")" + folder.write("m.obj", obj) + "\"}", 320,
+                           180, {0, 10, 200});
 }
 
 TEST_CASE("mip-mapped textures and a field of knots give the same pictures on the CPU and on the GPU") {
     NEEDS_GPU();
-    require_equal_pictures(R"({"triangles": 2000, "texture": "checker", "filter": "trilinear"})", 333, 222, {3});
-    require_equal_pictures(R"({"triangles": 2000, "mesh": "torus-knots", "filter": "trilinear", "copies": 40, "arrangement": "field"})", 333, 222, {0, 9});
+    require_equal_pictures(R"({"triangles": 2000, "texture": "checker", "filter": "trilinear"})", 333, 222,
+                           {3});
+    require_equal_pictures(
+        R"({"triangles": 2000, "mesh": "torus-knots", "filter": "trilinear", "copies": 40, "arrangement": "field"})",
+        333, 222, {0, 9});
 }
 
 TEST_CASE("a glTF file with several materials has the same pictures on the CPU and on the GPU") {
@@ -139,7 +153,9 @@ TEST_CASE("sharpen and the sink's ledger agree between the CPU and the GPU") {
         for (u64 n = 0; n < 10; ++n) {
             c.run(n);
         }
-        return telemetry::ledger_reader::open(telemetry::ledger_path(folder.path.string(), "display"))->summarize(10).image_hash;
+        return telemetry::ledger_reader::open(telemetry::ledger_path(folder.path.string(), "display"))
+            ->summarize(10)
+            .image_hash;
     };
     scratch_folder first;
     scratch_folder second;

@@ -1,5 +1,5 @@
-// The real runner, its heart and its line to the supervisor, several of them as threads of one process (in_process.hpp). Also one of
-// the race tests: ./tests/run --all repeats them under ThreadSanitizer.
+// The real runner, its heart and its line to the supervisor, several of them as threads of one process
+// (in_process.hpp). Also one of the race tests: ./tests/run --all repeats them under ThreadSanitizer.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -15,14 +15,17 @@
 using namespace carousel;
 using namespace carousel::test;
 
-TEST_CASE("no helper can commit a frame before its work is in the queue, whenever it asks and whatever an event that was never recorded says") {
+TEST_CASE(
+    "no helper can commit a frame before its work is in the queue, whenever it asks and whatever an event "
+    "that was never recorded says") {
     threads_of_a_run run({.stages = 2, .frames = 40, .work_us = 500, .as_cuda = true});
     const auto context = run.memory().open(true);
     ring::helper help(run.control(), *context);
     std::atomic<u64> asked{0}, unfinished{0};
     std::atomic<std::thread::id> source;
     set_crash_hook([&](crash_point at) {
-        if (at == crash_point::number_leased) source.store(std::this_thread::get_id());  // a source alone passes it, on its main thread
+        if (at == crash_point::number_leased)
+            source.store(std::this_thread::get_id());  // a source alone passes it, on its main thread
         if (std::this_thread::get_id() != source.load()) return;
         ring::link_ref link(run.control(), 0);
         asked.fetch_add(1);
@@ -30,7 +33,8 @@ TEST_CASE("no helper can commit a frame before its work is in the queue, wheneve
         ring::ready_map ready;
         link.read_ready(ready);
         for (u32 k = 0; k < ready.window; ++k)
-            if (ready.at[k] && run.value_in(0, ready.at[k].index) != value_of(ready.at[k].sequence, 0)) unfinished.fetch_add(1);
+            if (ready.at[k] && run.value_in(0, ready.at[k].index) != value_of(ready.at[k].sequence, 0))
+                unfinished.fetch_add(1);
     });
     run.run();
     set_crash_hook({});
@@ -40,14 +44,18 @@ TEST_CASE("no helper can commit a frame before its work is in the queue, wheneve
     CHECK(run.sink().wrong.load() == 0);
 }
 
-TEST_CASE("runners, hearts and lines to the supervisor as threads: each frame whole, once and in order, and no data race") {
+TEST_CASE(
+    "runners, hearts and lines to the supervisor as threads: each frame whole, once and in order, and no "
+    "data race") {
     threads_of_a_run run({.stages = 3, .frames = 400, .work_us = 20});
     std::atomic<u32> ready{0}, returned{0};
     std::atomic<bool> over{false};
     std::thread supervisor([&] {  // hears that they are ready, dies, and welcomes them back as the next one
         shm::message m;
         for (const shm::unique_fd& line : run.supervisor)
-            if (shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok && m.text.find("ready") != std::string::npos) ready.fetch_add(1);
+            if (shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
+                m.text.find("ready") != std::string::npos)
+                ready.fetch_add(1);
         const shm::unique_fd listener = shm::listen_at(run.directory() + "/control.sock");
         run.supervisor.clear();
         std::vector<shm::unique_fd> lines;
@@ -58,9 +66,11 @@ TEST_CASE("runners, hearts and lines to the supervisor as threads: each frame wh
                 continue;
             }
             shm::unique_fd line(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-            const bool told = shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok && m.text.find("\"return\"") != std::string::npos;
+            const bool told = shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
+                              m.text.find("\"return\"") != std::string::npos;
             (void)shm::send_message(line.get(), R"({"welcome":{"log":-1}})");
-            const bool back = shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok && m.text == R"({"back":true})";
+            const bool back = shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
+                              m.text == R"({"back":true})";
             returned.fetch_add(told && back ? 1 : 0);
             lines.push_back(std::move(line));
         }
@@ -75,14 +85,17 @@ TEST_CASE("runners, hearts and lines to the supervisor as threads: each frame wh
     for (u32 k = 0; k < 3; ++k) CHECK(run.control().entry[k].heartbeat_ns.load() > 0);
 }
 
-TEST_CASE("a source that ends its stream gives the frame back that doesn't exist, and every runner leaves behind the one before it") {
+TEST_CASE(
+    "a source that ends its stream gives the frame back that doesn't exist, and every runner leaves behind "
+    "the one before it") {
     const u64 frames = GENERATE(0, 1, 60);
     CAPTURE(frames);
     threads_of_a_run run({.stages = 3, .frames = 100'000, .work_us = 100, .ends_at = frames});
     std::atomic<bool> over{false};
     std::thread supervisor([&] {
         while (!over.load()) {
-            if (const auto end = ring::claimed_end(run.control())) (void)ring::lower_end(run.control(), end->sequence);
+            if (const auto end = ring::claimed_end(run.control()))
+                (void)ring::lower_end(run.control(), end->sequence);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
     });

@@ -1,5 +1,5 @@
-// Every scene that the geometry stage makes, by the hash of its pictures: they may change only when somebody means it. CPU backend; that
-// the GPU's are the same is test_render_gpu's.
+// Every scene that the geometry stage makes, by the hash of its pictures: they may change only when somebody
+// means it. CPU backend; that the GPU's are the same is test_render_gpu's.
 #include "kernels/body/matrix.hpp"
 #include "stages/scene/scene_parameters.hpp"
 #include "tests/stages/chains.hpp"
@@ -37,17 +37,21 @@ TEST_CASE("the scenes' pictures are what they were") {
         u64 hash;
     };
     const kernels::scene_state usual;
-    for (const scene& s : {
-             scene{R"({"mesh": "bumpy-sphere", "triangles": 3000})", usual, 0x930bb5a819b7e98},
-             scene{R"({"mesh": "fractal-terrain", "triangles": 3000})", usual, 0x44401f7d6ebdb02e},
-             scene{R"({"mesh": "torus-knots", "triangles": 3000})", usual, 0xb5699f580a764787},
-             scene{R"({"mesh": "quad-stack", "triangles": 60})", usual, 0xdbcd5c502010d84a},
-             scene{R"({"mesh": "quad-stack-front-first", "triangles": 60})", usual, 0xdbcd5c502010d84a},
-             scene{R"({"mesh": "triangle-soup", "triangles": 3000})", usual, 0x5d37d4b31beda733},
-             scene{R"({"mesh": "long-slivers", "triangles": 3000})", usual, 0xd9b57c2f7b569bc2},
-             scene{R"({"mesh": "torus-knots", "triangles": 1000, "copies": 60, "arrangement": "field", "filter": "trilinear"})", orbit, 0x6a2aeb3c95a311dd},
-             scene{R"({"triangles": 3000, "texture": "checker", "filter": "trilinear"})", orbit, 0x5807dca6c8da3862},
-         }) {
+    for (
+        const scene& s : {
+            scene{R"({"mesh": "bumpy-sphere", "triangles": 3000})", usual, 0x930bb5a819b7e98},
+            scene{R"({"mesh": "fractal-terrain", "triangles": 3000})", usual, 0x44401f7d6ebdb02e},
+            scene{R"({"mesh": "torus-knots", "triangles": 3000})", usual, 0xb5699f580a764787},
+            scene{R"({"mesh": "quad-stack", "triangles": 60})", usual, 0xdbcd5c502010d84a},
+            scene{R"({"mesh": "quad-stack-front-first", "triangles": 60})", usual, 0xdbcd5c502010d84a},
+            scene{R"({"mesh": "triangle-soup", "triangles": 3000})", usual, 0x5d37d4b31beda733},
+            scene{R"({"mesh": "long-slivers", "triangles": 3000})", usual, 0xd9b57c2f7b569bc2},
+            scene{
+                R"({"mesh": "torus-knots", "triangles": 1000, "copies": 60, "arrangement": "field", "filter": "trilinear"})",
+                orbit, 0x6a2aeb3c95a311dd},
+            scene{R"({"triangles": 3000, "texture": "checker", "filter": "trilinear"})", orbit,
+                  0x5807dca6c8da3862},
+        }) {
         INFO(s.settings);
         CHECK(hash_of(s.settings, s.state) == s.hash);
     }
@@ -109,7 +113,8 @@ TEST_CASE("the camera's path is a circle around the target, a function of the fr
     CHECK(quarter.eye[2] == test::near(2.0));
 }
 
-TEST_CASE("textures of a glTF file that can't be read are refused under the key of the mesh, with their place") {
+TEST_CASE(
+    "textures of a glTF file that can't be read are refused under the key of the mesh, with their place") {
     scratch_folder folder;
     const std::string path = test::painted_boxes(folder);
     std::filesystem::resize_file(folder.path / "stripes.png", 60);

@@ -4,9 +4,9 @@
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
-using test::contains;
 using carousel::settings;
 using carousel::settings_error;
+using test::contains;
 
 TEST_CASE("settings return what was written, or the default") {
     const auto s = settings::from_json(R"({"n": 5, "x": 0.25, "whole": 2, "on": true, "name": "teapot"})");
@@ -41,13 +41,15 @@ TEST_CASE("a wrong type or a value out of range names the key, the value and the
 
 TEST_CASE("a mistyped choice is refused with a suggestion") {
     const auto s = settings::from_json(R"({"mesh": "bumpy-spehre"})");
-    CHECK_THROWS_WITH(s.choice("mesh", "", {"terrain", "bumpy-sphere"}), contains("did you mean \"bumpy-sphere\"?"));
+    CHECK_THROWS_WITH(s.choice("mesh", "", {"terrain", "bumpy-sphere"}),
+                      contains("did you mean \"bumpy-sphere\"?"));
 }
 
 TEST_CASE("a key that nobody reads is refused with a suggestion") {
     const auto s = settings::from_json(R"({"triangels": 100})");
     (void)s.integer("triangles", 1, 0, 10);
-    CHECK_THROWS_WITH(s.refuse_unread(), contains("unknown key \"triangels\"") && contains("did you mean \"triangles\"?"));
+    CHECK_THROWS_WITH(s.refuse_unread(),
+                      contains("unknown key \"triangels\"") && contains("did you mean \"triangles\"?"));
     CHECK_THROWS_AS(settings::from_json(R"({"a": 1})").refuse_unread(), settings_error);
 }
 

@@ -1,5 +1,6 @@
-// A stage and the death of its supervisor: what it says then is where the next supervisor reads, whichever of the dying one's files the
-// kernel closes first, and it is told from which moment on the stage writes elsewhere.
+// A stage and the death of its supervisor: what it says then is where the next supervisor reads, whichever of
+// the dying one's files the kernel closes first, and it is told from which moment on the stage writes
+// elsewhere.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -61,9 +62,13 @@ struct orphan {
     orphan(const orphan&) = delete;
     orphan& operator=(const orphan&) = delete;
 
-    [[nodiscard]] std::string alone() const { return read_file((folder.path / "logs" / fmt::format("middle.3.{}.alone", pid)).string()).value_or(""); }
+    [[nodiscard]] std::string alone() const {
+        return read_file((folder.path / "logs" / fmt::format("middle.3.{}.alone", pid)).string())
+            .value_or("");
+    }
     [[nodiscard]] bool comes_to_say(const std::string& text) const {
-        for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until; std::this_thread::sleep_for(std::chrono::milliseconds(5)))
+        for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;
+             std::this_thread::sleep_for(std::chrono::milliseconds(5)))
             if (alone().find(text) != std::string::npos) return true;
         return false;
     }

@@ -17,7 +17,8 @@ struct gain {
     f32 factor = 2;
     static constexpr const char* type = "test.gain";
     static parameter_schema schema() {
-        return {.type = type, .bytes = sizeof(gain), .fields = {{.name = "factor", .initial = {2}, .high = 10}}};
+        return {
+            .type = type, .bytes = sizeof(gain), .fields = {{.name = "factor", .initial = {2}, .high = 10}}};
     }
 };
 
@@ -40,7 +41,8 @@ public:
     void process(frame& f) override {
         const plane_view<const f32> in = f.input().plane<const f32>("wave");
         const plane_view<f32> out = f.output().plane<f32>("wave");
-        cpu::for_each(f, in.size(), 2, [=, by = f.parameters<gain>().factor](u64 k) { out.data()[k] = in.data()[k] * by; });
+        cpu::for_each(f, in.size(), 2,
+                      [=, by = f.parameters<gain>().factor](u64 k) { out.data()[k] = in.data()[k] * by; });
     }
 
 private:
@@ -85,7 +87,8 @@ TEST_CASE("a schema that a pipeline would refuse is refused here, too") {
         void process(frame&) override {}
     };
     testing::chain c({});
-    CHECK_THROWS_WITH(c.add("wrong", std::make_unique<out_of_range>()), contains("test.gain") && contains("factor"));
+    CHECK_THROWS_WITH(c.add("wrong", std::make_unique<out_of_range>()),
+                      contains("test.gain") && contains("factor"));
 }
 
 TEST_CASE("parameters that configure() has not named are refused") {
@@ -98,7 +101,8 @@ TEST_CASE("parameters that configure() has not named are refused") {
     testing::chain d({.run_directory = folder.path.string()});
     d.add("curious", std::make_unique<curious>());
     d.prepare();
-    CHECK_THROWS_WITH(d.run(0), contains("reads parameters of type test.other") && contains("names test.gain"));
+    CHECK_THROWS_WITH(d.run(0),
+                      contains("reads parameters of type test.other") && contains("names test.gain"));
 }
 
 TEST_CASE("a stand-in takes just what its plane holds") {
@@ -106,8 +110,10 @@ TEST_CASE("a stand-in takes just what its plane holds") {
     c.give("source", wave);
     c.add("amplifier", std::make_unique<amplifier>(), "{}", {"source"});
     c.prepare();
-    CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<f32>{1}), contains("has 16 bytes, but is given 4"));
-    CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<u8>(16)), contains("is asked for as u8, but it is f32"));
+    CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<f32>{1}),
+                      contains("has 16 bytes, but is given 4"));
+    CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<u8>(16)),
+                      contains("is asked for as u8, but it is f32"));
     CHECK_THROWS_WITH(c.fill("amplifier", "wave", std::vector<f32>(4)), contains("give() makes a stand-in"));
     CHECK_THROWS_WITH(c.read<f32>("amplifer", "wave"), contains("no stage \"amplifer\""));
 }

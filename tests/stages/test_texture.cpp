@@ -1,4 +1,5 @@
-// Pictures for meshes in every form that is read, and in some that aren't. The files are those of the fuzz target.
+// Pictures for meshes in every form that is read, and in some that aren't. The files are those of the fuzz
+// target.
 #include <fstream>
 #include <iterator>
 
@@ -29,9 +30,9 @@ std::string refusal(const picture& p) {
     return "accepted";
 }
 
-#define NEEDS_JPEG()                                                                                    \
-    if (refusal(corpus("jpeg_colour")).find("built without libjpeg-turbo") != std::string::npos) {      \
-        CAROUSEL_SKIP("built without libjpeg-turbo");                                                   \
+#define NEEDS_JPEG()                                                                               \
+    if (refusal(corpus("jpeg_colour")).find("built without libjpeg-turbo") != std::string::npos) { \
+        CAROUSEL_SKIP("built without libjpeg-turbo");                                              \
     }
 
 /// Red, green, blue of pixel `i`, each at most 3 off: JPEG rounds.
@@ -45,7 +46,8 @@ bool about(const texture_data& t, std::size_t i, int r, int g, int b) {
 
 }  // namespace
 
-TEST_CASE("PNG pictures of 16 bits, with a palette and in grey become eight bits of red, green, blue and alpha") {
+TEST_CASE(
+    "PNG pictures of 16 bits, with a palette and in grey become eight bits of red, green, blue and alpha") {
     for (const char* name : {"grey16_interlaced", "palette", "rgb"}) {
         INFO(name);
         const texture_data t = load_texture(corpus(name), "texture");
@@ -77,8 +79,10 @@ TEST_CASE("JPEG pictures in colour and in grey are read, whatever their files ar
 
 TEST_CASE("broken JPEG pictures and those in CMYK are refused") {
     NEEDS_JPEG();
-    CHECK_THAT(refusal(corpus("jpeg_cmyk")), contains("jpeg_cmyk: its colours are CMYK") && contains("convert"));
-    CHECK_THAT(refusal(corpus("jpeg_progressive_truncated")), contains("jpeg_progressive_truncated") && contains("convert"));
+    CHECK_THAT(refusal(corpus("jpeg_cmyk")),
+               contains("jpeg_cmyk: its colours are CMYK") && contains("convert"));
+    CHECK_THAT(refusal(corpus("jpeg_progressive_truncated")),
+               contains("jpeg_progressive_truncated") && contains("convert"));
     CHECK_THAT(refusal(corpus("jpeg_truncated")), contains("jpeg_truncated") && contains("Premature end"));
 }
 
@@ -96,7 +100,9 @@ TEST_CASE("a set of textures lies one behind the other, each with its levels and
         write_file_atomically(folder.path / name, encode_png(rgba, width, height));
         return picture{folder.path / name, {}, {}};
     };
-    const std::vector<surface> three = {surface{png("a.png", 3, 5, 200), {1, 1, 1}}, surface{{}, {1, 0, 0.5F}}, surface{png("b.png", 1, 1, 255), {0.5F, 1, 1}}};
+    const std::vector<surface> three = {surface{png("a.png", 3, 5, 200), {1, 1, 1}},
+                                        surface{{}, {1, 0, 0.5F}},
+                                        surface{png("b.png", 1, 1, 255), {0.5F, 1, 1}}};
     const texture_set set(three, "mesh", true);
     kernels::mesh_counts counts;
     set.describe(counts);

@@ -17,7 +17,8 @@ struct scratch_folder {
 
     scratch_folder() {
         static std::atomic<int> count{0};
-        path = std::filesystem::temp_directory_path() / ("carousel-test-" + std::to_string(getpid()) + "-" + std::to_string(count++));
+        path = std::filesystem::temp_directory_path() /
+               ("carousel-test-" + std::to_string(getpid()) + "-" + std::to_string(count++));
         std::filesystem::create_directories(path);
     }
     ~scratch_folder() {

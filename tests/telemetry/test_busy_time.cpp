@@ -1,4 +1,5 @@
-// Busy time: counted while it lasts, by several threads, each span once; what a death leaves is counted for nobody.
+// Busy time: counted while it lasts, by several threads, each span once; what a death leaves is counted for
+// nobody.
 #include "telemetry/busy_time.hpp"
 
 #include <memory>

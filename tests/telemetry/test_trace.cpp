@@ -1,5 +1,5 @@
-// The trace's rings and what is made of them: torn and half-written records, overruns, killed writers, and a small trace whose
-// text is looked at. tests/pipelines/cli/test_trace.py traces real pipelines.
+// The trace's rings and what is made of them: torn and half-written records, overruns, killed writers, and a
+// small trace whose text is looked at. tests/pipelines/cli/test_trace.py traces real pipelines.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,15 +24,20 @@ using nlohmann::json;
 
 /// A trace block of a run that does not exist.
 struct rings {
-    explicit rings(u32 seats = 1) : id("test" + std::to_string(::getpid())), segment(shm::trace_segment::create(id, seats)) {}
+    explicit rings(u32 seats = 1)
+        : id("test" + std::to_string(::getpid())), segment(shm::trace_segment::create(id, seats)) {}
     ~rings() { shm::trace_segment::remove(id); }
     std::string id;
     shm::trace_segment segment;
     [[nodiscard]] shm::trace_ring& ring(u32 seat = 0) const { return *segment.ring(seat); }
 };
 
-stamp numbered(u64 n) { return {stamp_kind::claimed, 1, wait_reason::input, false, 3, n, n * 3 + 1, n * 5 + 2, n * 7 + 3}; }
-bool is_whole(const stamp& s) { return s.a == s.sequence * 3 + 1 && s.b == s.sequence * 5 + 2 && s.c == s.sequence * 7 + 3; }
+stamp numbered(u64 n) {
+    return {stamp_kind::claimed, 1, wait_reason::input, false, 3, n, n * 3 + 1, n * 5 + 2, n * 7 + 3};
+}
+bool is_whole(const stamp& s) {
+    return s.a == s.sequence * 3 + 1 && s.b == s.sequence * 5 + 2 && s.c == s.sequence * 7 + 3;
+}
 
 }  // namespace
 
@@ -43,7 +48,8 @@ TEST_CASE("a record that its writer has left at any store is passed by, and the 
         append(r.ring(), numbered(100 + done));
         // What append() does up to the store at which the writer dies.
         const u64 number = r.ring().head.fetch_add(1);
-        for (u32 k = 0; k < done; ++k) r.ring().record[number % shm::trace_records].field[k].store(k == 1 ? 7 : 1);
+        for (u32 k = 0; k < done; ++k)
+            r.ring().record[number % shm::trace_records].field[k].store(k == 1 ? 7 : 1);
         append(r.ring(), numbered(200 + done));
         reader.poll();
         CHECK(reader.attempts().size() == 2);
@@ -74,7 +80,8 @@ TEST_CASE("records that a slow reader missed are counted, and the newest ring is
     reader.poll();
     CHECK(reader.overwritten() == 100);
     CHECK(reader.attempts().size() == shm::trace_records);
-    for (const attempt& a : reader.attempts()) CHECK((a.sequence >= 100 && a.claimed_ns == a.sequence * 3 + 1));
+    for (const attempt& a : reader.attempts())
+        CHECK((a.sequence >= 100 && a.claimed_ns == a.sequence * 3 + 1));
 }
 
 TEST_CASE("two processes that write into one ring and are killed at random leave nothing torn") {
@@ -161,25 +168,31 @@ attempt made(u64 sequence, u32 seat, u32 epoch, u64 at, bool said) {
 
 const json* bar_of(const json& trace, u32 pid, u64 sequence, const std::string& category) {
     for (const json& e : trace.at("traceEvents"))
-        if (e.at("ph") == "X" && e.at("cat") == category && e.at("pid") == pid && e.at("args").at("sequence") == sequence) return &e;
+        if (e.at("ph") == "X" && e.at("cat") == category && e.at("pid") == pid &&
+            e.at("args").at("sequence") == sequence)
+            return &e;
     return nullptr;
 }
 
 }  // namespace
 
-TEST_CASE("a frame whose owner died behind its commit is there once, work done again is shown as thrown away") {
+TEST_CASE(
+    "a frame whose owner died behind its commit is there once, work done again is shown as thrown away") {
     const snapshot shape = two_stages(3);
     const std::vector<attempt> attempts = {
-        made(0, 0, 1, 1000, true), made(0, 1, 1, 2000, true),  made(1, 0, 1, 3000, true), made(1, 1, 1, 4000, false),
-        made(1, 1, 2, 9000, true), made(2, 0, 1, 5000, true),  made(2, 1, 1, 4100, false),  // the sink died with two in hand: 2 had committed
+        made(0, 0, 1, 1000, true),  made(0, 1, 1, 2000, true), made(1, 0, 1, 3000, true),
+        made(1, 1, 1, 4000, false), made(1, 1, 2, 9000, true), made(2, 0, 1, 5000, true),
+        made(2, 1, 1, 4100, false),  // the sink died with two in hand: 2 had committed
         made(3, 0, 1, 9500, false)};
     trace_content c;
     const std::vector<idle_time> waits = {{1, 2, wait_reason::input, 8000, 8500}};
     c.shape = &shape;
     c.attempts = &attempts;
     c.waits = &waits;
-    c.notes = {{400, 0, 7, "died", "before the recording"}, {10'500, 0, 8, "died", "behind it"},
-               {6000, 1, 1, "died", "(pid 7) died: signal 9 (SIGKILL); 2 frames in flight"}, {7000, 99, 1, "died", "nobody"}};
+    c.notes = {{400, 0, 7, "died", "before the recording"},
+               {10'500, 0, 8, "died", "behind it"},
+               {6000, 1, 1, "died", "(pid 7) died: signal 9 (SIGKILL); 2 frames in flight"},
+               {7000, 99, 1, "died", "nobody"}};
     c.begin_ns = 500;
     c.end_ns = 10'000;
     trace_summary s;
@@ -194,8 +207,10 @@ TEST_CASE("a frame whose owner died behind its commit is there once, work done a
     CHECK(bar_of(t, 3, 1, "thrown away")->at("args").at("epoch") == 1);
     CHECK(bar_of(t, 3, 1, "thrown away")->at("dur") == 2.0);  // to the death
     CHECK(bar_of(t, 3, 1, "frame")->at("args").at("epoch") == 2);
-    CHECK(bar_of(t, 3, 2, "frame")->at("args").at("note").get<std::string>().find("behind the commit") != std::string::npos);
-    CHECK(bar_of(t, 2, 3, "frame")->at("args").at("note").get<std::string>().find("still under way") != std::string::npos);
+    CHECK(bar_of(t, 3, 2, "frame")->at("args").at("note").get<std::string>().find("behind the commit") !=
+          std::string::npos);
+    CHECK(bar_of(t, 2, 3, "frame")->at("args").at("note").get<std::string>().find("still under way") !=
+          std::string::npos);
     u32 instants = 0;
     for (const json& e : t.at("traceEvents"))
         if (e.at("ph") == "i") {
@@ -207,7 +222,8 @@ TEST_CASE("a frame whose owner died behind its commit is there once, work done a
 
 TEST_CASE("a frame of which a stage's stamps were lost is counted as missing, never invented") {
     const snapshot shape = two_stages(2);
-    const std::vector<attempt> attempts = {made(0, 0, 1, 1000, true), made(0, 1, 2, 2000, true), made(1, 0, 1, 3000, true)};
+    const std::vector<attempt> attempts = {made(0, 0, 1, 1000, true), made(0, 1, 2, 2000, true),
+                                           made(1, 0, 1, 3000, true)};
     const std::vector<idle_time> waits;
     trace_content c;
     c.shape = &shape;

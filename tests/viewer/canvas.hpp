@@ -19,7 +19,8 @@ struct canvas {
     viewer::screen screen;
     f32 scale = 1;
 
-    explicit canvas(bool gl, int width = 1920, int height = 1080, f32 wanted_scale = 1) : scale(wanted_scale) {
+    explicit canvas(bool gl, int width = 1920, int height = 1080, f32 wanted_scale = 1)
+        : scale(wanted_scale) {
         ImGui::CreateContext();
         ImGui::GetIO().IniFilename = nullptr;
         viewer::window_options o;

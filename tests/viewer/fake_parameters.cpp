@@ -14,9 +14,12 @@ namespace {
 
 using nlohmann::json;
 
-json refusal(const std::string& message) { return {{"ok", false}, {"code", exit_code::usage}, {"message", message}}; }
+json refusal(const std::string& message) {
+    return {{"ok", false}, {"code", exit_code::usage}, {"message", message}};
+}
 json no_room() {
-    json j = refusal("set: 62 changes wait for frames that have not come: nothing moves; try again when frames do");
+    json j = refusal(
+        "set: 62 changes wait for frames that have not come: nothing moves; try again when frames do");
     j["later"] = true;
     return j;
 }
@@ -44,7 +47,8 @@ void fake_run::set_values(const json& values) {
 
 void fake_run::damage_values(std::byte with) {
     const std::lock_guard lock(mutex_);
-    shm::parameter_set& newest = const_cast<shm::parameter_set&>(ring::newest_parameters(segment_->block().parameters));
+    shm::parameter_set& newest =
+        const_cast<shm::parameter_set&>(ring::newest_parameters(segment_->block().parameters));
     std::memset(newest.value, static_cast<int>(with), sizeof newest.value);
 }
 
@@ -57,7 +61,8 @@ f64 fake_run::value_of(const std::string& name) {
 void fake_run::publish(const json& values, bool reset) {
     shm::control_block& c = segment_->block();
     const std::span<const std::byte> now = newest_in(c, options_.schema);
-    std::vector<std::byte> wanted = reset ? options_.schema.initial_values() : std::vector<std::byte>(now.begin(), now.end());
+    std::vector<std::byte> wanted =
+        reset ? options_.schema.initial_values() : std::vector<std::byte>(now.begin(), now.end());
     for (const auto& [name, value] : values.items()) options_.schema.set(wanted, name, value);
     options_.schema.check_values(wanted);
     if (!ring::publish(c.parameters, wanted, ring::load(c.link[0].tail)))
@@ -67,8 +72,8 @@ void fake_run::publish(const json& values, bool reset) {
 json fake_run::parameters_now() {
     const shm::parameter_set& newest = ring::newest_parameters(segment_->block().parameters);
     const ring::parameter_schema& s = options_.schema;
-    json answer =
-        run::to_json({s, s ? s.values_json(newest_in(segment_->block(), s)) : json::object(), newest.number, newest.from});
+    json answer = run::to_json(
+        {s, s ? s.values_json(newest_in(segment_->block(), s)) : json::object(), newest.number, newest.from});
     if (!options_.schema_text.empty()) answer["schema"] = json::parse(options_.schema_text);
     return answer;
 }

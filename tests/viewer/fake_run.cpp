@@ -68,8 +68,12 @@ void fake_run::make_block() {
 }
 
 void fake_run::write_record(i32 supervisor) {
-    const std::string text = json{{"pid", supervisor}, {"start_time", shm::start_time_of(supervisor)}, {"run_id", run_id_}, {"name", options_.name},
-                                  {"file", "demo.toml"}}.dump();
+    const std::string text = json{
+        {"pid", supervisor},
+        {"start_time", shm::start_time_of(supervisor)},
+        {"run_id", run_id_},
+        {"name", options_.name},
+        {"file", "demo.toml"}}.dump();
     std::ofstream(folder_ + "/run.json.tmp") << text;
     std::filesystem::rename(folder_ + "/run.json.tmp", folder_ + "/run.json");
 }
@@ -79,7 +83,8 @@ void fake_run::adopt(i32 supervisor) { write_record(supervisor); }
 void fake_run::rebuild() {
     const std::lock_guard lock(mutex_);
     shm::segment::remove(run_id_);
-    old_segment_ = std::move(segment_);  // stays mapped here, too: who looks at the old one finds it standing still
+    old_segment_ =
+        std::move(segment_);  // stays mapped here, too: who looks at the old one finds it standing still
     make_block();
 }
 
@@ -109,7 +114,9 @@ void fake_run::kill(u32 seat) {
     back_at_[seat] = now_ns() + static_cast<u64>(options_.back_after_s * 1e9);
 }
 
-u32 fake_run::epoch_in(u32 seat) const { return ring::seat_word::of(ring::load(segment_->block().seat[seat].current)).epoch; }
+u32 fake_run::epoch_in(u32 seat) const {
+    return ring::seat_word::of(ring::load(segment_->block().seat[seat].current)).epoch;
+}
 
 u32 fake_run::epoch_of(u32 seat) {
     const std::lock_guard lock(mutex_);
@@ -134,8 +141,10 @@ void fake_run::paint(u32 seat, const ring::job& j) {
     std::byte* at = ring_->data() + j.output.index * c.link[2].slot_bytes;
     auto* pixels = reinterpret_cast<u32*>(at + 256);
     for (u32 y = 0; y < options_.height; ++y)
-        for (u32 x = 0; x < options_.width; ++x) pixels[y * options_.width + x] = color_of(j.sequence, x, y, options_.width, options_.height);
-    const device::status_word ready{j.sequence, c.link[2].header[j.output.index].epoch, static_cast<u32>(device::status_state::ready)};
+        for (u32 x = 0; x < options_.width; ++x)
+            pixels[y * options_.width + x] = color_of(j.sequence, x, y, options_.width, options_.height);
+    const device::status_word ready{j.sequence, c.link[2].header[j.output.index].epoch,
+                                    static_cast<u32>(device::status_state::ready)};
     std::memcpy(at, &ready, sizeof ready);
 }
 
@@ -143,7 +152,7 @@ void fake_run::count(u32 seat, const ring::job&) {
     shm::stage_counters& k = segment_->block().stage[seat].counters;
     static constexpr u64 cost_us[] = {300, 1800, 7200, 1100};
     const u64 spread = frames_.load() * 2654435761U % 1000;
-    const u64 ns = cost_us[seat % 4] * (800 + spread) ;
+    const u64 ns = cost_us[seat % 4] * (800 + spread);
     telemetry::add_sample(k.latency, ns);
     telemetry::add_sample(k.handover, 20'000 + spread * 10);
     k.frames.fetch_add(1);
@@ -172,7 +181,8 @@ void fake_run::run_frames() {
             shm::control_block& c = segment_->block();
             c.supervisor_heartbeat_ns.store(now);
             revive(now);
-            for (u32 k = static_cast<u32>(back_at_.size()); k-- > 0;) {  // the last first: each frame stays a turn in each ring
+            for (u32 k = static_cast<u32>(back_at_.size());
+                 k-- > 0;) {  // the last first: each frame stays a turn in each ring
                 if (!rig_->sits(k) || held_.count(k) != 0) continue;
                 shm::incarnation& e = c.entry[rig_->entry_of(k)];
                 e.heartbeat_ns.store(now);
@@ -201,7 +211,8 @@ void fake_run::serve() {
             else
                 clients.erase(clients.begin() + static_cast<std::ptrdiff_t>(k));
         }
-        if (watched[0].revents != 0) clients.emplace_back(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        if (watched[0].revents != 0)
+            clients.emplace_back(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     }
 }
 
@@ -212,13 +223,14 @@ void fake_run::answer(int fd, const std::string& text) {
         return;
     }
     if (request.contains("tap")) {
-        const json reply{{"tap",
-                          {{"run_id", run_id_},
-                           {"link", 2},
-                           {"stage", "fragment"},
-                           {"format", json::parse(picture_format(options_.width, options_.height).to_json())},
-                           {"memory", {{"kind", "memfd"}, {"bytes", memory_.bytes}, {"uuid", ""}, {"fd", 0}, {"ipc", ""}}},
-                           {"device", {{"kind", "cpu"}, {"uuid", ""}}}}}};
+        const json reply{
+            {"tap",
+             {{"run_id", run_id_},
+              {"link", 2},
+              {"stage", "fragment"},
+              {"format", json::parse(picture_format(options_.width, options_.height).to_json())},
+              {"memory", {{"kind", "memfd"}, {"bytes", memory_.bytes}, {"uuid", ""}, {"fd", 0}, {"ipc", ""}}},
+              {"device", {{"kind", "cpu"}, {"uuid", ""}}}}}};
         (void)shm::send_message(fd, reply.dump(), {memory_fd_.get()});
         return;
     }
@@ -254,7 +266,8 @@ json fake_run::answer_command(const std::string& verb, const std::string& stage)
         commands_.push_back(verb + " " + stage);
         if (seat < 4 && verb == "stop") held_.insert(seat);
         if (seat < 4 && verb == "cont") held_.erase(seat);
-        if (seat < 4 && (verb == "stop" || verb == "cont")) segment_->block().seat[seat].held.store(verb == "stop" ? 1 : 0);
+        if (seat < 4 && (verb == "stop" || verb == "cont"))
+            segment_->block().seat[seat].held.store(verb == "stop" ? 1 : 0);
     }
     if (seat < 4 && (verb == "kill" || verb == "restart")) kill(seat);
     return {{"ok", true}, {"message", verb + " " + stage + ": done"}};

@@ -1,7 +1,7 @@
 #pragma once
-// A run as a viewer meets it, without stages: a run folder with record and socket, a control block in shared memory, a ring of
-// pictures in a memfd, parameters that can be set, and a thread that passes frames, obeys commands and dies when it is told to.
-// XDG_RUNTIME_DIR must name a folder of the caller's.
+// A run as a viewer meets it, without stages: a run folder with record and socket, a control block in shared
+// memory, a ring of pictures in a memfd, parameters that can be set, and a thread that passes frames, obeys
+// commands and dies when it is told to. XDG_RUNTIME_DIR must name a folder of the caller's.
 
 #include <atomic>
 #include <mutex>
@@ -22,18 +22,18 @@ struct fake_options {
     std::string name = "demo";
     u32 width = 320, height = 180;
     f64 fps = 60;
-    f64 back_after_s = 0.3;   ///< from a death to its successor
-    i32 supervisor = 0;       ///< named in the record; 0: this process
-    ring::parameter_schema schema = scene_schema();   ///< none: the run has no parameters
-    std::string schema_text = {};   ///< what is said of the schema instead, JSON; "": the truth
+    f64 back_after_s = 0.3;                          ///< from a death to its successor
+    i32 supervisor = 0;                              ///< named in the record; 0: this process
+    ring::parameter_schema schema = scene_schema();  ///< none: the run has no parameters
+    std::string schema_text = {};  ///< what is said of the schema instead, JSON; "": the truth
 };
 
 /// How `set` and `parameters` are answered.
 struct fake_answers {
-    f64 after_s = 0;        ///< a `set` is done so much later, and answered then
-    u32 wait = 0;           ///< so many are refused: changes wait for frames
-    std::string refusal;    ///< the sentence that refuses all others; "": they are done
-    u32 unknown = 0;        ///< so many questions for the parameters are not understood
+    f64 after_s = 0;      ///< a `set` is done so much later, and answered then
+    u32 wait = 0;         ///< so many are refused: changes wait for frames
+    std::string refusal;  ///< the sentence that refuses all others; "": they are done
+    u32 unknown = 0;      ///< so many questions for the parameters are not understood
 };
 
 class fake_run {
@@ -50,7 +50,8 @@ public:
     void end_with(int exit_code);
     /// The record names that process from now on.
     void adopt(i32 supervisor);
-    /// The control block is made anew under its old name, as when the owner of ipc memory has died; frames begin at 0 again.
+    /// The control block is made anew under its old name, as when the owner of ipc memory has died; frames
+    /// begin at 0 again.
     void rebuild();
     [[nodiscard]] u64 frames() const noexcept { return frames_.load(); }
     [[nodiscard]] u32 epoch_of(u32 seat);
@@ -72,7 +73,7 @@ public:
     [[nodiscard]] static u32 color_of(u64 sequence, u32 x, u32 y, u32 width, u32 height) noexcept;
 
 private:
-    [[nodiscard]] u32 epoch_in(u32 seat) const;   ///< the mutex is held
+    [[nodiscard]] u32 epoch_in(u32 seat) const;  ///< the mutex is held
     void make_block();
     void write_record(i32 supervisor);
     void run_frames();
@@ -82,8 +83,8 @@ private:
     [[nodiscard]] nlohmann::json answer_ps();
     [[nodiscard]] nlohmann::json answer_parameters();
     [[nodiscard]] nlohmann::json answer_set(const nlohmann::json& request);
-    [[nodiscard]] nlohmann::json parameters_now();                ///< the mutex is held
-    void publish(const nlohmann::json& values, bool reset);       ///< the mutex is held
+    [[nodiscard]] nlohmann::json parameters_now();           ///< the mutex is held
+    void publish(const nlohmann::json& values, bool reset);  ///< the mutex is held
     void paint(u32 seat, const ring::job& j);
     void count(u32 seat, const ring::job& j);
     void revive(u64 now);

@@ -16,7 +16,7 @@ struct watched {
     viewer::model m;
     telemetry::rate_tracker tracker;
     u64 time_ns = 10 * ns_per_s;
-    bool fixed = false;   ///< look() shows nothing of the real clock
+    bool fixed = false;  ///< look() shows nothing of the real clock
 
     explicit watched(ring::plan p) : r(std::move(p)) {
         m.phase = viewer::run_phase::watching;

@@ -8,7 +8,9 @@ namespace carousel::test {
 
 using namespace ring;
 
-rig::rig(plan p, shm::control_block* c) : own_(c == nullptr ? std::make_unique<shm::control_block>() : nullptr), c_(c == nullptr ? own_.get() : c) {
+rig::rig(plan p, shm::control_block* c)
+    : own_(c == nullptr ? std::make_unique<shm::control_block>() : nullptr),
+      c_(c == nullptr ? own_.get() : c) {
     initialise(*c_, p);
     seats_.resize(c_->seats);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A control block that is driven in this process: no supervisor, no stage programs, no device. Its seats can be killed and filled
-// again by the same steps that the supervisor takes.
+// A control block that is driven in this process: no supervisor, no stage programs, no device. Its seats can
+// be killed and filled again by the same steps that the supervisor takes.
 
 #include <functional>
 #include <memory>
@@ -21,7 +21,8 @@ public:
     /// A process sits down on the seat; its number serves as its pid.
     void sit(u32 seat);
     void sit_all();
-    /// Death seen, revoked, requeued; the slots in work are quarantined. The seat stays empty until retire() and sit().
+    /// Death seen, revoked, requeued; the slots in work are quarantined. The seat stays empty until retire()
+    /// and sit().
     void die(u32 seat);
     void retire(u32 seat);
     /// One job of the seat from claim to recycle. False: nothing to do.

@@ -1,6 +1,6 @@
 #pragma once
-// Parameters for tests: the shipped renderer's, which the viewer knows by their description alone, and those of an application
-// that has nothing of a scene.
+// Parameters for tests: the shipped renderer's, which the viewer knows by their description alone, and those
+// of an application that has nothing of a scene.
 
 #include "stages/scene/scene_parameters.hpp"
 
@@ -24,7 +24,13 @@ inline ring::parameter_schema filter_schema() {
               .unit = "x"},
              {.name = "taps", .kind = integer, .offset = 4, .initial = {3}, .low = 1, .high = 31, .step = 2},
              {.name = "mode", .kind = choice, .offset = 8, .high = 2, .choices = {"box", "gauss", "median"}},
-             {.name = "center", .offset = 12, .count = 2, .initial = {0.5, 0.5}, .low = -1e6, .high = 1e6, .unit = "px"}}};
+             {.name = "center",
+              .offset = 12,
+              .count = 2,
+              .initial = {0.5, 0.5},
+              .low = -1e6,
+              .high = 1e6,
+              .unit = "px"}}};
 }
 
 }  // namespace carousel::test

@@ -1,6 +1,7 @@
-// The whole window against a kept picture: a fixed run at a fixed time in fixed letters, drawn without a display, made small and
-// compared with a tolerance, since GL drivers and ImGui versions differ by a pixel here and there.
-// To keep a new one: CAROUSEL_KEEP_GOLDEN=1 build/release/test_viewer "the window looks*", then look at tests/viewer/golden.png.
+// The whole window against a kept picture: a fixed run at a fixed time in fixed letters, drawn without a
+// display, made small and compared with a tolerance, since GL drivers and ImGui versions differ by a pixel
+// here and there. To keep a new one: CAROUSEL_KEEP_GOLDEN=1 build/release/test_viewer "the window looks*",
+// then look at tests/viewer/golden.png.
 
 #include <spng.h>
 
@@ -14,15 +15,16 @@
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
-#include "tests/viewer/models.hpp"
 #include "tests/viewer/canvas.hpp"
+#include "tests/viewer/models.hpp"
 #include "viewer/watch/png.hpp"
 
 using namespace carousel;
 
 namespace {
 
-constexpr u32 width = 1920, height = 1080, shrink = 4, small_width = width / shrink, small_height = height / shrink;
+constexpr u32 width = 1920, height = 1080, shrink = 4, small_width = width / shrink,
+              small_height = height / shrink;
 const std::string golden = std::string(CAROUSEL_SOURCE) + "/tests/viewer/golden.png";
 
 std::vector<u8> shrunk(const std::vector<u8>& pixels) {
@@ -32,7 +34,9 @@ std::vector<u8> shrunk(const std::vector<u8>& pixels) {
             for (u32 c = 0; c < 4; ++c) {
                 u32 sum = 0;
                 for (u32 k = 0; k < shrink * shrink; ++k)
-                    sum += pixels[(std::size_t{y * shrink + k / shrink} * width + x * shrink + k % shrink) * 4 + c];
+                    sum +=
+                        pixels[(std::size_t{y * shrink + k / shrink} * width + x * shrink + k % shrink) * 4 +
+                               c];
                 out[(std::size_t{y} * small_width + x) * 4 + c] = static_cast<u8>(sum / (shrink * shrink));
             }
     return out;
@@ -50,8 +54,8 @@ std::vector<u8> read_png(const std::string& path) {
 }
 
 struct difference {
-    f64 mean = 0;    // of all channels, 0..255
-    f64 share = 0;   // of pixels that differ a lot
+    f64 mean = 0;   // of all channels, 0..255
+    f64 share = 0;  // of pixels that differ a lot
 };
 difference compare(const std::vector<u8>& a, const std::vector<u8>& b) {
     difference d;
@@ -72,7 +76,9 @@ difference compare(const std::vector<u8>& a, const std::vector<u8>& b) {
 std::vector<u8> draw(test::canvas& s, test::watched& w) {
     std::vector<u32> frame(640 * 360);
     for (u32 y = 0; y < 360; ++y)
-        for (u32 x = 0; x < 640; ++x) frame[y * 640 + x] = 0xFF000000U | (x * 255 / 640) | (y * 255 / 360) << 8U | ((x / 40 + y / 40) % 2 * 120 + 60) << 16U;
+        for (u32 x = 0; x < 640; ++x)
+            frame[y * 640 + x] = 0xFF000000U | (x * 255 / 640) | (y * 255 / 360) << 8U |
+                                 ((x / 40 + y / 40) % 2 * 120 + 60) << 16U;
     REQUIRE(s.store->resize(640, 360).empty());
     s.store->upload(reinterpret_cast<const std::byte*>(frame.data()));
     viewer::picture_model& p = w.m.picture;
@@ -97,7 +103,8 @@ TEST_CASE("the window looks as in the kept picture") {
     } catch (const error& e) {
         CAROUSEL_SKIP((std::string("no offscreen GL here: ") + e.what()).c_str());
     }
-    if (!std::filesystem::exists("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")) CAROUSEL_SKIP("the kept picture is in DejaVu Sans, which is not here");
+    if (!std::filesystem::exists("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"))
+        CAROUSEL_SKIP("the kept picture is in DejaVu Sans, which is not here");
     test::watched w(test::demo_plan(640, 360));
     w.fixed = true;
     w.r.sit_all();
@@ -109,13 +116,15 @@ TEST_CASE("the window looks as in the kept picture") {
     w.time_ns += 40 * ns_per_ms;
     w.look();
     const std::vector<u8> now = draw(*s, w);
-    if (std::getenv("CAROUSEL_KEEP_GOLDEN") != nullptr) viewer::write_png(golden, now, small_width, small_height);
+    if (std::getenv("CAROUSEL_KEEP_GOLDEN") != nullptr)
+        viewer::write_png(golden, now, small_width, small_height);
     const std::vector<u8> kept = read_png(golden);
     REQUIRE(kept.size() == now.size());
     const difference d = compare(now, kept);
     const std::string seen = (std::filesystem::temp_directory_path() / "carousel-viewer-seen.png").string();
     if (d.mean >= 2 || d.share >= 0.015) viewer::write_png(seen, now, small_width, small_height);
-    INFO("mean difference " << d.mean << ", share of pixels that differ a lot " << d.share << "; what was drawn: " << seen);
+    INFO("mean difference " << d.mean << ", share of pixels that differ a lot " << d.share
+                            << "; what was drawn: " << seen);
     CHECK(d.mean < 2);
     CHECK(d.share < 0.015);
 

@@ -1,12 +1,12 @@
-// The whole window drawn by a real GL without a display: the same model gives the same picture, bit for bit, and each state of a
-// slot has its colour where the slot is.
+// The whole window drawn by a real GL without a display: the same model gives the same picture, bit for bit,
+// and each state of a slot has its colour where the slot is.
 
 #include "core/errors.hpp"
 #include "ring/latest.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
-#include "tests/viewer/models.hpp"
 #include "tests/viewer/canvas.hpp"
+#include "tests/viewer/models.hpp"
 #include "viewer/watch/png.hpp"
 
 using namespace carousel;
@@ -29,7 +29,8 @@ struct shot {
     u32 width = 0, height = 0;
     [[nodiscard]] u32 at(f32 x, f32 y) const {
         const std::size_t k = (static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x)) * 4;
-        return static_cast<u32>(pixels[k]) | static_cast<u32>(pixels[k + 1]) << 8U | static_cast<u32>(pixels[k + 2]) << 16U | 0xFF000000U;
+        return static_cast<u32>(pixels[k]) | static_cast<u32>(pixels[k + 1]) << 8U |
+               static_cast<u32>(pixels[k + 2]) << 16U | 0xFF000000U;
     }
 };
 
@@ -93,7 +94,8 @@ TEST_CASE("each slot shows the colour of its state") {
         for (std::size_t k = 0; k < l.slots.size(); ++k) {
             const viewer::ui::widget* at = canvas::find("rings.slot." + l.name + "." + std::to_string(k));
             REQUIRE(at != nullptr);
-            // Low in the cell, off its middle: inside every state's filled part, beside number, frame and cross.
+            // Low in the cell, off its middle: inside every state's filled part, beside number, frame and
+            // cross.
             const u32 color = p.at(at->x + at->width * 0.3F, at->y + at->height - 5.0F);
             const telemetry::slot_phase phase = l.slots[k].phase;
             ++seen[static_cast<int>(phase)];
@@ -104,8 +106,9 @@ TEST_CASE("each slot shows the colour of its state") {
                 CHECK(color == viewer::theme::slot_color(phase));
         }
     }
-    for (const telemetry::slot_phase phase : {telemetry::slot_phase::free, telemetry::slot_phase::fill, telemetry::slot_phase::ready,
-                                              telemetry::slot_phase::leased, telemetry::slot_phase::quarantined})
+    for (const telemetry::slot_phase phase :
+         {telemetry::slot_phase::free, telemetry::slot_phase::fill, telemetry::slot_phase::ready,
+          telemetry::slot_phase::leased, telemetry::slot_phase::quarantined})
         CHECK(seen[static_cast<int>(phase)] > 0);
 }
 

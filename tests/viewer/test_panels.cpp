@@ -1,4 +1,5 @@
-// Every panel with every kind of run, on no window at all: nothing may crash, leave the window or have a place that is no number.
+// Every panel with every kind of run, on no window at all: nothing may crash, leave the window or have a
+// place that is no number.
 
 #include <algorithm>
 #include <cstring>
@@ -6,8 +7,8 @@
 
 #include "ring/latest.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/viewer/models.hpp"
 #include "tests/viewer/canvas.hpp"
+#include "tests/viewer/models.hpp"
 
 using namespace carousel;
 using test::canvas;
@@ -36,7 +37,8 @@ bool shows(viewer::model& m, const std::string& name) {
 }
 
 void draw_everywhere(viewer::model& m) {
-    for (const auto& [width, height, scale] : {std::tuple{1920, 1080, 1.0F}, std::tuple{3840, 2160, 2.0F}, std::tuple{1280, 720, 1.0F}, std::tuple{700, 500, 1.0F}}) {
+    for (const auto& [width, height, scale] : {std::tuple{1920, 1080, 1.0F}, std::tuple{3840, 2160, 2.0F},
+                                               std::tuple{1280, 720, 1.0F}, std::tuple{700, 500, 1.0F}}) {
         canvas s(false, width, height, scale);
         s.draw(m);
         check_inside(width, height);
@@ -65,7 +67,8 @@ TEST_CASE("with no run there is a question and no panel") {
 TEST_CASE("a run without a frame shows all panels") {
     watched w(test::demo_plan(1280, 720));
     w.look();
-    for (const char* name : {"image", "scene", "timeline", "stages", "rings", "plots", "events"}) CHECK(shows(w.m, std::string("panel.") + name));
+    for (const char* name : {"image", "scene", "timeline", "stages", "rings", "plots", "events"})
+        CHECK(shows(w.m, std::string("panel.") + name));
     draw_everywhere(w.m);
 }
 
@@ -106,7 +109,8 @@ TEST_CASE("a running pipeline: every slot and every button has its place inside 
         }
     }
     const u32 slots = w.r.block().link[2].slots;
-    for (u32 k = 0; k < slots; ++k) CHECK(canvas::find("rings.slot.fragment." + std::to_string(k)) != nullptr);
+    for (u32 k = 0; k < slots; ++k)
+        CHECK(canvas::find("rings.slot.fragment." + std::to_string(k)) != nullptr);
 }
 
 TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
@@ -119,7 +123,8 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
         canvas s(false, width, height, 1.0F);
         s.draw(w.m, 3);
         const auto inside = [](const std::string& name, const char* panel) {
-            const viewer::ui::widget *at = canvas::find(name), *in = canvas::find(std::string("panel.") + panel);
+            const viewer::ui::widget *at = canvas::find(name),
+                                     *in = canvas::find(std::string("panel.") + panel);
             INFO(name << " in " << panel);
             REQUIRE(at != nullptr);
             REQUIRE(in != nullptr);
@@ -129,41 +134,51 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
             CHECK(at->y + at->height <= in->y + in->height - 4);  // its edge
         };
         for (const char* name : {"geometry", "vertex", "fragment", "display"})
-            for (const char* what : {"row", "kill", "stop", "restart"}) inside(std::string("stages.") + what + "." + name, "stages");
-        for (const char* name : {"geometry", "vertex", "fragment"}) inside(std::string("rings.link.") + name, "rings");
-        for (const char* name : {"image.pause", "image.alpha", "image.exposure", "image.save"}) inside(name, "image");
-        for (const char* name : {"scene.yaw", "scene.ambient", "scene.wireframe", "scene.reset"}) inside(name, "scene");
+            for (const char* what : {"row", "kill", "stop", "restart"})
+                inside(std::string("stages.") + what + "." + name, "stages");
+        for (const char* name : {"geometry", "vertex", "fragment"})
+            inside(std::string("rings.link.") + name, "rings");
+        for (const char* name : {"image.pause", "image.alpha", "image.exposure", "image.save"})
+            inside(name, "image");
+        for (const char* name : {"scene.yaw", "scene.ambient", "scene.wireframe", "scene.reset"})
+            inside(name, "scene");
         for (const char* name : {"plots.fps", "plots.latency"}) inside(name, "plots");
         for (const char* name : {"head.runs", "head.theme", "head.shot", "head.help"}) {
             const viewer::ui::widget* at = canvas::find(name);
             REQUIRE(at != nullptr);
             CHECK(at->x + at->width <= static_cast<f32>(width));
         }
-        for (const f32 x : {0.5F, 0.05F}) {  // the value of the pixel under the mouse, whole, and not under the mouse
+        for (const f32 x :
+             {0.5F, 0.05F}) {  // the value of the pixel under the mouse, whole, and not under the mouse
             const viewer::ui::widget* area = canvas::find("image.area");
             const ImVec2 mouse(area->x + area->width * x, area->y + area->height * (x < 0.1F ? 0.7F : 0.5F));
             s.draw_with_mouse(w.m, mouse);
             inside("image.pixel", "image");
             const viewer::ui::widget* value = canvas::find("image.pixel");
-            CHECK_FALSE((mouse.x >= value->x && mouse.x < value->x + value->width && mouse.y >= value->y && mouse.y < value->y + value->height));
+            CHECK_FALSE((mouse.x >= value->x && mouse.x < value->x + value->width && mouse.y >= value->y &&
+                         mouse.y < value->y + value->height));
         }
     }
 }
 
-TEST_CASE("the events stay at their newest line through every size of the window, until the reader scrolls away") {
+TEST_CASE(
+    "the events stay at their newest line through every size of the window, until the reader scrolls away") {
     watched w(test::demo_plan(64, 64));
     w.r.sit_all();
     w.run(5);
     const auto tell = [&](int count) {
         for (int k = 0; k < count; ++k)
-            w.m.events.add({w.m.now_ns, telemetry::event_kind::info, shm::none, "something has happened that takes a long line to be told: number " + std::to_string(k)});
+            w.m.events.add(
+                {w.m.now_ns, telemetry::event_kind::info, shm::none,
+                 "something has happened that takes a long line to be told: number " + std::to_string(k)});
     };
     tell(60);
     canvas s(false, 1920, 1080);
     const auto at_end = [] { return canvas::find("events.end") != nullptr; };
     s.draw(w.m, 4);
     CHECK(at_end());
-    for (const auto& [width, height] : {std::pair{1280, 720}, std::pair{1000, 600}, std::pair{1920, 1080}, std::pair{1100, 1000}}) {
+    for (const auto& [width, height] :
+         {std::pair{1280, 720}, std::pair{1000, 600}, std::pair{1920, 1080}, std::pair{1100, 1000}}) {
         s.resize(width, height);
         s.draw(w.m, 4);
         INFO(width << " x " << height);
@@ -182,7 +197,8 @@ TEST_CASE("the events stay at their newest line through every size of the window
     CHECK_FALSE(at_end());  // the control: he reads on where he is
 }
 
-TEST_CASE("in a small window the table of a run on a GPU does without some columns, not without its buttons") {
+TEST_CASE(
+    "in a small window the table of a run on a GPU does without some columns, not without its buttons") {
     watched w(test::demo_plan(1280, 720));
     w.r.sit_all();
     w.run(60);
@@ -269,12 +285,15 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     w.run(30);
     canvas s(false);
     s.draw(w.m);
-    const auto press = [&](int key, bool shift = false, bool ctrl = false) { s.screen.on_key(w.m, {key, ctrl, shift}); };
+    const auto press = [&](int key, bool shift = false, bool ctrl = false) {
+        s.screen.on_key(w.m, {key, ctrl, shift});
+    };
     press('3');
     CHECK(w.m.selected_seat == 2);
     for (const char slipped : {'K', 'S', 'R', 'H', 'G', 'X', 'A'}) {
         press(slipped);
-        CHECK_THAT(w.m.events.events().back().text, test::contains(std::string("nothing was done: Ctrl+") + slipped));
+        CHECK_THAT(w.m.events.events().back().text,
+                   test::contains(std::string("nothing was done: Ctrl+") + slipped));
     }
     CHECK(w.m.commands.empty());  // what harms takes Ctrl
     const auto harm = [&](char key) { press(key, false, true); };
@@ -329,7 +348,8 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     CHECK(w.m.chosen.empty());  // the list is closed: a stage's number again
     press('Q', false, true);
     CHECK(w.m.quit);
-    for (const viewer::run_phase phase : {viewer::run_phase::waiting, viewer::run_phase::ended, viewer::run_phase::watching}) {
+    for (const viewer::run_phase phase :
+         {viewer::run_phase::waiting, viewer::run_phase::ended, viewer::run_phase::watching}) {
         w.m.phase = phase;
         for (int key = 32; key < 280; ++key)
             for (const bool shift : {false, true}) press(key, shift);
@@ -342,7 +362,8 @@ TEST_CASE("windows of one pixel and of no sense are survived") {
     watched w(test::demo_plan(64, 64));
     w.r.sit_all();
     w.run(30);
-    for (const auto& [width, height] : {std::pair{1, 1}, std::pair{1, 1080}, std::pair{1920, 1}, std::pair{40, 40}, std::pair{950, 490}}) {
+    for (const auto& [width, height] :
+         {std::pair{1, 1}, std::pair{1, 1080}, std::pair{1920, 1}, std::pair{40, 40}, std::pair{950, 490}}) {
         canvas s(false, width, height);
         s.draw(w.m);
         CHECK(canvas::sane());
@@ -360,7 +381,8 @@ TEST_CASE("what a damaged control block says is drawn, too") {
     telemetry::rate_tracker tracker;
     for (int round = 0; round < 12; ++round) {
         auto* words = reinterpret_cast<u64*>(c.get());
-        for (std::size_t k = 0; k < sizeof(shm::control_block) / 8; ++k) words[k] = round % 2 == 0 ? random() : ~u64{0};
+        for (std::size_t k = 0; k < sizeof(shm::control_block) / 8; ++k)
+            words[k] = round % 2 == 0 ? random() : ~u64{0};
         telemetry::read_snapshot(*c, m.snap);
         m.snap.taken_ns = m.now_ns = 1'000'000'000U * static_cast<u64>(round + 1);
         m.rates = tracker.feed(m.snap);

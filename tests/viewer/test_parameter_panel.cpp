@@ -6,8 +6,8 @@
 #include <random>
 
 #include "tests/support/catch.hpp"
-#include "tests/viewer/models.hpp"
 #include "tests/viewer/canvas.hpp"
+#include "tests/viewer/models.hpp"
 #include "viewer/session/camera.hpp"
 #include "viewer/session/parameter_values.hpp"
 
@@ -62,11 +62,13 @@ const viewer::ui::widget& mark(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the shipped renderer's parameters: an orbit first, then the fields in their order, the hidden ones not") {
+TEST_CASE(
+    "the shipped renderer's parameters: an orbit first, then the fields in their order, the hidden ones "
+    "not") {
     shown t(test::scene_schema());
     f32 above = 0;
-    for (const char* name :
-         {"yaw", "pitch", "distance", "fov_y", "light", "elevation", "ambient", "spin", "exposure", "shading", "wireframe"}) {
+    for (const char* name : {"yaw", "pitch", "distance", "fov_y", "light", "elevation", "ambient", "spin",
+                             "exposure", "shading", "wireframe"}) {
         const viewer::ui::widget& at = mark(std::string("scene.") + name);
         INFO(name);
         CHECK(at.y > above);
@@ -101,8 +103,10 @@ TEST_CASE("sliders, switches and the mouse on the picture set the fields of thei
 
 TEST_CASE("another application's parameters are drawn, their keys work, and the picture has no camera") {
     shown t(test::filter_schema());
-    for (const char* name : {"gain", "taps", "mode", "center", "reset"}) CHECK(mark(std::string("scene.") + name).width > 10);
-    for (const char* name : {"yaw", "pitch", "distance"}) CHECK(canvas::find(std::string("scene.") + name) == nullptr);
+    for (const char* name : {"gain", "taps", "mode", "center", "reset"})
+        CHECK(mark(std::string("scene.") + name).width > 10);
+    for (const char* name : {"yaw", "pitch", "distance"})
+        CHECK(canvas::find(std::string("scene.") + name) == nullptr);
     for (const f64 mode : {1.0, 2.0, 0.0}) {
         CHECK(t.press('M'));
         CHECK(t.value("mode") == mode);
@@ -154,7 +158,8 @@ TEST_CASE("bytes of no sense are drawn and can be set") {
     shown t(test::scene_schema());
     std::mt19937 random(11);
     for (int round = 0; round < 20; ++round) {
-        for (std::byte& b : t.w.m.values) b = round % 2 == 0 ? static_cast<std::byte>(random()) : std::byte{0xFF};
+        for (std::byte& b : t.w.m.values)
+            b = round % 2 == 0 ? static_cast<std::byte>(random()) : std::byte{0xFF};
         t.s.draw(t.w.m);
         CHECK(canvas::sane());
         (void)t.press('M');
@@ -163,7 +168,8 @@ TEST_CASE("bytes of no sense are drawn and can be set") {
         CHECK(t.value("wireframe") < 2);
         t.drag("image.area", 0.5F, 30);
         for (const char* name : {"eye", "target"})
-            for (u32 k = 0; k < 3; ++k) CHECK(std::isfinite(viewer::number_in(*t.w.m.schema.find(name), t.w.m.values, k)));
+            for (u32 k = 0; k < 3; ++k)
+                CHECK(std::isfinite(viewer::number_in(*t.w.m.schema.find(name), t.w.m.values, k)));
     }
 }
 

@@ -1,4 +1,5 @@
-// Parameters between a viewer and a pretended supervisor: whose change counts, what is merged, what a refusal and a silence do.
+// Parameters between a viewer and a pretended supervisor: whose change counts, what is merged, what a refusal
+// and a silence do.
 
 #include <unistd.h>
 
@@ -39,8 +40,9 @@ bool knows(watcher& w) {
 
 std::size_t times_told(const watcher& w, const std::string& text) {
     const auto& all = w.m.events.events();
-    return static_cast<std::size_t>(std::count_if(
-        all.begin(), all.end(), [&](const telemetry::run_event& e) { return e.text.find(text) != std::string::npos; }));
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const telemetry::run_event& e) {
+        return e.text.find(text) != std::string::npos;
+    }));
 }
 
 void wait(watcher& w, int ms) {
@@ -132,7 +134,9 @@ TEST_CASE("a refused change goes back, and is told once") {
     CHECK(w.until([&] { return run.value_of("exposure") == 2; }));
     edit(w, "near", 500);  // the schema's own refusal: not below far
     w.step();
-    CHECK(w.until([&] { return times_told(w, "near must be below far") == 1 && value_in(w, "near") == test::near(0.1F); }));
+    CHECK(w.until([&] {
+        return times_told(w, "near must be below far") == 1 && value_in(w, "near") == test::near(0.1F);
+    }));
 }
 
 TEST_CASE("what waits for frames is asked again with the newest values") {
@@ -165,7 +169,8 @@ TEST_CASE("a reset brings back what the run was started with, and drops what was
     REQUIRE(w.until([&] { return value_in(w, "exposure") == 3; }));
     edit(w, "ambient", 0.9);
     w.m.reset_values = true;
-    REQUIRE(w.until([&] { return value_in(w, "exposure") == 1 && value_in(w, "spin") == test::near(0.01F); }));
+    REQUIRE(
+        w.until([&] { return value_in(w, "exposure") == 1 && value_in(w, "spin") == test::near(0.01F); }));
     CHECK(value_in(w, "ambient") == test::near(0.1F));
     CHECK(run.sets() == std::vector<std::string>{"reset"});
 }
@@ -215,7 +220,8 @@ TEST_CASE("a block that is made anew has its own values, and takes changes") {
     edit(w, "exposure", 2);
     REQUIRE(w.until([&] { return run.value_of("exposure") == 2; }));
     run.rebuild();
-    REQUIRE(w.until([&] { return w.m.snap.created_ns == run.block().created_ns && value_in(w, "exposure") == 1; }));
+    REQUIRE(w.until(
+        [&] { return w.m.snap.created_ns == run.block().created_ns && value_in(w, "exposure") == 1; }));
     edit(w, "exposure", 3);
     CHECK(w.until([&] { return run.value_of("exposure") == 3; }));
 }
@@ -249,12 +255,15 @@ TEST_CASE("damaged values aren't believed, and the next change still arrives") {
     REQUIRE(knows(late));
     CHECK(value_in(late, "exposure") == 1);  // as described
     late.m.reset_values = true;
-    CHECK(late.until([&] { return run.value_of("exposure") == 1 && run.value_of("ambient") == test::near(0.1F); }));
+    CHECK(late.until(
+        [&] { return run.value_of("exposure") == 1 && run.value_of("ambient") == test::near(0.1F); }));
 }
 
 TEST_CASE("a description that makes no sense is told once, and the window goes on without parameters") {
-    for (const char* text :
-         {"7", "{}", R"({"type": "x", "bytes": 8, "fields": [{"name": "a", "kind": "number", "offset": 4000, "count": 900}]})"}) {
+    for (
+        const char* text :
+        {"7", "{}",
+         R"({"type": "x", "bytes": 8, "fields": [{"name": "a", "kind": "number", "offset": 4000, "count": 900}]})"}) {
         const place_of_runs place;
         fake_options o;
         o.schema_text = text;

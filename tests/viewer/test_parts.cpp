@@ -44,7 +44,8 @@ TEST_CASE("a camera goes into angles and back to the same place") {
         }
 }
 
-TEST_CASE("the camera never reaches the pole, never falls into its target, and survives numbers that are none") {
+TEST_CASE(
+    "the camera never reaches the pole, never falls into its target, and survives numbers that are none") {
     orbit o;
     for (int k = 0; k < 100; ++k) turn(o, 0.3F, 0.5F);
     CHECK(o.pitch < 1.5708F);
@@ -93,7 +94,8 @@ TEST_CASE("settings that can't be read keep their defaults, and values stay with
     const folder f;
     const std::string path = (f.path / "viewer.ini").string();
     CHECK(load_settings(path) == settings{});
-    std::ofstream(path) << "main_split=nan\nleft_split=7\nright_split_0=0.9\nright_split_1=0.1\ngarbage\nwidth=-5\ntimeline_ms=abc\n\xff\xfe=1\n";
+    std::ofstream(path) << "main_split=nan\nleft_split=7\nright_split_0=0.9\nright_split_1=0."
+                           "1\ngarbage\nwidth=-5\ntimeline_ms=abc\n\xff\xfe=1\n";
     const settings s = load_settings(path);
     CHECK(s.main_split == settings{}.main_split);
     CHECK(s.left_split == 0.9F);
@@ -105,7 +107,8 @@ TEST_CASE("settings that can't be read keep their defaults, and values stay with
 TEST_CASE("settings that can't be written are a sentence, and the old ones stay") {
     const folder f;
     std::ofstream(f.path / "file") << "x";
-    CHECK_THAT(save_settings((f.path / "file" / "viewer.ini").string(), {}), test::contains("keeping the layout"));
+    CHECK_THAT(save_settings((f.path / "file" / "viewer.ini").string(), {}),
+               test::contains("keeping the layout"));
 }
 
 TEST_CASE("a viewer that is killed while it keeps its settings leaves whole ones, and no litter for long") {
@@ -143,14 +146,14 @@ TEST_CASE("a plot says what was measured nearest to the mouse, and nothing where
     const plot_line l{"fragment", 0, {{-10, 5}, {-9.9F, 6}, {-9.8F, none}, {-3, 7}, {-2.9F, 8}}};
     CHECK(value_at(l, -9.96, 1) == 5);
     CHECK(value_at(l, -9.94, 1) == 6);
-    CHECK_FALSE(value_at(l, -9.8, 1));    // looked at, without a frame
-    CHECK_FALSE(value_at(l, -6, 1));      // nobody looked
-    CHECK_FALSE(value_at(l, -60, 1));     // before the first look
+    CHECK_FALSE(value_at(l, -9.8, 1));  // looked at, without a frame
+    CHECK_FALSE(value_at(l, -6, 1));    // nobody looked
+    CHECK_FALSE(value_at(l, -60, 1));   // before the first look
     CHECK(value_at(l, -60, 0) == std::nullopt);
     CHECK(value_at(l, -2.5, 1) == 8);
     CHECK_FALSE(value_at(l, -1, 1));
     CHECK_FALSE(value_at(plot_line{}, 0, 1));
-    CHECK(value_at(l, -5, 0) == 7);       // bars: from the first to the last
+    CHECK(value_at(l, -5, 0) == 7);  // bars: from the first to the last
 }
 
 TEST_CASE("ticks are round and few") {

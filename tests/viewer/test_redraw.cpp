@@ -1,4 +1,5 @@
-// What has to be painted again: exactly the tiles that differ, and a window painted by parts is the window painted whole.
+// What has to be painted again: exactly the tiles that differ, and a window painted by parts is the window
+// painted whole.
 #include <epoxy/gl.h>
 #include <imgui.h>
 
@@ -29,7 +30,9 @@ ImDrawData* frame(test::canvas& s, const std::function<void(ImDrawList&)>& paint
     return ImGui::GetDrawData();
 }
 
-void square(ImDrawList& d, f32 x, f32 y, f32 size = 10) { d.AddRectFilled(ImVec2(x, y), ImVec2(x + size, y + size), IM_COL32(200, 60, 30, 255)); }
+void square(ImDrawList& d, f32 x, f32 y, f32 size = 10) {
+    d.AddRectFilled(ImVec2(x, y), ImVec2(x + size, y + size), IM_COL32(200, 60, 30, 255));
+}
 
 i64 area(const std::vector<pixel_box>& boxes) {
     i64 sum = 0;
@@ -38,7 +41,9 @@ i64 area(const std::vector<pixel_box>& boxes) {
 }
 
 bool covers(const std::vector<pixel_box>& boxes, i32 x, i32 y) {
-    return std::any_of(boxes.begin(), boxes.end(), [&](const pixel_box& b) { return x >= b.left && x < b.right && y >= b.top && y < b.bottom; });
+    return std::any_of(boxes.begin(), boxes.end(), [&](const pixel_box& b) {
+        return x >= b.left && x < b.right && y >= b.top && y < b.bottom;
+    });
 }
 
 }  // namespace
@@ -47,21 +52,23 @@ TEST_CASE("of a window the tiles are painted again whose triangles differ") {
     test::canvas s(false, width, height);
     redraw r;
     const auto plan = [&](f32 x, u64 version = 0, bool everything = true) {
-        return r.changed(*frame(s, [&](ImDrawList& d) {
-            square(d, 300, 200);
-            square(d, x, 20);
-        }), version, everything);
+        return r.changed(*frame(s,
+                                [&](ImDrawList& d) {
+                                    square(d, 300, 200);
+                                    square(d, x, 20);
+                                }),
+                         version, everything);
     };
-    CHECK(area(plan(20)) == i64{width} * height);   // nothing is known yet
+    CHECK(area(plan(20)) == i64{width} * height);  // nothing is known yet
     CHECK(plan(20).empty());
     const std::vector<pixel_box> moved = plan(140);  // from the first tile to the third
     CHECK(covers(moved, 25, 25));
     CHECK(covers(moved, 145, 25));
     CHECK_FALSE(covers(moved, 305, 205));
     CHECK(area(moved) == 2 * redraw::tile * redraw::tile);
-    CHECK(plan(141).size() == 1);                    // one pixel within the same tile
-    CHECK(plan(141, 7).empty());                     // no picture in it
-    CHECK(plan(20, 7, false).empty());               // waits
+    CHECK(plan(141).size() == 1);       // one pixel within the same tile
+    CHECK(plan(141, 7).empty());        // no picture in it
+    CHECK(plan(20, 7, false).empty());  // waits
     CHECK(area(plan(20, 7)) == 2 * redraw::tile * redraw::tile);
     r.forget();
     CHECK(area(plan(20, 7)) == i64{width} * height);
@@ -71,10 +78,12 @@ TEST_CASE("a new picture paints its own tiles at once, whatever else waits") {
     test::canvas s(false, width, height);
     redraw r;
     const auto plan = [&](u64 version, f32 x, bool everything) {
-        return r.changed(*frame(s, [&](ImDrawList& d) {
-            d.AddImage((ImTextureID)(intptr_t)4711, ImVec2(64, 64), ImVec2(192, 192));
-            square(d, x, 300);
-        }), version, everything);
+        return r.changed(*frame(s,
+                                [&](ImDrawList& d) {
+                                    d.AddImage((ImTextureID)(intptr_t)4711, ImVec2(64, 64), ImVec2(192, 192));
+                                    square(d, x, 300);
+                                }),
+                         version, everything);
     };
     (void)plan(1, 20, true);
     CHECK(plan(1, 20, false).empty());
@@ -98,10 +107,16 @@ TEST_CASE("a box of tiles gets the triangles that touch it, clipped to it") {
     for (int n = 0; n < data->CmdListsCount; ++n)
         for (const ImDrawCmd& c : data->CmdLists[n]->CmdBuffer) {
             triangles += static_cast<int>(c.ElemCount / 3);
-            const bool first = c.ClipRect.x == 320 && c.ClipRect.y == 192 && c.ClipRect.z == 384 && c.ClipRect.w == 256;
-            const bool second = c.ClipRect.x == 576 && c.ClipRect.y == 320 && c.ClipRect.z == 640 && c.ClipRect.w == 384;
+            const bool first =
+                c.ClipRect.x == 320 && c.ClipRect.y == 192 && c.ClipRect.z == 384 && c.ClipRect.w == 256;
+            const bool second =
+                c.ClipRect.x == 576 && c.ClipRect.y == 320 && c.ClipRect.z == 640 && c.ClipRect.w == 384;
             CHECK((first || second));
-            for (unsigned k = 0; k < c.ElemCount; ++k) CHECK(data->CmdLists[n]->VtxBuffer[static_cast<int>(c.VtxOffset) + data->CmdLists[n]->IdxBuffer[static_cast<int>(c.IdxOffset + k)]].pos.x >= 300);
+            for (unsigned k = 0; k < c.ElemCount; ++k)
+                CHECK(data->CmdLists[n]
+                          ->VtxBuffer[static_cast<int>(c.VtxOffset) +
+                                      data->CmdLists[n]->IdxBuffer[static_cast<int>(c.IdxOffset + k)]]
+                          .pos.x >= 300);
         }
     CHECK(triangles == 4);
 }
@@ -110,9 +125,13 @@ TEST_CASE("many scattered changes become one box, and an empty window none") {
     test::canvas s(false, 6400, 4000);
     redraw r;
     const auto plan = [&](f32 shift) {
-        return r.changed(*frame(s, [&](ImDrawList& d) {
-            for (int k = 0; k < 40; ++k) square(d, static_cast<f32>((k * 7 % 50) * 128) + shift, static_cast<f32>(k * 96));
-        }), 0, true);
+        return r.changed(*frame(s,
+                                [&](ImDrawList& d) {
+                                    for (int k = 0; k < 40; ++k)
+                                        square(d, static_cast<f32>((k * 7 % 50) * 128) + shift,
+                                               static_cast<f32>(k * 96));
+                                }),
+                         0, true);
     };
     (void)plan(0);
     CHECK(plan(3).size() == 1);
@@ -121,7 +140,8 @@ TEST_CASE("many scattered changes become one box, and an empty window none") {
     CHECK(r.changed(nothing, 0, true).empty());
 }
 
-// Text, lines, circles, clipped and transparent things over a picture that changes: the same pixels, frame by frame.
+// Text, lines, circles, clipped and transparent things over a picture that changes: the same pixels, frame by
+// frame.
 TEST_CASE("a window painted by parts has the pixels of one painted whole") {
     std::unique_ptr<test::canvas> s;
     try {
@@ -148,7 +168,8 @@ TEST_CASE("a window painted by parts has the pixels of one painted whole") {
     std::vector<ImVec4> things;
     for (int k = 0; k < 60; ++k) things.emplace_back(in(0, width), in(0, height), in(3, 120), in(3, 60));
     for (int k = 0; k < 60; ++k) {
-        for (int n = 0; n < 3; ++n) things[random() % things.size()] = ImVec4(in(0, width), in(0, height), in(3, 120), in(3, 60));
+        for (int n = 0; n < 3; ++n)
+            things[random() % things.size()] = ImVec4(in(0, width), in(0, height), in(3, 120), in(3, 60));
         if (k % 3 == 0) {
             for (u32& p : picture) p = random();
             s->store->upload(reinterpret_cast<const std::byte*>(picture.data()));
@@ -159,13 +180,24 @@ TEST_CASE("a window painted by parts has the pixels of one painted whole") {
                 const ImVec4 t = things[n];
                 const ImU32 c = IM_COL32(n * 4, 255 - n * 4, 128, n % 3 == 0 ? 255 : 120);
                 const ImVec2 low(t.x, t.y), high(t.x + t.z, t.y + t.w);
-                if (n % 5 == 4) d.PushClipRect(ImVec2(t.x + 7, t.y + 5), ImVec2(t.x + t.z - 3, t.y + t.w), true);
+                if (n % 5 == 4)
+                    d.PushClipRect(ImVec2(t.x + 7, t.y + 5), ImVec2(t.x + t.z - 3, t.y + t.w), true);
                 switch (n % 5) {
-                    case 0: d.AddRectFilled(low, high, c, 4); break;
-                    case 1: d.AddText(low, c, "Carousel 0123"); break;
-                    case 2: d.AddLine(low, high, c, 1.5F); break;
-                    case 3: d.AddCircle(low, t.w, c); break;
-                    default: d.AddRect(low, high, c); break;
+                    case 0:
+                        d.AddRectFilled(low, high, c, 4);
+                        break;
+                    case 1:
+                        d.AddText(low, c, "Carousel 0123");
+                        break;
+                    case 2:
+                        d.AddLine(low, high, c, 1.5F);
+                        break;
+                    case 3:
+                        d.AddCircle(low, t.w, c);
+                        break;
+                    default:
+                        d.AddRect(low, high, c);
+                        break;
                 }
                 if (n % 5 == 4) d.PopClipRect();
             }

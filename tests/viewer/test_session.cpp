@@ -64,7 +64,8 @@ TEST_CASE("the newest frame arrives whole, and every pixel is the frame's own") 
         const auto* p = reinterpret_cast<const u32*>(w.m.picture.pixels);
         for (u32 y = 0; y < 180; y += 7)
             for (u32 x = 0; x < 320; ++x)
-                if (p[y * 320 + x] != fake_run::color_of(last, x, y, 320, 180)) FAIL("frame " << last << " is torn at " << x << ", " << y);
+                if (p[y * 320 + x] != fake_run::color_of(last, x, y, 320, 180))
+                    FAIL("frame " << last << " is torn at " << x << ", " << y);
         return ++seen == 20;
     }));
     CHECK(w.m.picture.torn == 0);
@@ -99,14 +100,18 @@ TEST_CASE("a killed stage: the last frame stays, the death is told with its caus
     REQUIRE(w.until([&] { return w.m.events.last_crash().has_value(); }));
     CHECK(w.m.events.last_crash()->label == "fragment");
     CHECK(w.m.picture.pixels != nullptr);
-    REQUIRE(w.until([&] { return w.m.events.last_crash()->back_ns != 0 && w.m.events.last_crash()->how == "signal 9 (SIGKILL)"; }));
+    REQUIRE(w.until([&] {
+        return w.m.events.last_crash()->back_ns != 0 && w.m.events.last_crash()->how == "signal 9 (SIGKILL)";
+    }));
     const u64 before = w.m.picture.sequence;
     CHECK(w.until([&] { return w.m.picture.sequence > before + 10; }));
     CHECK(run.epoch_of(2) == 2);
     CHECK(run.commands() == std::vector<std::string>{"kill fragment"});
 }
 
-TEST_CASE("a run that ends is said to have ended, and how, and the next one of the name is watched when it is chosen") {
+TEST_CASE(
+    "a run that ends is said to have ended, and how, and the next one of the name is watched when it is "
+    "chosen") {
     const place_of_runs place;
     auto run = std::make_unique<fake_run>();
     watcher w;
@@ -126,7 +131,10 @@ TEST_CASE("a run that ends is said to have ended, and how, and the next one of t
     CHECK(w.m.run.run_id == first);
     CHECK(w.m.snap.stages.size() == 4);  // what was seen last
     w.m.chosen = w.m.choices[0].name;
-    CHECK(w.until([&] { return w.m.phase == run_phase::watching && w.m.run.run_id == next.run_id() && w.m.picture.sequence > 3; }));
+    CHECK(w.until([&] {
+        return w.m.phase == run_phase::watching && w.m.run.run_id == next.run_id() &&
+               w.m.picture.sequence > 3;
+    }));
 }
 
 TEST_CASE("a new run in the folder of the one that is watched is another run") {
@@ -147,7 +155,8 @@ TEST_CASE("a new run in the folder of the one that is watched is another run") {
     CHECK(next.commands().empty());
 }
 
-TEST_CASE("a run that has lost its supervisor is watched on beside another one, and with its next supervisor") {
+TEST_CASE(
+    "a run that has lost its supervisor is watched on beside another one, and with its next supervisor") {
     const place_of_runs place;
     process_that_waits first, second;
     fake_options o;
@@ -188,7 +197,9 @@ TEST_CASE("a run whose control block is made anew is followed into it") {
     const u64 frames = w.m.picture.shown_frames;
     CHECK(w.until([&] { return w.m.picture.shown_frames > frames + 10; }));
     const auto& told = w.m.events.events();
-    CHECK(std::any_of(told.begin(), told.end(), [](const telemetry::run_event& e) { return e.text == "demo begins again with new memory"; }));
+    CHECK(std::any_of(told.begin(), told.end(), [](const telemetry::run_event& e) {
+        return e.text == "demo begins again with new memory";
+    }));
 }
 
 TEST_CASE("a command goes to the run for which it was given, or to none") {
@@ -196,7 +207,9 @@ TEST_CASE("a command goes to the run for which it was given, or to none") {
     fake_options o;
     o.name = "other";
     fake_run run, other(o);
-    CHECK_FALSE(control_client::ask(place.path + "/carousel/other/control.sock", run.run_id(), {"kill", "fragment", 9}).ok);
+    CHECK_FALSE(control_client::ask(place.path + "/carousel/other/control.sock", run.run_id(),
+                                    {"kill", "fragment", 9})
+                    .ok);
     CHECK(other.commands().empty());
     control_client c;
     c.aim(place.path + "/carousel/demo/control.sock", run.run_id());
@@ -239,7 +252,9 @@ TEST_CASE("eight viewers fit, the ninth is told why it sees nothing, and a place
     CHECK(late.until([&] { return late.m.picture.pixels != nullptr; }));
 }
 
-TEST_CASE("a run whose control block is gone is a sentence, and one whose block goes while it is watched is watched on") {
+TEST_CASE(
+    "a run whose control block is gone is a sentence, and one whose block goes while it is watched is "
+    "watched on") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -287,7 +302,8 @@ TEST_CASE("a forced way of the picture is taken or refused with the reason") {
     o.way = picture_way::interop;
     watcher w(o);
     REQUIRE(w.until([&] { return !w.m.picture.problem.empty(); }));
-    CHECK_THAT(w.m.picture.problem, test::contains("no CUDA-GL interop (--path interop): the ring lies in host memory"));
+    CHECK_THAT(w.m.picture.problem,
+               test::contains("no CUDA-GL interop (--path interop): the ring lies in host memory"));
     o.way = picture_way::copy;
     watcher copy(o);
     CHECK(copy.until([&] { return copy.m.picture.sequence > 3; }));

@@ -72,12 +72,14 @@ TEST_CASE("a running pipeline: states, frames, positions, groups and who filled 
     CHECK(s.links[0].tail == 10);
     CHECK(s.links[0].newest == 12);
     const auto count = [](const link_view& l, slot_phase p) {
-        return std::count_if(l.slots.begin(), l.slots.end(), [p](const slot_view& v) { return v.phase == p; });
+        return std::count_if(l.slots.begin(), l.slots.end(),
+                             [p](const slot_view& v) { return v.phase == p; });
     };
     CHECK(count(s.links[0], slot_phase::leased) == 1);
     CHECK(count(s.links[0], slot_phase::ready) == 1);
     CHECK(count(s.links[1], slot_phase::fill) == 1);
-    const auto fill = std::find_if(s.links[1].slots.begin(), s.links[1].slots.end(), [](const slot_view& v) { return v.phase == slot_phase::fill; });
+    const auto fill = std::find_if(s.links[1].slots.begin(), s.links[1].slots.end(),
+                                   [](const slot_view& v) { return v.phase == slot_phase::fill; });
     CHECK(s.stage_name(fill->stage) == "vertex");
     REQUIRE(s.links[0].groups.size() == 1);
     CHECK(s.stage_name(s.links[0].groups[0].stage) == "vertex");
@@ -134,8 +136,9 @@ TEST_CASE("a crash quarantines the slots in work, and the successor has the next
     CHECK(events.last_crash()->back_ns != 0);
     events.explain(1, "signal 9 (SIGKILL)");
     CHECK(events.last_crash()->how == "signal 9 (SIGKILL)");
-    CHECK(std::any_of(events.events().begin(), events.events().end(),
-                      [](const run_event& e) { return e.text.find("died: signal 9 (SIGKILL)") != std::string::npos; }));
+    CHECK(std::any_of(events.events().begin(), events.events().end(), [](const run_event& e) {
+        return e.text.find("died: signal 9 (SIGKILL)") != std::string::npos;
+    }));
 }
 
 TEST_CASE("64 slots, 12 stages and names of full length are all shown") {

@@ -9,11 +9,13 @@
 using namespace carousel::viewer::web;
 
 TEST_CASE("a page answers to addresses and to this machine's names, not to foreign names") {
-    for (const char* host : {"127.0.0.1", "127.0.0.1:8080", "localhost", "LocalHost:80", "[::1]:8080", "192.168.1.7:80", "[fe80::1]"}) {
+    for (const char* host : {"127.0.0.1", "127.0.0.1:8080", "localhost", "LocalHost:80", "[::1]:8080",
+                             "192.168.1.7:80", "[fe80::1]"}) {
         INFO(host);
         CHECK(is_own_host(host));
     }
-    for (const char* host : {"", ":80", "example.org", "evil.example:8080", "localhost.example.org", "127.0.0.1.example.org", "[::1", "[evil]:80", "1"}) {
+    for (const char* host : {"", ":80", "example.org", "evil.example:8080", "localhost.example.org",
+                             "127.0.0.1.example.org", "[::1", "[evil]:80", "1"}) {
         INFO(host);
         CHECK_FALSE(is_own_host(host));
     }
@@ -33,8 +35,8 @@ TEST_CASE("a body that names parameters is handed on, and any other is refused i
     CHECK(values_in(R"( {"exposure": 2, "eye": [0, 1, 6]} )", why) == R"({"exposure":2,"eye":[0,1,6]})");
     CHECK(why.empty());
     const std::string deep(2000, '[');
-    for (const char* body :
-         {"", "2", "[1]", "null", "exposure=2", R"({"exposure": 2)", R"({"exposure": 2}})", "\xff", "{}", deep.c_str()}) {
+    for (const char* body : {"", "2", "[1]", "null", "exposure=2", R"({"exposure": 2)", R"({"exposure": 2}})",
+                             "\xff", "{}", deep.c_str()}) {
         INFO(body);
         why.clear();
         CHECK_FALSE(values_in(body, why));
@@ -50,7 +52,7 @@ TEST_CASE("values are shown by the schema, and not at all where it does not fit 
     v.snap.parameter_bytes = 4;
     v.snap.parameter_number = 3;
     v.snap.parameter_from = 120;
-    CHECK(parameters_of(v).is_null());   // no run is watched
+    CHECK(parameters_of(v).is_null());  // no run is watched
     v.phase = run_phase::running;
     const nlohmann::json shown = parameters_of(v);
     CHECK(shown["type"] == "some.type");
@@ -59,11 +61,11 @@ TEST_CASE("values are shown by the schema, and not at all where it does not fit 
     CHECK(shown["values"] == nlohmann::json{{"size", 0.5}});
     REQUIRE(shown["fields"].size() == 1);
     CHECK(shown["fields"][0]["name"] == "size");
-    CHECK(shown["fields"][0]["low"] == 0);   // also what is as usual
+    CHECK(shown["fields"][0]["low"] == 0);  // also what is as usual
     CHECK(shown["fields"][0]["choices"].empty());
     v.phase = run_phase::ended;
     CHECK(parameters_of(v) == shown);
-    v.snap.parameters[3] = std::byte{0x7F};   // far out of its range
+    v.snap.parameters[3] = std::byte{0x7F};  // far out of its range
     CHECK(parameters_of(v).is_null());
     v.snap.parameters[3] = bytes[3];
     v.snap.parameter_bytes = 8;

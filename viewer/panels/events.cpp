@@ -27,24 +27,29 @@ public:
         if (end_seen) ui::mark("events.end");
         follow();
     }
-    void menu(model& m, f32) override { ui::small_text(m.events.events().empty() ? "" : "age · what happened"); }
+    void menu(model& m, f32) override {
+        ui::small_text(m.events.events().empty() ? "" : "age · what happened");
+    }
 
 private:
     static void draw_line(const model& m, const telemetry::run_event& e, f32 age_width) {
-        const std::string age = e.time_ns <= m.now_ns ? ui::duration(static_cast<f64>(m.now_ns - e.time_ns) / 1e9) : "now";
+        const std::string age =
+            e.time_ns <= m.now_ns ? ui::duration(static_cast<f64>(m.now_ns - e.time_ns) / 1e9) : "now";
         const ImVec2 at = ImGui::GetCursorScreenPos();
         ImDrawList* d = ImGui::GetWindowDrawList();
-        d->AddText(ImVec2(at.x + age_width - ImGui::CalcTextSize(age.c_str()).x, at.y), theme::colors().muted, age.c_str());
-        d->AddCircleFilled(ImVec2(at.x + age_width + theme::px(12), at.y + ImGui::GetFontSize() * 0.55F), ImGui::GetFontSize() * 0.22F,
-                           theme::event_color(e.kind));
+        d->AddText(ImVec2(at.x + age_width - ImGui::CalcTextSize(age.c_str()).x, at.y), theme::colors().muted,
+                   age.c_str());
+        d->AddCircleFilled(ImVec2(at.x + age_width + theme::px(12), at.y + ImGui::GetFontSize() * 0.55F),
+                           ImGui::GetFontSize() * 0.22F, theme::event_color(e.kind));
         ImGui::SetCursorPosX(ImGui::GetCursorPosX() + age_width + theme::px(22));
         const bool loud = e.kind == telemetry::event_kind::bad || e.kind == telemetry::event_kind::warning;
         ImGui::PushTextWrapPos(0);
         ui::text(e.text, loud ? theme::event_color(e.kind) : theme::colors().text);
         ImGui::PopTextWrapPos();
     }
-    // Stays at the newest line unless the reader scrolls away from it, until he is back there. Who scrolls is told by what else
-    // changed: a panel or a wrapping of lines that is another size moves the end away from a reader who did nothing.
+    // Stays at the newest line unless the reader scrolls away from it, until he is back there. Who scrolls is
+    // told by what else changed: a panel or a wrapping of lines that is another size moves the end away from
+    // a reader who did nothing.
     void follow() {
         const f32 y = ImGui::GetScrollY(), end = ImGui::GetScrollMaxY();
         if (end == end_ && y < y_ - 0.5F) following_ = false;

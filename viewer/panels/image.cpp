@@ -25,7 +25,9 @@ public:
         const f32 line = ImGui::GetFontSize() + px(12);
         const ImVec2 at = ImGui::GetCursorScreenPos(), space = ImGui::GetContentRegionAvail();
         const ImVec2 size(std::max(px(20), space.x), std::max(px(20), space.y - line));
-        ImGui::InvisibleButton("picture", size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight | ImGuiButtonFlags_MouseButtonMiddle);
+        ImGui::InvisibleButton("picture", size,
+                               ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight |
+                                   ImGuiButtonFlags_MouseButtonMiddle);
         ui::mark("image.area");
         ImDrawList* d = ImGui::GetWindowDrawList();
         const ImVec2 end(at.x + size.x, at.y + size.y);
@@ -44,11 +46,14 @@ public:
         const picture_model& p = m.picture;
         if (p.width == 0) return;
         std::string text = fmt::format("{} · frame {} · {} x {}", p.stage, p.sequence, p.width, p.height);
-        if (width > px(520)) text += fmt::format(" · {} · {} ms a frame", p.path, ui::number(p.copy_ms + p.show_ms));
+        if (width > px(520))
+            text += fmt::format(" · {} · {} ms a frame", p.path, ui::number(p.copy_ms + p.show_ms));
         ImGui::PushFont(theme::small_font());
         ui::text(ui::fitted(text, width), theme::colors().muted);
-        ui::tip(fmt::format("way of the picture: {}\nout of the ring {} ms, into the texture {} ms\ndiscarded: {} revoked, {} torn; {} void", p.path,
-                            ui::number(p.copy_ms), ui::number(p.show_ms), p.revoked, p.torn, p.voids));
+        ui::tip(
+            fmt::format("way of the picture: {}\nout of the ring {} ms, into the texture {} ms\ndiscarded: "
+                        "{} revoked, {} torn; {} void",
+                        p.path, ui::number(p.copy_ms), ui::number(p.show_ms), p.revoked, p.torn, p.voids));
         ImGui::PopFont();
     }
 
@@ -57,28 +62,65 @@ public:
         if (k.ctrl) return false;
         if (k.shift) {
             switch (k.key) {
-                case 'R': p.red = !p.red; return true;
-                case 'G': p.green = !p.green; return true;
-                case 'B': p.blue = !p.blue; return true;
-                case 'A': p.alpha = !p.alpha; return true;
-                case 'P': p.save_frame = true; return true;
-                default: return false;
+                case 'R':
+                    p.red = !p.red;
+                    return true;
+                case 'G':
+                    p.green = !p.green;
+                    return true;
+                case 'B':
+                    p.blue = !p.blue;
+                    return true;
+                case 'A':
+                    p.alpha = !p.alpha;
+                    return true;
+                case 'P':
+                    p.save_frame = true;
+                    return true;
+                default:
+                    return false;
             }
         }
         switch (k.key) {
-            case ' ': p.paused = !p.paused; return true;
-            case '.': p.paused = p.step = true; return true;
-            case 'F': fit(p); return true;
-            case '0': p.zoom = 1; p.pan_x = p.pan_y = 0; return true;
-            case '=': zoom_by(p, 1.25F); return true;
-            case '-': zoom_by(p, 0.8F); return true;
-            case '[': p.exposure_stops = std::max(-6.0F, p.exposure_stops - 0.5F); return true;
-            case ']': p.exposure_stops = std::min(6.0F, p.exposure_stops + 0.5F); return true;
-            case key::left: p.pan_x += px(40); return true;
-            case key::right: p.pan_x -= px(40); return true;
-            case key::up: p.pan_y += px(40); return true;
-            case key::down: p.pan_y -= px(40); return true;
-            default: return false;
+            case ' ':
+                p.paused = !p.paused;
+                return true;
+            case '.':
+                p.paused = p.step = true;
+                return true;
+            case 'F':
+                fit(p);
+                return true;
+            case '0':
+                p.zoom = 1;
+                p.pan_x = p.pan_y = 0;
+                return true;
+            case '=':
+                zoom_by(p, 1.25F);
+                return true;
+            case '-':
+                zoom_by(p, 0.8F);
+                return true;
+            case '[':
+                p.exposure_stops = std::max(-6.0F, p.exposure_stops - 0.5F);
+                return true;
+            case ']':
+                p.exposure_stops = std::min(6.0F, p.exposure_stops + 0.5F);
+                return true;
+            case key::left:
+                p.pan_x += px(40);
+                return true;
+            case key::right:
+                p.pan_x -= px(40);
+                return true;
+            case key::up:
+                p.pan_y += px(40);
+                return true;
+            case key::down:
+                p.pan_y -= px(40);
+                return true;
+            default:
+                return false;
         }
     }
 
@@ -109,7 +151,8 @@ private:
     void draw_surround(ImDrawList* d, ImVec2 at, ImVec2 end, bool shown) const {
         constexpr ImU32 color = IM_COL32(8, 9, 11, 255);
         if (!shown) return d->AddRectFilled(at, end, color);
-        const ImVec2 low(std::clamp(low_.x, at.x, end.x), std::clamp(low_.y, at.y, end.y)), high(std::clamp(high_.x, at.x, end.x), std::clamp(high_.y, at.y, end.y));
+        const ImVec2 low(std::clamp(low_.x, at.x, end.x), std::clamp(low_.y, at.y, end.y)),
+            high(std::clamp(high_.x, at.x, end.x), std::clamp(high_.y, at.y, end.y));
         d->AddRectFilled(at, ImVec2(end.x, low.y), color);
         d->AddRectFilled(ImVec2(at.x, high.y), end, color);
         d->AddRectFilled(ImVec2(at.x, low.y), ImVec2(low.x, high.y), color);
@@ -118,11 +161,13 @@ private:
 
     static void draw_reason(const model& m, ImDrawList* d, ImVec2 at, ImVec2 size) {
         std::string text = m.picture.problem;
-        if (text.empty()) text = m.phase == run_phase::waiting ? "no pipeline is running" : "waiting for the first frame";
+        if (text.empty())
+            text = m.phase == run_phase::waiting ? "no pipeline is running" : "waiting for the first frame";
         const f32 width = std::max(px(60), size.x * 0.8F);
         const ImVec2 box = ImGui::CalcTextSize(text.c_str(), nullptr, false, width);
-        d->AddText(ImGui::GetFont(), ImGui::GetFontSize(), ImVec2(at.x + (size.x - box.x) / 2, at.y + (size.y - box.y) / 2), IM_COL32(150, 160, 175, 255),
-                   text.c_str(), nullptr, width);
+        d->AddText(ImGui::GetFont(), ImGui::GetFontSize(),
+                   ImVec2(at.x + (size.x - box.x) / 2, at.y + (size.y - box.y) / 2),
+                   IM_COL32(150, 160, 175, 255), text.c_str(), nullptr, width);
     }
 
     // Who died, how, and when it came back: until some seconds after its return.
@@ -131,11 +176,13 @@ private:
         ImU32 color = theme::colors().bad;
         if (const auto& c = m.events.last_crash(); c && m.phase == run_phase::watching) {
             const f64 age_s = (static_cast<f64>(m.now_ns) - static_cast<f64>(c->back_ns)) / 1e9;
-            const std::string who = fmt::format("{} (pid {}) died{}{}", c->label, c->old_pid, c->how.empty() ? "" : ": ", c->how);
+            const std::string who =
+                fmt::format("{} (pid {}) died{}{}", c->label, c->old_pid, c->how.empty() ? "" : ": ", c->how);
             if (c->back_ns == 0) {
                 text = fmt::format("{}; the last good frame stays, its successor is on the way", who);
             } else if (age_s < 6) {
-                text = fmt::format("{}; back as pid {} after {}", who, c->new_pid, telemetry::describe_span(c->back_ns - c->died_ns));
+                text = fmt::format("{}; back as pid {} after {}", who, c->new_pid,
+                                   telemetry::describe_span(c->back_ns - c->died_ns));
                 color = theme::colors().good;
             }
         }
@@ -144,14 +191,16 @@ private:
             color = theme::colors().warning;
         }
         if (m.phase == run_phase::ended) {
-            text = fmt::format("{}; this is its last frame  (N: another run)", m.ending.empty() ? m.run.name + " has ended" : m.ending);
+            text = fmt::format("{}; this is its last frame  (N: another run)",
+                               m.ending.empty() ? m.run.name + " has ended" : m.ending);
             color = theme::colors().muted;
         }
         if (text.empty()) return;
         const f32 height = ImGui::GetFontSize() + px(12);
         d->AddRectFilled(at, ImVec2(at.x + size.x, at.y + height), IM_COL32(10, 12, 15, 225));
         d->AddRectFilled(at, ImVec2(at.x + px(5), at.y + height), color);
-        d->AddText(ImVec2(at.x + px(14), at.y + px(6)), IM_COL32(236, 239, 243, 255), ui::fitted(text, size.x - px(24)).c_str());
+        d->AddText(ImVec2(at.x + px(14), at.y + px(6)), IM_COL32(236, 239, 243, 255),
+                   ui::fitted(text, size.x - px(24)).c_str());
         ui::mark("image.banner", at, ImVec2(at.x + size.x, at.y + height));
     }
 
@@ -167,7 +216,8 @@ private:
         m.values_changed = true;
     }
 
-    // Left drag turns the camera, right drag moves it, middle drag moves the picture, the wheel zooms (with Ctrl: the camera).
+    // Left drag turns the camera, right drag moves it, middle drag moves the picture, the wheel zooms (with
+    // Ctrl: the camera).
     void steer(model& m, picture_store& store, ImVec2 at, ImVec2 size) {
         picture_model& p = m.picture;
         ImGuiIO& io = ImGui::GetIO();
@@ -177,7 +227,8 @@ private:
             } else {  // about the mouse
                 const f32 before = p.zoom > 0 ? p.zoom : fit_zoom_;
                 const f32 x = p.pan_x, y = p.pan_y;
-                const f32 mx = io.MousePos.x - at.x - size.x / 2 - x, my = io.MousePos.y - at.y - size.y / 2 - y;
+                const f32 mx = io.MousePos.x - at.x - size.x / 2 - x,
+                          my = io.MousePos.y - at.y - size.y / 2 - y;
                 zoom_by(p, std::pow(1.2F, io.MouseWheel));
                 p.pan_x = x + mx * (1 - p.zoom / before);
                 p.pan_y = y + my * (1 - p.zoom / before);
@@ -205,15 +256,18 @@ private:
         const picture_model& p = m.picture;
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         if (mouse.x < low_.x || mouse.y < low_.y || mouse.x >= high_.x || mouse.y >= high_.y) return;
-        const u32 x = std::min(p.width - 1, static_cast<u32>((mouse.x - low_.x) / (high_.x - low_.x) * static_cast<f32>(p.width)));
-        const u32 y = std::min(p.height - 1, static_cast<u32>((mouse.y - low_.y) / (high_.y - low_.y) * static_cast<f32>(p.height)));
+        const u32 x = std::min(p.width - 1, static_cast<u32>((mouse.x - low_.x) / (high_.x - low_.x) *
+                                                             static_cast<f32>(p.width)));
+        const u32 y = std::min(p.height - 1, static_cast<u32>((mouse.y - low_.y) / (high_.y - low_.y) *
+                                                              static_cast<f32>(p.height)));
         u8 c[4] = {};
         bool known = p.pixels != nullptr;
         if (known)
             std::memcpy(c, p.pixels + (std::size_t{y} * p.width + x) * 4, sizeof c);
         else
             known = store.read_pixel(x, y, c);
-        picked_ = known ? fmt::format("x {} y {}   R {} G {} B {} A {}", x, y, c[0], c[1], c[2], c[3]) : fmt::format("x {} y {}", x, y);
+        picked_ = known ? fmt::format("x {} y {}   R {} G {} B {} A {}", x, y, c[0], c[1], c[2], c[3])
+                        : fmt::format("x {} y {}", x, y);
         picked_frame_ = ImGui::GetFrameCount();
     }
 
@@ -225,7 +279,8 @@ private:
         const f32 width = text.x + px(16), height = text.y + px(8);
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         const bool in_the_way = mouse.x < at.x + width + px(20) && mouse.y > end.y - height - px(20);
-        const ImVec2 low(in_the_way ? std::max(at.x, end.x - width) : at.x, end.y - height), high(low.x + width, end.y);
+        const ImVec2 low(in_the_way ? std::max(at.x, end.x - width) : at.x, end.y - height),
+            high(low.x + width, end.y);
         d->AddRectFilled(low, high, IM_COL32(10, 12, 15, 225));
         d->AddText(ImVec2(low.x + px(8), low.y + px(4)), IM_COL32(236, 239, 243, 255), picked_.c_str());
         ui::mark("image.pixel", low, high);
@@ -235,9 +290,13 @@ private:
     void draw_tools(model& m) {
         picture_model& p = m.picture;
         ImGui::PushFont(theme::small_font());
-        if (ui::toggle("image.pause", p.paused ? "go on" : "pause", "space", "hold the picture; the pipeline runs on", p.paused) && !p.paused) p.step = false;
+        if (ui::toggle("image.pause", p.paused ? "go on" : "pause", "space",
+                       "hold the picture; the pipeline runs on", p.paused) &&
+            !p.paused)
+            p.step = false;
         ImGui::SameLine();
-        if (ui::button("image.step", "step", ".", "show the newest frame, then hold")) p.paused = p.step = true;
+        if (ui::button("image.step", "step", ".", "show the newest frame, then hold"))
+            p.paused = p.step = true;
         ImGui::SameLine();
         if (ui::button("image.fit", "fit", "F", "the whole picture")) fit(p);
         ImGui::SameLine();
@@ -259,7 +318,10 @@ private:
         ui::mark("image.exposure");
         ui::tip("exposure of the shown picture in stops  [ [ and ] ]");
         ImGui::SameLine(0, px(14));
-        if (ui::button("image.save", "save", "Shift+P", "write this frame as a PNG into the present folder") && p.width > 0) p.save_frame = true;
+        if (ui::button("image.save", "save", "Shift+P",
+                       "write this frame as a PNG into the present folder") &&
+            p.width > 0)
+            p.save_frame = true;
         ImGui::SameLine(0, px(14));
         const f32 zoom = p.zoom > 0 ? p.zoom : fit_zoom_;
         const std::string text = p.width > 0 ? fmt::format("zoom {:.0f} %", zoom * 100) : "";
@@ -267,7 +329,7 @@ private:
         ImGui::PopFont();
     }
 
-    ImVec2 low_, high_;      ///< the picture on the screen, in the last frame
+    ImVec2 low_, high_;  ///< the picture on the screen, in the last frame
     f32 fit_zoom_ = 1;
     std::string picked_;
     int picked_frame_ = -10;

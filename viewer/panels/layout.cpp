@@ -21,14 +21,16 @@ panel* find(std::vector<placed_panel>& panels, place where) {
 }
 
 // A border that can be dragged: moves `fraction` of the span [from, to]. Drawn between two panels.
-void border(const char* name, bool vertical, ImVec2 low, ImVec2 high, f32 from, f32 to, f32& fraction, f32 least, f32 most) {
+void border(const char* name, bool vertical, ImVec2 low, ImVec2 high, f32 from, f32 to, f32& fraction,
+            f32 least, f32 most) {
     ImGui::SetCursorScreenPos(low);
     ImGui::InvisibleButton(name, ImVec2(std::max(1.0F, high.x - low.x), std::max(1.0F, high.y - low.y)));
     ui::mark(name);
     if (ImGui::IsItemHovered() || ImGui::IsItemActive()) {
         ImGui::SetMouseCursor(vertical ? ImGuiMouseCursor_ResizeEW : ImGuiMouseCursor_ResizeNS);
         const ImVec2 middle((low.x + high.x) / 2, (low.y + high.y) / 2);
-        const ImVec2 a = vertical ? ImVec2(middle.x, low.y) : ImVec2(low.x, middle.y), b = vertical ? ImVec2(middle.x, high.y) : ImVec2(high.x, middle.y);
+        const ImVec2 a = vertical ? ImVec2(middle.x, low.y) : ImVec2(low.x, middle.y),
+                     b = vertical ? ImVec2(middle.x, high.y) : ImVec2(high.x, middle.y);
         ImGui::GetWindowDrawList()->AddLine(a, b, theme::colors().accent, px(2));
     }
     if (ImGui::IsItemActive() && to > from) {
@@ -39,13 +41,16 @@ void border(const char* name, bool vertical, ImVec2 low, ImVec2 high, f32 from, 
 
 }  // namespace
 
-f32 frame_height() { return 2 * ImGui::GetStyle().WindowPadding.y + ImGui::GetTextLineHeightWithSpacing() + px(2); }
+f32 frame_height() {
+    return 2 * ImGui::GetStyle().WindowPadding.y + ImGui::GetTextLineHeightWithSpacing() + px(2);
+}
 
 void draw_panel(panel& p, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
     const ImVec2 size(std::max(px(40), high.x - low.x), std::max(px(30), high.y - low.y));
     ImGui::SetCursorScreenPos(low);
     ImGui::PushID(p.name());
-    if (ImGui::BeginChild("panel", size, true, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {
+    if (ImGui::BeginChild("panel", size, true,
+                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {
         const f32 right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
         ui::text(p.title(), theme::colors().text);
         ImGui::SameLine(0, px(16));
@@ -61,14 +66,16 @@ void draw_panel(panel& p, model& m, picture_store& store, ImVec2 low, ImVec2 hig
     ImGui::PopID();
 }
 
-void layout::draw(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
+void layout::draw(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
+                  ImVec2 high) {
     if (high.x - low.x < px(900) || high.y - low.y < px(480))
         draw_tabs(panels, m, store, low, high);
     else
         draw_columns(panels, m, store, low, high);
 }
 
-void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
+void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
+                          ImVec2 high) {
     settings& s = m.kept;
     const f32 gap = px(6), width = high.x - low.x, height = high.y - low.y;
     const f32 left_end = left_end_of(panels, m, height);
@@ -77,38 +84,45 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     const f32 foot_share = std::max(s.bottom_split, std::min(0.5F, px(224) / (middle - low.x)));
     const f32 foot = low.x + (middle - low.x) * foot_share;
     const auto show = [&](place where, f32 x0, f32 y0, f32 x1, f32 y1) {
-        if (panel* p = find(panels, where); p != nullptr) draw_panel(*p, m, store, ImVec2(x0, y0), ImVec2(x1, y1));
+        if (panel* p = find(panels, where); p != nullptr)
+            draw_panel(*p, m, store, ImVec2(x0, y0), ImVec2(x1, y1));
     };
     show(place::image, low.x, low.y, middle - gap / 2, below - gap / 2);
     show(place::scene, low.x, below + gap / 2, foot - gap / 2, high.y);
     show(place::timeline, foot + gap / 2, below + gap / 2, middle - gap / 2, high.y);
     // The window is cleared to the panels' colour; what lies between them is drawn.
     ImDrawList* d = ImGui::GetWindowDrawList();
-    const auto strip = [&](f32 x0, f32 y0, f32 x1, f32 y1) { d->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), theme::colors().background); };
+    const auto strip = [&](f32 x0, f32 y0, f32 x1, f32 y1) {
+        d->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), theme::colors().background);
+    };
     strip(middle - gap / 2, low.y, middle + gap / 2, high.y);
     strip(low.x, below - gap / 2, middle - gap / 2, below + gap / 2);
     strip(foot - gap / 2, below + gap / 2, foot + gap / 2, high.y);
     const right_ends ends = ends_of(panels, m, height);
-    for (const f32 s_k : ends) strip(middle + gap / 2, low.y + height * s_k - gap / 2, high.x, low.y + height * s_k + gap / 2);
+    for (const f32 s_k : ends)
+        strip(middle + gap / 2, low.y + height * s_k - gap / 2, high.x, low.y + height * s_k + gap / 2);
     f32 y = low.y;
     for (std::size_t k = 0; k < right.size(); ++k) {
         const f32 next = k < ends.size() ? low.y + height * ends[k] : high.y + gap / 2;
         show(right[k], middle + gap / 2, y, high.x, next - gap / 2);
         y = next + gap / 2;
     }
-    border("border.main", true, ImVec2(middle - gap / 2, low.y), ImVec2(middle + gap / 2, high.y), low.x, high.x, s.main_split, 0.15F, 0.85F);
+    border("border.main", true, ImVec2(middle - gap / 2, low.y), ImVec2(middle + gap / 2, high.y), low.x,
+           high.x, s.main_split, 0.15F, 0.85F);
     f32 left_moved = left_end;
-    border("border.left", false, ImVec2(low.x, below - gap / 2), ImVec2(middle - gap, below + gap / 2), low.y, high.y, left_moved, 0.15F, 0.9F);
+    border("border.left", false, ImVec2(low.x, below - gap / 2), ImVec2(middle - gap, below + gap / 2), low.y,
+           high.y, left_moved, 0.15F, 0.9F);
     if (left_moved != left_end) s.left_split = left_moved;
     f32 foot_moved = foot_share;
-    border("border.foot", true, ImVec2(foot - gap / 2, below + gap), ImVec2(foot + gap / 2, high.y), low.x, middle, foot_moved, 0.1F, 0.9F);
+    border("border.foot", true, ImVec2(foot - gap / 2, below + gap), ImVec2(foot + gap / 2, high.y), low.x,
+           middle, foot_moved, 0.1F, 0.9F);
     if (foot_moved != foot_share) s.bottom_split = foot_moved;
     for (std::size_t k = 0; k < ends.size(); ++k) {
         const f32 at = low.y + height * ends[k];
         const f32 least = (k == 0 ? 0.0F : ends[k - 1]) + 0.06F, most = (k == 2 ? 1.0F : ends[k + 1]) - 0.06F;
         f32 moved = ends[k];
-        border(fmt::format("border.right.{}", k).c_str(), false, ImVec2(middle + gap, at - gap / 2), ImVec2(high.x, at + gap / 2), low.y, high.y, moved,
-               std::min(least, most), most);
+        border(fmt::format("border.right.{}", k).c_str(), false, ImVec2(middle + gap, at - gap / 2),
+               ImVec2(high.x, at + gap / 2), low.y, high.y, moved, std::min(least, most), most);
         if (moved != ends[k]) s.right_splits[k] = moved;
     }
 }
@@ -121,7 +135,8 @@ f32 layout::left_end_of(std::vector<placed_panel>& panels, const model& m, f32 h
     return std::min(m.kept.left_split, std::max(least_image, 1 - wanted));
 }
 
-// As kept, but in a low window stages and rings get what a pipeline of the common size takes, from plots and events.
+// As kept, but in a low window stages and rings get what a pipeline of the common size takes, from plots and
+// events.
 right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 most[] = {0.3F, 0.45F}, least_plots = 0.12F, least_events = 0.1F;
     right_ends ends = m.kept.right_splits;
@@ -135,7 +150,8 @@ right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f3
     return ends;
 }
 
-void layout::draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
+void layout::draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
+                       ImVec2 high) {
     ImGui::SetCursorScreenPos(low);
     if (!ImGui::BeginTabBar("panels")) return;
     for (placed_panel& p : panels) {

@@ -1,5 +1,6 @@
 #pragma once
-// Where the panels stand: two columns with movable borders, or, in a small window, one panel at a time behind tabs.
+// Where the panels stand: two columns with movable borders, or, in a small window, one panel at a time behind
+// tabs.
 
 #include <imgui.h>
 
@@ -21,8 +22,10 @@ public:
 private:
     [[nodiscard]] static f32 left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height);
     [[nodiscard]] static right_ends ends_of(std::vector<placed_panel>& panels, const model& m, f32 height);
-    void draw_columns(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high);
-    void draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high);
+    void draw_columns(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
+                      ImVec2 high);
+    void draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
+                   ImVec2 high);
 };
 
 /// Height of a panel's title line and edges.

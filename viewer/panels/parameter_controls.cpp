@@ -22,7 +22,7 @@ constexpr f64 widest_slider = 1e6;  // wider, a pixel of it is no value that any
 
 /// How one element is shown: in degrees, for one.
 struct shown_range {
-    f64 low = 0, high = 1, unit = 1;   ///< shown value * unit is the parameter's
+    f64 low = 0, high = 1, unit = 1;  ///< shown value * unit is the parameter's
     bool slides = false;
     const char* unit_name = "";
 };
@@ -35,7 +35,8 @@ shown_range range_of(const parameter& p) {
     const bool usual = p.usual_low < p.usual_high;
     r.low = (usual ? p.usual_low : p.low) / r.unit;
     r.high = (usual ? p.usual_high : p.high) / r.unit;
-    r.slides = r.low < r.high && r.high - r.low <= widest_slider && std::abs(r.low) <= 1e9 && std::abs(r.high) <= 1e9;
+    r.slides = r.low < r.high && r.high - r.low <= widest_slider && std::abs(r.low) <= 1e9 &&
+               std::abs(r.high) <= 1e9;
     return r;
 }
 
@@ -63,7 +64,9 @@ f64 stepped(const parameter& p, f64 value) {
 bool draw_slider(const parameter& p, const shown_range& r, std::span<std::byte> values) {
     f32 value = static_cast<f32>(std::clamp(number_in(p, values) / r.unit, -1e30, 1e30));
     const std::string format = format_of(r, fmt::format("%.{}f", decimals_of(r)).c_str());
-    if (!ImGui::SliderFloat(label_of(p), &value, static_cast<f32>(r.low), static_cast<f32>(r.high), format.c_str())) return false;
+    if (!ImGui::SliderFloat(label_of(p), &value, static_cast<f32>(r.low), static_cast<f32>(r.high),
+                            format.c_str()))
+        return false;
     put_number(p, values, 0, stepped(p, f64{value} * r.unit));
     return true;
 }
@@ -71,7 +74,9 @@ bool draw_slider(const parameter& p, const shown_range& r, std::span<std::byte> 
 bool draw_integer_slider(const parameter& p, const shown_range& r, std::span<std::byte> values) {
     int value = static_cast<int>(number_in(p, values));
     const std::string format = format_of(r, "%d");
-    if (!ImGui::SliderInt(label_of(p), &value, static_cast<int>(r.low), static_cast<int>(r.high), format.c_str())) return false;
+    if (!ImGui::SliderInt(label_of(p), &value, static_cast<int>(r.low), static_cast<int>(r.high),
+                          format.c_str()))
+        return false;
     put_number(p, values, 0, stepped(p, value));
     return true;
 }
@@ -82,7 +87,8 @@ bool draw_row(const parameter& p, const shown_range& r, std::span<std::byte> val
     for (u32 k = 0; k < p.count; ++k) row[k] = number_in(p, values, k) / r.unit;
     if (typed.field == p.name) row = typed.value;
     const char* format = p.kind == parameter_kind::integer ? "%.0f" : "%.5g";
-    if (ImGui::InputScalarN(label_of(p), ImGuiDataType_Double, row.data(), static_cast<int>(p.count), nullptr, nullptr, format))
+    if (ImGui::InputScalarN(label_of(p), ImGuiDataType_Double, row.data(), static_cast<int>(p.count), nullptr,
+                            nullptr, format))
         typed = {p.name, row};
     if (typed.field != p.name || ImGui::IsItemActive()) return false;
     const bool left = ImGui::IsItemDeactivatedAfterEdit();
@@ -122,7 +128,8 @@ bool draw_choice(const parameter& p, u32 index, std::span<std::byte> values) {
     std::vector<const char*> names;
     for (const std::string& c : p.choices) names.push_back(c.c_str());
     int chosen = static_cast<int>(std::min(number_in(p, values, index), static_cast<f64>(names.size() - 1)));
-    if (!ImGui::Combo(element_label(p, index).c_str(), &chosen, names.data(), static_cast<int>(names.size()))) return false;
+    if (!ImGui::Combo(element_label(p, index).c_str(), &chosen, names.data(), static_cast<int>(names.size())))
+        return false;
     put_number(p, values, index, chosen);
     return true;
 }
@@ -139,7 +146,9 @@ bool is_shown(const parameter& p) noexcept {
     return p.role != "hidden" && p.role != "camera.eye" && p.role != "camera.target" && p.role != "camera.up";
 }
 
-const char* label_of(const parameter& p) noexcept { return p.label.empty() ? p.name.c_str() : p.label.c_str(); }
+const char* label_of(const parameter& p) noexcept {
+    return p.label.empty() ? p.name.c_str() : p.label.c_str();
+}
 
 bool degrees_slider(const char* label, const std::string& name, f32& radians, f32 low, f32 high) {
     f32 value = radians / degree;
@@ -148,7 +157,8 @@ bool degrees_slider(const char* label, const std::string& name, f32& radians, f3
     return true;
 }
 
-bool number_slider(const char* label, const std::string& name, f32& value, f32 low, f32 high, const char* format) {
+bool number_slider(const char* label, const std::string& name, f32& value, f32 low, f32 high,
+                   const char* format) {
     const bool changed = ImGui::SliderFloat(label, &value, low, high, format);
     ui::mark(name);
     return changed;
@@ -165,7 +175,9 @@ bool draw_parameter(const parameter& p, std::span<std::byte> values, const char*
         ui::mark("scene." + p.name);
     } else {
         for (u32 k = 0; k < p.count; ++k) {
-            changed = (p.kind == parameter_kind::flag ? draw_flag(p, k, values) : draw_choice(p, k, values)) || changed;
+            changed =
+                (p.kind == parameter_kind::flag ? draw_flag(p, k, values) : draw_choice(p, k, values)) ||
+                changed;
             if (k > 0) continue;
             ui::mark("scene." + p.name);
             if (*key != '\0') ui::tip(key);

@@ -1,4 +1,5 @@
-// Throughput and latency over time, with a mark for each restart; bytes a second; the latencies of the last seconds as a histogram.
+// Throughput and latency over time, with a mark for each restart; bytes a second; the latencies of the last
+// seconds as a histogram.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,9 @@ namespace {
 
 using theme::px;
 
-f64 seconds_ago(const model& m, u64 t) { return (static_cast<f64>(t) - static_cast<f64>(m.snap.taken_ns)) / 1e9; }
+f64 seconds_ago(const model& m, u64 t) {
+    return (static_cast<f64>(t) - static_cast<f64>(m.snap.taken_ns)) / 1e9;
+}
 
 plot_spec timed(const model& m, const char* title, const char* unit, f64 y_least) {
     plot_spec s;
@@ -28,7 +31,8 @@ plot_spec timed(const model& m, const char* title, const char* unit, f64 y_least
     s.x_high = 0;
     s.x_gap = 1;  // ten samples a second while somebody looks
     for (const telemetry::restart_mark& r : m.past.marks())
-        s.marks.push_back({seconds_ago(m, r.time_ns), theme::colors().bad, fmt::format("{} died", m.snap.stage_name(r.stage))});
+        s.marks.push_back({seconds_ago(m, r.time_ns), theme::colors().bad,
+                           fmt::format("{} died", m.snap.stage_name(r.stage))});
     return s;
 }
 
@@ -59,7 +63,8 @@ plot_spec latency(const model& m) {
     for (std::size_t k = 0; k < m.snap.stages.size(); ++k)
         add_line(m, s, m.snap.stages[k].name, theme::stage_color(static_cast<u32>(k)),
                  [k](const telemetry::history_sample& h) { return measured(at_or_zero(h.stage_p99_ms, k)); });
-    add_line(m, s, "end to end", theme::colors().text, [](const telemetry::history_sample& h) { return measured(h.end_to_end_p99_ms); });
+    add_line(m, s, "end to end", theme::colors().text,
+             [](const telemetry::history_sample& h) { return measured(h.end_to_end_p99_ms); });
     return s;
 }
 
@@ -68,7 +73,9 @@ plot_spec bytes(const model& m) {
     for (std::size_t k = 0; k < m.snap.links.size(); ++k) {
         const u32 stage = m.snap.links[k].stage;
         add_line(m, s, m.snap.links[k].name, theme::stage_color(stage == shm::none ? 7 : stage),
-                 [k](const telemetry::history_sample& h) { return at_or_zero(h.link_bytes_per_second, k) / 1e9F; });
+                 [k](const telemetry::history_sample& h) {
+                     return at_or_zero(h.link_bytes_per_second, k) / 1e9F;
+                 });
     }
     return s;
 }
@@ -83,7 +90,8 @@ plot_spec histogram(const model& m) {
             total += r.end_to_end[k];
         }
     std::string what = "End to end";
-    if (total == 0 && m.selected_seat < m.snap.seats.size() && m.snap.seats[m.selected_seat].stage < m.rates.stages.size()) {
+    if (total == 0 && m.selected_seat < m.snap.seats.size() &&
+        m.snap.seats[m.selected_seat].stage < m.rates.stages.size()) {
         sum = m.rates.stages[m.snap.seats[m.selected_seat].stage].latency;
         what = m.snap.stage_name(m.snap.seats[m.selected_seat].stage).substr(0, 16);
     }
@@ -100,7 +108,8 @@ plot_spec histogram(const model& m) {
     for (u32 k = 0; k < shm::latency_buckets; ++k) {
         const f64 middle = std::log10(static_cast<f64>(telemetry::upper_ns(k)) / 1e6) - 0.02;
         const bool shown = middle > s.x_low - 0.1 && middle < s.x_high + 0.1;
-        if (shown && slowest_ms > 0) l.points.emplace_back(static_cast<f32>(middle), static_cast<f32>(sum[k]));
+        if (shown && slowest_ms > 0)
+            l.points.emplace_back(static_cast<f32>(middle), static_cast<f32>(sum[k]));
     }
     s.lines.push_back(std::move(l));
     for (const f64 p : {0.5, 0.99}) {
@@ -122,7 +131,8 @@ public:
         const ImVec2 space = ImGui::GetContentRegionAvail();
         const f32 gap = px(10);
         const bool two_rows = space.y > px(230), two_columns = space.x > px(420);
-        const ImVec2 size((space.x - (two_columns ? gap : 0)) / (two_columns ? 2.0F : 1.0F), (space.y - (two_rows ? gap : 0)) / (two_rows ? 2.0F : 1.0F));
+        const ImVec2 size((space.x - (two_columns ? gap : 0)) / (two_columns ? 2.0F : 1.0F),
+                          (space.y - (two_rows ? gap : 0)) / (two_rows ? 2.0F : 1.0F));
         ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
         draw_plot("plots.fps", frames(m), size);
         if (two_columns) ImGui::SameLine();
@@ -142,7 +152,9 @@ public:
         for (const f32 span : {10.0F, 30.0F, 60.0F, 120.0F}) {
             bool on = m.kept.plot_span_s == span;
             const std::string label = fmt::format("{:.0f} s", span);
-            if (ui::toggle("plots.span." + label, label.c_str(), "Shift+T", "how far back the plots reach", on)) m.kept.plot_span_s = span;
+            if (ui::toggle("plots.span." + label, label.c_str(), "Shift+T", "how far back the plots reach",
+                           on))
+                m.kept.plot_span_s = span;
             ImGui::SameLine();
         }
         ImGui::PopStyleVar();

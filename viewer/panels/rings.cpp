@@ -21,15 +21,20 @@ void draw_cell(ImDrawList* d, ImVec2 low, ImVec2 high, slot_phase p) {
     const ImU32 color = theme::slot_color(p);
     const f32 inset = px(3);
     switch (p) {
-        case slot_phase::free: d->AddRect(low, high, color, px(2), 0, px(1)); break;
+        case slot_phase::free:
+            d->AddRect(low, high, color, px(2), 0, px(1));
+            break;
         case slot_phase::fill:  // half full
             d->AddRect(low, high, color, px(2), 0, px(1.5F));
             d->AddRectFilled(ImVec2(low.x, (low.y + high.y) / 2), high, color, px(2));
             break;
-        case slot_phase::ready: d->AddRectFilled(low, high, color, px(2)); break;
+        case slot_phase::ready:
+            d->AddRectFilled(low, high, color, px(2));
+            break;
         case slot_phase::leased:  // framed: somebody holds it
             d->AddRectFilled(low, high, color, px(2));
-            d->AddRect(ImVec2(low.x + px(2), low.y + px(2)), ImVec2(high.x - px(2), high.y - px(2)), theme::text_on(color), px(1), 0, px(1.2F));
+            d->AddRect(ImVec2(low.x + px(2), low.y + px(2)), ImVec2(high.x - px(2), high.y - px(2)),
+                       theme::text_on(color), px(1), 0, px(1.2F));
             break;
         case slot_phase::done:
             d->AddRectFilled(ImVec2(low.x, high.y - (high.y - low.y) * 0.3F), high, color, px(2));
@@ -37,8 +42,10 @@ void draw_cell(ImDrawList* d, ImVec2 low, ImVec2 high, slot_phase p) {
             break;
         case slot_phase::quarantined:
             d->AddRectFilled(low, high, color, px(2));
-            d->AddLine(ImVec2(low.x + inset, low.y + inset), ImVec2(high.x - inset, high.y - inset), IM_COL32_WHITE, px(1.5F));
-            d->AddLine(ImVec2(high.x - inset, low.y + inset), ImVec2(low.x + inset, high.y - inset), IM_COL32_WHITE, px(1.5F));
+            d->AddLine(ImVec2(low.x + inset, low.y + inset), ImVec2(high.x - inset, high.y - inset),
+                       IM_COL32_WHITE, px(1.5F));
+            d->AddLine(ImVec2(high.x - inset, low.y + inset), ImVec2(low.x + inset, high.y - inset),
+                       IM_COL32_WHITE, px(1.5F));
             break;
     }
 }
@@ -56,15 +63,22 @@ constexpr std::array<legend_entry, 6> legend{{
     {slot_phase::quarantined, "quarantined"},
 }};
 
-std::string reader_name(const model& m, const telemetry::group_view& g) { return g.stage != shm::none ? m.snap.stage_name(g.stage) : "viewer"; }
+std::string reader_name(const model& m, const telemetry::group_view& g) {
+    return g.stage != shm::none ? m.snap.stage_name(g.stage) : "viewer";
+}
 
 void slot_tip(const model& m, const telemetry::link_view& l, u32 k) {
     if (!ImGui::IsItemHovered()) return;
     const telemetry::slot_view& s = l.slots[k];
-    std::string t = fmt::format("slot {} of {}: {}\ngeneration {}", k, l.name, telemetry::name_of(s.phase), s.word.generation);
-    if (s.phase != slot_phase::free) t += fmt::format("\nfilled by {} (job {}, version {})", m.snap.stage_name(s.stage), s.word.job, s.word.version);
-    if (s.phase == slot_phase::ready || s.phase == slot_phase::leased || s.phase == slot_phase::done) t += fmt::format("\nframe {}", s.sequence);
-    if (s.void_stage != shm::none) t += fmt::format("\nvoid: given up by {}", m.snap.stage_name(s.void_stage));
+    std::string t = fmt::format("slot {} of {}: {}\ngeneration {}", k, l.name, telemetry::name_of(s.phase),
+                                s.word.generation);
+    if (s.phase != slot_phase::free)
+        t += fmt::format("\nfilled by {} (job {}, version {})", m.snap.stage_name(s.stage), s.word.job,
+                         s.word.version);
+    if (s.phase == slot_phase::ready || s.phase == slot_phase::leased || s.phase == slot_phase::done)
+        t += fmt::format("\nframe {}", s.sequence);
+    if (s.void_stage != shm::none)
+        t += fmt::format("\nvoid: given up by {}", m.snap.stage_name(s.void_stage));
     for (const telemetry::group_view& g : l.groups)
         if ((s.leased_by >> g.index & 1U) != 0) t += fmt::format("\nleased by {}", reader_name(m, g));
     if (s.phase == slot_phase::quarantined) t += "\nits writer died: kept until its end is proved";
@@ -75,7 +89,8 @@ void draw_slots(const model& m, const telemetry::link_view& l) {
     ImDrawList* d = ImGui::GetWindowDrawList();
     const u32 count = static_cast<u32>(l.slots.size());
     const f32 gap = px(3), space = ImGui::GetContentRegionAvail().x, height = px(20);
-    const f32 width = std::clamp((space + gap) / static_cast<f32>(std::max(1U, std::min(count, 32U))) - gap, px(12), px(52));
+    const f32 width = std::clamp((space + gap) / static_cast<f32>(std::max(1U, std::min(count, 32U))) - gap,
+                                 px(12), px(52));
     const u32 a_row = std::max(1U, static_cast<u32>((space + gap + 0.5F) / (width + gap)));
     ImGui::PushFont(theme::small_font());
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
@@ -91,7 +106,8 @@ void draw_slots(const model& m, const telemetry::link_view& l) {
             const std::string text = fmt::format("{}", s.sequence % 100000);
             const ImVec2 size = ImGui::CalcTextSize(text.c_str());
             if (size.x < width - px(6))
-                d->AddText(ImVec2(at.x + (width - size.x) / 2, at.y + (height - size.y) / 2), theme::text_on(theme::slot_color(s.phase)), text.c_str());
+                d->AddText(ImVec2(at.x + (width - size.x) / 2, at.y + (height - size.y) / 2),
+                           theme::text_on(theme::slot_color(s.phase)), text.c_str());
         }
         ui::mark(fmt::format("rings.slot.{}.{}", l.name, k));
         slot_tip(m, l, k);
@@ -105,7 +121,9 @@ std::string readers_text(const model& m, std::size_t link) {
     std::string text;
     for (std::size_t g = 0; g < l.groups.size(); ++g) {
         const telemetry::group_view& v = l.groups[g];
-        const char* kind = v.state == ring::group_state::latest ? "latest" : v.state == ring::group_state::closed ? "closed" : "blocking";
+        const char* kind = v.state == ring::group_state::latest   ? "latest"
+                           : v.state == ring::group_state::closed ? "closed"
+                                                                  : "blocking";
         text += fmt::format("{}{} ({}): ", text.empty() ? "read by " : "     ", reader_name(m, v), kind);
         if (v.state == ring::group_state::blocking) text += fmt::format("{} behind, ", v.lag);
         text += fmt::format("{} leased", v.leases);
@@ -144,7 +162,8 @@ public:
         if (need <= width) {
             for (const legend_entry& e : legend) {
                 const ImVec2 at = ImGui::GetCursorScreenPos();
-                draw_cell(ImGui::GetWindowDrawList(), ImVec2(at.x, at.y + px(2)), ImVec2(at.x + side, at.y + px(2) + side), e.phase);
+                draw_cell(ImGui::GetWindowDrawList(), ImVec2(at.x, at.y + px(2)),
+                          ImVec2(at.x + side, at.y + px(2) + side), e.phase);
                 ImGui::Dummy(ImVec2(side, side));
                 ImGui::SameLine(0, px(5));
                 ui::text(e.text, theme::colors().muted);
@@ -162,21 +181,25 @@ private:
         std::string rate;
         if (k < m.rates.links.size() && m.rates.span_s > 0) {
             const telemetry::link_rates& r = m.rates.links[k];
-            rate = fmt::format("sent {} · received {} frames/s · {} GB/s", ui::number(r.sent_per_second), ui::number(r.received_per_second),
-                               ui::number(r.bytes_per_second / 1e9));
+            rate = fmt::format("sent {} · received {} frames/s · {} GB/s", ui::number(r.sent_per_second),
+                               ui::number(r.received_per_second), ui::number(r.bytes_per_second / 1e9));
         }
         ui::text(ui::fitted(l.name, px(160)), theme::stage_color(l.stage == shm::none ? 7 : l.stage));
         ImGui::SameLine();
         ImGui::PushFont(theme::small_font());
         const f32 rate_width = ImGui::CalcTextSize(rate.c_str()).x;
-        const char* memory = l.memory <= 2 ? device::name_of(static_cast<device::memory_kind>(l.memory)) : "?";
+        const char* memory =
+            l.memory <= 2 ? device::name_of(static_cast<device::memory_kind>(l.memory)) : "?";
         const std::string newest = l.newest > l.tail ? fmt::format("{}", l.newest - 1) : "none";
-        const std::string about = fmt::format("{} slots of {} ({}) · window {} · tail {} · newest ready {}", l.slots.size(),
-                                              ui::bytes(static_cast<f64>(l.slot_bytes)), memory, l.window, l.tail, newest);
+        const std::string about =
+            fmt::format("{} slots of {} ({}) · window {} · tail {} · newest ready {}", l.slots.size(),
+                        ui::bytes(static_cast<f64>(l.slot_bytes)), memory, l.window, l.tail, newest);
         const f32 begin = ImGui::GetCursorScreenPos().x;
         ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(1));
-        ui::text(ui::fitted(about, std::max(px(60), right - begin - rate_width - px(14))), theme::colors().muted);
-        ImGui::GetWindowDrawList()->AddText(ImVec2(right - rate_width, at.y + px(1)), theme::colors().text, rate.c_str());
+        ui::text(ui::fitted(about, std::max(px(60), right - begin - rate_width - px(14))),
+                 theme::colors().muted);
+        ImGui::GetWindowDrawList()->AddText(ImVec2(right - rate_width, at.y + px(1)), theme::colors().text,
+                                            rate.c_str());
         ImGui::PopFont();
         draw_slots(m, l);
         ImGui::PushFont(theme::small_font());
@@ -185,7 +208,7 @@ private:
         ImGui::Dummy(ImVec2(1, px(2)));
     }
 
-    f32 content_ = 0;   ///< height of what was drawn last
+    f32 content_ = 0;  ///< height of what was drawn last
 };
 
 }  // namespace

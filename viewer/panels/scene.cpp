@@ -1,4 +1,5 @@
-// What may be set about the run while it goes on: a control a field, by the schema that its stages name. Set by the supervisor.
+// What may be set about the run while it goes on: a control a field, by the schema that its stages name. Set
+// by the supervisor.
 #include <algorithm>
 
 #include "viewer/panels/layout.hpp"
@@ -12,8 +13,8 @@
 namespace carousel::viewer {
 namespace {
 
-using theme::px;
 using ring::parameter_kind;
+using theme::px;
 
 const ring::parameter* first_shown(const model& m, parameter_kind kind) {
     for (const ring::parameter& p : m.schema.fields)
@@ -46,26 +47,33 @@ public:
     [[nodiscard]] f32 wanted_height(const model&) const override { return frame_height() + content_; }
 
     void menu(model& m, f32 width) override {
-        if (width > px(150) && m.has_parameters() && camera_of(m.schema, m.values)) ui::small_text("drag on the image");
+        if (width > px(150) && m.has_parameters() && camera_of(m.schema, m.values))
+            ui::small_text("drag on the image");
     }
 
     bool on_key(model& m, const key_press& k) override {
         if (k.ctrl || k.shift || !m.has_parameters()) return false;
         switch (k.key) {
-            case 'M': return turn_on(m, parameter_kind::choice);
-            case 'W': return turn_on(m, parameter_kind::flag);
-            case 'O': m.reset_values = true; return true;
-            default: return false;
+            case 'M':
+                return turn_on(m, parameter_kind::choice);
+            case 'W':
+                return turn_on(m, parameter_kind::flag);
+            case 'O':
+                m.reset_values = true;
+                return true;
+            default:
+                return false;
         }
     }
 
 private:
-    f32 content_ = 0;   ///< height of what was drawn last
+    f32 content_ = 0;  ///< height of what was drawn last
     typed_row typed_;
 
     void draw_parameters(model& m) {
         bool changed = draw_camera(m), beside = false;
-        const ring::parameter *choice = first_shown(m, parameter_kind::choice), *flag = first_shown(m, parameter_kind::flag);
+        const ring::parameter *choice = first_shown(m, parameter_kind::choice),
+                              *flag = first_shown(m, parameter_kind::flag);
         for (const ring::parameter& p : m.schema.fields) {
             if (!is_shown(p)) continue;
             const char* key = &p == choice ? "next one: key M" : &p == flag ? "key W" : "";

@@ -63,7 +63,8 @@ void screen::draw(model& m, picture_store& store, const std::string& window_text
     ImGui::SetNextWindowSize(size);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
     ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
-    const int flags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+    const int flags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                      ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
                       ImGuiWindowFlags_NoScrollWithMouse;
     ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::with_alpha(theme::colors().background, 0));
     ImGui::Begin("Carousel", nullptr, flags);
@@ -76,7 +77,8 @@ void screen::draw(model& m, picture_store& store, const std::string& window_text
     if (!asks) {
         d->AddRectFilled(ImVec2(0, head), ImVec2(edge, size.y), theme::colors().background);
         d->AddRectFilled(ImVec2(size.x - edge, head), size, theme::colors().background);
-        d->AddRectFilled(ImVec2(edge, size.y - edge), ImVec2(size.x - edge, size.y), theme::colors().background);
+        d->AddRectFilled(ImVec2(edge, size.y - edge), ImVec2(size.x - edge, size.y),
+                         theme::colors().background);
     }
     draw_head(m, window_text, ImVec2(edge, 0), ImVec2(size.x - edge, head));
     const ImVec2 low(edge, head), high(std::max(edge + 1, size.x - edge), std::max(head + 1, size.y - edge));
@@ -109,13 +111,22 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
         d->AddCircleFilled(ImVec2(x + px(4), middle), px(4), state == "running" ? c.good : c.warning);
         x = put(x + px(13), ImGui::GetFont(), state, state == "running" ? c.good : c.warning) + px(18);
         const bool known = !m.past.samples().empty();
-        x = put(x, theme::large_font(), ui::number(known ? static_cast<f64>(m.past.samples().back().delivered_fps) : 0, known), c.text) + px(5);
+        x = put(x, theme::large_font(),
+                ui::number(known ? static_cast<f64>(m.past.samples().back().delivered_fps) : 0, known),
+                c.text) +
+            px(5);
         x = put(x, ImGui::GetFont(), "frames/s delivered", c.muted) + px(18);
         if (known && m.past.samples().back().end_to_end_p50_ms > 0)
-            x = put(x, ImGui::GetFont(), fmt::format("end to end {} ms (p99 {} ms)", ui::number(static_cast<f64>(m.past.samples().back().end_to_end_p50_ms)),
-                                                     ui::number(static_cast<f64>(m.past.samples().back().end_to_end_p99_ms))), c.muted) + px(18);
+            x = put(x, ImGui::GetFont(),
+                    fmt::format("end to end {} ms (p99 {} ms)",
+                                ui::number(static_cast<f64>(m.past.samples().back().end_to_end_p50_ms)),
+                                ui::number(static_cast<f64>(m.past.samples().back().end_to_end_p99_ms))),
+                    c.muted) +
+                px(18);
         if (m.snap.created_ns != 0 && m.now_ns > m.snap.created_ns)
-            x = put(x, ImGui::GetFont(), "up " + ui::duration(static_cast<f64>(m.now_ns - m.snap.created_ns) / 1e9), c.muted) + px(18);
+            x = put(x, ImGui::GetFont(),
+                    "up " + ui::duration(static_cast<f64>(m.now_ns - m.snap.created_ns) / 1e9), c.muted) +
+                px(18);
     }
     if (!m.notice.empty()) {
         put(x, ImGui::GetFont(), m.notice, c.bad);
@@ -127,11 +138,14 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
     }
     d->PopClipRect();
     ImGui::SetCursorScreenPos(ImVec2(std::max(low.x, buttons), middle - ImGui::GetFrameHeight() / 2));
-    if (ui::button("head.runs", "runs", "N", "watch another run; the window never changes its run by itself")) m.choosing = !m.choosing;
+    if (ui::button("head.runs", "runs", "N", "watch another run; the window never changes its run by itself"))
+        m.choosing = !m.choosing;
     ImGui::SameLine();
-    if (ui::button("head.theme", m.kept.dark ? "light" : "dark", "L", "light or dark")) m.kept.dark = !m.kept.dark;
+    if (ui::button("head.theme", m.kept.dark ? "light" : "dark", "L", "light or dark"))
+        m.kept.dark = !m.kept.dark;
     ImGui::SameLine();
-    if (ui::button("head.shot", "picture", "P", "write this window as a PNG into the present folder")) m.screenshot = true;
+    if (ui::button("head.shot", "picture", "P", "write this window as a PNG into the present folder"))
+        m.screenshot = true;
     ImGui::SameLine();
     if (ui::button("head.help", "help", "F1", "what can be done here")) m.help = !m.help;
 }
@@ -143,9 +157,12 @@ void draw_runs(model& m) {
     for (std::size_t k = 0; k < m.choices.size(); ++k) {
         const run::record& r = m.choices[k];
         const std::string number = k < 9 ? fmt::format("{}", k + 1) : "";
-        const bool here = m.phase == run_phase::watching && r.folder == m.run.folder && r.run_id == m.run.run_id;
-        const std::string label = fmt::format("{}   {}   pid {}   {}{}", number, r.name, r.supervisor.pid, r.file, here ? "   (this one)" : "");
-        if (!ui::button("choice." + r.name, label.c_str(), number.c_str(), "watch this one", false, !here)) continue;
+        const bool here =
+            m.phase == run_phase::watching && r.folder == m.run.folder && r.run_id == m.run.run_id;
+        const std::string label = fmt::format("{}   {}   pid {}   {}{}", number, r.name, r.supervisor.pid,
+                                              r.file, here ? "   (this one)" : "");
+        if (!ui::button("choice." + r.name, label.c_str(), number.c_str(), "watch this one", false, !here))
+            continue;
         m.chosen = r.name;
         m.choosing = false;
     }
@@ -159,14 +176,18 @@ void screen::draw_chooser(model& m) {
     ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::colors().raised);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(22), px(18)));
     ImGui::SetNextWindowFocus();
-    if (ImGui::Begin("runs", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_AlwaysAutoResize)) {
+    if (ImGui::Begin("runs", nullptr,
+                     ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                         ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_AlwaysAutoResize)) {
         ImGui::PushFont(theme::large_font());
         ui::text(m.choices.empty() ? "No pipeline is running" : "Runs that can be watched");
         ImGui::PopFont();
         draw_runs(m);
         ui::small_text("N or Esc closes this; nothing changes then.");
     }
-    ui::mark("chooser", ImGui::GetWindowPos(), ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(), ImGui::GetWindowPos().y + ImGui::GetWindowHeight()));
+    ui::mark("chooser", ImGui::GetWindowPos(),
+             ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(),
+                    ImGui::GetWindowPos().y + ImGui::GetWindowHeight()));
     ImGui::End();
     ImGui::PopStyleVar();
     ImGui::PopStyleColor();
@@ -204,7 +225,9 @@ void screen::draw_help(model& m) {
     ImGui::PushStyleColor(ImGuiCol_WindowBg, theme::colors().raised);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(px(22), px(18)));
     ImGui::SetNextWindowFocus();
-    if (ImGui::Begin("help", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_AlwaysAutoResize)) {
+    if (ImGui::Begin("help", nullptr,
+                     ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                         ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_AlwaysAutoResize)) {
         ImGui::PushFont(theme::large_font());
         ui::text("Keys and mouse");
         ImGui::PopFont();
@@ -220,9 +243,12 @@ void screen::draw_help(model& m) {
             ui::text(s.what);
         }
         ImGui::Dummy(ImVec2(1, px(4)));
-        ui::small_text("The viewer reads the newest frame only and never holds the pipeline up. F1 or Esc closes this.");
+        ui::small_text(
+            "The viewer reads the newest frame only and never holds the pipeline up. F1 or Esc closes this.");
     }
-    ui::mark("help", ImGui::GetWindowPos(), ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(), ImGui::GetWindowPos().y + ImGui::GetWindowHeight()));
+    ui::mark("help", ImGui::GetWindowPos(),
+             ImVec2(ImGui::GetWindowPos().x + ImGui::GetWindowWidth(),
+                    ImGui::GetWindowPos().y + ImGui::GetWindowHeight()));
     ImGui::End();
     ImGui::PopStyleVar();
     ImGui::PopStyleColor();
@@ -255,7 +281,8 @@ void screen::on_key(model& m, const key_press& k) {
         return;
     }
     const bool asks = m.choosing || (m.phase == run_phase::waiting && m.choices.size() > 1);
-    if (asks && !k.ctrl && k.key >= '1' && k.key <= '9' && static_cast<std::size_t>(k.key - '1') < m.choices.size()) {
+    if (asks && !k.ctrl && k.key >= '1' && k.key <= '9' &&
+        static_cast<std::size_t>(k.key - '1') < m.choices.size()) {
         m.chosen = m.choices[static_cast<std::size_t>(k.key - '1')].name;
         m.choosing = false;
         return;

@@ -1,6 +1,6 @@
 #pragma once
-// The whole window's content: the line at the top, the panels, the help, and the question which run to watch. Draws from the model
-// alone, so that tests can draw it with any model on any window.
+// The whole window's content: the line at the top, the panels, the help, and the question which run to watch.
+// Draws from the model alone, so that tests can draw it with any model on any window.
 
 #include <imgui.h>
 

@@ -27,7 +27,8 @@ state_text state_of(const model& m, u32 seat) {
     if (m.phase == run_phase::ended) return {"ended", c.muted};
     std::string text = s.held ? "stopped" : telemetry::name_of(s.state);
     const bool dying = s.state == ring::entry_state::doomed || s.unfenced > 0;
-    if (const seat_report* r = m.report_of(seat); r != nullptr && !r->state.empty() && !dying) text = r->state;
+    if (const seat_report* r = m.report_of(seat); r != nullptr && !r->state.empty() && !dying)
+        text = r->state;
     const ImU32 color = text == "running"                     ? c.good
                         : text == "done" || text == "down"    ? c.muted
                         : text == "failed" || text == "dying" ? c.bad
@@ -40,14 +41,17 @@ void draw_shares(const telemetry::stage_rates& r) {
     const theme::palette& c = theme::colors();
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const f32 number = ImGui::CalcTextSize("100%").x + px(4);
-    const f32 width = std::max(px(10), ImGui::GetContentRegionAvail().x - number), height = ImGui::GetFontSize() - px(2);
+    const f32 width = std::max(px(10), ImGui::GetContentRegionAvail().x - number),
+              height = ImGui::GetFontSize() - px(2);
     ImDrawList* d = ImGui::GetWindowDrawList();
     ImGui::InvisibleButton("shares", ImVec2(width + number, height));
     const ImVec2 low(at.x, at.y + px(1));
     d->AddRectFilled(low, ImVec2(at.x + width, low.y + height), c.raised, px(2));
     const telemetry::stage_shares& t = r.time;
-    const f32 shares[3] = {static_cast<f32>(t.busy), static_cast<f32>(t.wait_input), static_cast<f32>(t.wait_output)};
-    const ImU32 tones[3] = {c.good, theme::with_alpha(theme::stage_color(0), 0.5F), theme::with_alpha(theme::stage_color(1), 0.65F)};
+    const f32 shares[3] = {static_cast<f32>(t.busy), static_cast<f32>(t.wait_input),
+                           static_cast<f32>(t.wait_output)};
+    const ImU32 tones[3] = {c.good, theme::with_alpha(theme::stage_color(0), 0.5F),
+                            theme::with_alpha(theme::stage_color(1), 0.65F)};
     f32 x = at.x;  // a stage may wait for a slot while frames are in work: the waits get what busy leaves
     for (int k = 0; k < 3; ++k) {
         const f32 next = std::min(x + shares[k] * width, at.x + width);
@@ -55,15 +59,18 @@ void draw_shares(const telemetry::stage_rates& r) {
         x = next;
     }
     const std::string text = fmt::format("{:.0f}%", t.busy * 100);
-    d->AddText(ImVec2(at.x + width + number - ImGui::CalcTextSize(text.c_str()).x, at.y), c.text, text.c_str());
-    ui::tip(fmt::format("green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: waiting for a free slot  {:.1f} %\n"
-                        "waiting for its own frames, part of busy  {:.1f} %",
-                        t.busy * 100, t.wait_input * 100, t.wait_output * 100, t.wait_own * 100));
+    d->AddText(ImVec2(at.x + width + number - ImGui::CalcTextSize(text.c_str()).x, at.y), c.text,
+               text.c_str());
+    ui::tip(
+        fmt::format("green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: "
+                    "waiting for a free slot  {:.1f} %\n"
+                    "waiting for its own frames, part of busy  {:.1f} %",
+                    t.busy * 100, t.wait_input * 100, t.wait_output * 100, t.wait_own * 100));
 }
 
 struct column {
     const char* title;
-    f32 width;       // interface units; 0 stretches
+    f32 width;  // interface units; 0 stretches
     bool right;
     const char* help;
 };
@@ -74,7 +81,8 @@ constexpr column columns[] = {
     {"epoch", 42, true, "number of the process on this seat, counted from 1"},
     {"restarts", 55, true, "processes that were here before"},
     {"frames/s", 58, true, "frames committed a second, over the last 2 s"},
-    {"busy", 74, false, "share of time with a frame in work (green); waiting for input (blue), for a free slot (orange)"},
+    {"busy", 74, false,
+     "share of time with a frame in work (green); waiting for input (blue), for a free slot (orange)"},
     {"p50 ms", 50, true, "latency from claim to commit, median of the last 2 s, milliseconds"},
     {"p99 ms", 50, true, "99th percentile of the same"},
     {"beat ms", 52, true, "age of the heartbeat, milliseconds"},
@@ -87,8 +95,8 @@ constexpr column columns[] = {
 constexpr int gpu_column = 12;
 static_assert(columns[gpu_column].title[0] == 'G');
 
-/// What a narrow table does without, first to last, so that names and buttons stay: memory, GPU mem, epoch, CPU, beat, p50,
-/// restarts, p99, busy.
+/// What a narrow table does without, first to last, so that names and buttons stay: memory, GPU mem, epoch,
+/// CPU, beat, p50, restarts, p99, busy.
 constexpr int dispensable[] = {11, gpu_column, 3, 10, 9, 7, 4, 8, 6};
 constexpr f32 name_width = 76, cell_padding = 9;
 
@@ -104,14 +112,19 @@ public:
         }
         m.selected_seat = std::min(m.selected_seat, static_cast<u32>(m.snap.seats.size()) - 1);
         ImGui::PushFont(theme::small_font());
-        const int flags = ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit |
-                          ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_Hideable;
-        const bool on_gpu = std::any_of(m.report.begin(), m.report.end(), [](const seat_report& r) { return r.gpu_bytes > 0; });
-        if (ImGui::BeginTable("stages", static_cast<int>(std::size(columns)), flags, ImGui::GetContentRegionAvail())) {
+        const int flags = ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY |
+                          ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoSavedSettings |
+                          ImGuiTableFlags_Hideable;
+        const bool on_gpu = std::any_of(m.report.begin(), m.report.end(),
+                                        [](const seat_report& r) { return r.gpu_bytes > 0; });
+        if (ImGui::BeginTable("stages", static_cast<int>(std::size(columns)), flags,
+                              ImGui::GetContentRegionAvail())) {
             ImGui::TableSetupScrollFreeze(0, 1);
             for (const column& c : columns)
-                ImGui::TableSetupColumn(c.title, c.width == 0 ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
-                                        c.width == 0 ? 1.0F : px(c.width));
+                ImGui::TableSetupColumn(
+                    c.title,
+                    c.width == 0 ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
+                    c.width == 0 ? 1.0F : px(c.width));
             show_columns(on_gpu);
             draw_titles();
             for (u32 k = 0; k < m.snap.seats.size(); ++k) draw_row(m, k);
@@ -127,17 +140,25 @@ public:
 
     bool on_key(model& m, const key_press& k) override {
         if (m.snap.seats.empty()) return false;
-        if (!k.ctrl && k.key >= '1' && k.key <= '9' && static_cast<std::size_t>(k.key - '1') < m.snap.seats.size()) {
+        if (!k.ctrl && k.key >= '1' && k.key <= '9' &&
+            static_cast<std::size_t>(k.key - '1') < m.snap.seats.size()) {
             m.selected_seat = static_cast<u32>(k.key - '1');
             return true;
         }
         if (k.shift || m.phase != run_phase::watching || m.selected_seat >= m.snap.seats.size()) return false;
         if (!k.ctrl) return on_plain_key(m, k.key);
         switch (k.key) {
-            case 'K': m.ask("kill", m.selected_seat, SIGKILL); return true;
-            case 'S': m.ask("stop", m.selected_seat); return true;
-            case 'R': m.ask("restart", m.selected_seat); return true;
-            default: break;
+            case 'K':
+                m.ask("kill", m.selected_seat, SIGKILL);
+                return true;
+            case 'S':
+                m.ask("stop", m.selected_seat);
+                return true;
+            case 'R':
+                m.ask("restart", m.selected_seat);
+                return true;
+            default:
+                break;
         }
         for (const shm::injected_fault_row& fault : shm::injected_faults)
             if (k.key == fault.letter) {
@@ -154,10 +175,12 @@ public:
         m.selected_seat = std::min(m.selected_seat, static_cast<u32>(m.snap.seats.size()) - 1);
         ImGui::PushFont(theme::small_font());
         ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
-        ui::text(fmt::format("{}:", ui::fitted(m.snap.seat_label(m.selected_seat), px(90))), theme::colors().text);
+        ui::text(fmt::format("{}:", ui::fitted(m.snap.seat_label(m.selected_seat), px(90))),
+                 theme::colors().text);
         if (width > px(730)) {
             ImGui::SameLine(0, px(6));
-            ui::text("C continue · with Ctrl: K kill -9 · S stop · R restart · fault:", theme::colors().muted);
+            ui::text("C continue · with Ctrl: K kill -9 · S stop · R restart · fault:",
+                     theme::colors().muted);
         }
         const bool can = m.phase == run_phase::watching && m.snap.seats[m.selected_seat].pid != 0;
         for (const shm::injected_fault_row& fault : shm::injected_faults) {
@@ -185,20 +208,24 @@ private:
             if (k == fault.letter) what = "harms";
         if (what == nullptr) return false;
         m.events.add({m.now_ns, telemetry::event_kind::info, shm::none,
-                      fmt::format("nothing was done: Ctrl+{} {} {}, {} alone does nothing", k, what, m.snap.seat_label(m.selected_seat), k)});
+                      fmt::format("nothing was done: Ctrl+{} {} {}, {} alone does nothing", k, what,
+                                  m.snap.seat_label(m.selected_seat), k)});
         return true;
     }
 
     /// What limits the pipeline, where there is room for it; how wide that is.
     static f32 draw_limit(const model& m, f32 room) {
-        const telemetry::bottleneck b = m.phase == run_phase::watching ? telemetry::find_bottleneck(m.snap, m.rates) : telemetry::bottleneck{};
+        const telemetry::bottleneck b = m.phase == run_phase::watching
+                                            ? telemetry::find_bottleneck(m.snap, m.rates)
+                                            : telemetry::bottleneck{};
         const std::string text = telemetry::describe(b, m.snap.stage_name(b.stage), m.snap.fps);
         ImGui::PushFont(theme::small_font());
         const f32 width = text.empty() ? 0 : ImGui::CalcTextSize(text.c_str()).x + px(14);
         const bool shown = width > 0 && width <= room;
         if (shown) {
             using kind = telemetry::bottleneck::kind;
-            ui::text(text, b.what == kind::held || b.what == kind::down ? theme::colors().warning : theme::colors().text);
+            ui::text(text, b.what == kind::held || b.what == kind::down ? theme::colors().warning
+                                                                        : theme::colors().text);
             ui::mark("stages.limit");
             ui::tip("of the last 2 s: the stage that waits neither for frames nor for room behind it");
             ImGui::SameLine(0, px(14));
@@ -213,14 +240,16 @@ private:
         std::fill(std::begin(shown), std::end(shown), true);
         shown[gpu_column] = on_gpu;
         f32 needed = px(name_width);
-        for (std::size_t k = 0; k < std::size(columns); ++k) needed += shown[k] ? px(columns[k].width + cell_padding) : 0;
+        for (std::size_t k = 0; k < std::size(columns); ++k)
+            needed += shown[k] ? px(columns[k].width + cell_padding) : 0;
         const f32 room = ImGui::GetContentRegionAvail().x;
         for (const int k : dispensable) {
             if (needed <= room) break;
             if (shown[k]) needed -= px(columns[k].width + cell_padding);
             shown[k] = false;
         }
-        for (std::size_t k = 0; k < std::size(columns); ++k) ImGui::TableSetColumnEnabled(static_cast<int>(k), shown[k]);
+        for (std::size_t k = 0; k < std::size(columns); ++k)
+            ImGui::TableSetColumnEnabled(static_cast<int>(k), shown[k]);
     }
 
     static void draw_titles() {
@@ -266,10 +295,14 @@ private:
         if (known) draw_shares(r);
         cell(first ? ui::number(r.latency_p50_ms, r.latency_p50_ms > 0) : "");
         cell(first ? ui::number(r.latency_p99_ms, r.latency_p99_ms > 0) : "");
-        const f64 beat_ms = s.heartbeat_ns != 0 && m.now_ns > s.heartbeat_ns ? static_cast<f64>(m.now_ns - s.heartbeat_ns) / 1e6 : 0;
+        const f64 beat_ms = s.heartbeat_ns != 0 && m.now_ns > s.heartbeat_ns
+                                ? static_cast<f64>(m.now_ns - s.heartbeat_ns) / 1e6
+                                : 0;
         cell(s.heartbeat_ns == 0 ? "-" : fmt::format("{:.0f}", beat_ms), beat_ms > 1000 ? c.bad : c.text);
-        cell(seat < m.rates.cpu.size() && m.rates.span_s > 0 ? fmt::format("{:.0f}", m.rates.cpu[seat] * 100) : "-");
-        cell(said != nullptr && said->memory_bytes > 0 ? ui::bytes(static_cast<f64>(said->memory_bytes)) : "-");
+        cell(seat < m.rates.cpu.size() && m.rates.span_s > 0 ? fmt::format("{:.0f}", m.rates.cpu[seat] * 100)
+                                                             : "-");
+        cell(said != nullptr && said->memory_bytes > 0 ? ui::bytes(static_cast<f64>(said->memory_bytes))
+                                                       : "-");
         cell(said != nullptr && said->gpu_bytes > 0 ? ui::bytes(static_cast<f64>(said->gpu_bytes)) : "-");
         ImGui::TableNextColumn();
         draw_buttons(m, seat, label, s.held || (said != nullptr && said->state == "stopped"));
@@ -280,27 +313,36 @@ private:
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const f32 height = ImGui::GetFontSize(), width = ImGui::GetContentRegionAvail().x;
         const int flags = ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowItemOverlap;
-        if (ImGui::Selectable("##row", m.selected_seat == seat, flags, ImVec2(0, height + px(2)))) m.selected_seat = seat;
+        if (ImGui::Selectable("##row", m.selected_seat == seat, flags, ImVec2(0, height + px(2))))
+            m.selected_seat = seat;
         ui::mark("stages.row." + label, at, ImVec2(at.x + width, at.y + height));
         const u32 stage = m.snap.seats[seat].stage;
         ImDrawList* d = ImGui::GetWindowDrawList();
-        d->AddRectFilled(ImVec2(at.x, at.y + px(2)), ImVec2(at.x + px(4), at.y + height), theme::stage_color(stage == shm::none ? 7 : stage));
-        d->AddText(ImVec2(at.x + px(9), at.y + px(1)), theme::colors().text, ui::fitted(label, std::max(px(30), width - px(10))).c_str());
+        d->AddRectFilled(ImVec2(at.x, at.y + px(2)), ImVec2(at.x + px(4), at.y + height),
+                         theme::stage_color(stage == shm::none ? 7 : stage));
+        d->AddText(ImVec2(at.x + px(9), at.y + px(1)), theme::colors().text,
+                   ui::fitted(label, std::max(px(30), width - px(10))).c_str());
     }
 
     static void draw_buttons(model& m, u32 seat, const std::string& label, bool held) {
         const bool watching = m.phase == run_phase::watching, can = watching && m.snap.seats[seat].pid != 0;
         ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
         ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), 0));
-        if (ui::button("stages.kill." + label, "kill -9", "Ctrl+K", "kill this process with SIGKILL", true, can)) m.ask("kill", seat, SIGKILL);
+        if (ui::button("stages.kill." + label, "kill -9", "Ctrl+K", "kill this process with SIGKILL", true,
+                       can))
+            m.ask("kill", seat, SIGKILL);
         ImGui::SameLine();
         if (held) {
-            if (ui::button("stages.cont." + label, "cont.", "C", "let it go on", false, can)) m.ask("cont", seat);
-        } else if (ui::button("stages.stop." + label, " stop ", "Ctrl+S", "hold it: the pipeline waits, nothing is replaced", false, can)) {
+            if (ui::button("stages.cont." + label, "cont.", "C", "let it go on", false, can))
+                m.ask("cont", seat);
+        } else if (ui::button("stages.stop." + label, " stop ", "Ctrl+S",
+                              "hold it: the pipeline waits, nothing is replaced", false, can)) {
             m.ask("stop", seat);
         }
         ImGui::SameLine();
-        if (ui::button("stages.restart." + label, "restart", "Ctrl+R", "replace it by a new process", false, watching)) m.ask("restart", seat);
+        if (ui::button("stages.restart." + label, "restart", "Ctrl+R", "replace it by a new process", false,
+                       watching))
+            m.ask("restart", seat);
         ImGui::PopStyleVar(2);
     }
 };

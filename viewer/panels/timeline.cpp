@@ -1,5 +1,5 @@
-// The last frames as bars: a lane a stage, from its claim over submit to commit, and a line until its readers were done. A stall shows
-// as a long bar in the lane of whoever caused it; a frame in work has an open end.
+// The last frames as bars: a lane a stage, from its claim over submit to commit, and a line until its readers
+// were done. A stall shows as a long bar in the lane of whoever caused it; a frame in work has an open end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +32,10 @@ public:
         ui::mark("timeline.area");
         ImGui::PushFont(theme::small_font());
         f32 label = px(50);
-        for (const telemetry::stage_view& l : m.snap.stages) label = std::max(label, ImGui::CalcTextSize(ui::fitted(l.name, px(90)).c_str()).x);
-        const ImVec2 low(at.x + label + px(8), at.y), high(at.x + size.x - px(4), at.y + size.y - ImGui::GetFontSize() - px(6));
+        for (const telemetry::stage_view& l : m.snap.stages)
+            label = std::max(label, ImGui::CalcTextSize(ui::fitted(l.name, px(90)).c_str()).x);
+        const ImVec2 low(at.x + label + px(8), at.y),
+            high(at.x + size.x - px(4), at.y + size.y - ImGui::GetFontSize() - px(6));
         if (high.x - low.x > px(40) && high.y - low.y > px(20)) {
             steer(m, high.x - low.x);
             draw_lanes(m, at, low, high);
@@ -45,9 +47,11 @@ public:
         ImGui::PushFont(theme::small_font());
         ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
         bool frozen = frozen_ns_ != 0;
-        if (ui::toggle("timeline.freeze", "freeze", "Z", "hold the picture of the last frames still", frozen)) freeze(m, frozen);
+        if (ui::toggle("timeline.freeze", "freeze", "Z", "hold the picture of the last frames still", frozen))
+            freeze(m, frozen);
         ImGui::SameLine();
-        if (width > px(330)) ui::text("dark: enqueued · bright: computed · line: until read", theme::colors().muted);
+        if (width > px(330))
+            ui::text("dark: enqueued · bright: computed · line: until read", theme::colors().muted);
         ImGui::PopStyleVar();
         ImGui::PopFont();
     }
@@ -63,10 +67,13 @@ private:
 
     void steer(model& m, f32 width) {
         ImGuiIO& io = ImGui::GetIO();
-        if (ImGui::IsItemHovered() && io.MouseWheel != 0) m.kept.timeline_ms = std::clamp(m.kept.timeline_ms * std::pow(0.8F, io.MouseWheel), 0.1F, 60'000.0F);
+        if (ImGui::IsItemHovered() && io.MouseWheel != 0)
+            m.kept.timeline_ms =
+                std::clamp(m.kept.timeline_ms * std::pow(0.8F, io.MouseWheel), 0.1F, 60'000.0F);
         if (!ImGui::IsItemActive() || io.MouseDelta.x == 0) return;
         if (frozen_ns_ == 0) freeze(m, true);
-        const f64 ns = static_cast<f64>(io.MouseDelta.x) * static_cast<f64>(m.kept.timeline_ms) * 1e6 / static_cast<f64>(width);
+        const f64 ns = static_cast<f64>(io.MouseDelta.x) * static_cast<f64>(m.kept.timeline_ms) * 1e6 /
+                       static_cast<f64>(width);
         frozen_ns_ = static_cast<u64>(std::max(1.0, static_cast<f64>(frozen_ns_) - ns));
     }
 
@@ -74,27 +81,36 @@ private:
         const theme::palette& c = theme::colors();
         ImDrawList* d = ImGui::GetWindowDrawList();
         const f64 span_ns = static_cast<f64>(m.kept.timeline_ms) * 1e6;
-        const f64 end_ns = static_cast<f64>(frozen_ns_ != 0 ? frozen_ns_ : m.snap.taken_ns), begin_ns = end_ns - span_ns;
-        const auto x_of = [&](u64 t) { return low.x + static_cast<f32>((static_cast<f64>(t) - begin_ns) / span_ns) * (high.x - low.x); };
-        const f64 step = tick_step(static_cast<f64>(m.kept.timeline_ms), std::max(2, static_cast<int>((high.x - low.x) / px(70))));
+        const f64 end_ns = static_cast<f64>(frozen_ns_ != 0 ? frozen_ns_ : m.snap.taken_ns),
+                  begin_ns = end_ns - span_ns;
+        const auto x_of = [&](u64 t) {
+            return low.x + static_cast<f32>((static_cast<f64>(t) - begin_ns) / span_ns) * (high.x - low.x);
+        };
+        const f64 step = tick_step(static_cast<f64>(m.kept.timeline_ms),
+                                   std::max(2, static_cast<int>((high.x - low.x) / px(70))));
         for (f64 v = 0; v <= static_cast<f64>(m.kept.timeline_ms) * 1.0001; v += step) {
-            const f32 x = high.x - static_cast<f32>(v / static_cast<f64>(m.kept.timeline_ms)) * (high.x - low.x);
+            const f32 x =
+                high.x - static_cast<f32>(v / static_cast<f64>(m.kept.timeline_ms)) * (high.x - low.x);
             d->AddLine(ImVec2(x, low.y), ImVec2(x, high.y), c.grid);
-            const std::string text = v == 0 ? (frozen_ns_ != 0 ? "frozen" : "now") : fmt::format("-{:g} ms", std::round(v * 1000) / 1000);
+            const std::string text = v == 0 ? (frozen_ns_ != 0 ? "frozen" : "now")
+                                            : fmt::format("-{:g} ms", std::round(v * 1000) / 1000);
             const f32 w = ImGui::CalcTextSize(text.c_str()).x;
-            if (x - w / 2 > at.x) d->AddText(ImVec2(std::min(x - w / 2, high.x - w), high.y + px(4)), c.muted, text.c_str());
+            if (x - w / 2 > at.x)
+                d->AddText(ImVec2(std::min(x - w / 2, high.x - w), high.y + px(4)), c.muted, text.c_str());
         }
         const f32 lane = (high.y - low.y) / static_cast<f32>(m.snap.stages.size());
         for (std::size_t k = 0; k < m.snap.stages.size(); ++k) {
             const f32 y = low.y + lane * static_cast<f32>(k);
             const ImU32 color = theme::stage_color(static_cast<u32>(k));
-            d->AddText(ImVec2(at.x, y + lane / 2 - ImGui::GetFontSize() / 2), color, ui::fitted(m.snap.stages[k].name, px(90)).c_str());
+            d->AddText(ImVec2(at.x, y + lane / 2 - ImGui::GetFontSize() / 2), color,
+                       ui::fitted(m.snap.stages[k].name, px(90)).c_str());
             d->AddLine(ImVec2(low.x, y + lane), ImVec2(high.x, y + lane), c.grid);
             d->PushClipRect(ImVec2(low.x, y), ImVec2(high.x, y + lane), true);
             for (telemetry::frame_bar bar : m.bars.bars()[k]) {
                 const bool open = bar.committed_ns == 0;
                 if (open) bar.committed_ns = m.snap.taken_ns;
-                if (static_cast<f64>(bar.claimed_ns) < end_ns && static_cast<f64>(std::max(bar.done_ns, bar.committed_ns)) > begin_ns)
+                if (static_cast<f64>(bar.claimed_ns) < end_ns &&
+                    static_cast<f64>(std::max(bar.done_ns, bar.committed_ns)) > begin_ns)
                     draw_bar(d, bar, open, color, y, lane, x_of);
             }
             d->PopClipRect();
@@ -103,28 +119,39 @@ private:
 
     // Several frames of one stage overlap in time: neighbours take turns on three sub-lanes.
     template <typename F>
-    static void draw_bar(ImDrawList* d, const telemetry::frame_bar& b, bool open, ImU32 color, f32 y, f32 lane, const F& x_of) {
-        const f32 pitch = (lane - px(6)) / 3, top = y + px(3) + pitch * static_cast<f32>(b.sequence % 3), bottom = top + std::max(px(2), pitch - px(2));
-        const u64 submitted = b.submitted_ns < b.claimed_ns ? b.committed_ns : b.submitted_ns;  // 0: still enqueueing
+    static void draw_bar(ImDrawList* d, const telemetry::frame_bar& b, bool open, ImU32 color, f32 y,
+                         f32 lane, const F& x_of) {
+        const f32 pitch = (lane - px(6)) / 3, top = y + px(3) + pitch * static_cast<f32>(b.sequence % 3),
+                  bottom = top + std::max(px(2), pitch - px(2));
+        const u64 submitted =
+            b.submitted_ns < b.claimed_ns ? b.committed_ns : b.submitted_ns;  // 0: still enqueueing
         const f32 x0 = x_of(b.claimed_ns), x1 = x_of(submitted), x2 = std::max(x_of(b.committed_ns), x0 + 1);
         if (b.is_void) color = theme::colors().bad;
-        if (b.done_ns > b.committed_ns) d->AddLine(ImVec2(x2, (top + bottom) / 2), ImVec2(x_of(b.done_ns), (top + bottom) / 2), theme::with_alpha(color, 0.5F), px(1));
-        d->AddRectFilled(ImVec2(x0, top), ImVec2(std::max(x1, x0 + 1), bottom), theme::with_alpha(color, 0.45F));
+        if (b.done_ns > b.committed_ns)
+            d->AddLine(ImVec2(x2, (top + bottom) / 2), ImVec2(x_of(b.done_ns), (top + bottom) / 2),
+                       theme::with_alpha(color, 0.5F), px(1));
+        d->AddRectFilled(ImVec2(x0, top), ImVec2(std::max(x1, x0 + 1), bottom),
+                         theme::with_alpha(color, 0.45F));
         d->AddRectFilled(ImVec2(x1, top), ImVec2(std::max(x2 - 1, x1 + 1), bottom), color);
         if (open) d->AddRect(ImVec2(x0, top), ImVec2(x2, bottom), theme::colors().text, 0, 0, px(1));
         const std::string text = fmt::format("{}", b.sequence);
         const ImVec2 size = ImGui::CalcTextSize(text.c_str());
-        if (size.x + px(6) < x2 - x0 && size.y <= bottom - top + px(2)) d->AddText(ImVec2(x0 + px(3), (top + bottom - size.y) / 2), theme::text_on(color), text.c_str());
-        if (ImGui::IsItemHovered() && ImGui::IsMouseHoveringRect(ImVec2(x0, top), ImVec2(std::max(x2, x0 + px(3)), bottom)))
-            ui::tip(fmt::format("frame {}{}{}\nclaimed to submitted  {} ms\nsubmitted to committed  {} ms{}", b.sequence, b.is_void ? " (void)" : "",
-                                open ? " (in work)" : "", ui::number(static_cast<f64>(submitted - b.claimed_ns) / 1e6),
-                                ui::number(static_cast<f64>(b.committed_ns - std::min(submitted, b.committed_ns)) / 1e6),
-                                b.born_ns != 0 && b.born_ns < b.committed_ns
-                                    ? fmt::format("\nborn to committed  {} ms", ui::number(static_cast<f64>(b.committed_ns - b.born_ns) / 1e6))
-                                    : ""));
+        if (size.x + px(6) < x2 - x0 && size.y <= bottom - top + px(2))
+            d->AddText(ImVec2(x0 + px(3), (top + bottom - size.y) / 2), theme::text_on(color), text.c_str());
+        if (ImGui::IsItemHovered() &&
+            ImGui::IsMouseHoveringRect(ImVec2(x0, top), ImVec2(std::max(x2, x0 + px(3)), bottom)))
+            ui::tip(fmt::format(
+                "frame {}{}{}\nclaimed to submitted  {} ms\nsubmitted to committed  {} ms{}", b.sequence,
+                b.is_void ? " (void)" : "", open ? " (in work)" : "",
+                ui::number(static_cast<f64>(submitted - b.claimed_ns) / 1e6),
+                ui::number(static_cast<f64>(b.committed_ns - std::min(submitted, b.committed_ns)) / 1e6),
+                b.born_ns != 0 && b.born_ns < b.committed_ns
+                    ? fmt::format("\nborn to committed  {} ms",
+                                  ui::number(static_cast<f64>(b.committed_ns - b.born_ns) / 1e6))
+                    : ""));
     }
 
-    u64 frozen_ns_ = 0;   ///< right end of the axis; 0: it runs
+    u64 frozen_ns_ = 0;  ///< right end of the axis; 0: it runs
 };
 
 }  // namespace

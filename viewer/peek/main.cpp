@@ -1,8 +1,11 @@
-// carousel-peek: the newest picture of a run, small, for `carousel top --image`, which may load no CUDA itself. Reads the ring as a
-// `latest` reader (viewer/watch/tap.hpp): it never holds the pipeline up, and may be killed at any time.
+// carousel-peek: the newest picture of a run, small, for `carousel top --image`, which may load no CUDA
+// itself. Reads the ring as a `latest` reader (viewer/watch/tap.hpp): it never holds the pipeline up, and may
+// be killed at any time.
 //   carousel-peek RUN_FOLDER RUN_ID [STAGE]     fd 3: a SOCK_SEQPACKET socket to who asks; its end is ours
-//   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\n" and WIDTH x HEIGHT RGB bytes, top row first, at most as large as asked for
-//                       "none" while there is no picture;  "error: TEXT" where there can't be one, and the end
+//   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\n" and WIDTH x HEIGHT RGB bytes, top row first, at most as
+//   large as asked for
+//                       "none" while there is no picture;  "error: TEXT" where there can't be one, and the
+//                       end
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -41,7 +44,8 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
         if (got == shm::receive_status::would_block) continue;
         if (got != shm::receive_status::ok) return exit_code::ok;
         u32 width = 0, height = 0;
-        if (std::sscanf(m.text.c_str(), "%u %u", &width, &height) != 2 || width == 0 || height == 0 || width > most_pixels / height)
+        if (std::sscanf(m.text.c_str(), "%u %u", &width, &height) != 2 || width == 0 || height == 0 ||
+            width > most_pixels / height)
             throw config_error("a question that can't be read: are both programs of one version?");
         std::string answer = "none";
         if (take_newest(t, have)) {

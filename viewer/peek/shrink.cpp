@@ -22,7 +22,8 @@ small_picture shrink(const std::byte* rgba, u32 width, u32 height, u32 max_width
             u64 sum[3] = {0, 0, 0};
             for (u64 v = y0; v < y1; ++v)
                 for (u64 u = x0; u < x1; ++u)
-                    for (std::size_t c = 0; c < 3; ++c) sum[c] += std::to_integer<u64>(rgba[(v * width + u) * 4 + c]);
+                    for (std::size_t c = 0; c < 3; ++c)
+                        sum[c] += std::to_integer<u64>(rgba[(v * width + u) * 4 + c]);
             for (const u64 s : sum) p.rgb += static_cast<char>(s / ((y1 - y0) * (x1 - x0)));
         }
     }

@@ -13,8 +13,9 @@ struct small_picture {
     std::string rgb;  ///< 3 bytes a pixel, top row first
 };
 
-/// The largest picture of the same shape within max_width x max_height (both at least 1), never larger than the given one.
-/// `rgba`: 4 bytes a pixel, top row first, dense.
-[[nodiscard]] small_picture shrink(const std::byte* rgba, u32 width, u32 height, u32 max_width, u32 max_height);
+/// The largest picture of the same shape within max_width x max_height (both at least 1), never larger than
+/// the given one. `rgba`: 4 bytes a pixel, top row first, dense.
+[[nodiscard]] small_picture shrink(const std::byte* rgba, u32 width, u32 height, u32 max_width,
+                                   u32 max_height);
 
 }  // namespace carousel::viewer

@@ -19,12 +19,14 @@ const ring::parameter* point_with_role(const ring::parameter_schema& s, const ch
 }  // namespace
 
 std::optional<camera> camera_of(const ring::parameter_schema& s, std::span<const std::byte> values) noexcept {
-    const ring::parameter *eye = point_with_role(s, "camera.eye"), *target = point_with_role(s, "camera.target");
+    const ring::parameter *eye = point_with_role(s, "camera.eye"),
+                          *target = point_with_role(s, "camera.target");
     if (eye == nullptr || target == nullptr) return std::nullopt;
     camera c;
     read_point(*eye, values, c.eye);
     read_point(*target, values, c.target);
-    if (const ring::parameter* fov = with_role(s, "camera.fov")) c.fov_y = static_cast<f32>(number_in(*fov, values));
+    if (const ring::parameter* fov = with_role(s, "camera.fov"))
+        c.fov_y = static_cast<f32>(number_in(*fov, values));
     return c;
 }
 
@@ -69,16 +71,21 @@ void turn(orbit& o, f32 dx, f32 dy) noexcept {
 void shift(orbit& o, f32 dx, f32 dy, f32 fov_y) noexcept {
     const f32 height = 2 * o.distance * std::tan(fov_y / 2);  // of the plane through the target, world units
     const f32 right[3] = {std::cos(o.yaw), 0, -std::sin(o.yaw)};
-    const f32 up[3] = {-std::sin(o.yaw) * std::sin(o.pitch), std::cos(o.pitch), -std::cos(o.yaw) * std::sin(o.pitch)};
+    const f32 up[3] = {-std::sin(o.yaw) * std::sin(o.pitch), std::cos(o.pitch),
+                       -std::cos(o.yaw) * std::sin(o.pitch)};
     for (int k = 0; k < 3; ++k) o.target[k] += (-right[k] * dx + up[k] * dy) * height;
 }
 
-void dolly(orbit& o, f32 steps) noexcept { o.distance = std::clamp(o.distance * std::pow(0.9F, steps), min_distance, max_distance); }
+void dolly(orbit& o, f32 steps) noexcept {
+    o.distance = std::clamp(o.distance * std::pow(0.9F, steps), min_distance, max_distance);
+}
 
 direction_angles angles_of(const f32 (&direction)[3]) noexcept {
-    const f32 length = std::sqrt(direction[0] * direction[0] + direction[1] * direction[1] + direction[2] * direction[2]);
+    const f32 length =
+        std::sqrt(direction[0] * direction[0] + direction[1] * direction[1] + direction[2] * direction[2]);
     if (!(length > 1e-6F) || !std::isfinite(length)) return {};
-    return {std::atan2(direction[0], direction[2]), std::asin(std::clamp(direction[1] / length, -1.0F, 1.0F))};
+    return {std::atan2(direction[0], direction[2]),
+            std::asin(std::clamp(direction[1] / length, -1.0F, 1.0F))};
 }
 
 void place_direction(const direction_angles& a, f32 (&direction)[3]) noexcept {

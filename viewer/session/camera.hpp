@@ -1,6 +1,6 @@
 #pragma once
-// An orbit camera: a point that it looks at, a distance and two angles. Plain maths between the mouse and the parameters that say
-// by their roles that they are a camera's.
+// An orbit camera: a point that it looks at, a distance and two angles. Plain maths between the mouse and the
+// parameters that say by their roles that they are a camera's.
 
 #include <cstddef>
 #include <optional>
@@ -14,16 +14,18 @@ namespace carousel::viewer {
 struct camera {
     f32 eye[3] = {0, 0, 2.6F};
     f32 target[3] = {0, 0, 0};
-    f32 fov_y = 0.8F;            ///< vertical field of view, radians
+    f32 fov_y = 0.8F;  ///< vertical field of view, radians
 };
-/// What the roles "camera.eye", "camera.target", "camera.fov" say; nothing: without the first two there is no camera.
-[[nodiscard]] std::optional<camera> camera_of(const ring::parameter_schema& s, std::span<const std::byte> values) noexcept;
+/// What the roles "camera.eye", "camera.target", "camera.fov" say; nothing: without the first two there is no
+/// camera.
+[[nodiscard]] std::optional<camera> camera_of(const ring::parameter_schema& s,
+                                              std::span<const std::byte> values) noexcept;
 /// Back into the same fields; "camera.up", where there is one, becomes the orbit's: y.
 void put_camera(const camera& c, const ring::parameter_schema& s, std::span<std::byte> values) noexcept;
 
 struct orbit {
-    f32 yaw = 0, pitch = 0;      ///< radians; yaw about y from +z, pitch up from the horizon
-    f32 distance = 2.6F;         ///< world units
+    f32 yaw = 0, pitch = 0;  ///< radians; yaw about y from +z, pitch up from the horizon
+    f32 distance = 2.6F;     ///< world units
     f32 target[3] = {0, 0, 0};
 };
 

@@ -14,7 +14,9 @@ bool lies_within(const ring::parameter& p, std::size_t bytes) noexcept {
     return p.count >= 1 && p.count <= 4 && u64{p.offset} + u64{p.count} * 4 <= bytes;
 }
 
-f64 bounded(f64 value, f64 low, f64 high) noexcept { return low <= high ? std::clamp(value, low, high) : value; }
+f64 bounded(f64 value, f64 low, f64 high) noexcept {
+    return low <= high ? std::clamp(value, low, high) : value;
+}
 
 // An end that f32 can't hold may be rounded to the far side of itself: then the next number inside is meant.
 f32 rounded_into(f64 value, f64 low, f64 high) noexcept {
@@ -32,8 +34,8 @@ u32 bits_of(const ring::parameter& p, f64 value) noexcept {
         std::memcpy(&bits, &number, sizeof bits);
     } else if (p.kind == parameter_kind::integer) {
         constexpr std::numeric_limits<i32> limit;
-        bits = static_cast<u32>(static_cast<i32>(
-            bounded(std::round(bounded(value, std::ceil(p.low), std::floor(p.high))), limit.min(), limit.max())));
+        bits = static_cast<u32>(static_cast<i32>(bounded(
+            std::round(bounded(value, std::ceil(p.low), std::floor(p.high))), limit.min(), limit.max())));
     } else if (p.kind == parameter_kind::flag) {
         bits = value != 0 ? 1 : 0;
     } else if (!p.choices.empty()) {
@@ -45,11 +47,13 @@ u32 bits_of(const ring::parameter& p, f64 value) noexcept {
 }  // namespace
 
 std::span<std::byte> bytes_of(const ring::parameter& p, std::span<std::byte> values) noexcept {
-    return lies_within(p, values.size()) ? values.subspan(p.offset, std::size_t{p.count} * 4) : std::span<std::byte>();
+    return lies_within(p, values.size()) ? values.subspan(p.offset, std::size_t{p.count} * 4)
+                                         : std::span<std::byte>();
 }
 
 std::span<const std::byte> bytes_of(const ring::parameter& p, std::span<const std::byte> values) noexcept {
-    return lies_within(p, values.size()) ? values.subspan(p.offset, std::size_t{p.count} * 4) : std::span<const std::byte>();
+    return lies_within(p, values.size()) ? values.subspan(p.offset, std::size_t{p.count} * 4)
+                                         : std::span<const std::byte>();
 }
 
 f64 number_in(const ring::parameter& p, std::span<const std::byte> values, u32 index) noexcept {
@@ -66,7 +70,8 @@ void put_number(const ring::parameter& p, std::span<std::byte> values, u32 index
 }
 
 const ring::parameter* with_role(const ring::parameter_schema& s, const char* role) noexcept {
-    const auto at = std::find_if(s.fields.begin(), s.fields.end(), [&](const ring::parameter& p) { return p.role == role; });
+    const auto at = std::find_if(s.fields.begin(), s.fields.end(),
+                                 [&](const ring::parameter& p) { return p.role == role; });
     return at == s.fields.end() ? nullptr : &*at;
 }
 
@@ -78,7 +83,8 @@ void put_point(const ring::parameter& p, std::span<std::byte> values, const f32 
     for (u32 k = 0; k < 3; ++k) put_number(p, values, k, f64{point[k]});
 }
 
-u64 fields_that_differ(const ring::parameter_schema& s, std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
+u64 fields_that_differ(const ring::parameter_schema& s, std::span<const std::byte> a,
+                       std::span<const std::byte> b) noexcept {
     u64 bits = 0;
     for (std::size_t k = 0; k < std::min(s.fields.size(), max_fields); ++k) {
         const std::span<const std::byte> left = bytes_of(s.fields[k], a), right = bytes_of(s.fields[k], b);

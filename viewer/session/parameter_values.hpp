@@ -1,6 +1,6 @@
 #pragma once
-// Numbers in a set of parameters by the description of their field. Nothing here trusts schema or bytes: what lies outside is 0
-// when it is read and left alone when it is written.
+// Numbers in a set of parameters by the description of their field. Nothing here trusts schema or bytes: what
+// lies outside is 0 when it is read and left alone when it is written.
 
 #include <cstddef>
 #include <span>
@@ -14,10 +14,12 @@ inline constexpr std::size_t max_fields = 64;
 
 /// The field's bytes; empty: it lies outside of the set.
 [[nodiscard]] std::span<std::byte> bytes_of(const ring::parameter& p, std::span<std::byte> values) noexcept;
-[[nodiscard]] std::span<const std::byte> bytes_of(const ring::parameter& p, std::span<const std::byte> values) noexcept;
+[[nodiscard]] std::span<const std::byte> bytes_of(const ring::parameter& p,
+                                                  std::span<const std::byte> values) noexcept;
 
 /// Element `index` as a finite number.
-[[nodiscard]] f64 number_in(const ring::parameter& p, std::span<const std::byte> values, u32 index = 0) noexcept;
+[[nodiscard]] f64 number_in(const ring::parameter& p, std::span<const std::byte> values,
+                            u32 index = 0) noexcept;
 /// Writes element `index`, put within what the field may be: what is written is never refused for its range.
 void put_number(const ring::parameter& p, std::span<std::byte> values, u32 index, f64 value) noexcept;
 

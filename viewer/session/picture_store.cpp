@@ -68,7 +68,8 @@ GLuint make_texture(u32 width, u32 height, GLint shrink, GLint grow) {
     GLuint t = 0;
     glGenTextures(1, &t);
     glBindTexture(GL_TEXTURE_2D, t);
-    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, static_cast<GLsizei>(width), static_cast<GLsizei>(height), 0, GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
+    glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA8, static_cast<GLsizei>(width), static_cast<GLsizei>(height), 0,
+                 GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
     glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, shrink);
     glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, grow);
     glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE);
@@ -80,7 +81,8 @@ GLuint make_texture(u32 width, u32 height, GLint shrink, GLint grow) {
 class gl_store final : public picture_store {
 public:
     gl_store() {
-        const GLuint v = compile(GL_VERTEX_SHADER, vertex_text), f = compile(GL_FRAGMENT_SHADER, fragment_text);
+        const GLuint v = compile(GL_VERTEX_SHADER, vertex_text),
+                     f = compile(GL_FRAGMENT_SHADER, fragment_text);
         program_ = glCreateProgram();
         glAttachShader(program_, v);
         glAttachShader(program_, f);
@@ -89,7 +91,10 @@ public:
         glDeleteShader(f);
         GLint ok = 0;
         glGetProgramiv(program_, GL_LINK_STATUS, &ok);
-        if (ok == 0) throw device_error("the viewer's shader doesn't link on this GL: update the driver, or use LIBGL_ALWAYS_SOFTWARE=1");
+        if (ok == 0)
+            throw device_error(
+                "the viewer's shader doesn't link on this GL: update the driver, or use "
+                "LIBGL_ALWAYS_SOFTWARE=1");
         glGenVertexArrays(1, &nothing_);
         glGenFramebuffers(1, &target_);
     }
@@ -106,7 +111,8 @@ public:
         GLint limit = 0;
         glGetIntegerv(GL_MAX_TEXTURE_SIZE, &limit);
         if (width > static_cast<u32>(limit) || height > static_cast<u32>(limit))
-            return fmt::format("the picture has {} x {} pixels, this GL takes {} at most", width, height, limit);
+            return fmt::format("the picture has {} x {} pixels, this GL takes {} at most", width, height,
+                               limit);
         raw_ = make_texture(width, height, GL_NEAREST, GL_NEAREST);
         shown_ = make_texture(width, height, GL_LINEAR, GL_NEAREST);
         width_ = width;
@@ -118,7 +124,8 @@ public:
         if (raw_ == 0) return;
         glBindTexture(GL_TEXTURE_2D, raw_);
         glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
-        glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, static_cast<GLsizei>(width_), static_cast<GLsizei>(height_), GL_RGBA, GL_UNSIGNED_BYTE, pixels);
+        glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, static_cast<GLsizei>(width_), static_cast<GLsizei>(height_),
+                        GL_RGBA, GL_UNSIGNED_BYTE, pixels);
         glBindTexture(GL_TEXTURE_2D, 0);
         changed_ = fresh_ = true;
     }
@@ -126,7 +133,8 @@ public:
         changed_ = fresh_ = raw_ != 0;
         return raw_;
     }
-    // The frame as it is needs no pass, and one that is hardly made smaller no mipmaps: on a software GL both cost more than the rest.
+    // The frame as it is needs no pass, and one that is hardly made smaller no mipmaps: on a software GL both
+    // cost more than the rest.
     void* shown(const picture_view& view) override {
         if (!fresh_) return nullptr;
         const bool as_it_is = view.is_plain();
@@ -136,7 +144,8 @@ public:
             if (!as_it_is) render(view);
             glBindTexture(GL_TEXTURE_2D, texture);
             if (as_it_is) glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_SWIZZLE_A, GL_ONE);
-            glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, view.small ? GL_LINEAR_MIPMAP_LINEAR : GL_LINEAR);
+            glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER,
+                            view.small ? GL_LINEAR_MIPMAP_LINEAR : GL_LINEAR);
             if (view.small) glGenerateMipmap(GL_TEXTURE_2D);
             glBindTexture(GL_TEXTURE_2D, 0);
         }
@@ -189,8 +198,10 @@ private:
         glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
         const int on = (view.red ? 1 : 0) + (view.green ? 1 : 0) + (view.blue ? 1 : 0);
         glUniform1i(glGetUniformLocation(program_, "picture"), 0);
-        glUniform3f(glGetUniformLocation(program_, "channels"), view.red ? 1.0F : 0.0F, view.green ? 1.0F : 0.0F, view.blue ? 1.0F : 0.0F);
-        glUniform1f(glGetUniformLocation(program_, "gain"), view.exposure_stops == 0 ? 1.0F : std::exp2(view.exposure_stops));
+        glUniform3f(glGetUniformLocation(program_, "channels"), view.red ? 1.0F : 0.0F,
+                    view.green ? 1.0F : 0.0F, view.blue ? 1.0F : 0.0F);
+        glUniform1f(glGetUniformLocation(program_, "gain"),
+                    view.exposure_stops == 0 ? 1.0F : std::exp2(view.exposure_stops));
         glUniform1i(glGetUniformLocation(program_, "alpha_only"), view.alpha ? 1 : 0);
         glUniform1i(glGetUniformLocation(program_, "single"), on == 1 ? 1 : 0);
         glBindVertexArray(nothing_);

@@ -1,6 +1,7 @@
 #pragma once
-// Where the last whole frame lives on the display's side. The GL store keeps a texture and draws it through a small shader (channel
-// toggles, exposure) into another one that the interface shows; the null store only remembers the size.
+// Where the last whole frame lives on the display's side. The GL store keeps a texture and draws it through a
+// small shader (channel toggles, exposure) into another one that the interface shows; the null store only
+// remembers the size.
 
 #include <memory>
 #include <string>
@@ -12,10 +13,12 @@ namespace carousel::viewer {
 
 struct picture_view {
     bool red = true, green = true, blue = true, alpha = false;
-    f32 exposure_stops = 0;      ///< doublings of linear light
-    bool small = false;          ///< drawn at less than half its size
+    f32 exposure_stops = 0;  ///< doublings of linear light
+    bool small = false;      ///< drawn at less than half its size
     /// The frame's own colours.
-    [[nodiscard]] bool is_plain() const noexcept { return red && green && blue && !alpha && exposure_stops == 0; }
+    [[nodiscard]] bool is_plain() const noexcept {
+        return red && green && blue && !alpha && exposure_stops == 0;
+    }
     bool operator==(const picture_view&) const = default;
 };
 
@@ -40,7 +43,8 @@ public:
 };
 
 [[nodiscard]] std::unique_ptr<picture_store> make_null_store();
-/// A GL context must be current, now and in every later call. Throws device_error when the shader doesn't compile.
+/// A GL context must be current, now and in every later call. Throws device_error when the shader doesn't
+/// compile.
 [[nodiscard]] std::unique_ptr<picture_store> make_gl_store();
 
 }  // namespace carousel::viewer

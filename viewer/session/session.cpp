@@ -50,7 +50,8 @@ void session::update(model& m, picture_store& store) {
     if (tap_) poll_picture(m, store, now);
     m.report = control_.report();
     if (const auto& c = m.events.last_crash(); c && c->how.empty())
-        if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn) m.events.explain(c->seat, r->last_exit);
+        if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn)
+            m.events.explain(c->seat, r->last_exit);
 }
 
 void session::tell_replies(model& m, u64 now) {
@@ -68,14 +69,19 @@ void session::look_for_run(model& m, u64 now) {
     if (now < next_look_ns_) return;
     next_look_ns_ = now + look_every_ns;
     std::vector<run::record> runs = run::watchable_runs();
-    if (options_.supervisor > 0) std::erase_if(runs, [this](const run::record& r) { return r.supervisor.pid != options_.supervisor; });
+    if (options_.supervisor > 0)
+        std::erase_if(runs, [this](const run::record& r) { return r.supervisor.pid != options_.supervisor; });
     m.choices = runs;
     if (m.phase == run_phase::watching) return;
     if (m.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
-        std::erase_if(runs, [&m](const run::record& r) { return r.folder != m.run.folder || r.run_id != m.run.run_id; });
+        std::erase_if(runs, [&m](const run::record& r) {
+            return r.folder != m.run.folder || r.run_id != m.run.run_id;
+        });
         if (runs.empty() || observer_->look().life.state != run::life::led) return;
     } else if (!options_.name.empty()) {
-        std::erase_if(runs, [this](const run::record& r) { return r.folder != run::runs_folder() + "/" + options_.name; });
+        std::erase_if(runs, [this](const run::record& r) {
+            return r.folder != run::runs_folder() + "/" + options_.name;
+        });
     }
     if (runs.empty()) attach_problem_.clear();
     if (runs.size() == 1) attach(m, runs[0]);
@@ -123,7 +129,8 @@ void session::begin_with_block(model& m) {
 // The control block stays mapped, so that it is known whether the run comes back.
 void session::detach(model& m, run_phase phase, const std::string& notice) {
     drop_tap(m, "");
-    if (m.phase == run_phase::watching && !notice.empty()) m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, notice});
+    if (m.phase == run_phase::watching && !notice.empty())
+        m.events.add({now_ns(), telemetry::event_kind::warning, shm::none, notice});
     sampler_.reset();
     if (observer_) observer_->take_no_more_leases();
     mapped_.reset();
@@ -188,7 +195,8 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
     try {
         const bool resized = p.width != tap_->width() || p.height != tap_->height();
         if (resized || p.pixels == nullptr) {
-            if (const std::string why = store.resize(tap_->width(), tap_->height()); !why.empty()) throw device_error(why);
+            if (const std::string why = store.resize(tap_->width(), tap_->height()); !why.empty())
+                throw device_error(why);
         }
         const discarded lost = tap_->losses();
         p.revoked = lost.revoked;
@@ -234,7 +242,8 @@ void session::end_run(const model& m) {
     if (m.phase == run_phase::watching) {
         control_.send({"shutdown", "", 0});
         control_.flush(2.0);
-    } else if (const shm::unique_fd pidfd(options_.supervisor > 0 ? shm::open_pidfd(supervisor_) : -1); pidfd) {
+    } else if (const shm::unique_fd pidfd(options_.supervisor > 0 ? shm::open_pidfd(supervisor_) : -1);
+               pidfd) {
         (void)shm::signal_pidfd(pidfd.get(), SIGINT);
     }
 }

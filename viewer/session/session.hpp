@@ -1,8 +1,8 @@
 #pragma once
-// The viewer's tie to a run: finds it, maps it, reads it, taps its picture. With the first look at a run it is tied to that one,
-// (folder, run id), for good: it follows it to another supervisor and to memory made anew, stays with what it saw last when the run
-// has ended, and takes another run only when the user chooses one. Whatever goes wrong becomes a sentence in the model; nothing
-// throws. The window's thread.
+// The viewer's tie to a run: finds it, maps it, reads it, taps its picture. With the first look at a run it
+// is tied to that one, (folder, run id), for good: it follows it to another supervisor and to memory made
+// anew, stays with what it saw last when the run has ended, and takes another run only when the user chooses
+// one. Whatever goes wrong becomes a sentence in the model; nothing throws. The window's thread.
 
 #include <memory>
 #include <optional>
@@ -17,11 +17,11 @@
 namespace carousel::viewer {
 
 struct session_options {
-    std::string name;       ///< "": the only one that runs at the first look
-    std::string stage;      ///< whose picture; "": what the last sink reads
+    std::string name;   ///< "": the only one that runs at the first look
+    std::string stage;  ///< whose picture; "": what the last sink reads
     bool use_gl = false;
     picture_way way = picture_way::best;
-    i32 supervisor = 0;     ///< watch the run of this `carousel run` process, and none other; 0: any
+    i32 supervisor = 0;  ///< watch the run of this `carousel run` process, and none other; 0: any
 };
 
 /// Where pictures go; has no GL in it, so that everything above can run without.
@@ -38,7 +38,8 @@ public:
     void update(model& m, picture_store& store);
     /// Sends what the panels asked for.
     void handle_command(model& m);
-    /// Sends `shutdown` and waits for the answer, at most 2 s. Before there is a run: Ctrl-C to the process that will be it.
+    /// Sends `shutdown` and waits for the answer, at most 2 s. Before there is a run: Ctrl-C to the process
+    /// that will be it.
     void end_run(const model& m);
     /// The process that was asked for is gone, and its run with it.
     [[nodiscard]] bool is_over() const;
@@ -56,18 +57,18 @@ private:
     void drop_tap(model& m, const std::string& why) noexcept;
 
     session_options options_;
-    shm::process_id supervisor_;   ///< options_.supervisor by its full name
+    shm::process_id supervisor_;  ///< options_.supervisor by its full name
     control_client control_;
-    std::optional<run::observer> observer_;             ///< of the run that is watched, or was until it ended
-    std::shared_ptr<const run::mapped_block> mapped_;   ///< that sampler and tap use
+    std::optional<run::observer> observer_;            ///< of the run that is watched, or was until it ended
+    std::shared_ptr<const run::mapped_block> mapped_;  ///< that sampler and tap use
     std::unique_ptr<sampler> sampler_;
     std::unique_ptr<tap> tap_;
     telemetry::rate_tracker tracker_;
     u64 next_look_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
     parameter_sync parameters_;
-    bool schema_known_ = false;    ///< of the block that is watched
-    std::string attach_problem_;   ///< why the run that is there can't be watched
-    bool held_ = false;      ///< the picture was held in the last frame
+    bool schema_known_ = false;   ///< of the block that is watched
+    std::string attach_problem_;  ///< why the run that is there can't be watched
+    bool held_ = false;           ///< the picture was held in the last frame
 };
 
 }  // namespace carousel::viewer

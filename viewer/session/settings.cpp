@@ -58,7 +58,8 @@ settings load_settings(const std::string& path) {
     take(v, "main_split", 0.15F, 0.85F, s.main_split);
     take(v, "left_split", 0.15F, 0.9F, s.left_split);
     take(v, "bottom_split", 0.1F, 0.9F, s.bottom_split);
-    for (std::size_t k = 0; k < s.right_splits.size(); ++k) take(v, fmt::format("right_split_{}", k).c_str(), 0.05F, 0.97F, s.right_splits[k]);
+    for (std::size_t k = 0; k < s.right_splits.size(); ++k)
+        take(v, fmt::format("right_split_{}", k).c_str(), 0.05F, 0.97F, s.right_splits[k]);
     std::sort(s.right_splits.begin(), s.right_splits.end());
     take(v, "plot_span_s", 5.0F, 120.0F, s.plot_span_s);
     take(v, "timeline_ms", 0.1F, 60'000.0F, s.timeline_ms);
@@ -71,11 +72,14 @@ namespace {
 void sweep(const std::string& path) {
     const std::string begin = fs::path(path).filename().string() + ".";
     std::error_code failed;
-    for (fs::directory_iterator at(fs::path(path).parent_path(), failed), end; !failed && at != end; at.increment(failed)) {
+    for (fs::directory_iterator at(fs::path(path).parent_path(), failed), end; !failed && at != end;
+         at.increment(failed)) {
         const std::string name = at->path().filename().string();
         if (name.rfind(begin, 0) != 0) continue;
         const std::string pid = name.substr(begin.size());
-        if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos || fs::exists("/proc/" + pid)) continue;
+        if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos ||
+            fs::exists("/proc/" + pid))
+            continue;
         std::error_code gone;
         fs::remove(at->path(), gone);
     }
@@ -85,9 +89,12 @@ void sweep(const std::string& path) {
 
 std::string save_settings(const std::string& path, const settings& s) {
     std::string text = "# Carousel's viewer; written when it ends\n";
-    text += fmt::format("dark={}\nscale={}\nwidth={}\nheight={}\n", s.dark ? 1 : 0, s.scale, s.width, s.height);
-    text += fmt::format("main_split={:.4f}\nleft_split={:.4f}\nbottom_split={:.4f}\n", s.main_split, s.left_split, s.bottom_split);
-    for (std::size_t k = 0; k < s.right_splits.size(); ++k) text += fmt::format("right_split_{}={:.4f}\n", k, s.right_splits[k]);
+    text +=
+        fmt::format("dark={}\nscale={}\nwidth={}\nheight={}\n", s.dark ? 1 : 0, s.scale, s.width, s.height);
+    text += fmt::format("main_split={:.4f}\nleft_split={:.4f}\nbottom_split={:.4f}\n", s.main_split,
+                        s.left_split, s.bottom_split);
+    for (std::size_t k = 0; k < s.right_splits.size(); ++k)
+        text += fmt::format("right_split_{}={:.4f}\n", k, s.right_splits[k]);
     text += fmt::format("plot_span_s={}\ntimeline_ms={}\n", s.plot_span_s, s.timeline_ms);
     std::error_code failed;
     fs::create_directories(fs::path(path).parent_path(), failed);
@@ -95,7 +102,8 @@ std::string save_settings(const std::string& path, const settings& s) {
     const std::string temporary = fmt::format("{}.{}", path, ::getpid());
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) return fmt::format("keeping the layout in {}: {}", path, errno_text(errno));
-    const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
+    const bool written =
+        ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
     const int why = errno;
     ::close(fd);
     if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return "";

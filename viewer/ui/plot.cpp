@@ -14,23 +14,30 @@ namespace {
 using theme::px;
 
 struct frame {
-    ImVec2 low, high;             // of the drawing area, pixels
+    ImVec2 low, high;  // of the drawing area, pixels
     f64 x_low, x_high, y_high;
-    [[nodiscard]] f32 x(f64 v) const { return low.x + static_cast<f32>((v - x_low) / (x_high - x_low)) * (high.x - low.x); }
-    [[nodiscard]] f32 y(f64 v) const { return high.y - static_cast<f32>(std::clamp(v / y_high, 0.0, 1.0)) * (high.y - low.y); }
+    [[nodiscard]] f32 x(f64 v) const {
+        return low.x + static_cast<f32>((v - x_low) / (x_high - x_low)) * (high.x - low.x);
+    }
+    [[nodiscard]] f32 y(f64 v) const {
+        return high.y - static_cast<f32>(std::clamp(v / y_high, 0.0, 1.0)) * (high.y - low.y);
+    }
 };
 
 std::string tick_text(f64 value, f64 step) {
     if (std::abs(value) < step / 1000) return "0";
     if (value >= 10000) return fmt::format("{:g}k", value / 1000);
-    return step >= 1 ? fmt::format("{:.0f}", value) : step >= 0.1 ? fmt::format("{:.1f}", value) : fmt::format("{:g}", std::round(value * 1e6) / 1e6);
+    return step >= 1     ? fmt::format("{:.0f}", value)
+           : step >= 0.1 ? fmt::format("{:.1f}", value)
+                         : fmt::format("{:g}", std::round(value * 1e6) / 1e6);
 }
 
 f64 highest(const plot_spec& s) {
     f64 y = 0;
     for (const plot_line& l : s.lines)
         for (const ImVec2& p : l.points)
-            if (p.x >= s.x_low && p.x <= s.x_high && std::isfinite(p.y)) y = std::max(y, static_cast<f64>(p.y));
+            if (p.x >= s.x_low && p.x <= s.x_high && std::isfinite(p.y))
+                y = std::max(y, static_cast<f64>(p.y));
     return std::max(y, s.y_least);
 }
 
@@ -64,17 +71,23 @@ void draw_axes(ImDrawList* d, const plot_spec& s, const frame& f) {
         const f32 y = f.y(v);
         d->AddLine(ImVec2(f.low.x, y), ImVec2(f.high.x, y), c.grid);
         const std::string t = tick_text(v, step);
-        d->AddText(ImVec2(f.low.x - px(5) - ImGui::CalcTextSize(t.c_str()).x, y - letter / 2), c.muted, t.c_str());
+        d->AddText(ImVec2(f.low.x - px(5) - ImGui::CalcTextSize(t.c_str()).x, y - letter / 2), c.muted,
+                   t.c_str());
     }
-    const f64 x_step = s.log_x ? 1 : tick_step(f.x_high - f.x_low, std::max(2, static_cast<int>((f.high.x - f.low.x) / px(70))));
+    const f64 x_step =
+        s.log_x ? 1
+                : tick_step(f.x_high - f.x_low, std::max(2, static_cast<int>((f.high.x - f.low.x) / px(70))));
     for (f64 v = std::ceil(f.x_low / x_step - 1e-9) * x_step; v <= f.x_high + x_step * 1e-6; v += x_step) {
         const f32 x = f.x(v);
         d->AddLine(ImVec2(x, f.high.y), ImVec2(x, f.high.y + px(3)), c.faint);
         const bool last = v + x_step > f.x_high + x_step * 1e-6, below_zero = !s.log_x && v < -x_step / 1000;
-        const std::string size = s.log_x ? fmt::format("{:g}", std::pow(10.0, std::round(v))) : tick_text(std::abs(v), x_step);
-        const std::string t = fmt::format("{}{}{}{}", below_zero ? "-" : "", size, last ? " " : "", last ? s.x_unit : "");
+        const std::string size =
+            s.log_x ? fmt::format("{:g}", std::pow(10.0, std::round(v))) : tick_text(std::abs(v), x_step);
+        const std::string t =
+            fmt::format("{}{}{}{}", below_zero ? "-" : "", size, last ? " " : "", last ? s.x_unit : "");
         const f32 w = ImGui::CalcTextSize(t.c_str()).x;
-        d->AddText(ImVec2(std::clamp(x - w / 2, f.low.x, std::max(f.low.x, f.high.x - w)), f.high.y + px(4)), c.muted, t.c_str());
+        d->AddText(ImVec2(std::clamp(x - w / 2, f.low.x, std::max(f.low.x, f.high.x - w)), f.high.y + px(4)),
+                   c.muted, t.c_str());
     }
     d->AddLine(ImVec2(f.low.x, f.high.y), f.high, c.faint);
     ImGui::PopFont();
@@ -84,14 +97,18 @@ void draw_values(ImDrawList* d, const plot_spec& s, const frame& f) {
     for (const plot_mark& m : s.marks) {
         if (m.x < f.x_low || m.x > f.x_high) continue;
         const f32 x = f.x(m.x);
-        for (f32 y = f.low.y; y < f.high.y; y += px(6)) d->AddLine(ImVec2(x, y), ImVec2(x, std::min(y + px(3), f.high.y)), m.color, px(1.5F));
-        d->AddTriangleFilled(ImVec2(x - px(4), f.low.y), ImVec2(x + px(4), f.low.y), ImVec2(x, f.low.y + px(6)), m.color);
+        for (f32 y = f.low.y; y < f.high.y; y += px(6))
+            d->AddLine(ImVec2(x, y), ImVec2(x, std::min(y + px(3), f.high.y)), m.color, px(1.5F));
+        d->AddTriangleFilled(ImVec2(x - px(4), f.low.y), ImVec2(x + px(4), f.low.y),
+                             ImVec2(x, f.low.y + px(6)), m.color);
     }
     if (s.bars && !s.lines.empty()) {
         const std::vector<ImVec2>& p = s.lines[0].points;
         const f32 width = p.size() > 1 ? std::max(1.0F, f.x(p[1].x) - f.x(p[0].x) - 1) : px(6);
         for (const ImVec2& v : p)
-            if (v.y > 0) d->AddRectFilled(ImVec2(f.x(v.x) - width / 2, f.y(v.y)), ImVec2(f.x(v.x) + width / 2, f.high.y), s.lines[0].color);
+            if (v.y > 0)
+                d->AddRectFilled(ImVec2(f.x(v.x) - width / 2, f.y(v.y)),
+                                 ImVec2(f.x(v.x) + width / 2, f.high.y), s.lines[0].color);
         return;
     }
     std::vector<ImVec2> at;
@@ -113,13 +130,17 @@ void draw_values(ImDrawList* d, const plot_spec& s, const frame& f) {
 void draw_hover(ImDrawList* d, const plot_spec& s, const frame& f) {
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     if (mouse.x < f.low.x || mouse.x > f.high.x) return;
-    const f64 x = f.x_low + static_cast<f64>((mouse.x - f.low.x) / (f.high.x - f.low.x)) * (f.x_high - f.x_low);
+    const f64 x =
+        f.x_low + static_cast<f64>((mouse.x - f.low.x) / (f.high.x - f.low.x)) * (f.x_high - f.x_low);
     d->AddLine(ImVec2(mouse.x, f.low.y), ImVec2(mouse.x, f.high.y), theme::colors().faint);
     ImGui::BeginTooltip();
-    ui::small_text(s.log_x ? fmt::format("{} {}", ui::number(std::pow(10.0, x)), s.x_unit) : fmt::format("{:.1f} {}", x, s.x_unit));
+    ui::small_text(s.log_x ? fmt::format("{} {}", ui::number(std::pow(10.0, x)), s.x_unit)
+                           : fmt::format("{:.1f} {}", x, s.x_unit));
     for (const plot_line& l : s.lines) {
         const std::optional<f64> y = value_at(l, x, s.x_gap);
-        ui::text(y ? fmt::format("{}  {} {}", l.name, ui::number(*y), s.unit) : fmt::format("{}  not measured", l.name), l.color);
+        ui::text(y ? fmt::format("{}  {} {}", l.name, ui::number(*y), s.unit)
+                   : fmt::format("{}  not measured", l.name),
+                 l.color);
     }
     for (const plot_mark& m : s.marks)
         if (std::abs(f.x(m.x) - mouse.x) < px(5)) ui::text(m.name, m.color);
@@ -144,7 +165,8 @@ std::optional<f64> value_at(const plot_line& line, f64 x, f64 x_gap) noexcept {
 
 f64 tick_step(f64 span, int parts) noexcept {
     if (!(span > 0) || !std::isfinite(span) || parts < 1) return 1;
-    const f64 rough = span / parts, power = std::pow(10.0, std::floor(std::log10(rough))), part = rough / power;
+    const f64 rough = span / parts, power = std::pow(10.0, std::floor(std::log10(rough))),
+              part = rough / power;
     return power * (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10);
 }
 
@@ -156,10 +178,12 @@ void draw_plot(const char* name, const plot_spec& spec, ImVec2 size) {
     const bool hovered = ImGui::IsItemHovered();
     ImDrawList* d = ImGui::GetWindowDrawList();
     const f32 letter = theme::small_font()->FontSize;
-    frame f{ImVec2(at.x + px(46), at.y + letter + px(9)), ImVec2(at.x + size.x - px(6), at.y + size.y - letter - px(7)), spec.x_low, spec.x_high, 1};
+    frame f{ImVec2(at.x + px(46), at.y + letter + px(9)),
+            ImVec2(at.x + size.x - px(6), at.y + size.y - letter - px(7)), spec.x_low, spec.x_high, 1};
     draw_head(d, spec, at, size.x - px(4));
     if (f.high.y - f.low.y < px(16) || f.high.x - f.low.x < px(40)) return;
-    const f64 top = highest(spec), step = tick_step(top, std::max(2, static_cast<int>((f.high.y - f.low.y) / px(28))));
+    const f64 top = highest(spec),
+              step = tick_step(top, std::max(2, static_cast<int>((f.high.y - f.low.y) / px(28))));
     f.y_high = std::ceil(top / step - 1e-9) * step;
     d->PushClipRect(at, ImVec2(at.x + size.x, at.y + size.y), true);
     draw_axes(d, spec, f);

@@ -1,5 +1,6 @@
 #pragma once
-// Line and bar plots with axes: title and unit, round tick values, marks on the time axis, values under the mouse.
+// Line and bar plots with axes: title and unit, round tick values, marks on the time axis, values under the
+// mouse.
 
 #include <imgui.h>
 
@@ -14,7 +15,7 @@ namespace carousel::viewer {
 struct plot_line {
     std::string name;
     ImU32 color = 0;
-    std::vector<ImVec2> points;   ///< in order of x; a y that is no number: nothing was measured there
+    std::vector<ImVec2> points;  ///< in order of x; a y that is no number: nothing was measured there
 };
 struct plot_mark {
     f64 x = 0;
@@ -26,16 +27,16 @@ struct plot_note {
     ImU32 color = 0;
 };
 struct plot_spec {
-    std::string title, unit;      ///< "Throughput", "frames/s"
-    std::string x_unit;           ///< "s"
+    std::string title, unit;  ///< "Throughput", "frames/s"
+    std::string x_unit;       ///< "s"
     f64 x_low = 0, x_high = 1;
-    f64 y_least = 1;              ///< the axis shows at least 0 .. this
+    f64 y_least = 1;  ///< the axis shows at least 0 .. this
     std::vector<plot_line> lines;
     std::vector<plot_mark> marks;
-    std::vector<plot_note> notes; ///< beside the title, in place of the lines' names
-    f64 x_gap = 0;                ///< nothing was measured between points that are farther apart; 0: they never are
-    bool bars = false;            ///< the first line's points are bars from 0
-    bool log_x = false;           ///< x is log10 of what the ticks show
+    std::vector<plot_note> notes;  ///< beside the title, in place of the lines' names
+    f64 x_gap = 0;       ///< nothing was measured between points that are farther apart; 0: they never are
+    bool bars = false;   ///< the first line's points are bars from 0
+    bool log_x = false;  ///< x is log10 of what the ticks show
 };
 
 /// Draws at the cursor and takes `size`. `name` is for tests.

@@ -11,10 +11,12 @@ namespace {
 
 constexpr ImU32 rgb(u32 hex) { return IM_COL32(hex >> 16U & 0xFFU, hex >> 8U & 0xFFU, hex & 0xFFU, 255); }
 
-constexpr palette dark_palette{rgb(0x101318), rgb(0x181C22), rgb(0x232932), rgb(0x2C333D), rgb(0xDDE2E9), rgb(0x95A0AF),
-                               rgb(0x55606E), rgb(0x56B4E9), rgb(0x3DBB8F), rgb(0xE6A700), rgb(0xF07240), rgb(0x262C35)};
-constexpr palette light_palette{rgb(0xE9ECF0), rgb(0xFAFBFC), rgb(0xE4E8ED), rgb(0xC9D0D8), rgb(0x1B2027), rgb(0x566170),
-                                rgb(0xA0A9B4), rgb(0x0072B2), rgb(0x00805C), rgb(0x9A6700), rgb(0xC04A00), rgb(0xE2E6EB)};
+constexpr palette dark_palette{rgb(0x101318), rgb(0x181C22), rgb(0x232932), rgb(0x2C333D),
+                               rgb(0xDDE2E9), rgb(0x95A0AF), rgb(0x55606E), rgb(0x56B4E9),
+                               rgb(0x3DBB8F), rgb(0xE6A700), rgb(0xF07240), rgb(0x262C35)};
+constexpr palette light_palette{rgb(0xE9ECF0), rgb(0xFAFBFC), rgb(0xE4E8ED), rgb(0xC9D0D8),
+                                rgb(0x1B2027), rgb(0x566170), rgb(0xA0A9B4), rgb(0x0072B2),
+                                rgb(0x00805C), rgb(0x9A6700), rgb(0xC04A00), rgb(0xE2E6EB)};
 
 palette now = dark_palette;
 bool is_dark = true;
@@ -26,9 +28,12 @@ ImVec4 vec(ImU32 c) { return ImGui::ColorConvertU32ToFloat4(c); }
 
 const char* find_font() noexcept {
     static constexpr std::array places{
-        "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",   "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
-        "/usr/share/fonts/dejavu/DejaVuSans.ttf",            "/usr/share/fonts/TTF/DejaVuSans.ttf",
-        "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf", "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf",
+        "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+        "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
+        "/usr/share/fonts/dejavu/DejaVuSans.ttf",
+        "/usr/share/fonts/TTF/DejaVuSans.ttf",
+        "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
+        "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf",
         "/usr/share/fonts/truetype/ubuntu/Ubuntu-R.ttf",
     };
     for (const char* p : places)
@@ -101,7 +106,9 @@ void load_fonts(f32 scale) {
         return;
     }
     static constexpr std::array<ImWchar, 3> letters{0x20, 0xFF, 0};  // Latin-1: the interface uses no others
-    const auto add = [&](f32 size) { return atlas->AddFontFromFileTTF(path, std::round(size * scale), nullptr, letters.data()); };
+    const auto add = [&](f32 size) {
+        return atlas->AddFontFromFileTTF(path, std::round(size * scale), nullptr, letters.data());
+    };
     add(15);  // the first is the default
     small_ = add(13);
     large_ = add(20);
@@ -112,34 +119,47 @@ ImFont* large_font() noexcept { return large_; }
 
 ImU32 slot_color(telemetry::slot_phase p) noexcept {
     switch (p) {
-        case telemetry::slot_phase::free: return is_dark ? rgb(0x3A434F) : rgb(0xC3CAD3);
-        case telemetry::slot_phase::fill: return rgb(0xE69F00);
-        case telemetry::slot_phase::ready: return rgb(0x56B4E9);
-        case telemetry::slot_phase::leased: return rgb(0x009E73);
-        case telemetry::slot_phase::done: return is_dark ? rgb(0x35607F) : rgb(0x8FB8D4);
-        case telemetry::slot_phase::quarantined: return rgb(0xD55E00);
+        case telemetry::slot_phase::free:
+            return is_dark ? rgb(0x3A434F) : rgb(0xC3CAD3);
+        case telemetry::slot_phase::fill:
+            return rgb(0xE69F00);
+        case telemetry::slot_phase::ready:
+            return rgb(0x56B4E9);
+        case telemetry::slot_phase::leased:
+            return rgb(0x009E73);
+        case telemetry::slot_phase::done:
+            return is_dark ? rgb(0x35607F) : rgb(0x8FB8D4);
+        case telemetry::slot_phase::quarantined:
+            return rgb(0xD55E00);
     }
     return now.muted;
 }
 
 ImU32 stage_color(u32 stage) noexcept {
-    static constexpr std::array on_dark{rgb(0x56B4E9), rgb(0xE69F00), rgb(0x3DBB8F), rgb(0xCC79A7), rgb(0xF0E442), rgb(0xF07240), rgb(0x8C9EFF), rgb(0xB8BEC7)};
-    static constexpr std::array on_light{rgb(0x0072B2), rgb(0xB97A00), rgb(0x007F5C), rgb(0xA84C81), rgb(0x857B00), rgb(0xC04A00), rgb(0x3F51B5), rgb(0x59626E)};
+    static constexpr std::array on_dark{rgb(0x56B4E9), rgb(0xE69F00), rgb(0x3DBB8F), rgb(0xCC79A7),
+                                        rgb(0xF0E442), rgb(0xF07240), rgb(0x8C9EFF), rgb(0xB8BEC7)};
+    static constexpr std::array on_light{rgb(0x0072B2), rgb(0xB97A00), rgb(0x007F5C), rgb(0xA84C81),
+                                         rgb(0x857B00), rgb(0xC04A00), rgb(0x3F51B5), rgb(0x59626E)};
     return is_dark ? on_dark[stage % on_dark.size()] : on_light[stage % on_light.size()];
 }
 
 ImU32 event_color(telemetry::event_kind k) noexcept {
     switch (k) {
-        case telemetry::event_kind::info: return now.muted;
-        case telemetry::event_kind::good: return now.good;
-        case telemetry::event_kind::warning: return now.warning;
-        case telemetry::event_kind::bad: return now.bad;
+        case telemetry::event_kind::info:
+            return now.muted;
+        case telemetry::event_kind::good:
+            return now.good;
+        case telemetry::event_kind::warning:
+            return now.warning;
+        case telemetry::event_kind::bad:
+            return now.bad;
     }
     return now.muted;
 }
 
 ImU32 with_alpha(ImU32 color, f32 alpha) noexcept {
-    return (color & ~IM_COL32_A_MASK) | static_cast<ImU32>(std::clamp(alpha, 0.0F, 1.0F) * 255.0F) << IM_COL32_A_SHIFT;
+    return (color & ~IM_COL32_A_MASK) | static_cast<ImU32>(std::clamp(alpha, 0.0F, 1.0F) * 255.0F)
+                                            << IM_COL32_A_SHIFT;
 }
 
 ImU32 text_on(ImU32 color) noexcept {

@@ -1,6 +1,6 @@
 #pragma once
-// Colours, spacing and letters. Slot and stage colours are of a set that people with any colour vision can tell apart (Okabe and
-// Ito); slot states differ in shape as well.
+// Colours, spacing and letters. Slot and stage colours are of a set that people with any colour vision can
+// tell apart (Okabe and Ito); slot states differ in shape as well.
 
 #include <imgui.h>
 

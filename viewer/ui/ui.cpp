@@ -15,7 +15,9 @@ std::vector<widget> marks_;
 void begin_marks() { marks_.clear(); }
 const std::vector<widget>& marks() noexcept { return marks_; }
 
-void mark(std::string_view name, ImVec2 low, ImVec2 high) { marks_.push_back({std::string(name), low.x, low.y, high.x - low.x, high.y - low.y}); }
+void mark(std::string_view name, ImVec2 low, ImVec2 high) {
+    marks_.push_back({std::string(name), low.x, low.y, high.x - low.x, high.y - low.y});
+}
 void mark(std::string_view name) { mark(name, ImGui::GetItemRectMin(), ImGui::GetItemRectMax()); }
 
 void tip(std::string_view text) {
@@ -25,7 +27,8 @@ void tip(std::string_view text) {
     ImGui::EndTooltip();
 }
 
-bool button(std::string_view name, const char* label, const char* keys, const char* help, bool danger, bool enabled) {
+bool button(std::string_view name, const char* label, const char* keys, const char* help, bool danger,
+            bool enabled) {
     ImGui::PushID(name.data(), name.data() + name.size());
     const theme::palette& c = theme::colors();
     if (danger) {
@@ -71,7 +74,9 @@ void right_text(std::string_view words, ImU32 color) {
 }
 
 std::string fitted(std::string_view text, f32 width) {
-    const auto width_of = [](std::string_view t) { return ImGui::CalcTextSize(t.data(), t.data() + t.size()).x; };
+    const auto width_of = [](std::string_view t) {
+        return ImGui::CalcTextSize(t.data(), t.data() + t.size()).x;
+    };
     if (width_of(text) <= width) return std::string(text);
     std::string out(text);
     while (!out.empty() && width_of(out + "...") > width) out.pop_back();

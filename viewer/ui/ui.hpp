@@ -1,5 +1,6 @@
 #pragma once
-// Small widgets that the panels share. Every button has a name, under which tests find its rectangle, and says its key.
+// Small widgets that the panels share. Every button has a name, under which tests find its rectangle, and
+// says its key.
 
 #include <imgui.h>
 
@@ -13,7 +14,7 @@ namespace carousel::viewer::ui {
 
 struct widget {
     std::string name;
-    f32 x = 0, y = 0, width = 0, height = 0;   ///< pixels of the window
+    f32 x = 0, y = 0, width = 0, height = 0;  ///< pixels of the window
 };
 /// Rectangles of the frame that is being drawn; begin_marks() forgets those of the last one.
 void begin_marks();
@@ -23,7 +24,8 @@ void mark(std::string_view name);
 void mark(std::string_view name, ImVec2 low, ImVec2 high);
 
 /// A button named NAME; `keys` ("K") and `help` make its tooltip.
-bool button(std::string_view name, const char* label, const char* keys, const char* help, bool danger = false, bool enabled = true);
+bool button(std::string_view name, const char* label, const char* keys, const char* help, bool danger = false,
+            bool enabled = true);
 /// A button that stays down.
 bool toggle(std::string_view name, const char* label, const char* keys, const char* help, bool& value);
 /// Text at the right edge of the present table cell.

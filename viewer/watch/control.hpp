@@ -1,6 +1,7 @@
 #pragma once
-// Asks the supervisor to do something, twice a second how its stages are, and once which parameters the run has. A thread of its
-// own talks to the socket, so that a supervisor that is slow, stopped or gone never holds the window up.
+// Asks the supervisor to do something, twice a second how its stages are, and once which parameters the run
+// has. A thread of its own talks to the socket, so that a supervisor that is slow, stopped or gone never
+// holds the window up.
 
 #include <condition_variable>
 #include <deque>
@@ -21,9 +22,9 @@ struct parameter_state;
 namespace carousel::viewer {
 
 struct command {
-    std::string verb;    ///< kill, inject, stop, cont, restart, down, up, shutdown, set
-    std::string stage;   ///< "fragment" or "fragment.1"
-    int signal = 0;      ///< kill
+    std::string verb;         ///< kill, inject, stop, cont, restart, down, up, shutdown, set
+    std::string stage;        ///< "fragment" or "fragment.1"
+    int signal = 0;           ///< kill
     std::string fault = {};   ///< inject: shm/injected_fault.hpp
     std::string values = {};  ///< set: what changes, {name: value} as JSON text; "": none
     bool reset = false;       ///< set: all values as the run was started with
@@ -34,7 +35,8 @@ struct reply {
     command asked;
     bool ok = false;
     std::string message;
-    bool later = false;  ///< refused for now alone: so many changes wait for frames that there is no room for another
+    bool later =
+        false;  ///< refused for now alone: so many changes wait for frames that there is no room for another
 };
 
 /// What `ps` says of one seat; the supervisor's own words, not derived from the control block.
@@ -42,8 +44,8 @@ struct seat_report {
     std::string stage, state, last_exit;
     u32 instance = 0, restarts = 0;
     f64 cpu_percent = 0;
-    u64 memory_bytes = 0;        ///< resident
-    u64 gpu_bytes = 0;           ///< on all GPUs; 0: none, or not known
+    u64 memory_bytes = 0;  ///< resident
+    u64 gpu_bytes = 0;     ///< on all GPUs; 0: none, or not known
 };
 
 class control_client {
@@ -74,13 +76,18 @@ private:
         bool operator==(const target&) const = default;
     };
     struct errand {
-        target to;   ///< as it was when the command was given: none follows the window to another run
+        target to;  ///< as it was when the command was given: none follows the window to another run
         command what;
     };
-    enum class turn : u8 { none, errand, parameters, ps };  ///< what the thread does next: one question, then it looks again
+    enum class turn : u8 {
+        none,
+        errand,
+        parameters,
+        ps
+    };                                     ///< what the thread does next: one question, then it looks again
     [[nodiscard]] turn next_turn() const;  ///< the mutex is held
     void loop();
-    void forget_parameters();              ///< the mutex is held
+    void forget_parameters();  ///< the mutex is held
     void ask_parameters(const target& to, u64 question);
     void ask_ps(const target& to, const gpu_memory& gpus);
 
@@ -91,8 +98,8 @@ private:
     std::vector<reply> replies_;
     std::vector<seat_report> report_;
     std::unique_ptr<run::parameter_state> parameters_;
-    u64 question_ = 0;             ///< an answer to an older one doesn't count
-    std::string told_problem_;     ///< of the parameters, to this target
+    u64 question_ = 0;          ///< an answer to an older one doesn't count
+    std::string told_problem_;  ///< of the parameters, to this target
     u64 next_parameters_ns_ = 0, next_ps_ns_ = 0;
     bool stop_ = false, busy_ = false;
     std::thread thread_;

@@ -10,7 +10,7 @@ namespace {
 // Of NVML's stable C interface, version 2 of this structure, which the functions with _v2 and _v3 fill.
 struct process_info {
     unsigned pid;
-    unsigned long long bytes;   // all ones: not available
+    unsigned long long bytes;  // all ones: not available
     unsigned gpu_instance, compute_instance;
 };
 constexpr int ok = 0;
@@ -37,7 +37,8 @@ gpu_memory::gpu_memory() {
 
 gpu_memory::~gpu_memory() {
     if (library_ == nullptr) return;
-    if (const auto shutdown = find<plain_call>(library_, "nvmlShutdown"); shutdown != nullptr) (void)shutdown();
+    if (const auto shutdown = find<plain_call>(library_, "nvmlShutdown"); shutdown != nullptr)
+        (void)shutdown();
     ::dlclose(library_);
 }
 
@@ -47,7 +48,8 @@ std::map<u32, u64> gpu_memory::by_pid() const {
     const auto count = find<count_call>(library_, "nvmlDeviceGetCount_v2");
     const auto device = find<device_call>(library_, "nvmlDeviceGetHandleByIndex_v2");
     auto processes = find<processes_call>(library_, "nvmlDeviceGetComputeRunningProcesses_v3");
-    if (processes == nullptr) processes = find<processes_call>(library_, "nvmlDeviceGetComputeRunningProcesses_v2");
+    if (processes == nullptr)
+        processes = find<processes_call>(library_, "nvmlDeviceGetComputeRunningProcesses_v2");
     unsigned devices = 0;
     if (count == nullptr || device == nullptr || processes == nullptr || count(&devices) != ok) return out;
     for (unsigned k = 0; k < devices && k < 64; ++k) {

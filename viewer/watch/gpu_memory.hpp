@@ -1,7 +1,8 @@
 #pragma once
-// How much GPU memory each process holds, as the driver's management library (NVML) counts it. The library is looked for at run
-// time: without it nothing is known. In a container the driver may name processes by numbers that mean nothing inside it, or none.
-// One thread an object; a query takes some milliseconds, so it is no thing for the window's thread.
+// How much GPU memory each process holds, as the driver's management library (NVML) counts it. The library is
+// looked for at run time: without it nothing is known. In a container the driver may name processes by
+// numbers that mean nothing inside it, or none. One thread an object; a query takes some milliseconds, so it
+// is no thing for the window's thread.
 
 #include <map>
 

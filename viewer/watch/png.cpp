@@ -25,10 +25,13 @@ std::vector<u8> encode_png(std::span<const u8> pixels, u32 width, u32 height) {
     header.bit_depth = 8;
     header.color_type = SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
     spng_set_ihdr(png.get(), &header);
-    int failed = spng_encode_image(png.get(), pixels.data(), std::size_t{width} * height * 4, SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
+    int failed = spng_encode_image(png.get(), pixels.data(), std::size_t{width} * height * 4, SPNG_FMT_PNG,
+                                   SPNG_ENCODE_FINALIZE);
     std::size_t size = 0;
-    const std::unique_ptr<void, void (*)(void*)> bytes(failed == 0 ? spng_get_png_buffer(png.get(), &size, &failed) : nullptr, std::free);
-    if (failed != 0 || !bytes) throw output_error(fmt::format("packing the picture failed: {}", spng_strerror(failed)));
+    const std::unique_ptr<void, void (*)(void*)> bytes(
+        failed == 0 ? spng_get_png_buffer(png.get(), &size, &failed) : nullptr, std::free);
+    if (failed != 0 || !bytes)
+        throw output_error(fmt::format("packing the picture failed: {}", spng_strerror(failed)));
     const auto* first = static_cast<const u8*>(bytes.get());
     return {first, first + size};
 }
@@ -42,7 +45,9 @@ void write_png(const std::string& path, std::span<const u8> pixels, u32 width, u
     }
     const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
     std::FILE* f = std::fopen(temporary.c_str(), "wb");
-    if (f == nullptr) throw output_error(fmt::format("writing {}: {}: is the folder there and writable?", path, errno_text(errno)));
+    if (f == nullptr)
+        throw output_error(
+            fmt::format("writing {}: {}: is the folder there and writable?", path, errno_text(errno)));
     const bool written = std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size();
     const bool closed = std::fclose(f) == 0;
     if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -4,7 +4,8 @@
 
 namespace carousel::viewer {
 
-sampler::sampler(const shm::control_block& c, u64 every_ns) : control_(&c), every_ns_(every_ns), thread_([this] { loop(); }) {}
+sampler::sampler(const shm::control_block& c, u64 every_ns)
+    : control_(&c), every_ns_(every_ns), thread_([this] { loop(); }) {}
 
 sampler::~sampler() {
     {

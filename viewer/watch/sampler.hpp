@@ -1,6 +1,6 @@
 #pragma once
-// Looks at the run every few milliseconds from a thread of its own, more often than a window draws: so that no death is missed
-// between two drawn frames, and the timeline has no gaps. Reads only.
+// Looks at the run every few milliseconds from a thread of its own, more often than a window draws: so that
+// no death is missed between two drawn frames, and the timeline has no gaps. Reads only.
 
 #include <condition_variable>
 #include <mutex>

@@ -19,26 +19,34 @@ using nlohmann::json;
 
 }  // namespace
 
-tap::tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, interop_maker make, picture_way way) : control_(&c) {
+tap::tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, interop_maker make,
+         picture_way way)
+    : control_(&c) {
     ask(socket_path, stage);
-    if (link_ >= std::min(c.links, shm::max_links)) throw shm_error("the supervisor's answer names a link that the run doesn't have");
+    if (link_ >= std::min(c.links, shm::max_links))
+        throw shm_error("the supervisor's answer names a link that the run doesn't have");
     slot_bytes_ = c.link[link_].slot_bytes;
     const ring::plane* color = format_.find("color");
-    if (format_.type != "carousel.image.rgba8" || color == nullptr || color->type != ring::element::u8_ || color->shape.size() != 3 ||
-        color->shape[2] != 4)
-        throw config_error(fmt::format("{} puts out {}: the viewer shows carousel.image.rgba8 pictures", stage_, format_.describe()));
+    if (format_.type != "carousel.image.rgba8" || color == nullptr || color->type != ring::element::u8_ ||
+        color->shape.size() != 3 || color->shape[2] != 4)
+        throw config_error(fmt::format("{} puts out {}: the viewer shows carousel.image.rgba8 pictures",
+                                       stage_, format_.describe()));
     height_ = static_cast<u32>(color->shape[0]);
     width_ = static_cast<u32>(color->shape[1]);
     offset_ = color->offset;
     const u64 bytes = u64{width_} * height_ * 4;
     const u64 slots = std::min(c.link[link_].slots, shm::max_slots);
-    if (width_ == 0 || height_ == 0 || width_ > 16384 || height_ > 16384 || offset_ + bytes > slot_bytes_ || slot_bytes_ * slots > memory_.bytes)
-        throw shm_error(fmt::format("a {} x {} picture doesn't fit the ring's memory ({} slots of {} bytes in {})", width_, height_, slots,
-                                    slot_bytes_, memory_.bytes));
+    if (width_ == 0 || height_ == 0 || width_ > 16384 || height_ > 16384 || offset_ + bytes > slot_bytes_ ||
+        slot_bytes_ * slots > memory_.bytes)
+        throw shm_error(
+            fmt::format("a {} x {} picture doesn't fit the ring's memory ({} slots of {} bytes in {})",
+                        width_, height_, slots, slot_bytes_, memory_.bytes));
     open_device(make, way);
     reader_ = std::make_unique<ring::latest_reader>(c, link_, entry_);
     if (!reader_->joined())
-        throw config_error(fmt::format("all {} places for viewers and displays at the ring of {} are taken: close one", shm::max_latest, stage_));
+        throw config_error(
+            fmt::format("all {} places for viewers and displays at the ring of {} are taken: close one",
+                        shm::max_latest, stage_));
     thread_ = std::thread([this] { loop(); });
 }
 
@@ -59,12 +67,14 @@ void tap::ask(const std::string& socket_path, const std::string& stage) {
         throw shm_error(fmt::format("asking the supervisor for the picture: {}", errno_text(errno)));
     shm::message m;
     if (shm::receive_message(socket_.get(), m, 2 * ns_per_s) != shm::receive_status::ok)
-        throw shm_error("the supervisor sent no picture memory within 2 s: is it stopped, or of another version?");
+        throw shm_error(
+            "the supervisor sent no picture memory within 2 s: is it stopped, or of another version?");
     fds_ = std::move(m.fds);
     try {
         read_answer(m.text);
     } catch (const json::exception& e) {
-        throw shm_error(fmt::format("the supervisor's answer can't be read: {}: are both programs of one version?", e.what()));
+        throw shm_error(fmt::format(
+            "the supervisor's answer can't be read: {}: are both programs of one version?", e.what()));
     }
 }
 
@@ -101,8 +111,10 @@ void tap::open_device(interop_maker make, picture_way way) {
     if (way == picture_way::copy) why_not = "asked for with --path copy";
     if (!gpu) why_not = "the ring lies in host memory";
     if (gpu && make != nullptr && way != picture_way::copy) interop_ = make(id, bytes, why_not);
-    if (way == picture_way::interop && !interop_) throw config_error(fmt::format("no CUDA-GL interop (--path interop): {}", why_not));
-    for (auto* to : {&front_, &ready_, &back_}) *to = interop_ ? context_->allocate(bytes) : context_->allocate_host(bytes);
+    if (way == picture_way::interop && !interop_)
+        throw config_error(fmt::format("no CUDA-GL interop (--path interop): {}", why_not));
+    for (auto* to : {&front_, &ready_, &back_})
+        *to = interop_ ? context_->allocate(bytes) : context_->allocate_host(bytes);
     if (interop_) window_queue_ = context_->make_queue();
     path_ = !gpu       ? "plain upload (host memory)"
             : interop_ ? "CUDA-GL interop"
@@ -146,7 +158,8 @@ bool tap::take_one() {
 }
 
 void tap::loop() {
-    // Rung at every change of the ring; the reader's bell rather than the producer's, which rings for its inputs too.
+    // Rung at every change of the ring; the reader's bell rather than the producer's, which rings for its
+    // inputs too.
     const shm::link_block& l = control_->link[link_];
     const u32 reader = l.blocking > 0 ? l.group_stage[0] : l.stage;
     shm::doorbell_word& bell = control_->stage[std::min(reader, shm::max_stages - 1)].doorbell;

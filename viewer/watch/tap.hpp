@@ -1,12 +1,14 @@
 #pragma once
-// The newest frame of one ring, for eyes: joins the link as a `latest` member, copies, and gives the frame back. It never holds a
-// producer up; a frame whose lease was revoked or whose status word does not fit is discarded, so what is shown is always whole.
+// The newest frame of one ring, for eyes: joins the link as a `latest` member, copies, and gives the frame
+// back. It never holds a producer up; a frame whose lease was revoked or whose status word does not fit is
+// discarded, so what is shown is always whole.
 //
-// A thread of its own sleeps on a doorbell of the ring and takes the newest frame as soon as there is one, whenever the window has
-// shown the last: a frame may be there for a fraction of a millisecond only. The functions below belong to the window's thread.
-// The connection to the supervisor stays open as long as the tap lives: its end tells the supervisor that
-// the place in the link's groups is free again, also after a kill.
-// Errors: the constructor throws error (no answer, no such picture, no device here); poll() throws cuda_error when the GPU failed.
+// A thread of its own sleeps on a doorbell of the ring and takes the newest frame as soon as there is one,
+// whenever the window has shown the last: a frame may be there for a fraction of a millisecond only. The
+// functions below belong to the window's thread. The connection to the supervisor stays open as long as the
+// tap lives: its end tells the supervisor that the place in the link's groups is free again, also after a
+// kill. Errors: the constructor throws error (no answer, no such picture, no device here); poll() throws
+// cuda_error when the GPU failed.
 
 #include <condition_variable>
 #include <memory>
@@ -36,9 +38,11 @@ enum class picture_way : u8 {
 
 class tap {
 public:
-    /// `stage`: whose output; "": what the last sink reads. `c` is a writable mapping of the run that outlives the tap.
-    /// `make`: tried where the ring lies on a GPU, with a GL context current; null: there is no GL.
-    tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, interop_maker make, picture_way way = picture_way::best);
+    /// `stage`: whose output; "": what the last sink reads. `c` is a writable mapping of the run that
+    /// outlives the tap. `make`: tried where the ring lies on a GPU, with a GL context current; null: there
+    /// is no GL.
+    tap(shm::control_block& c, const std::string& socket_path, const std::string& stage, interop_maker make,
+        picture_way way = picture_way::best);
     ~tap();
     tap(const tap&) = delete;
     tap& operator=(const tap&) = delete;
@@ -56,7 +60,9 @@ public:
     [[nodiscard]] discarded losses();
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
     /// The last whole frame, RGBA8, top row first; null on the interop path.
-    [[nodiscard]] const std::byte* pixels() const noexcept { return interop_ ? nullptr : front_->host_data(); }
+    [[nodiscard]] const std::byte* pixels() const noexcept {
+        return interop_ ? nullptr : front_->host_data();
+    }
     [[nodiscard]] bool on_gpu() const noexcept { return interop_ != nullptr; }
     /// How a frame gets to the screen, and why not more directly.
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -85,7 +91,8 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_, window_queue_;
     std::unique_ptr<device::mapping> ring_, torn_;
-    std::unique_ptr<device::mapping> front_, ready_, back_;   ///< shown; taken; being taken. In interop memory of the GPU
+    std::unique_ptr<device::mapping> front_, ready_,
+        back_;  ///< shown; taken; being taken. In interop memory of the GPU
     shm::word event_word_{0};
     std::unique_ptr<device::event> event_;
     std::unique_ptr<interop> interop_;

@@ -39,7 +39,9 @@ site::~site() {
     closing = true;
 }
 
-connection::connection(site& s, boost::asio::ip::tcp::socket socket) : site_(s), stream_(std::move(socket)) { ++site_.connections; }
+connection::connection(site& s, boost::asio::ip::tcp::socket socket) : site_(s), stream_(std::move(socket)) {
+    ++site_.connections;
+}
 
 connection::~connection() {
     end_stream();
@@ -56,10 +58,11 @@ void connection::read() {
             self->on_request();
         } else if (failed == http::error::header_limit || failed == http::error::body_limit) {
             self->keep_ = false;
-            self->refuse(failed == http::error::header_limit ? status::request_header_fields_too_large : status::payload_too_large,
+            self->refuse(failed == http::error::header_limit ? status::request_header_fields_too_large
+                                                             : status::payload_too_large,
                          "the request is too long");
-        } else if (failed.category() == http::make_error_code(http::error::bad_version).category() && failed != http::error::end_of_stream &&
-                   failed != http::error::partial_message) {
+        } else if (failed.category() == http::make_error_code(http::error::bad_version).category() &&
+                   failed != http::error::end_of_stream && failed != http::error::partial_message) {
             self->keep_ = false;
             self->refuse(status::bad_request, "this is no HTTP/1.1 request");
         }
@@ -70,24 +73,27 @@ void connection::on_request() {
     request_ = parser_->release();
     keep_ = request_.keep_alive();
     if (!is_own_host(view_of(request_[http::field::host]))) {
-        refuse(status::forbidden, fmt::format("the name \"{}\" is not this machine's: ask for an IP address or localhost",
-                                              view_of(request_[http::field::host]).substr(0, 100)));
+        refuse(status::forbidden,
+               fmt::format("the name \"{}\" is not this machine's: ask for an IP address or localhost",
+                           view_of(request_[http::field::host]).substr(0, 100)));
         return;
     }
     const std::string_view target = view_of(request_.target());
     const auto mark = target.find('?');
-    route(target.substr(0, mark), mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
+    route(target.substr(0, mark),
+          mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
 }
 
 void connection::route(std::string_view path, std::string_view query) {
     const bool reads = request_.method() == http::verb::get || request_.method() == http::verb::head;
     if (path.starts_with("/stages/")) return act(path.substr(8), query);
     if (path.starts_with("/runs/")) return choose(path.substr(6), query);
-    if (path == "/parameters" || path.starts_with("/parameters/")) return set_parameters(path.substr(11), query);
+    if (path == "/parameters" || path.starts_with("/parameters/"))
+        return set_parameters(path.substr(11), query);
     if (!reads)
-        return refuse(
-            status::method_not_allowed,
-            "only GET is known here; actions are POST /stages/STAGE/ACTION, POST /parameters and POST /parameters/reset");
+        return refuse(status::method_not_allowed,
+                      "only GET is known here; actions are POST /stages/STAGE/ACTION, POST /parameters and "
+                      "POST /parameters/reset");
     const u64 now = now_ns();
     if (path == "/") {
         // The page loads nothing from elsewhere, and nobody may frame it to steal a click.
@@ -95,27 +101,41 @@ void connection::route(std::string_view path, std::string_view query) {
                  "text/html; charset=utf-8",
                  page(),
                  {{"Content-Security-Policy",
-                   "default-src 'none'; img-src 'self' data:; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+                   "default-src 'none'; img-src 'self' data:; connect-src 'self'; style-src 'unsafe-inline'; "
+                   "script-src 'unsafe-inline'; "
                    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"},
                   {"Referrer-Policy", "no-referrer"},
                   {"X-Frame-Options", "DENY"}}});
     } else if (path == "/status.json") {
         const picture_status p = site_.shots.status();
         const bool may_act = same_token(view_of(request_["X-Carousel-Token"]), site_.options.token);
-        respond({status::ok, "application/json", site_.run.look([&](const view& v) { return status_json(v, p, may_act, now); }), {}});
+        respond({status::ok,
+                 "application/json",
+                 site_.run.look([&](const view& v) { return status_json(v, p, may_act, now); }),
+                 {}});
     } else if (path == "/parameters.json") {
-        respond({status::ok, "application/json", site_.run.look([](const view& v) { return parameters_json(v); }), {}});
+        respond({status::ok,
+                 "application/json",
+                 site_.run.look([](const view& v) { return parameters_json(v); }),
+                 {}});
     } else if (path == "/history.json") {
-        respond({status::ok, "application/json", site_.run.look([&](const view& v) { return history_json(v, now); }), {}});
+        respond({status::ok,
+                 "application/json",
+                 site_.run.look([&](const view& v) { return history_json(v, now); }),
+                 {}});
     } else if (path == "/metrics") {
-        respond({status::ok, "text/plain; version=0.0.4; charset=utf-8", site_.run.look([&](const view& v) { return metrics_text(v, now); }), {}});
+        respond({status::ok,
+                 "text/plain; version=0.0.4; charset=utf-8",
+                 site_.run.look([&](const view& v) { return metrics_text(v, now); }),
+                 {}});
     } else if (path == "/snapshot.png") {
         snapshot();
     } else if (path == "/stream.mjpg") {
         begin_stream();
     } else {
         refuse(status::not_found,
-               "there is nothing here: /, /stream.mjpg, /snapshot.png, /status.json, /parameters.json, /history.json and "
+               "there is nothing here: /, /stream.mjpg, /snapshot.png, /status.json, /parameters.json, "
+               "/history.json and "
                "/metrics are known, "
                "and with POST /parameters and /parameters/reset");
     }
@@ -128,11 +148,13 @@ bool connection::may_act(std::string_view query) {
         return false;
     }
     std::string_view given = view_of(request_["X-Carousel-Token"]);
-    if (const std::string_view bearer = view_of(request_[http::field::authorization]); given.empty() && bearer.starts_with("Bearer "))
+    if (const std::string_view bearer = view_of(request_[http::field::authorization]);
+        given.empty() && bearer.starts_with("Bearer "))
         given = bearer.substr(7);
     if (given.empty()) given = query_value(query, "token");
     if (same_token(given, site_.options.token)) return true;
-    refuse(status::forbidden, "an action takes the token that was printed when this page was started (X-Carousel-Token)");
+    refuse(status::forbidden,
+           "an action takes the token that was printed when this page was started (X-Carousel-Token)");
     return false;
 }
 
@@ -140,17 +162,23 @@ bool connection::may_act(std::string_view query) {
 void connection::choose(std::string_view path, std::string_view query) {
     if (!may_act(query)) return;
     const auto slash = path.find('/');
-    if (slash == std::string_view::npos || path.substr(slash) != "/watch") return refuse(status::not_found, "POST /runs/NAME/watch");
+    if (slash == std::string_view::npos || path.substr(slash) != "/watch")
+        return refuse(status::not_found, "POST /runs/NAME/watch");
     const std::string name(path.substr(0, slash));
-    if (!site_.run.choose(name)) return refuse(status::conflict, fmt::format("no run \"{}\" can be watched now", name));
-    respond({status::ok, "application/json", nlohmann::json{{"ok", true}, {"message", "watching " + name}}.dump() + "\n", {}});
+    if (!site_.run.choose(name))
+        return refuse(status::conflict, fmt::format("no run \"{}\" can be watched now", name));
+    respond({status::ok,
+             "application/json",
+             nlohmann::json{{"ok", true}, {"message", "watching " + name}}.dump() + "\n",
+             {}});
 }
 
 // STAGE/ACTION
 void connection::act(std::string_view path, std::string_view query) {
     if (!may_act(query)) return;
     const auto slash = path.find('/');
-    const std::string stage(path.substr(0, slash)), verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
+    const std::string stage(path.substr(0, slash)),
+        verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
     if (verb != "kill" && verb != "stop" && verb != "cont" && verb != "restart")
         return refuse(status::not_found, "POST /stages/STAGE/ACTION: kill, stop, cont and restart are known");
     ask_supervisor({verb, stage, verb == "kill" ? 9 : 0});
@@ -163,7 +191,8 @@ void connection::set_parameters(std::string_view path, std::string_view query) {
     c.verb = "set";
     c.reset = path == "/reset";
     if (!c.reset && !path.empty())
-        return refuse(status::not_found, "POST /parameters with {\"NAME\": VALUE, ...}, or POST /parameters/reset");
+        return refuse(status::not_found,
+                      "POST /parameters with {\"NAME\": VALUE, ...}, or POST /parameters/reset");
     if (!c.reset) {
         std::string why;
         const std::optional<std::string> values = values_in(request_.body(), why);
@@ -175,17 +204,21 @@ void connection::set_parameters(std::string_view path, std::string_view query) {
 
 void connection::ask_supervisor(command c) {
     const auto [socket, run_id] = site_.run.look([](const view& v) {
-        return v.phase == run_phase::running ? std::pair(v.run.socket(), v.run.run_id) : std::pair<std::string, std::string>();
+        return v.phase == run_phase::running ? std::pair(v.run.socket(), v.run.run_id)
+                                             : std::pair<std::string, std::string>();
     });
     const std::shared_ptr<const run::mapped_block> here = site_.run.attached();
     if (socket.empty()) return refuse(status::service_unavailable, "no pipeline is running");
     // The run that the page showed to who pressed the button; scripts may leave it out.
     const std::string_view shown = view_of(request_["X-Carousel-Run"]);
-    if (!shown.empty() && shown != run_id) return refuse(status::conflict, "this page watches another run by now: nothing was done");
-    if (site_.actions >= site::max_actions) return refuse(status::too_many_requests, "too many actions wait for the supervisor's answer");
+    if (!shown.empty() && shown != run_id)
+        return refuse(status::conflict, "this page watches another run by now: nothing was done");
+    if (site_.actions >= site::max_actions)
+        return refuse(status::too_many_requests, "too many actions wait for the supervisor's answer");
     ++site_.actions;
     stream_.expires_never();
-    boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here, c = std::move(c)] {
+    boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here,
+                                     c = std::move(c)] {
         const reply r = control_client::ask(socket, run_id, c);
         // Read now: what /status.json knows may be a tenth of a second old.
         const u64 from =
@@ -202,8 +235,10 @@ void connection::answer_action(const reply& r, u64 from) {
     else
         site_.run.tell(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
                        fmt::format("page: {} {}: {}", r.asked.verb, r.asked.stage, r.message));
-    respond({r.ok ? status::ok : status::conflict, "application/json",
-             text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", {}});
+    respond({r.ok ? status::ok : status::conflict,
+             "application/json",
+             text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+             {}});
 }
 
 void connection::snapshot() {
@@ -211,15 +246,20 @@ void connection::snapshot() {
     const bool asked = site_.shots.ask_png([self = shared_from_this()](png_answer a) {
         boost::asio::post(self->site_.io, [self, a = std::move(a)]() mutable {
             if (a.bytes.empty()) return self->refuse(status::service_unavailable, a.problem);
-            self->respond({status::ok, "image/png", std::string(a.bytes.begin(), a.bytes.end()),
-                           {{"X-Carousel-Frame", std::to_string(a.sequence)},
-                            {"X-Carousel-Age-Seconds", fmt::format("{:.3f}", static_cast<f64>(a.age_ns) / 1e9)}}});
+            self->respond(
+                {status::ok,
+                 "image/png",
+                 std::string(a.bytes.begin(), a.bytes.end()),
+                 {{"X-Carousel-Frame", std::to_string(a.sequence)},
+                  {"X-Carousel-Age-Seconds", fmt::format("{:.3f}", static_cast<f64>(a.age_ns) / 1e9)}}});
         });
     });
     if (!asked) refuse(status::too_many_requests, "too many wait for a picture");
 }
 
-void connection::refuse(status code, const std::string& why) { respond({code, "text/plain; charset=utf-8", why + "\n", {}}); }
+void connection::refuse(status code, const std::string& why) {
+    respond({code, "text/plain; charset=utf-8", why + "\n", {}});
+}
 
 void connection::turn_away(const std::string& why) {
     keep_ = false;

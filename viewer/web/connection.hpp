@@ -23,7 +23,8 @@ public:
     void read();
     /// Says in one sentence why nobody listens to this client, and closes.
     void turn_away(const std::string& why);
-    /// A new picture for the stream: sent now, or missed when the last is still under way and a newer one comes first.
+    /// A new picture for the stream: sent now, or missed when the last is still under way and a newer one
+    /// comes first.
     void offer(const pictures::jpeg_ptr& picture);
 
 private:
@@ -58,9 +59,9 @@ private:
     bool keep_ = false;
     // The stream.
     bool streaming_ = false, sending_ = false;
-    pictures::jpeg_ptr next_, under_way_;   ///< the one to send; the one that is being sent
-    std::string part_;                      ///< its heading
-    char sink_[256] = {};                   ///< what a client of the stream says is of no interest
+    pictures::jpeg_ptr next_, under_way_;  ///< the one to send; the one that is being sent
+    std::string part_;                     ///< its heading
+    char sink_[256] = {};                  ///< what a client of the stream says is of no interest
 };
 
 }  // namespace carousel::viewer::web

@@ -38,7 +38,8 @@ std::string_view query_value(std::string_view query, std::string_view key) noexc
     while (!query.empty()) {
         const auto end = std::min(query.find('&'), query.size());
         const std::string_view pair = query.substr(0, end);
-        if (pair.size() > key.size() && pair.starts_with(key) && pair[key.size()] == '=') return pair.substr(key.size() + 1);
+        if (pair.size() > key.size() && pair.starts_with(key) && pair[key.size()] == '=')
+            return pair.substr(key.size() + 1);
         query.remove_prefix(std::min(end + 1, query.size()));
     }
     return {};

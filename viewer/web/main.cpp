@@ -1,5 +1,5 @@
-// carousel-web: a running pipeline as a web page. Started by `carousel view`, or by `carousel run --http`, with which it then
-// lives. It reads the newest frame only, holds nobody up, and may be killed at any time.
+// carousel-web: a running pipeline as a web page. Started by `carousel view`, or by `carousel run --http`,
+// with which it then lives. It reads the newest frame only, holds nobody up, and may be killed at any time.
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -36,7 +36,9 @@ void say_address(const http_address& a, const std::string& token) {
     if (a.host == "::") reached.host = "::1";
     say(fmt::format("page: http://{}/?token={}", reached.text(), token));
     if (!a.is_loopback())
-        say(fmt::format("page: {} can be reached from other machines: whoever does sees pictures and figures; only those with the token can act",
+        say(
+            fmt::format("page: {} can be reached from other machines: whoever does sees pictures and "
+                        "figures; only those with the token can act",
                         a.text()));
 }
 
@@ -45,10 +47,13 @@ class teller {
 public:
     explicit teller(web::watcher& w) : watcher_(w) {}
     void tell() {
-        const auto [phase, run, notice] = watcher_.look([](const web::view& v) { return std::tuple(v.phase, v.run, v.notice); });
+        const auto [phase, run, notice] =
+            watcher_.look([](const web::view& v) { return std::tuple(v.phase, v.run, v.notice); });
         std::string text;
-        if (phase == web::run_phase::running && (phase != phase_ || run.run_id != run_id_)) text = fmt::format("watching {} (pid {})", run.name, run.supervisor.pid);
-        if (phase == web::run_phase::ended && phase != phase_) text = notice + " on the page (Ctrl-C ends it)";
+        if (phase == web::run_phase::running && (phase != phase_ || run.run_id != run_id_))
+            text = fmt::format("watching {} (pid {})", run.name, run.supervisor.pid);
+        if (phase == web::run_phase::ended && phase != phase_)
+            text = notice + " on the page (Ctrl-C ends it)";
         if (phase == web::run_phase::waiting && !notice.empty() && notice != notice_) text = notice;
         phase_ = phase;
         run_id_ = run.run_id;
@@ -83,14 +88,20 @@ void serve(options& o) {
 
 int main(int argc, char** argv) {
     options o;
-    CLI::App app{"A running Carousel pipeline as a web page: the picture live, stages, rings, plots, events, and buttons that kill.\n"
-                 "Also /snapshot.png, /stream.mjpg, /status.json and /metrics. It reads the newest frame only and never holds the pipeline up."};
+    CLI::App app{
+        "A running Carousel pipeline as a web page: the picture live, stages, rings, plots, events, and "
+        "buttons that kill.\n"
+        "Also /snapshot.png, /stream.mjpg, /status.json and /metrics. It reads the newest frame only and "
+        "never holds the pipeline up."};
     app.name("carousel-web");
     app.add_option("-p,--name", o.name, "name of the pipeline (default: the only one that runs)");
-    app.add_option("--http", o.http, "where to serve: ADDRESS:PORT or a port; port 0: any (default: 127.0.0.1:8080)");
+    app.add_option("--http", o.http,
+                   "where to serve: ADDRESS:PORT or a port; port 0: any (default: 127.0.0.1:8080)");
     app.add_option("--stage", o.served.stage, "whose pictures (default: what the last sink reads)");
-    app.add_option("--fps", o.served.fps, "pictures a second in the stream, at most (default: 25)")->check(CLI::Range(0.1, 240.0));
-    app.add_option("--quality", o.served.quality, "of its JPEG pictures (default: 80)")->check(CLI::Range(1, 100));
+    app.add_option("--fps", o.served.fps, "pictures a second in the stream, at most (default: 25)")
+        ->check(CLI::Range(0.1, 240.0));
+    app.add_option("--quality", o.served.quality, "of its JPEG pictures (default: 80)")
+        ->check(CLI::Range(1, 100));
     app.add_flag("--with-run", o.with_run, "end with the supervisor that started this")->group("");
     std::signal(SIGPIPE, SIG_IGN);
     try {

@@ -30,7 +30,8 @@ public:
     }
     /// `labels`: `stage="fragment"` or "", behind the pipeline's name.
     void value(const std::string& labels, f64 v, const char* suffix = "") {
-        fmt::format_to(std::back_inserter(text_), "{}{}{{pipeline=\"{}\"{}{}}} {}\n", name_, suffix, pipeline_, labels.empty() ? "" : ",", labels, v);
+        fmt::format_to(std::back_inserter(text_), "{}{}{{pipeline=\"{}\"{}{}}} {}\n", name_, suffix,
+                       pipeline_, labels.empty() ? "" : ",", labels, v);
     }
     [[nodiscard]] std::string text() && { return std::move(text_); }
 
@@ -39,10 +40,13 @@ private:
     const char* name_ = "";
 };
 
-std::string label(const char* key, const std::string& value) { return fmt::format("{}=\"{}\"", key, escaped(value)); }
+std::string label(const char* key, const std::string& value) {
+    return fmt::format("{}=\"{}\"", key, escaped(value));
+}
 
 std::string seat_labels(const snapshot& s, u32 seat) {
-    return fmt::format("{},instance=\"{}\"", label("stage", s.stage_name(s.seats[seat].stage)), s.seats[seat].instance);
+    return fmt::format("{},instance=\"{}\"", label("stage", s.stage_name(s.seats[seat].stage)),
+                       s.seats[seat].instance);
 }
 
 template <typename F>
@@ -55,25 +59,34 @@ f64 seconds(u64 ns) { return static_cast<f64>(ns) / 1e9; }
 
 void stages(writer& w, const snapshot& s) {
     using stage = telemetry::stage_view;
-    each_stage(w, s, "carousel_frames_total", "counter", "Frames that a stage has committed.", [](const stage& st) { return static_cast<f64>(st.frames); });
-    each_stage(w, s, "carousel_void_frames_total", "counter", "Frames that a stage passed on without a picture, given up after max_attempts.",
+    each_stage(w, s, "carousel_frames_total", "counter", "Frames that a stage has committed.",
+               [](const stage& st) { return static_cast<f64>(st.frames); });
+    each_stage(w, s, "carousel_void_frames_total", "counter",
+               "Frames that a stage passed on without a picture, given up after max_attempts.",
                [](const stage& st) { return static_cast<f64>(st.voids); });
-    each_stage(w, s, "carousel_torn_frames_total", "counter", "Frames whose status word did not fit when they were read; always 0.",
+    each_stage(w, s, "carousel_torn_frames_total", "counter",
+               "Frames whose status word did not fit when they were read; always 0.",
                [](const stage& st) { return static_cast<f64>(st.torn); });
-    each_stage(w, s, "carousel_stage_busy_seconds_total", "counter", "Time with a frame in work, counted while it lasts; summed over instances.",
+    each_stage(w, s, "carousel_stage_busy_seconds_total", "counter",
+               "Time with a frame in work, counted while it lasts; summed over instances.",
                [](const stage& st) { return seconds(st.time.busy_ns); });
-    each_stage(w, s, "carousel_stage_wait_input_seconds_total", "counter", "Time without an input frame, or before a source's next frame is due.",
+    each_stage(w, s, "carousel_stage_wait_input_seconds_total", "counter",
+               "Time without an input frame, or before a source's next frame is due.",
                [](const stage& st) { return seconds(st.time.wait_input_ns); });
-    each_stage(w, s, "carousel_stage_wait_output_seconds_total", "counter", "Time without room in the ring behind the stage, for its readers' sake.",
+    each_stage(w, s, "carousel_stage_wait_output_seconds_total", "counter",
+               "Time without room in the ring behind the stage, for its readers' sake.",
                [](const stage& st) { return seconds(st.time.wait_output_ns); });
-    each_stage(w, s, "carousel_stage_wait_own_seconds_total", "counter", "Time in which the stage's own frames had to come through first.",
+    each_stage(w, s, "carousel_stage_wait_own_seconds_total", "counter",
+               "Time in which the stage's own frames had to come through first.",
                [](const stage& st) { return seconds(st.time.wait_own_ns); });
 }
 
 void seats(writer& w, const snapshot& s) {
     w.family("carousel_stage_up", "gauge", "1 while a process of the stage is running.");
-    for (u32 k = 0; k < s.seats.size(); ++k) w.value(seat_labels(s, k), s.seats[k].state == ring::entry_state::live ? 1 : 0);
-    w.family("carousel_stage_restarts_total", "counter", "Processes that have taken the place of a dead one.");
+    for (u32 k = 0; k < s.seats.size(); ++k)
+        w.value(seat_labels(s, k), s.seats[k].state == ring::entry_state::live ? 1 : 0);
+    w.family("carousel_stage_restarts_total", "counter",
+             "Processes that have taken the place of a dead one.");
     for (u32 k = 0; k < s.seats.size(); ++k) w.value(seat_labels(s, k), s.seats[k].restarts());
 }
 
@@ -85,37 +98,52 @@ u64 count(const telemetry::bucket_counts& b) {
 
 void latency(writer& w, const view& v) {
     const snapshot& s = v.snap;
-    const auto quantiles = [&](const std::string& stage, const telemetry::bucket_counts& recent, const telemetry::bucket_counts& all) {
+    const auto quantiles = [&](const std::string& stage, const telemetry::bucket_counts& recent,
+                               const telemetry::bucket_counts& all) {
         for (const f64 q : {0.5, 0.9, 0.99})
-            w.value(fmt::format("{},quantile=\"{}\"", stage, q), count(recent) == 0 ? std::nan("") : telemetry::percentile_ms(recent, q) / 1e3);
+            w.value(fmt::format("{},quantile=\"{}\"", stage, q),
+                    count(recent) == 0 ? std::nan("") : telemetry::percentile_ms(recent, q) / 1e3);
         w.value(stage, static_cast<f64>(count(all)), "_count");
     };
-    const auto recent = [&](std::size_t k) { return k < v.rates.stages.size() ? v.rates.stages[k] : telemetry::stage_rates{}; };
-    w.family("carousel_stage_latency_seconds", "summary", "From a stage's claim of a frame to its commit; quantiles of the last 2 seconds.");
-    for (std::size_t k = 0; k < s.stages.size(); ++k) quantiles(label("stage", s.stages[k].name), recent(k).latency, s.stages[k].latency);
-    w.family("carousel_end_to_end_latency_seconds", "summary", "From the source's claim of a frame to a sink's commit; quantiles of the last 2 seconds.");
+    const auto recent = [&](std::size_t k) {
+        return k < v.rates.stages.size() ? v.rates.stages[k] : telemetry::stage_rates{};
+    };
+    w.family("carousel_stage_latency_seconds", "summary",
+             "From a stage's claim of a frame to its commit; quantiles of the last 2 seconds.");
     for (std::size_t k = 0; k < s.stages.size(); ++k)
-        if (s.stages[k].output == shm::none) quantiles(label("stage", s.stages[k].name), recent(k).end_to_end, s.stages[k].end_to_end);
+        quantiles(label("stage", s.stages[k].name), recent(k).latency, s.stages[k].latency);
+    w.family("carousel_end_to_end_latency_seconds", "summary",
+             "From the source's claim of a frame to a sink's commit; quantiles of the last 2 seconds.");
+    for (std::size_t k = 0; k < s.stages.size(); ++k)
+        if (s.stages[k].output == shm::none)
+            quantiles(label("stage", s.stages[k].name), recent(k).end_to_end, s.stages[k].end_to_end);
 }
 
 void rings(writer& w, const snapshot& s) {
     using telemetry::slot_phase;
-    constexpr std::array phases{slot_phase::free, slot_phase::fill, slot_phase::ready, slot_phase::leased, slot_phase::done, slot_phase::quarantined};
+    constexpr std::array phases{slot_phase::free,   slot_phase::fill, slot_phase::ready,
+                                slot_phase::leased, slot_phase::done, slot_phase::quarantined};
     w.family("carousel_ring_slots", "gauge", "Slots of the ring behind a stage, by state.");
     for (const telemetry::link_view& l : s.links)
         for (const slot_phase p : phases) {
             u64 n = 0;
             for (const telemetry::slot_view& slot : l.slots) n += slot.phase == p ? 1 : 0;
-            w.value(fmt::format("{},{}", label("ring", s.stage_name(l.stage)), label("state", telemetry::name_of(p))), static_cast<f64>(n));
+            w.value(fmt::format("{},{}", label("ring", s.stage_name(l.stage)),
+                                label("state", telemetry::name_of(p))),
+                    static_cast<f64>(n));
         }
-    w.family("carousel_ring_bytes_total", "counter", "Bytes that were handed on through the ring behind a stage.");
+    w.family("carousel_ring_bytes_total", "counter",
+             "Bytes that were handed on through the ring behind a stage.");
     for (const telemetry::link_view& l : s.links)
-        w.value(label("ring", s.stage_name(l.stage)), static_cast<f64>(l.committed) * static_cast<f64>(l.slot_bytes));
+        w.value(label("ring", s.stage_name(l.stage)),
+                static_cast<f64>(l.committed) * static_cast<f64>(l.slot_bytes));
     w.family("carousel_ring_skipped_frames_total", "counter", "Frames that a latest reader has skipped.");
     for (const telemetry::link_view& l : s.links)
         for (const telemetry::group_view& g : l.groups)
             if (g.state == ring::group_state::latest && g.stage != shm::none)
-                w.value(fmt::format("{},{}", label("ring", s.stage_name(l.stage)), label("reader", s.stage_name(g.stage))), static_cast<f64>(g.skipped));
+                w.value(fmt::format("{},{}", label("ring", s.stage_name(l.stage)),
+                                    label("reader", s.stage_name(g.stage))),
+                        static_cast<f64>(g.skipped));
 }
 
 }  // namespace
@@ -130,7 +158,8 @@ std::string metrics_text(const view& v, u64 now) {
     seats(w, v.snap);
     latency(w, v);
     rings(w, v.snap);
-    w.family("carousel_parameter_changes_total", "counter", "Times that parameters were set or reset since the run's start.");
+    w.family("carousel_parameter_changes_total", "counter",
+             "Times that parameters were set or reset since the run's start.");
     w.value("", static_cast<f64>(v.snap.parameter_number));
     w.family("carousel_run_age_seconds", "gauge", "Since the run's control block was made.");
     w.value("", seconds(now - std::min(now, v.snap.created_ns)));

@@ -1,5 +1,6 @@
 #pragma once
-// The run for Prometheus: its text format (version 0.0.4). Names and units are a contract as /status.json's keys are.
+// The run for Prometheus: its text format (version 0.0.4). Names and units are a contract as /status.json's
+// keys are.
 
 #include <string>
 

@@ -1,5 +1,6 @@
 #pragma once
-// The page itself, made at build time from page.html, page.css and page.js: one text that needs nothing from elsewhere.
+// The page itself, made at build time from page.html, page.css and page.js: one text that needs nothing from
+// elsewhere.
 
 #include <string>
 

@@ -31,7 +31,8 @@ json field_json(const ring::parameter& p) {
 
 json parameters_of(const view& v) {
     const ring::parameter_schema& schema = v.schema;
-    // Between a block that was made anew and the supervisor's word on it, the old schema may not fit the new bytes.
+    // Between a block that was made anew and the supervisor's word on it, the old schema may not fit the new
+    // bytes.
     if (v.phase == run_phase::waiting || !schema || schema.bytes != v.snap.parameter_bytes ||
         schema.bytes > v.snap.parameters.size())
         return {};
@@ -46,7 +47,9 @@ json parameters_of(const view& v) {
             {"values", schema.values_json(values)}};
 }
 
-std::string parameters_json(const view& v) { return parameters_of(v).dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string parameters_json(const view& v) {
+    return parameters_of(v).dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 std::optional<std::string> values_in(const std::string& body, std::string& why) {
     const json values = json::parse(body, nullptr, false);

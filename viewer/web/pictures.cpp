@@ -17,8 +17,13 @@ constexpr auto idle_look_every = std::chrono::seconds(1);
 }  // namespace
 
 pictures::pictures(watcher& w, std::string stage, f64 fps, int quality, on_jpeg fresh)
-    : watcher_(w), stage_(std::move(stage)), every_ns_(static_cast<u64>(1e9 / std::clamp(fps, 0.1, 240.0))), quality_(quality),
-      fresh_(std::move(fresh)), encoder_(std::make_unique<jpeg_encoder>()), thread_([this] { loop(); }) {}
+    : watcher_(w),
+      stage_(std::move(stage)),
+      every_ns_(static_cast<u64>(1e9 / std::clamp(fps, 0.1, 240.0))),
+      quality_(quality),
+      fresh_(std::move(fresh)),
+      encoder_(std::make_unique<jpeg_encoder>()),
+      thread_([this] { loop(); }) {}
 
 pictures::~pictures() {
     {
@@ -148,7 +153,8 @@ void pictures::publish() {
     picture_status s = status();
     if (s.streams == 0) return;
     try {
-        auto made = std::make_shared<jpeg_picture>(jpeg_picture{s.sequence, encoder_->encode(last_, s.width, s.height, quality_)});
+        auto made = std::make_shared<jpeg_picture>(
+            jpeg_picture{s.sequence, encoder_->encode(last_, s.width, s.height, quality_)});
         {
             const std::lock_guard lock(mutex_);
             newest_ = made;

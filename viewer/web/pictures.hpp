@@ -1,8 +1,9 @@
 #pragma once
-// Pictures for the page, taken by a thread of its own while somebody looks and only then: nobody looking, nothing is leased,
-// copied or encoded, and after half a minute the tap (on a GPU: its context) is gone too. All are made from the tap's newest whole
-// frame; the last one is kept through crashes and the run's end.
-// Functions may be called from any thread; what they are given to call is called from the picture thread and must not block.
+// Pictures for the page, taken by a thread of its own while somebody looks and only then: nobody looking,
+// nothing is leased, copied or encoded, and after half a minute the tap (on a GPU: its context) is gone too.
+// All are made from the tap's newest whole frame; the last one is kept through crashes and the run's end.
+// Functions may be called from any thread; what they are given to call is called from the picture thread and
+// must not block.
 
 #include <condition_variable>
 #include <deque>
@@ -23,16 +24,16 @@ struct jpeg_picture {
     std::string bytes;
 };
 struct png_answer {
-    std::vector<u8> bytes;   ///< empty: `problem` says why
+    std::vector<u8> bytes;  ///< empty: `problem` says why
     std::string problem;
     u64 sequence = 0;
-    u64 age_ns = 0;          ///< since it was taken
+    u64 age_ns = 0;  ///< since it was taken
 };
 struct picture_status {
-    u32 width = 0, height = 0;             ///< 0: none yet
+    u32 width = 0, height = 0;  ///< 0: none yet
     u64 sequence = 0, taken_ns = 0;
     u32 streams = 0;
-    std::string stage, path, problem;      ///< problem: why there is no newer picture
+    std::string stage, path, problem;  ///< problem: why there is no newer picture
     discarded losses;
 };
 
@@ -53,7 +54,8 @@ public:
     void look(int more);
     /// The newest there is, for one who begins to look; may be null.
     [[nodiscard]] jpeg_ptr newest();
-    /// Answers with a frame newer than the question; where none comes within a second, with the last one. False: too many ask.
+    /// Answers with a frame newer than the question; where none comes within a second, with the last one.
+    /// False: too many ask.
     [[nodiscard]] bool ask_png(on_png fn);
     [[nodiscard]] picture_status status();
 
@@ -78,7 +80,7 @@ private:
     std::shared_ptr<const run::mapped_block> run_;
     std::unique_ptr<tap> tap_;
     std::unique_ptr<jpeg_encoder> encoder_;
-    std::vector<u8> last_;      ///< RGBA8 of the last whole frame
+    std::vector<u8> last_;  ///< RGBA8 of the last whole frame
     u64 next_open_ns_ = 0, open_delay_ns_ = 0, looked_ns_ = 0;
     // Under the mutex.
     std::mutex mutex_;

@@ -33,11 +33,15 @@ struct server::parts {
     void listen(const http_address& a) {
         const auto fail = [&](const char* what, const error_code& e) {
             const bool taken = e == boost::asio::error::address_in_use;
-            throw config_error(fmt::format("the page can't be served at {}: {}: {}{}", a.text(), what, e.message(),
-                                           taken ? "; another program listens there: choose another port, e.g. --http 8081, or --http 0 for any" : ""));
+            throw config_error(fmt::format("the page can't be served at {}: {}: {}{}", a.text(), what,
+                                           e.message(),
+                                           taken ? "; another program listens there: choose another port, "
+                                                   "e.g. --http 8081, or --http 0 for any"
+                                                 : ""));
         };
         error_code failed;
-        const tcp::endpoint at(boost::asio::ip::make_address(a.host == "localhost" ? "127.0.0.1" : a.host), a.port);
+        const tcp::endpoint at(boost::asio::ip::make_address(a.host == "localhost" ? "127.0.0.1" : a.host),
+                               a.port);
         acceptor.open(at.protocol(), failed);
         if (failed) fail("making a socket", failed);
         acceptor.set_option(boost::asio::socket_base::reuse_address(true), failed);
@@ -77,7 +81,9 @@ struct server::parts {
 server::server(const server_options& options, watcher& w) : parts_(std::make_unique<parts>(options, w)) {}
 server::~server() = default;
 
-http_address server::address() const { return {parts_->all.options.address.host, parts_->acceptor.local_endpoint().port()}; }
+http_address server::address() const {
+    return {parts_->all.options.address.host, parts_->acceptor.local_endpoint().port()};
+}
 
 void server::run(const std::function<bool()>& tick) {
     parts_->signals.async_wait([this](error_code, int) { parts_->all.io.stop(); });

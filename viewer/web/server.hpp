@@ -2,12 +2,13 @@
 // The page's HTTP server: one thread, nothing in it waits for a client. Boost.Beast parses.
 //   GET /               the page                      GET /snapshot.png   the newest picture, whole
 //   GET /stream.mjpg    the picture, live             GET /status.json, /history.json   see status.hpp
-//   GET /metrics        for Prometheus                POST /stages/STAGE/ACTION   kill, stop, cont, restart; takes the token
+//   GET /metrics        for Prometheus                POST /stages/STAGE/ACTION   kill, stop, cont, restart;
+//   takes the token
 //
-// A client of the stream has at most one picture under way: while it takes that one it misses the others, and one that takes
-// nothing for 20 s is dropped. There are bounds on everything a stranger can ask for: connections, streams, sizes, times.
-// A request whose Host is not this machine's is refused (guard.hpp); an action needs the token, as the header X-Carousel-Token
-// or "Authorization: Bearer", or as ?token=.
+// A client of the stream has at most one picture under way: while it takes that one it misses the others, and
+// one that takes nothing for 20 s is dropped. There are bounds on everything a stranger can ask for:
+// connections, streams, sizes, times. A request whose Host is not this machine's is refused (guard.hpp); an
+// action needs the token, as the header X-Carousel-Token or "Authorization: Bearer", or as ?token=.
 
 #include <functional>
 #include <memory>
@@ -22,9 +23,9 @@ namespace carousel::viewer::web {
 struct server_options {
     http_address address;
     std::string token;
-    std::string stage;       ///< whose picture; "": what the last sink reads
-    f64 fps = 25;            ///< of the stream, at most
-    int quality = 80;        ///< of its JPEG pictures, 1..100
+    std::string stage;  ///< whose picture; "": what the last sink reads
+    f64 fps = 25;       ///< of the stream, at most
+    int quality = 80;   ///< of its JPEG pictures, 1..100
 };
 
 class server {

@@ -22,12 +22,12 @@ struct site {
     server_options options;
     watcher& run;
     // Connections are destroyed with io, the last of what they use.
-    std::set<connection*> streams;      ///< clients of the stream
-    u32 connections = 0, actions = 0;   ///< open; asked of the supervisor and not answered
+    std::set<connection*> streams;     ///< clients of the stream
+    u32 connections = 0, actions = 0;  ///< open; asked of the supervisor and not answered
     bool closing = false;
     boost::asio::io_context io{1};
-    pictures shots;                     ///< its thread posts into io
-    boost::asio::thread_pool asking{1}; ///< questions to the supervisor, which block
+    pictures shots;                      ///< its thread posts into io
+    boost::asio::thread_pool asking{1};  ///< questions to the supervisor, which block
 };
 
 }  // namespace carousel::viewer::web

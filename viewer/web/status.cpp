@@ -31,8 +31,11 @@ json process_json(const view& v, u32 seat, u64 now) {
     const telemetry::seat_view& s = v.snap.seats[seat];
     const seat_report* r = v.report_of(seat);
     const bool alive = s.pid != 0 && s.state != ring::entry_state::fenced;
-    // The supervisor knows more states than the control block does (backoff, failed, down); where it is silent, the block speaks.
-    const std::string state = s.held ? "stopped" : r != nullptr && !r->state.empty() ? r->state : telemetry::name_of(s.state);
+    // The supervisor knows more states than the control block does (backoff, failed, down); where it is
+    // silent, the block speaks.
+    const std::string state = s.held                              ? "stopped"
+                              : r != nullptr && !r->state.empty() ? r->state
+                                                                  : telemetry::name_of(s.state);
     return {{"label", v.snap.seat_label(seat)},
             {"instance", s.instance},
             {"pid", alive ? json(s.pid) : json()},
@@ -52,7 +55,8 @@ json stage_json(const view& v, std::size_t k, u64 now) {
     const telemetry::stage_rates r = rated ? v.rates.stages[k] : telemetry::stage_rates{};
     const bool sink = s.output == shm::none;
     json processes = json::array();
-    for (u32 seat = s.first_seat; seat < s.first_seat + s.seats; ++seat) processes.push_back(process_json(v, seat, now));
+    for (u32 seat = s.first_seat; seat < s.first_seat + s.seats; ++seat)
+        processes.push_back(process_json(v, seat, now));
     return {{"name", s.name},
             {"device", s.seats > 0 ? json(device_name(v.snap.seats[s.first_seat].device)) : json()},
             {"frames", s.frames},
@@ -76,7 +80,9 @@ json readers_json(const view& v, const telemetry::link_view& l) {
     for (const telemetry::group_view& g : l.groups) {
         const bool blocking = g.state == ring::group_state::blocking;
         out.push_back({{"stage", g.stage != shm::none ? v.snap.stage_name(g.stage) : "viewer"},
-                       {"kind", g.state == ring::group_state::latest ? "latest" : blocking ? "blocking" : "closed"},
+                       {"kind", g.state == ring::group_state::latest ? "latest"
+                                : blocking                           ? "blocking"
+                                                                     : "closed"},
                        {"behind", g.lag},
                        {"leased", g.leases},
                        {"skipped", g.skipped}});
@@ -91,12 +97,15 @@ json ring_json(const view& v, std::size_t k) {
     const telemetry::link_rates r = rated ? v.rates.links[k] : telemetry::link_rates{};
     json slots = json::array();
     for (const telemetry::slot_view& s : l.slots) {
-        const bool has_frame = s.phase == slot_phase::ready || s.phase == slot_phase::leased || s.phase == slot_phase::done;
-        slots.push_back({{"state", telemetry::name_of(s.phase)}, {"frame", has_frame ? json(s.sequence) : json()}});
+        const bool has_frame =
+            s.phase == slot_phase::ready || s.phase == slot_phase::leased || s.phase == slot_phase::done;
+        slots.push_back(
+            {{"state", telemetry::name_of(s.phase)}, {"frame", has_frame ? json(s.sequence) : json()}});
     }
     return {{"stage", v.snap.stage_name(l.stage)},
             {"slot_bytes", l.slot_bytes},
-            {"memory", l.memory <= 2 ? json(device::name_of(static_cast<device::memory_kind>(l.memory))) : json()},
+            {"memory",
+             l.memory <= 2 ? json(device::name_of(static_cast<device::memory_kind>(l.memory))) : json()},
             {"window", l.window},
             {"newest_frame", l.newest > l.tail ? json(l.newest - 1) : json()},
             {"sent_per_second", number_or_null(rated, r.sent_per_second)},
@@ -116,7 +125,8 @@ delivery delivered(const view& v) {
     delivery d;
     for (std::size_t k = 0; k < v.snap.stages.size(); ++k) {
         if (v.snap.stages[k].output != shm::none) continue;
-        const telemetry::stage_rates r = k < v.rates.stages.size() ? v.rates.stages[k] : telemetry::stage_rates{};
+        const telemetry::stage_rates r =
+            k < v.rates.stages.size() ? v.rates.stages[k] : telemetry::stage_rates{};
         d.frames = d.known ? std::min(d.frames, v.snap.stages[k].frames) : v.snap.stages[k].frames;
         d.per_second = d.known ? std::min(d.per_second, r.frames_per_second) : r.frames_per_second;
         d.p50_ms = std::max(d.p50_ms, r.end_to_end_p50_ms);
@@ -132,7 +142,8 @@ json pipeline_json(const view& v, u64 now) {
     u64 restarts = 0;
     for (const telemetry::seat_view& seat : s.seats) restarts += seat.restarts();
     const bool counted = s.end != ring::end_unknown && s.end != ring::end_stopping;
-    const telemetry::bottleneck limit = v.phase == run_phase::running ? telemetry::find_bottleneck(s, v.rates) : telemetry::bottleneck{};
+    const telemetry::bottleneck limit =
+        v.phase == run_phase::running ? telemetry::find_bottleneck(s, v.rates) : telemetry::bottleneck{};
     return {{"name", v.run.name},
             {"file", text_or_null(v.run.file)},
             {"run_id", s.run_id},
@@ -164,10 +175,14 @@ json crash_json(const view& v, u64 now) {
 
 const char* name_of_kind(telemetry::event_kind k) {
     switch (k) {
-        case telemetry::event_kind::info: return "info";
-        case telemetry::event_kind::good: return "good";
-        case telemetry::event_kind::warning: return "warning";
-        case telemetry::event_kind::bad: return "bad";
+        case telemetry::event_kind::info:
+            return "info";
+        case telemetry::event_kind::good:
+            return "good";
+        case telemetry::event_kind::warning:
+            return "warning";
+        case telemetry::event_kind::bad:
+            return "bad";
     }
     return "info";
 }
@@ -187,10 +202,13 @@ json column(const view& v, F value) {
 }  // namespace
 
 std::string status_json(const view& v, const picture_status& p, bool may_act, u64 now) {
-    json out{{"version", 1}, {"phase", name_of(v.phase)}, {"notice", v.notice}, {"may_act", may_act}, {"pipeline", nullptr}, {"crash", nullptr}};
+    json out{{"version", 1},       {"phase", name_of(v.phase)}, {"notice", v.notice},
+             {"may_act", may_act}, {"pipeline", nullptr},       {"crash", nullptr}};
     out["stages"] = out["rings"] = out["events"] = out["choices"] = json::array();
     if (v.phase != run_phase::running)
-        for (const run::record& r : v.choices) out["choices"].push_back({{"name", folder_name(r)}, {"pid", r.supervisor.pid}, {"file", text_or_null(r.file)}});
+        for (const run::record& r : v.choices)
+            out["choices"].push_back(
+                {{"name", folder_name(r)}, {"pid", r.supervisor.pid}, {"file", text_or_null(r.file)}});
     if (v.phase != run_phase::waiting) {
         out["pipeline"] = pipeline_json(v, now);
         out["crash"] = crash_json(v, now);
@@ -200,7 +218,9 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
     out["parameters"] = parameters_of(v);
     const auto& events = v.events.events();
     for (std::size_t k = events.size() - std::min(events.size(), most_events); k < events.size(); ++k)
-        out["events"].push_back({{"age_s", age_s(events[k].time_ns, now)}, {"kind", name_of_kind(events[k].kind)}, {"text", events[k].text}});
+        out["events"].push_back({{"age_s", age_s(events[k].time_ns, now)},
+                                 {"kind", name_of_kind(events[k].kind)},
+                                 {"text", events[k].text}});
     out["picture"] = {{"width", p.width},
                       {"height", p.height},
                       {"stage", text_or_null(p.stage)},
@@ -216,17 +236,26 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
 std::string history_json(const view& v, u64 now) {
     json out;
     out["age_s"] = json::array();
-    for (const telemetry::history_sample& h : v.past.samples()) out["age_s"].push_back(std::round(static_cast<f64>(now - h.time_ns) / 1e7) / 100);
+    for (const telemetry::history_sample& h : v.past.samples())
+        out["age_s"].push_back(std::round(static_cast<f64>(now - h.time_ns) / 1e7) / 100);
     out["end_to_end_p99_ms"] = column(v, [](const auto& h) { return h.end_to_end_p99_ms; });
     out["stages"] = out["rings"] = out["deaths"] = json::array();
     for (std::size_t k = 0; k < v.snap.stages.size(); ++k)
-        out["stages"].push_back({{"name", v.snap.stages[k].name},
-                                 {"frames_per_second", column(v, [k](const auto& h) { return k < h.stage_fps.size() ? h.stage_fps[k] : 0.0F; })},
-                                 {"latency_p99_ms", column(v, [k](const auto& h) { return k < h.stage_p99_ms.size() ? h.stage_p99_ms[k] : 0.0F; })}});
+        out["stages"].push_back(
+            {{"name", v.snap.stages[k].name},
+             {"frames_per_second",
+              column(v, [k](const auto& h) { return k < h.stage_fps.size() ? h.stage_fps[k] : 0.0F; })},
+             {"latency_p99_ms", column(v, [k](const auto& h) {
+                  return k < h.stage_p99_ms.size() ? h.stage_p99_ms[k] : 0.0F;
+              })}});
     for (std::size_t k = 0; k < v.snap.links.size(); ++k)
         out["rings"].push_back({{"stage", v.snap.stage_name(v.snap.links[k].stage)},
-                                {"bytes_per_second", column(v, [k](const auto& h) { return k < h.link_bytes_per_second.size() ? h.link_bytes_per_second[k] : 0.0F; })}});
-    for (const telemetry::restart_mark& m : v.past.marks()) out["deaths"].push_back({{"age_s", age_s(m.time_ns, now)}, {"stage", v.snap.stage_name(m.stage)}});
+                                {"bytes_per_second", column(v, [k](const auto& h) {
+                                     return k < h.link_bytes_per_second.size() ? h.link_bytes_per_second[k]
+                                                                               : 0.0F;
+                                 })}});
+    for (const telemetry::restart_mark& m : v.past.marks())
+        out["deaths"].push_back({{"age_s", age_s(m.time_ns, now)}, {"stage", v.snap.stage_name(m.stage)}});
     return text_of(out);
 }
 

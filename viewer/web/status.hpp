@@ -1,17 +1,22 @@
 #pragma once
-// What the page and programs read about a run, as JSON. The keys are a contract: new ones may come, none goes or changes its
-// meaning without another "version". Numbers are in the unit that a key ends in (_s, _ms, _bytes); shares are 0..1; what isn't
-// known is null.
+// What the page and programs read about a run, as JSON. The keys are a contract: new ones may come, none goes
+// or changes its meaning without another "version". Numbers are in the unit that a key ends in (_s, _ms,
+// _bytes); shares are 0..1; what isn't known is null.
 //
 // /status.json:
-//   version 1 · phase "waiting" | "running" | "ended" · notice: a sentence, "" when all is well · may_act: false, the page may only look
-//   pipeline {name, file, run_id, width, height, frames_per_second_wanted (0: as fast as it goes), frames_wanted | null, supervisor_pid,
-//             age_s, frames (delivered by every sink), frames_per_second, end_to_end_p50_ms, end_to_end_p99_ms, restarts,
-//             bottleneck {kind "stage" | "pace" | "none" | "held" | "down" | "unknown", stage | null, busy | null, text}}
-//   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, wait_own, latency_p50_ms, latency_p99_ms,
+//   version 1 · phase "waiting" | "running" | "ended" · notice: a sentence, "" when all is well · may_act:
+//   false, the page may only look pipeline {name, file, run_id, width, height, frames_per_second_wanted (0:
+//   as fast as it goes), frames_wanted | null, supervisor_pid,
+//             age_s, frames (delivered by every sink), frames_per_second, end_to_end_p50_ms,
+//             end_to_end_p99_ms, restarts, bottleneck {kind "stage" | "pace" | "none" | "held" | "down" |
+//             "unknown", stage | null, busy | null, text}}
+//   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, wait_own,
+//   latency_p50_ms, latency_p99_ms,
 //            end_to_end_p50_ms, end_to_end_p99_ms (sinks, else null), void_frames, torn_frames, in_flight,
-//            processes [{label, instance, pid, state, held, restarts, last_exit, cpu_percent, memory_bytes, age_s, jobs_in_flight}]}]
-//   rings [{stage, slot_bytes, memory, window, newest_frame | null, sent_per_second, received_per_second, bytes_per_second,
+//            processes [{label, instance, pid, state, held, restarts, last_exit, cpu_percent, memory_bytes,
+//            age_s, jobs_in_flight}]}]
+//   rings [{stage, slot_bytes, memory, window, newest_frame | null, sent_per_second, received_per_second,
+//   bytes_per_second,
 //           slots [{state "free" | "fill" | "ready" | "leased" | "done" | "quarantined", frame | null}],
 //           readers [{stage, kind "blocking" | "latest" | "closed", behind, leased, skipped}]}]
 //   picture {width, height, stage, frame, age_s | null, way, problem, watchers, discarded}
@@ -22,8 +27,8 @@
 // Latencies, rates and shares are of the last 2 s.
 //
 // /history.json: the last two minutes, one entry each 0.25 s, oldest first, for plots:
-//   age_s [...] · stages [{name, frames_per_second [...], latency_p99_ms [...]}] · rings [{stage, bytes_per_second [...]}]
-//   end_to_end_p99_ms [...] · deaths [{age_s, stage}]
+//   age_s [...] · stages [{name, frames_per_second [...], latency_p99_ms [...]}] · rings [{stage,
+//   bytes_per_second [...]}] end_to_end_p99_ms [...] · deaths [{age_s, stage}]
 
 #include <string>
 

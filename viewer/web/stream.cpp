@@ -12,41 +12,47 @@ namespace {
 
 using boost::beast::error_code;
 constexpr auto write_patience = std::chrono::seconds(20);
-constexpr int send_buffer_bytes = 256 * 1024;   // what the kernel holds for a slow client is old when it comes
+constexpr int send_buffer_bytes = 256 * 1024;  // what the kernel holds for a slow client is old when it comes
 constexpr std::string_view boundary = "carousel-frame";
 
 }  // namespace
 
 void connection::begin_stream() {
-    if (request_.method() != boost::beast::http::verb::get) return refuse(status::method_not_allowed, "only GET is known here");
+    if (request_.method() != boost::beast::http::verb::get)
+        return refuse(status::method_not_allowed, "only GET is known here");
     if (site_.streams.size() >= site::max_streams)
-        return refuse(status::service_unavailable, fmt::format("{} others watch the stream already", site::max_streams));
+        return refuse(status::service_unavailable,
+                      fmt::format("{} others watch the stream already", site::max_streams));
     error_code ignored;
     stream_.socket().set_option(boost::asio::socket_base::send_buffer_size(send_buffer_bytes), ignored);
     stream_.socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
     streaming_ = sending_ = true;
     site_.streams.insert(this);
     site_.shots.look(1);
-    part_ = fmt::format("HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary={0}\r\nCache-Control: no-store\r\n"
-                        "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n--{0}\r\n",
-                        boundary);
+    part_ = fmt::format(
+        "HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary={0}\r\nCache-Control: "
+        "no-store\r\n"
+        "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n--{0}\r\n",
+        boundary);
     watch_for_end();
     stream_.expires_after(write_patience);
-    boost::asio::async_write(stream_, boost::asio::buffer(part_), [self = shared_from_this()](error_code failed, std::size_t) {
-        self->sending_ = false;
-        if (failed) return self->end_stream();
-        if (!self->next_) self->next_ = self->site_.shots.newest();
-        self->send_picture();
-    });
+    boost::asio::async_write(stream_, boost::asio::buffer(part_),
+                             [self = shared_from_this()](error_code failed, std::size_t) {
+                                 self->sending_ = false;
+                                 if (failed) return self->end_stream();
+                                 if (!self->next_) self->next_ = self->site_.shots.newest();
+                                 self->send_picture();
+                             });
 }
 
 // A client that goes away while no pictures come is noticed by its reading end.
 void connection::watch_for_end() {
     stream_.expires_never();
-    stream_.async_read_some(boost::asio::buffer(sink_), [self = shared_from_this()](error_code failed, std::size_t) {
-        if (failed) return self->end_stream();
-        if (self->streaming_) self->watch_for_end();
-    });
+    stream_.async_read_some(boost::asio::buffer(sink_),
+                            [self = shared_from_this()](error_code failed, std::size_t) {
+                                if (failed) return self->end_stream();
+                                if (self->streaming_) self->watch_for_end();
+                            });
 }
 
 void connection::offer(const pictures::jpeg_ptr& picture) {
@@ -59,9 +65,12 @@ void connection::send_picture() {
     under_way_ = std::move(next_);
     next_.reset();
     sending_ = true;
-    part_ = fmt::format("Content-Type: image/jpeg\r\nContent-Length: {}\r\nX-Carousel-Frame: {}\r\n\r\n", under_way_->bytes.size(), under_way_->sequence);
-    static const std::string tail = fmt::format("\r\n--{}\r\n", boundary);   // at once: browsers show a part when the next begins
-    const std::array<boost::asio::const_buffer, 3> parts{boost::asio::buffer(part_), boost::asio::buffer(under_way_->bytes), boost::asio::buffer(tail)};
+    part_ = fmt::format("Content-Type: image/jpeg\r\nContent-Length: {}\r\nX-Carousel-Frame: {}\r\n\r\n",
+                        under_way_->bytes.size(), under_way_->sequence);
+    static const std::string tail =
+        fmt::format("\r\n--{}\r\n", boundary);  // at once: browsers show a part when the next begins
+    const std::array<boost::asio::const_buffer, 3> parts{
+        boost::asio::buffer(part_), boost::asio::buffer(under_way_->bytes), boost::asio::buffer(tail)};
     stream_.expires_after(write_patience);
     boost::asio::async_write(stream_, parts, [self = shared_from_this()](error_code failed, std::size_t) {
         self->sending_ = false;

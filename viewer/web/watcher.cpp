@@ -14,24 +14,31 @@
 namespace carousel::viewer::web {
 namespace {
 
-constexpr u64 look_every_ns = 250 * ns_per_ms, check_every_ns = 250 * ns_per_ms, sample_every_ns = 8 * ns_per_ms;
+constexpr u64 look_every_ns = 250 * ns_per_ms, check_every_ns = 250 * ns_per_ms,
+              sample_every_ns = 8 * ns_per_ms;
 constexpr auto tick_every = std::chrono::milliseconds(100);
 
 std::string waiting_notice(const std::string& name, const std::vector<run::record>& others) {
-    if (name.empty() && others.empty()) return "no pipeline is running; this page waits for one (start it with: carousel run FILE)";
+    if (name.empty() && others.empty())
+        return "no pipeline is running; this page waits for one (start it with: carousel run FILE)";
     std::string names;
     for (const run::record& r : others) names += (names.empty() ? "" : ", ") + r.name;
-    if (name.empty()) return fmt::format("several pipelines are running ({}); choose one: carousel view -p NAME", names);
-    return fmt::format("no pipeline \"{}\" is running{}; this page waits for it", name, names.empty() ? "" : " (these are: " + names + ")");
+    if (name.empty())
+        return fmt::format("several pipelines are running ({}); choose one: carousel view -p NAME", names);
+    return fmt::format("no pipeline \"{}\" is running{}; this page waits for it", name,
+                       names.empty() ? "" : " (these are: " + names + ")");
 }
 
 }  // namespace
 
 const char* name_of(run_phase p) noexcept {
     switch (p) {
-        case run_phase::waiting: return "waiting";
-        case run_phase::running: return "running";
-        case run_phase::ended: return "ended";
+        case run_phase::waiting:
+            return "waiting";
+        case run_phase::running:
+            return "running";
+        case run_phase::ended:
+            return "ended";
     }
     return "?";
 }
@@ -39,7 +46,8 @@ const char* name_of(run_phase p) noexcept {
 const seat_report* view::report_of(u32 seat) const {
     if (seat >= snap.seats.size()) return nullptr;
     for (const seat_report& r : report)
-        if (r.stage == snap.stage_name(snap.seats[seat].stage) && r.instance == snap.seats[seat].instance) return &r;
+        if (r.stage == snap.stage_name(snap.seats[seat].stage) && r.instance == snap.seats[seat].instance)
+            return &r;
     return nullptr;
 }
 
@@ -93,7 +101,9 @@ void watcher::look_for_run() {
     const std::vector<run::record> runs = run::watchable_runs();
     view_.choices = runs;
     if (view_.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
-        const auto same = std::find_if(runs.begin(), runs.end(), [this](const run::record& r) { return r.folder == view_.run.folder && r.run_id == view_.run.run_id; });
+        const auto same = std::find_if(runs.begin(), runs.end(), [this](const run::record& r) {
+            return r.folder == view_.run.folder && r.run_id == view_.run.run_id;
+        });
         if (same != runs.end() && observer_ && observer_->look().life.state == run::life::led) attach(*same);
         return;
     }
@@ -109,7 +119,9 @@ void watcher::look_for_run() {
 bool watcher::choose(const std::string& name) {
     const std::lock_guard lock(mutex_);
     if (view_.phase == run_phase::running) return false;
-    const bool known = std::any_of(view_.choices.begin(), view_.choices.end(), [&](const run::record& r) { return r.folder == run::runs_folder() + "/" + name; });
+    const bool known = std::any_of(view_.choices.begin(), view_.choices.end(), [&](const run::record& r) {
+        return r.folder == run::runs_folder() + "/" + name;
+    });
     if (!known) return false;
     name_ = name;
     view_.phase = run_phase::waiting;
@@ -180,7 +192,8 @@ void watcher::read() {
     view_.notice = observer_->notice(now_ns(), view_.snap.supervisor_heartbeat_ns);
 }
 
-// Asked for in the thread of control_, once a second until it is answered; one that can't be read is told once.
+// Asked for in the thread of control_, once a second until it is answered; one that can't be read is told
+// once.
 void watcher::learn_parameters() {
     for (const reply& r : control_.take_replies())
         view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, r.message});
@@ -194,7 +207,8 @@ void watcher::learn_parameters() {
 void watcher::explain_crash() {
     const auto& c = view_.events.last_crash();
     if (!c || !c->how.empty()) return;
-    if (const seat_report* r = view_.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn) view_.events.explain(c->seat, r->last_exit);
+    if (const seat_report* r = view_.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn)
+        view_.events.explain(c->seat, r->last_exit);
 }
 
 }  // namespace carousel::viewer::web

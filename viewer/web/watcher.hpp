@@ -1,8 +1,9 @@
 #pragma once
-// The page's tie to a run: a thread that finds it, reads it ten times a second and notices when its supervisor goes and comes, when
-// it begins again and when it ends. The tie is to one run, (folder, run id): another one is watched when a user says so, and not
-// before. What the page shows is read from here under a lock that is held for fractions of a millisecond. Never throws: what goes
-// wrong becomes a sentence in view::notice.
+// The page's tie to a run: a thread that finds it, reads it ten times a second and notices when its
+// supervisor goes and comes, when it begins again and when it ends. The tie is to one run, (folder, run id):
+// another one is watched when a user says so, and not before. What the page shows is read from here under a
+// lock that is held for fractions of a millisecond. Never throws: what goes wrong becomes a sentence in
+// view::notice.
 
 #include <condition_variable>
 #include <memory>
@@ -28,21 +29,23 @@ enum class run_phase : u8 { waiting, running, ended };
 struct view {
     run_phase phase = run_phase::waiting;
     run::record run;
-    std::vector<run::record> choices;        ///< while none is watched: the runs that could be
-    std::string notice;                   ///< one sentence on the connection; "" all is well
+    std::vector<run::record> choices;  ///< while none is watched: the runs that could be
+    std::string notice;                ///< one sentence on the connection; "" all is well
     telemetry::snapshot snap;
     telemetry::rates rates;
-    telemetry::history past{0.25, 480};   ///< two minutes
+    telemetry::history past{0.25, 480};  ///< two minutes
     telemetry::event_tracker events;
-    std::vector<seat_report> report;      ///< the supervisor's own words, may be empty
-    ring::parameter_schema schema;        ///< of what lies in snap.parameters; none: no parameters, or not known yet
+    std::vector<seat_report> report;  ///< the supervisor's own words, may be empty
+    ring::parameter_schema
+        schema;  ///< of what lies in snap.parameters; none: no parameters, or not known yet
     /// The supervisor's report on a seat, or null.
     [[nodiscard]] const seat_report* report_of(u32 seat) const;
 };
 
 class watcher {
 public:
-    /// `name`: of the run; "": the only one that runs. The first that is found is watched to its end, and no other.
+    /// `name`: of the run; "": the only one that runs. The first that is found is watched to its end, and no
+    /// other.
     explicit watcher(std::string name);
     ~watcher();
     watcher(const watcher&) = delete;
@@ -56,7 +59,8 @@ public:
     }
     /// Null while no run is watched.
     [[nodiscard]] std::shared_ptr<const run::mapped_block> attached();
-    /// From now on the run of that name, by its user's word. False: no such run can be watched, or one is being watched.
+    /// From now on the run of that name, by its user's word. False: no such run can be watched, or one is
+    /// being watched.
     [[nodiscard]] bool choose(const std::string& name);
     /// A line into the event log.
     void tell(telemetry::event_kind kind, const std::string& text);
@@ -78,9 +82,9 @@ private:
     std::unique_ptr<sampler> sampler_;
     telemetry::rate_tracker tracker_;
     telemetry::timeline bars_;
-    bool parameters_known_ = false;   ///< of the block that is attached
+    bool parameters_known_ = false;  ///< of the block that is attached
     u64 next_look_ns_ = 0, next_check_ns_ = 0;
-    std::mutex mutex_;   ///< all below
+    std::mutex mutex_;  ///< all below
     std::condition_variable wake_;
     bool stop_ = false;
     view view_;

@@ -1,5 +1,6 @@
 #pragma once
-// ImGui's draw data into the bound framebuffer: the whole window, or only what changed where the framebuffer keeps its pixels.
+// ImGui's draw data into the bound framebuffer: the whole window, or only what changed where the framebuffer
+// keeps its pixels.
 
 #include <epoxy/gl.h>
 #include <imgui.h>
@@ -22,11 +23,12 @@ namespace carousel::viewer {
 
 class gl_paint {
 public:
-    /// `pixels_stay`: what was drawn is still there at the next frame, and drawing less is worth the while (a software GL).
+    /// `pixels_stay`: what was drawn is still there at the next frame, and drawing less is worth the while (a
+    /// software GL).
     explicit gl_paint(bool pixels_stay) : pixels_stay_(pixels_stay) {}
 
-    /// Paints a frame of w x h pixels; of a framebuffer that keeps its pixels only what redraw::changed() names, so `data` is changed.
-    /// False: there was nothing to paint.
+    /// Paints a frame of w x h pixels; of a framebuffer that keeps its pixels only what redraw::changed()
+    /// names, so `data` is changed. False: there was nothing to paint.
     bool paint(ImDrawData* data, i32 w, i32 h, u64 picture_version, bool everything) {
         glViewport(0, 0, w, h);
         const ImU32 ground_color = theme::colors().panel;  // what panels would fill, for nothing
@@ -48,7 +50,8 @@ public:
         ground_ = ground_color;
         const std::vector<pixel_box> boxes = redraw_.changed(*data, picture_version, everything);
         if (boxes.empty()) return false;
-        const i32 rows = static_cast<i32>(data->DisplaySize.y * data->FramebufferScale.y);  // as ImGui's backend counts
+        const i32 rows =
+            static_cast<i32>(data->DisplaySize.y * data->FramebufferScale.y);  // as ImGui's backend counts
         glEnable(GL_SCISSOR_TEST);
         for (const pixel_box& b : boxes) {
             glScissor(b.left, rows - b.bottom, b.right - b.left, b.bottom - b.top);
@@ -63,7 +66,9 @@ public:
     /// The framebuffer lost its pixels.
     void forget() noexcept { redraw_.forget(); }
     /// Of all pixels of all frames the share that was painted.
-    [[nodiscard]] f64 painted_share() const noexcept { return all_ > 0 ? static_cast<f64>(painted_) / static_cast<f64>(all_) : 0; }
+    [[nodiscard]] f64 painted_share() const noexcept {
+        return all_ > 0 ? static_cast<f64>(painted_) / static_cast<f64>(all_) : 0;
+    }
 
 private:
     bool pixels_stay_;
@@ -72,14 +77,15 @@ private:
     u64 painted_ = 0, all_ = 0;
 };
 
-/// A GL that draws on the CPU: every pixel costs the pipeline's cores. Not one on top of Vulkan (zink, whose name holds llvmpipe's): what
-/// was shown is another image there at the next frame.
+/// A GL that draws on the CPU: every pixel costs the pipeline's cores. Not one on top of Vulkan (zink, whose
+/// name holds llvmpipe's): what was shown is another image there at the next frame.
 inline bool is_software_gl() {
     const auto* name = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
     if (name == nullptr) return false;
     const std::string_view text(name);
     if (text.find("zink") != text.npos) return false;
-    return text.find("llvmpipe") != text.npos || text.find("softpipe") != text.npos || text.find("Software Rasterizer") != text.npos;
+    return text.find("llvmpipe") != text.npos || text.find("softpipe") != text.npos ||
+           text.find("Software Rasterizer") != text.npos;
 }
 
 }  // namespace carousel::viewer

@@ -6,6 +6,7 @@
 namespace carousel::viewer {
 
 /// Null when it can't be had: `why_not` says why ("GL runs on llvmpipe, not on the GPU of the ring").
-[[nodiscard]] std::unique_ptr<interop> make_interop(const device::device_id& device, u64 bytes, std::string& why_not);
+[[nodiscard]] std::unique_ptr<interop> make_interop(const device::device_id& device, u64 bytes,
+                                                    std::string& why_not);
 
 }  // namespace carousel::viewer

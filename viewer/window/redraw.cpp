@@ -16,23 +16,32 @@ struct float_box {
 };
 
 float_box meet(const float_box& a, const float_box& b) {
-    return {std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right), std::min(a.bottom, b.bottom)};
+    return {std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right),
+            std::min(a.bottom, b.bottom)};
 }
 
 /// Interface units to pixels of the framebuffer.
 struct to_pixels {
     ImVec2 origin, scale;
     f32 height;
-    explicit to_pixels(const ImDrawData& d) : origin(d.DisplayPos), scale(d.FramebufferScale), height(std::floor(d.DisplaySize.y * d.FramebufferScale.y)) {}
-    /// Whole pixels, cut as ImGui's OpenGL backend cuts them for glScissor(): a rectangle with fractions may lose its last column or row.
+    explicit to_pixels(const ImDrawData& d)
+        : origin(d.DisplayPos),
+          scale(d.FramebufferScale),
+          height(std::floor(d.DisplaySize.y * d.FramebufferScale.y)) {}
+    /// Whole pixels, cut as ImGui's OpenGL backend cuts them for glScissor(): a rectangle with fractions may
+    /// lose its last column or row.
     [[nodiscard]] float_box clip(const ImDrawCmd& c) const {
-        const float_box exact{(c.ClipRect.x - origin.x) * scale.x, (c.ClipRect.y - origin.y) * scale.y, (c.ClipRect.z - origin.x) * scale.x, (c.ClipRect.w - origin.y) * scale.y};
+        const float_box exact{(c.ClipRect.x - origin.x) * scale.x, (c.ClipRect.y - origin.y) * scale.y,
+                              (c.ClipRect.z - origin.x) * scale.x, (c.ClipRect.w - origin.y) * scale.y};
         const f32 left = std::trunc(exact.left), bottom = height - std::trunc(height - exact.bottom);
-        return {left, bottom - std::trunc(exact.bottom - exact.top), left + std::trunc(exact.right - exact.left), bottom};
+        return {left, bottom - std::trunc(exact.bottom - exact.top),
+                left + std::trunc(exact.right - exact.left), bottom};
     }
     [[nodiscard]] float_box around(const ImDrawVert& a, const ImDrawVert& b, const ImDrawVert& c) const {
-        return {(std::min({a.pos.x, b.pos.x, c.pos.x}) - origin.x) * scale.x, (std::min({a.pos.y, b.pos.y, c.pos.y}) - origin.y) * scale.y,
-                (std::max({a.pos.x, b.pos.x, c.pos.x}) - origin.x) * scale.x, (std::max({a.pos.y, b.pos.y, c.pos.y}) - origin.y) * scale.y};
+        return {(std::min({a.pos.x, b.pos.x, c.pos.x}) - origin.x) * scale.x,
+                (std::min({a.pos.y, b.pos.y, c.pos.y}) - origin.y) * scale.y,
+                (std::max({a.pos.x, b.pos.x, c.pos.x}) - origin.x) * scale.x,
+                (std::max({a.pos.y, b.pos.y, c.pos.y}) - origin.y) * scale.y};
     }
 };
 
@@ -68,7 +77,8 @@ void redraw::look(const ImDrawData& data, u64 picture_version) {
     const to_pixels pixels(data);
     const auto font = ImGui::GetIO().Fonts->TexID;
     for_commands(data, [&](const ImDrawList& list, const ImDrawCmd& c) {
-        const float_box clip = meet(pixels.clip(c), {0, 0, static_cast<f32>(width_), static_cast<f32>(height_)});
+        const float_box clip =
+            meet(pixels.clip(c), {0, 0, static_cast<f32>(width_), static_cast<f32>(height_)});
         if (clip.empty()) return;
         const auto texture = c.GetTexID();
         const bool picture = texture != font;
@@ -80,8 +90,10 @@ void redraw::look(const ImDrawData& data, u64 picture_version) {
             const ImDrawVert &a = vertex[index[k]], &b = vertex[index[k + 1]], &e = vertex[index[k + 2]];
             const float_box box = meet(clip, pixels.around(a, b, e));
             if (!(box.left <= box.right && box.top <= box.bottom)) continue;
-            const u64 content = mix_bytes(mix_bytes(mix_bytes(about, &a, sizeof a), &b, sizeof b), &e, sizeof e);
-            const i32 x1 = std::min(columns_ - 1, static_cast<i32>(box.right) / tile), y1 = std::min(rows_ - 1, static_cast<i32>(box.bottom) / tile);
+            const u64 content =
+                mix_bytes(mix_bytes(mix_bytes(about, &a, sizeof a), &b, sizeof b), &e, sizeof e);
+            const i32 x1 = std::min(columns_ - 1, static_cast<i32>(box.right) / tile),
+                      y1 = std::min(rows_ - 1, static_cast<i32>(box.bottom) / tile);
             for (i32 y = static_cast<i32>(box.top) / tile; y <= y1; ++y)
                 for (i32 x = static_cast<i32>(box.left) / tile; x <= x1; ++x) {
                     tile_state& t = now_[std::size_t(y) * std::size_t(columns_) + std::size_t(x)];
@@ -100,8 +112,11 @@ std::vector<pixel_box> redraw::boxes_of(const std::vector<bool>& wanted) const {
             if (!wanted[std::size_t(y) * std::size_t(columns_) + std::size_t(x)]) continue;
             const i32 first = x;
             while (x < columns_ && wanted[std::size_t(y) * std::size_t(columns_) + std::size_t(x)]) ++x;
-            const pixel_box run{first * tile, y * tile, std::min(width_, x * tile), std::min(height_, (y + 1) * tile)};
-            const auto above = std::find_if(out.begin(), out.end(), [&](const pixel_box& b) { return b.bottom == run.top && b.left == run.left && b.right == run.right; });
+            const pixel_box run{first * tile, y * tile, std::min(width_, x * tile),
+                                std::min(height_, (y + 1) * tile)};
+            const auto above = std::find_if(out.begin(), out.end(), [&](const pixel_box& b) {
+                return b.bottom == run.top && b.left == run.left && b.right == run.right;
+            });
             if (above != out.end())
                 above->bottom = run.bottom;
             else
@@ -109,12 +124,15 @@ std::vector<pixel_box> redraw::boxes_of(const std::vector<bool>& wanted) const {
         }
     if (out.size() <= most_boxes) return out;
     pixel_box all = out.front();  // each box costs a pass over the triangles
-    for (const pixel_box& b : out) all = {std::min(all.left, b.left), std::min(all.top, b.top), std::max(all.right, b.right), std::max(all.bottom, b.bottom)};
+    for (const pixel_box& b : out)
+        all = {std::min(all.left, b.left), std::min(all.top, b.top), std::max(all.right, b.right),
+               std::max(all.bottom, b.bottom)};
     return {all};
 }
 
 std::vector<pixel_box> redraw::changed(const ImDrawData& data, u64 picture_version, bool everything) {
-    const i32 width = std::max(0, static_cast<i32>(data.DisplaySize.x * data.FramebufferScale.x)), height = std::max(0, static_cast<i32>(data.DisplaySize.y * data.FramebufferScale.y));
+    const i32 width = std::max(0, static_cast<i32>(data.DisplaySize.x * data.FramebufferScale.x)),
+              height = std::max(0, static_cast<i32>(data.DisplaySize.y * data.FramebufferScale.y));
     if (width != width_ || height != height_) forget();
     width_ = width;
     height_ = height;
@@ -123,7 +141,9 @@ std::vector<pixel_box> redraw::changed(const ImDrawData& data, u64 picture_versi
     look(data, picture_version);
     const bool known = drawn_.size() == now_.size();
     std::vector<bool> wanted(now_.size());
-    for (std::size_t k = 0; k < now_.size(); ++k) wanted[k] = !known || (drawn_[k].content != now_[k].content && (everything || now_[k].picture || drawn_[k].picture));
+    for (std::size_t k = 0; k < now_.size(); ++k)
+        wanted[k] = !known || (drawn_[k].content != now_[k].content &&
+                               (everything || now_[k].picture || drawn_[k].picture));
     const std::vector<pixel_box> boxes = boxes_of(wanted);
     drawn_.resize(now_.size());
     for (const pixel_box& b : boxes)  // a joined box holds tiles that nobody asked for: they are drawn, too
@@ -151,22 +171,28 @@ void restrict_to(ImDrawData& data, const std::vector<pixel_box>& boxes) {
             const float_box clip = pixels.clip(c);
             const ImDrawVert* vertex = list.VtxBuffer.Data + c.VtxOffset;
             for (const pixel_box& b : boxes) {
-                const float_box part = meet(clip, {static_cast<f32>(b.left), static_cast<f32>(b.top), static_cast<f32>(b.right), static_cast<f32>(b.bottom)});
+                const float_box part = meet(clip, {static_cast<f32>(b.left), static_cast<f32>(b.top),
+                                                   static_cast<f32>(b.right), static_cast<f32>(b.bottom)});
                 if (part.empty()) continue;
                 ImDrawCmd kept = c;
                 kept.IdxOffset = static_cast<unsigned>(indices.Size);
                 for (unsigned k = 0; k + 2 < c.ElemCount; k += 3) {
                     const ImDrawIdx* i = list.IdxBuffer.Data + c.IdxOffset + k;
                     const float_box box = pixels.around(vertex[i[0]], vertex[i[1]], vertex[i[2]]);
-                    if (box.right < part.left || box.bottom < part.top || box.left > part.right || box.top > part.bottom) continue;
+                    if (box.right < part.left || box.bottom < part.top || box.left > part.right ||
+                        box.top > part.bottom)
+                        continue;
                     for (int e = 0; e < 3; ++e) indices.push_back(i[e]);
                 }
                 kept.ElemCount = static_cast<unsigned>(indices.Size) - kept.IdxOffset;
                 if (kept.ElemCount == 0) continue;
-                // The backend truncates min.x, height - max.y and both differences: with a fractional scale aim inside the pixels.
+                // The backend truncates min.x, height - max.y and both differences: with a fractional scale
+                // aim inside the pixels.
                 const f32 in = pixels.scale.x == 1 && pixels.scale.y == 1 ? 0 : 0.125F;
-                kept.ClipRect = ImVec4((part.left + in) / pixels.scale.x + pixels.origin.x, (part.top - 2 * in) / pixels.scale.y + pixels.origin.y,
-                                       (part.right + 2 * in) / pixels.scale.x + pixels.origin.x, (part.bottom - in) / pixels.scale.y + pixels.origin.y);
+                kept.ClipRect = ImVec4((part.left + in) / pixels.scale.x + pixels.origin.x,
+                                       (part.top - 2 * in) / pixels.scale.y + pixels.origin.y,
+                                       (part.right + 2 * in) / pixels.scale.x + pixels.origin.x,
+                                       (part.bottom - in) / pixels.scale.y + pixels.origin.y);
                 commands.push_back(kept);
             }
         }

@@ -1,8 +1,10 @@
 #pragma once
-// The window seam: what the viewer draws on. Three of them: a GLFW window, an offscreen GL surface (EGL without a display), and
-// none at all (the interface is laid out and thrown away). Everything above is the same on each.
+// The window seam: what the viewer draws on. Three of them: a GLFW window, an offscreen GL surface (EGL
+// without a display), and none at all (the interface is laid out and thrown away). Everything above is the
+// same on each.
 //
-// The main thread only. An ImGui context is current in every call; the GL context, if any, is current from make_* to the destructor.
+// The main thread only. An ImGui context is current in every call; the GL context, if any, is current from
+// make_* to the destructor.
 
 #include <memory>
 #include <string>
@@ -24,7 +26,7 @@ struct key_press {
 };
 
 struct window_options {
-    i32 width = 1920, height = 1080;   ///< GLFW: screen units; else pixels
+    i32 width = 1920, height = 1080;  ///< GLFW: screen units; else pixels
     std::string title = "Carousel";
 };
 
@@ -33,7 +35,8 @@ public:
     virtual ~window() = default;
     /// Takes the input since the last call and begins an ImGui frame. False: the user wants it closed.
     virtual bool begin_frame() = 0;
-    /// Draws and shows what ImGui::Render() has made, and may change it. `picture_version` stands for the contents of the textures.
+    /// Draws and shows what ImGui::Render() has made, and may change it. `picture_version` stands for the
+    /// contents of the textures.
     virtual void end_frame(ImDrawData* data, u64 picture_version) = 0;
     [[nodiscard]] virtual std::vector<key_press> take_keys() = 0;
     [[nodiscard]] virtual bool has_gl() const noexcept = 0;
@@ -49,11 +52,12 @@ public:
     virtual void size(i32& width, i32& height) const = 0;
     /// Shown to nobody at the moment (minimised): there is no need to draw at full rate.
     [[nodiscard]] virtual bool hidden() const noexcept { return false; }
-    /// Of the pixels of all frames the share that had to be painted (a software GL leaves what stays the same).
+    /// Of the pixels of all frames the share that had to be painted (a software GL leaves what stays the
+    /// same).
     [[nodiscard]] virtual f64 painted_share() const noexcept { return 1; }
 
 protected:
-    u64 next_ns_ = 0;   ///< when the next frame is due
+    u64 next_ns_ = 0;  ///< when the next frame is due
 };
 
 /// Each throws device_error: no display, no GL 3.3, and what to do instead.

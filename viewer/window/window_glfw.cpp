@@ -26,25 +26,36 @@ namespace carousel::viewer {
 namespace {
 
 constexpr u64 frame_ns = ns_per_s / 60;
-constexpr u64 figures_ns = 50 * ns_per_ms;    ///< on a software GL all but the picture is painted so often, unless somebody uses the window
-constexpr u64 used_ns = 300 * ns_per_ms;      ///< after an input it counts as used
+constexpr u64 figures_ns =
+    50 *
+    ns_per_ms;  ///< on a software GL all but the picture is painted so often, unless somebody uses the window
+constexpr u64 used_ns = 300 * ns_per_ms;  ///< after an input it counts as used
 
 std::string last_glfw_error() {
     const char* text = nullptr;
     const int code = glfwGetError(&text);
-    return code == GLFW_NO_ERROR ? "no reason given" : fmt::format("{} (GLFW {:#x})", text != nullptr ? text : "?", code);
+    return code == GLFW_NO_ERROR ? "no reason given"
+                                 : fmt::format("{} (GLFW {:#x})", text != nullptr ? text : "?", code);
 }
 
 int key_of(int glfw) {
     switch (glfw) {
-        case GLFW_KEY_ESCAPE: return key::escape;
-        case GLFW_KEY_LEFT: return key::left;
-        case GLFW_KEY_RIGHT: return key::right;
-        case GLFW_KEY_UP: return key::up;
-        case GLFW_KEY_DOWN: return key::down;
-        case GLFW_KEY_KP_ADD: return '=';
-        case GLFW_KEY_KP_SUBTRACT: return '-';
-        default: break;
+        case GLFW_KEY_ESCAPE:
+            return key::escape;
+        case GLFW_KEY_LEFT:
+            return key::left;
+        case GLFW_KEY_RIGHT:
+            return key::right;
+        case GLFW_KEY_UP:
+            return key::up;
+        case GLFW_KEY_DOWN:
+            return key::down;
+        case GLFW_KEY_KP_ADD:
+            return '=';
+        case GLFW_KEY_KP_SUBTRACT:
+            return '-';
+        default:
+            break;
     }
     if (glfw >= GLFW_KEY_F1 && glfw <= GLFW_KEY_F12) return key::f1 + (glfw - GLFW_KEY_F1);
     return glfw >= 32 && glfw < 128 ? glfw : 0;  // GLFW names printable keys by their ASCII
@@ -53,13 +64,17 @@ int key_of(int glfw) {
 class glfw_window final : public window {
 public:
     explicit glfw_window(const window_options& o) {
-        // Never in step with a display, see glfwSwapInterval() below; NVIDIA's driver has this switch beside it.
+        // Never in step with a display, see glfwSwapInterval() below; NVIDIA's driver has this switch beside
+        // it.
         ::setenv("__GL_SYNC_TO_VBLANK", "0", 0);
         if (glfwInit() != GLFW_TRUE)
-            throw device_error(fmt::format("no window: {}; DISPLAY is {}. Without a display: `carousel run` alone, or --offscreen --screenshot FILE",
-                                           last_glfw_error(), std::getenv("DISPLAY") != nullptr ? std::getenv("DISPLAY") : "not set"));
+            throw device_error(fmt::format(
+                "no window: {}; DISPLAY is {}. Without a display: `carousel run` alone, or --offscreen "
+                "--screenshot FILE",
+                last_glfw_error(), std::getenv("DISPLAY") != nullptr ? std::getenv("DISPLAY") : "not set"));
         open(o);
-        // On a software GL painting costs the pipeline's cores. With a single buffer the pixels stay, and only what changes is painted.
+        // On a software GL painting costs the pipeline's cores. With a single buffer the pixels stay, and
+        // only what changes is painted.
         if (is_software_gl()) {
             glfwDestroyWindow(window_);
             if (try_open(o, false)) {
@@ -81,8 +96,12 @@ public:
             self->used_at_ns_ = now_ns();
             self->keys_.push_back({known, (mods & GLFW_MOD_CONTROL) != 0, (mods & GLFW_MOD_SHIFT) != 0});
         });
-        glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { static_cast<glfw_window*>(glfwGetWindowUserPointer(w))->paint_->forget(); });
-        glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* w, int, int) { static_cast<glfw_window*>(glfwGetWindowUserPointer(w))->paint_->forget(); });
+        glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) {
+            static_cast<glfw_window*>(glfwGetWindowUserPointer(w))->paint_->forget();
+        });
+        glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* w, int, int) {
+            static_cast<glfw_window*>(glfwGetWindowUserPointer(w))->paint_->forget();
+        });
         ImGui_ImplGlfw_InitForOpenGL(window_, true);  // chains to our callbacks
         ImGui_ImplOpenGL3_Init("#version 330 core");
     }
@@ -111,7 +130,8 @@ public:
         const u64 now = now_ns();
         const ImGuiIO& io = ImGui::GetIO();
         if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || ImGui::IsAnyMouseDown()) used_at_ns_ = now;
-        const bool everything = read_wanted_ || now < used_at_ns_ + used_ns || now >= figures_at_ns_ + figures_ns;
+        const bool everything =
+            read_wanted_ || now < used_at_ns_ + used_ns || now >= figures_at_ns_ + figures_ns;
         if (everything) figures_at_ns_ = now;
         const bool painted = paint_->paint(data, w, h, picture_version, everything);
         if (read_wanted_) {  // before the swap: afterwards the back buffer is undefined
@@ -151,9 +171,12 @@ public:
     }
     void size(i32& width, i32& height) const override { glfwGetWindowSize(window_, &width, &height); }
     [[nodiscard]] f64 painted_share() const noexcept override { return paint_->painted_share(); }
-    [[nodiscard]] bool hidden() const noexcept override { return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0; }
+    [[nodiscard]] bool hidden() const noexcept override {
+        return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
+    }
 
-    // A software GL doesn't wait for a screen: without this the viewer would take a core that the pipeline needs.
+    // A software GL doesn't wait for a screen: without this the viewer would take a core that the pipeline
+    // needs.
     void pace(u64 every_ns) override {
         if (hidden()) every_ns = std::max(every_ns, 6 * frame_ns);
         if (every_ns <= 2 * frame_ns) return window::pace(every_ns);
@@ -167,7 +190,8 @@ private:
         if (try_open(o, true)) return;
         const std::string why = last_glfw_error();
         glfwTerminate();
-        throw device_error(fmt::format("no window with OpenGL 3.3: {}; LIBGL_ALWAYS_SOFTWARE=1 draws on the CPU", why));
+        throw device_error(
+            fmt::format("no window with OpenGL 3.3: {}; LIBGL_ALWAYS_SOFTWARE=1 draws on the CPU", why));
     }
     /// Hidden: it may have to be opened once more.
     bool try_open(const window_options& o, bool two_buffers) {
@@ -190,8 +214,9 @@ private:
         window_ = glfwCreateWindow(width, height, o.title.c_str(), nullptr, nullptr);
         if (window_ == nullptr) return false;
         glfwMakeContextCurrent(window_);
-        // Never in step with a display: a driver may make the GPU itself wait for one (seen on an H200 with a virtual display: a
-        // second a frame, in which no other process of that GPU came to its turn). app.cpp keeps the pace.
+        // Never in step with a display: a driver may make the GPU itself wait for one (seen on an H200 with a
+        // virtual display: a second a frame, in which no other process of that GPU came to its turn). app.cpp
+        // keeps the pace.
         glfwSwapInterval(0);
         return true;
     }
@@ -209,6 +234,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<window> make_glfw_window(const window_options& options) { return std::make_unique<glfw_window>(options); }
+std::unique_ptr<window> make_glfw_window(const window_options& options) {
+    return std::make_unique<glfw_window>(options);
+}
 
 }  // namespace carousel::viewer

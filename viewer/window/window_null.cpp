@@ -49,6 +49,8 @@ void window::pace(u64 every_ns) {
     next_ns_ = std::max(next_ns_ + every_ns, now);
 }
 
-std::unique_ptr<window> make_null_window(const window_options& options) { return std::make_unique<null_window>(options); }
+std::unique_ptr<window> make_null_window(const window_options& options) {
+    return std::make_unique<null_window>(options);
+}
 
 }  // namespace carousel::viewer

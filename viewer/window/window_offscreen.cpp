@@ -1,5 +1,5 @@
-// GL without a display: EGL on an NVIDIA GPU, else its surfaceless platform (Mesa), else its first device, and a framebuffer object
-// to draw on.
+// GL without a display: EGL on an NVIDIA GPU, else its surfaceless platform (Mesa), else its first device,
+// and a framebuffer object to draw on.
 #include <epoxy/egl.h>
 #include <epoxy/gl.h>
 #include <fmt/format.h>
@@ -21,7 +21,8 @@ namespace {
 EGLDisplay open_gpu() {
     const char* software = std::getenv("LIBGL_ALWAYS_SOFTWARE");
     if (software != nullptr && *software != '\0' && *software != '0') return EGL_NO_DISPLAY;
-    if (!epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_platform_device") || !epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_device_query"))
+    if (!epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_platform_device") ||
+        !epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_device_query"))
         return EGL_NO_DISPLAY;
     EGLDeviceEXT devices[16];
     EGLint count = 0;
@@ -39,10 +40,12 @@ EGLDisplay open_display() {
     if (const EGLDisplay d = open_gpu(); d != EGL_NO_DISPLAY) return d;
     const bool surfaceless = epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_MESA_platform_surfaceless");
     if (epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_platform_base") && surfaceless) {
-        const EGLDisplay d = eglGetPlatformDisplayEXT(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
+        const EGLDisplay d =
+            eglGetPlatformDisplayEXT(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
         if (d != EGL_NO_DISPLAY && eglInitialize(d, nullptr, nullptr) == EGL_TRUE) return d;
     }
-    if (epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_platform_device") && epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_device_enumeration")) {
+    if (epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_platform_device") &&
+        epoxy_has_egl_extension(EGL_NO_DISPLAY, "EGL_EXT_device_enumeration")) {
         EGLDeviceEXT devices[16];
         EGLint count = 0;
         if (eglQueryDevicesEXT(16, devices, &count) == EGL_TRUE) {
@@ -52,7 +55,9 @@ EGLDisplay open_display() {
             }
         }
     }
-    throw device_error("--offscreen: EGL offers neither a surfaceless platform nor a device here: install libegl1 and libgl1-mesa-dri, or use --null");
+    throw device_error(
+        "--offscreen: EGL offers neither a surfaceless platform nor a device here: install libegl1 and "
+        "libgl1-mesa-dri, or use --null");
 }
 
 class offscreen_window final : public window {
@@ -63,7 +68,9 @@ public:
         if (epoxy_gl_version() < 33) {
             const int version = epoxy_gl_version();
             close();
-            throw device_error(fmt::format("--offscreen: this GL is version {}.{}, the viewer needs 3.3: update the driver", version / 10, version % 10));
+            throw device_error(
+                fmt::format("--offscreen: this GL is version {}.{}, the viewer needs 3.3: update the driver",
+                            version / 10, version % 10));
         }
         glGenTextures(1, &color_);
         glBindTexture(GL_TEXTURE_2D, color_);
@@ -120,13 +127,22 @@ private:
         EGLConfig config = nullptr;
         EGLint count = 0;
         const bool chosen = eglChooseConfig(display_, wanted, &config, 1, &count) == EGL_TRUE && count > 0;
-        const EGLint version[] = {EGL_CONTEXT_MAJOR_VERSION, 3, EGL_CONTEXT_MINOR_VERSION, 3, EGL_CONTEXT_OPENGL_PROFILE_MASK,
-                                  EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT, EGL_NONE};
+        const EGLint version[] = {EGL_CONTEXT_MAJOR_VERSION,
+                                  3,
+                                  EGL_CONTEXT_MINOR_VERSION,
+                                  3,
+                                  EGL_CONTEXT_OPENGL_PROFILE_MASK,
+                                  EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT,
+                                  EGL_NONE};
         if (chosen) context_ = eglCreateContext(display_, config, EGL_NO_CONTEXT, version);
-        if (context_ == EGL_NO_CONTEXT || eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, context_) != EGL_TRUE) {
+        if (context_ == EGL_NO_CONTEXT ||
+            eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, context_) != EGL_TRUE) {
             const EGLint why = eglGetError();
             close();
-            throw device_error(fmt::format("--offscreen: no GL 3.3 without a window here (EGL error {:#x}): install libgl1-mesa-dri, or use --null", why));
+            throw device_error(
+                fmt::format("--offscreen: no GL 3.3 without a window here (EGL error {:#x}): install "
+                            "libgl1-mesa-dri, or use --null",
+                            why));
         }
     }
     void close() noexcept {
@@ -144,6 +160,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<window> make_offscreen_window(const window_options& options) { return std::make_unique<offscreen_window>(options); }
+std::unique_ptr<window> make_offscreen_window(const window_options& options) {
+    return std::make_unique<offscreen_window>(options);
+}
 
 }  // namespace carousel::viewer

@@ -12,20 +12,23 @@ namespace {
 
 constexpr u32 most_events = 8;
 
-/// Holds a stream until the host has enqueued all that is to be measured: it then waits for the GPU, not the GPU for it. (A long fill or
-/// copy in front would empty the GPU's caches.) A second at most, should something in between wait for the stream.
+/// Holds a stream until the host has enqueued all that is to be measured: it then waits for the GPU, not the
+/// GPU for it. (A long fill or copy in front would empty the GPU's caches.) A second at most, should
+/// something in between wait for the stream.
 struct gate {
     std::atomic<bool> open{false};
     static void hold(void* self) {
         auto& open = static_cast<gate*>(self)->open;
         const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-        while (!open.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+        while (!open.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until)
+            std::this_thread::yield();
     }
 };
 
 class event_stopwatch final : public stopwatch {
 public:
-    explicit event_stopwatch(device::queue& q) : stream_(static_cast<cudaStream_t>(q.native_stream())), queue_(q) {
+    explicit event_stopwatch(device::queue& q)
+        : stream_(static_cast<cudaStream_t>(q.native_stream())), queue_(q) {
         for (cudaEvent_t& e : events_) CAROUSEL_CUDA_SETUP("the bench's events", cudaEventCreate(&e));
     }
     ~event_stopwatch() override {
@@ -69,6 +72,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<stopwatch> make_event_stopwatch(device::queue& queue) { return std::make_unique<event_stopwatch>(queue); }
+std::unique_ptr<stopwatch> make_event_stopwatch(device::queue& queue) {
+    return std::make_unique<event_stopwatch>(queue);
+}
 
 }  // namespace carousel::bench

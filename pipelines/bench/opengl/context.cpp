@@ -20,19 +20,23 @@ void require_library(const char* name, const char* package) {
         ::dlclose(found);
         return;
     }
-    throw device_error(fmt::format("--peer opengl: {} can't be loaded ({}); install it (apt-get install {})", name, ::dlerror(), package));
+    throw device_error(fmt::format("--peer opengl: {} can't be loaded ({}); install it (apt-get install {})",
+                                   name, ::dlerror(), package));
 }
 
 bool extension(const char* name) { return epoxy_has_egl_extension(EGL_NO_DISPLAY, name); }
 
 EGLDisplay open_gpu(int ordinal) {
     // device_base is the two others in one
-    const bool lists = extension("EGL_EXT_device_base") || (extension("EGL_EXT_device_query") && extension("EGL_EXT_device_enumeration"));
+    const bool lists = extension("EGL_EXT_device_base") ||
+                       (extension("EGL_EXT_device_query") && extension("EGL_EXT_device_enumeration"));
     if (!extension("EGL_EXT_platform_device") || !lists) {
         const char* const has = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
-        throw device_error(fmt::format("--peer opengl: this machine's EGL can't list GPUs (EGL_EXT_platform_device, EGL_EXT_device_base; it has: {}); "
-                                       "install the NVIDIA driver's GL libraries, and libegl1",
-                                       has == nullptr ? "nothing" : has));
+        throw device_error(
+            fmt::format("--peer opengl: this machine's EGL can't list GPUs (EGL_EXT_platform_device, "
+                        "EGL_EXT_device_base; it has: {}); "
+                        "install the NVIDIA driver's GL libraries, and libegl1",
+                        has == nullptr ? "nothing" : has));
     }
     EGLDeviceEXT devices[32];
     EGLint count = 0;
@@ -41,23 +45,28 @@ EGLDisplay open_gpu(int ordinal) {
         const char* can = eglQueryDeviceStringEXT(devices[k], EGL_EXTENSIONS);
         EGLAttrib is = -1;
         if (can == nullptr || std::strstr(can, "EGL_NV_device_cuda") == nullptr) continue;
-        if (eglQueryDeviceAttribEXT(devices[k], cuda_device_attribute, &is) != EGL_TRUE || is != ordinal) continue;
+        if (eglQueryDeviceAttribEXT(devices[k], cuda_device_attribute, &is) != EGL_TRUE || is != ordinal)
+            continue;
         const EGLDisplay d = eglGetPlatformDisplayEXT(EGL_PLATFORM_DEVICE_EXT, devices[k], nullptr);
         if (d != EGL_NO_DISPLAY && eglInitialize(d, nullptr, nullptr) == EGL_TRUE) return d;
     }
-    throw device_error(fmt::format("--peer opengl: none of EGL's {} devices is the GPU cuda:{}; are the NVIDIA driver's EGL libraries "
-                                   "installed (libEGL_nvidia.so.0 and its file in egl_vendor.d)?",
-                                   count, ordinal));
+    throw device_error(fmt::format(
+        "--peer opengl: none of EGL's {} devices is the GPU cuda:{}; are the NVIDIA driver's EGL libraries "
+        "installed (libEGL_nvidia.so.0 and its file in egl_vendor.d)?",
+        count, ordinal));
 }
 
 EGLDisplay open_software(u32 threads) {
     ::setenv("LIBGL_ALWAYS_SOFTWARE", "1", 1);
     if (threads != 0) ::setenv("LP_NUM_THREADS", std::to_string(threads).c_str(), 1);
     if (extension("EGL_MESA_platform_surfaceless")) {
-        const EGLDisplay d = eglGetPlatformDisplayEXT(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
+        const EGLDisplay d =
+            eglGetPlatformDisplayEXT(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
         if (d != EGL_NO_DISPLAY && eglInitialize(d, nullptr, nullptr) == EGL_TRUE) return d;
     }
-    throw device_error("--peer opengl: EGL has no surfaceless software renderer here; install libegl1, libgl1 and libgl1-mesa-dri");
+    throw device_error(
+        "--peer opengl: EGL has no surfaceless software renderer here; install libegl1, libgl1 and "
+        "libgl1-mesa-dri");
 }
 
 }  // namespace
@@ -68,18 +77,26 @@ gl_context::gl_context(const peer_options& options) {
     display_ = options.gpu ? open_gpu(options.ordinal) : open_software(options.threads);
     eglBindAPI(EGL_OPENGL_API);
     const EGLint wanted[] = {EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT, EGL_SURFACE_TYPE, 0, EGL_NONE};
-    const EGLint version[] = {EGL_CONTEXT_MAJOR_VERSION, 3, EGL_CONTEXT_MINOR_VERSION, 3, EGL_CONTEXT_OPENGL_PROFILE_MASK,
-                              EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT, EGL_NONE};
+    const EGLint version[] = {EGL_CONTEXT_MAJOR_VERSION,
+                              3,
+                              EGL_CONTEXT_MINOR_VERSION,
+                              3,
+                              EGL_CONTEXT_OPENGL_PROFILE_MASK,
+                              EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT,
+                              EGL_NONE};
     EGLConfig config = nullptr;
     EGLint count = 0;
     if (eglChooseConfig(display_, wanted, &config, 1, &count) == EGL_TRUE && count > 0)
         context_ = eglCreateContext(display_, config, EGL_NO_CONTEXT, version);
-    if (context_ == EGL_NO_CONTEXT || eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, context_) != EGL_TRUE) {
+    if (context_ == EGL_NO_CONTEXT ||
+        eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, context_) != EGL_TRUE) {
         const EGLint why = eglGetError();
         close();
-        throw device_error(fmt::format("--peer opengl: no OpenGL 3.3 without a window here (EGL error {:#x}); install libgl1-mesa-dri, or "
-                                       "the driver's GL libraries",
-                                       why));
+        throw device_error(
+            fmt::format("--peer opengl: no OpenGL 3.3 without a window here (EGL error {:#x}); install "
+                        "libgl1-mesa-dri, or "
+                        "the driver's GL libraries",
+                        why));
     }
 }
 

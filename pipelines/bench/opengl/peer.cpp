@@ -59,27 +59,37 @@ public:
         if (!same_filter_) glEnable(GL_FRAMEBUFFER_SRGB);
     }
 
-    [[nodiscard]] std::string renderer() const override { return reinterpret_cast<const char*>(glGetString(GL_RENDERER)); }
-    [[nodiscard]] std::string version() const override { return reinterpret_cast<const char*>(glGetString(GL_VERSION)); }
+    [[nodiscard]] std::string renderer() const override {
+        return reinterpret_cast<const char*>(glGetString(GL_RENDERER));
+    }
+    [[nodiscard]] std::string version() const override {
+        return reinterpret_cast<const char*>(glGetString(GL_VERSION));
+    }
     [[nodiscard]] std::string timing() const override { return on_cpu() ? "wall" : "device"; }
 
     void load(const kernels::mesh_layout& layout, std::span<const std::byte> block) override {
         counts_ = layout.counts;
         glBindVertexArray(arrays_);
         glBindBuffer(GL_ARRAY_BUFFER, buffers_[0]);
-        glBufferData(GL_ARRAY_BUFFER, static_cast<GLsizeiptr>(layout.indices - layout.vertices), block.data() + layout.vertices, GL_STATIC_DRAW);
+        glBufferData(GL_ARRAY_BUFFER, static_cast<GLsizeiptr>(layout.indices - layout.vertices),
+                     block.data() + layout.vertices, GL_STATIC_DRAW);
         glBindBuffer(GL_ELEMENT_ARRAY_BUFFER, buffers_[1]);
-        glBufferData(GL_ELEMENT_ARRAY_BUFFER, GLsizeiptr{counts_.triangle_count} * 12, block.data() + layout.indices, GL_STATIC_DRAW);
+        glBufferData(GL_ELEMENT_ARRAY_BUFFER, GLsizeiptr{counts_.triangle_count} * 12,
+                     block.data() + layout.indices, GL_STATIC_DRAW);
         using kernels::shaded_vertex;
-        const std::array<std::pair<u64, GLint>, 3> attributes{
-            {{offsetof(shaded_vertex, position), 3}, {offsetof(shaded_vertex, normal), 3}, {offsetof(shaded_vertex, texture), 2}}};
+        const std::array<std::pair<u64, GLint>, 3> attributes{{{offsetof(shaded_vertex, position), 3},
+                                                               {offsetof(shaded_vertex, normal), 3},
+                                                               {offsetof(shaded_vertex, texture), 2}}};
         for (GLuint k = 0; k < attributes.size(); ++k) {
             glEnableVertexAttribArray(k);
-            glVertexAttribPointer(k, attributes[k].second, GL_FLOAT, GL_FALSE, sizeof(shaded_vertex), reinterpret_cast<const void*>(attributes[k].first));
+            glVertexAttribPointer(k, attributes[k].second, GL_FLOAT, GL_FALSE, sizeof(shaded_vertex),
+                                  reinterpret_cast<const void*>(attributes[k].first));
         }
         glBindTexture(GL_TEXTURE_2D, texture_);
-        glTexImage2D(GL_TEXTURE_2D, 0, same_filter_ ? GL_RGBA8 : GL_SRGB8_ALPHA8, static_cast<GLsizei>(counts_.texture_width),
-                     static_cast<GLsizei>(counts_.texture_height), 0, GL_RGBA, GL_UNSIGNED_BYTE, block.data() + layout.texture);
+        glTexImage2D(GL_TEXTURE_2D, 0, same_filter_ ? GL_RGBA8 : GL_SRGB8_ALPHA8,
+                     static_cast<GLsizei>(counts_.texture_width),
+                     static_cast<GLsizei>(counts_.texture_height), 0, GL_RGBA, GL_UNSIGNED_BYTE,
+                     block.data() + layout.texture);
         glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR);
         glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_LINEAR);
         check("uploading the mesh");
@@ -87,17 +97,22 @@ public:
 
     void resize(u32 width, u32 height) override {
         width_ = width, height_ = height;
-        const std::array<GLenum, target_count> formats{same_filter_ ? GLenum{GL_RGBA8} : GLenum{GL_SRGB8_ALPHA8}, GL_DEPTH_COMPONENT24, GL_R32UI};
+        const std::array<GLenum, target_count> formats{
+            same_filter_ ? GLenum{GL_RGBA8} : GLenum{GL_SRGB8_ALPHA8}, GL_DEPTH_COMPONENT24, GL_R32UI};
         for (u32 k = 0; k < target_count; ++k) {
             glBindRenderbuffer(GL_RENDERBUFFER, targets_[k]);
-            glRenderbufferStorage(GL_RENDERBUFFER, formats[k], static_cast<GLsizei>(width), static_cast<GLsizei>(height));
+            glRenderbufferStorage(GL_RENDERBUFFER, formats[k], static_cast<GLsizei>(width),
+                                  static_cast<GLsizei>(height));
         }
-        for (const auto& [framebuffer, color] : {std::pair{framebuffers_[0], color_target}, {framebuffers_[1], id_target}}) {
+        for (const auto& [framebuffer, color] :
+             {std::pair{framebuffers_[0], color_target}, {framebuffers_[1], id_target}}) {
             glBindFramebuffer(GL_FRAMEBUFFER, framebuffer);
             glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, targets_[color]);
-            glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_DEPTH_ATTACHMENT, GL_RENDERBUFFER, targets_[depth_target]);
+            glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_DEPTH_ATTACHMENT, GL_RENDERBUFFER,
+                                      targets_[depth_target]);
             if (glCheckFramebufferStatus(GL_FRAMEBUFFER) != GL_FRAMEBUFFER_COMPLETE)
-                throw device_error(fmt::format("--peer opengl: no targets of {}x{} pixels from {}", width, height, renderer()));
+                throw device_error(fmt::format("--peer opengl: no targets of {}x{} pixels from {}", width,
+                                               height, renderer()));
         }
         glViewport(0, 0, static_cast<GLsizei>(width), static_cast<GLsizei>(height));
         check("making the targets");
@@ -116,7 +131,8 @@ public:
         draw_instances(lit_, scene, models);
         if (!on_cpu()) glQueryCounter(queries_[1], GL_TIMESTAMP);
         glFinish();
-        const f64 wall_ms = static_cast<f64>(now_ns() - begin) / ns_per_ms, cpu_ms = static_cast<f64>(process_cpu_ns() - cpu_begin) / ns_per_ms;
+        const f64 wall_ms = static_cast<f64>(now_ns() - begin) / ns_per_ms,
+                  cpu_ms = static_cast<f64>(process_cpu_ns() - cpu_begin) / ns_per_ms;
         check("drawing");
         if (on_cpu()) return {wall_ms, cpu_ms};
         GLuint64 from = 0, to = 0;
@@ -130,7 +146,8 @@ public:
         return read(GL_RGBA, GL_UNSIGNED_BYTE);
     }
 
-    [[nodiscard]] std::vector<u32> ids(const kernels::scene_state& scene, std::span<const f32> models) override {
+    [[nodiscard]] std::vector<u32> ids(const kernels::scene_state& scene,
+                                       std::span<const f32> models) override {
         glBindFramebuffer(GL_FRAMEBUFFER, framebuffers_[1]);
         const GLuint none[4] = {~0U, 0, 0, 0};
         const GLfloat far = 1;
@@ -149,7 +166,8 @@ private:
         const body::matrix34 projection = body::view_projection(scene.camera, width_, height_);
         const f32 near = scene.camera.near, far = scene.camera.far, a = (far + near) / (far - near);
         glUniform2f(glGetUniformLocation(program, "depth"), a, -2 * far * near / (far - near));
-        const GLint clip_at = glGetUniformLocation(program, "clip"), model_at = glGetUniformLocation(program, "model"),
+        const GLint clip_at = glGetUniformLocation(program, "clip"),
+                    model_at = glGetUniformLocation(program, "model"),
                     first_at = glGetUniformLocation(program, "first_id");
         glBindVertexArray(arrays_);
         for (u32 i = 0; i < models.size() / 16; ++i) {
@@ -159,15 +177,18 @@ private:
             glUniform4fv(clip_at, 3, clip);
             glUniform4fv(model_at, 3, model);
             if (first_at >= 0) glUniform1ui(first_at, i * counts_.triangle_count);
-            glDrawElements(GL_TRIANGLES, static_cast<GLsizei>(counts_.triangle_count * 3), GL_UNSIGNED_INT, nullptr);
+            glDrawElements(GL_TRIANGLES, static_cast<GLsizei>(counts_.triangle_count * 3), GL_UNSIGNED_INT,
+                           nullptr);
         }
     }
 
     std::vector<u32> read(GLenum format, GLenum type) {
         std::vector<u32> bottom_first(u64{width_} * height_), out(bottom_first.size());
-        glReadPixels(0, 0, static_cast<GLsizei>(width_), static_cast<GLsizei>(height_), format, type, bottom_first.data());
+        glReadPixels(0, 0, static_cast<GLsizei>(width_), static_cast<GLsizei>(height_), format, type,
+                     bottom_first.data());
         for (u32 y = 0; y < height_; ++y)
-            std::memcpy(out.data() + u64{y} * width_, bottom_first.data() + u64{height_ - 1 - y} * width_, u64{width_} * 4);
+            std::memcpy(out.data() + u64{y} * width_, bottom_first.data() + u64{height_ - 1 - y} * width_,
+                        u64{width_} * 4);
         check("reading the picture");
         return out;
     }
@@ -175,20 +196,25 @@ private:
     void check(const char* what) const {
         const GLenum error = glGetError();
         if (error != GL_NO_ERROR)
-            throw device_error(fmt::format("--peer opengl: {} with {}: GL error {:#x}{}", what, renderer(), error,
-                                           error == GL_OUT_OF_MEMORY ? " (out of memory: take fewer triangles or a smaller size)" : ""));
+            throw device_error(fmt::format(
+                "--peer opengl: {} with {}: GL error {:#x}{}", what, renderer(), error,
+                error == GL_OUT_OF_MEMORY ? " (out of memory: take fewer triangles or a smaller size)" : ""));
     }
 
     gl_context context_;
     bool same_filter_;
-    bool software_ = renderer().find("llvmpipe") != std::string::npos || renderer().find("softpipe") != std::string::npos;
+    bool software_ =
+        renderer().find("llvmpipe") != std::string::npos || renderer().find("softpipe") != std::string::npos;
     kernels::mesh_counts counts_;
     u32 width_ = 0, height_ = 0;
-    GLuint lit_ = 0, ids_ = 0, arrays_ = 0, buffers_[2] = {}, texture_ = 0, framebuffers_[2] = {}, targets_[target_count] = {}, queries_[2] = {};
+    GLuint lit_ = 0, ids_ = 0, arrays_ = 0, buffers_[2] = {}, texture_ = 0, framebuffers_[2] = {},
+           targets_[target_count] = {}, queries_[2] = {};
 };
 
 }  // namespace
 
-std::unique_ptr<peer> open_opengl(const peer_options& options) { return std::make_unique<opengl_peer>(options); }
+std::unique_ptr<peer> open_opengl(const peer_options& options) {
+    return std::make_unique<opengl_peer>(options);
+}
 
 }  // namespace carousel::bench

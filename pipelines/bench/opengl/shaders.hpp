@@ -1,5 +1,6 @@
 #pragma once
-// The peer's shaders: kernels/body/transform.hpp and shade.hpp in GLSL. Matrices are rows; z only serves GL's depth test.
+// The peer's shaders: kernels/body/transform.hpp and shade.hpp in GLSL. Matrices are rows; z only serves GL's
+// depth test.
 
 namespace carousel::bench::shaders {
 

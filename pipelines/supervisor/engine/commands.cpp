@@ -1,4 +1,5 @@
-// engine: the control socket. Stages say {"hello"} and stay, viewers {"tap"}; clients ask one {"command"} and get one answer.
+// engine: the control socket. Stages say {"hello"} and stay, viewers {"tap"}; clients ask one {"command"} and
+// get one answer.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -48,8 +49,8 @@ void engine::watch_listener() {
     loop_.watch(listener_.get(), EPOLLIN, [this](u32) { accept_all(); });
 }
 
-// No descriptor is left for whoever wants to connect. They wait in the queue; a listener that is watched meanwhile would wake us
-// without end. Clients that only hang on lose their place to stages.
+// No descriptor is left for whoever wants to connect. They wait in the queue; a listener that is watched
+// meanwhile would wake us without end. Clients that only hang on lose their place to stages.
 void engine::rest_from_accepting(int why) {
     const u64 now = now_ns();
     if (short_since_ns_ == 0) short_since_ns_ = now;
@@ -65,7 +66,8 @@ void engine::rest_from_accepting(int why) {
     for (const int fd : idle) drop(fd);
 }
 
-// A stage that waits for its place is not late. A run that nobody can be let into for so long ends, and says why.
+// A stage that waits for its place is not late. A run that nobody can be let into for so long ends, and says
+// why.
 void engine::watch_shortage(u64 now) {
     if (accept_again_ns_ != 0 && now >= accept_again_ns_) {
         accept_again_ns_ = 0;
@@ -73,10 +75,12 @@ void engine::watch_shortage(u64 now) {
         return accept_all();
     }
     const auto can_not_start = [](const auto& s) { return s->start_short; };
-    if (short_since_ns_ == 0 && std::any_of(seats_->seats.begin(), seats_->seats.end(), can_not_start)) short_since_ns_ = now;
+    if (short_since_ns_ == 0 && std::any_of(seats_->seats.begin(), seats_->seats.end(), can_not_start))
+        short_since_ns_ = now;
     if (short_since_ns_ == 0) return;
     const auto waits = [](const auto& s) {
-        return s->start_short || (s->now && s->now->connection < 0 && s->machine.state() == seat_state::starting);
+        return s->start_short ||
+               (s->now && s->now->connection < 0 && s->machine.state() == seat_state::starting);
     };
     if (std::none_of(seats_->seats.begin(), seats_->seats.end(), waits)) {
         if (accept_again_ns_ == 0 && now - short_since_ns_ > shortage_over_ns) {
@@ -87,7 +91,8 @@ void engine::watch_shortage(u64 now) {
     }
     if (now - short_since_ns_ < shortage_patience_ns || seats_->failure || phase_ == phase::ending) return;
     seats_->fail("carousel",
-                 fmt::format("no stage can be let in for {} s: {}", shortage_patience_ns / ns_per_s, shortage_text(EMFILE)),
+                 fmt::format("no stage can be let in for {} s: {}", shortage_patience_ns / ns_per_s,
+                             shortage_text(EMFILE)),
                  exit_code::shared_memory);
 }
 
@@ -102,7 +107,8 @@ void engine::read_connection(int fd) {
             drop(fd);
             return;
         }
-        // The one guard for every kind of message: a peer that is broken, or malicious, loses its connection and nothing else.
+        // The one guard for every kind of message: a peer that is broken, or malicious, loses its connection
+        // and nothing else.
         try {
             on_message(at->second, m);
         } catch (const std::exception& e) {
@@ -116,7 +122,8 @@ void engine::refuse_message(int fd, const std::string& why) {
     if (connections_.count(fd) == 0) return;
     answer(fd, {{"refused", "this message can't be read: " + why}});
     if (++refused_messages_ <= said_refusals)
-        seats_->say(fmt::format("a message of pid {} can't be read ({}): its connection is closed{}", shm::peer_of(fd).pid, why,
+        seats_->say(fmt::format("a message of pid {} can't be read ({}): its connection is closed{}",
+                                shm::peer_of(fd).pid, why,
                                 refused_messages_ == said_refusals ? "; further ones are not said" : ""));
     drop(fd);
 }
@@ -135,8 +142,9 @@ std::string engine::let_in(connection& c, const json& request, shm::message& m) 
     try {
         if (request.contains("return")) return take_return(c, request["return"], m);
         const bool open = phase_ == phase::running || phase_ == phase::draining;
-        std::string why = open ? supervisor::let_stage_in(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), request["hello"])
-                               : "the run is ending";
+        std::string why =
+            open ? supervisor::let_stage_in(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), request["hello"])
+                 : "the run is ending";
         c.stage = why.empty();
         return why;
     } catch (const error& e) {  // ours: a sentence for the stage
@@ -171,7 +179,8 @@ void engine::on_message(connection& c, shm::message& m) {
 
 json engine::handle_command(const json& message) {
     try {
-        // Who watches a run asks that run and no other: not the one that has taken its name, and its socket's path, meanwhile.
+        // Who watches a run asks that run and no other: not the one that has taken its name, and its socket's
+        // path, meanwhile.
         if (const run::heading h = run::read_heading(message); h.run_id && *h.run_id != run_id_)
             return run::to_json(run::refused(
                 exit_code::usage,
@@ -207,11 +216,16 @@ run::verdict engine::carry_out(const run::begin_again_request&) {
 run::verdict engine::carry_out(const run::seat_request& r) {
     const auto act = [&r](process_table& t, seat& s) {
         switch (r.order) {
-            case run::seat_order::stop: return stop_seat(t, s);
-            case run::seat_order::cont: return continue_seat(t, s);
-            case run::seat_order::restart: return restart_seat(t, s);
-            case run::seat_order::down: return take_seat_down(t, s);
-            case run::seat_order::up: break;
+            case run::seat_order::stop:
+                return stop_seat(t, s);
+            case run::seat_order::cont:
+                return continue_seat(t, s);
+            case run::seat_order::restart:
+                return restart_seat(t, s);
+            case run::seat_order::down:
+                return take_seat_down(t, s);
+            case run::seat_order::up:
+                break;
         }
         return bring_seat_up(t, s);
     };

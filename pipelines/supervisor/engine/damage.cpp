@@ -1,8 +1,8 @@
-// engine: a control block that can't be believed, and a run that stands still. Any process of the user may have written anywhere
-// in the block, so nothing in it is taken for granted: its static parts are held against a copy, END and seats against what this
-// process has set, and when nothing moves without a reason every word against the protocol (ring/block_check.hpp). Whatever is
-// wrong is mended in one way: the block is made anew (rebuild.cpp). A run that stands still three times with no frame in
-// between ends.
+// engine: a control block that can't be believed, and a run that stands still. Any process of the user may
+// have written anywhere in the block, so nothing in it is taken for granted: its static parts are held
+// against a copy, END and seats against what this process has set, and when nothing moves without a reason
+// every word against the protocol (ring/block_check.hpp). Whatever is wrong is mended in one way: the block
+// is made anew (rebuild.cpp). A run that stands still three times with no frame in between ends.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -30,7 +30,8 @@ void append(std::vector<ring::finding>& all, std::vector<ring::finding> more) {
 
 std::string listed(const std::vector<ring::finding>& found) {
     std::string text;
-    for (std::size_t k = 0; k < std::min(found.size(), said_findings); ++k) text += (k == 0 ? "" : "; ") + found[k].text();
+    for (std::size_t k = 0; k < std::min(found.size(), said_findings); ++k)
+        text += (k == 0 ? "" : "; ") + found[k].text();
     if (found.size() > said_findings) text += fmt::format("; and {} more", found.size() - said_findings);
     return text;
 }
@@ -43,8 +44,8 @@ void engine::keep_made(const shm::control_block& c) {
     std::memcpy(static_cast<void*>(made_.get()), static_cast<const void*>(&c), sizeof c);
 }
 
-/// An adopter writes it from its own plan; what only the dead maker knew is the block's. Memory handles come with the stages'
-/// return.
+/// An adopter writes it from its own plan; what only the dead maker knew is the block's. Memory handles come
+/// with the stages' return.
 void engine::remember_made(const shm::control_block& c) {
     made_ = std::make_unique<shm::control_block>();
     made_->version = shm::control_version;
@@ -70,7 +71,8 @@ bool engine::take_end(u64 found) {
         return true;
     }
     ++mends_.damaged;
-    const std::vector<ring::finding> wrong{{"the run: end", fmt::format("was found as {}, the rings are at {}", found, highest)}};
+    const std::vector<ring::finding> wrong{
+        {"the run: end", fmt::format("was found as {}, the rings are at {}", found, highest)}};
     mend(fmt::format("the control block is damaged ({})", listed(wrong)), wrong);
     return false;
 }
@@ -89,7 +91,8 @@ ring::known_run engine::what_is_known() const {
     known.tails = seen_tails_;
     // Between the mark of a frame and its count a process may be interrupted, or end: two threads of each.
     if (deaths_then_ != ~u64{0})
-        known.miscounted = 2 * (u64{made_->seats} + seats_->account.deaths - std::min(deaths_then_, seats_->account.deaths));
+        known.miscounted =
+            2 * (u64{made_->seats} + seats_->account.deaths - std::min(deaths_then_, seats_->account.deaths));
     supervisor::tell_known(*seats_, known);
     return known;
 }
@@ -104,9 +107,9 @@ std::vector<ring::finding> engine::look_at_block(bool words) const {
     const u64 now = now_ns(), next = ring::load(c.next_source_ns),
               step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
     if (step != 0 && next > now + 2 * step + ns_per_s)
-        found.push_back(
-            {"the run: next_source_ns", fmt::format("lies {:.1f} s ahead, the next frame is due every {:.3f} s",
-                                                    static_cast<f64>(next - now) / 1e9, static_cast<f64>(step) / 1e9)});
+        found.push_back({"the run: next_source_ns",
+                         fmt::format("lies {:.1f} s ahead, the next frame is due every {:.3f} s",
+                                     static_cast<f64>(next - now) / 1e9, static_cast<f64>(step) / 1e9)});
     if (words) append(found, ring::check_words(c, *made_, known));
     return found;
 }
@@ -148,27 +151,33 @@ void engine::watch_stall(u64 now) {
     }
     if (const std::string why = supervisor::stated_reason(*seats_, now); !why.empty()) {
         if (why != still_because_)
-            seats_->say(fmt::format("no frame has moved for {:.1f} s: {}", static_cast<f64>(stall_.quiet_ns(now)) / 1e9, why));
+            seats_->say(fmt::format("no frame has moved for {:.1f} s: {}",
+                                    static_cast<f64>(stall_.quiet_ns(now)) / 1e9, why));
         still_because_ = why;
         return stall_.excuse(now);
     }
     if (!stall_.stands_still(setup_->stall_timeout_ns(), now)) return;
     ++mends_.stalls;
     const auto found = look_at_block(true);
-    mend(fmt::format("nothing has moved for {:.1f} s and no stage has a reason to wait; {}",
-                     static_cast<f64>(stall_.quiet_ns(now)) / 1e9,
-                     found.empty() ? "no word of the control block is wrong, yet nothing moves" : listed(found)),
+    mend(fmt::format(
+             "nothing has moved for {:.1f} s and no stage has a reason to wait; {}",
+             static_cast<f64>(stall_.quiet_ns(now)) / 1e9,
+             found.empty() ? "no word of the control block is wrong, yet nothing moves" : listed(found)),
          found);
 }
 
-/// A stage that dies again and again may only have been told nonsense. Words that move between two looks are no damage.
+/// A stage that dies again and again may only have been told nonsense. Words that move between two looks are
+/// no damage.
 bool engine::failed_by_damage() {
-    if (phase_ == phase::rebuilding || mends_in_row_ >= most_in_row || taking_over_since_ns_ != 0) return false;
+    if (phase_ == phase::rebuilding || mends_in_row_ >= most_in_row || taking_over_since_ns_ != 0)
+        return false;
     std::vector<ring::finding> found = look_at_block(true);
     for (int k = 0; k < 2 && !found.empty(); ++k) {
         std::this_thread::sleep_for(std::chrono::milliseconds(3));
         const auto again = look_at_block(true);
-        std::erase_if(found, [&](const ring::finding& f) { return std::find(again.begin(), again.end(), f) == again.end(); });
+        std::erase_if(found, [&](const ring::finding& f) {
+            return std::find(again.begin(), again.end(), f) == again.end();
+        });
     }
     if (found.empty()) return false;
     ++mends_.damaged;
@@ -189,7 +198,8 @@ void engine::mend(const std::string& what, const std::vector<ring::finding>& fou
     if (mends_in_row_ > most_in_row) {
         seats_->fail(
             "carousel",
-            fmt::format("{}; the control block was made anew {} times and no frame was delivered in between", what, most_in_row),
+            fmt::format("{}; the control block was made anew {} times and no frame was delivered in between",
+                        what, most_in_row),
             exit_code::stage_failed);
         return end_now("");
     }

@@ -37,7 +37,8 @@ shm::unique_fd watch_signals() {
 shm::unique_fd make_timer() {
     shm::unique_fd fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     const itimerspec every{{0, tick_ns}, {0, tick_ns}};
-    if (!fd || timerfd_settime(fd.get(), 0, &every, nullptr) != 0) throw shm_error("making a timer: " + errno_text(errno));
+    if (!fd || timerfd_settime(fd.get(), 0, &every, nullptr) != 0)
+        throw shm_error("making a timer: " + errno_text(errno));
     return fd;
 }
 
@@ -55,7 +56,8 @@ u64 committed_frames(const shm::control_block& c) noexcept {
 
 }  // namespace
 
-engine::engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out, beginning how)
+engine::engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
+               beginning how)
     : setup_(&setup),
       console_(&out),
       run_id_(std::move(run_id)),
@@ -93,11 +95,13 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
     });
     loop_.watch(signals_.get(), EPOLLIN, [this](u32) {
         signalfd_siginfo info{};
-        while (::read(signals_.get(), &info, sizeof info) == sizeof info) interrupt(static_cast<int>(info.ssi_signo));
+        while (::read(signals_.get(), &info, sizeof info) == sizeof info)
+            interrupt(static_cast<int>(info.ssi_signo));
     });
     watch_owner();
     if (!setup.http.empty())
-        page_ = std::make_unique<web_page>(loop_, out, setup.http, setup.name, setup.directory, seats_->label_width);
+        page_ = std::make_unique<web_page>(loop_, out, setup.http, setup.name, setup.directory,
+                                           seats_->label_width);
 }
 
 // The processes are gone (run() has seen to that) unless an exception came through: then they are ended here.
@@ -141,7 +145,8 @@ void engine::make_block(u64 first_sequence, u64 end) {
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
-            figures_.restore(c, segment_->block(), c.stages, doubted_);  // begun again: what the run has counted goes on
+            figures_.restore(c, segment_->block(), c.stages,
+                             doubted_);  // begun again: what the run has counted goes on
         fresh->publish();
         keep_made(c);
     } catch (...) {
@@ -167,11 +172,13 @@ void engine::tick() {
     const u64 now = now_ns();
     segment_->block().supervisor_heartbeat_ns.store(now, std::memory_order_relaxed);
     supervisor::look_after_seats(*seats_, now);
-    if (const std::string text = seats_->ledgers.tick(now, segment_->block()); !text.empty()) seats_->say(text);
+    if (const std::string text = seats_->ledgers.tick(now, segment_->block()); !text.empty())
+        seats_->say(text);
     if (page_) page_->tick(now);
     if (const std::string text = parameters_.news(now); !text.empty()) seats_->say(text);
     if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) begin_drain("the time is over");
-    // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a second).
+    // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a
+    // second).
     if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) {
         begun_ns_ = now;
         times_.begin(segment_->block(), now);
@@ -181,7 +188,8 @@ void engine::tick() {
     watch_shortage(now);
     watch_damage(now);
     if (phase_ == phase::running || phase_ == phase::draining)
-        for (const std::string& text : problems_.tick(*setup_, segment_->block(), seats_->seats, now)) seats_->say(text);
+        for (const std::string& text : problems_.tick(*setup_, segment_->block(), seats_->seats, now))
+            seats_->say(text);
     check_end(now);
     progress_.tick(segment_->block(), seats_->account.restarts, state_text(), now);
     console_->flush();
@@ -195,8 +203,10 @@ void engine::check_end(u64 now) {
     }
     if (seats_->failure && phase_ != phase::ending && failed_by_damage()) return;
     if (seats_->failure && phase_ != phase::ending) end_now("");
-    if (phase_ == phase::running || phase_ == phase::draining) watch_stream_end();  // before END is found in another way
-    if (phase_ == phase::draining && end_ == ring::end_stopping && ring::try_finish_stop(c) && !take_end(ring::load(c.end)))
+    if (phase_ == phase::running || phase_ == phase::draining)
+        watch_stream_end();  // before END is found in another way
+    if (phase_ == phase::draining && end_ == ring::end_stopping && ring::try_finish_stop(c) &&
+        !take_end(ring::load(c.end)))
         return;
     if ((phase_ == phase::running || phase_ == phase::draining) && all_delivered()) {
         phase_ = phase::leaving;
@@ -234,8 +244,13 @@ std::string engine::unwritten() const {
     for (const auto& s : seats_->seats) {
         if (full_disk_since_ns(c, *s) == 0) continue;
         const u64 end = ring::load(c.end), first = delivered(*setup_, c);
-        const std::string count = end == ring::end_unknown || end == ring::end_stopping || end < first ? "frames" : fmt::format("{} frames", end - first);
-        return fmt::format("the disk of {} is full: {} from number {} on were begun and are not written. Make room and run again", s->label, count, first);
+        const std::string count = end == ring::end_unknown || end == ring::end_stopping || end < first
+                                      ? "frames"
+                                      : fmt::format("{} frames", end - first);
+        return fmt::format(
+            "the disk of {} is full: {} from number {} on were begun and are not written. Make room and run "
+            "again",
+            s->label, count, first);
     }
     return "";
 }
@@ -275,7 +290,8 @@ void engine::begin_drain(const std::string& why) {
             s->machine.state() == seat_state::down && !setup_->stages[s->stage].spec.optional;
         if (missing)
             seats_->say(
-                fmt::format("{} is down: what waits for it can't be delivered (`carousel up {}` helps)", s->label, s->label));
+                fmt::format("{} is down: what waits for it can't be delivered (`carousel up {}` helps)",
+                            s->label, s->label));
     }
     asked_to_end_ = true;
     phase_ = phase::draining;
@@ -305,8 +321,9 @@ run_outcome engine::outcome() {
     const bool whole = all_delivered();
     o.complete = whole && !seats_->failure;
     o.end = whole ? end_ : std::min(delivered(*setup_, segment_->block()), end_);
-    o.seconds =
-        static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) - (begun_ns_ != 0 ? begun_ns_ : started_ns_)) / 1e9;
+    o.seconds = static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) -
+                                 (begun_ns_ != 0 ? begun_ns_ : started_ns_)) /
+                1e9;
     if (whole && stream_ended_by_ != shm::none) o.ended_by = setup_->stages[stream_ended_by_].spec.name;
     o.begun_again = begun_again_;
     o.mends = mends_;

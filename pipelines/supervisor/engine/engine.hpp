@@ -1,14 +1,16 @@
 #pragma once
-// The supervisor's one thread while a pipeline runs: an epoll loop over the control socket, its connections, the stages' pidfds
-// and log pipes, the signals and a tick of 20 ms (deadlines, delays, the end of the run, the progress line). Nothing in it waits.
+// The supervisor's one thread while a pipeline runs: an epoll loop over the control socket, its connections,
+// the stages' pidfds and log pipes, the signals and a tick of 20 ms (deadlines, delays, the end of the run,
+// the progress line). Nothing in it waits.
 //
 //   running -> draining   Ctrl-C, TERM, `carousel down`: END is fixed, what is begun is delivered
 //   (a source ends its stream: END is lowered to it, in either of them)
 //   running, draining -> leaving   every frame is delivered: the stages leave by themselves
-//   any -> ending         a required stage has failed, a second Ctrl-C, or a stage that does not leave: TERM, then KILL
-//   running -> rebuilding the owner of `ipc` memory has died, or the control block is damaged, or nothing moves and nobody says why
-//                         (damage.cpp): all stages end, memory and words are made anew, the run goes on at the sinks' lowest
-//                         undelivered frame
+//   any -> ending         a required stage has failed, a second Ctrl-C, or a stage that does not leave: TERM,
+//   then KILL running -> rebuilding the owner of `ipc` memory has died, or the control block is damaged, or
+//   nothing moves and nobody says why
+//                         (damage.cpp): all stages end, memory and words are made anew, the run goes on at
+//                         the sinks' lowest undelivered frame
 
 #include <functional>
 #include <map>
@@ -44,10 +46,10 @@ namespace carousel::supervisor {
 class engine {
 public:
     enum class beginning { fresh, adopt };
-    /// `run_id` names the control block; `helpers`: folder of carousel-alloc; `seconds`: ends as by Ctrl-C after so long (0:
-    /// never). Makes memory and control block and listens; throws carousel::error, with nothing left behind.
-    /// `adopt`: takes the living run of that id over from a dead supervisor (takeover.cpp). Throws before anything of it is
-    /// changed.
+    /// `run_id` names the control block; `helpers`: folder of carousel-alloc; `seconds`: ends as by Ctrl-C
+    /// after so long (0: never). Makes memory and control block and listens; throws carousel::error, with
+    /// nothing left behind. `adopt`: takes the living run of that id over from a dead supervisor
+    /// (takeover.cpp). Throws before anything of it is changed.
     engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
            beginning how = beginning::fresh);
     ~engine();
@@ -157,24 +159,25 @@ private:
     std::unique_ptr<mps_domain> domain_;  ///< null: no stage asks for it
     memory_keeper memory_;
     std::unique_ptr<shm::segment> segment_;
-    std::unique_ptr<shm::control_block> made_;  ///< the block as it was published: what its static parts must still be
-    u64 end_ = ring::end_unknown;               ///< END as we have set it; the block's own word is only held against it
-    bool stop_told_ = false;                    ///< begin_stop() was called on this block
-    u32 stream_ended_by_ = shm::none;           ///< the stage, a source, that END is from
-    std::vector<u64> seen_tails_;               ///< by link; they only grow
+    std::unique_ptr<shm::control_block>
+        made_;                     ///< the block as it was published: what its static parts must still be
+    u64 end_ = ring::end_unknown;  ///< END as we have set it; the block's own word is only held against it
+    bool stop_told_ = false;       ///< begin_stop() was called on this block
+    u32 stream_ended_by_ = shm::none;  ///< the stage, a source, that END is from
+    std::vector<u64> seen_tails_;      ///< by link; they only grow
     live_parameters parameters_;
     kept_figures figures_;
     stall_watch stall_;
     damage_account mends_;
-    u64 deaths_then_ = 0;                       ///< when this block was made
+    u64 deaths_then_ = 0;  ///< when this block was made
     u64 figures_at_ns_ = 0, mended_at_frame_ = 0;
     u32 mends_in_row_ = 0;
-    bool doubted_ = false;                      ///< the present rebuild mends damage
-    std::string still_because_;                 ///< reason last said for standing still
+    bool doubted_ = false;                       ///< the present rebuild mends damage
+    std::string still_because_;                  ///< reason last said for standing still
     std::unique_ptr<shm::trace_segment> trace_;  ///< once somebody has asked for a trace
     descriptor_reserve reserve_;
     u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< no descriptors are left: 0: there are
-    bool shut_out_said_ = false;   ///< of this shortage: that nobody who connects can be let in
+    bool shut_out_said_ = false;  ///< of this shortage: that nobody who connects can be let in
     shm::unique_fd signals_, timer_, listener_;
     std::map<int, connection> connections_;
     std::unique_ptr<process_table> seats_;
@@ -192,8 +195,8 @@ private:
     u64 saved_print_ = 0;
     bool state_failed_ = false;
     u64 refused_messages_ = 0;
-    u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0, stop_at_ns_ = 0,
-        begun_again_ = 0;
+    u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0,
+        stop_at_ns_ = 0, begun_again_ = 0;
 };
 
 }  // namespace carousel::supervisor

@@ -16,7 +16,8 @@ void look(shm::stage_counters& kept, const shm::stage_counters& now) {
     const auto* from = reinterpret_cast<const shm::word*>(&now);
     auto* to = reinterpret_cast<shm::word*>(&kept);
     for (std::size_t k = 0; k < sizeof kept / sizeof(shm::word); ++k) {
-        const u64 value = from[k].load(std::memory_order_relaxed), before = to[k].load(std::memory_order_relaxed);
+        const u64 value = from[k].load(std::memory_order_relaxed),
+                  before = to[k].load(std::memory_order_relaxed);
         if (value >= before && value - before < longest_step) to[k].store(value, std::memory_order_relaxed);
     }
 }
@@ -39,10 +40,12 @@ void kept_figures::sample(const shm::control_block& c, u32 stages) {
 }
 
 void kept_figures::believe(const shm::control_block& c, u32 stages) noexcept {
-    for (u32 k = 0; k < std::min(stages, shm::max_stages); ++k) torn_[k] = ring::load(c.stage[k].counters.torn);
+    for (u32 k = 0; k < std::min(stages, shm::max_stages); ++k)
+        torn_[k] = ring::load(c.stage[k].counters.torn);
 }
 
-void kept_figures::restore(shm::control_block& fresh, const shm::control_block& old, u32 stages, bool doubted) {
+void kept_figures::restore(shm::control_block& fresh, const shm::control_block& old, u32 stages,
+                           bool doubted) {
     sample(old, stages);
     for (u32 k = 0; k < std::min(stages, shm::max_stages); ++k) copy(fresh.stage[k].counters, kept_[k]);
     for (u32 k = 0; doubted && k < std::min(stages, shm::max_stages); ++k)

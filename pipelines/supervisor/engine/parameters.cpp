@@ -65,7 +65,8 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
     std::vector<std::byte> wanted = request.reset ? plan_->values : values_;
     const json& given = request.values;
     if (!given.is_object() || (given.empty() && !request.reset))
-        throw config_error(fmt::format("set: expected values by name; known are {}", fmt::join(plan_->schema.names(), ", ")));
+        throw config_error(fmt::format("set: expected values by name; known are {}",
+                                       fmt::join(plan_->schema.names(), ", ")));
     for (const auto& [name, value] : given.items()) plan_->schema.set(wanted, name, value);
     plan_->schema.check_values(wanted);
     const json changed = plan_->schema.values_json(wanted, values_);
@@ -81,7 +82,8 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
         throw run::refused_for_now(fmt::format(
             "set: {} changes wait for frames that have not come: nothing moves; try again when frames do",
             ring::readable_sets - 1));
-    // The same is done to the copy, and nothing taken from the block: what is damaged in there must be found, not believed.
+    // The same is done to the copy, and nothing taken from the block: what is damaged in there must be found,
+    // not believed.
     const u32 sets = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     made.parameters.state.store(ring::parameter_state{sets, *from}.pack(), std::memory_order_relaxed);
     (void)ring::publish(made.parameters, wanted, ~u64{0});
@@ -112,7 +114,8 @@ std::string live_parameters::news(u64 now) {
     told_ns_ = now;
     const json& last = changes_.back()["values"];
     return since == 1 ? fmt::format("parameters: {} from frame {} on", listed(last), from_)
-                      : fmt::format("parameters: {} changes, the last from frame {} on: {}", since, from_, listed(last));
+                      : fmt::format("parameters: {} changes, the last from frame {} on: {}", since, from_,
+                                    listed(last));
 }
 
 }  // namespace carousel::supervisor

@@ -1,6 +1,7 @@
 #pragma once
-// The parameters of a run while it goes on: what they are, who has set them when. The values are the supervisor's own, the
-// control block has a copy for the sources (ring/parameter_box.hpp); a block that is made anew gets them from here. One thread.
+// The parameters of a run while it goes on: what they are, who has set them when. The values are the
+// supervisor's own, the control block has a copy for the sources (ring/parameter_box.hpp); a block that is
+// made anew gets them from here. One thread.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,14 +20,15 @@ public:
 
     /// Into a block that nobody has seen yet: for every frame from `first` on.
     void write_into(shm::control_block& fresh, u64 first) const noexcept;
-    /// Takes over what a dead supervisor's block says, and what its state file says of the changes. False: the block's values are
-    /// impossible, so that the pipeline file's count again.
+    /// Takes over what a dead supervisor's block says, and what its state file says of the changes. False:
+    /// the block's values are impossible, so that the pipeline file's count again.
     bool adopt(const shm::control_block& c, const nlohmann::json& state);
 
     /// Answers {"command": "parameters"}.
     [[nodiscard]] run::parameter_state answer() const;
-    /// Answers {"command": "set"}; `made`: the copy that static parts of the block are held against. Throws config_error, with
-    /// nothing changed: unknown names, values out of range; refused_for_now: no room for a change yet.
+    /// Answers {"command": "set"}; `made`: the copy that static parts of the block are held against. Throws
+    /// config_error, with nothing changed: unknown names, values out of range; refused_for_now: no room for a
+    /// change yet.
     [[nodiscard]] run::parameter_state set(const run::set_request& request, shm::control_block& c,
                                            shm::control_block& made);
 

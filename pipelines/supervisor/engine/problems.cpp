@@ -27,7 +27,8 @@ slots slots_of(const shm::control_block& c, u32 stage, u32 seat) {
     for (u32 k = 0; k < std::min(c.link[link].slots, shm::max_slots); ++k) {
         const ring::slot_word w = ring::slot_word::of(ring::load(c.link[link].slot[k]));
         n.free += w.state == ring::slot_state::free ? 1 : 0;
-        const bool its = seat == shm::none || (w.job >= c.seat[seat].first_job && w.job - c.seat[seat].first_job < c.seat[seat].jobs);
+        const bool its = seat == shm::none || (w.job >= c.seat[seat].first_job &&
+                                               w.job - c.seat[seat].first_job < c.seat[seat].jobs);
         n.quarantined += w.state == ring::slot_state::quarantined && its ? 1 : 0;
     }
     return n;
@@ -37,10 +38,13 @@ void unfenced(std::vector<problem>& out, const shm::control_block& c, const seat
     for (const auto& l : s.gone) {
         if (l->ended || l->pid <= 0 || l->how.through || now < l->seen_dead_ns + fence_patience_ns) continue;
         const u32 held = slots_of(c, s.stage, s.index).quarantined;
-        out.push_back({fmt::format("unfenced {}", l->pid),
-                       fmt::format("{}: pid {} has been replaced but has not ended (it may hang in the kernel); {}", s.label, l->pid,
-                                   held > 0 ? fmt::format("{} of its buffers stay in quarantine until it does", held) : "it holds no buffer"),
-                       now});
+        out.push_back(
+            {fmt::format("unfenced {}", l->pid),
+             fmt::format("{}: pid {} has been replaced but has not ended (it may hang in the kernel); {}",
+                         s.label, l->pid,
+                         held > 0 ? fmt::format("{} of its buffers stay in quarantine until it does", held)
+                                  : "it holds no buffer"),
+             now});
     }
 }
 
@@ -50,23 +54,28 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
     for (const auto& s : seats) {
         if (s->stage != stage) continue;
         const seat_state state = s->machine.state();
-        if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped) return "";
+        if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped)
+            return "";
         why = name_of(state);
     }
     return setup.stages[stage].spec.input_indices.empty() || setup.stages[stage].spec.latest() ? "" : why;
 }
 
-std::vector<problem> look(const run_setup& setup, const shm::control_block& c, const seat_list& seats, u64 now) {
+std::vector<problem> look(const run_setup& setup, const shm::control_block& c, const seat_list& seats,
+                          u64 now) {
     std::vector<problem> out;
     for (const auto& s : seats) {
         unfenced(out, c, *s, now);
         if (full_disk_since_ns(c, *s) != 0)
             out.push_back({"disk " + s->label,
-                           fmt::format("{} waits for room on a full disk (its log says which): nothing is lost, it goes on when there is some", s->label),
+                           fmt::format("{} waits for room on a full disk (its log says which): nothing is "
+                                       "lost, it goes on when there is some",
+                                       s->label),
                            now});
         if (s->machine.state() == seat_state::backoff)
             out.push_back({"backoff " + s->label,
-                           fmt::format("{} dies before it delivers anything ({}; {} in a row): it is started again after longer and longer rests",
+                           fmt::format("{} dies before it delivers anything ({}; {} in a row): it is started "
+                                       "again after longer and longer rests",
                                        s->label, s->last_exit, s->machine.fresh_deaths()),
                            now});
     }
@@ -74,24 +83,32 @@ std::vector<problem> look(const run_setup& setup, const shm::control_block& c, c
         const std::string& name = setup.stages[k].spec.name;
         if (const slots n = slots_of(c, k, shm::none); n.free == 0 && n.quarantined > 0)
             out.push_back({"quarantine " + name,
-                           fmt::format("{}: no buffer of its ring is free and {} are in quarantine: it waits until the processes that wrote into them have ended",
+                           fmt::format("{}: no buffer of its ring is free and {} are in quarantine: it waits "
+                                       "until the processes that wrote into them have ended",
                                        name, n.quarantined),
                            now});
         if (const std::string why = absence(setup, seats, k); !why.empty())
-            out.push_back({"unserved " + name, fmt::format("{} is {}: its inputs are read by nobody, and wait for it when their rings are full", name, why), now});
+            out.push_back(
+                {"unserved " + name,
+                 fmt::format(
+                     "{} is {}: its inputs are read by nobody, and wait for it when their rings are full",
+                     name, why),
+                 now});
     }
     return out;
 }
 
 }  // namespace
 
-std::vector<std::string> problems::tick(const run_setup& s, const shm::control_block& c, const seat_list& seats, u64 now) {
+std::vector<std::string> problems::tick(const run_setup& s, const shm::control_block& c,
+                                        const seat_list& seats, u64 now) {
     if (now < looked_ns_ + look_every_ns) return {};
     looked_ns_ = now;
     std::vector<std::string> fresh;
     std::vector<problem> seen = look(s, c, seats, now);
     for (problem& p : seen) {
-        const auto before = std::find_if(now_.begin(), now_.end(), [&](const problem& o) { return o.key == p.key; });
+        const auto before =
+            std::find_if(now_.begin(), now_.end(), [&](const problem& o) { return o.key == p.key; });
         if (before != now_.end()) {
             p.since_ns = before->since_ns;
             p.said = before->said;
@@ -101,7 +118,8 @@ std::vector<std::string> problems::tick(const run_setup& s, const shm::control_b
         fresh.push_back(p.text);
     }
     for (problem& p : now_) {
-        const bool over = std::none_of(seen.begin(), seen.end(), [&](const problem& o) { return o.key == p.key; });
+        const bool over =
+            std::none_of(seen.begin(), seen.end(), [&](const problem& o) { return o.key == p.key; });
         if (!over || !p.said || past_.size() >= most) continue;
         p.over_ns = now;
         past_.push_back(std::move(p));
@@ -130,7 +148,8 @@ json problems::all(u64 begin_ns) const {
     json out = json::array();
     const auto add = [&](const problem& p) {
         const auto seconds = [](u64 ns) { return static_cast<f64>(ns) / 1e9; };
-        out.push_back({{"text", p.text}, {"at_s", seconds(p.since_ns - std::min(begin_ns, p.since_ns))},
+        out.push_back({{"text", p.text},
+                       {"at_s", seconds(p.since_ns - std::min(begin_ns, p.since_ns))},
                        {"lasted_s", p.over_ns != 0 ? json(seconds(p.over_ns - p.since_ns)) : json()}});
     };
     for (const problem& p : past_) add(p);

@@ -56,8 +56,8 @@ void progress::tick(const shm::control_block& c, u64 restarts, const std::string
     }
     shown_ns_ = now;
     const std::string of = setup_->end == ring::end_unknown ? "" : fmt::format(" of {}", setup_->end);
-    console_->status(fmt::format("{}: {}, {}{} frames, {:.1f} frames/s, {} restarts", setup_->name, state, frames, of,
-                                 total_.per_second(), restarts));
+    console_->status(fmt::format("{}: {}, {}{} frames, {:.1f} frames/s, {} restarts", setup_->name, state,
+                                 frames, of, total_.per_second(), restarts));
 }
 
 }  // namespace carousel::supervisor

@@ -1,5 +1,6 @@
 #pragma once
-// Frames and rates of the running pipeline, and the line that shows them: in place on a terminal, every 2 s elsewhere.
+// Frames and rates of the running pipeline, and the line that shows them: in place on a terminal, every 2 s
+// elsewhere.
 
 #include <string>
 #include <vector>

@@ -1,7 +1,8 @@
-// engine: memory and words made anew in mid-run. Memory of kind ipc belongs to a process: when that one dies, running stages go
-// on, but no successor could map it. Or the control block is damaged (damage.cpp). All stages end, and the run goes on at the
-// first frame that a sink lacks. What counts comes from the sinks' ledgers and from this process's own memory: the old block may
-// be what is broken, so that nothing is taken from it but figures, and those with doubt.
+// engine: memory and words made anew in mid-run. Memory of kind ipc belongs to a process: when that one dies,
+// running stages go on, but no successor could map it. Or the control block is damaged (damage.cpp). All
+// stages end, and the run goes on at the first frame that a sink lacks. What counts comes from the sinks'
+// ledgers and from this process's own memory: the old block may be what is broken, so that nothing is taken
+// from it but figures, and those with doubt.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -21,19 +22,21 @@ void engine::watch_owner() {
     loop_.watch(memory_.owner_pidfd(), EPOLLIN, [this](u32) {
         if (phase_ == phase::leaving) return loop_.forget(memory_.owner_pidfd());
         rebuild(
-            fmt::format("the owner of the rings' memory (carousel-alloc, pid {}) has died, newcomers can't map it any more",
+            fmt::format("the owner of the rings' memory (carousel-alloc, pid {}) has died, newcomers can't "
+                        "map it any more",
                         memory_.owner_pid()));
     });
 }
 
-/// Where a run goes on whose block was damaged. Frames that were under way since the last look at a block that was well may have
-/// been made from damaged words, and delivered: they are delivered once more, and a window's worth before them; as far as ledgers
-/// still have records of their own for them (ledger_fold.hpp).
+/// Where a run goes on whose block was damaged. Frames that were under way since the last look at a block
+/// that was well may have been made from damaged words, and delivered: they are delivered once more, and a
+/// window's worth before them; as far as ledgers still have records of their own for them (ledger_fold.hpp).
 u64 engine::first_to_believe() const {
     const u64 lacking = first_to_deliver();
     u64 first = lacking, under_way = 0, folded = 0;
     for (u32 k = 0; k < made_->links; ++k) under_way += made_->link[k].window;
-    for (u32 k = 0; k < std::min<std::size_t>(seen_tails_.size(), made_->links); ++k) first = std::min(first, seen_tails_[k]);
+    for (u32 k = 0; k < std::min<std::size_t>(seen_tails_.size(), made_->links); ++k)
+        first = std::min(first, seen_tails_[k]);
     for (const stage_setup& st : setup_->stages) {
         if (st.has_output() || st.spec.latest()) continue;
         if (const auto ledger =
@@ -43,8 +46,8 @@ u64 engine::first_to_believe() const {
     return std::max(first - std::min(first, under_way), folded);
 }
 
-/// The lowest frame that a blocking sink has no committed record of, whatever the block says. An optional sink that has failed
-/// waits for nothing.
+/// The lowest frame that a blocking sink has no committed record of, whatever the block says. An optional
+/// sink that has failed waits for nothing.
 u64 engine::first_to_deliver() const {
     u64 lowest = ~u64{0};
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
@@ -57,37 +60,44 @@ u64 engine::first_to_deliver() const {
         if (given_up) continue;
         const auto ledger =
             telemetry::ledger_reader::open(telemetry::ledger_path(setup_->directory, st.spec.name));
-        u64 tail = made_->first_sequence;  // a sink without a ledger: as far as its ring had come when we looked last
-        if (const u32 link = made_->stage[k].input_link[0]; link < seen_tails_.size()) tail = std::max(tail, seen_tails_[link]);
+        u64 tail =
+            made_
+                ->first_sequence;  // a sink without a ledger: as far as its ring had come when we looked last
+        if (const u32 link = made_->stage[k].input_link[0]; link < seen_tails_.size())
+            tail = std::max(tail, seen_tails_[link]);
         lowest = std::min(lowest, ledger ? ledger->first_undelivered(0) : tail);
     }
     const u64 end = end_ == ring::end_stopping ? setup_->end : end_;
     return std::min(lowest == ~u64{0} ? 0 : lowest, end);
 }
 
-// A sink that was ahead of the slowest gets those frames once more: its records of them are taken back. So are those beyond the
-// end.
+// A sink that was ahead of the slowest gets those frames once more: its records of them are taken back. So
+// are those beyond the end.
 void engine::cut_ledgers(u64 first) {
     for (const stage_setup& st : setup_->stages) {
         if (st.has_output() || st.spec.latest()) continue;
         const std::string path = telemetry::ledger_path(setup_->directory, st.spec.name);
         const auto ledger = telemetry::ledger_reader::open(path);
         if (!ledger) continue;
-        if (const u64 size = ledger->size(); end_ != ring::end_unknown && end_ != ring::end_stopping && size > end_) {
+        if (const u64 size = ledger->size();
+            end_ != ring::end_unknown && end_ != ring::end_stopping && size > end_) {
             mends_.beyond_end += size - end_;
-            seats_->say(fmt::format("{} has gone beyond the end of the run: its frames {} to {} are taken out of the account{}",
-                                    st.spec.name, end_, size - 1,
-                                    setup_->pictures.empty() ? "" : ", their pictures lie in " + setup_->pictures));
+            seats_->say(fmt::format(
+                "{} has gone beyond the end of the run: its frames {} to {} are taken out of the account{}",
+                st.spec.name, end_, size - 1,
+                setup_->pictures.empty() ? "" : ", their pictures lie in " + setup_->pictures));
         }
         if (::truncate(path.c_str(), static_cast<off_t>(first * sizeof(telemetry::ledger_record))) != 0)
-            throw output_error(fmt::format("cutting the ledger {} behind frame {}: {}", path, first, errno_text(errno)));
+            throw output_error(
+                fmt::format("cutting the ledger {} behind frame {}: {}", path, first, errno_text(errno)));
     }
 }
 
 void engine::rebuild(const std::string& why) {
     if (phase_ == phase::ending || phase_ == phase::rebuilding) return;
     if (memory_.owner_pidfd() >= 0) loop_.forget(memory_.owner_pidfd());
-    seats_->say(fmt::format("{}: the run begins again at frame {}", why, doubted_ ? first_to_believe() : first_to_deliver()));
+    seats_->say(fmt::format("{}: the run begins again at frame {}", why,
+                            doubted_ ? first_to_believe() : first_to_deliver()));
     phase_ = phase::rebuilding;
     phase_since_ns_ = now_ns();
     finished_ns_ = 0;
@@ -113,7 +123,8 @@ void engine::finish_rebuild() {
         supervisor::no_more_starts(*seats_);
         return;
     }
-    segment_->block().next_source_ns.store(next_source <= now + 2 * step ? next_source : now, std::memory_order_relaxed);
+    segment_->block().next_source_ns.store(next_source <= now + 2 * step ? next_source : now,
+                                           std::memory_order_relaxed);
     set_end(end_ == ring::end_stopping ? setup_->end : end_);
     stop_told_ = false;
     deaths_then_ = seats_->account.deaths;

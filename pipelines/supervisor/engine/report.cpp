@@ -40,7 +40,9 @@ json stage_json(const report_input& in, u32 stage) {
         restarts += s->restarts;
         for (const i32 pid : s->pids) pids.push_back(pid);
     }
-    const auto share = [&](f64 telemetry::stage_shares::*of) { return stage < in.shares.size() ? json(in.shares[stage].*of) : json(); };
+    const auto share = [&](f64 telemetry::stage_shares::*of) {
+        return stage < in.shares.size() ? json(in.shares[stage].*of) : json();
+    };
     json j{{"name", st.spec.name},
            {"device", st.device_name},
            {"pids", pids},
@@ -64,7 +66,9 @@ json stage_json(const report_input& in, u32 stage) {
 json letters_json(const dead_letters& d) {
     json out = json::array();
     for (const dead_letter& l : d.newest)
-        out.push_back({{"sequence", l.sequence}, {"stage", l.stage.empty() ? json() : json(l.stage)}, {"reason", l.reason.empty() ? "unknown" : l.reason}});
+        out.push_back({{"sequence", l.sequence},
+                       {"stage", l.stage.empty() ? json() : json(l.stage)},
+                       {"reason", l.reason.empty() ? "unknown" : l.reason}});
     return out;
 }
 
@@ -105,18 +109,21 @@ damage damage_of(const std::vector<sink_account>& sinks, const shm::control_bloc
         d.lost += s.sum.lost;
         d.repeated += s.sum.repeated;
     }
-    for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) d.torn += ring::load(c.stage[k].counters.torn);
+    for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k)
+        d.torn += ring::load(c.stage[k].counters.torn);
     return d;
 }
 
 dead_letters dead_letters_of(const std::vector<sink_account>& sinks, const death_account& deaths) {
     dead_letters out;
     std::map<u64, dead_letter> letters;  // one frame may be void in several sinks
-    const bool counted = std::any_of(sinks.begin(), sinks.end(), [](const sink_account& s) { return s.counted(); });
+    const bool counted =
+        std::any_of(sinks.begin(), sinks.end(), [](const sink_account& s) { return s.counted(); });
     for (const sink_account& s : sinks) {
         if (!s.counted()) continue;
         out.count = std::max(out.count, s.sum.voids);
-        for (const u64 sequence : s.sum.void_sequences) letters.try_emplace(sequence, dead_letter{sequence, "", ""});
+        for (const u64 sequence : s.sum.void_sequences)
+            letters.try_emplace(sequence, dead_letter{sequence, "", ""});
     }
     for (const void_frame& v : deaths.given_up)
         if (!counted || letters.contains(v.sequence)) letters[v.sequence] = {v.sequence, v.stage, v.reason};
@@ -131,7 +138,8 @@ std::string given_up_text(const dead_letters& d) {
     std::string names;
     for (std::size_t k = 0; k < std::min(told, d.newest.size()); ++k) {
         const dead_letter& l = d.newest[k];
-        names += fmt::format("{}frame {}: {}", k == 0 ? "" : "; ", l.sequence, l.stage.empty() ? "by whom is not known" : l.stage + ", " + l.reason);
+        names += fmt::format("{}frame {}: {}", k == 0 ? "" : "; ", l.sequence,
+                             l.stage.empty() ? "by whom is not known" : l.stage + ", " + l.reason);
     }
     return fmt::format("{} given up ({}{})", d.count, names, d.count > told ? "; ..." : "");
 }
@@ -156,7 +164,8 @@ std::string damage_text(const damage& d, const std::vector<sink_account>& sinks)
 
 namespace {
 
-/// What the sink's hashes are hashes of; several names: a life of the sink was another build's, and there is no image_hash.
+/// What the sink's hashes are hashes of; several names: a life of the sink was another build's, and there is
+/// no image_hash.
 json hash_name(const sink_account& a) {
     const std::vector<std::string>& names = a.sum.hash_names;
     const bool told = names.size() > 1 || (a.has_hash() && !names.empty());
@@ -164,11 +173,17 @@ json hash_name(const sink_account& a) {
 }
 
 json sink_json(const run_setup& s, const sink_account& a) {
-    if (!a.counted()) return {{"stage", a.stage}, {"counted", false}, {"why", a.not_counted}, {"lost", nullptr}, {"repeated", nullptr}};
+    if (!a.counted())
+        return {{"stage", a.stage},
+                {"counted", false},
+                {"why", a.not_counted},
+                {"lost", nullptr},
+                {"repeated", nullptr}};
     const telemetry::ledger_summary& sum = a.sum;
     return {{"stage", a.stage},
             {"counted", true},
-            {"ledger", s.report_path.empty() || sum.records == 0 ? json() : json(kept_ledger(s.report_path, a.stage))},
+            {"ledger",
+             s.report_path.empty() || sum.records == 0 ? json() : json(kept_ledger(s.report_path, a.stage))},
             {"records", sum.records},
             {"folded", sum.folded},
             {"lost", sum.lost},
@@ -185,7 +200,8 @@ json sink_json(const run_setup& s, const sink_account& a) {
 json make_report(const report_input& in) {
     const run_setup& s = *in.setup;
     const damage d = damage_of(*in.sinks, *in.control);
-    const auto first = std::find_if(in.sinks->begin(), in.sinks->end(), [](const sink_account& a) { return a.has_hash(); });
+    const auto first =
+        std::find_if(in.sinks->begin(), in.sinks->end(), [](const sink_account& a) { return a.has_hash(); });
     const dead_letters letters = dead_letters_of(*in.sinks, *in.deaths);
     json r{{"pipeline", s.name},
            {"file", s.file},
@@ -208,12 +224,17 @@ json make_report(const report_input& in) {
            {"stalls", in.outcome.mends.stalls},
            {"damaged", in.outcome.mends.damaged},
            {"frames_beyond_end", in.outcome.mends.beyond_end},
-           {"mps",
-            !s.has_mps() ? json() : json{{"domain_faults", in.deaths->domain_faults}, {"given_up", in.deaths->domain_given_up}}},
+           {"mps", !s.has_mps() ? json()
+                                : json{{"domain_faults", in.deaths->domain_faults},
+                                       {"given_up", in.deaths->domain_given_up}}},
            {"seconds", in.outcome.seconds},
-           {"frames_per_second", in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
-           {"image_hash", first != in.sinks->end() ? json(fmt::format("{:016x}", first->sum.image_hash)) : json()},
-           {"image_hash_of", first != in.sinks->end() ? hash_name(*first) : in.sinks->size() == 1 ? hash_name(in.sinks->front()) : json()},
+           {"frames_per_second",
+            in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
+           {"image_hash",
+            first != in.sinks->end() ? json(fmt::format("{:016x}", first->sum.image_hash)) : json()},
+           {"image_hash_of", first != in.sinks->end() ? hash_name(*first)
+                             : in.sinks->size() == 1  ? hash_name(in.sinks->front())
+                                                      : json()},
            {"command_line", in.outcome.command_line}};
     r["kills_at"] = json::object();
     constexpr const char* states[] = {"idle", "open", "submitted", "committed", "aborted"};
@@ -232,8 +253,10 @@ json make_report(const report_input& in) {
     r["parameters"] = in.parameters;
     r["mends"] = json::array();
     for (const mend_record& m : in.outcome.mends.last)
-        r["mends"].push_back(
-            {{"at_s", static_cast<f64>(m.at_ns) / 1e9}, {"frame", m.frame}, {"stalled", m.stalled}, {"found", m.found}});
+        r["mends"].push_back({{"at_s", static_cast<f64>(m.at_ns) / 1e9},
+                              {"frame", m.frame},
+                              {"stalled", m.stalled},
+                              {"found", m.found}});
     r["recoveries"] = recoveries_json(*in.recoveries);
     r["recoveries_dropped"] = in.recoveries_dropped;
     r["sinks"] = json::array();
@@ -253,7 +276,8 @@ std::string kept_ledger(const std::string& report_path, const std::string& stage
 
 namespace {
 [[noreturn]] void refuse_report(const std::string& path, int why) {
-    throw output_error(fmt::format("the report can't be written to {}: {}; choose another --report FILE", path, errno_text(why)));
+    throw output_error(fmt::format("the report can't be written to {}: {}; choose another --report FILE",
+                                   path, errno_text(why)));
 }
 }  // namespace
 
@@ -291,14 +315,17 @@ void check_report_path(const std::string& path) {
     ::unlink(temporary.c_str());
 }
 
-void write_report(const std::string& path, const json& report, const run_setup& s, const std::vector<sink_account>& sinks) {
+void write_report(const std::string& path, const json& report, const run_setup& s,
+                  const std::vector<sink_account>& sinks) {
     for (const sink_account& a : sinks) {
         if (!a.counted()) continue;
         const std::string to = kept_ledger(path, a.stage);
         try {
             telemetry::copy_ledger(telemetry::ledger_path(s.directory, a.stage), to);
         } catch (const output_error& e) {
-            throw output_error(fmt::format("the ledger of {} can't be kept as {}: {}; choose another --report FILE", a.stage, to, e.what()));
+            throw output_error(
+                fmt::format("the ledger of {} can't be kept as {}: {}; choose another --report FILE", a.stage,
+                            to, e.what()));
         }
     }
     write_text_whole(path, report.dump(2, ' ', false, json::error_handler_t::replace) + "\n");

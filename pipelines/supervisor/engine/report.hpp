@@ -1,6 +1,6 @@
 #pragma once
-// The report of a run (--report FILE). What was lost and repeated comes from the sinks' ledgers, never from the protocol's own
-// words; the rest from the counters in the control block and from what the supervisor saw.
+// The report of a run (--report FILE). What was lost and repeated comes from the sinks' ledgers, never from
+// the protocol's own words; the rest from the counters in the control block and from what the supervisor saw.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,8 +23,8 @@ struct mend_record {
 };
 struct damage_account {
     u64 stalls = 0, damaged = 0;
-    u64 beyond_end = 0;              ///< frames that a sink had delivered beyond the end, taken out of the account
-    std::vector<mend_record> last;   ///< the first hundred
+    u64 beyond_end = 0;  ///< frames that a sink had delivered beyond the end, taken out of the account
+    std::vector<mend_record> last;  ///< the first hundred
 };
 
 struct run_outcome {
@@ -32,25 +32,28 @@ struct run_outcome {
     bool complete = false;  ///< they were delivered and every stage left by itself
     f64 seconds = 0;
     int exit_code = 0;
-    std::string ending;   ///< "complete", "interrupted", "failed: ..."
-    std::string ended_by; ///< the source that has ended the stream before frame `end`; "": none
-    u64 begun_again = 0;  ///< times the run began again with memory and words made anew
+    std::string ending;    ///< "complete", "interrupted", "failed: ..."
+    std::string ended_by;  ///< the source that has ended the stream before frame `end`; "": none
+    u64 begun_again = 0;   ///< times the run began again with memory and words made anew
     damage_account mends;
-    u32 taken_over = 0;   ///< times that a second supervisor took the run over from a killed one
+    u32 taken_over = 0;  ///< times that a second supervisor took the run over from a killed one
     std::vector<std::string> command_line;
 };
 
 /// One sink's account.
 struct sink_account {
     std::string stage;
-    std::string not_counted = {};      ///< why; "": it is, and the sum is of its ledger
+    std::string not_counted = {};  ///< why; "": it is, and the sum is of its ledger
     telemetry::ledger_summary sum = {};
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
     /// One over all frames: each has a hash, and all are of one name.
-    [[nodiscard]] bool has_hash() const noexcept { return counted() && sum.without_hash == 0 && sum.hash_names.size() <= 1; }
+    [[nodiscard]] bool has_hash() const noexcept {
+        return counted() && sum.without_hash == 0 && sum.hash_names.size() <= 1;
+    }
 };
 /// Reads the ledgers of all sinks, in the order of the pipeline. Throws output_error.
-[[nodiscard]] std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_block& c, u64 end);
+[[nodiscard]] std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_block& c,
+                                                     u64 end);
 
 struct report_input {
     const run_setup* setup = nullptr;
@@ -61,9 +64,10 @@ struct report_input {
     const std::vector<sink_account>* sinks = nullptr;
     run_outcome outcome;
     nlohmann::json problems = nlohmann::json::array();  ///< problems.hpp
-    std::vector<telemetry::stage_shares> shares = {};   ///< as the stages, of outcome.seconds; empty: not measured
-    nlohmann::json parameters = nullptr;                ///< live_parameters::report
-    u64 recoveries_dropped = 0;                         ///< deaths that are too old for the list
+    std::vector<telemetry::stage_shares> shares =
+        {};                               ///< as the stages, of outcome.seconds; empty: not measured
+    nlohmann::json parameters = nullptr;  ///< live_parameters::report
+    u64 recoveries_dropped = 0;           ///< deaths that are too old for the list
 };
 [[nodiscard]] nlohmann::json make_report(const report_input& in);
 
@@ -82,12 +86,16 @@ struct dead_letters {
     u64 count = 0;                    ///< of the sink that got most
     std::vector<dead_letter> newest;  ///< by sequence, at most a thousand a sink
 };
-/// What the sinks' ledgers call void, with what the supervisor saw of it; where nothing is counted, what the supervisor saw.
-[[nodiscard]] dead_letters dead_letters_of(const std::vector<sink_account>& sinks, const death_account& deaths);
+/// What the sinks' ledgers call void, with what the supervisor saw of it; where nothing is counted, what the
+/// supervisor saw.
+[[nodiscard]] dead_letters dead_letters_of(const std::vector<sink_account>& sinks,
+                                           const death_account& deaths);
 /// "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "" for none.
 [[nodiscard]] std::string given_up_text(const dead_letters& d);
-/// The run's own code, unless that is 0 and something is wrong with its frames: damage goes before frames that were given up.
-[[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& letters, u64 allowed) noexcept;
+/// The run's own code, unless that is 0 and something is wrong with its frames: damage goes before frames
+/// that were given up.
+[[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letters& letters,
+                               u64 allowed) noexcept;
 /// "demo: the stream ended before frame 1000, says its source camera".
 [[nodiscard]] std::string stream_end_text(const std::string& run, const std::string& source, u64 end);
 /// "lost 0, repeated 0, torn 0"; where nothing was counted it says so, and which sinks were not.
@@ -96,7 +104,8 @@ struct dead_letters {
 
 /// Throws output_error before anything is started, when the report could not be written later.
 void check_report_path(const std::string& path);
-/// Writes the file whole (temporary file, rename) and puts the ledgers beside it as FILE-ledger-STAGE.bin. Throws output_error.
+/// Writes the file whole (temporary file, rename) and puts the ledgers beside it as FILE-ledger-STAGE.bin.
+/// Throws output_error.
 void write_report(const std::string& path, const nlohmann::json& report, const run_setup& s,
                   const std::vector<sink_account>& sinks);
 /// A text to a file of the user's, whole (temporary file, rename). Throws output_error.

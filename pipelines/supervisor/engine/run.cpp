@@ -1,5 +1,5 @@
-// run_pipeline(): from a checked pipeline to its report. Whatever happens on the way, nothing is left behind: the engine ends the
-// processes and removes the shared memory, the lock removes the folder.
+// run_pipeline(): from a checked pipeline to its report. Whatever happens on the way, nothing is left behind:
+// the engine ends the processes and removes the shared memory, the lock removes the folder.
 #include "supervisor/engine/run.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +32,8 @@ std::string new_run_id() {
     return fmt::format("{:012x}", bits & 0xFFFF'FFFF'FFFFU);
 }
 
-/// Ctrl-C before the engine listens must not leave the lock's folder or half a start behind: it is kept for the engine.
+/// Ctrl-C before the engine listens must not leave the lock's folder or half a start behind: it is kept for
+/// the engine.
 class signals_kept {
 public:
     signals_kept() {
@@ -78,12 +79,14 @@ void say_root_cause(closing& out, const root_cause& f) {
     for (const std::string& line : f.last_lines) out.line("    " + line);
 }
 
-void say_closing(closing& out, const run_setup& s, const run_outcome& o, const std::string& account, u64 restarts,
-                 const std::vector<telemetry::stage_shares>& shares) {
-    out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end, o.seconds,
-                         o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account, restarts, o.complete ? "" : " (" + o.ending + ")"));
+void say_closing(closing& out, const run_setup& s, const run_outcome& o, const std::string& account,
+                 u64 restarts, const std::vector<telemetry::stage_shares>& shares) {
+    out.line(fmt::format("{}: {} frames in {:.2f} s, {:.1f} frames/s; {}; {} restarts{}", s.name, o.end,
+                         o.seconds, o.seconds > 0 ? static_cast<f64>(o.end) / o.seconds : 0.0, account,
+                         restarts, o.complete ? "" : " (" + o.ending + ")"));
     if (!o.ended_by.empty()) out.line(stream_end_text(s.name, o.ended_by, o.end));
-    if (const std::string limit = bottleneck_of(s, shares, nullptr).value("text", ""); !limit.empty() && !s.quiet)
+    if (const std::string limit = bottleneck_of(s, shares, nullptr).value("text", "");
+        !limit.empty() && !s.quiet)
         out.line(fmt::format("{}: {} (over the whole run)", s.name, limit));
     if (!s.pictures.empty()) out.line("pictures: " + s.pictures);
     if (!s.report_path.empty()) out.line("report: " + s.report_path);
@@ -96,7 +99,8 @@ void say_closing(closing& out, const run_setup& s, const run_outcome& o, const s
                              s.name));
 }
 
-int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::string>& command_line, console& out) {
+int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::string>& command_line,
+           console& out) {
     closing last(out, *e.seats().journal);
     if (e.seats().failure) say_root_cause(last, *e.seats().failure);  // before anything that can fail
     const std::vector<sink_account> sinks = read_ledgers(s, e.control(), o.end);
@@ -105,11 +109,12 @@ int finish(engine& e, const run_setup& s, run_outcome o, const std::vector<std::
     o.exit_code = exit_code_of(o, d, letters, s.allow_dead_letters);
     o.command_line = command_line;
     if (!s.report_path.empty())
-        write_report(s.report_path,
-                     make_report({&s, &e.control(), &e.seats().seats, &e.seats().account, &e.seats().recoveries.all(), &sinks, o,
-                                  e.problems_of_the_run(), e.shares_of_the_run(), e.parameters_of_the_run(),
-                                  e.seats().recoveries.dropped()}),
-                     s, sinks);
+        write_report(
+            s.report_path,
+            make_report({&s, &e.control(), &e.seats().seats, &e.seats().account, &e.seats().recoveries.all(),
+                         &sinks, o, e.problems_of_the_run(), e.shares_of_the_run(), e.parameters_of_the_run(),
+                         e.seats().recoveries.dropped()}),
+            s, sinks);
     std::string account = damage_text(d, sinks);
     if (letters.count > 0) account += "; " + given_up_text(letters);
     say_closing(last, s, o, account, e.seats().account.restarts, e.shares_of_the_run());
@@ -124,15 +129,21 @@ std::optional<run::record> left_alive(const run_lock& lock) {
     return record;
 }
 
-/// The stages stay as they are when this throws: they wait for a supervisor that fits, and end by themselves without one.
-void take_identity(const run_lock& lock, const run::record& left, const nlohmann::json& wanted, run_setup& s) {
+/// The stages stay as they are when this throws: they wait for a supervisor that fits, and end by themselves
+/// without one.
+void take_identity(const run_lock& lock, const run::record& left, const nlohmann::json& wanted,
+                   run_setup& s) {
     const auto kept = read_identity(lock.folder());
-    const std::string what = kept ? difference(kept->identity, wanted) : "what it runs can't be read any more";
+    const std::string what =
+        kept ? difference(kept->identity, wanted) : "what it runs can't be read any more";
     if (!what.empty())
-        throw config_error(fmt::format("a pipeline \"{}\" is alive without a supervisor (pid {} was killed; {} stages go on), but it is not the "
-                                       "same: {}. Start it with the same file and settings to take it over, or with --fresh to end it and "
-                                       "begin anew; left alone it ends by itself",
-                                       s.name, left.supervisor.pid, living_stages(left.run_id), what));
+        throw config_error(
+            fmt::format("a pipeline \"{}\" is alive without a supervisor (pid {} was killed; {} stages go "
+                        "on), but it is not the "
+                        "same: {}. Start it with the same file and settings to take it over, or with --fresh "
+                        "to end it and "
+                        "begin anew; left alone it ends by itself",
+                        s.name, left.supervisor.pid, living_stages(left.run_id), what));
     keep_pictures(*kept, s);
 }
 
@@ -142,10 +153,13 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
     for (u32 k = 0; k < s.stages.size(); ++k)
         if (p.stages[k].isolation == isolation_kind::mps && !s.stages[k].mps)
             names += (names.empty() ? "" : ", ") + s.stages[k].spec.name;
-    return names.empty() ? "" : fmt::format("isolation = \"mps\" has no effect on {}: computing on the CPU", names);
+    return names.empty()
+               ? ""
+               : fmt::format("isolation = \"mps\" has no effect on {}: computing on the CPU", names);
 }
 
-/// The run of that name that a killed supervisor has left, as its control block is still there. Asked before the lock is waited for.
+/// The run of that name that a killed supervisor has left, as its control block is still there. Asked before
+/// the lock is waited for.
 std::optional<run::record> left_behind(const std::string& name) {
     auto record = run::read_record(run::run_folder(name));
     if (record && (is_alive(*record) || !shm::segment::exists(record->run_id))) record.reset();
@@ -155,9 +169,11 @@ std::optional<run::record> left_behind(const std::string& name) {
 /// A fresh start in place of an adoption is never silent.
 void say_fresh(const run::record& left, console& out) {
     const bool there = shm::segment::exists(left.run_id);
-    out.line(fmt::format("the supervisor of the last run of {} (pid {}) was killed, and {}: a fresh run begins", left.name, left.supervisor.pid,
-                         there ? "none of its stages is alive: its ring memory is gone with them"
-                               : "its stages have just left, for nobody had taken it over within supervisor_grace_s"));
+    out.line(fmt::format(
+        "the supervisor of the last run of {} (pid {}) was killed, and {}: a fresh run begins", left.name,
+        left.supervisor.pid,
+        there ? "none of its stages is alive: its ring memory is gone with them"
+              : "its stages have just left, for nobody had taken it over within supervisor_grace_s"));
 }
 
 }  // namespace
@@ -166,8 +182,9 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     run_options o = asked;
     const signals_kept signals;
     arm_crash_points("supervisor");
-    // Nothing that we start is in any MPS domain but the run's own: not in the machine's default one, nor in one that the user's
-    // environment names. With a folder in which nobody listens CUDA makes a context of the process's own.
+    // Nothing that we start is in any MPS domain but the run's own: not in the machine's default one, nor in
+    // one that the user's environment names. With a folder in which nobody listens CUDA makes a context of
+    // the process's own.
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
     ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
     raise_file_limit();
@@ -187,7 +204,8 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     check_report_path(o.report_file);
     run_setup s = setup_from(p, o, probe_for(p));
     s.directory = lock.folder();
-    if (const char* keep = std::getenv("CAROUSEL_TEST_KEEP_RECORDS")) s.kept_records = std::strtoull(keep, nullptr, 10);
+    if (const char* keep = std::getenv("CAROUSEL_TEST_KEEP_RECORDS"))
+        s.kept_records = std::strtoull(keep, nullptr, 10);
     const nlohmann::json identity = identity_of(s);
     if (left) {
         take_identity(lock, *left, identity, s);
@@ -200,10 +218,12 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     s.quiet = o.background;
     if (!left) write_identity(lock.folder(), identity, s);
     if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
-    engine e(s, run_id, executable_folder(), o.seconds, out, left ? engine::beginning::adopt : engine::beginning::fresh);
+    engine e(s, run_id, executable_folder(), o.seconds, out,
+             left ? engine::beginning::adopt : engine::beginning::fresh);
     lock.leave_folder(false);
-    e.seats().journal->note(
-        ::getpid(), fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins", s.stages.size(), s.file));
+    e.seats().journal->note(::getpid(),
+                            fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins",
+                                        s.stages.size(), s.file));
     try {
         const run_outcome outcome = e.run();
         e.give_up_reserve();

@@ -14,10 +14,14 @@ constexpr u64 span_ns = 2 * ns_per_s, look_every_ns = ns_per_s / 2;
 stage_condition condition_of(seat_state s) noexcept {
     switch (s) {
         case seat_state::running:
-        case seat_state::done: return stage_condition::up;
-        case seat_state::starting: return stage_condition::starting;
-        case seat_state::stopped: return stage_condition::held;
-        default: return stage_condition::down;
+        case seat_state::done:
+            return stage_condition::up;
+        case seat_state::starting:
+            return stage_condition::starting;
+        case seat_state::stopped:
+            return stage_condition::held;
+        default:
+            return stage_condition::down;
     }
 }
 
@@ -25,17 +29,22 @@ stage_condition condition_of(seat_state s) noexcept {
 const seat* best_of(const seat_list& seats, u32 stage) {
     const seat* best = nullptr;
     for (const auto& s : seats)
-        if (s->stage == stage && (best == nullptr || condition_of(s->machine.state()) < condition_of(best->machine.state())))
+        if (s->stage == stage &&
+            (best == nullptr || condition_of(s->machine.state()) < condition_of(best->machine.state())))
             best = s.get();
     return best;
 }
 
 const char* how_missing(seat_state s) noexcept {
     switch (s) {
-        case seat_state::backoff: return "is in backoff";
-        case seat_state::failed: return "has failed";
-        case seat_state::stopping: return "is being ended";
-        default: return "is down";
+        case seat_state::backoff:
+            return "is in backoff";
+        case seat_state::failed:
+            return "has failed";
+        case seat_state::stopping:
+            return "is being ended";
+        default:
+            return "is down";
     }
 }
 
@@ -44,7 +53,8 @@ const char* how_missing(seat_state s) noexcept {
 stage_times::look stage_times::look_at(const shm::control_block& c, u64 now) const {
     look l;
     l.at_ns = now;
-    for (u32 k = 0; k < setup_->stages.size(); ++k) l.stages.push_back(telemetry::read_time(c.stage[k].counters));
+    for (u32 k = 0; k < setup_->stages.size(); ++k)
+        l.stages.push_back(telemetry::read_time(c.stage[k].counters));
     return l;
 }
 

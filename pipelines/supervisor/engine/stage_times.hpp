@@ -1,6 +1,7 @@
 #pragma once
-// The stages' time while the run is watched: of the last seconds for `ps`, and from the first frame to the last for the report
-// (a run that another supervisor began counts from where this one took it over, as its rate does).
+// The stages' time while the run is watched: of the last seconds for `ps`, and from the first frame to the
+// last for the report (a run that another supervisor began counts from where this one took it over, as its
+// rate does).
 
 #include <deque>
 #include <nlohmann/json.hpp>
@@ -37,17 +38,19 @@ private:
 
     const run_setup* setup_;
     look begun_, finished_;
-    std::deque<look> past_;   ///< oldest first
+    std::deque<look> past_;  ///< oldest first
 };
 
-/// What limits, as bottleneck_json.hpp writes it, by these shares and what the supervisor knows of the seats; `seats` null: all of
-/// them are up (a run that is over).
-[[nodiscard]] nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::stage_shares>& shares,
+/// What limits, as bottleneck_json.hpp writes it, by these shares and what the supervisor knows of the seats;
+/// `seats` null: all of them are up (a run that is over).
+[[nodiscard]] nlohmann::json bottleneck_of(const run_setup& s,
+                                           const std::vector<telemetry::stage_shares>& shares,
                                            const seat_list* seats);
 
 /// A stage that the others wait for, and none of its instances has a process, nor will have one in a moment.
 struct missing_stage {
-    std::string name, how;   ///< "is down", "is in backoff" (after deaths without a frame), "has failed", "is being ended"
+    std::string name,
+        how;  ///< "is down", "is in backoff" (after deaths without a frame), "has failed", "is being ended"
 };
 [[nodiscard]] std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& seats);
 

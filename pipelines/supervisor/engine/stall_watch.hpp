@@ -9,8 +9,8 @@ namespace carousel::supervisor {
 
 class stall_watch {
 public:
-    /// `print` differs from the last one when something has moved. Whoever looks too seldom was stopped or starved itself, and has seen
-    /// nothing in between: it begins anew.
+    /// `print` differs from the last one when something has moved. Whoever looks too seldom was stopped or
+    /// starved itself, and has seen nothing in between: it begins anew.
     void see(u64 print, u64 now) noexcept {
         const bool starved = now > seen_ns_ + ns_per_s;
         seen_ns_ = now;
@@ -23,7 +23,9 @@ public:
     /// Somebody has a reason to wait. When that is over, others get a second to go on.
     void excuse(u64 now) noexcept { excused_ns_ = now; }
     /// For how long nothing has moved.
-    [[nodiscard]] u64 quiet_ns(u64 now) const noexcept { return since_ns_ != 0 && now > since_ns_ ? now - since_ns_ : 0; }
+    [[nodiscard]] u64 quiet_ns(u64 now) const noexcept {
+        return since_ns_ != 0 && now > since_ns_ ? now - since_ns_ : 0;
+    }
     /// Nothing has for so long, and nobody had a reason in the last second.
     [[nodiscard]] bool stands_still(u64 patience_ns, u64 now) const noexcept {
         return quiet_ns(now) >= patience_ns && now >= excused_ns_ + std::min(patience_ns, u64{ns_per_s});

@@ -1,6 +1,6 @@
-// engine: a source that ends its stream (ring/stream_end.hpp). END has one writer, this process: it lowers END to the
-// claim, whoever
-// has asked for what before. What it has done is written down first: a supervisor that takes the run over holds END against that.
+// engine: a source that ends its stream (ring/stream_end.hpp). END has one writer, this process: it lowers
+// END to the claim, whoever has asked for what before. What it has done is written down first: a supervisor
+// that takes the run over holds END against that.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace carousel::supervisor {
 
-// Looked at in each tick, before a stop looks for an END of its own. unknown and STOPPING are above every number.
+// Looked at in each tick, before a stop looks for an END of its own. unknown and STOPPING are above every
+// number.
 void engine::watch_stream_end() {
     const auto found = ring::claimed_end(segment_->block());
     if (!found || found->sequence >= end_) return;
@@ -20,7 +21,8 @@ void engine::watch_stream_end() {
     save_state();
     crash_here(crash_point::end_kept);
     (void)ring::lower_end(segment_->block(), end_);
-    seats_->say(fmt::format("the stream of {} ends before frame {}", setup_->stages[stream_ended_by_].spec.name, end_));
+    seats_->say(fmt::format("the stream of {} ends before frame {}",
+                            setup_->stages[stream_ended_by_].spec.name, end_));
 }
 
 /// The dead supervisor may have come to write it down and no further.
@@ -31,7 +33,8 @@ void engine::adopt_stream_end(u32 ended_by) {
     (void)ring::lower_end(segment_->block(), end_);
 }
 
-/// Frames that other sources may have begun beyond an END that was lowered: a ring may be ahead of the one behind it by a window.
+/// Frames that other sources may have begun beyond an END that was lowered: a ring may be ahead of the one
+/// behind it by a window.
 u64 engine::surplus() const noexcept {
     u64 frames = 0;
     for (u32 k = 0; k < made_->links && stream_ended_by_ != shm::none; ++k) frames += made_->link[k].window;

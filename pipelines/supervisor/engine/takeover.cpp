@@ -1,8 +1,9 @@
-// engine: a second supervisor. The first one was killed; its stages stream on, hold the memory of all rings, and present
-// themselves at the control socket once somebody listens there again. Until the memory is back nobody is started; the dead are
-// retired at once.
+// engine: a second supervisor. The first one was killed; its stages stream on, hold the memory of all rings,
+// and present themselves at the control socket once somebody listens there again. Until the memory is back
+// nobody is started; the dead are retired at once.
 //
-// What this process counts and wants lies in DIR/state.json, written behind each event that changes it, for the one after it.
+// What this process counts and wants lies in DIR/state.json, written behind each event that changes it, for
+// the one after it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,9 @@ namespace {
 using nlohmann::json;
 constexpr u64 memory_patience_ns = 5 * ns_per_s;  // stages look every 50 ms
 
-json read_state(const std::string& folder) { return json::parse(read_file(folder + "/state.json").value_or(""), nullptr, false); }
+json read_state(const std::string& folder) {
+    return json::parse(read_file(folder + "/state.json").value_or(""), nullptr, false);
+}
 
 /// The places that viewers have in latest groups bear numbers that the dead supervisor gave out.
 u32 next_tap(const shm::control_block& c) {
@@ -44,9 +47,10 @@ u32 next_tap(const shm::control_block& c) {
 }  // namespace
 
 void engine::save_state() {
-    const u64 print = supervisor::fingerprint(*seats_) ^ static_cast<u64>(phase_) << 40U ^ begun_ns_ ^ finished_ns_ << 1U ^
-                      begun_again_ << 2U ^ static_cast<u64>(interrupts_) << 50U ^ static_cast<u64>(taken_over_) << 56U ^
-                      started_ns_ ^ end_ << 3U ^ mends_.damaged << 44U ^ mends_.stalls << 36U ^ parameters_.number() << 20U;
+    const u64 print = supervisor::fingerprint(*seats_) ^ static_cast<u64>(phase_) << 40U ^ begun_ns_ ^
+                      finished_ns_ << 1U ^ begun_again_ << 2U ^ static_cast<u64>(interrupts_) << 50U ^
+                      static_cast<u64>(taken_over_) << 56U ^ started_ns_ ^ end_ << 3U ^
+                      mends_.damaged << 44U ^ mends_.stalls << 36U ^ parameters_.number() << 20U;
     if (print == saved_print_) return;
     saved_print_ = print;
     json j = supervisor::state_json(*seats_);
@@ -66,9 +70,11 @@ void engine::save_state() {
                 {"beyond_end", mends_.beyond_end}};
     try {
         if (short_since_ns_ != 0) reserve_.give_up();
-        run::write_whole_file(setup_->directory + "/state.json", j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+        run::write_whole_file(setup_->directory + "/state.json",
+                              j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     } catch (const error& e) {
-        if (!state_failed_) seats_->say(fmt::format("warning: {}: a second supervisor would count from 0", e.what()));
+        if (!state_failed_)
+            seats_->say(fmt::format("warning: {}: a second supervisor would count from 0", e.what()));
         state_failed_ = true;
     }
     reserve_.fill();
@@ -80,7 +86,8 @@ void engine::takeover() {
     c.supervisor.store(static_cast<u64>(::getpid()), std::memory_order_relaxed);
     c.supervisor_heartbeat_ns.store(now, std::memory_order_relaxed);
     const json state = read_state(setup_->directory);
-    if (const json run = state.is_object() ? state.value("run", json::object()) : json::object(); run.is_object()) {
+    if (const json run = state.is_object() ? state.value("run", json::object()) : json::object();
+        run.is_object()) {
         started_ns_ = run.value("started_ns", c.created_ns);
         begun_ns_ = run.value("begun_ns", u64{0});
         finished_ns_ = run.value("finished_ns", u64{0});
@@ -92,11 +99,13 @@ void engine::takeover() {
         mends_.stalls = run.value("stalls", u64{0});
         mends_.damaged = run.value("damaged", u64{0});
         mends_.beyond_end = run.value("beyond_end", u64{0});
-        if (ring::load(c.stop_asked) == 0) set_end(run.value("end", end_));  // a stop may be younger than the file
+        if (ring::load(c.stop_asked) == 0)
+            set_end(run.value("end", end_));  // a stop may be younger than the file
         adopt_stream_end(run.value("stream_ended_by", shm::none));
     }
     if (parameters_.adopt(c, state.is_object() ? state.value("parameters", json()) : json())) {
-        std::copy(std::begin(c.parameters.set), std::end(c.parameters.set), std::begin(made_->parameters.set));
+        std::copy(std::begin(c.parameters.set), std::end(c.parameters.set),
+                  std::begin(made_->parameters.set));
         made_->parameters.state.store(ring::load(c.parameters.state), std::memory_order_relaxed);
     }
     if (!state.is_object()) deaths_then_ = ~u64{0};  // nobody knows how many there were
@@ -122,22 +131,28 @@ void engine::watch_takeover(u64 now) {
     if (memory_.complete() && owner_there) {
         taking_over_since_ns_ = 0;
         memory_.enter(*made_);
-        const std::string dead = found_.dead == 0 ? "" : fmt::format(", {} {} dead and {} replaced", found_.dead,
-                                                                     found_.dead == 1 ? "was" : "were", found_.dead == 1 ? "is" : "are");
+        const std::string dead = found_.dead == 0 ? ""
+                                                  : fmt::format(", {} {} dead and {} replaced", found_.dead,
+                                                                found_.dead == 1 ? "was" : "were",
+                                                                found_.dead == 1 ? "is" : "are");
         const std::string standbys =
-            found_.standbys == 0 ? ""
-                                 : fmt::format(", and {} {}", found_.standbys, found_.standbys == 1 ? "standby" : "standbys");
-        seats_->say(fmt::format("adopted {}: {} {} alive{}{}", setup_->name, found_.alive, found_.alive == 1 ? "stage" : "stages",
-                                standbys, dead));
+            found_.standbys == 0
+                ? ""
+                : fmt::format(", and {} {}", found_.standbys, found_.standbys == 1 ? "standby" : "standbys");
+        seats_->say(fmt::format("adopted {}: {} {} alive{}{}", setup_->name, found_.alive,
+                                found_.alive == 1 ? "stage" : "stages", standbys, dead));
         supervisor::memory_is_there(*seats_);
         return;
     }
-    // A stopped stage gives nothing back before it goes on, and is no reason to end the others: the dead wait for it.
-    const bool stopped = std::any_of(missing.begin(), missing.end(), [](const seat* s) { return shm::is_stopped(s->now->pid); });
+    // A stopped stage gives nothing back before it goes on, and is no reason to end the others: the dead wait
+    // for it.
+    const bool stopped = std::any_of(missing.begin(), missing.end(),
+                                     [](const seat* s) { return shm::is_stopped(s->now->pid); });
     if (!missing.empty() && (stopped || now - taking_over_since_ns_ < memory_patience_ns)) return;
     if (!owner_there && memory_.complete() && now - taking_over_since_ns_ < memory_patience_ns) return;
     taking_over_since_ns_ = 0;
-    rebuild(fmt::format("adopted {}, but the memory of its rings is gone with the processes that held it", setup_->name));
+    rebuild(fmt::format("adopted {}, but the memory of its rings is gone with the processes that held it",
+                        setup_->name));
     supervisor::memory_is_there(*seats_);
 }
 
@@ -158,8 +173,10 @@ void engine::take_owner(connection& c, const json& who) {
     owner.pid = shm::peer_of(number).pid;
     owner.start_time = shm::start_time_of(owner.pid);
     owner.pidfd.reset(shm::open_pidfd({owner.pid, owner.start_time}));
-    const bool wanted = who.value("run_id", "") == run_id_ && memory_.has_ipc() && memory_.owner_pidfd() < 0 && owner.pidfd;
-    (void)shm::send_message(number, wanted ? R"({"welcome":{}})" : R"({"refused":"this run needs no owner of memory"})");
+    const bool wanted =
+        who.value("run_id", "") == run_id_ && memory_.has_ipc() && memory_.owner_pidfd() < 0 && owner.pidfd;
+    (void)shm::send_message(
+        number, wanted ? R"({"welcome":{}})" : R"({"refused":"this run needs no owner of memory"})");
     if (!wanted) return;
     loop_.forget(number);
     memory_.take_owner(std::move(owner), std::move(c.fd));

@@ -1,5 +1,6 @@
-// engine: taps. A viewer asks for the memory of a ring and joins it as a `latest` reader by itself; the supervisor only lends it the
-// memory and, when its connection closes, frees its place in the ring (a killed viewer can't).
+// engine: taps. A viewer asks for the memory of a ring and joins it as a `latest` reader by itself; the
+// supervisor only lends it the memory and, when its connection closes, frees its place in the ring (a killed
+// viewer can't).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ void engine::lend(connection& c, const run::tap_request& wish) {
     const stage_setup& st = setup_->stages[stage];
     const u32 link = made_->stage[stage].output_link;
     if (c.tap == shm::none) {
-        // Names a place in a latest group; never an incarnation's entry, and not used again for as long as it matters.
+        // Names a place in a latest group; never an incarnation's entry, and not used again for as long as it
+        // matters.
         c.tap = shm::max_incarnations + taps_++ % (0xFFFFU - shm::max_incarnations);
     }
     std::vector<int> fds;

@@ -1,4 +1,5 @@
-// engine: `carousel trace`. The command asks again and again while it reads; stages stop stamping by themselves when nobody does.
+// engine: `carousel trace`. The command asks again and again while it reads; stages stop stamping by
+// themselves when nobody does.
 #include <algorithm>
 
 #include "core/clock.hpp"
@@ -13,10 +14,12 @@ constexpr u64 longest_lease_ms = 10'000;
 
 run::trace_answer engine::carry_out(const run::trace_request& r) {
     shm::control_block& c = segment_->block();
-    if (!trace_) trace_ = std::make_unique<shm::trace_segment>(shm::trace_segment::create(run_id_, made_->seats));
+    if (!trace_)
+        trace_ = std::make_unique<shm::trace_segment>(shm::trace_segment::create(run_id_, made_->seats));
     const u64 until = now_ns() + std::min<u64>(r.lease_ms, longest_lease_ms) * ns_per_ms;
     // Two may trace at once: the later end counts.
-    if (until > c.trace_until_ns.load(std::memory_order_relaxed)) c.trace_until_ns.store(until, std::memory_order_relaxed);
+    if (until > c.trace_until_ns.load(std::memory_order_relaxed))
+        c.trace_until_ns.store(until, std::memory_order_relaxed);
     run::trace_answer a = seats_->notes.since(r.since);
     a.run_id = run_id_;
     a.created_ns = made_->created_ns;

@@ -27,7 +27,8 @@ bool has_gone(int pidfd, int timeout_ms) noexcept {
 }
 
 std::string ending_of(const exit_status& s) {
-    return s.signal != 0 ? fmt::format("signal {} ({})", s.signal, signal_name(s.signal)) : fmt::format("exit code {}", s.exit_code);
+    return s.signal != 0 ? fmt::format("signal {} ({})", s.signal, signal_name(s.signal))
+                         : fmt::format("exit code {}", s.exit_code);
 }
 
 }  // namespace
@@ -35,13 +36,18 @@ std::string ending_of(const exit_status& s) {
 std::string page_program() {
     const std::string path = executable_folder() + "/carousel-web";
     if (::access(path.c_str(), X_OK) == 0) return path;
-    throw config_error(fmt::format("{} is not there: the web page was not built, for want of libjpeg-turbo; install libturbojpeg0-dev "
-                                   "(apt-get install libturbojpeg0-dev) and build again",
-                                   path));
+    throw config_error(fmt::format(
+        "{} is not there: the web page was not built, for want of libjpeg-turbo; install libturbojpeg0-dev "
+        "(apt-get install libturbojpeg0-dev) and build again",
+        path));
 }
 
-web_page::web_page(event_loop& loop, console& out, std::string address, std::string name, const std::string& folder, std::size_t width)
-    : loop_(loop), address_(std::move(address)), name_(std::move(name)), token_(new_token()),
+web_page::web_page(event_loop& loop, console& out, std::string address, std::string name,
+                   const std::string& folder, std::size_t width)
+    : loop_(loop),
+      address_(std::move(address)),
+      name_(std::move(name)),
+      token_(new_token()),
       log_(out, "page", width, page_color, folder + "/logs/page.jsonl") {}
 
 web_page::~web_page() {
@@ -65,7 +71,8 @@ void web_page::start() noexcept {
         pipe_ = log_pipe::make(write_end);
         spawn_request r;
         r.argv = {page_program(), "--http", address_, "-p", name_, "--with-run"};
-        // The environment and not the command line, which others on this machine may read. A successor gets the same: open pages stay good.
+        // The environment and not the command line, which others on this machine may read. A successor gets
+        // the same: open pages stay good.
         r.environment = {"CAROUSEL_WEB_TOKEN=" + token_};
         r.output = write_end.get();
         process_ = spawn(r);
@@ -88,9 +95,12 @@ void web_page::ended() {
     if (how.signal == 0 && how.exit_code == exit_code::usage) {  // it has said why, and would say so again
         log_.line(pid, "there is no page; the pipeline goes on");
     } else if (starts_ >= most_starts) {
-        log_.line(pid, fmt::format("the page has ended ({}) for the {}th time and stays away; the pipeline goes on", ending_of(how), starts_));
+        log_.line(
+            pid, fmt::format("the page has ended ({}) for the {}th time and stays away; the pipeline goes on",
+                             ending_of(how), starts_));
     } else {
-        log_.line(pid, fmt::format("the page has ended ({}); it is started again, the pipeline goes on", ending_of(how)));
+        log_.line(pid, fmt::format("the page has ended ({}); it is started again, the pipeline goes on",
+                                   ending_of(how)));
         due_ns_ = now_ns() + pause_ns;
     }
 }

@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* program = "nvidia-cuda-mps-control";
-constexpr std::string_view longest_socket = "/control_privileged";  // of the names that the daemon makes in its folder
+constexpr std::string_view longest_socket =
+    "/control_privileged";  // of the names that the daemon makes in its folder
 constexpr u64 end_patience_ns = 3'000'000'000;
 
 std::string trimmed(std::string text) {
@@ -35,7 +36,8 @@ std::string trimmed(std::string text) {
 std::string words_in(const std::string& file) { return trimmed(read_file(file).value_or("")); }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& remedy) {
-    throw device_error(fmt::format("starting a private MPS daemon for isolation = \"mps\": {}; {}", what, remedy));
+    throw device_error(
+        fmt::format("starting a private MPS daemon for isolation = \"mps\": {}; {}", what, remedy));
 }
 
 }  // namespace
@@ -61,11 +63,13 @@ void mps_control::start(u32 timeout_ms) const {
     std::error_code failed;
     fs::remove_all(folder_, failed);
     if (::mkdir(folder_.c_str(), 0700) != 0 || ::mkdir((folder_ + "/log").c_str(), 0700) != 0)
-        refuse(fmt::format("making the folder {}: {}", folder_, errno_text(errno)), "is there room, and may you write there?");
+        refuse(fmt::format("making the folder {}: {}", folder_, errno_text(errno)),
+               "is there room, and may you write there?");
     const std::string said = folder_ + "/log/start.log";
     shm::unique_fd output(::open(said.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     spawn_request r;
-    // Server and clients would each apply CUDA_VISIBLE_DEVICES, the clients to what the server has left: they alone shall.
+    // Server and clients would each apply CUDA_VISIBLE_DEVICES, the clients to what the server has left: they
+    // alone shall.
     r.argv = {"env", "-u", "CUDA_VISIBLE_DEVICES", found, "-d"};
     r.environment = client_environment();
     r.environment.push_back(shm::mps_mark(folder_));
@@ -78,11 +82,15 @@ void mps_control::start(u32 timeout_ms) const {
     const exit_status s = reap(p.pidfd.get());
     const char* remedy = "try it by hand (`nvidia-cuda-mps-control -d`), or take isolation = \"process\"";
     const std::string words = words_in(said);
-    if (in_time && s.known && s.signal == 0 && s.exit_code == 0 && daemon() != 0 && answers(timeout_ms)) return;
+    if (in_time && s.known && s.signal == 0 && s.exit_code == 0 && daemon() != 0 && answers(timeout_ms))
+        return;
     (void)end(0);
-    if (!in_time) refuse(fmt::format("{} -d has not come back within {:.3g} s", found, timeout_ms / 1000.0), remedy);
-    refuse(fmt::format("{} -d ended with {}{}{}", found, s.signal != 0 ? signal_name(s.signal) : fmt::format("exit code {}", s.exit_code),
-                       s.signal == 0 && s.exit_code == 0 ? ", and no daemon answers" : "", words.empty() ? "" : ": " + words),
+    if (!in_time)
+        refuse(fmt::format("{} -d has not come back within {:.3g} s", found, timeout_ms / 1000.0), remedy);
+    refuse(fmt::format("{} -d ended with {}{}{}", found,
+                       s.signal != 0 ? signal_name(s.signal) : fmt::format("exit code {}", s.exit_code),
+                       s.signal == 0 && s.exit_code == 0 ? ", and no daemon answers" : "",
+                       words.empty() ? "" : ": " + words),
            remedy);
 }
 
@@ -100,7 +108,9 @@ i32 mps_control::daemon() const {
     // The oldest: the server, and what the daemon starts else, come behind it.
     shm::process_id oldest;
     for (const shm::process_id& id : shm::marked_processes(shm::mps_mark(folder_)))
-        if (oldest.pid == 0 || id.start_time < oldest.start_time || (id.start_time == oldest.start_time && id.pid < oldest.pid)) oldest = id;
+        if (oldest.pid == 0 || id.start_time < oldest.start_time ||
+            (id.start_time == oldest.start_time && id.pid < oldest.pid))
+            oldest = id;
     return oldest.pid;
 }
 
@@ -109,7 +119,8 @@ mps_control::answer mps_control::ask(const std::string& command, u32 timeout_ms)
     for (std::string& e : client_environment()) argv.push_back(std::move(e));
     argv.emplace_back(program);
     const subprocess_result r = run_subprocess(argv, command + "\n", timeout_ms);
-    if (!r.succeeded()) return {false, fmt::format("`{}`: {} {}", command, r.ending(timeout_ms), trimmed(r.messages))};
+    if (!r.succeeded())
+        return {false, fmt::format("`{}`: {} {}", command, r.ending(timeout_ms), trimmed(r.messages))};
     return {true, trimmed(r.output)};
 }
 
@@ -121,14 +132,17 @@ std::string mps_control::terminate_client(i32 pid, u32 timeout_ms) const {
     const int server = std::atoi(servers.text.c_str());
     if (server <= 0) return fmt::format("no server runs ({})", servers.text);
     const answer done = ask(fmt::format("terminate_client {} {}", server, pid), timeout_ms);
-    // The exit code is 0 whatever became of it; the last line is the server's answer, a CUresult: 0, or e.g. "Invalid process 17!", "1".
-    const std::string code = done.text.substr(done.text.rfind('\n') == std::string::npos ? 0 : done.text.rfind('\n') + 1);
+    // The exit code is 0 whatever became of it; the last line is the server's answer, a CUresult: 0, or e.g.
+    // "Invalid process 17!", "1".
+    const std::string code =
+        done.text.substr(done.text.rfind('\n') == std::string::npos ? 0 : done.text.rfind('\n') + 1);
     if (done.ok && code == "0") return "";
     return done.ok ? fmt::format("terminate_client answered \"{}\"", done.text) : done.text;
 }
 
 std::vector<std::string> mps_control::client_environment() const {
-    return {"CUDA_MPS_PIPE_DIRECTORY=" + folder_, "CUDA_MPS_LOG_DIRECTORY=" + folder_ + "/log", "CAROUSEL_MPS_CLIENT=1"};
+    return {"CUDA_MPS_PIPE_DIRECTORY=" + folder_, "CUDA_MPS_LOG_DIRECTORY=" + folder_ + "/log",
+            "CAROUSEL_MPS_CLIENT=1"};
 }
 
 }  // namespace carousel::supervisor

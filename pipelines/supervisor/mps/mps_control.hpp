@@ -1,11 +1,11 @@
 #pragma once
-// One private MPS domain: NVIDIA's control daemon (nvidia-cuda-mps-control) with sockets in a folder of the run's own, and the server
-// that it starts for the first client. Never the machine's: the daemon is found by a mark in its environment (shm/marked_process.hpp)
-// and by nothing else.
+// One private MPS domain: NVIDIA's control daemon (nvidia-cuda-mps-control) with sockets in a folder of the
+// run's own, and the server that it starts for the first client. Never the machine's: the daemon is found by
+// a mark in its environment (shm/marked_process.hpp) and by nothing else.
 //
-// Every function blocks, within the bound that its comment names: mps_domain.hpp calls them from a thread of its own.
-// Measured on the real thing (driver 580): a daemon is up after 20 to 30 ms, terminate_client takes 14 ms, and hangs on a client that
-// is stopped; killing server and daemon takes 10 to 45 ms.
+// Every function blocks, within the bound that its comment names: mps_domain.hpp calls them from a thread of
+// its own. Measured on the real thing (driver 580): a daemon is up after 20 to 30 ms, terminate_client takes
+// 14 ms, and hangs on a client that is stopped; killing server and daemon takes 10 to 45 ms.
 
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@
 
 namespace carousel::supervisor {
 
-/// Environment that keeps a process out of every MPS domain, the machine's default one and the user's own included: a folder in which
-/// no daemon listens.
+/// Environment that keeps a process out of every MPS domain, the machine's default one and the user's own
+/// included: a folder in which no daemon listens.
 inline constexpr const char* no_mps_folder = "/nonexistent-outside-mps";
 /// Path of nvidia-cuda-mps-control in PATH; empty: there is none.
 [[nodiscard]] std::string find_mps_control();
@@ -25,19 +25,21 @@ public:
     /// `folder`: of the sockets. It belongs to the domain whole: start() makes it anew, end() removes it.
     explicit mps_control(std::string folder) : folder_(std::move(folder)) {}
 
-    /// Starts the daemon; it listens when this returns. At most `timeout_ms`, and a second to take back what came too late.
-    /// Throws device_error: no such program, refused (with its own words), too slow, or a folder whose path is too long for a socket.
+    /// Starts the daemon; it listens when this returns. At most `timeout_ms`, and a second to take back what
+    /// came too late. Throws device_error: no such program, refused (with its own words), too slow, or a
+    /// folder whose path is too long for a socket.
     void start(u32 timeout_ms = 10'000) const;
-    /// `quit`, then SIGKILL to what is still there: when it returns true no process of the domain is left, and none of its clients'
-    /// work runs any more. At most 3 s more than `quit_ms`; quit_ms = 0: no quit (it waits for clients).
+    /// `quit`, then SIGKILL to what is still there: when it returns true no process of the domain is left,
+    /// and none of its clients' work runs any more. At most 3 s more than `quit_ms`; quit_ms = 0: no quit (it
+    /// waits for clients).
     bool end(u32 quit_ms) const noexcept;
     /// The daemon's pid; 0: none lives.
     [[nodiscard]] i32 daemon() const;
     /// The daemon answers, within `timeout_ms`.
     [[nodiscard]] bool answers(u32 timeout_ms = 2000) const;
-    /// Ends all GPU work of a client and shuts it out; it is still to be killed. Empty: done, nothing of it runs or will run. Else why
-    /// not. At most two times `timeout_ms`. An event that the client had recorded reads complete from then on, whatever became of its
-    /// work: its words must have been aborted before.
+    /// Ends all GPU work of a client and shuts it out; it is still to be killed. Empty: done, nothing of it
+    /// runs or will run. Else why not. At most two times `timeout_ms`. An event that the client had recorded
+    /// reads complete from then on, whatever became of its work: its words must have been aborted before.
     [[nodiscard]] std::string terminate_client(i32 pid, u32 timeout_ms = 2000) const;
 
     /// "NAME=VALUE" for a stage that is to be a client.

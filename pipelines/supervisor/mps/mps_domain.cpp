@@ -13,7 +13,9 @@
 namespace carousel::supervisor {
 
 mps_domain::mps_domain(const std::string& run_directory, event_loop& loop)
-    : control_(shm::mps_folder(run_directory)), loop_(&loop), done_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : control_(shm::mps_folder(run_directory)),
+      loop_(&loop),
+      done_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!done_event_) throw shm_error("making an eventfd: " + errno_text(errno));
     loop_->watch(done_event_.get(), EPOLLIN, [this](u32) { hear(); });
     thread_ = std::thread([this] { work_off(); });
@@ -59,7 +61,9 @@ void mps_domain::watch_daemon() {
 }
 
 void mps_domain::end_client(i32 pid, std::function<void(const std::string&)> then) {
-    enqueue({[this, pid] { return outcome{control_.terminate_client(pid), false}; },
+    enqueue({[this, pid] {
+                 return outcome{control_.terminate_client(pid), false};
+             },
              [then = std::move(then)](const outcome& o) { then(o.why); },
              {}});
 }

@@ -19,7 +19,8 @@ machine_offer read_probe(const std::string& json_text) {
         return out;
     }
     if (answer.contains("error") && answer["error"].is_string()) out.why_none = answer["error"];
-    const json devices = answer.contains("devices") && answer["devices"].is_array() ? answer["devices"] : json::array();
+    const json devices =
+        answer.contains("devices") && answer["devices"].is_array() ? answer["devices"] : json::array();
     for (const json& d : devices) {
         if (!d.is_object() || d.contains("error")) continue;
         gpu_offer g;
@@ -37,16 +38,19 @@ machine_offer probe_machine(const std::string& folder) {
     const subprocess_result r = run_subprocess({folder + "/carousel-probe", "--quick"}, "", timeout_ms);
     if (r.succeeded()) return read_probe(r.output);
     machine_offer none;
-    none.why_none = r.started ? "carousel-probe: " + r.ending(timeout_ms) : "carousel-probe can't be started: " + r.error;
+    none.why_none =
+        r.started ? "carousel-probe: " + r.ending(timeout_ms) : "carousel-probe can't be started: " + r.error;
     return none;
 }
 
 device_choice choose_device(const std::string& wish, const machine_offer& machine, runs_on needed) {
     if (wish == "cpu") return {{}, "cpu", true};
     if (wish == "auto") {
-        if (needed == runs_on::cpu || (machine.gpus.empty() && needed == runs_on::any)) return {{}, "cpu", true};
+        if (needed == runs_on::cpu || (machine.gpus.empty() && needed == runs_on::any))
+            return {{}, "cpu", true};
         if (machine.gpus.empty())
-            throw device_error(fmt::format("it runs on GPUs alone, and there is none: {}; see `carousel doctor`", machine.why_none));
+            throw device_error(fmt::format(
+                "it runs on GPUs alone, and there is none: {}; see `carousel doctor`", machine.why_none));
         const gpu_offer& g = machine.gpus.front();
         return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm};
     }
@@ -55,8 +59,9 @@ device_choice choose_device(const std::string& wish, const machine_offer& machin
     std::string known;
     for (const gpu_offer& g : machine.gpus)
         known += fmt::format("{}cuda:{} ({})", known.empty() ? "" : ", ", g.id.ordinal, g.name);
-    throw device_error(fmt::format("device {}: there is no such device; {}; use --device cpu, or see `carousel doctor`", wish,
-                                   known.empty() ? machine.why_none : "this machine has " + known));
+    throw device_error(
+        fmt::format("device {}: there is no such device; {}; use --device cpu, or see `carousel doctor`",
+                    wish, known.empty() ? machine.why_none : "this machine has " + known));
 }
 
 }  // namespace carousel::supervisor

@@ -1,6 +1,6 @@
 #pragma once
-// Which device a stage gets: "auto", "cpu" or "cuda:N" against what carousel-probe finds. The supervisor asks a helper because it
-// never loads CUDA itself; a machine without a driver answers like any other.
+// Which device a stage gets: "auto", "cpu" or "cuda:N" against what carousel-probe finds. The supervisor asks
+// a helper because it never loads CUDA itself; a machine without a driver answers like any other.
 
 #include <optional>
 #include <string>
@@ -21,7 +21,8 @@ struct machine_offer {
     std::string why_none;  ///< why there is no GPU to be used
 };
 
-/// Runs carousel-probe (in `folder`). A probe that can't be run or talks nonsense is a machine without a GPU, with the reason.
+/// Runs carousel-probe (in `folder`). A probe that can't be run or talks nonsense is a machine without a GPU,
+/// with the reason.
 [[nodiscard]] machine_offer probe_machine(const std::string& folder);
 [[nodiscard]] machine_offer read_probe(const std::string& json_text);
 
@@ -30,8 +31,9 @@ struct device_choice {
     std::string name;  ///< "cpu", "cuda:0"
     bool vmm = true;
 };
-/// Throws device_error for a GPU that isn't there: what was asked, what there is. "auto" takes the first GPU, or the CPU, as far as
-/// the stage can run there.
-[[nodiscard]] device_choice choose_device(const std::string& wish, const machine_offer& machine, runs_on needed = runs_on::any);
+/// Throws device_error for a GPU that isn't there: what was asked, what there is. "auto" takes the first GPU,
+/// or the CPU, as far as the stage can run there.
+[[nodiscard]] device_choice choose_device(const std::string& wish, const machine_offer& machine,
+                                          runs_on needed = runs_on::any);
 
 }  // namespace carousel::supervisor

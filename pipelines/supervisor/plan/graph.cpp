@@ -63,7 +63,8 @@ std::vector<stage_row> stages_of(const run::ps_answer& ps) {
 std::string states_text(const stage_row& r) {
     if (r.instances == 1 || r.states.size() == 1) return r.states.begin()->first;
     std::string text;
-    for (const auto& [state, count] : r.states) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+    for (const auto& [state, count] : r.states)
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
     return text;
 }
 
@@ -86,7 +87,8 @@ std::string escaped(const std::string& text, const std::map<char, std::string>& 
     return out;
 }
 
-std::string joined(const std::vector<std::string>& lines, const std::map<char, std::string>& with, const char* between) {
+std::string joined(const std::vector<std::string>& lines, const std::map<char, std::string>& with,
+                   const char* between) {
     std::string out;
     for (const std::string& line : lines) out += (out.empty() ? "" : between) + escaped(line, with);
     return out;
@@ -100,8 +102,9 @@ const char* color_of_state(const std::string& state) {
 
 const std::map<char, std::string> dot_escapes = {{'"', "\\\""}, {'\\', "\\\\"}};
 // Mermaid reads HTML and its own quotes in labels; entities are written with # instead of &.
-const std::map<char, std::string> mermaid_escapes = {{'"', "#quot;"}, {'<', "#lt;"}, {'>', "#gt;"},  {'&', "#amp;"},
-                                                     {'#', "#35;"},   {'|', "#124;"}, {'`', "#96;"}};
+const std::map<char, std::string> mermaid_escapes = {{'"', "#quot;"}, {'<', "#lt;"}, {'>', "#gt;"},
+                                                     {'&', "#amp;"},  {'#', "#35;"}, {'|', "#124;"},
+                                                     {'`', "#96;"}};
 
 }  // namespace
 
@@ -151,41 +154,49 @@ drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live) {
             graph_node n{{with_count(r.name, r.instances), r.device}, ""};
             if (live != nullptr) {
                 n.state = r.state;
-                n.lines.push_back(fmt::format("{}, {} frames/s", states_text(r), human_rate(r.frames_per_second)));
+                n.lines.push_back(
+                    fmt::format("{}, {} frames/s", states_text(r), human_rate(r.frames_per_second)));
             }
             d.nodes.push_back(std::move(n));
         }
         add_edges(d, *ps.links, node_of);
         if (live == nullptr) return d;
         for (graph_edge& e : d.edges)
-            if (const std::string lag = lag_text(*live, names[e.from], names[e.to]); !lag.empty()) e.lines.push_back(lag);
+            if (const std::string lag = lag_text(*live, names[e.from], names[e.to]); !lag.empty())
+                e.lines.push_back(lag);
         return d;
     } catch (const std::exception& e) {  // also maps' that miss a name
-        throw shm_error(fmt::format("the supervisor's answer can't be drawn ({}): are both programs of one version?", e.what()));
+        throw shm_error(fmt::format(
+            "the supervisor's answer can't be drawn ({}): are both programs of one version?", e.what()));
     }
 }
 
 std::string dot_text(const drawing& d) {
-    std::string out = fmt::format("digraph \"{}\" {{\n  rankdir=LR;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"];\n"
-                                  "  edge [fontname=\"sans-serif\", fontsize=10];\n",
-                                  escaped(d.name, dot_escapes));
+    std::string out = fmt::format(
+        "digraph \"{}\" {{\n  rankdir=LR;\n  node [shape=box, style=\"rounded,filled\", "
+        "fontname=\"sans-serif\"];\n"
+        "  edge [fontname=\"sans-serif\", fontsize=10];\n",
+        escaped(d.name, dot_escapes));
     for (std::size_t k = 0; k < d.nodes.size(); ++k)
-        out += fmt::format("  s{} [label=\"{}\", fillcolor=\"{}\"];\n", k, joined(d.nodes[k].lines, dot_escapes, "\\n"),
-                           color_of_state(d.nodes[k].state));
+        out += fmt::format("  s{} [label=\"{}\", fillcolor=\"{}\"];\n", k,
+                           joined(d.nodes[k].lines, dot_escapes, "\\n"), color_of_state(d.nodes[k].state));
     for (const graph_edge& e : d.edges)
-        out += fmt::format("  s{} -> s{} [label=\"{}\"{}];\n", e.from, e.to, joined(e.lines, dot_escapes, "\\n"),
-                           e.latest ? ", style=dashed" : "");
+        out += fmt::format("  s{} -> s{} [label=\"{}\"{}];\n", e.from, e.to,
+                           joined(e.lines, dot_escapes, "\\n"), e.latest ? ", style=dashed" : "");
     return out + "}\n";
 }
 
 std::string mermaid_text(const drawing& d) {
-    std::string out = fmt::format("---\ntitle: \"{}\"\n---\nflowchart LR\n", escaped(d.name, {{'"', "'"}, {'\\', "/"}}));
+    std::string out =
+        fmt::format("---\ntitle: \"{}\"\n---\nflowchart LR\n", escaped(d.name, {{'"', "'"}, {'\\', "/"}}));
     for (std::size_t k = 0; k < d.nodes.size(); ++k)
         out += fmt::format("  s{}[\"{}\"]\n", k, joined(d.nodes[k].lines, mermaid_escapes, "<br/>"));
     for (const graph_edge& e : d.edges)
-        out += fmt::format("  s{} {}|\"{}\"| s{}\n", e.from, e.latest ? "-.->" : "-->", joined(e.lines, mermaid_escapes, "<br/>"), e.to);
+        out += fmt::format("  s{} {}|\"{}\"| s{}\n", e.from, e.latest ? "-.->" : "-->",
+                           joined(e.lines, mermaid_escapes, "<br/>"), e.to);
     for (std::size_t k = 0; k < d.nodes.size(); ++k)
-        if (!d.nodes[k].state.empty()) out += fmt::format("  style s{} fill:{}\n", k, color_of_state(d.nodes[k].state));
+        if (!d.nodes[k].state.empty())
+            out += fmt::format("  style s{} fill:{}\n", k, color_of_state(d.nodes[k].state));
     return out;
 }
 

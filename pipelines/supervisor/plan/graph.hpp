@@ -1,5 +1,6 @@
 #pragma once
-// A pipeline as a drawing for Graphviz or Mermaid. From a file that was read, or from what a running pipeline says of itself.
+// A pipeline as a drawing for Graphviz or Mermaid. From a file that was read, or from what a running pipeline
+// says of itself.
 
 #include <string>
 #include <vector>
@@ -26,8 +27,8 @@ struct drawing {
 };
 
 [[nodiscard]] drawing drawing_of(const run_setup& s);
-/// `ps`: the supervisor's answer to "ps". Throws shm_error when it is of a version that does not tell its links. With a snapshot
-/// of the same run: states, frames/s and how many frames each reader is behind.
+/// `ps`: the supervisor's answer to "ps". Throws shm_error when it is of a version that does not tell its
+/// links. With a snapshot of the same run: states, frames/s and how many frames each reader is behind.
 [[nodiscard]] drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live);
 
 [[nodiscard]] std::string dot_text(const drawing& d);

@@ -9,9 +9,11 @@ using device::device_kind;
 using device::memory_kind;
 
 memory_choice choose_memory(const std::vector<device_id>& ends, memory_kind wish) {
-    const bool any_cpu = std::any_of(ends.begin(), ends.end(), [](const device_id& d) { return d.kind == device_kind::cpu; });
+    const bool any_cpu =
+        std::any_of(ends.begin(), ends.end(), [](const device_id& d) { return d.kind == device_kind::cpu; });
     if (ends.empty() || any_cpu) return {memory_kind::memfd, {}};
-    const bool one = std::all_of(ends.begin(), ends.end(), [&](const device_id& d) { return d.uuid == ends.front().uuid; });
+    const bool one = std::all_of(ends.begin(), ends.end(),
+                                 [&](const device_id& d) { return d.uuid == ends.front().uuid; });
     if (!one) return {memory_kind::vmm, ends.front()};
     return {wish == memory_kind::ipc ? memory_kind::ipc : memory_kind::vmm, ends.front()};
 }
@@ -32,8 +34,8 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
     for (u32 a = 0; a < s.assets.size(); ++a) {
         std::vector<device_id> ends{s.stages[s.assets[a].maker].device};
         for (const u32 user : s.assets[a].users) ends.push_back(s.stages[user].device);
-        items.push_back(
-            {"asset " + s.assets[a].name, true, a, s.assets[a].bytes, choose_memory(ends, s.stages[s.assets[a].maker].memory)});
+        items.push_back({"asset " + s.assets[a].name, true, a, s.assets[a].bytes,
+                         choose_memory(ends, s.stages[s.assets[a].maker].memory)});
     }
     return items;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Where the memory of a ring or an asset lies, from the devices of those who map it. Decisions only; memory_keeper.hpp makes it.
+// Where the memory of a ring or an asset lies, from the devices of those who map it. Decisions only;
+// memory_keeper.hpp makes it.
 
 #include <string>
 #include <vector>
@@ -14,9 +15,11 @@ struct memory_choice {
     bool operator==(const memory_choice& o) const { return kind == o.kind && device.uuid == o.device.uuid; }
 };
 
-/// `ends`: producer (or maker) first. All on the CPU, or unlike ends: a memfd, which a GPU page-locks and maps. All on one GPU:
-/// its memory, as `wish` says (vmm or ipc). Several GPUs: the producer's memory, by vmm, with peer access.
-[[nodiscard]] memory_choice choose_memory(const std::vector<device::device_id>& ends, device::memory_kind wish);
+/// `ends`: producer (or maker) first. All on the CPU, or unlike ends: a memfd, which a GPU page-locks and
+/// maps. All on one GPU: its memory, as `wish` says (vmm or ipc). Several GPUs: the producer's memory, by
+/// vmm, with peer access.
+[[nodiscard]] memory_choice choose_memory(const std::vector<device::device_id>& ends,
+                                          device::memory_kind wish);
 
 struct memory_item {
     std::string name;  ///< "ring vertex", "asset mesh", for messages

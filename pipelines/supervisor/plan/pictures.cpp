@@ -21,12 +21,14 @@ void make_writable(const fs::path& folder, const char* what) {
     fs::create_directories(folder, failed);
     const int why = failed ? failed.value() : (::access(folder.c_str(), W_OK | X_OK) != 0 ? errno : 0);
     if (why != 0)
-        throw output_error(
-            fmt::format("{} can't be written to {}: {}; choose another place with --out PATTERN, or none with --out ''", what,
-                        folder.string(), errno_text(why)));
+        throw output_error(fmt::format(
+            "{} can't be written to {}: {}; choose another place with --out PATTERN, or none with --out ''",
+            what, folder.string(), errno_text(why)));
 }
 
-bool is_display(const stage_setup& s) { return !s.has_output() && fs::path(s.program).filename() == "carousel-display"; }
+bool is_display(const stage_setup& s) {
+    return !s.has_output() && fs::path(s.program).filename() == "carousel-display";
+}
 
 }  // namespace
 
@@ -60,7 +62,8 @@ void prepare_pictures(run_setup& s, const std::string& stamp) {
         if (film && s.fps > 0 && !st.spec.settings.contains("film_fps")) st.spec.settings["film_fps"] = s.fps;
         if (film && s.pictures.empty()) s.pictures = whole.string();
         if (s.pictures.empty())
-            s.pictures = displays > 1 && fs::path(pattern).is_relative() ? folder.parent_path().string() : folder.string();
+            s.pictures = displays > 1 && fs::path(pattern).is_relative() ? folder.parent_path().string()
+                                                                         : folder.string();
     }
 }
 

@@ -22,7 +22,8 @@ std::string name_with_count(const std::string& name, u32 instances) {
 
 std::string place_of(const memory_choice& c, const std::vector<stage_setup>& stages) {
     if (c.kind == device::memory_kind::memfd) return "memfd (host)";
-    const auto on = std::find_if(stages.begin(), stages.end(), [&](const stage_setup& s) { return s.device.uuid == c.device.uuid; });
+    const auto on = std::find_if(stages.begin(), stages.end(),
+                                 [&](const stage_setup& s) { return s.device.uuid == c.device.uuid; });
     return fmt::format("{} ({})", device::name_of(c.kind), on == stages.end() ? "gpu" : on->device_name);
 }
 
@@ -53,7 +54,8 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
 }
 
 json parameters_json(const parameter_plan& plan) {
-    return plan.schema ? json{{"type", plan.schema.type}, {"values", plan.schema.values_json(plan.values)}} : json();
+    return plan.schema ? json{{"type", plan.schema.type}, {"values", plan.schema.values_json(plan.values)}}
+                       : json();
 }
 
 }  // namespace
@@ -71,17 +73,20 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
     table t({"STAGE", "READS", "DEVICE", ">IN FLIGHT", ">SLOT"});
     for (std::size_t k = 0; k < all.size(); ++k) {
         const stage_spec& s = p.stages[k];
-        t.add({name_with_count(s.name, s.instances), s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")), s.device,
+        t.add({name_with_count(s.name, s.instances),
+               s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")), s.device,
                std::to_string(s.in_flight), all[k].slot_bytes == 0 ? "-" : human_bytes(all[k].slot_bytes)});
     }
     t.fit(width, {{"READS"}, {"STAGE", 8}});
-    const std::string head = fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: fine", p.file, p.name, p.stages.size(), p.width, p.height);
+    const std::string head = fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: fine", p.file, p.name,
+                                         p.stages.size(), p.width, p.height);
     std::string text = wrapped(head, width, 2) + "\n" + t.text();
     for (std::size_t k = 0; k < all.size(); ++k) {
         text += "\n" + wrapped(fmt::format("{} runs {}", p.stages[k].name, all[k].program), width, 4) + "\n";
         if (!t.has("READS") && !p.stages[k].inputs.empty())
             text += wrapped(fmt::format("  reads {}", fmt::join(p.stages[k].inputs, ", ")), width, 4) + "\n";
-        if (!all[k].format.is_null()) text += wrapped("  writes " + format_text(all[k].format), width, 4) + "\n";
+        if (!all[k].format.is_null())
+            text += wrapped("  writes " + format_text(all[k].format), width, 4) + "\n";
     }
     if (const parameter_plan plan = plan_parameters(p, all); plan.schema)
         text += "\n" + wrapped("parameters: " + plan.schema.describe(), width, 4) + "\n";
@@ -119,15 +124,18 @@ std::string placement_text(const run_setup& s, std::size_t width) {
         }
         const u32 k = stage_of.at(m.index);
         readers += wrapped(fmt::format("{} is read by {}", m.name, readers_of(s, k)), width, 4) + "\n";
-        t.add({m.name, readers_of(s, k), std::to_string(ring::derived_slots(plan, k)), std::to_string(ring::derived_window(plan, k)),
-               human_bytes(s.stages[k].slot_bytes), human_bytes(m.bytes), place_of(m.choice, s.stages)});
+        t.add({m.name, readers_of(s, k), std::to_string(ring::derived_slots(plan, k)),
+               std::to_string(ring::derived_window(plan, k)), human_bytes(s.stages[k].slot_bytes),
+               human_bytes(m.bytes), place_of(m.choice, s.stages)});
     }
     t.fit(width, {{"READERS"}, {"WINDOW"}, {"MEMORY", 12}});
-    const std::string end = s.end == ring::end_unknown ? "runs until it is told to end" : fmt::format("ends after {} frames", s.end);
-    const std::string last = fmt::format("memory of rings and assets: {}; {}; {}", human_bytes(sum), end,
-                                         s.report_path.empty() ? std::string("no report") : "report to " + s.report_path);
-    return fmt::format("\n{}\n\n{}{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(), t.has("READERS") ? "" : "\n" + readers,
-                       wrapped(last, width, 2));
+    const std::string end = s.end == ring::end_unknown ? "runs until it is told to end"
+                                                       : fmt::format("ends after {} frames", s.end);
+    const std::string last =
+        fmt::format("memory of rings and assets: {}; {}; {}", human_bytes(sum), end,
+                    s.report_path.empty() ? std::string("no report") : "report to " + s.report_path);
+    return fmt::format("\n{}\n\n{}{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(),
+                       t.has("READERS") ? "" : "\n" + readers, wrapped(last, width, 2));
 }
 
 }  // namespace carousel::supervisor

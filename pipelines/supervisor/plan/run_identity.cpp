@@ -58,7 +58,8 @@ std::string named(const std::string& path, const json& there, const json& here) 
 
 std::string value_text(const json& j, const json::json_pointer& at) {
     if (!j.contains(at)) return "not there";
-    std::string text = j.at(at).is_string() ? fmt::format("\"{}\"", j.at(at).get<std::string>()) : j.at(at).dump();
+    std::string text =
+        j.at(at).is_string() ? fmt::format("\"{}\"", j.at(at).get<std::string>()) : j.at(at).dump();
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
@@ -67,7 +68,8 @@ std::string value_text(const json& j, const json::json_pointer& at) {
 json identity_of(const run_setup& s) {
     json stages = json::array(), assets = json::array();
     for (const stage_setup& st : s.stages) stages.push_back(stage_json(st));
-    for (const asset_setup& a : s.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}, {"maker", a.maker}, {"users", a.users}});
+    for (const asset_setup& a : s.assets)
+        assets.push_back({{"name", a.name}, {"bytes", a.bytes}, {"maker", a.maker}, {"users", a.users}});
     json j = values_of(static_cast<const pipeline_spec&>(s));
     for (const char* each : {"device", "isolation"}) j.erase(each);  // the stages say what they came to
     j.erase("allow_dead_letters");                                   // the supervisor's own: its exit code
@@ -91,11 +93,13 @@ std::string difference(const json& there, const json& here) {
         for (const json& s : j.value("stages", json::array())) out.push_back(s.value("name", ""));
         return out;
     };
-    if (names(there) != names(here)) return fmt::format("its stages are {} there and {} here", names(there).dump(), names(here).dump());
+    if (names(there) != names(here))
+        return fmt::format("its stages are {} there and {} here", names(there).dump(), names(here).dump());
     for (const json& step : json::diff(there, here)) {
         const std::string path = step.value("path", "");
         const json::json_pointer at(path);
-        return fmt::format("{} is {} there and {} here", named(path, there, here), value_text(there, at), value_text(here, at));
+        return fmt::format("{} is {} there and {} here", named(path, there, here), value_text(there, at),
+                           value_text(here, at));
     }
     return "they differ";  // two texts of equal values, e.g. 1 and 1.0
 }
@@ -104,13 +108,18 @@ void write_identity(const std::string& folder, const json& identity, const run_s
     json outs = json::object();
     for (const stage_setup& s : prepared.stages)
         if (s.spec.settings.contains("out")) outs[s.spec.name] = s.spec.settings["out"];
-    const json text{{"digest", digest_of(identity)}, {"pipeline", identity}, {"outs", outs}, {"pictures", prepared.pictures}};
-    run::write_whole_file(folder + "/pipeline.json", text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    const json text{{"digest", digest_of(identity)},
+                    {"pipeline", identity},
+                    {"outs", outs},
+                    {"pictures", prepared.pictures}};
+    run::write_whole_file(folder + "/pipeline.json",
+                          text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 std::optional<kept_identity> read_identity(const std::string& folder) {
     const json j = json::parse(read_file(folder + "/pipeline.json").value_or(""), nullptr, false);
-    if (!j.is_object() || !j.contains("pipeline") || j.value("digest", "") != digest_of(j["pipeline"])) return std::nullopt;
+    if (!j.is_object() || !j.contains("pipeline") || j.value("digest", "") != digest_of(j["pipeline"]))
+        return std::nullopt;
     return kept_identity{j["pipeline"], j.value("outs", json::object()), j.value("pictures", "")};
 }
 

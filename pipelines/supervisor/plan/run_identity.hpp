@@ -1,7 +1,8 @@
 #pragma once
-// What makes two starts the same run: everything of the resolved pipeline that the stages were started with. It lies as
-// DIR/pipeline.json beside the run, with a digest, so that a second supervisor takes a run over only when it was asked for the same
-// thing, and can name the difference otherwise. Not part of it: the report, --seconds, colours; they are the supervisor's own.
+// What makes two starts the same run: everything of the resolved pipeline that the stages were started with.
+// It lies as DIR/pipeline.json beside the run, with a digest, so that a second supervisor takes a run over
+// only when it was asked for the same thing, and can name the difference otherwise. Not part of it: the
+// report, --seconds, colours; they are the supervisor's own.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,7 +15,8 @@ namespace carousel::supervisor {
 /// Of a setup before prepare_pictures(): that one puts the time of the start into paths.
 [[nodiscard]] nlohmann::json identity_of(const run_setup& s);
 [[nodiscard]] std::string digest_of(const nlohmann::json& identity);
-/// The first difference as a clause, "stage geometry: settings.triangles is 500 there and 1000 here"; "": none.
+/// The first difference as a clause, "stage geometry: settings.triangles is 500 there and 1000 here"; "":
+/// none.
 [[nodiscard]] std::string difference(const nlohmann::json& there, const nlohmann::json& here);
 
 struct kept_identity {

@@ -1,6 +1,6 @@
 #pragma once
-// Everything the engine needs to know before the first process starts: the pipeline as it was read, described and placed on
-// devices. Plain data, written by run.cpp, read by all the rest of the supervisor.
+// Everything the engine needs to know before the first process starts: the pipeline as it was read, described
+// and placed on devices. Plain data, written by run.cpp, read by all the rest of the supervisor.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -33,8 +33,8 @@ struct stage_setup {
     device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring behind it
     bool owner_commits = false;
     bool ends = false;  ///< a source that may end its stream
-    bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
-                       ///< computes on a GPU
+    bool mps = false;   ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
+                        ///< computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
     [[nodiscard]] bool reads(u32 stage) const noexcept;
 };
@@ -45,9 +45,10 @@ struct run_setup : pipeline_spec {
     std::string folder;           ///< of the pipeline file, absolute
     std::string device_name;      ///< what `device` came to: "cpu", "cuda:0"
     u64 start_timeout_ns = 30'000'000'000, stop_timeout_ns = 5'000'000'000;
-    u64 end = ring::end_unknown;      ///< `frames`, where there is an end
-    ring::first_counters counters;    ///< where those of the words begin
-    u64 kept_records = 100'000;       ///< of each sink's ledger, the newest; older ones are folded (telemetry/ledger_fold.hpp)
+    u64 end = ring::end_unknown;    ///< `frames`, where there is an end
+    ring::first_counters counters;  ///< where those of the words begin
+    u64 kept_records =
+        100'000;  ///< of each sink's ledger, the newest; older ones are folded (telemetry/ledger_fold.hpp)
     parameter_plan parameters;        ///< what may be set, and the values at the start
     std::vector<stage_setup> stages;  ///< producers before consumers
     std::vector<asset_setup> assets;

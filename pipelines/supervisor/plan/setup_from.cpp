@@ -14,7 +14,8 @@
 namespace carousel::supervisor {
 namespace {
 
-stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_description& d, const machine_offer& machine) {
+stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_description& d,
+                       const machine_offer& machine) {
     stage_setup s;
     s.spec = spec;
     if (const auto link = p.links.find(spec.name); link != p.links.end()) s.link = link->second;
@@ -29,11 +30,14 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         const device_choice c = choose_device(spec.device, machine, d.device);
         s.device = c.id;
         s.device_name = c.name;
-        // The second is for tests: what the supervisor does for a domain can be seen on a machine without a GPU.
-        s.mps = s.mps && (c.id.kind == device::device_kind::cuda || std::getenv("CAROUSEL_TEST_MPS_ON_CPU") != nullptr);
+        // The second is for tests: what the supervisor does for a domain can be seen on a machine without a
+        // GPU.
+        s.mps = s.mps && (c.id.kind == device::device_kind::cuda ||
+                          std::getenv("CAROUSEL_TEST_MPS_ON_CPU") != nullptr);
         if (!c.vmm) s.memory = device::memory_kind::ipc;  // an old driver, or one without fds for its memory
     } catch (const device_error& e) {
-        throw device_error(fmt::format("{}: stage {}: {}", spec.position_of("device").text(), spec.name, e.what()));
+        throw device_error(
+            fmt::format("{}: stage {}: {}", spec.position_of("device").text(), spec.name, e.what()));
     }
     return s;
 }
@@ -42,21 +46,26 @@ std::vector<asset_setup> assets_from(const pipeline& p, const std::vector<stage_
     std::vector<asset_setup> out;
     for (u32 k = 0; k < described.size(); ++k) {
         for (const asset_spec& a : described[k].makes) {
-            const auto other = std::find_if(out.begin(), out.end(), [&](const asset_setup& o) { return o.name == a.name; });
+            const auto other =
+                std::find_if(out.begin(), out.end(), [&](const asset_setup& o) { return o.name == a.name; });
             if (other != out.end())
                 refuse(p.stages[k].at,
-                       fmt::format("the stages {} and {} both make the asset {}; one of them can be in a pipeline",
-                                   p.stages[other->maker].name, p.stages[k].name, a.name));
+                       fmt::format(
+                           "the stages {} and {} both make the asset {}; one of them can be in a pipeline",
+                           p.stages[other->maker].name, p.stages[k].name, a.name));
             if (a.bytes > 0) out.push_back({a.name, a.bytes, k, {k}});
         }
     }
-    if (out.size() > shm::max_assets) throw config_error(fmt::format("{}: more than {} assets", p.file, shm::max_assets));
+    if (out.size() > shm::max_assets)
+        throw config_error(fmt::format("{}: more than {} assets", p.file, shm::max_assets));
     for (u32 k = 0; k < described.size(); ++k) {
         for (const std::string& name : described[k].uses) {
-            const auto made = std::find_if(out.begin(), out.end(), [&](const asset_setup& o) { return o.name == name; });
+            const auto made =
+                std::find_if(out.begin(), out.end(), [&](const asset_setup& o) { return o.name == name; });
             if (made == out.end())
                 refuse(p.stages[k].at,
-                       fmt::format("stage {} reads the asset {}, which no stage of this pipeline makes", p.stages[k].name, name));
+                       fmt::format("stage {} reads the asset {}, which no stage of this pipeline makes",
+                                   p.stages[k].name, name));
             if (made->maker != k) made->users.push_back(k);
         }
     }
@@ -66,7 +75,8 @@ std::vector<asset_setup> assets_from(const pipeline& p, const std::vector<stage_
 }  // namespace
 
 machine_offer probe_for(const pipeline& p) {
-    const bool wanted = std::any_of(p.stages.begin(), p.stages.end(), [](const stage_spec& s) { return s.device != "cpu"; });
+    const bool wanted =
+        std::any_of(p.stages.begin(), p.stages.end(), [](const stage_spec& s) { return s.device != "cpu"; });
     return wanted ? probe_machine(executable_folder()) : machine_offer{};
 }
 
@@ -79,16 +89,19 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.parameters = plan_parameters(p, o.stages);
     if (p.frames > 0) s.end = p.frames;
     // For tests: a short run sees what a long one does after hours.
-    if (const char* where = std::getenv("CAROUSEL_TEST_COUNTERS"); where != nullptr && std::string_view(where) == "near-their-ends")
+    if (const char* where = std::getenv("CAROUSEL_TEST_COUNTERS");
+        where != nullptr && std::string_view(where) == "near-their-ends")
         s.counters = ring::counters_near_their_ends;
     s.report_path = o.report_file;
     s.http = o.http;
     s.color = o.color;
     s.terminal = ::isatty(STDERR_FILENO) != 0;
-    for (u32 k = 0; k < p.stages.size(); ++k) s.stages.push_back(stage_from(p, p.stages[k], o.stages[k], machine));
+    for (u32 k = 0; k < p.stages.size(); ++k)
+        s.stages.push_back(stage_from(p, p.stages[k], o.stages[k], machine));
     s.assets = assets_from(p, o.stages);
-    const bool same = std::all_of(s.stages.begin(), s.stages.end(),
-                                  [&](const stage_setup& st) { return st.device_name == s.stages.front().device_name; });
+    const bool same = std::all_of(s.stages.begin(), s.stages.end(), [&](const stage_setup& st) {
+        return st.device_name == s.stages.front().device_name;
+    });
     s.device_name = same ? s.stages.front().device_name : "mixed";
     return s;
 }

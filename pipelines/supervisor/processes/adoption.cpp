@@ -27,19 +27,23 @@ using nlohmann::json;
 using ring::entry_state;
 using ring::entry_word;
 
-std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, const std::string& run_id, const json& remembered) {
+std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, const std::string& run_id,
+                                      const json& remembered) {
     shm::incarnation& e = t.c->entry[entry];
     auto p = std::make_unique<process>();
     if (ring::withdraw(*t.c, entry)) {
         const bool was_current = ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry;
-        if (!was_current) {  // the dead one fell between the two steps of appoint(): nobody can ever have been told of this entry
+        if (!was_current) {  // the dead one fell between the two steps of appoint(): nobody can ever have
+                             // been told of this entry
             ring::discard(*t.c, entry);
             return nullptr;
         }
     }
-    // The retirement of a current entry begins with the successor's appointment, which takes any FENCED entry that no word names:
-    // not this one, or the two would be one and the successor be doomed in the predecessor's place.
-    if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry) ring::doom_again(*t.c, entry);
+    // The retirement of a current entry begins with the successor's appointment, which takes any FENCED entry
+    // that no word names: not this one, or the two would be one and the successor be doomed in the
+    // predecessor's place.
+    if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry)
+        ring::doom_again(*t.c, entry);
     const entry_word w = entry_word::of(ring::load(e.identity));
     p->who = {s.index, entry, w.epoch};
     p->pid = static_cast<i32>(w.pid);
@@ -68,11 +72,13 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         p->how.asked = r.value("asked", false);
         p->how.deadline = r.value("deadline", false);
     }
-    // The generation that the dead supervisor had is the first one here. One that is fenced holds nothing any more.
+    // The generation that the dead supervisor had is the first one here. One that is fenced holds nothing any
+    // more.
     const bool client = wants_domain(t, s) && p->pid != 0 && !p->by_hand;
     p->mps.generation = client ? t.domain->generation() : 0;
     p->mps.let_go = is_fenced(*p);
-    if (p->pid != 0 && std::find(s.pids.begin(), s.pids.end(), p->pid) == s.pids.end()) {  // spawned since the state was written
+    if (p->pid != 0 && std::find(s.pids.begin(), s.pids.end(), p->pid) ==
+                           s.pids.end()) {  // spawned since the state was written
         if (!s.pids.empty()) {
             ++s.restarts;
             ++t.account.restarts;
@@ -82,14 +88,16 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     return p;
 }
 
-void find_processes(process_table& t, seat& s, const std::string& run_id, const json& remembered, found_processes& n) {
+void find_processes(process_table& t, seat& s, const std::string& run_id, const json& remembered,
+                    found_processes& n) {
     const ring::seat_word sits = ring::seat_word::of(ring::load(t.c->seat[s.index].current));
     if (sits.entry != shm::none)
         ring::revoke(*t.c, s.index, 0);  // of the very first start, if it came no further than to appoint
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const entry_word w = entry_word::of(ring::load(t.c->entry[k].identity));
         if (w.seat != s.index) continue;
-        const found_entry what = what_is(w, sits.entry == k && sits.epoch == w.epoch, ring::reusable(*t.c, k));
+        const found_entry what =
+            what_is(w, sits.entry == k && sits.epoch == w.epoch, ring::reusable(*t.c, k));
         if (what == found_entry::nobodys) continue;
         if (what == found_entry::standby) {
             adopt_standby(t, s, k, run_id);
@@ -107,8 +115,9 @@ void find_processes(process_table& t, seat& s, const std::string& run_id, const 
     }
     if (s.now && s.by_standby) ++n.alive;
     n.standbys += s.standby ? 1 : 0;
-    // A promotion that was cut between its two steps, and the standby is dead: the seat names an epoch that no process bears. A
-    // fresh one now, before any retirement hands the dead holder's words on to that epoch, where nobody would ever open them.
+    // A promotion that was cut between its two steps, and the standby is dead: the seat names an epoch that
+    // no process bears. A fresh one now, before any retirement hands the dead holder's words on to that
+    // epoch, where nobody would ever open them.
     if (!s.now && sits.entry != shm::none) s.successor = ring::appoint(*t.c, s.index);
 }
 
@@ -128,7 +137,9 @@ void resume_seat(process_table& t, seat& s) {
     if (s.now && !s.now->ended) {
         process& p = *s.now;
         const bool held = ring::load(t.c->seat[s.index].held) != 0;
-        s.machine.resume(held ? seat_state::stopped : p.how.was_ready ? seat_state::running : seat_state::starting,
+        s.machine.resume(held              ? seat_state::stopped
+                         : p.how.was_ready ? seat_state::running
+                                           : seat_state::starting,
                          s.machine.since_ns(), s.machine.fresh_deaths());
         s.start_wanted = false;
         watch_process(t, s, p);
@@ -143,14 +154,17 @@ void resume_seat(process_table& t, seat& s) {
         process& p = *s.now;
         p.ended_ns = now;
         if (p.pid != 0 && rests(before))
-            s.machine.resume(seat_state::starting, now, s.machine.fresh_deaths());  // started since the state was written
-        p.step = retirement_step::working;  // the retirement takes it from the first step on
+            s.machine.resume(seat_state::starting, now,
+                             s.machine.fresh_deaths());  // started since the state was written
+        p.step = retirement_step::working;               // the retirement takes it from the first step on
         const bool unclaimed = p.pid == 0;
         retire(t, s);
         if (!unclaimed) return;  // the judgement of its death has decided
     }
-    if (before == seat_state::stopping) s.machine.on(seat_event::died_outside, now);  // `carousel down STAGE`, nearly done
-    if (!successor_is_wanted({before, std::any_of(s.gone.begin(), s.gone.end(), [](const auto& p) { return !p->judged; })}))
+    if (before == seat_state::stopping)
+        s.machine.on(seat_event::died_outside, now);  // `carousel down STAGE`, nearly done
+    if (!successor_is_wanted(
+            {before, std::any_of(s.gone.begin(), s.gone.end(), [](const auto& p) { return !p->judged; })}))
         return;
     s.machine.resume(seat_state::starting, now, s.machine.fresh_deaths());
     s.start_wanted = true;
@@ -167,24 +181,27 @@ found_entry what_is(const ring::entry_word& entry, bool named_by_seat, bool reus
 }
 
 bool rests(seat_state s) noexcept {
-    return s == seat_state::down || s == seat_state::failed || s == seat_state::done || s == seat_state::backoff ||
-           s == seat_state::stopping;
+    return s == seat_state::down || s == seat_state::failed || s == seat_state::done ||
+           s == seat_state::backoff || s == seat_state::stopping;
 }
 
 bool successor_is_wanted(const vacancy_view& v) noexcept { return !rests(v.before) && !v.died_unjudged; }
 
 found_processes adopt_processes(process_table& t, const json& state, const std::string& run_id) {
     t.memory_there = false;
-    for (auto& s : t.seats) s->machine.resume(seat_state::starting, now_ns(), 0);  // what start_all() would have come to
+    for (auto& s : t.seats)
+        s->machine.resume(seat_state::starting, now_ns(), 0);  // what start_all() would have come to
     json remembered = json::array();  // what the dead supervisor knew of the processes, by seat
     try {
         if (state.is_object()) remembered = restore_state(t, state);
     } catch (const json::exception& e) {
-        t.say(fmt::format("what the dead supervisor has counted can't be read ({}): restarts and deaths count from here",
-                          e.what()));
+        t.say(fmt::format(
+            "what the dead supervisor has counted can't be read ({}): restarts and deaths count from here",
+            e.what()));
     }
     found_processes n;
-    for (auto& s : t.seats) find_processes(t, *s, run_id, s->index < remembered.size() ? remembered[s->index] : json::array(), n);
+    for (auto& s : t.seats)
+        find_processes(t, *s, run_id, s->index < remembered.size() ? remembered[s->index] : json::array(), n);
     for (auto& s : t.seats) resume_seat(t, *s);
     if (t.domain != nullptr && !t.account.domain_given_up && !t.domain->is_up())
         renew_domain(t, "its daemon has not outlived the supervisor");
@@ -199,8 +216,8 @@ std::vector<const seat*> not_returned(const process_table& t) {
     return out;
 }
 
-// What a stage has written while it had no reader. Not before it says that it writes elsewhere, or is dead: what came behind the
-// reading would be lost.
+// What a stage has written while it had no reader. Not before it says that it writes elsewhere, or is dead:
+// what came behind the reading would be lost.
 void read_alone(process_table& t, seat& s, i32 pid) {
     const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", t.setup->directory,
                                          t.setup->stages[s.stage].spec.name, s.index, pid);

@@ -25,8 +25,10 @@ seat* free_seat_for(process_table& t, const std::string& stage, std::string& why
     why = fmt::format("the pipeline {} has no stage {}", t.setup->name, stage);
     for (auto& s : t.seats) {
         if (t.setup->stages[s->stage].spec.name != stage) continue;
-        why = fmt::format("stage {} has a process already: `carousel down {}` first, then start it by hand", stage, stage);
-        const bool vacant = s->machine.state() == seat_state::down || s->machine.state() == seat_state::failed;
+        why = fmt::format("stage {} has a process already: `carousel down {}` first, then start it by hand",
+                          stage, stage);
+        const bool vacant =
+            s->machine.state() == seat_state::down || s->machine.state() == seat_state::failed;
         if (vacant && !s->now) return s.get();
     }
     return nullptr;
@@ -187,12 +189,14 @@ std::string let_stage_return(process_table& t, int connection, const shm::peer& 
         p.standing_by = p.how.was_ready = p.standing_by || who.value("ready", false);
         return "";
     }
-    const bool live = ring::entry_word::of(ring::load(t.c->entry[p.who.entry].identity)).state == ring::entry_state::live;
+    const bool live =
+        ring::entry_word::of(ring::load(t.c->entry[p.who.entry].identity)).state == ring::entry_state::live;
     if (live) {
         p.how.was_ready = true;
         if (s.machine.state() == seat_state::starting) s.machine.on(seat_event::ready, now_ns());
     }
-    // The kernel has sent a held stage on its way when it lost its parent (SIGHUP, SIGCONT to an orphaned group): held again.
+    // The kernel has sent a held stage on its way when it lost its parent (SIGHUP, SIGCONT to an orphaned
+    // group): held again.
     if (s.machine.state() == seat_state::stopped) shm::signal_pidfd(p.pidfd.get(), SIGSTOP);
     return "";
 }

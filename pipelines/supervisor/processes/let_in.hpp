@@ -1,6 +1,6 @@
 #pragma once
-// Stages come to the supervisor's socket: with a hello, or back when their first supervisor has died. Every function is told the
-// connection, which the engine owns.
+// Stages come to the supervisor's socket: with a hello, or back when their first supervisor has died. Every
+// function is told the connection, which the engine owns.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -10,9 +10,12 @@
 namespace carousel::supervisor {
 
 /// A stage's hello on a connection. Empty: it is in, its answer sent. Else why it is refused.
-[[nodiscard]] std::string let_stage_in(process_table& t, int connection, const shm::peer& peer, const nlohmann::json& hello);
-/// A stage of the dead supervisor presents itself again. Empty: it is welcome, and told so. Else why it has no place.
-[[nodiscard]] std::string let_stage_return(process_table& t, int connection, const shm::peer& peer, const nlohmann::json& who);
+[[nodiscard]] std::string let_stage_in(process_table& t, int connection, const shm::peer& peer,
+                                       const nlohmann::json& hello);
+/// A stage of the dead supervisor presents itself again. Empty: it is welcome, and told so. Else why it has
+/// no place.
+[[nodiscard]] std::string let_stage_return(process_table& t, int connection, const shm::peer& peer,
+                                           const nlohmann::json& who);
 void stage_is_ready(process_table& t, int connection);
 /// A stage that was let return writes into its new pipe.
 void stage_is_back(process_table& t, int connection);

@@ -65,7 +65,8 @@ void memory_keeper::make_again(const std::string& folder) {
     if (!wanted.empty()) make_on_device(wanted, folder, 60 * ns_per_s);
 }
 
-void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std::string& folder, u64 timeout_ns) {
+void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std::string& folder,
+                                   u64 timeout_ns) {
     json asked = json::array();
     for (std::size_t k = 0; k < wanted.size(); ++k) {
         const memory_item& i = wanted[k]->item;
@@ -79,7 +80,8 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
     spawn_request r;
     r.argv = {folder + "/carousel-alloc", "--fd", "3", "--requests", asked.dump()};
     if (!home_.directory.empty())
-        r.argv.insert(r.argv.end(), {"--directory", home_.directory, "--run-id", home_.run_id, "--grace", fmt::format("{}", home_.grace_s)});
+        r.argv.insert(r.argv.end(), {"--directory", home_.directory, "--run-id", home_.run_id, "--grace",
+                                     fmt::format("{}", home_.grace_s)});
     r.extra_fd = theirs.get();
     spawned maker = spawn(r);
     theirs.reset();
@@ -94,14 +96,15 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
     bool owner = false;
     for (std::size_t k = 0; k < wanted.size(); ++k) {
         block& b = *wanted[k];
-        const std::string what =
-            fmt::format("making the memory of {} ({:.1f} MiB)", b.item.name, static_cast<f64>(b.item.bytes) / 1048576.0);
+        const std::string what = fmt::format("making the memory of {} ({:.1f} MiB)", b.item.name,
+                                             static_cast<f64>(b.item.bytes) / 1048576.0);
         shm::message m;
         const u64 now = now_ns();
         if (shm::receive_message(ours.get(), m, until > now ? until - now : 1) != shm::receive_status::ok)
             fail(what + ": carousel-alloc gave no answer (its message is above)");
         const json answer = json::parse(m.text, nullptr, false);
-        if (!answer.is_object()) fail(what + ": carousel-alloc answered something other than JSON: is it of this build?");
+        if (!answer.is_object())
+            fail(what + ": carousel-alloc answered something other than JSON: is it of this build?");
         if (answer.contains("error")) fail(fmt::format("{}: {}", what, answer.value("error", "?")));
         b.bytes = answer.value("bytes", u64{0});
         b.uuid = answer.value("uuid", "");
@@ -120,7 +123,8 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
     }
     ours.reset();
     pollfd p{maker.pidfd.get(), POLLIN, 0};
-    if (::poll(&p, 1, 10'000) == 0) shm::signal_pidfd(maker.pidfd.get(), SIGKILL);  // the memory lives by its fds
+    if (::poll(&p, 1, 10'000) == 0)
+        shm::signal_pidfd(maker.pidfd.get(), SIGKILL);  // the memory lives by its fds
     ::poll(&p, 1, 5000);
     (void)reap(maker.pidfd.get());
 }
@@ -179,13 +183,17 @@ void memory_keeper::expect(const std::vector<memory_item>& items) {
 }
 
 bool memory_keeper::is_there(const block& b) noexcept {
-    return b.bytes >= b.item.bytes && (b.item.choice.kind == memory_kind::ipc ? !b.ipc.empty() : static_cast<bool>(b.fd));
+    return b.bytes >= b.item.bytes &&
+           (b.item.choice.kind == memory_kind::ipc ? !b.ipc.empty() : static_cast<bool>(b.fd));
 }
 
-bool memory_keeper::complete() const noexcept { return std::all_of(blocks_.begin(), blocks_.end(), is_there); }
+bool memory_keeper::complete() const noexcept {
+    return std::all_of(blocks_.begin(), blocks_.end(), is_there);
+}
 
 bool memory_keeper::has_ipc() const noexcept {
-    return std::any_of(blocks_.begin(), blocks_.end(), [](const block& b) { return b.item.choice.kind == memory_kind::ipc; });
+    return std::any_of(blocks_.begin(), blocks_.end(),
+                       [](const block& b) { return b.item.choice.kind == memory_kind::ipc; });
 }
 
 void memory_keeper::take_owner(spawned owner, shm::unique_fd socket) noexcept {
@@ -196,13 +204,18 @@ void memory_keeper::take_owner(spawned owner, shm::unique_fd socket) noexcept {
 void memory_keeper::take_back(const json& list, std::vector<shm::unique_fd>& fds) {
     for (const json& j : list) {
         for (block& b : blocks_) {
-            if (is_there(b) || j.value("asset", false) != b.item.asset || j.value("index", shm::none) != b.item.index) continue;
+            if (is_there(b) || j.value("asset", false) != b.item.asset ||
+                j.value("index", shm::none) != b.item.index)
+                continue;
             const int at = j.value("fd", -1);
-            if (j.value("kind", "") != device::name_of(b.item.choice.kind) || j.value("bytes", u64{0}) < b.item.bytes) continue;
+            if (j.value("kind", "") != device::name_of(b.item.choice.kind) ||
+                j.value("bytes", u64{0}) < b.item.bytes)
+                continue;
             b.bytes = j.value("bytes", u64{0});
             b.uuid = j.value("uuid", "");
             b.ipc = j.value("ipc", "");
-            if (at >= 0 && static_cast<std::size_t>(at) < fds.size()) b.fd = std::move(fds[static_cast<std::size_t>(at)]);
+            if (at >= 0 && static_cast<std::size_t>(at) < fds.size())
+                b.fd = std::move(fds[static_cast<std::size_t>(at)]);
         }
     }
 }

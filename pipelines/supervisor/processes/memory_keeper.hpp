@@ -1,7 +1,7 @@
 #pragma once
-// Makes and keeps the memory of all rings and assets of a run. Host memory is made here (sealed memfds); GPU memory by
-// carousel-alloc, which hands the fds over and ends (vmm) or stays as its owner (ipc). The fds live as long as this object: no
-// stage's death takes memory away, and newcomers get the same fds.
+// Makes and keeps the memory of all rings and assets of a run. Host memory is made here (sealed memfds); GPU
+// memory by carousel-alloc, which hands the fds over and ends (vmm) or stays as its owner (ipc). The fds live
+// as long as this object: no stage's death takes memory away, and newcomers get the same fds.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,14 +21,17 @@ public:
     memory_keeper(const memory_keeper&) = delete;
     memory_keeper& operator=(const memory_keeper&) = delete;
 
-    /// The run that the memory is for: an owner of ipc memory waits there for another supervisor when this one is killed.
+    /// The run that the memory is for: an owner of ipc memory waits there for another supervisor when this
+    /// one is killed.
     struct home {
         std::string directory, run_id;
         f64 grace_s = 0;
     };
     void belongs_to(home where) { home_ = std::move(where); }
-    /// Makes everything. `folder`: where carousel-alloc lies. Throws shm_error, or device_error with the maker's own words.
-    void make(const std::vector<memory_item>& items, const std::string& folder, u64 timeout_ns = 60'000'000'000);
+    /// Makes everything. `folder`: where carousel-alloc lies. Throws shm_error, or device_error with the
+    /// maker's own words.
+    void make(const std::vector<memory_item>& items, const std::string& folder,
+              u64 timeout_ns = 60'000'000'000);
     /// Makes again what a dead owner had (kind ipc), and what did not come back; the rest stays.
     void make_again(const std::string& folder);
     /// Enters kinds and handles into a control block that is not published yet.
@@ -41,7 +44,8 @@ public:
     // ---- taking over from a dead supervisor: the fds come back from any stage that holds them
     /// What is to come back; nothing is made.
     void expect(const std::vector<memory_item>& items);
-    /// Takes from describe_all()'s list what is still missing; a block that doesn't fit what is expected is left out.
+    /// Takes from describe_all()'s list what is still missing; a block that doesn't fit what is expected is
+    /// left out.
     void take_back(const nlohmann::json& list, std::vector<shm::unique_fd>& fds);
     /// Every block is there to be handed out.
     [[nodiscard]] bool complete() const noexcept;

@@ -10,7 +10,9 @@ bool breaks_domain(const client_view& v) noexcept {
     return v.client && !v.let_go && unasked && !v.through && !v.run_ends;
 }
 
-bool device_is_quiet(const client_view& v) noexcept { return !v.client || v.let_go || v.through || v.run_ends; }
+bool device_is_quiet(const client_view& v) noexcept {
+    return !v.client || v.let_go || v.through || v.run_ends;
+}
 
 excuse excuse_for(const death& how, bool domain_ends, bool breaks) noexcept {
     if (how.deadline) return excuse::none;
@@ -23,7 +25,8 @@ excuse excuse_for(const death& how, bool domain_ends, bool breaks) noexcept {
 bool died_by_itself(u64 raw) noexcept {
     const ring::exit_note note = ring::exit_note::of(raw);
     return note.told && !note.outside &&
-           (note.signal != 0 || (note.exit_code != exit_code::gpu_fault && note.exit_code != exit_code::no_device));
+           (note.signal != 0 ||
+            (note.exit_code != exit_code::gpu_fault && note.exit_code != exit_code::no_device));
 }
 
 bool fault_row::add(u64 frames_moved) noexcept {

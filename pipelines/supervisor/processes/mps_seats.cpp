@@ -24,28 +24,34 @@ namespace {
     return {is_client(t, p), p.mps.let_go, p.by_us, p.ended, through, t.ending || t.paused};
 }
 
-/// Has a client of that generation been injected with a fault? All get the same error, and the injected one need not be the
-/// first.
+/// Has a client of that generation been injected with a fault? All get the same error, and the injected one
+/// need not be the first.
 bool fault_was_injected(const process_table& t, u32 domain) noexcept {
-    const auto asked = [&](const std::unique_ptr<process>& p) { return p && p->mps.generation == domain && p->how.injected; };
-    return std::any_of(t.seats.begin(), t.seats.end(),
-                       [&](const auto& s) { return asked(s->now) || std::any_of(s->gone.begin(), s->gone.end(), asked); });
+    const auto asked = [&](const std::unique_ptr<process>& p) {
+        return p && p->mps.generation == domain && p->how.injected;
+    };
+    return std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
+        return asked(s->now) || std::any_of(s->gone.begin(), s->gone.end(), asked);
+    });
 }
 
 void give_domain_up(process_table& t, const std::string& why) {
     if (t.account.domain_given_up) return;
     t.account.domain_given_up = true;
-    t.say(fmt::format(
-        "the MPS domain is given up ({}): its stages go on with a GPU context each, as with isolation = \"process\"", why));
+    t.say(
+        fmt::format("the MPS domain is given up ({}): its stages go on with a GPU context each, as with "
+                    "isolation = \"process\"",
+                    why));
 }
 
-// Called with each death that was excused, unless it was asked for. Those of stages that were just starting count, too: a new
-// server in which nothing can be set up would be renewed for ever.
+// Called with each death that was excused, unless it was asked for. Those of stages that were just starting
+// count, too: a new server in which nothing can be set up would be renewed for ever.
 void count_fault(process_table& t) {
     u64 moved = 0;
     for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k) moved += ring::load(t.c->link[k].tail);
     if (t.faults.add(moved))
-        give_domain_up(t, fmt::format("{} faults in a row and no frame delivered in between", t.faults.in_row));
+        give_domain_up(t,
+                       fmt::format("{} faults in a row and no frame delivered in between", t.faults.in_row));
 }
 
 void client_ended(process_table& t, seat& s, process& p, const std::string& why) {
@@ -68,7 +74,8 @@ void domain_renewed(process_table& t, const std::string& why) {
     for (auto& s : t.seats) {
         for (auto& p : s->gone) look_at(t, *s, *p, now);
         s->clock_base_ns = std::max(s->clock_base_ns, now);
-        if (s->start_wanted && !s->now && now >= s->due_ns) t.todo.push_back({work::kind::start, s->index, {}});
+        if (s->start_wanted && !s->now && now >= s->due_ns)
+            t.todo.push_back({work::kind::start, s->index, {}});
     }
 }
 
@@ -91,7 +98,9 @@ bool death_breaks_domain(const process_table& t, const seat& s, const process& p
     return breaks_domain(view_of(t, p, t.through(s.stage)));
 }
 
-bool fence_is_known(const process_table& t, const process& p) noexcept { return device_is_quiet(view_of(t, p, p.how.through)); }
+bool fence_is_known(const process_table& t, const process& p) noexcept {
+    return device_is_quiet(view_of(t, p, p.how.through));
+}
 
 void excuse_process(const process_table& t, process& p) noexcept {
     if (!is_client(t, p)) return;
@@ -101,16 +110,17 @@ void excuse_process(const process_table& t, process& p) noexcept {
 }
 
 bool can_be_let_go(const process_table& t, const process& p) noexcept {
-    return is_client(t, p) && p.mps.generation == t.domain->generation() && t.domain->is_up() && !p.mps.with_domain &&
-           !p.how.through && p.by_us;
+    return is_client(t, p) && p.mps.generation == t.domain->generation() && t.domain->is_up() &&
+           !p.mps.with_domain && !p.how.through && p.by_us;
 }
 
 void end_client(process_table& t, const process& p) {
     shm::signal_pidfd(p.pidfd.get(), SIGCONT);
     t.domain->end_client(p.pid, [&t, who = p.who](const std::string& why) {
         seat& s = *t.seats[who.seat];
-        const auto at = std::find_if(s.gone.begin(), s.gone.end(),
-                                     [&](const auto& g) { return g->who.entry == who.entry && g->who.epoch == who.epoch; });
+        const auto at = std::find_if(s.gone.begin(), s.gone.end(), [&](const auto& g) {
+            return g->who.entry == who.entry && g->who.epoch == who.epoch;
+        });
         if (at != s.gone.end()) in_order(t, [&] { client_ended(t, s, **at, why); });
     });
 }
@@ -130,15 +140,18 @@ void renew_domain(process_table& t, const std::string& why) {
     t.account.domain_whole = false;
     const u32 over = t.domain->generation();
     t.say(fmt::format("the MPS domain is renewed with all its stages: {}", why));
-    // Words first, all of them; only then the server, whose end decides about events that words may still stand behind.
+    // Words first, all of them; only then the server, whose end decides about events that words may still
+    // stand behind.
     in_order(t, [&] {
         for (auto& s : t.seats) {
             if (s->standby && s->standby->mps.generation == over) end_standby(*s);
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
             if (!died_by_itself(
-                    ring::load(t.c->entry[s->now->who.entry].exit_note))) {  // else beside the one whose death was seen first
+                    ring::load(t.c->entry[s->now->who.entry]
+                                   .exit_note))) {  // else beside the one whose death was seen first
                 s->now->how.asked = s->now->how.outside = s->now->by_us = s->now->mps.with_domain = true;
-                tell_end(t, *s, *s->now);  // before it is killed: a supervisor that finds it dead has no other word of this
+                tell_end(t, *s, *s->now);  // before it is killed: a supervisor that finds it dead has no
+                                           // other word of this
             }
             retire(t, *s);
         }
@@ -152,7 +165,8 @@ void renew_daemon(process_table& t) {
         for (auto& p : s->gone) {
             if (p->mps.generation != over) continue;
             if (!is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks) tell_end(t, *s, *p);
-            if (!p->ended && p->pidfd) shm::signal_pidfd(p->pidfd.get(), SIGKILL);  // also those that wait for terminate_client
+            if (!p->ended && p->pidfd)
+                shm::signal_pidfd(p->pidfd.get(), SIGKILL);  // also those that wait for terminate_client
         }
     }
     t.domain->renew([&t](const std::string& failed) { in_order(t, [&] { domain_renewed(t, failed); }); });
@@ -166,13 +180,16 @@ void tell_end(process_table& t, const seat& s, const process& p) {
     t.recoveries.tell(r);
 }
 
-// It may have gone while nothing could be started anyway (memory and words made anew): nobody would ever start without this.
+// It may have gone while nothing could be started anyway (memory and words made anew): nobody would ever
+// start without this.
 void watch_domain(process_table& t) {
     if (t.domain == nullptr || t.account.domain_given_up) return;
     if (!t.domain->is_up()) return renew_domain(t, "its daemon is gone");
-    t.account.domain_whole = t.account.domain_whole || std::none_of(t.seats.begin(), t.seats.end(), [&t](const auto& s) {
-        return wants_domain(t, *s) && (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);
-    });
+    t.account.domain_whole =
+        t.account.domain_whole || std::none_of(t.seats.begin(), t.seats.end(), [&t](const auto& s) {
+            return wants_domain(t, *s) &&
+                   (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);
+        });
 }
 
 }  // namespace carousel::supervisor

@@ -17,7 +17,8 @@ void use_domain(process_table& t, mps_domain* domain);
 void excuse_process(const process_table& t, process& p) noexcept;
 /// Is it to be ended by terminate_client rather than by a signal?
 [[nodiscard]] bool can_be_let_go(const process_table& t, const process& p) noexcept;
-/// Its words are aborted. A stopped process can't be ended by the server: it goes on, and finds itself revoked.
+/// Its words are aborted. A stopped process can't be ended by the server: it goes on, and finds itself
+/// revoked.
 void end_client(process_table& t, const process& p);
 /// The death of `p` ends the domain.
 void domain_breaks(process_table& t, seat& s, process& p);

@@ -31,13 +31,16 @@ process_table::process_table(const run_setup& s, event_loop& l, console& console
         }
     }
     for (auto& each : seats)
-        each->log = std::make_unique<log_sink>(console, each->label, label_width, each->stage,
-                                            fmt::format("{}/logs/{}.jsonl", setup->directory, each->label));
+        each->log =
+            std::make_unique<log_sink>(console, each->label, label_width, each->stage,
+                                       fmt::format("{}/logs/{}.jsonl", setup->directory, each->label));
     if (const char* delay = std::getenv("CAROUSEL_TEST_KILL_DELAY_MS"))
         kill_delay_ns = std::strtoull(delay, nullptr, 10) * ns_per_ms;
     recoveries = recovery_log(setup->directory + "/recoveries.jsonl");
-    journal = std::make_unique<log_sink>(console, "carousel", label_width, 6, setup->directory + "/logs/@carousel.jsonl");
-    cpu_threads = std::max(1U, std::thread::hardware_concurrency() / std::max(1U, on_cpu));  // the pools share the cores
+    journal = std::make_unique<log_sink>(console, "carousel", label_width, 6,
+                                         setup->directory + "/logs/@carousel.jsonl");
+    cpu_threads = std::max(
+        1U, std::thread::hardware_concurrency() / std::max(1U, on_cpu));  // the pools share the cores
 }
 
 process_table::~process_table() {
@@ -52,7 +55,8 @@ process_table::~process_table() {
     }
 }
 
-void process_table::attach_to(shm::control_block& block, const memory_keeper& kept, const shm::control_block* published) {
+void process_table::attach_to(shm::control_block& block, const memory_keeper& kept,
+                              const shm::control_block* published) {
     CAROUSEL_ASSERT(all_gone());
     c = &block;
     made = published != nullptr ? published : &block;
@@ -63,9 +67,7 @@ void process_table::attach_to(shm::control_block& block, const memory_keeper& ke
     }
 }
 
-void process_table::say(const std::string& text) const {
-    journal->line(::getpid(), text);
-}
+void process_table::say(const std::string& text) const { journal->line(::getpid(), text); }
 
 void process_table::note(const char* kind, u64 time_ns, const seat& s, const process& p, std::string text) {
     notes.add({0, time_ns, kind, s.index, p.who.epoch, p.pid, std::move(text)});
@@ -83,8 +85,8 @@ std::vector<seat*> process_table::find(const std::string& name) const {
         if (s->label != stage) names.push_back(s->label);
     }
     if (found.empty())
-        throw config_error(fmt::format("the pipeline {} has no stage \"{}\"; it has {}{}", setup->name, name, known,
-                                       did_you_mean_clause(name, names)));
+        throw config_error(fmt::format("the pipeline {} has no stage \"{}\"; it has {}{}", setup->name, name,
+                                       known, did_you_mean_clause(name, names)));
     return found;
 }
 
@@ -94,8 +96,9 @@ void process_table::fail(const std::string& label, const std::string& what, int 
 
 bool process_table::all_gone() const noexcept {
     return std::all_of(seats.begin(), seats.end(), [](const auto& s) {
-        return !s->now && !s->standby &&
-               std::all_of(s->gone.begin(), s->gone.end(), [](const auto& p) { return p->ended && !p->tool_pidfd; });
+        return !s->now && !s->standby && std::all_of(s->gone.begin(), s->gone.end(), [](const auto& p) {
+            return p->ended && !p->tool_pidfd;
+        });
     });
 }
 
@@ -114,9 +117,11 @@ bool process_table::through(u32 stage) const noexcept {
     const u64 last = end ? *end : ring::load(c->end);
     if (last == ring::end_unknown || last == ring::end_stopping) return false;
     const shm::stage_block& b = made->stage[stage];
-    if (b.source != shm::none) return b.output_link < shm::max_links && ring::load(c->link[b.output_link].tail) >= last;
+    if (b.source != shm::none)
+        return b.output_link < shm::max_links && ring::load(c->link[b.output_link].tail) >= last;
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i)
-        if (b.input_link[i] >= shm::max_links || ring::load(c->link[b.input_link[i]].tail) < last) return false;
+        if (b.input_link[i] >= shm::max_links || ring::load(c->link[b.input_link[i]].tail) < last)
+            return false;
     return true;
 }
 

@@ -1,10 +1,11 @@
 #pragma once
-// The seats of a run and the processes on them, as plain data. What is done with them stands beside it, one subject a file:
+// The seats of a run and the processes on them, as plain data. What is done with them stands beside it, one
+// subject a file:
 //   start.hpp        starting a process and watching it        let_in.hpp     the sockets that stages come to
-//   retirement.hpp   the end of a process, as a table          retire.hpp     carrying it out, and one loop for all work
-//   restart.hpp      what follows from a death                 standby.hpp    warm standbys
-//   watch.hpp        deadlines, ticks                          mps_seats.hpp  processes that share an MPS domain
-//   adoption.hpp     a second supervisor                       seat_state.hpp what it needs to know
+//   retirement.hpp   the end of a process, as a table          retire.hpp     carrying it out, and one loop
+//   for all work restart.hpp      what follows from a death                 standby.hpp    warm standbys
+//   watch.hpp        deadlines, ticks                          mps_seats.hpp  processes that share an MPS
+//   domain adoption.hpp     a second supervisor                       seat_state.hpp what it needs to know
 //   seat_commands.hpp  what users ask for                      stated_reasons.hpp  why a run stands still
 //
 // One thread; nothing in any of them waits.
@@ -43,16 +44,17 @@ struct domain_part {
     bool excused = false;      ///< it is not blamed for its own end
 };
 
-/// One process. While it is well it is seat::now; from the doom of its entry until its end is complete, one of seat::gone.
+/// One process. While it is well it is seat::now; from the doom of its entry until its end is complete, one
+/// of seat::gone.
 struct process {
     ring::incarnation_id who;
     i32 pid = 0;
-    shm::unique_fd pidfd;        ///< of the process that works
-    shm::unique_fd tool_pidfd;   ///< of a tool in front of it (gdb ...), once the stage behind it has attached
-    i32 group = 0;               ///< process group that we made, 0: none
-    int connection = -1;         ///< its liveness socket; owned by the engine
+    shm::unique_fd pidfd;       ///< of the process that works
+    shm::unique_fd tool_pidfd;  ///< of a tool in front of it (gdb ...), once the stage behind it has attached
+    i32 group = 0;              ///< process group that we made, 0: none
+    int connection = -1;        ///< its liveness socket; owned by the engine
     bool by_hand = false, tool = false;
-    bool standing_by = false;    ///< a standby that has said that it is ready to take over
+    bool standing_by = false;  ///< a standby that has said that it is ready to take over
     log_pipe log;
     u64 spawned_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
     domain_part mps;
@@ -60,13 +62,13 @@ struct process {
     // Its end.
     retirement_step step = retirement_step::working;
     death how;
-    int user_signal = 0;         ///< sent by `carousel kill`: such a death is from outside, whatever the signal
-    bool leaving = false;        ///< has closed its connection but is not dead yet: it ends by its own hand
-    bool by_us = false;          ///< alive when it was condemned: a deadline, `restart`, `down`
-    bool counted = false;        ///< its death is in the account
+    int user_signal = 0;   ///< sent by `carousel kill`: such a death is from outside, whatever the signal
+    bool leaving = false;  ///< has closed its connection but is not dead yet: it ends by its own hand
+    bool by_us = false;    ///< alive when it was condemned: a deadline, `restart`, `down`
+    bool counted = false;  ///< its death is in the account
     bool kill_sent = false, ended = false;
-    bool judged = false;         ///< the restart policy has been asked
-    bool requeued = false;       ///< at least once: its frames are back in the queue
+    bool judged = false;    ///< the restart policy has been asked
+    bool requeued = false;  ///< at least once: its frames are back in the queue
     ring::blame why = ring::blame::none;
     std::vector<u64> sequences;  ///< frames that were in flight when its death was seen
     std::vector<u64> committed;  ///< frames whose job words still said COMMITTED when they were taken from it
@@ -82,11 +84,13 @@ struct seat {
     ring::incarnation_id successor;    ///< appointed, not spawned yet
     std::unique_ptr<process> standby;  ///< warm, behind `now`
     u64 standby_due_ns = 0, standby_delay_ns = 0;
-    bool by_standby = false;    ///< the present holder was its predecessor's standby
-    u64 vacant_since_ns = 0;    ///< death of the last holder, until its successor commits: the takeover that the report tells
-    i32 vacant_pid = 0;         ///< that holder
+    bool by_standby = false;  ///< the present holder was its predecessor's standby
+    u64 vacant_since_ns =
+        0;  ///< death of the last holder, until its successor commits: the takeover that the report tells
+    i32 vacant_pid = 0;  ///< that holder
     u32 vacant_epoch = 0;
-    bool start_short = false;   ///< it can't be started for want of descriptors, processes or memory: said once
+    bool start_short =
+        false;  ///< it can't be started for want of descriptors, processes or memory: said once
     bool start_wanted = false;  ///< to be spawned at due_ns
     u64 due_ns = 0;
     std::unique_ptr<log_sink> log;
@@ -122,26 +126,29 @@ struct void_frame {
 
 /// Why the standby of a seat did not take over.
 enum class why_no_standby : u8 {
-    none,         ///< the last one had been used or had died, and the next was not started yet
-    starting,     ///< it had not said that it was ready
-    untried,      ///< it would have: but a holder that has delivered nothing is followed by a fresh process, with delays
+    none,      ///< the last one had been used or had died, and the next was not started yet
+    starting,  ///< it had not said that it was ready
+    untried,  ///< it would have: but a holder that has delivered nothing is followed by a fresh process, with
+              ///< delays
 };
 
 /// What deaths looked like, for the report.
 struct death_account {
     u64 kills_at[5] = {};  ///< by ring::job_state
     u64 deaths = 0, restarts = 0;
-    u64 promoted = 0;          ///< successors that were warm standbys
-    u64 no_standby[3] = {};    ///< deaths behind which none could be, by why_no_standby
-    u64 domain_faults = 0;     ///< times that the MPS domain was renewed
-    u64 domain_ends = 0;  ///< of these the ones that ended a whole domain: what fails in the next one until then is the same end
-    bool domain_whole = true;  ///< all its stages are back since the last end
+    u64 promoted = 0;        ///< successors that were warm standbys
+    u64 no_standby[3] = {};  ///< deaths behind which none could be, by why_no_standby
+    u64 domain_faults = 0;   ///< times that the MPS domain was renewed
+    u64 domain_ends = 0;  ///< of these the ones that ended a whole domain: what fails in the next one until
+                          ///< then is the same end
+    bool domain_whole = true;          ///< all its stages are back since the last end
     bool domain_given_up = false;      ///< its stages have GPU contexts of their own since
     std::vector<void_frame> given_up;  ///< the newest thousand
     u64 given_up_before = 0;           ///< and how many before those
 };
 
-/// Something that is to be done behind what is being done: done by settle(), in the order in which it was found.
+/// Something that is to be done behind what is being done: done by settle(), in the order in which it was
+/// found.
 struct work {
     enum class kind : u8 {
         retire,        ///< the process `who` of `seat`
@@ -159,9 +166,11 @@ struct process_table {
     process_table(const process_table&) = delete;
     process_table& operator=(const process_table&) = delete;
 
-    /// Uses this control block and memory from now on; no process may be left. `published`: what the block was published as; its
-    /// static parts are read there, since a broken process may write into the block itself (null: trust the block).
-    void attach_to(shm::control_block& block, const memory_keeper& kept, const shm::control_block* published = nullptr);
+    /// Uses this control block and memory from now on; no process may be left. `published`: what the block
+    /// was published as; its static parts are read there, since a broken process may write into the block
+    /// itself (null: trust the block).
+    void attach_to(shm::control_block& block, const memory_keeper& kept,
+                   const shm::control_block* published = nullptr);
     /// Seats of "stage" or "stage.N". Throws config_error naming those there are.
     [[nodiscard]] std::vector<seat*> find(const std::string& name) const;
     [[nodiscard]] bool all_gone() const noexcept;
@@ -180,7 +189,8 @@ struct process_table {
     console* out;
     shm::control_block* c = nullptr;
     const shm::control_block* made = nullptr;  ///< static parts
-    std::optional<u64> end;  ///< END as the engine has set it; what the block says about it is only what it should say
+    std::optional<u64>
+        end;  ///< END as the engine has set it; what the block says about it is only what it should say
     const memory_keeper* memory = nullptr;
     seat_list seats;
     std::deque<work> todo;
@@ -193,13 +203,14 @@ struct process_table {
     mps_domain* domain = nullptr;  ///< null: every stage has a GPU context of its own
     bool renewing = false;         ///< the domain's next generation is not up yet
     fault_row faults;              ///< of the domain
-    bool ending = false;        ///< the run ends: nothing is started any more
-    bool paused = false;        ///< memory and words are made anew
-    bool memory_there = true;   ///< processes may be started and let in
+    bool ending = false;           ///< the run ends: nothing is started any more
+    bool paused = false;           ///< memory and words are made anew
+    bool memory_there = true;      ///< processes may be started and let in
     u64 last_tick_ns = 0;
-    u64 kill_delay_ns = 0;      ///< test hook CAROUSEL_TEST_KILL_DELAY_MS: the unwanted live on so long, as one in state D would
+    u64 kill_delay_ns =
+        0;  ///< test hook CAROUSEL_TEST_KILL_DELAY_MS: the unwanted live on so long, as one in state D would
     unsigned cpu_threads = 1;
-    std::size_t label_width = 8;  ///< of what stands before the bar of a log line
+    std::size_t label_width = 8;        ///< of what stands before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< what the supervisor itself says
 };
 

@@ -50,8 +50,10 @@ recovery_log::recovery_log(const std::string& path, std::size_t keep) : path_(pa
         const json j = json::parse(line, nullptr, false);
         if (!j.is_object()) continue;
         try {
-            if (j.contains("dropped")) dropped_ = j["dropped"].get<u64>();
-            else merge(recovery_from(j));
+            if (j.contains("dropped"))
+                dropped_ = j["dropped"].get<u64>();
+            else
+                merge(recovery_from(j));
         } catch (const json::exception&) {  // another version's
         }
         drop_old();
@@ -67,7 +69,8 @@ void recovery_log::drop_old() {
 }
 
 void recovery_log::append(const std::string& line) {
-    if (file_ && ::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) file_.reset();
+    if (file_ && ::write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+        file_.reset();
     ++lines_;
 }
 
@@ -76,14 +79,17 @@ void recovery_log::write_anew() {
     file_.reset(::open(aside.c_str(), O_WRONLY | O_TRUNC | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     lines_ = 0;
     append(json{{"dropped", dropped_}}.dump() + "\n");
-    for (const recovery& r : all_) append(line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    for (const recovery& r : all_)
+        append(line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     if (file_ && std::rename(aside.c_str(), path_.c_str()) == 0) return;
     ::unlink(aside.c_str());  // no room, say: the old one goes on
     file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
 }
 
 void recovery_log::merge(const recovery& r) {
-    const auto is_it = [&](const recovery& o) { return o.pid == r.pid && o.epoch == r.epoch && o.seat == r.seat; };
+    const auto is_it = [&](const recovery& o) {
+        return o.pid == r.pid && o.epoch == r.epoch && o.seat == r.seat;
+    };
     const auto at = std::find_if(all_.rbegin(), all_.rend(), is_it);  // the newest are asked for
     if (at == all_.rend()) {
         all_.push_back(r);
@@ -110,9 +116,19 @@ void recovery_log::tell(const recovery& r) {
 
 recovery recovery_from(const json& j) {
     const auto ns = [&](const char* key) { return j.value(key, u64{0}); };
-    return {j.value("seat", ""), j.value("pid", 0),  j.value("epoch", 0U),  j.value("how", ""),       ns("signalled_ns"),
-            ns("seen_ns"),       ns("fenced_ns"), ns("followed_ns"), j.value("standby", false), j.value("ended", ""),
-            ns("domain_end"),    j.value("shared", false), j.value("committed", std::vector<u64>())};
+    return {j.value("seat", ""),
+            j.value("pid", 0),
+            j.value("epoch", 0U),
+            j.value("how", ""),
+            ns("signalled_ns"),
+            ns("seen_ns"),
+            ns("fenced_ns"),
+            ns("followed_ns"),
+            j.value("standby", false),
+            j.value("ended", ""),
+            ns("domain_end"),
+            j.value("shared", false),
+            j.value("committed", std::vector<u64>())};
 }
 
 json recoveries_json(const std::vector<recovery>& all) {
@@ -122,10 +138,12 @@ json recoveries_json(const std::vector<recovery>& all) {
 }
 
 std::vector<f64> detections_ms(const std::vector<recovery>& all) {
-    return spans(all, [](const recovery& r) { return r.signalled_ns; }, [](const recovery& r) { return r.seen_ns; });
+    return spans(
+        all, [](const recovery& r) { return r.signalled_ns; }, [](const recovery& r) { return r.seen_ns; });
 }
 std::vector<f64> fences_ms(const std::vector<recovery>& all) {
-    return spans(all, [](const recovery& r) { return r.seen_ns; }, [](const recovery& r) { return r.fenced_ns; });
+    return spans(
+        all, [](const recovery& r) { return r.seen_ns; }, [](const recovery& r) { return r.fenced_ns; });
 }
 std::vector<f64> takeovers_ms(const std::vector<recovery>& all, bool standbys_only) {
     return spans(

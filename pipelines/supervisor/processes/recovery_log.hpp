@@ -1,12 +1,13 @@
 #pragma once
-// What each death of a stage cost, by the clock of the machine (CLOCK_MONOTONIC, ns): the report's detection, fence and takeover come
-// from here, and `carousel chaos` joins its faults to it by pid.
+// What each death of a stage cost, by the clock of the machine (CLOCK_MONOTONIC, ns): the report's detection,
+// fence and takeover come from here, and `carousel chaos` joins its faults to it by pid.
 //
-// Kept in memory and, a line of JSON at each step, in DIR/recoveries.jsonl: each line goes out by one write to a file opened for
-// appending, so a supervisor that is killed leaves whole lines, and the one that takes its run over continues the same account.
-// A step that is told twice (the second supervisor finishes a half-done retirement) replaces itself. One thread.
-// A run may last for months: the newest deaths are kept, one that came before them is a number. Once the file has many lines it is written
-// anew from what is kept, aside and renamed: a kill in between leaves the old file or the new one.
+// Kept in memory and, a line of JSON at each step, in DIR/recoveries.jsonl: each line goes out by one write
+// to a file opened for appending, so a supervisor that is killed leaves whole lines, and the one that takes
+// its run over continues the same account. A step that is told twice (the second supervisor finishes a
+// half-done retirement) replaces itself. One thread. A run may last for months: the newest deaths are kept,
+// one that came before them is a number. Once the file has many lines it is written anew from what is kept,
+// aside and renamed: a kill in between leaves the old file or the new one.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -19,26 +20,31 @@ namespace carousel::supervisor {
 
 /// 0: has not happened, or was not seen.
 struct recovery {
-    std::string seat;        ///< "fragment", "fragment.1"
+    std::string seat;  ///< "fragment", "fragment.1"
     i32 pid = 0;
     u32 epoch = 0;
-    std::string how = {};    ///< as `carousel ps` shows it; "": not judged yet
-    u64 signalled_ns = 0;    ///< `carousel kill` sent the signal
-    u64 seen_ns = 0;         ///< first known to be dead, hung or unwanted
-    u64 fenced_ns = 0;       ///< the process and its device work are gone
-    u64 followed_ns = 0;     ///< first committed frame of a successor; deaths until then are told by the first of them
-    bool standby = false;    ///< a warm standby was that successor
-    std::string ended = {};  ///< how a process that was replaced while it lived ended at last: "signal 9", "exit code 71"
-    u64 domain_end = 0;      ///< the end of the MPS domain, counted from 1, that it fell into; 0: none
-    bool shared = false;     ///< and by no doing of its own: killed with its domain, or its device failed as it would for every client
-    std::vector<u64> committed = {};  ///< of a sink: frames that its job words still called COMMITTED; maybe without its mark in the ledger
+    std::string how = {};  ///< as `carousel ps` shows it; "": not judged yet
+    u64 signalled_ns = 0;  ///< `carousel kill` sent the signal
+    u64 seen_ns = 0;       ///< first known to be dead, hung or unwanted
+    u64 fenced_ns = 0;     ///< the process and its device work are gone
+    u64 followed_ns =
+        0;  ///< first committed frame of a successor; deaths until then are told by the first of them
+    bool standby = false;  ///< a warm standby was that successor
+    std::string ended =
+        {};  ///< how a process that was replaced while it lived ended at last: "signal 9", "exit code 71"
+    u64 domain_end = 0;   ///< the end of the MPS domain, counted from 1, that it fell into; 0: none
+    bool shared = false;  ///< and by no doing of its own: killed with its domain, or its device failed as it
+                          ///< would for every client
+    std::vector<u64> committed = {};  ///< of a sink: frames that its job words still called COMMITTED; maybe
+                                      ///< without its mark in the ledger
 };
 
 class recovery_log {
 public:
     static constexpr std::size_t kept = 10'000;
     recovery_log() = default;  ///< in memory only
-    /// Continues the file if there is one. A file that can't be opened, read or written is done without. `keep`: deaths, for tests.
+    /// Continues the file if there is one. A file that can't be opened, read or written is done without.
+    /// `keep`: deaths, for tests.
     explicit recovery_log(const std::string& path, std::size_t keep = kept);
     /// `r` names its process by seat, pid and epoch; what is 0 or empty in it stays as it was.
     void tell(const recovery& r);

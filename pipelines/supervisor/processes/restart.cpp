@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t listed_given_up = 1000;
 
-/// Would the pipeline have nobody left who reads every frame? A latest reader takes what it can get and ends no run.
+/// Would the pipeline have nobody left who reads every frame? A latest reader takes what it can get and ends
+/// no run.
 bool is_last_sink(const process_table& t, const seat& s) noexcept {
     return std::none_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
         const stage_setup& st = t.setup->stages[o->stage];
@@ -29,13 +30,15 @@ bool is_last_sink(const process_table& t, const seat& s) noexcept {
 void give_seat_up(process_table& t, seat& s, const process* p) {
     const stage_setup& st = t.setup->stages[s.stage];
     const bool last = st.spec.optional && is_last_sink(t, s);
-    if (last) t.say(fmt::format("{} is optional, but no other sink is left: there is nothing to go on for", s.label));
+    if (last)
+        t.say(
+            fmt::format("{} is optional, but no other sink is left: there is nothing to go on for", s.label));
     if (st.spec.optional && !last) {
         const bool others = std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
             return o->stage == s.stage && o.get() != &s && o->machine.state() != seat_state::failed;
         });
         t.say(fmt::format("{} has failed ({}); it is optional: the rest goes on{}", s.label, s.last_exit,
-                        others ? "" : " without it"));
+                          others ? "" : " without it"));
         if (others) return;
         close_groups_of(t, s.stage);
         return;
@@ -91,7 +94,8 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
     }
     const seat_event e = classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
-        t.say(fmt::format("{} (pid {}) died: {}; {} frames in flight", s.label, p.pid, s.last_exit, p.sequences.size()));
+        t.say(fmt::format("{} (pid {}) died: {}; {} frames in flight", s.label, p.pid, s.last_exit,
+                          p.sequences.size()));
     apply_seat_action(t, s, s.machine.on(e, now_ns()), &p);
 }
 
@@ -105,8 +109,8 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
         case seat_action::delay:
             s.start_wanted = true;
             s.due_ns = now_ns() + s.machine.delay_ns();
-            t.say(fmt::format("{} died before it delivered anything ({}): starting again in {:.1f} s", s.label, s.last_exit,
-                            static_cast<f64>(s.machine.delay_ns()) / 1e9));
+            t.say(fmt::format("{} died before it delivered anything ({}): starting again in {:.1f} s",
+                              s.label, s.last_exit, static_cast<f64>(s.machine.delay_ns()) / 1e9));
             break;
         case seat_action::give_up:
             give_seat_up(t, s, p);
@@ -133,7 +137,9 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
 }
 
 void blame_late(process_table& t, seat& s, process& p) noexcept {
-    if (!is_doomed(p) || p.why == ring::blame::own || !self_inflicted(p.how) || p.how.through || p.sequences.empty()) return;
+    if (!is_doomed(p) || p.why == ring::blame::own || !self_inflicted(p.how) || p.how.through ||
+        p.sequences.empty())
+        return;
     p.why = ring::blame::own;
     const bool single = p.sequences.size() == 1;
     for (const u64 sequence : p.sequences) ring::blame_waiting(*t.c, s.stage, sequence, single);
@@ -144,18 +150,20 @@ void note_given_up(process_table& t, const seat& s, const process& p) {
     if (p.sequences.size() != 1) return;
     const u32 cap = t.made->stage[s.stage].max_attempts;
     u32 failures = 0;
-    ring::for_each_lease_of(*t.c, s.stage, p.sequences.front(), [&](const shm::word&, u64 raw, u32 generation) {
-        failures = std::max(failures, ring::lease_word::of(raw).seen_at(generation).failures());
-    });
+    ring::for_each_lease_of(
+        *t.c, s.stage, p.sequences.front(), [&](const shm::word&, u64 raw, u32 generation) {
+            failures = std::max(failures, ring::lease_word::of(raw).seen_at(generation).failures());
+        });
     if (cap == 0 || failures < cap) return;
-    t.note("given up", now_ns(), s, p, fmt::format("gives frame {} up after {} attempts", p.sequences.front(), failures));
+    t.note("given up", now_ns(), s, p,
+           fmt::format("gives frame {} up after {} attempts", p.sequences.front(), failures));
     if (t.account.given_up.size() >= listed_given_up) {
         t.account.given_up.erase(t.account.given_up.begin());
         ++t.account.given_up_before;
     }
     t.account.given_up.push_back({p.sequences.front(), t.setup->stages[s.stage].spec.name, describe(p.how)});
-    t.say(fmt::format("{}: frame {} is given up after {} attempts ({}): it goes on without a picture", s.label,
-                      p.sequences.front(), failures, describe(p.how)));
+    t.say(fmt::format("{}: frame {} is given up after {} attempts ({}): it goes on without a picture",
+                      s.label, p.sequences.front(), failures, describe(p.how)));
 }
 
 void close_groups_of(process_table& t, u32 stage) noexcept {

@@ -33,7 +33,8 @@ void kill_process(process_table& t, process& p) {
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
 }
 
-// What the dying process could still say, before the kernel says it (with a GPU context that takes about 90 ms).
+// What the dying process could still say, before the kernel says it (with a GPU context that takes about 90
+// ms).
 void read_exit_note(const process_table& t, process& p) noexcept {
     const ring::exit_note note = ring::exit_note::of(load(t.c->entry[p.who.entry].exit_note));
     if (p.how.known || p.how.deadline || p.how.outside || !note.told) return;
@@ -44,14 +45,18 @@ void read_exit_note(const process_table& t, process& p) noexcept {
     if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
 }
 
-// The word is about to move on. In a sink the death may have come between commit and mark: the mark is made here.
+// The word is about to move on. In a sink the death may have come between commit and mark: the mark is made
+// here.
 void found_committed(process_table& t, const seat& s, process& p, u64 sequence) {
-    if (std::find(p.committed.begin(), p.committed.end(), sequence) == p.committed.end()) p.committed.push_back(sequence);
+    if (std::find(p.committed.begin(), p.committed.end(), sequence) == p.committed.end())
+        p.committed.push_back(sequence);
     if (t.setup->stages[s.stage].has_output()) return;
     recovery seen{s.label, p.pid, p.who.epoch};
     seen.committed = p.committed;
     t.recoveries.tell(seen);
-    if (const std::string text = t.ledgers.found_committed(s.stage, s.index, p.who.epoch, sequence); !text.empty()) t.say(text);
+    if (const std::string text = t.ledgers.found_committed(s.stage, s.index, p.who.epoch, sequence);
+        !text.empty())
+        t.say(text);
 }
 
 // ---- the table's actions
@@ -60,7 +65,8 @@ void found_committed(process_table& t, const seat& s, process& p, u64 sequence) 
 bool name_successor(process_table& t, seat& s, process& p) {
     p.mps.breaks = death_breaks_domain(t, s, p);
     if (!p.mps.breaks && promote_standby(t, s)) return true;
-    if (!s.successor && !t.paused) s.successor = ring::appoint(*t.c, s.index);  // else the whole block is about to be made anew
+    if (!s.successor && !t.paused)
+        s.successor = ring::appoint(*t.c, s.index);  // else the whole block is about to be made anew
     return s.successor || t.paused;
 }
 
@@ -81,7 +87,8 @@ void doom(process_table& t, seat& s, process& p) {
 
 /// R2. True: none of its words can be committed any more.
 bool revoke(process_table& t, seat& s, process& p) {
-    const bool taken = ring::revoke(*t.c, s.index, p.who.epoch, [&](u64 sequence) { found_committed(t, s, p, sequence); });
+    const bool taken =
+        ring::revoke(*t.c, s.index, p.who.epoch, [&](u64 sequence) { found_committed(t, s, p, sequence); });
     crash_here(crash_point::words_revoked);
     return taken;
 }
@@ -93,7 +100,8 @@ void end_process(process_table& t, const seat& s, process& p) {
     kill_process(t, p);
 }
 
-/// R4. Until the fence a process that is stopped between two of its own CASes may still tag words: it is done again at each look.
+/// R4. Until the fence a process that is stopped between two of its own CASes may still tag words: it is done
+/// again at each look.
 void requeue(process_table& t, seat& s, process& p) {
     ring::requeue(*t.c, s.index, p.who.epoch, p.why, static_cast<u32>(p.sequences.size()));
     crash_here(crash_point::words_requeued);
@@ -102,14 +110,16 @@ void requeue(process_table& t, seat& s, process& p) {
     if (p.why == ring::blame::own) note_given_up(t, s, p);
     if (p.quarantined = count_quarantined(t, s); p.quarantined > 0)
         t.note("quarantined", now_ns(), s, p,
-               fmt::format("left {} half-written buffers: in quarantine until pid {} is gone", p.quarantined, p.pid));
+               fmt::format("left {} half-written buffers: in quarantine until pid {} is gone", p.quarantined,
+                           p.pid));
     ring::wake(*t.c, s.index);  // a promoted standby sleeps: the words are its own now
 }
 
 /// The process is gone and its device work with it: nothing of it writes any more.
 void fence(process_table& t, seat& s, process& p) {
     if (!p.how.through && p.pidfd && p.who.epoch != 0)
-        t.recoveries.tell({s.label, p.pid, p.who.epoch, "", 0, 0, p.mps.generation != 0 ? now_ns() : p.ended_ns, 0, false});
+        t.recoveries.tell(
+            {s.label, p.pid, p.who.epoch, "", 0, 0, p.mps.generation != 0 ? now_ns() : p.ended_ns, 0, false});
     ring::mark_fenced(*t.c, p.who.entry);
     crash_here(crash_point::entry_fenced);
     if (p.pid > 0) remove_driver_leftovers(p.pid);
@@ -118,7 +128,8 @@ void fence(process_table& t, seat& s, process& p) {
         t.loop->forget(p.log.fd());
         p.log.close(*s.log, p.pid);
     }
-    ring::requeue(*t.c, s.index, p.who.epoch, p.why, static_cast<u32>(p.sequences.size()));  // once behind the fence
+    ring::requeue(*t.c, s.index, p.who.epoch, p.why,
+                  static_cast<u32>(p.sequences.size()));  // once behind the fence
 }
 
 /// R5. True: nothing bears its epoch any more.
@@ -173,14 +184,16 @@ void tell(process_table& t, seat& s, process& p, retirement_event e) {
 }
 
 bool kill_due(const process_table& t, const process& p, u64 now) noexcept {
-    return !p.kill_sent && kill_is_due({t.paused, is_revoked(p), p.how.through, p.leaving, now - std::min(now, p.seen_dead_ns),
-                                        t.setup->stop_timeout_ns, t.kill_delay_ns});
+    return !p.kill_sent &&
+           kill_is_due({t.paused, is_revoked(p), p.how.through, p.leaving,
+                        now - std::min(now, p.seen_dead_ns), t.setup->stop_timeout_ns, t.kill_delay_ns});
 }
 
 bool verdict_due(const process_table& t, const seat& s, const process& p) noexcept {
     const bool known = p.how.known || p.how.deadline || p.how.outside || p.how.asked;
     const bool last = t.setup->stages[s.stage].spec.restart == restart_policy::no;
-    return !p.judged && verdict_is_due({known, p.ended, p.how.commits != 0, p.how.through, last, p.leaving, p.kill_sent});
+    return !p.judged &&
+           verdict_is_due({known, p.ended, p.how.commits != 0, p.how.through, last, p.leaving, p.kill_sent});
 }
 
 process* find_process(seat& s, const ring::incarnation_id& who) noexcept {
@@ -238,11 +251,13 @@ void settle(process_table& t) {
 }
 
 void write_death_down(process_table& t, seat& s, process& p) {
-    if (p.pid == 0 || p.who.epoch == 0) return;  // an entry that nobody has claimed; a standby, which owned no word
+    if (p.pid == 0 || p.who.epoch == 0)
+        return;  // an entry that nobody has claimed; a standby, which owned no word
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
         const ring::job_word w = ring::job_word::of(load(t.c->job[j]));
-        if (w.epoch == p.who.epoch && w.state != ring::job_state::idle && w.state != ring::job_state::committed)
+        if (w.epoch == p.who.epoch && w.state != ring::job_state::idle &&
+            w.state != ring::job_state::committed)
             p.sequences.push_back(load(t.c->job_info[j].sequence));
     }
     p.how.through = t.through(s.stage);
@@ -293,7 +308,10 @@ u32 count_quarantined(const process_table& t, const seat& s) noexcept {
     u32 count = 0;
     for (u32 k = 0; k < std::min(t.c->link[link].slots, shm::max_slots); ++k) {
         const ring::slot_word w = ring::slot_word::of(load(t.c->link[link].slot[k]));
-        count += w.state == ring::slot_state::quarantined && w.job >= sb.first_job && w.job - sb.first_job < sb.jobs ? 1U : 0U;
+        count += w.state == ring::slot_state::quarantined && w.job >= sb.first_job &&
+                         w.job - sb.first_job < sb.jobs
+                     ? 1U
+                     : 0U;
     }
     return count;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// What is done about a process that is dead, hung or unwanted: retirement.hpp says what and in which order, this carries it out.
+// What is done about a process that is dead, hung or unwanted: retirement.hpp says what and in which order,
+// this carries it out.
 
 #include "supervisor/processes/process_table.hpp"
 
@@ -7,9 +8,11 @@ namespace carousel::supervisor {
 
 /// The seat's process is history from here on, if there is one. Done at once, or behind what is being done.
 void retire(process_table& t, seat& s);
-/// One look at a process that is being retired: what is true of it now is told to the table, and what that asks for is done.
+/// One look at a process that is being retired: what is true of it now is told to the table, and what that
+/// asks for is done.
 void look_at(process_table& t, seat& s, process& p, u64 now);
-/// Does `first`, then the work that came up, in the order in which it was found; inside another one `first` alone.
+/// Does `first`, then the work that came up, in the order in which it was found; inside another one `first`
+/// alone.
 template <typename F>
 void in_order(process_table& t, F&& first);
 /// The work that has come up.
@@ -23,9 +26,13 @@ void write_death_down(process_table& t, seat& s, process& p);
 [[nodiscard]] inline bool is_over(const process& p) noexcept {
     return p.ended && p.step == retirement_step::reclaimed && p.judged && !p.tool_pidfd;
 }
-[[nodiscard]] inline bool is_condemned(const process& p) noexcept { return p.step != retirement_step::working; }
+[[nodiscard]] inline bool is_condemned(const process& p) noexcept {
+    return p.step != retirement_step::working;
+}
 [[nodiscard]] inline bool is_doomed(const process& p) noexcept { return p.step > retirement_step::condemned; }
-[[nodiscard]] inline bool is_fenced(const process& p) noexcept { return p.step >= retirement_step::fenced_early; }
+[[nodiscard]] inline bool is_fenced(const process& p) noexcept {
+    return p.step >= retirement_step::fenced_early;
+}
 /// None of its words can be committed any more.
 [[nodiscard]] inline bool is_revoked(const process& p) noexcept {
     return is_doomed(p) && p.step != retirement_step::doomed && p.step != retirement_step::fenced_early;

@@ -16,8 +16,8 @@ struct row {
     A action;
 };
 
-// Read as: a process in `step` of whom `event` is told goes to `next`, and `action` is carried out. What is not listed is
-// refused.
+// Read as: a process in `step` of whom `event` is told goes to `next`, and `action` is carried out. What is
+// not listed is refused.
 constexpr row table[] = {
     {S::working, E::condemn, S::condemned, A::none},
 
@@ -30,7 +30,8 @@ constexpr row table[] = {
     {S::doomed, E::succession, S::doomed, A::none},
     {S::doomed, E::words, S::doomed, A::revoke},
     {S::doomed, E::words_taken, S::revoked, A::none},
-    {S::doomed, E::breaks, S::doomed, A::wait},  // words first, then the server whose end decides about events
+    {S::doomed, E::breaks, S::doomed,
+     A::wait},  // words first, then the server whose end decides about events
     {S::doomed, E::kill_due, S::doomed, A::kill},
     {S::doomed, E::frames, S::doomed, A::requeue},
     {S::doomed, E::verdict_due, S::doomed, A::judge},
@@ -88,15 +89,16 @@ const char* name_of(S s) noexcept {
 }
 
 const char* name_of(E e) noexcept {
-    constexpr const char* names[retirement_events] = {"condemn",     "succession", "succeeded", "words",
-                                                      "words_taken", "breaks",     "kill_due",  "frames",
-                                                      "verdict_due", "gone",       "buffers",   "buffers_free"};
+    constexpr const char* names[retirement_events] = {
+        "condemn",  "succession", "succeeded",   "words", "words_taken", "breaks",
+        "kill_due", "frames",     "verdict_due", "gone",  "buffers",     "buffers_free"};
     return names[static_cast<u8>(e)];
 }
 
 const char* name_of(A a) noexcept {
-    constexpr const char* names[retirement_actions] = {"none",    "name_successor", "doom",  "revoke",  "renew_domain", "kill",
-                                                       "requeue", "judge",          "fence", "reclaim", "wait",         "refuse"};
+    constexpr const char* names[retirement_actions] = {"none",         "name_successor", "doom",    "revoke",
+                                                       "renew_domain", "kill",           "requeue", "judge",
+                                                       "fence",        "reclaim",        "wait",    "refuse"};
     return names[static_cast<u8>(a)];
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What befell the stages of a run, kept for whoever asks later (`carousel trace`): the last ones, numbered from 1. One thread.
+// What befell the stages of a run, kept for whoever asks later (`carousel trace`): the last ones, numbered
+// from 1. One thread.
 
 #include <deque>
 #include <string>
@@ -11,10 +12,10 @@ namespace carousel::supervisor {
 
 struct run_note {
     u64 id = 0, time_ns = 0;
-    const char* kind = "";   ///< started, ready, died, quarantined, freed, given up, held, goes on
+    const char* kind = "";  ///< started, ready, died, quarantined, freed, given up, held, goes on
     u32 seat = 0, epoch = 0;
     i32 pid = 0;
-    std::string text;        ///< to be read behind the stage's name
+    std::string text;  ///< to be read behind the stage's name
 };
 
 class run_notes {

@@ -20,8 +20,8 @@ namespace carousel::supervisor {
 namespace {
 
 [[noreturn]] void refuse_command(const seat& s, const char* command, const char* instead) {
-    throw config_error(
-        fmt::format("{}: `{}` makes no sense for a stage that is {}: {}", s.label, command, name_of(s.machine.state()), instead));
+    throw config_error(fmt::format("{}: `{}` makes no sense for a stage that is {}: {}", s.label, command,
+                                   name_of(s.machine.state()), instead));
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ std::string continue_seat(process_table& t, seat& s) {
 std::string kill_seat(process_table& t, seat& s, int signal) {
     if (!s.now) refuse_command(s, "kill", "it has no process");
     process& p = *s.now;
-    const bool stops =
-        signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU || signal == SIGCONT || signal == 0;
+    const bool stops = signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU ||
+                       signal == SIGCONT || signal == 0;
     if (!stops && p.signalled_ns == 0) p.signalled_ns = now_ns();
     if (!stops) p.user_signal = signal;
     const int failed = shm::signal_pidfd(p.pidfd.get(), signal);
@@ -55,15 +55,19 @@ std::string kill_seat(process_table& t, seat& s, int signal) {
         throw shm_error(fmt::format("signalling {} (pid {}): {}", s.label, p.pid, errno_text(failed)));
     }
     const char* name = signal > 0 ? sigabbrev_np(signal) : nullptr;
-    return fmt::format("sent signal {} ({}) to {} (pid {})", signal, name != nullptr ? name : "?", s.label, p.pid);
+    return fmt::format("sent signal {} ({}) to {} (pid {})", signal, name != nullptr ? name : "?", s.label,
+                       p.pid);
 }
 
-// The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is lost.
+// The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is
+// lost.
 std::string restart_seat(process_table& t, seat& s) {
     const seat_state before = s.machine.state();
-    if (!s.now && (before == seat_state::backoff || before == seat_state::down || before == seat_state::failed))
+    if (!s.now &&
+        (before == seat_state::backoff || before == seat_state::down || before == seat_state::failed))
         return bring_seat_up(t, s);
-    if (!s.now || before == seat_state::done || before == seat_state::stopping) refuse_command(s, "restart", "it has no process");
+    if (!s.now || before == seat_state::done || before == seat_state::stopping)
+        refuse_command(s, "restart", "it has no process");
     const i32 old = s.now->pid;
     end_standby(s);  // it is of the old program too
     s.now->how.asked = s.now->how.outside = s.now->by_us = true;
@@ -72,23 +76,28 @@ std::string restart_seat(process_table& t, seat& s) {
     return fmt::format("{} (pid {}) is being replaced by pid {}", s.label, old, s.now->pid);
 }
 
-// A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in hand.
+// A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in
+// hand.
 std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
-    if (!s.now || s.machine.state() != seat_state::running) refuse_command(s, "inject", "only one that runs can take a fault");
+    if (!s.now || s.machine.state() != seat_state::running)
+        refuse_command(s, "inject", "only one that runs can take a fault");
     process& p = *s.now;
     const shm::injected_fault_row* row = shm::row_of(kind);
     CAROUSEL_ASSERT(row != nullptr);
     const bool on_gpu = t.setup->stages[s.stage].device.kind == device::device_kind::cuda;
     if (row->needs_gpu && !on_gpu)
-        throw config_error(fmt::format("{} computes on the CPU and can have no GPU fault: `carousel kill {} --signal SEGV` is the nearest to it",
-                                       s.label, s.label));
+        throw config_error(
+            fmt::format("{} computes on the CPU and can have no GPU fault: `carousel kill {} --signal SEGV` "
+                        "is the nearest to it",
+                        s.label, s.label));
     const u64 timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     if (row->needs_deadline &&
         (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))
         throw config_error(fmt::format("{} {}: nothing would ever find the hang", s.label,
-                                       p.tool            ? "runs under a tool and has no deadline"
-                                       : timeout_ns == 0 ? "has frame_timeout_ms = 0, no deadline"
-                                                         : "reads its input as `latest` and holds nobody up"));
+                                       p.tool ? "runs under a tool and has no deadline"
+                                       : timeout_ns == 0
+                                           ? "has frame_timeout_ms = 0, no deadline"
+                                           : "reads its input as `latest` and holds nobody up"));
     p.how.injected = true;
     t.c->seat[s.index].fault.store(shm::fault_word(kind, p.who.epoch), std::memory_order_release);
     return fmt::format(
@@ -110,7 +119,8 @@ std::string take_seat_down(process_table& t, seat& s) {
         s.machine.on(seat_event::died_outside, now_ns());  // it was about to be started
     }
     if (before == seat_state::down) return fmt::format("{} is down already", s.label);
-    return pid != 0 ? fmt::format("{} (pid {}) is down until `carousel up {}`; what it had in hand waits", s.label, pid, s.label)
+    return pid != 0 ? fmt::format("{} (pid {}) is down until `carousel up {}`; what it had in hand waits",
+                                  s.label, pid, s.label)
                     : fmt::format("{} is down until `carousel up {}`", s.label, s.label);
 }
 
@@ -119,7 +129,8 @@ std::string bring_seat_up(process_table& t, seat& s) {
     const seat_action a = s.machine.on(seat_event::bring_up, now_ns());
     if (a == seat_action::refuse)
         refuse_command(s, "up",
-                       s.machine.state() == seat_state::stopped ? "`carousel cont` lets it go on" : "wait until it is down");
+                       s.machine.state() == seat_state::stopped ? "`carousel cont` lets it go on"
+                                                                : "wait until it is down");
     apply_seat_action(t, s, a, nullptr);
     return s.now ? fmt::format("{} is {} (pid {})", s.label, name_of(s.machine.state()), s.now->pid)
                  : fmt::format("{} starts", s.label);
@@ -143,7 +154,8 @@ void resume_all(process_table& t, bool revive) {
         const bool optional = t.setup->stages[s->stage].spec.optional;
         if (was == seat_state::failed && optional) close_groups_of(t, s->stage);
         // A source may be done long before the sinks are: there is nothing left of its frames now.
-        if (was == seat_state::done || (revive && ((was == seat_state::failed && !optional) || was == seat_state::backoff))) {
+        if (was == seat_state::done ||
+            (revive && ((was == seat_state::failed && !optional) || was == seat_state::backoff))) {
             s->machine.resume(seat_state::starting, now_ns(), 0);
             s->start_wanted = true;
         }
@@ -163,7 +175,8 @@ void signal_all(process_table& t, int signal) {
         const auto send = [&](const process& p) {
             if (p.ended || !p.pidfd) return;
             shm::signal_pidfd(p.pidfd.get(), signal);
-            if (signal != SIGCONT) shm::signal_pidfd(p.pidfd.get(), SIGCONT);  // a stopped process gets its TERM when it goes on
+            if (signal != SIGCONT)
+                shm::signal_pidfd(p.pidfd.get(), SIGCONT);  // a stopped process gets its TERM when it goes on
             if (p.tool_pidfd && signal == SIGKILL) shm::signal_pidfd(p.tool_pidfd.get(), signal);
         };
         if (s->now) send(*s->now);

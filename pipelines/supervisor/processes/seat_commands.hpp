@@ -9,9 +9,11 @@ namespace carousel::supervisor {
 std::string stop_seat(process_table& t, seat& s);
 std::string continue_seat(process_table& t, seat& s);
 std::string kill_seat(process_table& t, seat& s, int signal);
-/// The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is lost.
+/// The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is
+/// lost.
 std::string restart_seat(process_table& t, seat& s);
-/// A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in hand.
+/// A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in
+/// hand.
 std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind);
 std::string take_seat_down(process_table& t, seat& s);
 std::string bring_seat_up(process_table& t, seat& s);

@@ -12,7 +12,8 @@ using nlohmann::json;
 
 template <typename T>
 json last_of(const std::vector<T>& all, std::size_t most) {
-    return json(std::vector<T>(all.end() - static_cast<std::ptrdiff_t>(std::min(most, all.size())), all.end()));
+    return json(
+        std::vector<T>(all.end() - static_cast<std::ptrdiff_t>(std::min(most, all.size())), all.end()));
 }
 
 json process_json(const process& p) {
@@ -116,7 +117,8 @@ json restore_state(process_table& t, const json& state) {
     for (std::size_t k = 0; k < t.seats.size() && k < seats.size(); ++k) {
         const json& j = seats[k];
         seat& s = *t.seats[k];
-        s.machine.resume(static_cast<seat_state>(std::clamp(j.at("state").get<int>(), 0, static_cast<int>(seat_state::done))),
+        s.machine.resume(static_cast<seat_state>(
+                             std::clamp(j.at("state").get<int>(), 0, static_cast<int>(seat_state::done))),
                          j.at("since_ns"), j.at("fresh_deaths"));
         s.start_wanted = j.at("start_wanted");
         s.due_ns = j.at("due_ns");
@@ -126,7 +128,8 @@ json restore_state(process_table& t, const json& state) {
         remembered.push_back(j.at("processes"));
     }
     const json& a = state.at("account");
-    for (std::size_t k = 0; k < std::size(t.account.kills_at); ++k) t.account.kills_at[k] = a.at("kills_at").at(k);
+    for (std::size_t k = 0; k < std::size(t.account.kills_at); ++k)
+        t.account.kills_at[k] = a.at("kills_at").at(k);
     t.account.deaths = a.at("deaths");
     t.account.restarts = a.at("restarts");
     t.account.promoted = a.value("promoted", u64{0});
@@ -137,10 +140,11 @@ json restore_state(process_table& t, const json& state) {
     t.account.domain_ends = a.value("domain_ends", u64{0});
     t.account.domain_whole = a.value("domain_whole", true);
     t.account.given_up_before = a.value("given_up_before", u64{0});
-    for (const json& v : a.at("given_up")) t.account.given_up.push_back({v.at("sequence"), v.at("stage"), v.at("reason")});
+    for (const json& v : a.at("given_up"))
+        t.account.given_up.push_back({v.at("sequence"), v.at("stage"), v.at("reason")});
     if (const json& f = state.at("failure"); f.is_object())
-        t.failure =
-            root_cause{f.at("label"), f.at("what"), f.at("exit_code"), f.at("last_lines").get<std::vector<std::string>>()};
+        t.failure = root_cause{f.at("label"), f.at("what"), f.at("exit_code"),
+                               f.at("last_lines").get<std::vector<std::string>>()};
     return remembered;
 }
 

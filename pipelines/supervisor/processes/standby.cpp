@@ -26,7 +26,8 @@ void start_standby(process_table& t, seat& s, u64 now) {
     p->who = ring::reserve_standby(*t.c, s.index);
     if (!p->who) return;  // every entry belongs to an unfenced process: the next tick tries again
     p->spawned_ns = now;
-    // Whatever becomes of this one, the next is started later and later, until one of them has said that it is ready.
+    // Whatever becomes of this one, the next is started later and later, until one of them has said that it
+    // is ready.
     s.standby_delay_ns = std::clamp(2 * s.standby_delay_ns, first_delay_ns, longest_standby_delay_ns);
     s.standby_due_ns = now + s.standby_delay_ns;
     try {
@@ -53,10 +54,12 @@ void count_promotion(process_table& t, seat& s, i32 pid) {
 
 standby_care care_for(const standby_view& v) noexcept {
     if (v.there)
-        return !v.standing_by && !v.kill_sent && v.age_ns > v.start_timeout_ns ? standby_care::end_late : standby_care::none;
-    const bool holder_works = v.holder_there && (v.seat == seat_state::running
-                                                     ? v.holder_ready
-                                                     : v.seat == seat_state::starting && v.restarts > 0 && v.fresh_deaths == 0);
+        return !v.standing_by && !v.kill_sent && v.age_ns > v.start_timeout_ns ? standby_care::end_late
+                                                                               : standby_care::none;
+    const bool holder_works =
+        v.holder_there && (v.seat == seat_state::running
+                               ? v.holder_ready
+                               : v.seat == seat_state::starting && v.restarts > 0 && v.fresh_deaths == 0);
     return v.configured && v.wanted_now && holder_works && v.due ? standby_care::start : standby_care::none;
 }
 
@@ -78,7 +81,8 @@ void keep_standby(process_table& t, seat& s, u64 now) {
         if (first > s.vacant_since_ns) {
             t.recoveries.tell({s.label, s.vacant_pid, s.vacant_epoch, "", 0, 0, 0, first, s.by_standby});
             t.say(fmt::format("{} is back as pid {} after {}{}", s.label, s.now->pid,
-                              telemetry::describe_span(first - s.vacant_since_ns), s.by_standby ? " (standby)" : ""));
+                              telemetry::describe_span(first - s.vacant_since_ns),
+                              s.by_standby ? " (standby)" : ""));
             s.vacant_since_ns = 0;
         }
     }
@@ -100,8 +104,8 @@ void keep_standby(process_table& t, seat& s, u64 now) {
             start_standby(t, s, now);
             break;
         case standby_care::end_late:
-            t.say(fmt::format("{}'s standby (pid {}) does not become ready within {} s: it is ended", s.label, s.standby->pid,
-                              t.setup->start_timeout_ns / ns_per_s));
+            t.say(fmt::format("{}'s standby (pid {}) does not become ready within {} s: it is ended", s.label,
+                              s.standby->pid, t.setup->start_timeout_ns / ns_per_s));
             s.standby->kill_sent = true;
             end_standby(s);
             break;
@@ -111,7 +115,8 @@ void keep_standby(process_table& t, seat& s, u64 now) {
 }
 
 bool promote_standby(process_table& t, seat& s) {
-    const bool in_work = s.machine.state() == seat_state::running || s.machine.state() == seat_state::starting;
+    const bool in_work =
+        s.machine.state() == seat_state::running || s.machine.state() == seat_state::starting;
     succession_view v;
     v.asked_for = t.setup->stages[s.stage].spec.standby && !t.ending && !t.paused && !s.successor &&
                   in_work && !s.now->how.asked && !s.now->by_hand && !t.through(s.stage);
@@ -141,8 +146,9 @@ bool promote_standby(process_table& t, seat& s) {
     return true;
 }
 
-// A STANDBY entry that a dead supervisor has left. Nobody has claimed it: withdrawn, whoever was spawned for it finds no place.
-// Its process has died meanwhile: it owned nothing, its entry is free. It lives: it stays, or ends for a reason that is said.
+// A STANDBY entry that a dead supervisor has left. Nobody has claimed it: withdrawn, whoever was spawned for
+// it finds no place. Its process has died meanwhile: it owned nothing, its entry is free. It lives: it stays,
+// or ends for a reason that is said.
 void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id) {
     shm::incarnation& e = t.c->entry[entry];
     if (ring::withdraw(*t.c, entry)) return;
@@ -170,8 +176,9 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     }
     const bool place = !s.standby && t.setup->stages[s.stage].spec.standby;
     if (!place) {
-        t.say(fmt::format("{}'s standby (pid {}) is ended: {}", s.label, p->pid,
-                        s.standby ? "the dead supervisor has left another one" : "the stage has none any more"));
+        t.say(fmt::format(
+            "{}'s standby (pid {}) is ended: {}", s.label, p->pid,
+            s.standby ? "the dead supervisor has left another one" : "the stage has none any more"));
         shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         ring::doom(*t.c, entry);
         p->step = retirement_step::revoked;  // it owned no word

@@ -1,5 +1,5 @@
-// The order at a death is: the successor is appointed and spawned as soon as the words are its own; it waits for nothing of its
-// predecessor.
+// The order at a death is: the successor is appointed and spawned as soon as the words are its own; it waits
+// for nothing of its predecessor.
 #include "supervisor/processes/start.hpp"
 
 #include <fmt/format.h>
@@ -40,9 +40,10 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
     spawn_request r;
     r.argv = st.spec.prefix;
     r.argv.push_back(st.program);
-    r.environment = {"CAROUSEL_STAGE=" + t.setup->stages[s.stage].spec.name,
-                     fmt::format("CAROUSEL_ATTACH={} {} {} {}", t.setup->directory, p.who.seat, p.who.entry, p.who.epoch),
-                     "CUDA_MODULE_LOADING=EAGER"};
+    r.environment = {
+        "CAROUSEL_STAGE=" + t.setup->stages[s.stage].spec.name,
+        fmt::format("CAROUSEL_ATTACH={} {} {} {}", t.setup->directory, p.who.seat, p.who.entry, p.who.epoch),
+        "CUDA_MODULE_LOADING=EAGER"};
     p.mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
     if (p.mps.generation != 0)
         for (std::string& word : t.domain->client_environment()) r.environment.push_back(std::move(word));
@@ -65,7 +66,7 @@ void start_seat(process_table& t, seat& s) {
     if (t.ending || t.paused || !t.memory_there || s.now || !may_start(t, s)) return;
     const bool first = s.pids.empty() || !s.successor;
     if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
-    if (!s.successor) return;                       // every entry belongs to an unfenced process: the next tick tries again
+    if (!s.successor) return;  // every entry belongs to an unfenced process: the next tick tries again
     if (first) ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words bear epoch 0
     const stage_setup& st = t.setup->stages[s.stage];
     s.start_wanted = false;
@@ -74,7 +75,8 @@ void start_seat(process_table& t, seat& s) {
     p->spawned_ns = now_ns();
     try {
         spawn_process(t, s, *p);
-    } catch (const out_of_resources& e) {  // ours, not the stage's: it is started again, and nothing is counted
+    } catch (
+        const out_of_resources& e) {  // ours, not the stage's: it is started again, and nothing is counted
         if (!s.start_short) t.say(fmt::format("{} can't be started yet: {}", s.label, e.what()));
         s.start_short = s.start_wanted = true;
         s.due_ns = now_ns() + short_delay_ns;
@@ -103,7 +105,8 @@ void start_seat(process_table& t, seat& s) {
 }
 
 void watch_process(process_table& t, seat& s, process& p) {
-    // Lives move from seat::now to seat::gone but stay where they are in memory, until tick() erases them (and forgets the fds).
+    // Lives move from seat::now to seat::gone but stay where they are in memory, until tick() erases them
+    // (and forgets the fds).
     t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
     if (p.log.fd() >= 0) watch_log(t, s, p);
 }

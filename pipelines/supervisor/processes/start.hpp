@@ -6,13 +6,15 @@
 namespace carousel::supervisor {
 
 void start_all(process_table& t);
-/// Starts a process for the seat if that may be now: at once if an entry is free, else the next tick tries again.
+/// Starts a process for the seat if that may be now: at once if an entry is free, else the next tick tries
+/// again.
 void start_seat(process_table& t, seat& s);
 /// Starts the stage's program for the entry that p.who names. Throws carousel::error.
 void spawn_process(const process_table& t, const seat& s, process& p);
 void watch_process(process_table& t, seat& s, process& p);
 void watch_log(process_table& t, seat& s, process& p);
-/// The process `pid` is the one that works on the seat from now on, behind a tool perhaps. Empty, or why it can't be watched.
+/// The process `pid` is the one that works on the seat from now on, behind a tool perhaps. Empty, or why it
+/// can't be watched.
 [[nodiscard]] std::string adopt_process(process_table& t, seat& s, process& p, i32 pid);
 /// From now on processes may be started and let in.
 void memory_is_there(process_table& t);

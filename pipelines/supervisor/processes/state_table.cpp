@@ -22,8 +22,8 @@ struct row {
     A action;
 };
 
-// Read as: a seat in `state` that sees `event` goes to `next` and asks for `action`. What is not listed is refused.
-// `died_fresh` goes to backoff here; the fifth in a row goes to failed (see on()).
+// Read as: a seat in `state` that sees `event` goes to `next` and asks for `action`. What is not listed is
+// refused. `died_fresh` goes to backoff here; the fifth in a row goes to failed (see on()).
 constexpr row table[] = {
     {S::starting, E::ready, S::running, A::none},
     {S::starting, E::died_outside, S::starting, A::start},
@@ -84,7 +84,8 @@ bool is_fault(int signal) noexcept {
 }  // namespace
 
 const char* name_of(seat_state s) noexcept {
-    constexpr const char* names[] = {"starting", "running", "stopping", "stopped", "backoff", "failed", "down", "done"};
+    constexpr const char* names[] = {"starting", "running", "stopping", "stopped",
+                                     "backoff",  "failed",  "down",     "done"};
     return names[static_cast<u8>(s)];
 }
 
@@ -92,7 +93,8 @@ bool self_inflicted(const death& d) noexcept {
     if (d.injected) return false;
     if (d.deadline) return true;
     if (d.outside || !d.known) return false;
-    return d.signal != 0 ? is_fault(d.signal) : true;  // an exit before the end is an own act whatever its code
+    return d.signal != 0 ? is_fault(d.signal)
+                         : true;  // an exit before the end is an own act whatever its code
 }
 
 seat_event classify(const death& d, restart_policy policy) noexcept {
@@ -111,9 +113,12 @@ seat_event classify(const death& d, restart_policy policy) noexcept {
 
 std::string describe(const death& d) {
     const char* injected = d.injected ? ", injected" : "";
-    if (d.deadline) return fmt::format("{}{}", d.was_ready ? "deadline missed" : "not ready in time", injected);
+    if (d.deadline)
+        return fmt::format("{}{}", d.was_ready ? "deadline missed" : "not ready in time", injected);
     if (!d.known) return "unknown";
-    if (d.signal == 0) return fmt::format("exit code {}{}{}", d.exit_code, d.exit_code == exit_code::gpu_fault ? " (GPU fault)" : "", injected);
+    if (d.signal == 0)
+        return fmt::format("exit code {}{}{}", d.exit_code,
+                           d.exit_code == exit_code::gpu_fault ? " (GPU fault)" : "", injected);
     const char* name = sigabbrev_np(d.signal);
     return fmt::format("signal {} (SIG{}){}", d.signal, name != nullptr ? name : "?", injected);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What the supervisor knows of one seat, as an explicit state and one table of (state, event) -> (state, action). Nothing here
-// touches a process: the table can be read, and is tested, as histories of events.
+// What the supervisor knows of one seat, as an explicit state and one table of (state, event) -> (state,
+// action). Nothing here touches a process: the table can be read, and is tested, as histories of events.
 //
 //   starting  a process was spawned and has not yet said that it is ready
 //   running   it has
@@ -50,12 +50,14 @@ enum class seat_action : u8 {
 
 inline constexpr u64 first_delay_ns = 100'000'000;
 inline constexpr u64 longest_delay_ns = 5'000'000'000;
-inline constexpr u32 max_fresh_deaths = 5;  ///< so many lives in a row that commit nothing, and the seat has failed
+inline constexpr u32 max_fresh_deaths =
+    5;  ///< so many lives in a row that commit nothing, and the seat has failed
 
 /// How the death is told of a process that was ended because another one had broken their MPS domain.
 inline constexpr const char* with_domain_text = "with its MPS domain";
 
-/// And that of a death by a signal from outside, before the process is reaped: behind a GPU context that takes about 90 ms.
+/// And that of a death by a signal from outside, before the process is reaped: behind a GPU context that
+/// takes about 90 ms.
 inline constexpr const char* death_by_signal_text = "killed";
 
 /// How a process ended, as far as it is known.

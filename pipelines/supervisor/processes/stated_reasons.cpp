@@ -16,10 +16,12 @@ constexpr u64 slack_ns = 2 * ns_per_s;  ///< until a deadline that has passed is
 
 /// Is `since` the begin of something that this process does now, and that its deadline still allows?
 bool believable(u64 since, u64 spawned_ns, u64 timeout_ns, u64 now) noexcept {
-    return since != 0 && since <= now && since >= spawned_ns && (timeout_ns == 0 || now - since <= timeout_ns + slack_ns);
+    return since != 0 && since <= now && since >= spawned_ns &&
+           (timeout_ns == 0 || now - since <= timeout_ns + slack_ns);
 }
 
-// A job of its epoch is in work, and one of the process's clocks says since when, within the frame's deadline.
+// A job of its epoch is in work, and one of the process's clocks says since when, within the frame's
+// deadline.
 bool is_at_work(const process_table& t, const seat& s, u64 now) noexcept {
     const process_view v = view_of(t, s, now);
     const u64 spawned = std::min(s.now->spawned_ns, now);
@@ -36,7 +38,9 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
             if (in_state > t.setup->start_timeout_ns + slack_ns) return "";
             return fmt::format("{} is starting", s.label);
         case seat_state::backoff:
-            return in_state > longest_delay_ns + slack_ns ? "" : fmt::format("{} rests before it is started again", s.label);
+            return in_state > longest_delay_ns + slack_ns
+                       ? ""
+                       : fmt::format("{} rests before it is started again", s.label);
         case seat_state::stopped:
             return fmt::format("{} is held (`carousel cont {}` lets it go on)", s.label, s.label);
         case seat_state::down:
@@ -52,12 +56,13 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
     if (!s.now || s.now->ended) return "";
     const process& p = *s.now;
     const bool stopped = shm::is_stopped(p.pid);
-    if ((p.tool || p.by_hand) && stopped) return fmt::format("{} (pid {}) is stopped by the tool in front of it", s.label, p.pid);
+    if ((p.tool || p.by_hand) && stopped)
+        return fmt::format("{} (pid {}) is stopped by the tool in front of it", s.label, p.pid);
     if (stopped && !heart_is_late(view_of(t, s, now), now))
         return fmt::format("{} (pid {}) is stopped from outside", s.label, p.pid);
     if (is_at_work(t, s, now))
         return full_disk_since_ns(*t.c, s) != 0 ? fmt::format("{} waits for room on its disk", s.label)
-                                               : fmt::format("{} is at work on a frame", s.label);
+                                                : fmt::format("{} is at work on a frame", s.label);
     return "";
 }
 
@@ -66,8 +71,8 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
 void tell_known(const process_table& t, ring::known_run& known) {
     const auto add = [&](const process& p, bool current, bool standby) {
         // A fenced one's entry may be another's by now; its epoch may still stand on words.
-        known.processes.push_back(
-            {p.who.seat, is_fenced(p) ? shm::none : p.who.entry, p.who.epoch, static_cast<u32>(p.pid), current, standby});
+        known.processes.push_back({p.who.seat, is_fenced(p) ? shm::none : p.who.entry, p.who.epoch,
+                                   static_cast<u32>(p.pid), current, standby});
     };
     for (const auto& s : t.seats) {
         u32 epoch = shm::none;
@@ -91,8 +96,9 @@ std::string stated_reason(const process_table& t, u64 now) {
         if (st.spec.latest()) continue;  // holds nobody up
         if (std::string why = reason_of(t, *s, now); !why.empty()) return why;
         // Buffers of a process that has been killed and has not gone: problems.hpp names it.
-        const bool unfenced =
-            std::any_of(s->gone.begin(), s->gone.end(), [](const auto& p) { return !p->ended && p->pid > 0 && p->kill_sent; });
+        const bool unfenced = std::any_of(s->gone.begin(), s->gone.end(), [](const auto& p) {
+            return !p->ended && p->pid > 0 && p->kill_sent;
+        });
         if (unfenced && count_quarantined(t, *s) > 0)
             return fmt::format("{} waits for the end of a process that it has replaced", s->label);
     }

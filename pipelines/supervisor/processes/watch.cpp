@@ -18,7 +18,8 @@ namespace {
 
 constexpr u64 sample_every_ns = ns_per_s;
 
-constexpr u64 suspect_after_ns = 200 * ns_per_ms;  ///< a heart that beats every 50 ms and is later: was the process stopped?
+constexpr u64 suspect_after_ns =
+    200 * ns_per_ms;  ///< a heart that beats every 50 ms and is later: was the process stopped?
 constexpr u64 shortest_heart_ns = 250 * ns_per_ms;
 constexpr u64 least_patience_ns = 60 * ns_per_ms;  ///< three ticks
 
@@ -31,7 +32,8 @@ u32 shared_device(const run_setup& s, u32 stage) noexcept {
     return stage;
 }
 
-/// A heart beats while its process computes, so a stage with a long frame_timeout_ms needs no longer one for its heart.
+/// A heart beats while its process computes, so a stage with a long frame_timeout_ms needs no longer one for
+/// its heart.
 u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
     const u64 all = s.frame_timeout_ns() != 0 ? s.frame_timeout_ns() : default_heart_timeout_ns;
     const u64 own = s.stages[stage].spec.frame_timeout_ns();
@@ -41,8 +43,9 @@ u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
 bool work_waits(const process_table& t, const seat& s) noexcept {
     const shm::stage_block& b = t.c->stage[s.stage];
     if (b.source != shm::none && b.output_link < shm::max_links) {
-        const u64 tail = ring::load(t.c->link[b.output_link].tail),  end = ring::load(t.c->end);
-        return end == ring::end_stopping || (tail < end && ring::link_ref(*t.c, b.output_link).has_free_slot());
+        const u64 tail = ring::load(t.c->link[b.output_link].tail), end = ring::load(t.c->end);
+        return end == ring::end_stopping ||
+               (tail < end && ring::link_ref(*t.c, b.output_link).has_free_slot());
     }
     const u64 end = ring::load(t.c->end);
     for (u32 i = 0; i < std::min(b.inputs, shm::max_inputs); ++i) {
@@ -52,7 +55,9 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
         link.read_ready(ready);
         for (u32 k = 0; k < ready.window; ++k) {
             u64 raw = 0;
-            if (ready.at[k] && ready.at[k].sequence < end && link.lease(ready.at[k], b.input_group[i], raw).state <= ring::lease_state::leased) return true;
+            if (ready.at[k] && ready.at[k].sequence < end &&
+                link.lease(ready.at[k], b.input_group[i], raw).state <= ring::lease_state::leased)
+                return true;
         }
     }
     return t.through(s.stage);  // it should have left by now
@@ -85,7 +90,9 @@ bool waits_for_asset(const process_table& t, const seat& s) noexcept {
     for (u32 k = 0; k < t.setup->assets.size() && k < shm::max_assets; ++k) {
         const asset_setup& a = t.setup->assets[k];
         const bool ready = ring::asset_is_ready(*t.c, k);
-        if (!ready && a.maker != s.stage && std::find(a.users.begin(), a.users.end(), s.stage) != a.users.end()) return true;
+        if (!ready && a.maker != s.stage &&
+            std::find(a.users.begin(), a.users.end(), s.stage) != a.users.end())
+            return true;
     }
     return false;
 }
@@ -109,7 +116,8 @@ void replace_late(process_table& t, seat& s, const std::string& what) {
 void watch_start(process_table& t, seat& s, u64 now) {
     if (waits_for_asset(t, s)) s.clock_base_ns = now;  // not its fault
     const u64 since = std::max(s.now->spawned_ns, s.clock_base_ns);
-    if (now > since && now - since > t.setup->start_timeout_ns) replace_late(t, s, "it does not become ready");
+    if (now > since && now - since > t.setup->start_timeout_ns)
+        replace_late(t, s, "it does not become ready");
 }
 
 // Each process is judged by itself, in the same tick.
@@ -135,7 +143,8 @@ void watch_deadlines(process_table& t, u64 now) {
         if (verdicts[k] == offence::none) continue;
         // Another's end in this tick may have been its end, too (they share an MPS domain).
         if (!s.now || s.now->seen_dead_ns != 0 || s.now->who.epoch != all[k].epoch) continue;
-        if (verdicts[k] == offence::device && views[k].device != shm::none) restart_device_clocks(t, views[k].device, now);
+        if (verdicts[k] == offence::device && views[k].device != shm::none)
+            restart_device_clocks(t, views[k].device, now);
         replace_late(t, s, describe(verdicts[k], views[k]));
     }
 }
@@ -143,9 +152,10 @@ void watch_deadlines(process_table& t, u64 now) {
 void sample_cpu(process_table& t, seat& s, u64 now) noexcept {
     if (now - s.sampled_at_ns < sample_every_ns) return;
     const u64 cpu = s.now ? ring::load(t.c->entry[s.now->who.entry].cpu_ns) : 0;
-    s.cpu_percent = s.sampled_at_ns != 0 && cpu > s.sampled_cpu_ns
-                        ? 100.0 * static_cast<f64>(cpu - s.sampled_cpu_ns) / static_cast<f64>(now - s.sampled_at_ns)
-                        : 0;
+    s.cpu_percent =
+        s.sampled_at_ns != 0 && cpu > s.sampled_cpu_ns
+            ? 100.0 * static_cast<f64>(cpu - s.sampled_cpu_ns) / static_cast<f64>(now - s.sampled_at_ns)
+            : 0;
     s.sampled_cpu_ns = cpu;
     s.sampled_at_ns = now;
 }
@@ -184,7 +194,8 @@ void restart_clocks(process_table& t, u64 now) noexcept {
     for (auto& s : t.seats) s->clock_base_ns = std::max(s->clock_base_ns, now);
 }
 
-// What the process says of itself. Its words may be damaged: a clock counts only while a job word of its epoch says that it can.
+// What the process says of itself. Its words may be damaged: a clock counts only while a job word of its
+// epoch says that it can.
 process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     const shm::incarnation& e = t.c->entry[s.now->who.entry];
     process_view v;
@@ -205,7 +216,8 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
         const ring::job_word w = ring::job_word::of(ring::load(t.c->job[j]));
         if (w.epoch != s.now->who.epoch) continue;
         v.open = v.open || w.state == ring::job_state::open;
-        v.submitted = v.submitted || w.state == ring::job_state::submitted || w.state == ring::job_state::committed;
+        v.submitted =
+            v.submitted || w.state == ring::job_state::submitted || w.state == ring::job_state::committed;
     }
     v.in_hand = v.open || v.submitted;
     v.stopped = age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && shm::is_stopped(s.now->pid);

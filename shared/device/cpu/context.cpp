@@ -23,25 +23,31 @@ public:
         void* at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (at == MAP_FAILED) {
             const int why = errno;  // what is free is read from files, which sets it
-            throw device_error(fmt::format("CPU backend: no {} bytes of memory: {}; {:.1f} MiB are free; use a smaller size",
-                                           bytes_, no_memory_text(why), static_cast<double>(available_host_bytes()) / 1048576.0));
+            throw device_error(fmt::format(
+                "CPU backend: no {} bytes of memory: {}; {:.1f} MiB are free; use a smaller size", bytes_,
+                no_memory_text(why), static_cast<double>(available_host_bytes()) / 1048576.0));
         }
         ::madvise(at, bytes_, MADV_HUGEPAGE);
         data_ = static_cast<std::byte*>(at);
         host_ = data_;
     }
     ~private_memory() override {
-        if (::munmap(host_, bytes_) != 0) log::error("unmapping {} bytes failed: {}", bytes_, errno_text(errno));
+        if (::munmap(host_, bytes_) != 0)
+            log::error("unmapping {} bytes failed: {}", bytes_, errno_text(errno));
     }
 };
 
 }  // namespace
 
-std::string context::description() const { return fmt::format("CPU, {} thread{}", pool_->size(), pool_->size() == 1 ? "" : "s"); }
+std::string context::description() const {
+    return fmt::format("CPU, {} thread{}", pool_->size(), pool_->size() == 1 ? "" : "s");
+}
 
 std::unique_ptr<device::queue> context::make_queue() { return std::make_unique<queue>(pool_); }
 
-std::unique_ptr<device::event> context::make_event(std::atomic<u64>* shared) { return std::make_unique<event>(shared); }
+std::unique_ptr<device::event> context::make_event(std::atomic<u64>* shared) {
+    return std::make_unique<event>(shared);
+}
 
 std::unique_ptr<device::imported_event> context::import_event(device_kind from, const device::event::handle&,
                                                               const std::atomic<u64>* shared) {
@@ -51,10 +57,10 @@ std::unique_ptr<device::imported_event> context::import_event(device_kind from, 
 
 std::unique_ptr<mapping> context::map(const memory_handle& handle) {
     if (handle.kind != memory_kind::memfd) {
-        throw device_error(
-            fmt::format("a stage on the CPU can't map {} memory of GPU {}; a link with a CPU stage at an end needs "
-                        "memfd memory",
-                        name_of(handle.kind), handle.uuid));
+        throw device_error(fmt::format(
+            "a stage on the CPU can't map {} memory of GPU {}; a link with a CPU stage at an end needs "
+            "memfd memory",
+            name_of(handle.kind), handle.uuid));
     }
     try {
         return std::make_unique<memfd_mapping>(handle);

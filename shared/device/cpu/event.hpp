@@ -1,10 +1,10 @@
 #pragma once
-// Events of the CPU backend. An event has two faces: a fence inside this process, on which wait() sleeps, and a word of shared
-// memory beside the slot, which other processes compare with the tag that they expect.
+// Events of the CPU backend. An event has two faces: a fence inside this process, on which wait() sleeps, and
+// a word of shared memory beside the slot, which other processes compare with the tag that they expect.
 //
-// Sync point: the queue's worker stores the word with release behind the last task's last write (parallel loops have joined by
-// then), so a process that reads the tag with acquire reads the whole payload.
-// Crash: a recorder that dies first never stores the tag, so its frame never reads as complete.
+// Sync point: the queue's worker stores the word with release behind the last task's last write (parallel
+// loops have joined by then), so a process that reads the tag with acquire reads the whole payload. Crash: a
+// recorder that dies first never stores the tag, so its frame never reads as complete.
 
 #include <condition_variable>
 #include <memory>
@@ -21,7 +21,8 @@ struct failure {
     std::string message;
 };
 
-/// Counts the records of one event. Shared by the event and the records that are still queued, so either may go first.
+/// Counts the records of one event. Shared by the event and the records that are still queued, so either may
+/// go first.
 class fence {
 public:
     u64 begin() noexcept;  ///< number of the new record
@@ -56,7 +57,9 @@ private:
 class imported_event final : public device::imported_event {
 public:
     explicit imported_event(const std::atomic<u64>* shared) : shared_(shared) {}
-    [[nodiscard]] bool done(u64 tag) noexcept override { return shared_->load(std::memory_order_acquire) == tag; }
+    [[nodiscard]] bool done(u64 tag) noexcept override {
+        return shared_->load(std::memory_order_acquire) == tag;
+    }
 
 private:
     const std::atomic<u64>* shared_;

@@ -12,15 +12,16 @@
 #include <string>
 
 #include "core/errors.hpp"
-#include "core/memory_limit.hpp"
 #include "core/log.hpp"
+#include "core/memory_limit.hpp"
 
 namespace carousel::device {
 namespace {
 
 constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-/// The first number of a small file under /proc or /sys behind `key` ("" for the file's start); all ones when there is none.
+/// The first number of a small file under /proc or /sys behind `key` ("" for the file's start); all ones when
+/// there is none.
 u64 number_in(const char* path, const char* key) noexcept {
     std::FILE* file = std::fopen(path, "re");
     if (file == nullptr) return ~u64{0};
@@ -60,23 +61,24 @@ u64 available_host_bytes() noexcept {
 
 memory_handle create_memfd(std::string_view name, u64 bytes) {
     if (bytes == 0 || bytes > (u64{1} << 46)) {
-        throw shm_error(fmt::format("shared memory '{}': {} bytes were asked for; give a size of 1 byte to 64 TiB", name, bytes));
+        throw shm_error(fmt::format(
+            "shared memory '{}': {} bytes were asked for; give a size of 1 byte to 64 TiB", name, bytes));
     }
     const u64 size = round_to_pages(bytes);
     const u64 free_bytes = available_host_bytes();
     if (size > free_bytes) {
-        throw shm_error(
-            fmt::format("shared memory '{}': {:.1f} MiB asked for, {:.1f} MiB of memory free; use a smaller size or "
-                        "window, or free memory",
-                        name, static_cast<double>(size) / 1048576.0, static_cast<double>(free_bytes) / 1048576.0));
+        throw shm_error(fmt::format(
+            "shared memory '{}': {:.1f} MiB asked for, {:.1f} MiB of memory free; use a smaller size or "
+            "window, or free memory",
+            name, static_cast<double>(size) / 1048576.0, static_cast<double>(free_bytes) / 1048576.0));
     }
     const std::string label(name.substr(0, 200));
     const int fd = ::memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
-        throw shm_error(
-            fmt::format("shared memory '{}': memfd_create failed: {}; Linux 3.17 or newer is needed, and a limit of "
-                        "open files (ulimit -n) that leaves room",
-                        name, errno_text(errno)));
+        throw shm_error(fmt::format(
+            "shared memory '{}': memfd_create failed: {}; Linux 3.17 or newer is needed, and a limit of "
+            "open files (ulimit -n) that leaves room",
+            name, errno_text(errno)));
     }
     const char* step = "ftruncate";
     int failed = ::ftruncate(fd, static_cast<off_t>(size));
@@ -87,8 +89,9 @@ memory_handle create_memfd(std::string_view name, u64 bytes) {
     if (failed != 0) {
         const int reason = errno;
         ::close(fd);
-        throw shm_error(fmt::format("shared memory '{}': {} of {} bytes failed: {}; use a smaller size or free memory", name,
-                                    step, size, errno_text(reason)));
+        throw shm_error(
+            fmt::format("shared memory '{}': {} of {} bytes failed: {}; use a smaller size or free memory",
+                        name, step, size, errno_text(reason)));
     }
     memory_handle handle;
     handle.kind = memory_kind::memfd;
@@ -104,34 +107,38 @@ memfd_mapping::memfd_mapping(const memory_handle& handle) {
     }
     struct stat about {};
     if (::fstat(handle.fd, &about) != 0) {
-        throw shm_error(fmt::format("mapping shared memory: fstat of fd {} failed: {}", handle.fd, errno_text(errno)));
+        throw shm_error(
+            fmt::format("mapping shared memory: fstat of fd {} failed: {}", handle.fd, errno_text(errno)));
     }
     if (static_cast<u64>(about.st_size) < handle.bytes) {
-        throw shm_error(
-            fmt::format("mapping shared memory: fd {} holds {} bytes where {} were promised; supervisor and stage "
-                        "disagree, restart the pipeline",
-                        handle.fd, about.st_size, handle.bytes));
+        throw shm_error(fmt::format(
+            "mapping shared memory: fd {} holds {} bytes where {} were promised; supervisor and stage "
+            "disagree, restart the pipeline",
+            handle.fd, about.st_size, handle.bytes));
     }
     const int seals = ::fcntl(handle.fd, F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-        throw shm_error(
-            fmt::format("mapping shared memory: fd {} is not sealed against shrinking, so anybody could cut it off "
-                        "under this process; refused",
-                        handle.fd));
+        throw shm_error(fmt::format(
+            "mapping shared memory: fd {} is not sealed against shrinking, so anybody could cut it off "
+            "under this process; refused",
+            handle.fd));
     }
     void* at = ::mmap(nullptr, handle.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, handle.fd, 0);
     if (at == MAP_FAILED) {
-        throw shm_error(fmt::format("mapping shared memory: mmap of {} bytes failed: {}", handle.bytes, no_memory_text(errno)));
+        throw shm_error(fmt::format("mapping shared memory: mmap of {} bytes failed: {}", handle.bytes,
+                                    no_memory_text(errno)));
     }
     ::madvise(at, handle.bytes, MADV_HUGEPAGE);  // a wish: only where shmem_enabled allows it
-    ::madvise(at, handle.bytes, MADV_DONTFORK);  // stages never fork; a tool that does must not hold the memory
+    ::madvise(at, handle.bytes,
+              MADV_DONTFORK);  // stages never fork; a tool that does must not hold the memory
     data_ = static_cast<std::byte*>(at);
     host_ = data_;
     bytes_ = handle.bytes;
 }
 
 memfd_mapping::~memfd_mapping() {
-    if (::munmap(host_, bytes_) != 0) log::error("unmapping {} bytes of shared memory failed: {}", bytes_, errno_text(errno));
+    if (::munmap(host_, bytes_) != 0)
+        log::error("unmapping {} bytes of shared memory failed: {}", bytes_, errno_text(errno));
 }
 
 }  // namespace carousel::device

@@ -27,8 +27,8 @@ struct loop_mark {
 
 }  // namespace
 
-// One loop at a time. Workers join an open loop under the mutex and leave it under the mutex, so the caller waits only for
-// those that did join: a worker that wakes late finds the loop closed and sleeps again.
+// One loop at a time. Workers join an open loop under the mutex and leave it under the mutex, so the caller
+// waits only for those that did join: a worker that wakes late finds the loop closed and sleeps again.
 struct pool::state {
     std::mutex callers;  // several queues may share the pool; their loops take turns
     std::mutex mutex;
@@ -80,7 +80,8 @@ pool::pool(unsigned threads) : state_(std::make_unique<state>()) {
     const unsigned wanted = std::min(threads != 0 ? threads : usable_cores(), 1024U);
     try {
         const signals_blocked quiet;
-        for (unsigned i = 1; i < wanted; ++i) state_->threads.emplace_back([s = state_.get(), i] { s->work_loop(i); });
+        for (unsigned i = 1; i < wanted; ++i)
+            state_->threads.emplace_back([s = state_.get(), i] { s->work_loop(i); });
     } catch (const std::system_error& e) {
         const std::size_t made = state_->threads.size();
         {
@@ -89,10 +90,10 @@ pool::pool(unsigned threads) : state_(std::make_unique<state>()) {
         }
         state_->work.notify_all();
         for (auto& thread : state_->threads) thread.join();
-        throw device_error(
-            fmt::format("CPU backend: thread {} of {} could not be started: {}; lower threads or raise the limit of "
-                        "processes (ulimit -u)",
-                        made + 2, wanted, e.what()));
+        throw device_error(fmt::format(
+            "CPU backend: thread {} of {} could not be started: {}; lower threads or raise the limit of "
+            "processes (ulimit -u)",
+            made + 2, wanted, e.what()));
     }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A fixed set of threads for parallel loops of one CPU queue. Idle threads sleep. The caller takes part in the loop.
-// One loop at a time (the queue's worker is the only caller).
+// A fixed set of threads for parallel loops of one CPU queue. Idle threads sleep. The caller takes part in
+// the loop. One loop at a time (the queue's worker is the only caller).
 
 #include <functional>
 #include <memory>
@@ -19,10 +19,11 @@ public:
 
     [[nodiscard]] unsigned size() const noexcept;  ///< threads that take part, the caller included
 
-    /// Calls body(begin, end, worker) for disjoint ranges that cover [0, count), each of at most `grain` items, handed out by an
-    /// atomic counter. worker < size() is the index of the thread that runs it. Returns when all are done.
-    /// The first exception thrown by a body is rethrown here.
-    void parallel_for(u64 count, u64 grain, const std::function<void(u64 begin, u64 end, unsigned worker)>& body);
+    /// Calls body(begin, end, worker) for disjoint ranges that cover [0, count), each of at most `grain`
+    /// items, handed out by an atomic counter. worker < size() is the index of the thread that runs it.
+    /// Returns when all are done. The first exception thrown by a body is rethrown here.
+    void parallel_for(u64 count, u64 grain,
+                      const std::function<void(u64 begin, u64 end, unsigned worker)>& body);
 
 private:
     struct state;

@@ -23,7 +23,8 @@ std::shared_ptr<const failure> current_failure() {
     } catch (const std::exception& e) {
         *why = {exit_code::stage_exception, fmt::format("a task on the CPU queue threw: {}", e.what())};
     } catch (...) {
-        *why = {exit_code::stage_exception, "a task on the CPU queue threw something that is no std::exception"};
+        *why = {exit_code::stage_exception,
+                "a task on the CPU queue threw something that is no std::exception"};
     }
     return why;
 }
@@ -35,10 +36,10 @@ queue::queue(std::shared_ptr<pool> threads) : pool_(std::move(threads)) {
     try {
         worker_ = std::thread([this] { work_loop(); });
     } catch (const std::system_error& e) {
-        throw device_error(
-            fmt::format("CPU backend: the queue's thread could not be started: {}; raise the limit of processes "
-                        "(ulimit -u)",
-                        e.what()));
+        throw device_error(fmt::format(
+            "CPU backend: the queue's thread could not be started: {}; raise the limit of processes "
+            "(ulimit -u)",
+            e.what()));
     }
 }
 
@@ -87,7 +88,8 @@ void queue::run(entry& e) {
         e.task(*pool_);
     } catch (...) {
         auto why = current_failure();
-        const std::lock_guard lock(mutex_);  // only this thread writes failure_; enqueuers read it under the mutex
+        const std::lock_guard lock(
+            mutex_);  // only this thread writes failure_; enqueuers read it under the mutex
         failure_ = std::move(why);
     }
 }
@@ -118,13 +120,16 @@ void queue::drain() {
     here->wait();
 }
 
-void queue::fault() { throw error(exit_code::stage_exception, "a GPU fault was asked for on a CPU queue, which has none"); }
+void queue::fault() {
+    throw error(exit_code::stage_exception, "a GPU fault was asked for on a CPU queue, which has none");
+}
 
 void queue::copy(void* to, const void* from, u64 bytes) {
     if (bytes == 0) return;
     submit([to, from, bytes](pool& threads) {
         threads.parallel_for(bytes, copy_grain, [&](u64 begin, u64 end, unsigned) {
-            std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin, end - begin);
+            std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
+                        end - begin);
         });
     });
 }

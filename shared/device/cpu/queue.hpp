@@ -1,10 +1,11 @@
 #pragma once
-// The CPU backend's queue: one worker thread that runs tasks in the order of their submission, with the context's pool for
-// parallel loops. An idle worker sleeps. Enqueueing is a push under a mutex.
+// The CPU backend's queue: one worker thread that runs tasks in the order of their submission, with the
+// context's pool for parallel loops. An idle worker sleeps. Enqueueing is a push under a mutex.
 //
-// Failure is sticky, as a CUDA context's is: the first task that throws stops the queue, later tasks are dropped, and every
-// record behind it (and every later call) reports the failure as carousel::error. Nothing of it reads as complete.
-// Lifetime: the destructor runs what was enqueued; pointers and shared words handed to the queue must live until then.
+// Failure is sticky, as a CUDA context's is: the first task that throws stops the queue, later tasks are
+// dropped, and every record behind it (and every later call) reports the failure as carousel::error. Nothing
+// of it reads as complete. Lifetime: the destructor runs what was enqueued; pointers and shared words handed
+// to the queue must live until then.
 
 #include <condition_variable>
 #include <functional>

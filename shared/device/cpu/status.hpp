@@ -1,6 +1,7 @@
 #pragma once
-// The status word's one store and one load of 16 bytes on the CPU. Both detect a torn frame and decide nothing, so where an
-// architecture has no such store, two of 8 bytes do: a mixture of two words matches neither.
+// The status word's one store and one load of 16 bytes on the CPU. Both detect a torn frame and decide
+// nothing, so where an architecture has no such store, two of 8 bytes do: a mixture of two words matches
+// neither.
 
 #include <bit>
 #include <cstring>

@@ -19,9 +19,11 @@ const char* advice(cudaError_t status) noexcept {
         case cudaErrorNoDevice:
             return "check nvidia-smi and CUDA_VISIBLE_DEVICES, or take --device cpu";
         case cudaErrorDevicesUnavailable:
-            return "the GPU is in exclusive or prohibited compute mode, or its MPS server refuses newcomers: check nvidia-smi -q";
+            return "the GPU is in exclusive or prohibited compute mode, or its MPS server refuses newcomers: "
+                   "check nvidia-smi -q";
         case cudaErrorNoKernelImageForDevice:
-            return "this build holds no code for this GPU: configure with CMAKE_CUDA_ARCHITECTURES for it, and build again";
+            return "this build holds no code for this GPU: configure with CMAKE_CUDA_ARCHITECTURES for it, "
+                   "and build again";
         case cudaErrorInitializationError:
             return "CUDA can't be used in a child forked from a process that used it: spawn with exec";
         case cudaErrorInvalidResourceHandle:
@@ -53,8 +55,8 @@ const char* advice(cudaError_t status) noexcept {
 
 std::string message(cudaError_t status, const char* call, std::string_view device) {
     (void)cudaGetLastError();  // a later check must not find this one again
-    return fmt::format("{}: {} failed: {} ({}): {}; {}", device, call, cudaGetErrorName(status), static_cast<int>(status),
-                       cudaGetErrorString(status), advice(status));
+    return fmt::format("{}: {} failed: {} ({}): {}; {}", device, call, cudaGetErrorName(status),
+                       static_cast<int>(status), cudaGetErrorString(status), advice(status));
 }
 
 }  // namespace
@@ -72,7 +74,8 @@ bool is_fault(cudaError_t status) noexcept {
         case 226:
             return true;  // cudaErrorContained, unknown to older toolkits
         default:
-            return code == cudaErrorAssert || (code >= cudaErrorHardwareStackError && code <= cudaErrorLaunchFailure);
+            return code == cudaErrorAssert ||
+                   (code >= cudaErrorHardwareStackError && code <= cudaErrorLaunchFailure);
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// CUDA's answers as Carousel's errors. Each message has the call, the device, the error's name and what to do.
+// CUDA's answers as Carousel's errors. Each message has the call, the device, the error's name and what to
+// do.
 
 #include <cuda_runtime_api.h>
 
@@ -7,14 +8,16 @@
 
 namespace carousel::device::cuda {
 
-/// True for errors after which the process's CUDA context can't be used any more (illegal address, trap, ECC, ...).
+/// True for errors after which the process's CUDA context can't be used any more (illegal address, trap, ECC,
+/// ...).
 [[nodiscard]] bool is_fault(cudaError_t status) noexcept;
 
 /// Throws device_error, or cuda_error when the status is a fault. Clears the thread's last error.
 [[noreturn]] void fail_setup(cudaError_t status, const char* call, std::string_view device);
 /// Throws cuda_error. Clears the thread's last error.
 [[noreturn]] void fail_run(cudaError_t status, const char* call, std::string_view device);
-/// For destructors: logs, unless the failure only repeats a fault that was thrown already or the process is going down.
+/// For destructors: logs, unless the failure only repeats a fault that was thrown already or the process is
+/// going down.
 void log_failure(cudaError_t status, const char* call) noexcept;
 
 }  // namespace carousel::device::cuda
@@ -34,7 +37,8 @@ void log_failure(cudaError_t status, const char* call) noexcept;
     } while (false)
 
 /// In destructors.
-#define CAROUSEL_CUDA_LOG(call)                                                                                                \
-    do {                                                                                                                       \
-        if (const cudaError_t status_ = (call); status_ != cudaSuccess) ::carousel::device::cuda::log_failure(status_, #call); \
+#define CAROUSEL_CUDA_LOG(call)                                         \
+    do {                                                                \
+        if (const cudaError_t status_ = (call); status_ != cudaSuccess) \
+            ::carousel::device::cuda::log_failure(status_, #call);      \
     } while (false)

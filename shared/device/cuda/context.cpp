@@ -20,19 +20,30 @@ public:
 
     [[nodiscard]] device_kind kind() const noexcept override { return device_kind::cuda; }
     [[nodiscard]] std::string description() const override { return on_.label(); }
-    [[nodiscard]] std::unique_ptr<device::queue> make_queue() override { return std::make_unique<queue>(on_); }
-    [[nodiscard]] std::unique_ptr<device::event> make_event(std::atomic<u64>*) override { return std::make_unique<event>(on_); }
-
-    [[nodiscard]] std::unique_ptr<device::imported_event> import_event(device_kind from, const device::event::handle& handle,
-                                                                       const std::atomic<u64>* shared) override {
-        if (from == device_kind::cuda) return imported_event::open(on_, handle);
-        if (shared == nullptr) return nullptr;
-        return std::make_unique<cpu::imported_event>(shared);  // a CPU queue's event is a word in shared memory
+    [[nodiscard]] std::unique_ptr<device::queue> make_queue() override {
+        return std::make_unique<queue>(on_);
+    }
+    [[nodiscard]] std::unique_ptr<device::event> make_event(std::atomic<u64>*) override {
+        return std::make_unique<event>(on_);
     }
 
-    [[nodiscard]] std::unique_ptr<mapping> map(const memory_handle& handle) override { return map_memory(on_, handle); }
-    [[nodiscard]] std::unique_ptr<mapping> allocate(u64 bytes) override { return allocate_device(on_, bytes); }
-    [[nodiscard]] std::unique_ptr<mapping> allocate_host(u64 bytes) override { return allocate_pinned(on_, bytes); }
+    [[nodiscard]] std::unique_ptr<device::imported_event> import_event(
+        device_kind from, const device::event::handle& handle, const std::atomic<u64>* shared) override {
+        if (from == device_kind::cuda) return imported_event::open(on_, handle);
+        if (shared == nullptr) return nullptr;
+        return std::make_unique<cpu::imported_event>(
+            shared);  // a CPU queue's event is a word in shared memory
+    }
+
+    [[nodiscard]] std::unique_ptr<mapping> map(const memory_handle& handle) override {
+        return map_memory(on_, handle);
+    }
+    [[nodiscard]] std::unique_ptr<mapping> allocate(u64 bytes) override {
+        return allocate_device(on_, bytes);
+    }
+    [[nodiscard]] std::unique_ptr<mapping> allocate_host(u64 bytes) override {
+        return allocate_pinned(on_, bytes);
+    }
 
 private:
     /// Finds out now, with a clear message, whether this build's kernels run on this GPU.
@@ -50,7 +61,8 @@ private:
             throw device_error(std::string("the first kernels failed: ") + e.what());
         }
         if (*torn != 0)
-            throw device_error(on_.label() + ": a status word that a kernel wrote did not read back; the GPU is unusable");
+            throw device_error(on_.label() +
+                               ": a status word that a kernel wrote did not read back; the GPU is unusable");
     }
 
     gpu on_;

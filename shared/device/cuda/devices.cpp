@@ -36,19 +36,21 @@ std::string plain_uuid(std::string_view text) {
     (void)cudaRuntimeGetVersion(&runtime_version);
     if (driver_version == 0) {
         throw device_error(
-            "CUDA: no NVIDIA driver is installed on this machine (libcuda.so.1 is missing or doesn't load); install "
+            "CUDA: no NVIDIA driver is installed on this machine (libcuda.so.1 is missing or doesn't load); "
+            "install "
             "one, or take --device cpu");
     }
     if (status == cudaErrorInsufficientDriver) {
-        throw device_error(
-            fmt::format("CUDA: the NVIDIA driver is too old: it supports CUDA {}, this program was built with {}; "
-                        "install a newer driver, build with an older CUDA, or take --device cpu",
-                        version_text(driver_version), version_text(runtime_version)));
+        throw device_error(fmt::format(
+            "CUDA: the NVIDIA driver is too old: it supports CUDA {}, this program was built with {}; "
+            "install a newer driver, build with an older CUDA, or take --device cpu",
+            version_text(driver_version), version_text(runtime_version)));
     }
     if (status == cudaErrorNoDevice || status == cudaSuccess) {
         const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-        throw device_error(fmt::format("CUDA: the driver sees no GPU{}; check nvidia-smi, or take --device cpu",
-                                       visible != nullptr ? fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible) : ""));
+        throw device_error(
+            fmt::format("CUDA: the driver sees no GPU{}; check nvidia-smi, or take --device cpu",
+                        visible != nullptr ? fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible) : ""));
     }
     fail_setup(status, "cudaGetDeviceCount", "CUDA");
 }
@@ -77,7 +79,8 @@ bool gpu::try_bind() const noexcept {
 
 int gpu::attribute(int number) const {
     int value = 0;
-    const CUresult result = driver().device_get_attribute(&value, static_cast<CUdevice_attribute>(number), ordinal);
+    const CUresult result =
+        driver().device_get_attribute(&value, static_cast<CUdevice_attribute>(number), ordinal);
     return result == CUDA_SUCCESS ? value : 0;
 }
 
@@ -115,19 +118,21 @@ gpu find_gpu(const device_id& id) {
     }
     std::string asked = id.ordinal >= 0 ? fmt::format("cuda:{}", id.ordinal) : std::string();
     if (!wanted.empty()) asked += fmt::format("{}with uuid {}", asked.empty() ? "" : " ", wanted);
-    throw device_error(
-        fmt::format("CUDA: this process sees no GPU {}; it sees {}; check CUDA_VISIBLE_DEVICES and the device in the "
-                    "pipeline file",
-                    asked, there));
+    throw device_error(fmt::format(
+        "CUDA: this process sees no GPU {}; it sees {}; check CUDA_VISIBLE_DEVICES and the device in the "
+        "pipeline file",
+        asked, there));
 }
 
 void open_gpu(const gpu& on) {
-    CAROUSEL_CUDA_SETUP(on.label(), cudaInitDevice(on.ordinal, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
+    CAROUSEL_CUDA_SETUP(
+        on.label(), cudaInitDevice(on.ordinal, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
     CAROUSEL_CUDA_SETUP(on.label(), cudaSetDevice(on.ordinal));
     bound = on.ordinal;
     unsigned flags = 0;
     CAROUSEL_CUDA_SETUP(on.label(), cudaGetDeviceFlags(&flags));
-    if ((flags & cudaDeviceScheduleMask) != cudaDeviceScheduleBlockingSync) {  // somebody in this process was first
+    if ((flags & cudaDeviceScheduleMask) !=
+        cudaDeviceScheduleBlockingSync) {  // somebody in this process was first
         CAROUSEL_CUDA_SETUP(on.label(), cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
     }
 }
@@ -138,7 +143,8 @@ bool has_peer_access(const gpu& from, const gpu& to, std::string& why) {
     CAROUSEL_CUDA_SETUP(from.label(), cudaDeviceCanAccessPeer(&can, from.ordinal, to.ordinal));
     if (can == 0) {
         why = fmt::format(
-            "{} has no peer access to {} (no NVLink, or PCIe behind different bridges); put both stages on one GPU, or "
+            "{} has no peer access to {} (no NVLink, or PCIe behind different bridges); put both stages on "
+            "one GPU, or "
             "one of them on the CPU",
             from.label(), to.label());
     }

@@ -20,26 +20,28 @@ struct gpu {
     bool unified_addressing = false, integrated = false;
 
     [[nodiscard]] std::string label() const;  ///< "NVIDIA H200 (cuda:0)"
-    /// Makes this GPU the calling thread's current one; CUDA calls of a thread that never did so would open a context on GPU 0.
-    /// Throws cuda_error.
+    /// Makes this GPU the calling thread's current one; CUDA calls of a thread that never did so would open a
+    /// context on GPU 0. Throws cuda_error.
     void bind() const;
     [[nodiscard]] bool try_bind() const noexcept;
     /// A driver attribute's value, 0 when it isn't known.
     [[nodiscard]] int attribute(int number) const;
 };
 
-/// Tells the driver to load all kernels when a context is made, unless the environment says otherwise: a lazy load at the first
-/// launch synchronises the context. Call before any other CUDA call.
+/// Tells the driver to load all kernels when a context is made, unless the environment says otherwise: a lazy
+/// load at the first launch synchronises the context. Call before any other CUDA call.
 void load_modules_eagerly() noexcept;
 
-/// All GPUs that this process sees. Throws device_error with the reason and what to do: no driver, driver too old, no GPU.
+/// All GPUs that this process sees. Throws device_error with the reason and what to do: no driver, driver too
+/// old, no GPU.
 [[nodiscard]] std::vector<gpu> list_gpus();
 
-/// The GPU with id.uuid ("GPU-..." and dashes are taken too; "": the one with id.ordinal). Throws device_error naming those
-/// there.
+/// The GPU with id.uuid ("GPU-..." and dashes are taken too; "": the one with id.ordinal). Throws
+/// device_error naming those there.
 [[nodiscard]] gpu find_gpu(const device_id& id);
 
-/// Makes the GPU's primary context (waits sleep instead of spinning) and binds the calling thread. Throws device_error.
+/// Makes the GPU's primary context (waits sleep instead of spinning) and binds the calling thread. Throws
+/// device_error.
 void open_gpu(const gpu& on);
 
 /// Whether `from` can read and write memory of `to`; if not, `why` says so for an error message.

@@ -13,13 +13,16 @@ void find(Function& into, const char* name) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult answer = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
-    const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &answer);
+    const cudaError_t status =
+        cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &answer);
 #else
     const cudaError_t status = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &answer);
 #endif
-    if (status != cudaSuccess) fail_setup(status, fmt::format("looking up {} in the driver", name).c_str(), "CUDA");
+    if (status != cudaSuccess)
+        fail_setup(status, fmt::format("looking up {} in the driver", name).c_str(), "CUDA");
     if (answer != cudaDriverEntryPointSuccess || found == nullptr) {
-        throw device_error(fmt::format("CUDA: the driver has no {} of CUDA 12.0; install a newer NVIDIA driver", name));
+        throw device_error(
+            fmt::format("CUDA: the driver has no {} of CUDA 12.0; install a newer NVIDIA driver", name));
     }
     into = reinterpret_cast<Function>(found);
 }

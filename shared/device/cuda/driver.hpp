@@ -1,6 +1,7 @@
 #pragma once
-// The few driver API functions that the runtime API has no equal for (virtual memory management). They are looked up through
-// the static runtime: a program that links libcuda itself wouldn't start on a machine without a driver.
+// The few driver API functions that the runtime API has no equal for (virtual memory management). They are
+// looked up through the static runtime: a program that links libcuda itself wouldn't start on a machine
+// without a driver.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -27,6 +28,8 @@ struct driver_api {
 [[nodiscard]] const driver_api& driver();
 
 /// The two enumerations share their numbers.
-[[nodiscard]] inline cudaError_t as_runtime(CUresult result) noexcept { return static_cast<cudaError_t>(result); }
+[[nodiscard]] inline cudaError_t as_runtime(CUresult result) noexcept {
+    return static_cast<cudaError_t>(result);
+}
 
 }  // namespace carousel::device::cuda

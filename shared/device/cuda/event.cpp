@@ -12,8 +12,10 @@ static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(device::event::handle));
 
 event::event(const gpu& on) : on_(on), label_(on.label()) {
     on_.bind();
-    CAROUSEL_CUDA_SETUP(label_, cudaEventCreateWithFlags(&shared_, cudaEventDisableTiming | cudaEventInterprocess));
-    CAROUSEL_CUDA_SETUP(label_, cudaEventCreateWithFlags(&private_, cudaEventDisableTiming | cudaEventBlockingSync));
+    CAROUSEL_CUDA_SETUP(label_,
+                        cudaEventCreateWithFlags(&shared_, cudaEventDisableTiming | cudaEventInterprocess));
+    CAROUSEL_CUDA_SETUP(label_,
+                        cudaEventCreateWithFlags(&private_, cudaEventDisableTiming | cudaEventBlockingSync));
 }
 
 event::~event() {
@@ -61,8 +63,10 @@ std::unique_ptr<imported_event> imported_event::open(const gpu& on, const device
     if (status != cudaSuccess) {
         if (is_fault(status)) fail_run(status, "cudaIpcOpenEventHandle", on.label());
         (void)cudaGetLastError();
-        log::warning("{}: an event of another process could not be imported: {}; its frames are committed by their owner alone",
-                     on.label(), cudaGetErrorName(status));
+        log::warning(
+            "{}: an event of another process could not be imported: {}; its frames are committed by their "
+            "owner alone",
+            on.label(), cudaGetErrorName(status));
         return nullptr;
     }
     return std::make_unique<imported_event>(on, opened);

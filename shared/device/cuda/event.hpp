@@ -1,13 +1,14 @@
 #pragma once
-// IPC events. The owner waits for its own and records them; others only query what they imported: an event that a killed process
-// had recorded never fires, and a stream that waits for it hangs for ever.
+// IPC events. The owner waits for its own and records them; others only query what they imported: an event
+// that a killed process had recorded never fires, and a stream that waits for it hangs for ever.
 //
-// An event that was never recorded, or whose record for this frame isn't made yet, reads as complete. So nobody asks before the
-// job word says SUBMITTED (ring/words.hpp).
+// An event that was never recorded, or whose record for this frame isn't made yet, reads as complete. So
+// nobody asks before the job word says SUBMITTED (ring/words.hpp).
 //
-// The owner doesn't wait for the shared event itself: cudaEventSynchronize on an interprocess event spins on a whole core
-// whatever its flags say, and never returns once the context has faulted (seen on an H200, driver 580). So a second, private
-// event with blocking sync is recorded right behind the shared one: when it is complete, so is the shared one.
+// The owner doesn't wait for the shared event itself: cudaEventSynchronize on an interprocess event spins on
+// a whole core whatever its flags say, and never returns once the context has faulted (seen on an H200,
+// driver 580). So a second, private event with blocking sync is recorded right behind the shared one: when it
+// is complete, so is the shared one.
 
 #include <cuda_runtime_api.h>
 
@@ -39,7 +40,8 @@ public:
     ~imported_event() override;
     [[nodiscard]] bool done(u64 tag) noexcept override;
     /// Null (and a warning) when CUDA refuses: its maker has died meanwhile, or it is of another GPU.
-    [[nodiscard]] static std::unique_ptr<imported_event> open(const gpu& on, const device::event::handle& from);
+    [[nodiscard]] static std::unique_ptr<imported_event> open(const gpu& on,
+                                                              const device::event::handle& from);
 
 private:
     const gpu& on_;

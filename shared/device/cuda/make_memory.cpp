@@ -16,7 +16,8 @@
 namespace carousel::device::cuda {
 namespace {
 
-constexpr u64 ipc_granularity = 2 * 1024 * 1024;  // of cudaMalloc's own pools: whole blocks, so no two handles share one
+constexpr u64 ipc_granularity =
+    2 * 1024 * 1024;  // of cudaMalloc's own pools: whole blocks, so no two handles share one
 
 u64 round_up(u64 bytes, u64 step) noexcept { return (bytes + step - 1) / step * step; }
 
@@ -34,11 +35,11 @@ void memory_maker::require_free(u64 bytes, const char* kind) const {
     std::size_t free_bytes = 0, total = 0;
     CAROUSEL_CUDA_SETUP(on_.label(), cudaMemGetInfo(&free_bytes, &total));
     if (bytes <= free_bytes) return;
-    throw device_error(
-        fmt::format("{}: too little GPU memory: {:.1f} MiB of {} memory asked for, {:.1f} MiB free of {:.1f} MiB; use a "
-                    "smaller size or window, or free GPU memory (nvidia-smi shows who holds it)",
-                    on_.label(), static_cast<double>(bytes) / 1048576.0, kind, static_cast<double>(free_bytes) / 1048576.0,
-                    static_cast<double>(total) / 1048576.0));
+    throw device_error(fmt::format(
+        "{}: too little GPU memory: {:.1f} MiB of {} memory asked for, {:.1f} MiB free of {:.1f} MiB; use a "
+        "smaller size or window, or free GPU memory (nvidia-smi shows who holds it)",
+        on_.label(), static_cast<double>(bytes) / 1048576.0, kind,
+        static_cast<double>(free_bytes) / 1048576.0, static_cast<double>(total) / 1048576.0));
 }
 
 memory_handle memory_maker::make_vmm(u64 bytes) {
@@ -46,7 +47,8 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     if (bytes == 0) throw device_error(on_.label() + ": 0 bytes of vmm memory were asked for");
     if (on_.attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0 ||
         on_.attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) == 0) {
-        throw device_error(on_.label() + ": this GPU or driver has no VMM memory with POSIX fds; use memory = \"ipc\"");
+        throw device_error(on_.label() +
+                           ": this GPU or driver has no VMM memory with POSIX fds; use memory = \"ipc\"");
     }
     const driver_api& api = driver();
     CUmemAllocationProp wish{};
@@ -55,7 +57,8 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     wish.location.id = on_.ordinal;
     wish.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     std::size_t step = 0;
-    CAROUSEL_CUDA_SETUP(on_.label(), as_runtime(api.granularity(&step, &wish, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)));
+    CAROUSEL_CUDA_SETUP(on_.label(),
+                        as_runtime(api.granularity(&step, &wish, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)));
     memory_handle made;
     made.kind = memory_kind::vmm;
     made.uuid = on_.uuid;
@@ -63,7 +66,8 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     require_free(made.bytes, "vmm");
     vmm_handle memory;
     if (const CUresult result = api.create(&memory.value, made.bytes, &wish, 0); result != CUDA_SUCCESS) {
-        fail_setup(as_runtime(result), fmt::format("cuMemCreate of {} bytes ({})", made.bytes, free_text(on_)).c_str(),
+        fail_setup(as_runtime(result),
+                   fmt::format("cuMemCreate of {} bytes ({})", made.bytes, free_text(on_)).c_str(),
                    on_.label());
     }
     memory.valid = true;
@@ -72,9 +76,11 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
         CAROUSEL_CUDA_SETUP(on_.label(), cudaMemset(range.data(), 0, made.bytes));
         CAROUSEL_CUDA_SETUP(on_.label(), cudaDeviceSynchronize());
     }
-    CAROUSEL_CUDA_SETUP(on_.label(),
-                        as_runtime(api.export_handle(&made.fd, memory.value, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)));
-    if (::fcntl(made.fd, F_SETFD, FD_CLOEXEC) != 0) log::warning("an fd of GPU memory stays open across exec");
+    CAROUSEL_CUDA_SETUP(
+        on_.label(),
+        as_runtime(api.export_handle(&made.fd, memory.value, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)));
+    if (::fcntl(made.fd, F_SETFD, FD_CLOEXEC) != 0)
+        log::warning("an fd of GPU memory stays open across exec");
     return made;
 }
 

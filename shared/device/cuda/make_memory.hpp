@@ -1,5 +1,6 @@
 #pragma once
-// Makes shareable GPU memory: what carousel-alloc does for the supervisor. Not for stages, which only map what they are handed.
+// Makes shareable GPU memory: what carousel-alloc does for the supervisor. Not for stages, which only map
+// what they are handed.
 
 #include <memory>
 #include <vector>
@@ -17,10 +18,12 @@ public:
     memory_maker(const memory_maker&) = delete;
     memory_maker& operator=(const memory_maker&) = delete;
 
-    /// Zero-filled memory behind a POSIX fd, which belongs to the caller: it is the only thing that keeps the memory. Throws
-    /// device_error: no such fds on this GPU or driver, too little memory (with what was asked and what is free).
+    /// Zero-filled memory behind a POSIX fd, which belongs to the caller: it is the only thing that keeps the
+    /// memory. Throws device_error: no such fds on this GPU or driver, too little memory (with what was asked
+    /// and what is free).
     [[nodiscard]] memory_handle make_vmm(u64 bytes);
-    /// Zero-filled memory behind a cudaIpcMemHandle_t. It lives as long as this object, or longer where it is mapped.
+    /// Zero-filled memory behind a cudaIpcMemHandle_t. It lives as long as this object, or longer where it is
+    /// mapped.
     [[nodiscard]] memory_handle make_ipc(u64 bytes);
 
     [[nodiscard]] const gpu& on() const noexcept { return on_; }

@@ -21,22 +21,23 @@ void require_reach(const gpu& on, const memory_handle& handle) {
     if (handle.uuid.empty() || handle.uuid == on.uuid) return;
     const gpu owner = find_gpu({device_kind::cuda, handle.uuid, -1});
     std::string why;
-    if (!has_peer_access(on, owner, why)) throw device_error("mapping " + std::string(name_of(handle.kind)) + " memory: " + why);
+    if (!has_peer_access(on, owner, why))
+        throw device_error("mapping " + std::string(name_of(handle.kind)) + " memory: " + why);
 }
 
 class vmm_mapping final : public mapping {
 public:
     vmm_mapping(const gpu& on, const memory_handle& handle) {
         if (handle.fd < 0 || handle.bytes == 0) {
-            throw device_error(
-                fmt::format("{}: a vmm handle with fd {} and {} bytes is no memory", on.label(), handle.fd, handle.bytes));
+            throw device_error(fmt::format("{}: a vmm handle with fd {} and {} bytes is no memory",
+                                           on.label(), handle.fd, handle.bytes));
         }
         on.bind();
         const driver_api& api = driver();
         vmm_handle imported;
         void* fd = reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle.fd));
-        CAROUSEL_CUDA_SETUP(on.label(),
-                            as_runtime(api.import_handle(&imported.value, fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)));
+        CAROUSEL_CUDA_SETUP(on.label(), as_runtime(api.import_handle(
+                                            &imported.value, fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)));
         imported.valid = true;
         range_.emplace(on, imported.value, handle.bytes);
         data_ = range_->data();
@@ -73,10 +74,13 @@ public:
         on.bind();
         host_ = memory_.host_data();
         bytes_ = memory_.bytes();
-        const cudaError_t status = cudaHostRegister(host_, bytes_, cudaHostRegisterMapped | cudaHostRegisterPortable);
+        const cudaError_t status =
+            cudaHostRegister(host_, bytes_, cudaHostRegisterMapped | cudaHostRegisterPortable);
         if (status != cudaSuccess) {
-            fail_setup(status, fmt::format("page-locking {} bytes of shared host memory (cudaHostRegister)", bytes_).c_str(),
-                       on.label());
+            fail_setup(
+                status,
+                fmt::format("page-locking {} bytes of shared host memory (cudaHostRegister)", bytes_).c_str(),
+                on.label());
         }
         void* at = nullptr;
         if (const cudaError_t found = cudaHostGetDevicePointer(&at, host_, 0); found != cudaSuccess) {
@@ -101,7 +105,8 @@ public:
         bytes_ = bytes == 0 ? 1 : bytes;
         void* at = nullptr;
         if (const cudaError_t status = cudaMalloc(&at, bytes_); status != cudaSuccess) {
-            fail_setup(status, fmt::format("cudaMalloc of {} bytes ({})", bytes_, free_text(on)).c_str(), on.label());
+            fail_setup(status, fmt::format("cudaMalloc of {} bytes ({})", bytes_, free_text(on)).c_str(),
+                       on.label());
         }
         data_ = static_cast<std::byte*>(at);
         // The queues are non-blocking streams: nothing orders them behind this fill, so it is waited for.
@@ -122,7 +127,8 @@ public:
         on.bind();
         bytes_ = bytes == 0 ? 1 : bytes;
         void* host = nullptr;
-        if (const cudaError_t status = cudaHostAlloc(&host, bytes_, cudaHostAllocMapped | cudaHostAllocPortable);
+        if (const cudaError_t status =
+                cudaHostAlloc(&host, bytes_, cudaHostAllocMapped | cudaHostAllocPortable);
             status != cudaSuccess) {
             fail_setup(status, fmt::format("cudaHostAlloc of {} bytes", bytes_).c_str(), on.label());
         }
@@ -170,10 +176,15 @@ std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle) 
             require_reach(on, handle);
             return std::make_unique<ipc_mapping>(on, handle);
     }
-    throw device_error(fmt::format("{}: unknown kind of memory {}", on.label(), static_cast<int>(handle.kind)));
+    throw device_error(
+        fmt::format("{}: unknown kind of memory {}", on.label(), static_cast<int>(handle.kind)));
 }
 
-std::unique_ptr<mapping> allocate_device(const gpu& on, u64 bytes) { return std::make_unique<device_memory>(on, bytes); }
-std::unique_ptr<mapping> allocate_pinned(const gpu& on, u64 bytes) { return std::make_unique<pinned_memory>(on, bytes); }
+std::unique_ptr<mapping> allocate_device(const gpu& on, u64 bytes) {
+    return std::make_unique<device_memory>(on, bytes);
+}
+std::unique_ptr<mapping> allocate_pinned(const gpu& on, u64 bytes) {
+    return std::make_unique<pinned_memory>(on, bytes);
+}
 
 }  // namespace carousel::device::cuda

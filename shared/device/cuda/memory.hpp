@@ -1,6 +1,6 @@
 #pragma once
-// Memory as a GPU sees it: imported VMM allocations, legacy IPC memory, page-locked memfds, and this process's own.
-// Everything is mapped at set-up and unmapped at the end; nothing here runs while frames flow.
+// Memory as a GPU sees it: imported VMM allocations, legacy IPC memory, page-locked memfds, and this
+// process's own. Everything is mapped at set-up and unmapped at the end; nothing here runs while frames flow.
 
 #include <memory>
 
@@ -9,7 +9,8 @@
 
 namespace carousel::device::cuda {
 
-/// Maps any handle for the GPU `on`. Throws device_error: no peer access, wrong or invisible GPU, owner gone, damaged handle.
+/// Maps any handle for the GPU `on`. Throws device_error: no peer access, wrong or invisible GPU, owner gone,
+/// damaged handle.
 [[nodiscard]] std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle);
 
 /// Zero-filled memory of this process alone, on the GPU.

@@ -3,8 +3,9 @@
 namespace carousel::device::cuda {
 namespace {
 
-// One 16-byte store. The fence before it orders READY behind whatever this thread's stream wrote, for readers outside the GPU
-// as well; the one behind it makes the word visible to them before anything that is enqueued later.
+// One 16-byte store. The fence before it orders READY behind whatever this thread's stream wrote, for readers
+// outside the GPU as well; the one behind it makes the word visible to them before anything that is enqueued
+// later.
 __global__ void write_status_kernel(uint4* at, uint4 value) {
     __threadfence_system();
     __stwt(at, value);
@@ -13,7 +14,8 @@ __global__ void write_status_kernel(uint4* at, uint4 value) {
 
 __global__ void check_status_kernel(const uint4* at, uint4 expected, u32* torn) {
     const uint4 found = __ldcv(at);
-    const bool same = found.x == expected.x && found.y == expected.y && found.z == expected.z && found.w == expected.w;
+    const bool same =
+        found.x == expected.x && found.y == expected.y && found.z == expected.z && found.w == expected.w;
     if (!same) atomicAdd_system(torn, 1U);  // host memory: touched only when something is wrong
     __threadfence_system();
 }
@@ -32,7 +34,8 @@ cudaError_t launch_write_status(cudaStream_t stream, status_word* at, status_wor
     return cudaGetLastError();
 }
 
-cudaError_t launch_check_status(cudaStream_t stream, const status_word* at, status_word expected, u32* torn) noexcept {
+cudaError_t launch_check_status(cudaStream_t stream, const status_word* at, status_word expected,
+                                u32* torn) noexcept {
     check_status_kernel<<<1, 1, 0, stream>>>(reinterpret_cast<const uint4*>(at), as_vector(expected), torn);
     return cudaGetLastError();
 }

@@ -10,7 +10,8 @@ namespace carousel::device::cuda {
 
 class vmm_range {
 public:
-    /// Maps `bytes` of `memory` for `on`. Throws device_error. `memory` may be released afterwards: the mapping keeps it.
+    /// Maps `bytes` of `memory` for `on`. Throws device_error. `memory` may be released afterwards: the
+    /// mapping keeps it.
     vmm_range(const gpu& on, CUmemGenericAllocationHandle memory, u64 bytes);
     ~vmm_range();
     vmm_range(const vmm_range&) = delete;

@@ -1,30 +1,32 @@
 #pragma once
-// Work of a stage that runs on the CPU. It is enqueued like a GPU's: process() returns at once, the queue's worker does the
-// frames' tasks in order, with all threads of the pool for parallel loops.
+// Work of a stage that runs on the CPU. It is enqueued like a GPU's: process() returns at once, the queue's
+// worker does the frames' tasks in order, with all threads of the pool for parallel loops.
 //
 //   carousel::cpu::for_each_row(f, height, [=](u64 y) { ... });
 
 #include <functional>
 #include <utility>
 
-#include "device/cpu/pool.hpp"
 #include <carousel/stage.hpp>
+#include "device/cpu/pool.hpp"
 
 namespace carousel::cpu {
 
 /// The threads of the queue: size(), parallel_for(count, grain, body(begin, end, worker)).
 using device::cpu::pool;
 
-/// The frame's queue. Throws config_error when the stage runs on a GPU (description::device says where it can).
+/// The frame's queue. Throws config_error when the stage runs on a GPU (description::device says where it
+/// can).
 inline device::queue& queue(frame& f) {
     if (f.queue().kind() != device_kind::cpu)
-        throw config_error("this stage enqueues work for the CPU, but it runs on a GPU: give it device = \"cpu\", and say "
-                           "runs_on::cpu in configure()");
+        throw config_error(
+            "this stage enqueues work for the CPU, but it runs on a GPU: give it device = \"cpu\", and say "
+            "runs_on::cpu in configure()");
     return f.queue();
 }
 
-/// Runs `task` behind all that was enqueued before. It is run later, in another thread: capture values, not references.
-/// What it throws ends the process, as an exception of process() does.
+/// Runs `task` behind all that was enqueued before. It is run later, in another thread: capture values, not
+/// references. What it throws ends the process, as an exception of process() does.
 inline void enqueue(frame& f, std::function<void(pool&)> task) { queue(f).submit(std::move(task)); }
 
 /// Enqueues body(k) for each k < count, on all threads, `grain` of them at a time.

@@ -1,8 +1,7 @@
 #pragma once
-// A hash of an input plane for the run's ledger, made where the plane lies: on a GPU nothing but its eight bytes leaves
-// the device. The
-// same on every device; over the plane's elements in row order, without what its strides leave between the rows.
-// kernels/body/block_hash.hpp has the definition, plane_hash_name its name.
+// A hash of an input plane for the run's ledger, made where the plane lies: on a GPU nothing but its eight
+// bytes leaves the device. The same on every device; over the plane's elements in row order, without what its
+// strides leave between the rows. kernels/body/block_hash.hpp has the definition, plane_hash_name its name.
 //
 //   prepare():  hasher_ = std::make_unique<carousel::plane_hasher>(env);
 //   process():  hasher_->enqueue(f, "color");
@@ -24,9 +23,8 @@ public:
     /// Allocates: for prepare() alone.
     explicit plane_hasher(environment& env);
 
-    /// Enqueues the hash of a plane on the frame's queue. Throws config_error: no such plane, or strides that are not
-    /// those of rows at
-    /// equal distances.
+    /// Enqueues the hash of a plane on the frame's queue. Throws config_error: no such plane, or strides that
+    /// are not those of rows at equal distances.
     void enqueue(frame& f, std::string_view plane, std::size_t input = 0);
     /// Behind the frame's completion: in finish().
     [[nodiscard]] u64 value(const frame& f) const noexcept;

@@ -1,6 +1,7 @@
 #pragma once
-// The interface of a stage: one class, one process. The runner owns the loop, the slot protocol, the frames in flight,
-// heartbeats and crash behaviour. A stage only says what it reads and writes, and enqueues the work of one frame.
+// The interface of a stage: one class, one process. The runner owns the loop, the slot protocol, the frames
+// in flight, heartbeats and crash behaviour. A stage only says what it reads and writes, and enqueues the
+// work of one frame.
 //
 //   #include <carousel/stage.hpp>
 //   class my_stage : public carousel::stage { ... };
@@ -8,22 +9,26 @@
 //
 // Life of a stage object:
 //   1. constructed;
-//   2. configure(): settings and input formats in, output format out. Called in any process (also by `carousel validate`,
-//      through `PROGRAM --describe`): no device, no files written, quick. Called again at each (re)start; it must give
-//      the same answer for the same settings.
+//   2. configure(): settings and input formats in, output format out. Called in any process (also by
+//   `carousel validate`,
+//      through `PROGRAM --describe`): no device, no files written, quick. Called again at each (re)start; it
+//      must give the same answer for the same settings.
 //   3. prepare(): once, with the device: allocate scratch, warm kernels up, load assets.
-//   4. process(): once per frame, from one thread: ENQUEUE the work on frame.queue() and return. Don't wait for it.
-//      It must be a function of the frame's inputs: what is kept between frames is lost when the process is killed.
-//      <carousel/cpu.hpp> and <carousel/cuda.hpp> say how work is enqueued.
-//   5. finish(): only if commits_on_host(): called behind the frame's completion, on the completion thread, before the commit.
-//      Everything it does must be idempotent on the frame's sequence: after a crash a frame may be finished twice.
-//      A stage without an output may name what it got by frame.set_hash(): the runner keeps the run's ledger for every
-//      such stage.
-// Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception from process or
-// finish ends the process (exit code 73, or the error's own), which counts as an attempt on the frames in flight. Only a
-// disk_full_error from finish doesn't: the runner waits for room, and calls it again. From prepare() on an exception ends the
-// process at once: the stage's destructor doesn't run.
-// Crash: a stage may die anywhere. Its frames go to its successor, and nothing that it had enqueued can reach a consumer.
+//   4. process(): once per frame, from one thread: ENQUEUE the work on frame.queue() and return. Don't wait
+//   for it.
+//      It must be a function of the frame's inputs: what is kept between frames is lost when the process is
+//      killed. <carousel/cpu.hpp> and <carousel/cuda.hpp> say how work is enqueued.
+//   5. finish(): only if commits_on_host(): called behind the frame's completion, on the completion thread,
+//   before the commit.
+//      Everything it does must be idempotent on the frame's sequence: after a crash a frame may be finished
+//      twice. A stage without an output may name what it got by frame.set_hash(): the runner keeps the run's
+//      ledger for every such stage.
+// Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception
+// from process or finish ends the process (exit code 73, or the error's own), which counts as an attempt on
+// the frames in flight. Only a disk_full_error from finish doesn't: the runner waits for room, and calls it
+// again. From prepare() on an exception ends the process at once: the stage's destructor doesn't run. Crash:
+// a stage may die anywhere. Its frames go to its successor, and nothing that it had enqueued can reach a
+// consumer.
 
 #include <cstring>
 #include <memory>
@@ -51,14 +56,16 @@ public:
     virtual ~environment() = default;
     [[nodiscard]] virtual device::context& context() = 0;
     [[nodiscard]] virtual device::queue& queue() = 0;
-    /// Mapped memory of an asset. For an asset of another stage: blocks until it is READY (bounded, names the culprit).
-    /// On a GPU whose asset lives in host memory, a private copy on the device.
+    /// Mapped memory of an asset. For an asset of another stage: blocks until it is READY (bounded, names the
+    /// culprit). On a GPU whose asset lives in host memory, a private copy on the device.
     [[nodiscard]] virtual std::span<std::byte> asset(std::string_view name) = 0;
-    [[nodiscard]] virtual std::string run_directory() const = 0;   ///< for files of this run (ledger, pictures)
+    [[nodiscard]] virtual std::string run_directory()
+        const = 0;  ///< for files of this run (ledger, pictures)
     [[nodiscard]] virtual u32 instance() const = 0;
-    /// Incarnation of this seat, from 1. 0 in the prepare() of a warm standby, which gets its own when it takes over.
+    /// Incarnation of this seat, from 1. 0 in the prepare() of a warm standby, which gets its own when it
+    /// takes over.
     [[nodiscard]] virtual u32 epoch() const = 0;
-    [[nodiscard]] virtual u32 in_flight() const = 0;               ///< frames that may be between process() and commit
+    [[nodiscard]] virtual u32 in_flight() const = 0;  ///< frames that may be between process() and commit
 };
 
 /// One frame on its way through this stage.
@@ -66,10 +73,11 @@ class frame {
 public:
     virtual ~frame() = default;
     [[nodiscard]] virtual u64 sequence() const noexcept = 0;
-    [[nodiscard]] virtual f64 time_s() const noexcept = 0;  ///< sequence / fps: a function of the sequence alone
-    /// The frame's parameters, as its source has stamped them: every stage sees the same for one frame, whatever is set
-    /// meanwhile, and also when the frame is made again after a death. Throws config_error unless description::parameters
-    /// names T.
+    [[nodiscard]] virtual f64 time_s()
+        const noexcept = 0;  ///< sequence / fps: a function of the sequence alone
+    /// The frame's parameters, as its source has stamped them: every stage sees the same for one frame,
+    /// whatever is set meanwhile, and also when the frame is made again after a death. Throws config_error
+    /// unless description::parameters names T.
     template <frame_parameters T>
     [[nodiscard]] T parameters() const {
         const std::span<const std::byte> values = parameter_values(T::type, sizeof(T));
@@ -78,32 +86,33 @@ public:
         return out;
     }
     /// The bytes of the frame's set, which has that type and size. Throws config_error when it hasn't.
-    [[nodiscard]] virtual std::span<const std::byte> parameter_values(std::string_view type, std::size_t bytes) const = 0;
-    [[nodiscard]] virtual u64 parameter_number() const noexcept = 0;  ///< which set: 0 at the start, one more with each change
+    [[nodiscard]] virtual std::span<const std::byte> parameter_values(std::string_view type,
+                                                                      std::size_t bytes) const = 0;
+    [[nodiscard]] virtual u64 parameter_number()
+        const noexcept = 0;  ///< which set: 0 at the start, one more with each change
     [[nodiscard]] virtual device::queue& queue() noexcept = 0;
     [[nodiscard]] virtual input_payload input(std::size_t index = 0) const noexcept = 0;
     [[nodiscard]] virtual output_payload output() const noexcept = 0;
     [[nodiscard]] virtual u32 lane() const noexcept = 0;  ///< < in_flight; scratch per lane is never shared
-    /// Non-empty when the frame is void (it was given up upstream after max_attempts): only finish() sees such frames.
+    /// Non-empty when the frame is void (it was given up upstream after max_attempts): only finish() sees
+    /// such frames.
     [[nodiscard]] virtual std::string_view void_reason() const noexcept = 0;
-    /// False once this process has a successor, that has got the frame instead (this one was stopped, say, and goes on
-    /// late). Asked last
-    /// before something leaves the ring for good: a file that is put in its place now may be written over the successor's.
+    /// False once this process has a successor, that has got the frame instead (this one was stopped, say,
+    /// and goes on late). Asked last before something leaves the ring for good: a file that is put in its
+    /// place now may be written over the successor's.
     [[nodiscard]] virtual bool is_ours() const noexcept { return true; }
-    /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal runs have
-    /// equal hashes then
+    /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal
+    /// runs have equal hashes then
     /// (`image_hash` of the report), and `carousel chaos` compares them. Without it frames are counted only.
-    /// `name` says what it is a hash of (one line of at most 100 bytes): hashes of two names are never compared.
-    /// <carousel/hash.hpp> has one
-    /// that is made where the picture lies.
+    /// `name` says what it is a hash of (one line of at most 100 bytes): hashes of two names are never
+    /// compared. <carousel/hash.hpp> has one that is made where the picture lies.
     virtual void set_hash(u64 hash, std::string_view name) noexcept { (void)hash, (void)name; }
     /// A hash of the stage's own: "own", of which nothing but the stage knows the definition.
     void set_hash(u64 hash) noexcept { set_hash(hash, "own"); }
-    /// In process() of a source that has said description::ends: the stream ends before this frame, which does not
-    /// exist, and neither
-    /// does any later one. What is enqueued for it is thrown away. It must be a function of the sequence: whoever is
-    /// asked for this
-    /// frame again, or for a later one, says the same. Anywhere else it throws, which ends the process as any exception does.
+    /// In process() of a source that has said description::ends: the stream ends before this frame, which
+    /// does not exist, and neither does any later one. What is enqueued for it is thrown away. It must be a
+    /// function of the sequence: whoever is asked for this frame again, or for a later one, says the same.
+    /// Anywhere else it throws, which ends the process as any exception does.
     virtual void end_stream() {
         throw std::logic_error("end_stream() is for process() of a source: a stage without inputs, in a run");
     }
@@ -115,7 +124,8 @@ public:
     virtual ~stage() = default;
     [[nodiscard]] virtual description configure(const configuration& with) = 0;
     virtual void prepare(environment&) {}
-    /// Fills the asset `name` (of description::makes). Called at most once per run, in one process. May block.
+    /// Fills the asset `name` (of description::makes). Called at most once per run, in one process. May
+    /// block.
     virtual void load_asset(std::string_view name, std::span<std::byte> memory, environment& env) {
         (void)name, (void)memory, (void)env;
     }
@@ -124,7 +134,8 @@ public:
     virtual void finish(frame& f) { (void)f; }
 };
 
-/// The whole main() of a stage program: attaches to its supervisor and runs `make()`'s stage until the end of the run.
+/// The whole main() of a stage program: attaches to its supervisor and runs `make()`'s stage until the end of
+/// the run.
 int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)());
 
 /// The same for a class that needs no arguments:

@@ -1,6 +1,6 @@
 #pragma once
-// Runs stage objects in this process, one behind the other and one frame at a time: no supervisor, no rings, one slot per
-// stage. For tests of what a stage makes of its inputs. `carousel chaos FILE` tests how it dies.
+// Runs stage objects in this process, one behind the other and one frame at a time: no supervisor, no rings,
+// one slot per stage. For tests of what a stage makes of its inputs. `carousel chaos FILE` tests how it dies.
 //
 //   carousel::testing::chain c({.width = 4, .height = 2});
 //   c.give("camera", carousel::image_format(4, 2));
@@ -43,14 +43,15 @@ public:
 
     /// Configures a stage on what the named ones write; refuses settings that it didn't read, and
     /// parameters that make no sense. Throws what configure() throws.
-    description& add(const std::string& name, std::unique_ptr<stage> object, const std::string& settings_json = "{}",
-                     const std::vector<std::string>& inputs = {});
+    description& add(const std::string& name, std::unique_ptr<stage> object,
+                     const std::string& settings_json = "{}", const std::vector<std::string>& inputs = {});
     /// A stand-in for a stage that writes `format`: the test itself fills its planes.
     void give(const std::string& name, frame_format format);
     /// Makes memory and assets, prepares all stages. After the last add() and give().
     void prepare();
 
-    /// Puts `elements` into a plane of a stand-in. Throws config_error: another type, or not as many as the plane has.
+    /// Puts `elements` into a plane of a stand-in. Throws config_error: another type, or not as many as the
+    /// plane has.
     template <typename T>
     void fill(const std::string& name, std::string_view plane, std::span<const T> elements) {
         write_plane(name, plane, element_of<T>::value, std::as_bytes(elements));
@@ -60,7 +61,8 @@ public:
         fill(name, plane, std::span<const T>(elements));
     }
 
-    /// One frame through all stages, finished and committed. Without values the parameters are those of the schema's start.
+    /// One frame through all stages, finished and committed. Without values the parameters are those of the
+    /// schema's start.
     void run(u64 sequence) { run_with(sequence, {}); }
     template <frame_parameters T>
     void run(u64 sequence, const T& values) {
@@ -92,8 +94,10 @@ private:
     class frame_in_hand;
     [[nodiscard]] seat& find(const std::string& name);
     [[nodiscard]] std::vector<std::byte> fetch(const std::byte* from, u64 bytes);
-    [[nodiscard]] std::vector<std::byte> read_plane(const std::string& name, std::string_view plane, element type);
-    void write_plane(const std::string& name, std::string_view plane, element type, std::span<const std::byte> bytes);
+    [[nodiscard]] std::vector<std::byte> read_plane(const std::string& name, std::string_view plane,
+                                                    element type);
+    void write_plane(const std::string& name, std::string_view plane, element type,
+                     std::span<const std::byte> bytes);
     void run_with(u64 sequence, std::span<const std::byte> parameters);
 
     chain_options options_;

@@ -1,5 +1,6 @@
-// A profiler for the test of the ranges: NVTX loads it by NVTX_INJECTION64_PATH into any process, as it loads Nsight. Writes
-// "domain NAME", "push NAME TEXT" and "pop NAME" lines into $CAROUSEL_NVTX_OUT.PID, one write each.
+// A profiler for the test of the ranges: NVTX loads it by NVTX_INJECTION64_PATH into any process, as it loads
+// Nsight. Writes "domain NAME", "push NAME TEXT" and "pop NAME" lines into $CAROUSEL_NVTX_OUT.PID, one write
+// each.
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
 #include <unistd.h>
@@ -11,8 +12,9 @@
 namespace {
 
 int out_file() {
-    static const int fd = ::open((std::string(std::getenv("CAROUSEL_NVTX_OUT")) + "." + std::to_string(::getpid())).c_str(),
-                                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    static const int fd =
+        ::open((std::string(std::getenv("CAROUSEL_NVTX_OUT")) + "." + std::to_string(::getpid())).c_str(),
+               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     return fd;
 }
 
@@ -43,7 +45,8 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(N
     const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(get(NVTX_ETID_CALLBACKS));
     NvtxFunctionTable table = nullptr;
     unsigned size = 0;
-    if (callbacks == nullptr || callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size) == 0) return 0;
+    if (callbacks == nullptr || callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size) == 0)
+        return 0;
     if (size <= NVTX_CBID_CORE2_DomainCreateA) return 0;
     *table[NVTX_CBID_CORE2_DomainCreateA] = reinterpret_cast<NvtxFunctionPointer>(domain_create);
     *table[NVTX_CBID_CORE2_DomainRangePushEx] = reinterpret_cast<NvtxFunctionPointer>(push);

@@ -21,7 +21,9 @@ __global__ void append(u32* diary, u32 value) {
 
 }  // namespace
 
-void launch_hold(cudaStream_t stream, const u32* flag, u64 limit_ns) { hold<<<1, 1, 0, stream>>>(flag, limit_ns); }
+void launch_hold(cudaStream_t stream, const u32* flag, u64 limit_ns) {
+    hold<<<1, 1, 0, stream>>>(flag, limit_ns);
+}
 void launch_append(cudaStream_t stream, u32* diary, u32 value) { append<<<1, 1, 0, stream>>>(diary, value); }
 
 }  // namespace carousel::test

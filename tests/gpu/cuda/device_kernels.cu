@@ -5,7 +5,9 @@
 namespace carousel::test {
 namespace {
 
-__global__ void make_number(u64* out, const u64* in, u64 sequence) { *out = in != nullptr ? *in * 3 + 1 : sequence * 1000; }
+__global__ void make_number(u64* out, const u64* in, u64 sequence) {
+    *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
+}
 
 __device__ u64 device_ns() {
     u64 now = 0;
@@ -36,7 +38,8 @@ void enqueue_hold(void* stream, u64 ns) { hold<<<1, 1, 0, static_cast<cudaStream
 void enqueue_fault(void* stream, device_fault what, u64* word) {
     auto* s = static_cast<cudaStream_t>(stream);
     if (what == device_fault::illegal) write_to<<<1, 1, 0, s>>>(reinterpret_cast<u64*>(0x1000));
-    if (what == device_fault::misaligned) write_to<<<1, 1, 0, s>>>(reinterpret_cast<u64*>(reinterpret_cast<char*>(word) + 1));
+    if (what == device_fault::misaligned)
+        write_to<<<1, 1, 0, s>>>(reinterpret_cast<u64*>(reinterpret_cast<char*>(word) + 1));
     if (what == device_fault::trap) trap_now<<<1, 1, 0, s>>>();
     if (what == device_fault::endless) never_end<<<1, 1, 0, s>>>(word);
 }

@@ -1,14 +1,17 @@
-// When does a process that was ended stop writing to GPU memory? The measurement behind the fence of isolation = "process" and "mps".
+// When does a process that was ended stop writing to GPU memory? The measurement behind the fence of
+// isolation = "process" and "mps".
 //
 //   mps_fence process|mps ROUNDS
 //
-// A keeper process (a CUDA client that is never harmed) owns a row of counters and lends them by IPC handle; a victim fills its queue
-// with kernels of 1 ms, each of which adds to every counter for as long as it runs. The victim is ended; at the sign that is taken for
-// its fence the keeper reads the counters, and again 300 ms later: they must be the same. Ways of ending it:
+// A keeper process (a CUDA client that is never harmed) owns a row of counters and lends them by IPC handle;
+// a victim fills its queue with kernels of 1 ms, each of which adds to every counter for as long as it runs.
+// The victim is ended; at the sign that is taken for its fence the keeper reads the counters, and again 300
+// ms later: they must be the same. Ways of ending it:
 //   kill       SIGKILL; the sign is the pidfd
 //   terminate  (mps) terminate_client, SIGKILL; the sign is the command's return and the pidfd
-// "mps" starts a daemon of its own in a fresh folder and ends it. This process never touches CUDA. Exit code 0: no write behind the sign
-// of `terminate` and, without MPS, of `kill`; the writes behind a kill under MPS are told, not judged.
+// "mps" starts a daemon of its own in a fresh folder and ends it. This process never touches CUDA. Exit code
+// 0: no write behind the sign of `terminate` and, without MPS, of `kill`; the writes behind a kill under MPS
+// are told, not judged.
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -31,7 +34,10 @@ constexpr int counters = 1024;
 constexpr int skipped = 77;  // the exit code that ctest knows: tests/CMakeLists.txt
 using words = std::vector<unsigned>;
 
-double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now_ms() {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
 
 __global__ void add_for(unsigned* at, unsigned long long ns) {
     unsigned long long now = 0, until = 0;
@@ -45,7 +51,8 @@ __global__ void add_for(unsigned* at, unsigned long long ns) {
 
 int victim(const char* hex) {
     cudaIpcMemHandle_t handle;
-    for (unsigned k = 0; k < sizeof handle; ++k) std::sscanf(hex + 2 * k, "%2hhx", reinterpret_cast<unsigned char*>(&handle) + k);
+    for (unsigned k = 0; k < sizeof handle; ++k)
+        std::sscanf(hex + 2 * k, "%2hhx", reinterpret_cast<unsigned char*>(&handle) + k);
     void* at = nullptr;
     if (cudaIpcOpenMemHandle(&at, handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) return 3;
     for (int k = 0; k < 400; ++k) add_for<<<counters / 128, 128>>>(static_cast<unsigned*>(at), 1'000'000);
@@ -59,15 +66,18 @@ int keeper() {
     unsigned* at = nullptr;
     cudaIpcMemHandle_t handle;
     cudaStream_t stream;
-    if (cudaMalloc(&at, sizeof(unsigned) * counters) != cudaSuccess || cudaIpcGetMemHandle(&handle, at) != cudaSuccess ||
+    if (cudaMalloc(&at, sizeof(unsigned) * counters) != cudaSuccess ||
+        cudaIpcGetMemHandle(&handle, at) != cudaSuccess ||
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
         return 3;
     char hex[2 * sizeof handle + 1];
-    for (unsigned k = 0; k < sizeof handle; ++k) std::snprintf(hex + 2 * k, 3, "%02x", reinterpret_cast<unsigned char*>(&handle)[k]);
+    for (unsigned k = 0; k < sizeof handle; ++k)
+        std::snprintf(hex + 2 * k, 3, "%02x", reinterpret_cast<unsigned char*>(&handle)[k]);
     if (::write(1, hex, 2 * sizeof handle) != static_cast<ssize_t>(2 * sizeof handle)) return 4;
     words now(counters);
     for (char asked; ::read(0, &asked, 1) == 1;) {
-        if (cudaMemcpyAsync(now.data(), at, sizeof(unsigned) * counters, cudaMemcpyDeviceToHost, stream) != cudaSuccess ||
+        if (cudaMemcpyAsync(now.data(), at, sizeof(unsigned) * counters, cudaMemcpyDeviceToHost, stream) !=
+                cudaSuccess ||
             cudaStreamSynchronize(stream) != cudaSuccess)
             return 5;
         if (::write(1, now.data(), sizeof(unsigned) * counters) < 0) return 4;
@@ -137,7 +147,9 @@ void round(bool terminate, tally& t) {
     words first, second;
     const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, v.pid, 0));
     const double began = now_ms();
-    if (ok && terminate) ok = command("terminate_client " + std::to_string(std::atoi(command("get_server_list").c_str())) + " " + std::to_string(v.pid)) == "0\n";
+    if (ok && terminate)
+        ok = command("terminate_client " + std::to_string(std::atoi(command("get_server_list").c_str())) +
+                     " " + std::to_string(v.pid)) == "0\n";
     ::kill(v.pid, SIGKILL);
     pollfd p{pidfd, POLLIN, 0};
     ok = ::poll(&p, 1, 10'000) == 1 && ok;
@@ -172,9 +184,15 @@ bool has_gpu() {
 
 void tell(const char* way, tally& t) {
     std::sort(t.fence_ms.begin(), t.fence_ms.end());
-    const auto at = [&](double q) { return t.fence_ms.empty() ? 0.0 : t.fence_ms[static_cast<size_t>(q * static_cast<double>(t.fence_ms.size() - 1))]; };
-    std::printf("%-10s %3d rounds, %d wrote behind the sign, %d could not be read; sign after %.1f / %.1f ms (p50 / max)\n", way, t.rounds, t.written,
-                t.failed, at(0.5), at(1));
+    const auto at = [&](double q) {
+        return t.fence_ms.empty()
+                   ? 0.0
+                   : t.fence_ms[static_cast<size_t>(q * static_cast<double>(t.fence_ms.size() - 1))];
+    };
+    std::printf(
+        "%-10s %3d rounds, %d wrote behind the sign, %d could not be read; sign after %.1f / %.1f ms (p50 / "
+        "max)\n",
+        way, t.rounds, t.written, t.failed, at(0.5), at(1));
     std::fflush(stdout);
 }
 
@@ -185,13 +203,15 @@ int main(int argc, char** argv) {
     if (what == "victim" && argc > 2) return victim(argv[2]);
     if (what == "keeper") return keeper();
     if (what != "process" && what != "mps") return std::fprintf(stderr, "mps_fence process|mps ROUNDS\n"), 2;
-    if (what == "mps" && std::system("command -v nvidia-cuda-mps-control > /dev/null") != 0) return std::puts("skipped: there is no nvidia-cuda-mps-control in PATH"), skipped;
+    if (what == "mps" && std::system("command -v nvidia-cuda-mps-control > /dev/null") != 0)
+        return std::puts("skipped: there is no nvidia-cuda-mps-control in PATH"), skipped;
     char folder[] = "/tmp/mps-fence-XXXXXX";
     if (what == "mps" && ::mkdtemp(folder) == nullptr) return std::perror("making a folder below /tmp"), 1;
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", what == "mps" ? folder : "/nonexistent-outside-mps", 1);
     ::setenv("CUDA_MPS_LOG_DIRECTORY", folder, 1);
     if (!has_gpu()) return std::puts("skipped: CUDA finds no GPU here"), ::rmdir(folder), skipped;
-    if (what == "mps" && std::system("nvidia-cuda-mps-control -d") != 0) return std::fputs("the MPS daemon does not start\n", stderr), 1;
+    if (what == "mps" && std::system("nvidia-cuda-mps-control -d") != 0)
+        return std::fputs("the MPS daemon does not start\n", stderr), 1;
     const int rounds = argc > 2 ? std::atoi(argv[2]) : 20;
     std::signal(SIGPIPE, SIG_IGN);
     tally kill, terminate;
@@ -203,6 +223,7 @@ int main(int argc, char** argv) {
         (void)command("quit -t 2");
         (void)std::system((std::string("rm -rf ") + folder).c_str());
     }
-    const bool good = what == "mps" ? terminate.written + terminate.failed == 0 : kill.written + kill.failed == 0;
+    const bool good =
+        what == "mps" ? terminate.written + terminate.failed == 0 : kill.written + kill.failed == 0;
     return good ? 0 : 1;
 }

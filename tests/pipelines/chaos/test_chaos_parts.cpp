@@ -29,9 +29,15 @@ outcome made() {
     o.faults.push_back({1, fault::supervisor, 3'000 * ms, "", 5, ~0U, 3'200 * ms});
     o.pauses.push_back({1, 1'990 * ms, 2'001 * ms, 2'040 * ms});
     o.pauses.push_back({2, 1'990 * ms, 2'001 * ms, 2'900 * ms});
-    o.report = {{"frames", 100}, {"lost", 0}, {"repeated", 0}, {"torn", 0}, {"dead_letter_count", 0}, {"image_hash", "abc"},
-                {"taken_over", 1}, {"frames_per_second", 12.5}};
-    o.report["recoveries"] = {{{"seat", "fragment"}, {"pid", 10}, {"epoch", 1}, {"seen_ns", 2'001 * ms}, {"fenced_ns", 2'003 * ms}, {"followed_ns", 2'030 * ms}}};
+    o.report = {
+        {"frames", 100},          {"lost", 0},           {"repeated", 0},   {"torn", 0},
+        {"dead_letter_count", 0}, {"image_hash", "abc"}, {"taken_over", 1}, {"frames_per_second", 12.5}};
+    o.report["recoveries"] = {{{"seat", "fragment"},
+                               {"pid", 10},
+                               {"epoch", 1},
+                               {"seen_ns", 2'001 * ms},
+                               {"fenced_ns", 2'003 * ms},
+                               {"followed_ns", 2'030 * ms}}};
     o.calm = {{"image_hash", "abc"}, {"frames", 100}, {"frames_per_second", 25.0}};
     return o;
 }
@@ -46,7 +52,8 @@ TEST_CASE("chaos: the same seed plans the same faults, another seed others") {
     for (u64 k = 0; k < 4000; ++k) {
         const step x = a.next(), y = b.next(), z = c.next();
         REQUIRE(x.number == k);
-        REQUIRE((x.kind == y.kind && x.who == y.who && x.wait_s == y.wait_s && x.supervisor_gap_s == y.supervisor_gap_s));
+        REQUIRE((x.kind == y.kind && x.who == y.who && x.wait_s == y.wait_s &&
+                 x.supervisor_gap_s == y.supervisor_gap_s));
         differs = differs || x.kind != z.kind;
         REQUIRE((x.wait_s >= 0 && x.supervisor_gap_s >= 0 && x.supervisor_gap_s < 0.4));
         waited += x.wait_s;
@@ -66,7 +73,8 @@ TEST_CASE("chaos: faults are named on the command line, and a misspelt one is to
     CHECK_THROWS_AS(faults_from(""), config_error);
 }
 
-TEST_CASE("chaos: a stage's pause counts for the fault behind which it became one, the victim's own does not") {
+TEST_CASE(
+    "chaos: a stage's pause counts for the fault behind which it became one, the victim's own does not") {
     const std::vector<chaos::pause> all{{0, 10 * ms, 14 * ms, 30 * ms}, {1, 50 * ms, 54 * ms, 160 * ms}};
     CHECK(longest_pause_ms(all, 2, 12 * ms, 20 * ms) == 20);
     CHECK(longest_pause_ms(all, 0, 12 * ms, 20 * ms) == 0);
@@ -92,26 +100,36 @@ TEST_CASE("chaos: each fault is joined with the death that it led to") {
 TEST_CASE("chaos: the report tells what the time went into, and how often no standby was ready") {
     outcome o = made();
     o.spent_s = {{"start", 3.5}, {"faults", 14}, {"all back", 2}};
-    CHECK_THAT(report_text(make_report({}, o)), test::contains("time spent on: start 3.5s, faults 14s, all back 2.0s\n"));
+    CHECK_THAT(report_text(make_report({}, o)),
+               test::contains("time spent on: start 3.5s, faults 14s, all back 2.0s\n"));
     CHECK(report_text(make_report({}, o)).find("standby") == std::string::npos);
     o.report["standby_takeovers"] = 7;
     o.report["standby_missed"] = {{"none", 1}, {"starting", 3}, {"untried", 0}};
-    CHECK_THAT(report_text(make_report({}, o)), test::contains("standbys took over 7 times; 4 times none was ready (1 not started yet, 3 starting, 0 behind"));
+    CHECK_THAT(
+        report_text(make_report({}, o)),
+        test::contains(
+            "standbys took over 7 times; 4 times none was ready (1 not started yet, 3 starting, 0 behind"));
 }
 
 TEST_CASE("chaos: a death long after a fault, of a process that has got the same pid, is not the fault's") {
     outcome o = made();
-    o.faults.insert(o.faults.begin(), {0, fault::kill, 1'500 * ms, "vertex", 99, 1, 0});  // it was dying already: no death of its own
-    o.report["recoveries"].push_back({{"seat", "fragment"}, {"pid", 99}, {"epoch", 9}, {"seen_ns", 4'000 * ms}});
-    o.report["recoveries"].push_back({{"seat", "vertex"}, {"pid", 99}, {"epoch", 12}, {"seen_ns", 900'000 * ms}});
+    o.faults.insert(o.faults.begin(), {0, fault::kill, 1'500 * ms, "vertex", 99, 1,
+                                       0});  // it was dying already: no death of its own
+    o.report["recoveries"].push_back(
+        {{"seat", "fragment"}, {"pid", 99}, {"epoch", 9}, {"seen_ns", 4'000 * ms}});
+    o.report["recoveries"].push_back(
+        {{"seat", "vertex"}, {"pid", 99}, {"epoch", 12}, {"seen_ns", 900'000 * ms}});
     const json r = make_report({}, o);
     CHECK(r["kinds"]["kill"]["detection_ms"]["count"] == 1);
     CHECK(r["kinds"]["kill"]["detection_ms"]["max"] == 1);
 }
 
-TEST_CASE("chaos: who shares the end of an MPS domain that a fault has brought about was not touched, and did not die of itself") {
+TEST_CASE(
+    "chaos: who shares the end of an MPS domain that a fault has brought about was not touched, and did not "
+    "die of itself") {
     const auto death = [](const char* seat, i32 pid, u64 at_ms, const char* how, u64 end, bool shared) {
-        return json{{"seat", seat}, {"pid", pid}, {"epoch", 1}, {"seen_ns", at_ms * ms}, {"how", how}, {"domain_end", end}, {"shared", shared}};
+        return json{{"seat", seat}, {"pid", pid},        {"epoch", 1},      {"seen_ns", at_ms * ms},
+                    {"how", how},   {"domain_end", end}, {"shared", shared}};
     };
     outcome o = made();
     o.report["mps"] = {{"domain_faults", 2}, {"given_up", false}};
@@ -147,7 +165,8 @@ TEST_CASE("chaos: sinks that give no hash are compared by count, several sinks o
     outcome o = made();
     o.report["image_hash"] = o.calm["image_hash"] = nullptr;
     for (json* r : {&o.report, &o.calm})
-        (*r)["sinks"] = {{{"stage", "sink"}, {"records", 100}, {"image_hash", nullptr}}, {{"stage", "second"}, {"records", 100}, {"image_hash", "abc"}}};
+        (*r)["sinks"] = {{{"stage", "sink"}, {"records", 100}, {"image_hash", nullptr}},
+                         {{"stage", "second"}, {"records", 100}, {"image_hash", "abc"}}};
     const json passed = make_report({}, o);
     CAPTURE(passed["failures"].dump());
     CHECK(passed["passed"] == true);
@@ -167,11 +186,14 @@ TEST_CASE("chaos: hashes of different names are told, and never called equal or 
     o.calm["image_hash_of"] = "a.v2";
     const json r = make_report({}, o);
     CHECK(r["passed"] == false);
-    CHECK_THAT(r["failures"].dump(), test::contains("can't be compared") && test::contains("a.v1") && test::contains("a.v2"));
+    CHECK_THAT(r["failures"].dump(),
+               test::contains("can't be compared") && test::contains("a.v1") && test::contains("a.v2"));
     CHECK_THAT(r["failures"].dump(), !test::contains("differs"));
 }
 
-TEST_CASE("chaos: a ledger whose hashes have several names proves nothing, also when the undisturbed one has the same") {
+TEST_CASE(
+    "chaos: a ledger whose hashes have several names proves nothing, also when the undisturbed one has the "
+    "same") {
     outcome o = made();
     o.report["image_hash_of"] = o.calm["image_hash_of"] = "a.v1, a.v2";
     o.report["image_hash"] = o.calm["image_hash"] = nullptr;
@@ -195,7 +217,11 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     fails_with([](outcome& o) { o.report["dead_letter_count"] = 1; }, "dead_letter_count");
     fails_with([](outcome& o) { o.calm["image_hash"] = "abd"; }, "image_hash");
     fails_with([](outcome& o) { o.report["taken_over"] = 0; }, "taken over");
-    fails_with([](outcome& o) { o.report["mps"] = {{"domain_faults", 4}, {"given_up", true}}; }, "given up after 4 ends");
+    fails_with(
+        [](outcome& o) {
+            o.report["mps"] = {{"domain_faults", 4}, {"given_up", true}};
+        },
+        "given up after 4 ends");
     fails_with([](outcome& o) { o.exit_code = 1; }, "exit code 1");
     fails_with([](outcome& o) { o.ended_early = true; }, "before the faults");
     fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "left behind");
@@ -203,7 +229,11 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     fails_with([](outcome& o) { o.report = json(); }, "no report");
     fails_with(
         [](outcome& o) {
-            o.report["recoveries"].push_back({{"seat", "vertex"}, {"pid", 99}, {"epoch", 1}, {"seen_ns", 4'000 * ms}, {"how", "deadline missed"}});
+            o.report["recoveries"].push_back({{"seat", "vertex"},
+                                              {"pid", 99},
+                                              {"epoch", 1},
+                                              {"seen_ns", 4'000 * ms},
+                                              {"how", "deadline missed"}});
         },
         "nobody had touched; the first: vertex (pid 99), deadline missed");
 }

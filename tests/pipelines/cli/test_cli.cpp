@@ -41,7 +41,8 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({"rnu"}, "did you mean \"run\"?");
     is_usage({"--frames", "3"}, "\"--frames\" comes behind a command, e.g. `carousel run FILE --frames`");
     is_usage({"run"}, "FILE is required (see `carousel run --help`)");
-    is_usage({"run", "x.toml", "--framse", "3"}, "carousel run: unknown option \"--framse\"; did you mean \"--frames\"?");
+    is_usage({"run", "x.toml", "--framse", "3"},
+             "carousel run: unknown option \"--framse\"; did you mean \"--frames\"?");
     is_usage({"run", "x.toml", "y.toml"}, "\"y.toml\" is one argument too many");
     is_usage({"run", "x.toml", "--frames"}, "--frames");
     is_usage({"run", "x.toml", "--wait", "soon"}, "--wait soon: expected seconds, 0 or more");
@@ -131,24 +132,39 @@ TEST_CASE("what Tab offers and what help says of faults is what the table of fau
 
 TEST_CASE("run hands the checked pipeline and its options to the engine") {
     const world w;
-    const std::string file =
-        runnable(w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\n");
+    const std::string file = runnable(
+        w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\n");
     runs = 0;
-    const said s = carousel::test::carousel({"run",       file,
-                                             "--device",  "cpu",
-                                             "--frames",  "20",
-                                             "--fps",     "30",
-                                             "--size",    "64x48",
-                                             "--mesh",    "torus-knots",
-                                             "--out",     "",
-                                             "-p",        "mine",
-                                             "--report",  "r.json",
-                                             "--set",     "b.own=[1, 2]",
-                                             "--set",     "link.a.window=12",
-                                             "--set",     "latest_lease_ms=9",
-                                             "--allow-dead-letters", "3",
-                                             "--seconds", "1.5",
-                                             "--wait",    "2"});
+    const said s = carousel::test::carousel({"run",
+                                             file,
+                                             "--device",
+                                             "cpu",
+                                             "--frames",
+                                             "20",
+                                             "--fps",
+                                             "30",
+                                             "--size",
+                                             "64x48",
+                                             "--mesh",
+                                             "torus-knots",
+                                             "--out",
+                                             "",
+                                             "-p",
+                                             "mine",
+                                             "--report",
+                                             "r.json",
+                                             "--set",
+                                             "b.own=[1, 2]",
+                                             "--set",
+                                             "link.a.window=12",
+                                             "--set",
+                                             "latest_lease_ms=9",
+                                             "--allow-dead-letters",
+                                             "3",
+                                             "--seconds",
+                                             "1.5",
+                                             "--wait",
+                                             "2"});
     INFO(s.err);
     CHECK(s.code == 0);
     REQUIRE(runs == 1);
@@ -172,10 +188,12 @@ TEST_CASE("run hands the checked pipeline and its options to the engine") {
     CHECK(last_options.stages.empty());  // asked once the run's lock is held
 }
 
-TEST_CASE("a display keeps what its file says, all pictures with --frames, and what --keep says in any case") {
+TEST_CASE(
+    "a display keeps what its file says, all pictures with --frames, and what --keep says in any case") {
     const world w;
-    const std::string file =
-        runnable(w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\nkeep = 100\n");
+    const std::string file = runnable(
+        w, two_stages +
+               "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\nkeep = 100\n");
     const auto kept = [&](std::vector<std::string> words) {
         words.insert(words.begin(), {"run", file});
         const said s = carousel::test::carousel(words);
@@ -204,7 +222,8 @@ TEST_CASE("wrong options are refused by name before anything runs") {
         CHECK(s.code == 2);
         return s.err;
     };
-    CHECK_THAT(refused({"--frames", "-5"}), contains("--frames -5: expected a whole number of frames, 0 (no end) or more"));
+    CHECK_THAT(refused({"--frames", "-5"}),
+               contains("--frames -5: expected a whole number of frames, 0 (no end) or more"));
     CHECK_THAT(refused({"--frames=1e9"}), contains("--frames 1e9: expected a whole number"));
     CHECK_THAT(refused({"--size", "0x720"}),
                contains("--size 0x720: size = [0,720]: expected [width, height], each from 1 to 16384"));
@@ -213,7 +232,9 @@ TEST_CASE("wrong options are refused by name before anything runs") {
     CHECK_THAT(refused({"--size", "640x48.5"}), contains("expected WIDTHxHEIGHT"));
     CHECK_THAT(refused({"--size", "99999999999999999999x1"}), contains("expected WIDTHxHEIGHT"));
     CHECK_THAT(refused({"--fps", "fast"}), contains("--fps fast: expected frames a second"));
-    CHECK_THAT(refused({"--allow-dead-letters", "some"}), contains("--allow-dead-letters some: allow_dead_letters = \"some\": expected true, false, or"));
+    CHECK_THAT(
+        refused({"--allow-dead-letters", "some"}),
+        contains("--allow-dead-letters some: allow_dead_letters = \"some\": expected true, false, or"));
     CHECK_THAT(refused({"--fps", "-1"}), contains("--fps -1: fps = -1"));
     CHECK_THAT(refused({"--device", "gpu0"}), contains("--device gpu0: device = \"gpu0\": expected"));
     CHECK_THAT(refused({"--set", "frames"}), contains("--set frames: expected KEY=VALUE"));
@@ -242,8 +263,8 @@ TEST_CASE("values of --set are written as in a file, quotes may be left out") {
 
 TEST_CASE("relative files of the command line are relative to where the user stands") {
     const world w;
-    const std::string file =
-        runnable(w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\n");
+    const std::string file = runnable(
+        w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\n");
     REQUIRE(carousel::test::carousel({"run", file, "--mesh", "bunny.obj", "--out", "x/f_%d.png"}).code == 0);
     const std::string here = std::filesystem::current_path().string();
     CHECK(last_pipeline.find("a")->settings.at("mesh") == here + "/bunny.obj");
@@ -258,11 +279,14 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
     CHECK(text.code == 0);
     CHECK_THAT(text.out, contains("2 stages") && contains("512 B") && contains(w.path("source")));
     for (const char* command : {"run", "up"}) {
-        const said plan = carousel::test::carousel({command, file, "--dry-run", "--device", "cpu", "--frames", "7", "-d"});
+        const said plan =
+            carousel::test::carousel({command, file, "--dry-run", "--device", "cpu", "--frames", "7", "-d"});
         INFO(plan.err);
         CHECK(plan.code == 0);
-        CHECK_THAT(plan.out, contains("a on cpu, b on cpu") && contains("ring a") && contains("b (blocking)") && contains("memfd (host)") &&
-                                 contains("asset mesh") && contains("64 B") && contains("ends after 7 frames"));
+        CHECK_THAT(plan.out, contains("a on cpu, b on cpu") && contains("ring a") &&
+                                 contains("b (blocking)") && contains("memfd (host)") &&
+                                 contains("asset mesh") && contains("64 B") &&
+                                 contains("ends after 7 frames"));
     }
     for (const char* command : {"run", "validate"}) {  // on paper, however long a path or a format is
         std::vector<std::string> words{command, file};

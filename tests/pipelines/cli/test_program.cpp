@@ -1,5 +1,5 @@
-// The program itself, on the CPU: short runs of every shipped pipeline, commands to a living one, and bad input, behind which
-// nothing may be left: no process, no shared memory, no socket.
+// The program itself, on the CPU: short runs of every shipped pipeline, commands to a living one, and bad
+// input, behind which nothing may be left: no process, no shared memory, no socket.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,8 @@ subprocess_result run_program(std::vector<std::string> words, u32 timeout_ms = 6
 
 /// A short run on the CPU of a small picture.
 std::vector<std::string> small(const std::string& file, std::vector<std::string> more) {
-    std::vector<std::string> words = {"run", file, "--device", "cpu", "--size", "96x64", "--frames", "12", "--out", ""};
+    std::vector<std::string> words = {"run",   file,       "--device", "cpu",   "--size",
+                                      "96x64", "--frames", "12",       "--out", ""};
     words.insert(words.end(), more.begin(), more.end());
     return words;
 }
@@ -72,7 +73,8 @@ int blocks_of(const std::string& name) {
 void check_nothing_left(const world& w, const std::string& name) {
     CHECK(processes_of(w).empty());
     CHECK(blocks_of(name) == 0);
-    for (const char* file : {"/control.sock", "/run.json"}) CHECK_FALSE(fs::exists(run::run_folder(name) + file));
+    for (const char* file : {"/control.sock", "/run.json"})
+        CHECK_FALSE(fs::exists(run::run_folder(name) + file));
 }
 
 }  // namespace
@@ -84,8 +86,10 @@ TEST_CASE("every shipped pipeline runs on the CPU, loses nothing, and equal scen
         if (file.path().extension() != ".toml") continue;
         const std::string name = file.path().stem().string(), report = w.path(name + ".json");
         INFO(name);
-        const std::string own = fmt::format("{}-{}", name, ::getpid());  // another test may run the same file meanwhile
-        const subprocess_result r = run_program(small(file.path().string(), {"--name", own, "--report", report, "--set", "geometry.triangles=2000"}));
+        const std::string own =
+            fmt::format("{}-{}", name, ::getpid());  // another test may run the same file meanwhile
+        const subprocess_result r = run_program(small(
+            file.path().string(), {"--name", own, "--report", report, "--set", "geometry.triangles=2000"}));
         INFO(r.messages);
         REQUIRE(r.succeeded());
         std::ifstream in(report);
@@ -104,8 +108,8 @@ TEST_CASE("every shipped pipeline runs on the CPU, loses nothing, and equal scen
     CHECK(hashes["demo"] != hashes["custom_stage"]);
     // The camera's path comes from the frame's number: without it the pictures are others.
     const std::string still = w.path("still.json");
-    REQUIRE(run_program(small(shipped + "/knots.toml",
-                              {"--report", still, "--set", "geometry.triangles=2000", "--set", "parameters.orbit=0"}))
+    REQUIRE(run_program(small(shipped + "/knots.toml", {"--report", still, "--set", "geometry.triangles=2000",
+                                                        "--set", "parameters.orbit=0"}))
                 .succeeded());
     std::ifstream in(still);
     CHECK(json::parse(in).at("image_hash").dump() != hashes["knots"]);
@@ -116,8 +120,9 @@ TEST_CASE("a living pipeline is shown, held, killed, replaced and ended from the
     const std::string name = fmt::format("live-{}", ::getpid());
     subprocess_result result;
     std::thread running([&] {
-        result = run_program({"run", shipped + "/demo.toml", "--device", "cpu", "--size", "96x64", "--set", "geometry.triangles=500",
-                      "--fps", "50", "--out", "", "--name", name, "--report", w.path("r.json")});
+        result = run_program({"run", shipped + "/demo.toml", "--device", "cpu", "--size", "96x64", "--set",
+                              "geometry.triangles=500", "--fps", "50", "--out", "", "--name", name,
+                              "--report", w.path("r.json")});
     });
     const auto stage = [&](std::size_t k) {
         return json::parse(run_program({"ps", "--json", "--wait", "20"}).output).at("stages").at(k);
@@ -134,7 +139,8 @@ TEST_CASE("a living pipeline is shown, held, killed, replaced and ended from the
     CHECK(blocks_of(name) == 1);
     const int before = stage(2).at("pid");
     CHECK(run_program({"kill", "fragment"}).exit_code == 0);
-    for (int tries = 0; tries < 200 && stage(2).at("pid") == before; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int tries = 0; tries < 200 && stage(2).at("pid") == before; ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
     CHECK(until(2, "running"));
     CHECK(stage(2).at("pid") != before);
     CHECK(stage(2).at("restarts") == 1);
@@ -176,7 +182,9 @@ TEST_CASE("bad input ends with one sentence and its exit code, and leaves nothin
     const row rows[] = {
         {{"--mesh", "/nowhere/x.obj"}, 2, "/nowhere/x.obj"},
         {{"--mesh", w.write("bad.obj", "v 1 2\nf 1 2 3\n")}, 2, "bad.obj:"},
-        {{"--mesh", w.write("bad.gltf", R"({"asset": {"version": "2.0"}, "nodes": [{"mesh": 3}]})")}, 2, "bad.gltf: nodes[0]"},
+        {{"--mesh", w.write("bad.gltf", R"({"asset": {"version": "2.0"}, "nodes": [{"mesh": 3}]})")},
+         2,
+         "bad.gltf: nodes[0]"},
         {{"--set", "geometry.texture=" + w.write("bad.png", "no picture")}, 2, "bad.png"},
         {{"--set", "geometry.mesh=bumpy-spere"}, 2, "did you mean \"bumpy-sphere\"?"},
         {{"--set", "vertex.colour=3"}, 2, "unknown key \"colour\""},
@@ -202,7 +210,8 @@ TEST_CASE("bad input ends with one sentence and its exit code, and leaves nothin
         CHECK(std::count(got.messages.begin(), got.messages.end(), '\n') == 1);
         check_nothing_left(w, name);
     }
-    CHECK_THAT(run_program({"run", w.write("x.toml", "[pipeline\n")}).messages, contains("x.toml:1:10: not TOML"));
+    CHECK_THAT(run_program({"run", w.write("x.toml", "[pipeline\n")}).messages,
+               contains("x.toml:1:10: not TOML"));
     CHECK(run_program({"run", w.path("x.toml")}).exit_code == 2);
     CHECK(run_program({"rnu"}).exit_code == 2);
 }
@@ -211,7 +220,9 @@ TEST_CASE("a run whose log has lost its reader goes on to its end") {
     const world w;
     const std::string report = w.path("r.json");
     const std::string line = fmt::format(
-        "{} run {}/demo.toml --device cpu --size 96x64 --frames 40 --out '' --name lost-{} --report {} 2>&1 | true", program(), shipped, ::getpid(), report);
+        "{} run {}/demo.toml --device cpu --size 96x64 --frames 40 --out '' --name lost-{} --report {} 2>&1 "
+        "| true",
+        program(), shipped, ::getpid(), report);
     CHECK(run_subprocess({"bash", "-c", "set -o pipefail; " + line}, "", 60'000).exit_code == 0);
     std::ifstream in(report);
     CHECK(json::parse(in).at("lost") == 0);
@@ -220,7 +231,8 @@ TEST_CASE("a run whose log has lost its reader goes on to its end") {
 TEST_CASE("the supervisor's program holds no CUDA") {
     const std::string bytes = read_file(program()).value_or("");
     REQUIRE(bytes.size() > 100'000);
-    // The static CUDA runtime opens the driver by this name. Put together here, for this file is no part of that program anyhow.
+    // The static CUDA runtime opens the driver by this name. Put together here, for this file is no part of
+    // that program anyhow.
     CHECK(bytes.find(std::string("libcuda") + ".so") == std::string::npos);
     CHECK(bytes.find("cudaGetDevice") == std::string::npos);
 }

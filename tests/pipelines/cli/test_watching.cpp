@@ -30,9 +30,21 @@ std::vector<std::string> lines_of(const std::vector<log_record>& records) {
 json ps_of(const std::string& name) {
     return {{"pipeline", {{"name", name}}},
             {"stages",
-             {{{"name", "a"}, {"instance", 0}, {"state", "running"}, {"device", "cpu"}, {"frames_per_second", 10.0}},
-              {{"name", "a"}, {"instance", 1}, {"state", "failed"}, {"device", "cpu"}, {"frames_per_second", 10.0}},
-              {{"name", "b"}, {"instance", 0}, {"state", "running"}, {"device", "cuda:0"}, {"frames_per_second", 0.0}}}},
+             {{{"name", "a"},
+               {"instance", 0},
+               {"state", "running"},
+               {"device", "cpu"},
+               {"frames_per_second", 10.0}},
+              {{"name", "a"},
+               {"instance", 1},
+               {"state", "failed"},
+               {"device", "cpu"},
+               {"frames_per_second", 10.0}},
+              {{"name", "b"},
+               {"instance", 0},
+               {"state", "running"},
+               {"device", "cuda:0"},
+               {"frames_per_second", 0.0}}}},
             {"links",
              {{{"stage", "a"},
                {"format", "my \"type\" <x>\\"},
@@ -65,7 +77,7 @@ TEST_CASE("the log files of a run are read on through rotations and past their r
     CHECK(many.front().line.starts_with("0 x"));
     CHECK(many.back().line.starts_with("699 x"));
     CHECK(std::filesystem::exists(folder + "/a.jsonl.1"));
-    CHECK(log_reader(folder).take().size() == 703);  // a newcomer reads the older file, too
+    CHECK(log_reader(folder).take().size() == 703);           // a newcomer reads the older file, too
     std::filesystem::resize_file(folder + "/b.1.jsonl", 10);  // damaged: passed over
     CHECK(log_reader(folder).take().size() == 702);
     a.note(1, "last");
@@ -80,7 +92,8 @@ TEST_CASE("log files are bounded, however much a stage says") {
     log_sink a(silent, "a", 1, 0, w.path("a.jsonl"));
     const std::string text(8000, 'x');
     for (int k = 0; k < 2000; ++k) a.note(1, text);  // 16 MB
-    CHECK(std::filesystem::file_size(w.path("a.jsonl")) + std::filesystem::file_size(w.path("a.jsonl.1")) < (9U << 20U));
+    CHECK(std::filesystem::file_size(w.path("a.jsonl")) + std::filesystem::file_size(w.path("a.jsonl.1")) <
+          (9U << 20U));
 }
 
 TEST_CASE("logs --since takes spans and times, and names what it can't read") {
@@ -90,7 +103,8 @@ TEST_CASE("logs --since takes spans and times, and names what it can't read") {
     CHECK(since_from("1970-01-01T00:01:00Z", 0) == 60);
     CHECK(since_from("1970-01-01T01:01:00.5+01:00", 0) == 60.5);
     CHECK(timestamp_text(since_from("2026-01-31T12:00:00.250Z", 0)) == "2026-01-31T12:00:00.250Z");
-    for (const char* bad : {"", "soon", "10", "10x", "-5s", "2026-13-01T00:00:00Z", "2026-01-31", "10s ago"}) {
+    for (const char* bad :
+         {"", "soon", "10", "10x", "-5s", "2026-13-01T00:00:00Z", "2026-01-31", "10s ago"}) {
         INFO(bad);
         CHECK_THROWS_WITH(since_from(bad, 0), contains("--since ") && contains("expected"));
     }
@@ -99,9 +113,11 @@ TEST_CASE("logs --since takes spans and times, and names what it can't read") {
 TEST_CASE("a graph's names are escaped for the language that it is written in") {
     const drawing d = drawing_of(run::read_ps(ps_of("x\"y\\")), nullptr);
     const std::string dot = dot_text(d), mermaid = mermaid_text(d);
-    CHECK_THAT(dot, contains("digraph \"x\\\"y\\\\\" {") && contains("a x 2\\ncpu") && contains("s0 -> s1") && contains("style=dashed"));
+    CHECK_THAT(dot, contains("digraph \"x\\\"y\\\\\" {") && contains("a x 2\\ncpu") && contains("s0 -> s1") &&
+                        contains("style=dashed"));
     CHECK_THAT(dot, contains("my \\\"type\\\" <x>\\\\\\n15 slots x 1.0 KiB, memfd\\nlatest"));
-    CHECK_THAT(mermaid, contains("flowchart LR\n") && contains("s0[\"a x 2<br/>cpu\"]") && contains("s0 -.->|\"my #quot;type#quot; #lt;x#gt;"));
+    CHECK_THAT(mermaid, contains("flowchart LR\n") && contains("s0[\"a x 2<br/>cpu\"]") &&
+                            contains("s0 -.->|\"my #quot;type#quot; #lt;x#gt;"));
     const telemetry::snapshot none;
     CHECK_THAT(dot_text(drawing_of(run::read_ps(ps_of("x")), &none)),
                contains("1 failed, 1 running, 10.0 frames/s"));
@@ -140,7 +156,8 @@ TEST_CASE("top cuts its lines to the terminal, with colours as without") {
     in.color = true;
     in.rows = 0;
     for (std::string line : top_lines(in)) {
-        for (std::size_t at; (at = line.find('\x1b')) != std::string::npos;) line.erase(at, line.find('m', at) - at + 1);
+        for (std::size_t at; (at = line.find('\x1b')) != std::string::npos;)
+            line.erase(at, line.find('m', at) - at + 1);
         CHECK(width_of(line) <= 20);
     }
 }
@@ -171,8 +188,12 @@ TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every st
         rates.stages[k].end_to_end_p50_ms = 123.4;
         rates.stages[k].end_to_end_p99_ms = 234.5;
         rates.cpu.push_back(0.98);
-        rows.push_back({{"name", names[k]}, {"state", "running"}, {"age_s", 754.0}, {"last_exit", k == 2 ? json("signal 9 (SIGKILL)") : json()},
-                        {"memory_bytes", 123456789}, {"device", "cuda:0"}});
+        rows.push_back({{"name", names[k]},
+                        {"state", "running"},
+                        {"age_s", 754.0},
+                        {"last_exit", k == 2 ? json("signal 9 (SIGKILL)") : json()},
+                        {"memory_bytes", 123456789},
+                        {"device", "cuda:0"}});
         if (k == 3) break;
         s.links.emplace_back();
         s.links[k].name = names[k];
@@ -184,7 +205,8 @@ TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every st
         s.links[k].groups[1].state = ring::group_state::latest;
         rates.links.push_back({8123.4, 8123.4, 1.5e11, {0, 0}});
     }
-    const std::deque<telemetry::run_event> events(3, {1, telemetry::event_kind::bad, 2, "fragment (pid 1234569) died: signal 9 (SIGKILL)"});
+    const std::deque<telemetry::run_event> events(
+        3, {1, telemetry::event_kind::bad, 2, "fragment (pid 1234569) died: signal 9 (SIGKILL)"});
     top_input in;
     in.snap = &s;
     in.rates = &rates;
@@ -203,15 +225,20 @@ TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every st
             all += line + "\n";
         }
         INFO(all);
-        for (const char* title : {"STAGE", "STATE", "FRAMES/S", "BUSY", "P50 MS", "P99 MS", "SLOTS"}) CHECK_THAT(all, contains(title));
+        for (const char* title : {"STAGE", "STATE", "FRAMES/S", "BUSY", "P50 MS", "P99 MS", "SLOTS"})
+            CHECK_THAT(all, contains(title));
         for (u32 k = 0; k < 4; ++k) {
-            const auto row = std::find_if(lines.begin(), lines.end(), [&](const std::string& l) { return l.starts_with(names[k]); });
+            const auto row = std::find_if(lines.begin(), lines.end(),
+                                          [&](const std::string& l) { return l.starts_with(names[k]); });
             REQUIRE(row != lines.end());
-            CHECK_THAT(*row, contains("running") && contains("8123") && contains(fmt::format("{:.0f}%", 20.0 * k + 31)) && contains("12.3") &&
+            CHECK_THAT(*row, contains("running") && contains("8123") &&
+                                 contains(fmt::format("{:.0f}%", 20.0 * k + 31)) && contains("12.3") &&
                                  contains("123.4"));
         }
         for (u32 k = 0; k < 3; ++k)
-            CHECK(std::any_of(lines.begin(), lines.end(), [&](const std::string& l) { return l.starts_with(names[k]) && l.ends_with(std::string(17, '.')); }));
+            CHECK(std::any_of(lines.begin(), lines.end(), [&](const std::string& l) {
+                return l.starts_with(names[k]) && l.ends_with(std::string(17, '.'));
+            }));
         CHECK_THAT(all, contains("signal 9 (SIGKILL)") && contains("fragment limits: busy 71 %"));
     }
 }
@@ -232,7 +259,8 @@ TEST_CASE("hints name a command that works where the user stands") {
     CHECK(command_for(program, w.folder(), "/usr/bin:/bin") == "bin/carousel");
     CHECK(command_for(program, w.path("bin"), "/usr/bin") == "./carousel");
     CHECK(command_for(program, "/elsewhere", "") == program);
-    const std::string other = w.program("other/carousel", ":");  // another version in front: its name alone would be wrong
+    const std::string other =
+        w.program("other/carousel", ":");  // another version in front: its name alone would be wrong
     CHECK(command_for(program, w.folder(), w.path("other") + ":" + w.path("bin")) == "bin/carousel");
     CHECK(shell_word("a b'c") == "'a b'\\''c'");
     CHECK(shell_word("") == "''");

@@ -34,9 +34,9 @@ TEST_CASE("doctor's JSON has a status, a reading and a remedy for every check") 
         if (status == "fail") CHECK_FALSE(c.at("remedy").get<std::string>().empty());
     }
     CHECK(names.size() == j.at("checks").size());
-    for (const char* name :
-         {"cores", "shared memory", "sealed memory", "open files", "locked memory", "run folder", "process numbers",
-          "passing memory", "MPS", "death by EOF", "death by pidfd", "NVIDIA driver", "CUDA", "display", "OpenGL"})
+    for (const char* name : {"cores", "shared memory", "sealed memory", "open files", "locked memory",
+                             "run folder", "process numbers", "passing memory", "MPS", "death by EOF",
+                             "death by pidfd", "NVIDIA driver", "CUDA", "display", "OpenGL"})
         CHECK(names.count(name) == 1);
 }
 
@@ -65,10 +65,12 @@ TEST_CASE("the probe's answer becomes findings, whatever it is") {
     REQUIRE(none.size() == 1);
     CHECK(none[0].status == verdict::warn);
     CHECK_THAT(none[0].found, contains("driver none, built for 13.0; no driver"));
-    const auto one = findings_of_probe(R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
+    const auto one = findings_of_probe(
+        R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
         "devices":[{"ordinal":0,"uuid":"u","name":"H200","total_bytes":150323855360,"free_bytes":1073741824,"compute":"9.0",
                     "vmm_posix_fd":true,"ipc_events":false,"ipc_memory":true,"stream_mem_ops":true,"peers":[]}]})");
-    CHECK_THAT(of_name(one, "cuda:0").found, contains("H200, compute 9.0, 140.0 GiB of memory, 1.0 GiB free"));
+    CHECK_THAT(of_name(one, "cuda:0").found,
+               contains("H200, compute 9.0, 140.0 GiB of memory, 1.0 GiB free"));
     CHECK(of_name(one, "cuda:0 memory by fd").status == verdict::ok);
     CHECK(of_name(one, "cuda:0 IPC events").status == verdict::warn);
     CHECK_FALSE(of_name(one, "cuda:0 IPC events").remedy.empty());
@@ -87,7 +89,8 @@ TEST_CASE("a probe that crashes or hangs is a finding, not doctor's end") {
 }
 
 TEST_CASE("doctor's text has a line a finding and its remedy below") {
-    const std::vector<finding> all = {{"one", verdict::ok, "fine", ""}, {"second", verdict::fail, "bad", "mend it"}};
+    const std::vector<finding> all = {{"one", verdict::ok, "fine", ""},
+                                      {"second", verdict::fail, "bad", "mend it"}};
     CHECK(doctor_text(all, false) == "ok    one     fine\nfail  second  bad\n              -> mend it\n");
     CHECK_THAT(doctor_text(all, true), contains("\x1b[31mfail"));
     CHECK(any_failed(all));

@@ -26,12 +26,15 @@ struct pipe_pair {
     std::string drain() const {
         std::string out;
         char bytes[65536];
-        for (ssize_t n; (n = ::read(read.get(), bytes, sizeof bytes)) > 0;) out.append(bytes, static_cast<std::size_t>(n));
+        for (ssize_t n; (n = ::read(read.get(), bytes, sizeof bytes)) > 0;)
+            out.append(bytes, static_cast<std::size_t>(n));
         return out;
     }
 };
 
-void say(int fd, const std::string& text) { REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size())); }
+void say(int fd, const std::string& text) {
+    REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+}
 
 }  // namespace
 

@@ -50,11 +50,14 @@ TEST_CASE("a child gets its environment and nothing of ours: no stdin, no fd, no
     const std::string out = (folder.path / "out").string();
     const shm::unique_fd ours(::open(out.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     const std::string script =
-        "test \"$WORD\" = told || exit 9; for f in 0 1 2; do readlink /proc/self/fd/$f; done; ls -l /proc/self/fd | grep -c "
+        "test \"$WORD\" = told || exit 9; for f in 0 1 2; do readlink /proc/self/fd/$f; done; ls -l "
+        "/proc/self/fd | grep -c "
         "\"$FILE\";"
         "grep -E 'SigBlk|SigIgn' /proc/self/status; cat";
-    CHECK(run({.argv = {"/bin/sh", "-c", script}, .environment = {"WORD=told", "FILE=" + out}, .output = ours.get()}).exit_code ==
-          0);
+    CHECK(run({.argv = {"/bin/sh", "-c", script},
+               .environment = {"WORD=told", "FILE=" + out},
+               .output = ours.get()})
+              .exit_code == 0);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     std::ifstream in(out);
     std::string input, output, errors, name;
@@ -70,7 +73,8 @@ TEST_CASE("a child gets its environment and nothing of ours: no stdin, no fd, no
 }
 
 TEST_CASE("a program that can't be started is named") {
-    CHECK_THROWS_WITH(spawn({.argv = {"/nowhere/stage"}, .environment = {}}), test::contains("/nowhere/stage"));
+    CHECK_THROWS_WITH(spawn({.argv = {"/nowhere/stage"}, .environment = {}}),
+                      test::contains("/nowhere/stage"));
     CHECK_THROWS_AS(spawn({.argv = {"/nowhere/stage"}, .environment = {}}), config_error);
 }
 

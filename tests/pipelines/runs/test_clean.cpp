@@ -55,7 +55,8 @@ std::vector<std::string> paths_of(const std::vector<leftover>& all) {
 TEST_CASE("what dead runs left is found and removed, what lives stays") {
     const world w;
     const clean_places places = places_of(w);
-    const std::string dead = make_run("dead", dead_process()), living = make_run("living", shm::this_process());
+    const std::string dead = make_run("dead", dead_process()),
+                      living = make_run("living", shm::this_process());
     w.write("shm/carousel-id-dead", "x");
     w.write("shm/carousel-id-dead.trace", "x");  // of `carousel trace`
     w.write("shm/carousel-id-living", "x");
@@ -63,11 +64,13 @@ TEST_CASE("what dead runs left is found and removed, what lives stays") {
     w.write("shm/carousel-orphan", "x");
     w.write("shm/carousel-new", "x");  // somebody may be about to write its record
     w.write("shm/other-program", "x");
-    for (const char* name : {"carousel-id-living", "carousel-id-living.trace", "carousel-orphan", "other-program"})
+    for (const char* name :
+         {"carousel-id-living", "carousel-id-living.trace", "carousel-orphan", "other-program"})
         make_old(w.path("shm/" + std::string(name)));
     const auto found = find_leftovers(places);
-    CHECK(paths_of(found) == std::vector<std::string>{dead, w.path("shm/carousel-id-dead"), w.path("shm/carousel-id-dead.trace"),
-                                                         w.path("shm/carousel-orphan")});
+    CHECK(paths_of(found) == std::vector<std::string>{dead, w.path("shm/carousel-id-dead"),
+                                                      w.path("shm/carousel-id-dead.trace"),
+                                                      w.path("shm/carousel-orphan")});
     for (const leftover& l : found) {
         CHECK(l.kept.empty());
         CHECK(remove_leftover(l).empty());
@@ -103,10 +106,12 @@ TEST_CASE("memory that a process still maps is left alone") {
         const std::string path = w.write(name, std::string(4096, 'x'));
         make_old(path);
         const shm::unique_fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-        REQUIRE(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd.get(), 0) != MAP_FAILED);  // until the process ends
+        REQUIRE(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd.get(), 0) !=
+                MAP_FAILED);  // until the process ends
     }
     const auto found = find_leftovers(places);
-    CHECK(paths_of(found) == std::vector<std::string>{run::runs_folder() + "/dead", w.path("shm/carousel-id-dead")});
+    CHECK(paths_of(found) ==
+          std::vector<std::string>{run::runs_folder() + "/dead", w.path("shm/carousel-id-dead")});
     for (const leftover& l : found) {
         CHECK_THAT(l.kept, contains("still lives"));
         CHECK(remove_leftover(l) == l.kept);
@@ -166,14 +171,16 @@ TEST_CASE("a run folder that is another's, open to others or no folder is refuse
     CHECK_FALSE(run::read_record(folder).has_value());
     w.write("carousel/demo/run.json", "{\"pid\": \"x\"}");
     CHECK_FALSE(run::read_record(folder).has_value());
-    for (const char* bad : {"", ".", "..", "a/b", ".x", "x.", "-x", "a b"}) CHECK_FALSE(run::is_run_name(bad));
+    for (const char* bad : {"", ".", "..", "a/b", ".x", "x.", "-x", "a b"})
+        CHECK_FALSE(run::is_run_name(bad));
     CHECK(run::is_run_name("demo-2.x_y"));
 }
 
 TEST_CASE("clean on the command line says what it does") {
     const world w;
     const std::string folder = make_run("dead", dead_process());
-    CHECK_THAT(carousel::test::carousel({"clean", "--dry-run"}, places_of(w)).out, contains("would remove run folder " + folder));
+    CHECK_THAT(carousel::test::carousel({"clean", "--dry-run"}, places_of(w)).out,
+               contains("would remove run folder " + folder));
     CHECK(std::filesystem::exists(folder));
     const auto j = nlohmann::json::parse(carousel::test::carousel({"clean", "--json"}, places_of(w)).out);
     CHECK(j.at("ok") == true);

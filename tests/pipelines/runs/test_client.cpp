@@ -27,7 +27,8 @@ public:
     fake_supervisor(const std::string& name, std::function<std::string(const json&)> reply)
         : folder_(run::make_run_folder(name)), reply_(std::move(reply)) {
         listener_ = shm::listen_at(folder_ + "/control.sock");
-        run::write_record(folder_, {shm::this_process(), "run-" + name, name, "pipelines/" + name + ".toml", "", "", ""});
+        run::write_record(
+            folder_, {shm::this_process(), "run-" + name, name, "pipelines/" + name + ".toml", "", "", ""});
         thread_ = std::thread([this] { serve(); });
     }
     ~fake_supervisor() {
@@ -45,7 +46,8 @@ private:
             if (::poll(&p, 1, 10) <= 0) continue;
             const shm::unique_fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
             shm::message m;
-            if (!client || shm::receive_message(client.get(), m, 1'000'000'000) != shm::receive_status::ok) continue;
+            if (!client || shm::receive_message(client.get(), m, 1'000'000'000) != shm::receive_status::ok)
+                continue;
             asked.push_back(json::parse(m.text));
             const std::string text = reply_(asked.back());
             if (!text.empty()) shm::send_message(client.get(), text);
@@ -75,8 +77,10 @@ TEST_CASE("with nothing running the client says so and ends with 2") {
     const said s = carousel::test::carousel({"ps"});
     CHECK(s.code == 2);
     CHECK_THAT(s.err, contains("no pipeline is running; start one with `carousel run FILE`"));
-    CHECK_THAT(carousel::test::carousel({"kill", "x", "-p", "demo"}).err, contains("no pipeline \"demo\" is running"));
-    CHECK_THAT(carousel::test::carousel({"ps", "--wait", "0.05"}).err, contains("no pipeline is running after 0.05 s"));
+    CHECK_THAT(carousel::test::carousel({"kill", "x", "-p", "demo"}).err,
+               contains("no pipeline \"demo\" is running"));
+    CHECK_THAT(carousel::test::carousel({"ps", "--wait", "0.05"}).err,
+               contains("no pipeline is running after 0.05 s"));
 }
 
 TEST_CASE("ps prints the stages as a table or as JSON") {
@@ -85,12 +89,17 @@ TEST_CASE("ps prints the stages as a table or as JSON") {
     const said s = carousel::test::carousel({"ps"});
     CHECK(s.code == 0);
     CHECK(s.out ==
-          "demo: waiting: x is down, pid 77, device cpu, up 1m 15s, 300 frames, 59.9 frames/s, pipelines/demo.toml\n"
+          "demo: waiting: x is down, pid 77, device cpu, up 1m 15s, 300 frames, 59.9 frames/s, "
+          "pipelines/demo.toml\n"
           "fragment limits: busy 98 %\n"
-          "STAGE       PID  STATE       AGE  RESTARTS  LAST EXIT           FRAMES/S  FRAMES  BUSY  CPU   MEMORY  DEVICE\n"
-          "geometry    100  running  1m 15s         0  -                       60.0     300   12%  12%  1.0 MiB  cpu\n"
-          "fragment.0  101  running    3.2s         2  signal SIGKILL (9)      30.0     150  100%  80%      1 B  cpu\n"
-          "fragment.1    -  backoff      0s         1  exit 3                     -       -     -    -        -  cpu\n");
+          "STAGE       PID  STATE       AGE  RESTARTS  LAST EXIT           FRAMES/S  FRAMES  BUSY  CPU   "
+          "MEMORY  DEVICE\n"
+          "geometry    100  running  1m 15s         0  -                       60.0     300   12%  12%  1.0 "
+          "MiB  cpu\n"
+          "fragment.0  101  running    3.2s         2  signal SIGKILL (9)      30.0     150  100%  80%      "
+          "1 B  cpu\n"
+          "fragment.1    -  backoff      0s         1  exit 3                     -       -     -    -       "
+          " -  cpu\n");
     const json j = json::parse(carousel::test::carousel({"ps", "--json"}).out);
     CHECK(j.at("stages").size() == 3);
     CHECK(j.at("stages").at(1).at("last_exit") == "signal SIGKILL (9)");
@@ -99,18 +108,23 @@ TEST_CASE("ps prints the stages as a table or as JSON") {
 TEST_CASE("commands reach the pipeline that is meant, one stage at a time") {
     const world w;
     fake_supervisor demo("demo", well);
-    fake_supervisor other("other", [](const json&) { return R"({"ok":false,"message":"no stage \"x\"","code":2})"; });
+    fake_supervisor other("other",
+                          [](const json&) { return R"({"ok":false,"message":"no stage \"x\"","code":2})"; });
     const said several = carousel::test::carousel({"stop", "fragment"});
     CHECK(several.code == 2);
-    CHECK_THAT(several.err, contains("choose one with -p NAME:\n  demo  (pid") && contains("\n  other  (pid"));
+    CHECK_THAT(several.err,
+               contains("choose one with -p NAME:\n  demo  (pid") && contains("\n  other  (pid"));
     CHECK_THAT(carousel::test::carousel({"ps", "-p", "dmeo"}).err,
                contains("no pipeline \"dmeo\" is running; did you mean \"demo\"?"));
-    const said killed = carousel::test::carousel({"kill", "fragment.1", "vertex", "-s", "SIGABRT", "-p", "demo"});
+    const said killed =
+        carousel::test::carousel({"kill", "fragment.1", "vertex", "-s", "SIGABRT", "-p", "demo"});
     CHECK(killed.code == 0);
     CHECK(killed.out == "done\ndone\n");
     REQUIRE(demo.asked.size() == 2);
-    CHECK(demo.asked[0] == json({{"command", "kill"}, {"stage", "fragment.1"}, {"signal", 6}, {"run_id", "run-demo"}}));
-    CHECK(demo.asked[1] == json({{"command", "kill"}, {"stage", "vertex"}, {"signal", 6}, {"run_id", "run-demo"}}));
+    CHECK(demo.asked[0] ==
+          json({{"command", "kill"}, {"stage", "fragment.1"}, {"signal", 6}, {"run_id", "run-demo"}}));
+    CHECK(demo.asked[1] ==
+          json({{"command", "kill"}, {"stage", "vertex"}, {"signal", 6}, {"run_id", "run-demo"}}));
     const said refused = carousel::test::carousel({"restart", "x", "-p", "other"});
     CHECK(refused.code == 2);
     CHECK(refused.err == "error: no stage \"x\"\n");
@@ -145,7 +159,8 @@ TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported"
         });
         CHECK_THAT(error_of(0.05), contains("has not answered within 0.05 s"));
     }
-    CHECK_THAT(error_of(5), contains("nobody listens at"));  // the record is still there, and this process lives
+    CHECK_THAT(error_of(5),
+               contains("nobody listens at"));  // the record is still there, and this process lives
     CHECK(carousel::test::carousel({"ps"}).code == 74);
 }
 
@@ -169,7 +184,8 @@ TEST_CASE("down without a stage ends the whole pipeline and waits for its end") 
         ::execlp("sleep", "sleep", "60", nullptr);
         ::_exit(127);
     }
-    run::write_record(run::make_run_folder("demo"), {{child, shm::start_time_of(child)}, "r", "demo", "", "", ""});
+    run::write_record(run::make_run_folder("demo"),
+                      {{child, shm::start_time_of(child)}, "r", "demo", "", "", ""});
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until the child is `sleep`
     std::thread reaper([&] { ::waitpid(child, nullptr, 0); });
     const said s = carousel::test::carousel({"down", "--timeout", "20"});

@@ -15,7 +15,8 @@ TEST_CASE("the driver's files of one dead process are removed, and no others") {
     char mine[64], other[64];
     std::snprintf(mine, sizeof mine, "cuda.shm.%x.1a3.1", getuid());
     std::snprintf(other, sizeof other, "cuda.shm.%x.1a30.1", getuid());
-    for (const std::string& name : {std::string(mine), std::string(other), std::string("carousel-x")}) std::ofstream(folder / name) << "x";
+    for (const std::string& name : {std::string(mine), std::string(other), std::string("carousel-x")})
+        std::ofstream(folder / name) << "x";
     CHECK(supervisor::remove_driver_leftovers(0x1a3, folder.c_str()) == 1);
     CHECK_FALSE(std::filesystem::exists(folder / mine));
     CHECK(std::filesystem::exists(folder / other));

@@ -23,7 +23,8 @@ inputs = ["geometry"]
 )";
 
 /// The message of the refusal, or "" when the text was taken.
-inline std::string refusal(const std::string& text, const std::vector<supervisor::key_override>& overrides = {}) {
+inline std::string refusal(const std::string& text,
+                           const std::vector<supervisor::key_override>& overrides = {}) {
     try {
         (void)supervisor::parse_pipeline(text, "p.toml", overrides);
         return "";

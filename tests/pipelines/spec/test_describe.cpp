@@ -27,7 +27,8 @@ std::string describe_refusal(const world& w, const std::string& text = two_stage
 TEST_CASE("stages are asked in the links' order and hear their settings and inputs") {
     const world w;
     w.program("source", source_body);
-    w.program("sink", "cat > " + w.path("heard") + R"(; echo '{"format":null,"commits_on_host":true,"uses":["mesh"]}')");
+    w.program("sink", "cat > " + w.path("heard") +
+                          R"(; echo '{"format":null,"commits_on_host":true,"uses":["mesh"]}')");
     const auto all = describe_stages(read_pipeline(w.write("p.toml", two_stages)));
     REQUIRE(all.size() == 2);
     CHECK(all[0].stage == "a");
@@ -48,16 +49,21 @@ TEST_CASE("a stage that can't run where the file puts it is refused before anyth
     const world w;
     w.program("source", source_body);
     const auto sink_for = [&](const std::string& devices) {
-        w.program("sink", R"(cat > /dev/null; echo '{"format":null,"uses":["mesh"],"runs_on":")" + devices + R"("}')");
+        w.program("sink", R"(cat > /dev/null; echo '{"format":null,"uses":["mesh"],"runs_on":")" + devices +
+                              R"("}')");
     };
     sink_for("cuda");
     CHECK(describe_refusal(w, two_stages + "device = \"cpu\"\n") ==
-          w.path("p.toml") + ":9:1: stage \"b\" runs on a GPU alone, but device = \"cpu\" puts it on the CPU; give it device = \"cuda:0\"");
+          w.path("p.toml") +
+              ":9:1: stage \"b\" runs on a GPU alone, but device = \"cpu\" puts it on the CPU; give it "
+              "device = \"cuda:0\"");
     CHECK(describe_refusal(w, two_stages + "device = \"cuda:1\"\n").empty());
     CHECK(describe_refusal(w).empty());  // auto: the machine decides
     sink_for("cpu");
     CHECK(describe_refusal(w, two_stages + "device = \"cuda:0\"\n") ==
-          w.path("p.toml") + ":9:1: stage \"b\" runs on the CPU alone, but device = \"cuda:0\" puts it on a GPU; give it device = \"cpu\"");
+          w.path("p.toml") +
+              ":9:1: stage \"b\" runs on the CPU alone, but device = \"cuda:0\" puts it on a GPU; give it "
+              "device = \"cpu\"");
     sink_for("any");
     CHECK(describe_refusal(w, two_stages + "device = \"cpu\"\n").empty());
 }
@@ -65,12 +71,16 @@ TEST_CASE("a stage that can't run where the file puts it is refused before anyth
 TEST_CASE("a stage's complaint is said at the key it complains about") {
     const world w;
     w.program("source", source_body);
-    w.program("sink", R"(cat > /dev/null; echo '{"error":{"message":"own = 3: expected less","key":"own"}}'; exit 2)");
+    w.program(
+        "sink",
+        R"(cat > /dev/null; echo '{"error":{"message":"own = 3: expected less","key":"own"}}'; exit 2)");
     CHECK(describe_refusal(w) == w.path("p.toml") + ":8:1: stage \"b\": own = 3: expected less");
     w.program("sink", R"(cat > /dev/null; echo '{"error":{"message":"formats differ","key":""}}'; exit 2)");
     CHECK(describe_refusal(w) == w.path("p.toml") + ":4:1: stage \"b\": formats differ");
     // A mistyped key of the supervisor's reaches the stage as one of its own.
-    w.program("sink", R"(cat > /dev/null; echo '{"error":{"message":"unknown key \"in_fligth\"","key":"in_fligth"}}'; exit 2)");
+    w.program(
+        "sink",
+        R"(cat > /dev/null; echo '{"error":{"message":"unknown key \"in_fligth\"","key":"in_fligth"}}'; exit 2)");
     CHECK_THAT(describe_refusal(w, two_stages + "in_fligth = 2\n"),
                contains(":9:1: ") && contains("did you mean \"in_flight\"?"));
 }
@@ -78,12 +88,15 @@ TEST_CASE("a stage's complaint is said at the key it complains about") {
 TEST_CASE("a program that is missing, dies, hangs or talks nonsense is named") {
     const world w;
     w.program("source", source_body);
-    CHECK_THAT(describe_refusal(w), contains(":6:1: stage \"b\": run = \"./sink\": " + w.path("sink") + " does not exist"));
+    CHECK_THAT(describe_refusal(w),
+               contains(":6:1: stage \"b\": run = \"./sink\": " + w.path("sink") + " does not exist"));
     w.write("sink", "no program");
     CHECK_THAT(describe_refusal(w), contains("is no program that may be executed"));
-    CHECK_THAT(describe_refusal(
-                   w, "[[stage]]\nname=\"a\"\nrun=\"carousel-nonesuch\"\n[[stage]]\nname=\"b\"\nrun=\"x\"\ninputs=[\"a\"]\n"),
-               contains("run = \"carousel-nonesuch\": no such program in " + executable_folder() + " or in PATH"));
+    CHECK_THAT(
+        describe_refusal(w,
+                         "[[stage]]\nname=\"a\"\nrun=\"carousel-nonesuch\"\n[[stage]]\nname=\"b\"\nrun="
+                         "\"x\"\ninputs=[\"a\"]\n"),
+        contains("run = \"carousel-nonesuch\": no such program in " + executable_folder() + " or in PATH"));
     w.program("sink", "echo 'my last words' >&2; kill -SEGV $$");
     CHECK_THAT(describe_refusal(w), contains("signal 11 (SIGSEGV); its last words: my last words"));
     w.program("sink", "echo bad >&2; exit 7");
@@ -94,7 +107,8 @@ TEST_CASE("a program that is missing, dies, hangs or talks nonsense is named") {
     CHECK_THAT(describe_refusal(w), contains("in a form that this version does not know"));
     w.program("sink", "sleep 60");
     const auto before = std::chrono::steady_clock::now();
-    CHECK_THAT(describe_refusal(w, two_stages, 200), contains("stage \"b\"") && contains("no answer within 0.2 s"));
+    CHECK_THAT(describe_refusal(w, two_stages, 200),
+               contains("stage \"b\"") && contains("no answer within 0.2 s"));
     CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(10));
 }
 
@@ -119,7 +133,8 @@ TEST_CASE("outputs and assets must have two ends") {
     CHECK_THAT(describe_refusal(w),
                contains("stage \"b\" uses the asset \"mash\", which no stage makes; did you mean \"mesh\"?"));
     w.program("sink", R"(cat > /dev/null; echo '{"format":null,"makes":[{"name":"mesh","bytes":1}]}')");
-    CHECK_THAT(describe_refusal(w), contains("stage \"b\" makes the asset \"mesh\", which another stage makes, too"));
+    CHECK_THAT(describe_refusal(w),
+               contains("stage \"b\" makes the asset \"mesh\", which another stage makes, too"));
 }
 
 TEST_CASE("a helper program is fed, read and bounded") {
@@ -153,24 +168,32 @@ TEST_CASE("signals have names") {
     CHECK(signal_name(63) == "signal 63");
 }
 
-TEST_CASE("a source that may end the stream says so, and every sink that doesn't hang on it is refused with both names") {
+TEST_CASE(
+    "a source that may end the stream says so, and every sink that doesn't hang on it is refused with both "
+    "names") {
     const world w;
-    w.program("ending", R"(cat > /dev/null; echo '{"format":{"type":"t","planes":[]},"slot_bytes":512,"ends":true}')");
+    w.program("ending",
+              R"(cat > /dev/null; echo '{"format":{"type":"t","planes":[]},"slot_bytes":512,"ends":true}')");
     w.program("source", R"(cat > /dev/null; echo '{"format":{"type":"t","planes":[]},"slot_bytes":512}')");
     w.program("sink", R"(cat > /dev/null; echo '{"format":null}')");
-    const std::string reader = "[[stage]]\nname = \"a\"\nrun = \"./ending\"\n[[stage]]\nname = \"b\"\nrun = \"./sink\"\ninputs = [\"a\"]\n";
+    const std::string reader =
+        "[[stage]]\nname = \"a\"\nrun = \"./ending\"\n[[stage]]\nname = \"b\"\nrun = \"./sink\"\ninputs = "
+        "[\"a\"]\n";
     const auto all = describe_stages(read_pipeline(w.write("p.toml", reader)));
     CHECK(all.at(0).ends);
     CHECK_FALSE(all.at(1).ends);
     const std::string other = reader + "[[stage]]\nname = \"c\"\nrun = \"./source\"\n";
-    CHECK(describe_refusal(w, other + "[[stage]]\nname = \"d\"\nrun = \"./sink\"\ninputs = [\"c\", \"a\"]\n") == "");
+    CHECK(describe_refusal(
+              w, other + "[[stage]]\nname = \"d\"\nrun = \"./sink\"\ninputs = [\"c\", \"a\"]\n") == "");
     CHECK_THAT(describe_refusal(w, other + "[[stage]]\nname = \"d\"\nrun = \"./sink\"\ninputs = [\"c\"]\n"),
-               contains("p.toml:14:1: stage \"d\" gets no frames of \"a\", which may end the stream") && contains("group = \"latest\""));
+               contains("p.toml:14:1: stage \"d\" gets no frames of \"a\", which may end the stream") &&
+                   contains("group = \"latest\""));
 }
 
 TEST_CASE("a stage that reads others can't end the stream") {
     const world w;
     w.program("source", source_body);
     w.program("sink", R"(cat > /dev/null; echo '{"format":null,"uses":["mesh"],"ends":true}')");
-    CHECK_THAT(describe_refusal(w), contains("stage \"b\" may end the stream, but it reads \"a\"; only a source can"));
+    CHECK_THAT(describe_refusal(w),
+               contains("stage \"b\" may end the stream, but it reads \"a\"; only a source can"));
 }

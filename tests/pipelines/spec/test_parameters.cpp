@@ -12,16 +12,21 @@ using namespace carousel::supervisor;
 using test::contains;
 
 ring::parameter_schema lamp() {
-    return {
-        .type = "test.lamp",
-        .bytes = 8,
-        .fields = {{.name = "level", .offset = 0, .initial = {0.25}, .low = 0, .high = 2},
-                   {.name = "mode", .kind = ring::parameter_kind::choice, .offset = 4, .high = 1, .choices = {"calm", "wild"}}}};
+    return {.type = "test.lamp",
+            .bytes = 8,
+            .fields = {{.name = "level", .offset = 0, .initial = {0.25}, .low = 0, .high = 2},
+                       {.name = "mode",
+                        .kind = ring::parameter_kind::choice,
+                        .offset = 4,
+                        .high = 1,
+                        .choices = {"calm", "wild"}}}};
 }
 
-const std::string chain = "[[stage]]\nname = \"a\"\nrun = \"a\"\n[[stage]]\nname = \"b\"\nrun = \"b\"\ninputs = [\"a\"]\n";
+const std::string chain =
+    "[[stage]]\nname = \"a\"\nrun = \"a\"\n[[stage]]\nname = \"b\"\nrun = \"b\"\ninputs = [\"a\"]\n";
 
-std::vector<stage_description> described(const ring::parameter_schema& first, const ring::parameter_schema& second) {
+std::vector<stage_description> described(const ring::parameter_schema& first,
+                                         const ring::parameter_schema& second) {
     std::vector<stage_description> all(2);
     all[0].stage = "a";
     all[0].parameters = first;
@@ -66,8 +71,8 @@ TEST_CASE("a pipeline whose stages name no parameters has none, and its file may
 TEST_CASE("stages that name different parameters are told of both") {
     ring::parameter_schema other = lamp();
     other.type = "test.other";
-    CHECK_THAT(refusal("", described(lamp(), other)),
-               contains("stage \"b\"") && contains("test.other") && contains("stage \"a\"") && contains("test.lamp"));
+    CHECK_THAT(refusal("", described(lamp(), other)), contains("stage \"b\"") && contains("test.other") &&
+                                                          contains("stage \"a\"") && contains("test.lamp"));
     ring::parameter_schema newer = lamp();
     newer.fields[0].high = 3;
     CHECK_THAT(refusal("", described(lamp(), newer)), contains("another version of the type"));
@@ -76,7 +81,8 @@ TEST_CASE("stages that name different parameters are told of both") {
 TEST_CASE("a key or value that the parameters don't take is refused at its place in the file") {
     CHECK_THAT(refusal("[parameters]\nlevle = 1\n", described(lamp(), {})),
                contains("p.toml:9:1: ") && contains("did you mean \"level\"?"));
-    CHECK_THAT(refusal("[parameters]\nlevel = 5\n", described(lamp(), {})), contains("p.toml:9:9: ") && contains("level = 5"));
+    CHECK_THAT(refusal("[parameters]\nlevel = 5\n", described(lamp(), {})),
+               contains("p.toml:9:9: ") && contains("level = 5"));
     CHECK_THAT(refusal("[parameters]\nmode = \"wilde\"\n", described(lamp(), {})),
                contains("p.toml:9:8: ") && contains("did you mean \"wild\"?"));
 }

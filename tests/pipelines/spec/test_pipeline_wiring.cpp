@@ -8,8 +8,9 @@ using namespace carousel;
 using namespace carousel::test;
 
 TEST_CASE("stages are put in the links' order, else in the file's") {
-    const auto p = supervisor::parse_pipeline(
-        stage("sink", "\"b\", \"a\"") + stage("b", "\"source\"") + stage("a", "\"source\"") + stage("source", ""), "p.toml");
+    const auto p = supervisor::parse_pipeline(stage("sink", "\"b\", \"a\"") + stage("b", "\"source\"") +
+                                                  stage("a", "\"source\"") + stage("source", ""),
+                                              "p.toml");
     std::vector<std::string> names;
     for (const auto& s : p.stages) names.push_back(s.name);
     CHECK(names == std::vector<std::string>{"source", "b", "a", "sink"});
@@ -21,7 +22,8 @@ TEST_CASE("stages are put in the links' order, else in the file's") {
 
 TEST_CASE("inputs that lead nowhere are refused at their line") {
     CHECK_THAT(refusal(stage("geometry", "") + stage("b", "\"geometri\"")),
-               contains("p.toml:9:1: stage \"b\" reads \"geometri\", which is no stage; the stages are geometry, b; did you mean "
+               contains("p.toml:9:1: stage \"b\" reads \"geometri\", which is no stage; the stages are "
+                        "geometry, b; did you mean "
                         "\"geometry\"?"));
     CHECK_THAT(refusal(stage("a", "\"a\"")), contains("p.toml:4:1: stage \"a\" names itself as its input"));
     CHECK_THAT(refusal(stage("a", "") + stage("b", "\"a\", \"a\"")),
@@ -30,15 +32,17 @@ TEST_CASE("inputs that lead nowhere are refused at their line") {
                contains("p.toml:7:1: a second stage \"a\" (the first: p.toml:2:1)"));
     std::string many;
     for (int k = 0; k < 5; ++k) many += stage(fmt::format("s{}", k), "");
-    CHECK_THAT(refusal(many + stage("b", "\"s0\",\"s1\",\"s2\",\"s3\",\"s4\"")), contains("stage \"b\" has 5 inputs; at most 4"));
+    CHECK_THAT(refusal(many + stage("b", "\"s0\",\"s1\",\"s2\",\"s3\",\"s4\"")),
+               contains("stage \"b\" has 5 inputs; at most 4"));
 }
 
 TEST_CASE("a cycle is refused and named in the direction of the frames") {
-    CHECK_THAT(refusal(stage("a", "\"c\"") + stage("b", "\"a\"") + stage("c", "\"b\"")),
-               contains("p.toml:4:1: the stages' inputs form a cycle: a -> b -> c -> a; frames flow one way"));
+    CHECK_THAT(
+        refusal(stage("a", "\"c\"") + stage("b", "\"a\"") + stage("c", "\"b\"")),
+        contains("p.toml:4:1: the stages' inputs form a cycle: a -> b -> c -> a; frames flow one way"));
     // The stages in front of a cycle and behind it are no part of it.
-    const std::string message =
-        refusal(stage("source", "") + stage("tail", "\"y\"") + stage("x", "\"source\", \"y\"") + stage("y", "\"x\""));
+    const std::string message = refusal(stage("source", "") + stage("tail", "\"y\"") +
+                                        stage("x", "\"source\", \"y\"") + stage("y", "\"x\""));
     CHECK_THAT(message, contains("x -> y -> x") || contains("y -> x -> y"));
     CHECK_THAT(message, !contains("tail ->") && !contains("source ->"));
 }
@@ -51,24 +55,34 @@ TEST_CASE("a stage that is not part of any flow is refused") {
 
 TEST_CASE("latest and optional are for stages without outputs") {
     const std::string head = stage("a", "");
-    CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"b\"")),
-               contains("p.toml:10:1: stage \"b\" is read by others; only stages without outputs may read as latest"));
-    CHECK_THAT(refusal(head + stage("b", "\"a\"", "optional = true") + stage("c", "\"b\"")),
-               contains("p.toml:10:1: stage \"b\" is read by others; optional = true is for stages without outputs"));
+    CHECK_THAT(
+        refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"b\"")),
+        contains(
+            "p.toml:10:1: stage \"b\" is read by others; only stages without outputs may read as latest"));
+    CHECK_THAT(
+        refusal(head + stage("b", "\"a\"", "optional = true") + stage("c", "\"b\"")),
+        contains(
+            "p.toml:10:1: stage \"b\" is read by others; optional = true is for stages without outputs"));
     CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"\ninstances = 2") + stage("c", "\"a\"")),
                contains("stage \"b\" has instances = 2; a latest reader is one process"));
-    CHECK_THAT(refusal(head + stage("x", "") + stage("b", "\"a\", \"x\"", "group = \"latest\"") + stage("c", "\"a\", \"x\"")),
+    CHECK_THAT(refusal(head + stage("x", "") + stage("b", "\"a\", \"x\"", "group = \"latest\"") +
+                       stage("c", "\"a\", \"x\"")),
                contains("stage \"b\" has 2 inputs; a latest reader has one"));
-    CHECK_THAT(refusal(stage("a", "", "group = \"latest\"") + stage("b", "\"a\"")), contains("stage \"a\" reads nothing"));
-    CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"")),
-               contains("p.toml:1:1: every stage that reads \"a\" reads as latest; at least one must be blocking"));
-    CHECK(refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"a\"", "optional = true")).empty());
+    CHECK_THAT(refusal(stage("a", "", "group = \"latest\"") + stage("b", "\"a\"")),
+               contains("stage \"a\" reads nothing"));
+    CHECK_THAT(
+        refusal(head + stage("b", "\"a\"", "group = \"latest\"")),
+        contains("p.toml:1:1: every stage that reads \"a\" reads as latest; at least one must be blocking"));
+    CHECK(refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"a\"", "optional = true"))
+              .empty());
 }
 
 TEST_CASE("the control block's limits are said with a place") {
     std::string readers = stage("a", "");
     for (int k = 0; k < 9; ++k) readers += stage(fmt::format("r{}", k), "\"a\"");
-    CHECK_THAT(refusal(readers), contains("p.toml:1:1: stage \"a\" is read by 9 blocking and 0 latest stages; at most 8 and 8"));
+    CHECK_THAT(
+        refusal(readers),
+        contains("p.toml:1:1: stage \"a\" is read by 9 blocking and 0 latest stages; at most 8 and 8"));
     std::string many = stage("s0", "");
     for (int k = 1; k < 33; ++k) many += stage(fmt::format("s{}", k), fmt::format("\"s{}\"", k - 1));
     CHECK_THAT(refusal(many), contains("33 stages; at most 32"));
@@ -76,8 +90,11 @@ TEST_CASE("the control block's limits are said with a place") {
     for (int k = 1; k < 5; ++k)
         seats += stage(fmt::format("s{}", k), fmt::format("\"s{}\"", k - 1), "in_flight = 1\ninstances = 16");
     CHECK_THAT(refusal(seats), contains("80 instances in all stages up to this one; at most 64"));
-    std::string jobs = stage("s0", "", "instances = 16\nin_flight = 16") + stage("s1", "\"s0\"", "in_flight = 16");
-    CHECK_THAT(refusal(jobs), contains("p.toml:11:1: in_flight x instances is 272 in all stages up to this one; at most 256"));
+    std::string jobs =
+        stage("s0", "", "instances = 16\nin_flight = 16") + stage("s1", "\"s0\"", "in_flight = 16");
+    CHECK_THAT(
+        refusal(jobs),
+        contains("p.toml:11:1: in_flight x instances is 272 in all stages up to this one; at most 256"));
     std::string sources;
     for (int k = 0; k < 9; ++k)
         sources += stage(fmt::format("s{}", k), "") + stage(fmt::format("t{}", k), fmt::format("\"s{}\"", k));
@@ -86,7 +103,8 @@ TEST_CASE("the control block's limits are said with a place") {
 
 TEST_CASE("a link is named after the stage in front of it") {
     CHECK_THAT(refusal(chain + "[link.geometrie]\nwindow = 9\n"),
-               contains("p.toml:13:1: [link.geometrie]: no stage \"geometrie\"") && contains("did you mean \"geometry\"?"));
+               contains("p.toml:13:1: [link.geometrie]: no stage \"geometrie\"") &&
+                   contains("did you mean \"geometry\"?"));
     CHECK_THAT(refusal(chain + "[link.display]\nwindow = 9\n"),
                contains("p.toml:13:1: [link.display]: stage \"display\" has no ring behind it"));
 }

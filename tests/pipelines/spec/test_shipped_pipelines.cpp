@@ -1,4 +1,5 @@
-// Every pipeline file that is shipped is read, and its stages, the real programs, are asked. Running them is another test's.
+// Every pipeline file that is shipped is read, and its stages, the real programs, are asked. Running them is
+// another test's.
 
 #include <algorithm>
 #include <cmath>
@@ -36,7 +37,8 @@ TEST_CASE("every shipped pipeline is there, bears its file's name and is wired s
         CHECK(all.back().format.is_null());
         CHECK(all.back().commits_on_host);
     }
-    for (const char* name : {"demo", "mesh", "workers", "fanout", "mixed", "fused", "ipc_memory", "custom_stage", "knots"})
+    for (const char* name :
+         {"demo", "mesh", "workers", "fanout", "mixed", "fused", "ipc_memory", "custom_stage", "knots"})
         CHECK(std::count(names.begin(), names.end(), name) == 1);
 }
 
@@ -63,8 +65,8 @@ TEST_CASE("the camera of knots.toml is where its comment says, and goes round") 
 TEST_CASE("a real stage's complaint bears the file's line") {
     const auto refusal = [](const std::string& path, const nlohmann::json& value) -> std::string {
         try {
-            (void)describe_stages(
-                read_pipeline(CAROUSEL_PIPELINES "/demo.toml", {{"--set " + path, path, value, key_override::scope::path}}));
+            (void)describe_stages(read_pipeline(CAROUSEL_PIPELINES "/demo.toml",
+                                                {{"--set " + path, path, value, key_override::scope::path}}));
             return "";
         } catch (const config_error& e) {
             return e.what();

@@ -1,5 +1,6 @@
 #pragma once
-// A world of its own for a test: a fresh folder that is the XDG_RUNTIME_DIR, removed at the end; programs and files in it.
+// A world of its own for a test: a fresh folder that is the XDG_RUNTIME_DIR, removed at the end; programs and
+// files in it.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -102,6 +103,7 @@ inline const std::string source_body =
 inline const std::string sink_body =
     R"(cat > /dev/null; echo '{"format":null,"slot_bytes":0,"makes":[],"uses":["mesh"],"commits_on_host":true}')";
 inline const std::string two_stages =
-    "[[stage]]\nname = \"a\"\nrun = \"./source\"\n[[stage]]\nname = \"b\"\nrun = \"./sink\"\ninputs = [\"a\"]\nown = 3\n";
+    "[[stage]]\nname = \"a\"\nrun = \"./source\"\n[[stage]]\nname = \"b\"\nrun = \"./sink\"\ninputs = "
+    "[\"a\"]\nown = 3\n";
 
 }  // namespace carousel::test

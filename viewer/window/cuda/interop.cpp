@@ -1,4 +1,5 @@
-// CUDA-GL interop by a pixel buffer that both sides know: CUDA writes it, GL copies it into the texture, all on the GPU.
+// CUDA-GL interop by a pixel buffer that both sides know: CUDA writes it, GL copies it into the texture, all
+// on the GPU.
 #include "viewer/window/make_interop.hpp"
 
 #include <epoxy/gl.h>
@@ -33,7 +34,8 @@ public:
         glBindBuffer(GL_PIXEL_UNPACK_BUFFER, buffer_);
         glBufferData(GL_PIXEL_UNPACK_BUFFER, static_cast<GLsizeiptr>(bytes), nullptr, GL_STREAM_DRAW);
         glBindBuffer(GL_PIXEL_UNPACK_BUFFER, 0);
-        const cudaError_t status = cudaGraphicsGLRegisterBuffer(&resource_, buffer_, cudaGraphicsRegisterFlagsWriteDiscard);
+        const cudaError_t status =
+            cudaGraphicsGLRegisterBuffer(&resource_, buffer_, cudaGraphicsRegisterFlagsWriteDiscard);
         if (status != cudaSuccess) {
             glDeleteBuffers(1, &buffer_);
             device::cuda::fail_setup(status, "cudaGraphicsGLRegisterBuffer", "the viewer's GL device");
@@ -53,7 +55,9 @@ public:
         void* at = nullptr;
         std::size_t bytes = 0;
         CAROUSEL_CUDA_RUN("the viewer", cudaGraphicsResourceGetMappedPointer(&at, &bytes, resource_));
-        if (bytes < bytes_) throw device_error(fmt::format("the viewer's pixel buffer has {} bytes, the picture {}", bytes, bytes_));
+        if (bytes < bytes_)
+            throw device_error(
+                fmt::format("the viewer's pixel buffer has {} bytes, the picture {}", bytes, bytes_));
         CAROUSEL_CUDA_RUN("the viewer", cudaMemcpyAsync(at, from, bytes_, cudaMemcpyDeviceToDevice, stream));
     }
     void show(unsigned texture, u32 width, u32 height) override {
@@ -61,7 +65,8 @@ public:
         glBindBuffer(GL_PIXEL_UNPACK_BUFFER, buffer_);
         glBindTexture(GL_TEXTURE_2D, texture);
         glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
-        glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, static_cast<GLsizei>(width), static_cast<GLsizei>(height), GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
+        glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, static_cast<GLsizei>(width), static_cast<GLsizei>(height),
+                        GL_RGBA, GL_UNSIGNED_BYTE, nullptr);
         glBindTexture(GL_TEXTURE_2D, 0);
         glBindBuffer(GL_PIXEL_UNPACK_BUFFER, 0);
     }
@@ -84,7 +89,8 @@ private:
 std::unique_ptr<interop> make_interop(const device::device_id& device, u64 bytes, std::string& why_not) {
     std::array<int, 8> devices{};
     unsigned count = 0;
-    const cudaError_t status = cudaGLGetDevices(&count, devices.data(), static_cast<unsigned>(devices.size()), cudaGLDeviceListAll);
+    const cudaError_t status =
+        cudaGLGetDevices(&count, devices.data(), static_cast<unsigned>(devices.size()), cudaGLDeviceListAll);
     if (status != cudaSuccess || count == 0) {
         (void)cudaGetLastError();
         why_not = fmt::format("GL runs on {}, not on the ring's GPU", renderer_name());
@@ -93,7 +99,8 @@ std::unique_ptr<interop> make_interop(const device::device_id& device, u64 bytes
     bool same = false;
     for (unsigned k = 0; k < count && k < devices.size(); ++k) {
         cudaDeviceProp p{};
-        if (cudaGetDeviceProperties(&p, devices[k]) == cudaSuccess && hex_of(p.uuid) == device.uuid) same = true;
+        if (cudaGetDeviceProperties(&p, devices[k]) == cudaSuccess && hex_of(p.uuid) == device.uuid)
+            same = true;
     }
     if (!same) {
         why_not = fmt::format("GL runs on another GPU ({}) than the ring", renderer_name());

@@ -1,4 +1,5 @@
-// The parameters of a run while it goes on: what is set, from which frame on, and what a second supervisor finds.
+// The parameters of a run while it goes on: what is set, from which frame on, and what a second supervisor
+// finds.
 
 #include <cstring>
 #include <memory>
@@ -20,7 +21,8 @@ using test::contains;
 /// One source behind which a ring lies, and two parameters.
 struct lamp_run {
     parameter_plan plan;
-    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>(), made = std::make_unique<shm::control_block>();
+    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>(),
+                                        made = std::make_unique<shm::control_block>();
     std::unique_ptr<live_parameters> live;
 
     lamp_run() {
@@ -47,13 +49,16 @@ struct lamp_run {
         }
     }
     f64 level_of(u64 frame) {
-        return ring::parameter_schema::element_of(*plan.schema.find("level"), ring::parameters_for(c->parameters, frame).value);
+        return ring::parameter_schema::element_of(*plan.schema.find("level"),
+                                                  ring::parameters_for(c->parameters, frame).value);
     }
 };
 
 }  // namespace
 
-TEST_CASE("what is set counts from the first frame that has not been given its parameters, and the answer names it") {
+TEST_CASE(
+    "what is set counts from the first frame that has not been given its parameters, and the answer names "
+    "it") {
     lamp_run r;
     CHECK(r.level_of(0) == 0.25);
     CHECK(r.level_of(4) == 0.25);
@@ -78,7 +83,9 @@ TEST_CASE("a set that changes nothing, or that is refused, leaves no trace") {
     CHECK(r.live->answer().values["on"] == false);
 }
 
-TEST_CASE("as many changes as there is room for wait for frames that don't come, and the next is refused until they do") {
+TEST_CASE(
+    "as many changes as there is room for wait for frames that don't come, and the next is refused until "
+    "they do") {
     lamp_run r;
     (void)r.level_of(0);
     u32 taken = 0;
@@ -90,7 +97,9 @@ TEST_CASE("as many changes as there is room for wait for frames that don't come,
     CHECK(r.set({{"level", 2}}).from == 2);
 }
 
-TEST_CASE("the copy that the block is held against has each change, and what is damaged in the block is not taken over into it") {
+TEST_CASE(
+    "the copy that the block is held against has each change, and what is damaged in the block is not taken "
+    "over into it") {
     lamp_run r;
     (void)r.level_of(6);
     r.c->link[0].tail = 7;
@@ -155,7 +164,8 @@ TEST_CASE("a block that is made anew has what was set last, for all its frames")
     const auto fresh = std::make_unique<shm::control_block>();
     r.live->write_into(*fresh, 40);
     r.c = std::make_unique<shm::control_block>();
-    std::memcpy(static_cast<void*>(&r.c->parameters), static_cast<const void*>(&fresh->parameters), sizeof fresh->parameters);
+    std::memcpy(static_cast<void*>(&r.c->parameters), static_cast<const void*>(&fresh->parameters),
+                sizeof fresh->parameters);
     CHECK(r.level_of(40) == 2);
     CHECK(ring::newest_parameters(r.c->parameters).number == 1);
 }

@@ -38,16 +38,19 @@ struct made_run {
     made_run() {
         ring::initialise(*block, plan_of(setup));
         for (const auto& s : table.seats)
-            for (const seat_event e : {seat_event::bring_up, seat_event::spawned, seat_event::ready}) s->machine.on(e, now);
+            for (const seat_event e : {seat_event::bring_up, seat_event::spawned, seat_event::ready})
+                s->machine.on(e, now);
     }
     void set_all(ring::slot_state state) const {
-        for (u32 k = 0; k < block->link[0].slots; ++k) block->link[0].slot[k].store(ring::slot_word{0, 0, 0, state}.pack());
+        for (u32 k = 0; k < block->link[0].slots; ++k)
+            block->link[0].slot[k].store(ring::slot_word{0, 0, 0, state}.pack());
     }
     /// What is said within the next second and a half.
     std::vector<std::string> said() {
         std::vector<std::string> all;
         for (int k = 0; k < 6; ++k, now += 250 * ns_per_ms)
-            for (std::string& each : found.tick(setup, *block, table.seats, now)) all.push_back(std::move(each));
+            for (std::string& each : found.tick(setup, *block, table.seats, now))
+                all.push_back(std::move(each));
         return all;
     }
 };

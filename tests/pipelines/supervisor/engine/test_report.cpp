@@ -73,7 +73,8 @@ TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
     s.control->stage[0].counters.frames.store(10);
     s.shares = {{0.5, 0, 0.4, 0.1}, {0.98, 0.01, 0, 0.9}};
     s.control->stage[0].counters.in_flight_high_water.store(3);
-    for (int k = 0; k < 100; ++k) telemetry::add_sample(s.control->stage[0].counters.latency, k < 95 ? 1'000'000 : 50'000'000);
+    for (int k = 0; k < 100; ++k)
+        telemetry::add_sample(s.control->stage[0].counters.latency, k < 95 ? 1'000'000 : 50'000'000);
     const json r = s.report();
     CHECK(r["pipeline"] == "made");
     CHECK(r["size"] == json({64, 32}));
@@ -88,7 +89,8 @@ TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
     CHECK(source["busy"] == 0.5);
     CHECK(source["wait_output"] == 0.4);
     CHECK(source["wait_own"] == 0.1);
-    CHECK(r["bottleneck"] == json({{"kind", "stage"}, {"stage", "sink"}, {"busy", 0.98}, {"text", "sink limits: busy 98 %"}}));
+    CHECK(r["bottleneck"] ==
+          json({{"kind", "stage"}, {"stage", "sink"}, {"busy", 0.98}, {"text", "sink limits: busy 98 %"}}));
     CHECK(source["in_flight_high_water"] == 3);
     const f64 p50 = source["latency_ms"]["p50"], p99 = source["latency_ms"]["p99"];
     CHECK((p50 > 0.9 && p50 < 1.2));
@@ -141,10 +143,13 @@ TEST_CASE("void frames are dead letters with the stage and reason that the super
     CHECK(r["lost"] == 0);
     CHECK(r["dead_letter_count"] == 1);
     REQUIRE(r["dead_letters"].size() == 1);
-    CHECK(r["dead_letters"][0] == json({{"sequence", 6}, {"stage", "source"}, {"reason", "signal 11 (SIGSEGV)"}}));
+    CHECK(r["dead_letters"][0] ==
+          json({{"sequence", 6}, {"stage", "source"}, {"reason", "signal 11 (SIGSEGV)"}}));
 }
 
-TEST_CASE("frames that were given up are told with the first few names, and have an exit code of their own behind all others") {
+TEST_CASE(
+    "frames that were given up are told with the first few names, and have an exit code of their own behind "
+    "all others") {
     synthetic s;
     s.record(0, 10, 6);
     s.deaths.given_up.push_back({6, "source", "signal 11 (SIGSEGV)"});
@@ -167,7 +172,8 @@ TEST_CASE("a run that a source has ended names the source, any other one names n
     s.record(0, 10);
     CHECK(s.report()["ended_by"].is_null());
     CHECK(s.report("source")["ended_by"] == "source");
-    CHECK(stream_end_text("made", "source", 10) == "made: the stream ended before frame 10, says its source source");
+    CHECK(stream_end_text("made", "source", 10) ==
+          "made: the stream ended before frame 10, says its source source");
 }
 
 TEST_CASE("where no sink is counted, what was given up is what the supervisor saw") {
@@ -182,7 +188,9 @@ TEST_CASE("deaths: where they fell, how soon they were seen and fenced") {
     s.record(0, 10);
     s.deaths.kills_at[2] = 4;
     s.deaths.restarts = s.deaths.deaths = 4;
-    for (const u64 ms : {1, 2, 3, 100}) s.recoveries.push_back({"source", 7, 1, "signal 9", 0, 1'000'000'000, 1'000'000'000 + ms * 1'000'000, 0, false});
+    for (const u64 ms : {1, 2, 3, 100})
+        s.recoveries.push_back(
+            {"source", 7, 1, "signal 9", 0, 1'000'000'000, 1'000'000'000 + ms * 1'000'000, 0, false});
     const json r = s.report();
     CHECK(r["kills_at"]["submitted"] == 4);
     CHECK(r["restarts"] == 4);
@@ -228,7 +236,9 @@ TEST_CASE("where nothing was counted the report says so, and claims nothing") {
     const auto sinks = read_ledgers(s.setup, *s.control, 10);
     const damage d = damage_of(sinks, *s.control);
     CHECK_FALSE(d.any());
-    CHECK_THAT(damage_text(d, sinks), test::contains("lost and repeated frames were not counted, torn 0; sink not counted: ") && test::contains(why));
+    CHECK_THAT(damage_text(d, sinks),
+               test::contains("lost and repeated frames were not counted, torn 0; sink not counted: ") &&
+                   test::contains(why));
 }
 
 TEST_CASE("the report names what its hashes are hashes of, and gives none over several names") {
@@ -262,7 +272,9 @@ TEST_CASE("a sink that gives no hashes is counted all the same") {
     CHECK(r["sinks"][0]["image_hash"].is_null());
 }
 
-TEST_CASE("a report is written whole, with the ledgers beside it, and a place that can't be written is told beforehand") {
+TEST_CASE(
+    "a report is written whole, with the ledgers beside it, and a place that can't be written is told "
+    "beforehand") {
     synthetic s;
     s.record(0, 10);
     s.setup.report_path = (s.folder.path / "r.json").string();

@@ -22,8 +22,12 @@ using namespace carousel::test;
 struct place {
     world w;
     mps_control control{shm::mps_folder(w.folder())};
-    [[nodiscard]] std::size_t processes() const { return shm::marked_processes(shm::mps_mark(control.folder())).size(); }
-    [[nodiscard]] bool is_empty() const { return processes() == 0 && !std::filesystem::exists(control.folder()); }
+    [[nodiscard]] std::size_t processes() const {
+        return shm::marked_processes(shm::mps_mark(control.folder())).size();
+    }
+    [[nodiscard]] bool is_empty() const {
+        return processes() == 0 && !std::filesystem::exists(control.folder());
+    }
     ~place() { (void)control.end(0); }
 };
 
@@ -54,7 +58,8 @@ TEST_CASE("a daemon that can't be had is told with the reason and a remedy, and 
     struct row {
         const char *how, *message;
     };
-    for (const row& r : {row{"refuse", "exit code 1: no permission, says the fake"}, row{"never", "has not come back within"}, row{"mute", "no daemon answers"}}) {
+    for (const row& r : {row{"refuse", "exit code 1: no permission, says the fake"},
+                         row{"never", "has not come back within"}, row{"mute", "no daemon answers"}}) {
         CAPTURE(r.how);
         const fake_mps fake(r.how, p.w.path("asked"));
         CHECK_THROWS_WITH(p.control.start(2000), contains(r.message) && contains("isolation = \"process\""));
@@ -72,7 +77,8 @@ TEST_CASE("a folder too long for a unix socket is refused before anything is sta
     CHECK(fake.log().empty());
 }
 
-TEST_CASE("a daemon that is slow to start, and one that hangs over a quit or a client, hold nobody up for long") {
+TEST_CASE(
+    "a daemon that is slow to start, and one that hangs over a quit or a client, hold nobody up for long") {
     const place p;
     const fake_mps fake("slow quit-hangs terminate-hangs", p.w.path("asked"));
     p.control.start();

@@ -71,7 +71,8 @@ TEST_CASE("every ring and asset gets its memory, in the order of the control blo
 
 TEST_CASE("a device is what was asked for, what there is, or a sentence") {
     const machine_offer none = read_probe(R"({"devices": [], "error": "no driver here"})");
-    const machine_offer two = read_probe(R"({"devices": [{"ordinal": 0, "uuid": "aa", "name": "A", "vmm_posix_fd": false},
+    const machine_offer two =
+        read_probe(R"({"devices": [{"ordinal": 0, "uuid": "aa", "name": "A", "vmm_posix_fd": false},
                                               {"ordinal": 1, "uuid": "bb", "name": "B"}], "error": null})");
     CHECK(choose_device("auto", none).name == "cpu");
     CHECK(choose_device("cpu", two).name == "cpu");
@@ -80,7 +81,8 @@ TEST_CASE("a device is what was asked for, what there is, or a sentence") {
     CHECK(choose_device("cuda:1", two).id.uuid == "bb");
     CHECK(choose_device("auto", two, runs_on::cpu).name == "cpu");
     CHECK(choose_device("auto", two, runs_on::cuda).name == "cuda:0");
-    CHECK_THROWS_WITH(choose_device("auto", none, runs_on::cuda), test::contains("runs on GPUs alone") && test::contains("no driver here"));
+    CHECK_THROWS_WITH(choose_device("auto", none, runs_on::cuda),
+                      test::contains("runs on GPUs alone") && test::contains("no driver here"));
     CHECK_THROWS_WITH(choose_device("cuda:0", none), test::contains("no driver here"));
     CHECK_THROWS_WITH(choose_device("cuda:2", two), test::contains("cuda:1 (B)"));
     CHECK_THROWS_AS(choose_device("cuda:2", two), device_error);

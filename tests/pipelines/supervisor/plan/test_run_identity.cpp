@@ -24,7 +24,9 @@ run_setup two_stages() {
     return s;
 }
 
-std::string between(const run_setup& there, const run_setup& here) { return difference(identity_of(there), identity_of(here)); }
+std::string between(const run_setup& there, const run_setup& here) {
+    return difference(identity_of(there), identity_of(here));
+}
 
 }  // namespace
 
@@ -40,11 +42,13 @@ TEST_CASE("the difference of two pipelines is named with both values") {
     run_setup other = two_stages();
     SECTION("a stage's own setting") {
         other.stages[0].spec.settings["triangles"] = 1000;
-        CHECK(between(two_stages(), other) == "stage geometry: settings.triangles is 500 there and 1000 here");
+        CHECK(between(two_stages(), other) ==
+              "stage geometry: settings.triangles is 500 there and 1000 here");
     }
     SECTION("a setting that only one of them has") {
         other.stages[1].spec.settings.erase("out");
-        CHECK(between(two_stages(), other) == "stage display: settings.out is \"frame_%05d.png\" there and not there here");
+        CHECK(between(two_stages(), other) ==
+              "stage display: settings.out is \"frame_%05d.png\" there and not there here");
     }
     SECTION("a key of the supervisor's") {
         other.stages[1].spec.in_flight = 5;
@@ -71,11 +75,13 @@ TEST_CASE("the difference of two pipelines is named with both values") {
     }
     SECTION("other stages") {
         other.stages.resize(1);
-        CHECK(between(two_stages(), other) == "its stages are [\"geometry\",\"display\"] there and [\"geometry\"] here");
+        CHECK(between(two_stages(), other) ==
+              "its stages are [\"geometry\",\"display\"] there and [\"geometry\"] here");
     }
     SECTION("the parameters at the start") {
         run_setup with = two_stages();
-        with.parameters.schema = {.type = "test.lamp", .bytes = 4, .fields = {{.name = "level", .initial = {0.25}}}};
+        with.parameters.schema = {
+            .type = "test.lamp", .bytes = 4, .fields = {{.name = "level", .initial = {0.25}}}};
         with.parameters.values = with.parameters.schema.initial_values();
         other = with;
         other.parameters.schema.set(other.parameters.values, "level", 0.5);
@@ -83,7 +89,8 @@ TEST_CASE("the difference of two pipelines is named with both values") {
     }
 }
 
-TEST_CASE("an identity that was written is read again with the places of the pictures, and a damaged one is none") {
+TEST_CASE(
+    "an identity that was written is read again with the places of the pictures, and a damaged one is none") {
     const scratch_folder folder;
     run_setup prepared = two_stages();
     prepared.stages[1].spec.settings["out"] = "/runs/demo-1/frame_%05d.png";

@@ -1,5 +1,5 @@
-// What a second supervisor makes of a control block that the first one has left between two of its steps. The words and entries are
-// written here as they would stand then; no stage runs, so nobody is started.
+// What a second supervisor makes of a control block that the first one has left between two of its steps. The
+// words and entries are written here as they would stand then; no stage runs, so nobody is started.
 #include <poll.h>
 
 #include <csignal>
@@ -63,7 +63,9 @@ struct left_block {
         c().entry[entry].start_time.store(start_time);
         c().entry[entry].live_since_ns.store(1);
     }
-    void set_job(u32 job, u64 version, u32 epoch, job_state state) const { c().job[job].store(job_word{version, epoch, state}.pack()); }
+    void set_job(u32 job, u64 version, u32 epoch, job_state state) const {
+        c().job[job].store(job_word{version, epoch, state}.pack());
+    }
     job_word job(u32 k) const { return job_word::of(ring::load(c().job[k])); }
     entry_word entry(u32 k) const { return entry_word::of(ring::load(c().entry[k].identity)); }
     ring::seat_word current() const { return ring::seat_word::of(ring::load(c().seat[0].current)); }
@@ -127,7 +129,8 @@ TEST_CASE("an appointed entry that nobody has claimed is withdrawn: who was spaw
     b.check_words_free();
 }
 
-TEST_CASE("a dead process whose retirement had not begun is retired: its frames go back, its words are free") {
+TEST_CASE(
+    "a dead process whose retirement had not begun is retired: its frames go back, its words are free") {
     left_block b;
     b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
@@ -142,7 +145,8 @@ TEST_CASE("a dead process whose retirement had not begun is retired: its frames 
     CHECK(b.table->account.deaths == 1);
     CHECK(b.entry(3).state == entry_state::fenced);
     CHECK(ring::lease_word::of(ring::load(b.c().source[0].number[0])).state == ring::lease_state::wait);
-    CHECK(ring::slot_word::of(ring::load(b.c().link[0].slot[0])) == ring::slot_word{2, 0, 0, ring::slot_state::free});
+    CHECK(ring::slot_word::of(ring::load(b.c().link[0].slot[0])) ==
+          ring::slot_word{2, 0, 0, ring::slot_state::free});
     CHECK(b.first().start_wanted);
     b.check_words_free();
     SECTION("a third supervisor finds nothing left to retire") {
@@ -158,9 +162,11 @@ TEST_CASE("half a retirement is gone through again, at whatever step it stopped,
     const sleeper successor;
     const auto old = static_cast<u32>(dead_pid());
     const auto state = GENERATE(entry_state::live, entry_state::doomed, entry_state::fenced);
-    const auto words = GENERATE(job_state::open, job_state::submitted, job_state::aborted, job_state::committed);
+    const auto words =
+        GENERATE(job_state::open, job_state::submitted, job_state::aborted, job_state::committed);
     b.enter(3, {old, 1, 0, state}, 1);
-    b.enter(4, {static_cast<u32>(successor.process.pid), 2, 0, entry_state::live}, successor.process.start_time);
+    b.enter(4, {static_cast<u32>(successor.process.pid), 2, 0, entry_state::live},
+            successor.process.start_time);
     b.c().seat[0].current.store(ring::seat_word{2, 4}.pack());
     for (u32 k = 0; k < 4; ++k) b.set_job(k, 5, k < 2 ? 1 : 2, k < 2 ? words : job_state::idle);
     const auto n = b.adopt();
@@ -177,7 +183,8 @@ TEST_CASE("half a retirement is gone through again, at whatever step it stopped,
 TEST_CASE("a pid that is another process by now is never taken for a stage") {
     left_block b;
     const sleeper stranger;
-    b.enter(3, {static_cast<u32>(stranger.process.pid), 1, 0, entry_state::live}, stranger.process.start_time - 1);
+    b.enter(3, {static_cast<u32>(stranger.process.pid), 1, 0, entry_state::live},
+            stranger.process.start_time - 1);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
     CHECK(b.adopt().alive == 0);
     look_after_seats(*b.table, 1);
@@ -203,7 +210,8 @@ TEST_CASE("a living standby stays as its seat's standby, and a second, a dead an
     const sleeper holder, standby, second;
     b.enter(3, {static_cast<u32>(holder.process.pid), 1, 0, entry_state::live}, holder.process.start_time);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
-    b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby}, standby.process.start_time);
+    b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby},
+            standby.process.start_time);
     b.enter(6, {static_cast<u32>(second.process.pid), 0, 0, entry_state::standby}, second.process.start_time);
     b.enter(7, {static_cast<u32>(dead_pid()), 0, 0, entry_state::standby}, 1);
     b.enter(8, {0, 0, 0, entry_state::standby}, 0);
@@ -229,7 +237,9 @@ TEST_CASE("a living standby stays as its seat's standby, and a second, a dead an
     CHECK(b.table->recoveries.all().empty());
 }
 
-TEST_CASE("a holder that died while there was no supervisor is followed by its standby at once, if that was ready") {
+TEST_CASE(
+    "a holder that died while there was no supervisor is followed by its standby at once, if that was "
+    "ready") {
     left_block b;
     b.setup.stages[0].spec.standby = true;
     const sleeper standby;
@@ -238,7 +248,8 @@ TEST_CASE("a holder that died while there was no supervisor is followed by its s
     b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
     b.c().entry[3].commits.store(9);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
-    b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby}, standby.process.start_time);
+    b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby},
+            standby.process.start_time);
     b.c().entry[5].live_since_ns.store(ready ? 1 : 0);
     b.set_job(0, 5, 1, job_state::open);
     nlohmann::json state = [] {
@@ -255,12 +266,15 @@ TEST_CASE("a holder that died while there was no supervisor is followed by its s
     CHECK(b.table->account.deaths == 1);
 }
 
-TEST_CASE("a promotion that was cut between its two steps is completed, and the dead holder's words are the standby's") {
+TEST_CASE(
+    "a promotion that was cut between its two steps is completed, and the dead holder's words are the "
+    "standby's") {
     left_block b;
     b.setup.stages[0].spec.standby = true;
     const sleeper standby;
     b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
-    b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby}, standby.process.start_time);
+    b.enter(5, {static_cast<u32>(standby.process.pid), 0, 0, entry_state::standby},
+            standby.process.start_time);
     b.c().seat[0].current.store(ring::seat_word{2, 5}.pack());
     b.set_job(0, 5, 1, job_state::open);
     b.set_job(1, 6, 1, job_state::idle);

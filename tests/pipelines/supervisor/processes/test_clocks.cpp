@@ -33,8 +33,10 @@ TEST_CASE("each clock has its own limit, and one that doesn't run passes none") 
         u64 process_view::*clock;
         offence what;
     };
-    const auto r = GENERATE(row{&process_view::processing_ns, offence::processing}, row{&process_view::device_ns, offence::device},
-                            row{&process_view::finishing_ns, offence::finishing}, row{&process_view::heartbeat_ns, offence::heart});
+    const auto r = GENERATE(row{&process_view::processing_ns, offence::processing},
+                            row{&process_view::device_ns, offence::device},
+                            row{&process_view::finishing_ns, offence::finishing},
+                            row{&process_view::heartbeat_ns, offence::heart});
     process_view p = well();
     p.*r.clock = ago(1.9);
     CHECK(verdict_on(p) == offence::none);
@@ -50,12 +52,13 @@ TEST_CASE("a stamp that lies in the future is no age") {
     CHECK(verdict_on(p) == offence::none);
 }
 
-TEST_CASE("only a seat that runs has deadlines: none that is held, starts, ends or lies down, none under a tool") {
+TEST_CASE(
+    "only a seat that runs has deadlines: none that is held, starts, ends or lies down, none under a tool") {
     process_view p = well();
     p.processing_ns = p.device_ns = p.finishing_ns = p.heartbeat_ns = ago(60);
     CHECK(verdict_on(p) != offence::none);
-    for (const seat_state s : {seat_state::starting, seat_state::stopping, seat_state::stopped, seat_state::backoff, seat_state::failed,
-                               seat_state::down, seat_state::done}) {
+    for (const seat_state s : {seat_state::starting, seat_state::stopping, seat_state::stopped,
+                               seat_state::backoff, seat_state::failed, seat_state::down, seat_state::done}) {
         p.state = s;
         INFO(name_of(s));
         CHECK(verdict_on(p) == offence::none);
@@ -114,7 +117,9 @@ TEST_CASE("a stopped process is late by its heart, never by a clock that runs on
     CHECK(verdict_on(p) == offence::heart);
 }
 
-TEST_CASE("several that hang are all late at once, of those on one GPU only the oldest, on another one or the CPU each by itself") {
+TEST_CASE(
+    "several that hang are all late at once, of those on one GPU only the oldest, on another one or the CPU "
+    "each by itself") {
     const auto on_device = [](u32 device, f64 seconds) {
         process_view p = well();
         p.device = device;
@@ -127,13 +132,17 @@ TEST_CASE("several that hang are all late at once, of those on one GPU only the 
     stopped.heartbeat_ns = ago(9);
     stopped.stopped = true;
     finishing.finishing_ns = ago(2.2);
-    const std::vector<process_view> all{host, on_device(0, 3), on_device(0, 4), stopped, on_device(0, 2.1), on_device(7, 2.1), finishing,
-                                        on_device(shm::none, 2.1), on_device(shm::none, 5)};
+    const std::vector<process_view> all{host,      on_device(0, 3),           on_device(0, 4),
+                                        stopped,   on_device(0, 2.1),         on_device(7, 2.1),
+                                        finishing, on_device(shm::none, 2.1), on_device(shm::none, 5)};
     using o = offence;
-    CHECK(judge(all, now) == std::vector<o>{o::processing, o::none, o::device, o::heart, o::none, o::device, o::finishing, o::device, o::device});
+    CHECK(judge(all, now) == std::vector<o>{o::processing, o::none, o::device, o::heart, o::none, o::device,
+                                            o::finishing, o::device, o::device});
 }
 
-TEST_CASE("of frames whose device clocks began anew together, the one that has been there longest is the offender") {
+TEST_CASE(
+    "of frames whose device clocks began anew together, the one that has been there longest is the "
+    "offender") {
     process_view victim = well(), offender = well();
     victim.device = offender.device = 0;
     victim.device_base_ns = offender.device_base_ns = ago(2.5);

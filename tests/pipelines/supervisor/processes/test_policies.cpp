@@ -1,4 +1,5 @@
-// The rules that look and say what is to be done: standbys, MPS domains, taking over. Nothing here touches a process.
+// The rules that look and say what is to be done: standbys, MPS domains, taking over. Nothing here touches a
+// process.
 #include <csignal>
 
 #include "core/clock.hpp"
@@ -50,13 +51,14 @@ TEST_CASE("a standby is started behind a holder that works, and not otherwise") 
     CHECK(unless([](auto& v) { v.due = false; }) == standby_care::none);
     CHECK(unless([](auto& v) { v.holder_there = false; }) == standby_care::none);
     CHECK(unless([](auto& v) { v.holder_ready = false; }) == standby_care::none);
-    for (const auto s :
-         {seat_state::stopping, seat_state::stopped, seat_state::backoff, seat_state::failed, seat_state::down, seat_state::done})
+    for (const auto s : {seat_state::stopping, seat_state::stopped, seat_state::backoff, seat_state::failed,
+                         seat_state::down, seat_state::done})
         CHECK(unless([&](auto& v) { v.seat = s; }) == standby_care::none);
     SECTION("beside one that is still starting only when others before it have worked") {
         CHECK(unless([](auto& v) { v.seat = seat_state::starting; }) == standby_care::none);
         CHECK(unless([](auto& v) { v.seat = seat_state::starting, v.restarts = 1; }) == standby_care::start);
-        CHECK(unless([](auto& v) { v.seat = seat_state::starting, v.restarts = 1, v.fresh_deaths = 1; }) == standby_care::none);
+        CHECK(unless([](auto& v) { v.seat = seat_state::starting, v.restarts = 1, v.fresh_deaths = 1; }) ==
+              standby_care::none);
     }
 }
 
@@ -89,7 +91,9 @@ TEST_CASE("a standby follows only a holder that has delivered, and the reason wh
     CHECK(who_follows(v) == succession::fresh);
 }
 
-TEST_CASE("a client's death ends its domain unless it was asked for, bounded, or nobody needs the domain any more") {
+TEST_CASE(
+    "a client's death ends its domain unless it was asked for, bounded, or nobody needs the domain any "
+    "more") {
     CHECK(breaks_domain(client()));
     client_view v = client();
     SECTION("no client") { v.client = false; }
@@ -104,7 +108,9 @@ TEST_CASE("a client's death ends its domain unless it was asked for, bounded, or
     }
 }
 
-TEST_CASE("the device of a client is quiet when its work was ended, its domain is over, or nothing is left to be written") {
+TEST_CASE(
+    "the device of a client is quiet when its work was ended, its domain is over, or nothing is left to be "
+    "written") {
     CHECK_FALSE(device_is_quiet(client()));
     client_view v = client();
     SECTION("its domain is over") { v.client = false; }
@@ -114,7 +120,8 @@ TEST_CASE("the device of a client is quiet when its work was ended, its domain i
     if (!v.client || v.let_go || v.through || v.run_ends) CHECK(device_is_quiet(v));
 }
 
-TEST_CASE("nobody is blamed for a fault that reaches all clients, nor for an end that its domain has brought") {
+TEST_CASE(
+    "nobody is blamed for a fault that reaches all clients, nor for an end that its domain has brought") {
     CHECK(excuse_for(exited(exit_code::gpu_fault, true), false, false) == excuse::device);
     CHECK(excuse_for(exited(exit_code::no_device, false), false, false) == excuse::device);
     CHECK(excuse_for(exited(exit_code::no_device, true), false, false) == excuse::none);  // it had a device
@@ -126,7 +133,9 @@ TEST_CASE("nobody is blamed for a fault that reaches all clients, nor for an end
     CHECK(excuse_for(late, true, false) == excuse::none);
 }
 
-TEST_CASE("a note tells of a death of one's own, unless it names what reaches all clients or a signal from outside") {
+TEST_CASE(
+    "a note tells of a death of one's own, unless it names what reaches all clients or a signal from "
+    "outside") {
     CHECK(died_by_itself(ring::note_signal(SIGSEGV)));
     CHECK(died_by_itself(ring::note_exit(99)));
     CHECK_FALSE(died_by_itself(ring::note_exit(exit_code::gpu_fault)));
@@ -153,7 +162,8 @@ TEST_CASE("a second supervisor tells entries apart by their word and by whether 
         CHECK(is(entry_state::unused, named, false) == found_entry::nobodys);
         CHECK(is(entry_state::standby, named, false) == found_entry::standby);
     }
-    for (const auto s : {entry_state::starting, entry_state::live, entry_state::doomed, entry_state::fenced}) {
+    for (const auto s :
+         {entry_state::starting, entry_state::live, entry_state::doomed, entry_state::fenced}) {
         CHECK(is(s, true, true) == found_entry::current);
         CHECK(is(s, false, false) == found_entry::retiring);
     }
@@ -167,7 +177,8 @@ TEST_CASE("a seat without a process gets a successor unless it rests or a death 
         CHECK(successor_is_wanted({s, false}));
         CHECK_FALSE(successor_is_wanted({s, true}));
     }
-    for (const auto s : {seat_state::stopping, seat_state::backoff, seat_state::failed, seat_state::down, seat_state::done}) {
+    for (const auto s : {seat_state::stopping, seat_state::backoff, seat_state::failed, seat_state::down,
+                         seat_state::done}) {
         CHECK(rests(s));
         CHECK_FALSE(successor_is_wanted({s, false}));
     }

@@ -30,7 +30,9 @@ TEST_CASE("a death's steps come together in one account, in whatever order they 
     CHECK(takeovers_ms(log.all(), true) == std::vector<f64>{20});
 }
 
-TEST_CASE("a second supervisor continues the account of the first, and its own look at a death does not replace the first look") {
+TEST_CASE(
+    "a second supervisor continues the account of the first, and its own look at a death does not replace "
+    "the first look") {
     const scratch_folder folder;
     const std::string file = (folder.path / "recoveries.jsonl").string();
     {
@@ -57,7 +59,9 @@ TEST_CASE("a second supervisor continues the account of the first, and its own l
     CHECK(back.fenced_ns == 950 * ms);
 }
 
-TEST_CASE("which end of the MPS domain a death fell into is told before and behind the rest of it, and outlives its teller") {
+TEST_CASE(
+    "which end of the MPS domain a death fell into is told before and behind the rest of it, and outlives "
+    "its teller") {
     const scratch_folder folder;
     const std::string file = (folder.path / "recoveries.jsonl").string();
     {

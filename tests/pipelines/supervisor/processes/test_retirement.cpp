@@ -1,5 +1,6 @@
-// What the supervisor does about one process that is dead or unwanted, and in which order: over a control block whose stages are
-// processes that only sleep, and rings whose buffers a child can really write into late.
+// What the supervisor does about one process that is dead or unwanted, and in which order: over a control
+// block whose stages are processes that only sleep, and rings whose buffers a child can really write into
+// late.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -30,11 +31,13 @@ using ring::entry_word;
 using ring::job_state;
 using ring::job_word;
 
-/// A child that stands for a stage. It can write one value into a page that it shares with us, when it is told to.
+/// A child that stands for a stage. It can write one value into a page that it shares with us, when it is
+/// told to.
 class child {
 public:
     child() {
-        at_ = static_cast<page*>(::mmap(nullptr, sizeof(page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+        at_ = static_cast<page*>(
+            ::mmap(nullptr, sizeof(page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
         pid_ = ::fork();
         if (pid_ == 0) {
             for (int k = 0; k < 30'000; ++k) {
@@ -58,7 +61,8 @@ public:
     [[nodiscard]] u64 start_time() const { return start_; }
     [[nodiscard]] bool lives() const {
         siginfo_t info{};
-        return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+        return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               info.si_pid == 0;
     }
     [[nodiscard]] bool ends_within(u64 ms) const {
         for (const u64 until = now_ns() + ms * ns_per_ms; now_ns() < until; ::usleep(1000))
@@ -101,7 +105,8 @@ run_setup two_stages() {
     return s;
 }
 
-/// A run whose source is `holder`, in entry 3 with epoch 1; its supervisor has just taken it over and starts nobody.
+/// A run whose source is `holder`, in entry 3 with epoch 1; its supervisor has just taken it over and starts
+/// nobody.
 struct retired_run {
     run_setup setup = two_stages();
     std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
@@ -130,7 +135,9 @@ struct retired_run {
         c().entry[entry].identity.store(w.pack());
         c().entry[entry].start_time.store(who.start_time());
     }
-    void set_job(u32 job, u64 version, job_state state) const { c().job[job].store(job_word{version, 1, state}.pack()); }
+    void set_job(u32 job, u64 version, job_state state) const {
+        c().job[job].store(job_word{version, 1, state}.pack());
+    }
     entry_word entry(u32 k) const { return entry_word::of(ring::load(c().entry[k].identity)); }
     ring::slot_word slot(u32 k) const { return ring::slot_word::of(ring::load(c().link[0].slot[k])); }
     ring::seat_word current() const { return ring::seat_word::of(ring::load(c().seat[0].current)); }
@@ -162,7 +169,8 @@ struct retired_run {
 
 TEST_CASE("nobody is killed while a word of its could still be committed, unless that lasts too long") {
     retired_run b;
-    b.c().job[0].store(job_word{5, 1, static_cast<job_state>(9)}.pack());  // a word that no revocation gets at
+    b.c().job[0].store(
+        job_word{5, 1, static_cast<job_state>(9)}.pack());  // a word that no revocation gets at
     restart_seat(*b.table, b.source());
     CHECK_FALSE(b.holder->ends_within(40));
     CHECK(b.until([&] { return !b.holder->lives(); }));  // patience is over
@@ -198,18 +206,21 @@ TEST_CASE("what a process that is not gone yet writes late falls into no other f
     CHECK(b.slot(0).state == ring::slot_state::quarantined);
 }
 
-TEST_CASE("a death gives back what the dead one was loading, and the places that it had in groups of viewers") {
+TEST_CASE(
+    "a death gives back what the dead one was loading, and the places that it had in groups of viewers") {
     retired_run b;
     b.c().assets = 2;
     const u64 loading = static_cast<u64>(shm::asset_state::loading) | u64{1} << 4U;  // epoch 1, seat 0
     b.c().asset[0].state.store(loading);
     b.c().asset[1].state.store(loading | u64{1} << 28U);  // another seat's
-    b.c().link[0].group_state[shm::max_blocking].store(ring::group_word{3, 1, ring::group_state::latest}.pack());
+    b.c().link[0].group_state[shm::max_blocking].store(
+        ring::group_word{3, 1, ring::group_state::latest}.pack());
     ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
     CHECK(b.until([&] { return b.entry(3).state == entry_state::fenced; }));
     CHECK(ring::load(b.c().asset[0].state) == static_cast<u64>(shm::asset_state::empty));
     CHECK(ring::load(b.c().asset[1].state) == (loading | u64{1} << 28U));
-    CHECK(ring::group_word::of(ring::load(b.c().link[0].group_state[shm::max_blocking])).state == ring::group_state::absent);
+    CHECK(ring::group_word::of(ring::load(b.c().link[0].group_state[shm::max_blocking])).state ==
+          ring::group_state::absent);
 }
 
 TEST_CASE("an asset is nobody's again only when its loader is gone") {
@@ -226,12 +237,18 @@ TEST_CASE("an asset is nobody's again only when its loader is gone") {
 TEST_CASE("a viewer's lease that has become stale is revoked by the supervisor, also when no stage looks") {
     retired_run b;
     shm::link_block& l = b.c().link[0];
-    l.group_state[shm::max_blocking].store(ring::group_word{shm::max_incarnations, 1, ring::group_state::latest}.pack());
+    l.group_state[shm::max_blocking].store(
+        ring::group_word{shm::max_incarnations, 1, ring::group_state::latest}.pack());
     l.group[2][shm::max_blocking].store(ring::lease_word{1, 0, 0, 0, ring::lease_state::leased}.pack());
     l.lease_since_ns[shm::max_blocking].store(now_ns());
     look_after_seats(*b.table, now_ns());
     CHECK(ring::lease_word::of(ring::load(l.group[2][shm::max_blocking])).state == ring::lease_state::leased);
-    CHECK(b.until([&] { return ring::lease_word::of(ring::load(l.group[2][shm::max_blocking])).state == ring::lease_state::skipped; }, 1000));
+    CHECK(b.until(
+        [&] {
+            return ring::lease_word::of(ring::load(l.group[2][shm::max_blocking])).state ==
+                   ring::lease_state::skipped;
+        },
+        1000));
 }
 
 TEST_CASE("a standby takes over when it has said that it is ready, and is passed by until then") {
@@ -265,12 +282,14 @@ TEST_CASE("the successor of an entry that its adopter has withdrawn is another e
     event_loop loop;
     console out{-1, false, false};
     memory_keeper memory;
-    // No word bears the withdrawn entry's epoch: they are all an older life's, which is not gone yet. So the entry looks free for use.
+    // No word bears the withdrawn entry's epoch: they are all an older life's, which is not gone yet. So the
+    // entry looks free for use.
     const child older;
     const ring::incarnation_id old = ring::appoint(*block, 0);
     block->entry[old.entry].identity.store(entry_word{older.pid(), old.epoch, 0, entry_state::doomed}.pack());
     block->entry[old.entry].start_time.store(older.start_time());
-    for (u32 k = 0; k < block->seat[0].jobs; ++k) block->job[k].store(job_word{5, old.epoch, job_state::aborted}.pack());
+    for (u32 k = 0; k < block->seat[0].jobs; ++k)
+        block->job[k].store(job_word{5, old.epoch, job_state::aborted}.pack());
     const ring::incarnation_id told = ring::appoint(*block, 0);
     const bool withdrawn_already = GENERATE(false, true);  // by an adopter that died behind it
     if (withdrawn_already) REQUIRE(ring::withdraw(*block, told.entry));

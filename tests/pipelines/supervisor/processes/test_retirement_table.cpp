@@ -1,4 +1,5 @@
-// The table of a process's end: pair by pair, what no path may do, and what was recorded before the table was there.
+// The table of a process's end: pair by pair, what no path may do, and what was recorded before the table was
+// there.
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -36,19 +37,20 @@ std::string told(S s, E e) {
 TEST_CASE("each pair of a step and an event has its row, or is refused") {
     // Columns: the steps in their order. "-": refused.
     const std::vector<std::vector<std::string>> rows{
-        // event          working            condemned        doomed               revoked         fenced_early   fenced               reclaimed
-        {"condemn",      "none:condemned",  "none",          "none",              "none",         "none",        "none",              "none"},
-        {"succession",   "-",               "name_successor", "none",             "none",         "none",        "none",              "none"},
-        {"succeeded",    "-",               "doom:doomed",   "-",                 "-",            "-",           "-",                 "-"},
-        {"words",        "-",               "-",             "revoke",            "none",         "revoke",      "none",              "none"},
-        {"words_taken",  "-",               "-",             "none:revoked",      "-",            "none:fenced", "-",                 "-"},
-        {"breaks",       "-",               "-",             "wait",              "renew_domain", "wait",        "renew_domain",      "-"},
-        {"kill_due",     "-",               "-",             "kill",              "kill",         "kill",        "kill",              "kill"},
-        {"frames",       "-",               "-",             "requeue",           "requeue",      "requeue",     "requeue",           "none"},
-        {"verdict_due",  "-",               "-",             "judge",             "judge",        "judge",       "judge",             "judge"},
-        {"gone",         "-",               "wait",          "fence:fenced_early", "fence:fenced", "none",       "none",              "none"},
-        {"buffers",      "-",               "-",             "wait",              "wait",         "wait",        "reclaim",           "none"},
-        {"buffers_free", "-",               "-",             "-",                 "-",            "-",           "none:reclaimed",    "-"},
+        // event          working            condemned        doomed               revoked fenced_early fenced
+        // reclaimed
+        {"condemn", "none:condemned", "none", "none", "none", "none", "none", "none"},
+        {"succession", "-", "name_successor", "none", "none", "none", "none", "none"},
+        {"succeeded", "-", "doom:doomed", "-", "-", "-", "-", "-"},
+        {"words", "-", "-", "revoke", "none", "revoke", "none", "none"},
+        {"words_taken", "-", "-", "none:revoked", "-", "none:fenced", "-", "-"},
+        {"breaks", "-", "-", "wait", "renew_domain", "wait", "renew_domain", "-"},
+        {"kill_due", "-", "-", "kill", "kill", "kill", "kill", "kill"},
+        {"frames", "-", "-", "requeue", "requeue", "requeue", "requeue", "none"},
+        {"verdict_due", "-", "-", "judge", "judge", "judge", "judge", "judge"},
+        {"gone", "-", "wait", "fence:fenced_early", "fence:fenced", "none", "none", "none"},
+        {"buffers", "-", "-", "wait", "wait", "wait", "reclaim", "none"},
+        {"buffers_free", "-", "-", "-", "-", "-", "none:reclaimed", "-"},
     };
     REQUIRE(rows.size() == events);
     for (u8 e = 0; e < events; ++e) {
@@ -56,7 +58,8 @@ TEST_CASE("each pair of a step and an event has its row, or is refused") {
         CHECK(rows[e][0] == name_of(static_cast<E>(e)));
         for (u8 s = 0; s < steps; ++s) {
             CAPTURE(name_of(static_cast<S>(s)), rows[e][0]);
-            CHECK(told(static_cast<S>(s), static_cast<E>(e)) == (rows[e][s + 1U] == "-" ? "refuse" : rows[e][s + 1U]));
+            CHECK(told(static_cast<S>(s), static_cast<E>(e)) ==
+                  (rows[e][s + 1U] == "-" ? "refuse" : rows[e][s + 1U]));
         }
     }
 }
@@ -84,7 +87,8 @@ TEST_CASE("whatever comes in whatever order, nothing is done before what it stan
             q.doomed = q.doomed || m.action == A::doom;
             q.taken = q.taken || e == E::words_taken;
             q.fenced = q.fenced || m.action == A::fence;
-            const bool after_doom = m.action == A::revoke || m.action == A::kill || m.action == A::requeue || m.action == A::judge || m.action == A::fence;
+            const bool after_doom = m.action == A::revoke || m.action == A::kill || m.action == A::requeue ||
+                                    m.action == A::judge || m.action == A::fence;
             if (after_doom) CHECK(p.doomed);
             if (m.action == A::renew_domain) CHECK(p.taken);
             if (m.action == A::reclaim) CHECK((p.taken && p.fenced));
@@ -139,7 +143,9 @@ TEST_CASE("what the retirement of before the table did under two thousand faults
     CHECK(actions.size() == 10);  // all but wait and refuse
 }
 
-TEST_CASE("a process is killed when its words are taken or that lasts, and one that leaves well or by itself has time") {
+TEST_CASE(
+    "a process is killed when its words are taken or that lasts, and one that leaves well or by itself has "
+    "time") {
     constexpr u64 ms = ns_per_ms;
     kill_view v;
     v.stop_timeout_ns = 10 * ns_per_s;

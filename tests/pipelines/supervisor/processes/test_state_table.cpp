@@ -49,7 +49,9 @@ death signalled(int signal, u64 commits) {
 }  // namespace
 
 TEST_CASE("a stage starts, runs and leaves behind the last frame") {
-    play({{E::bring_up, S::starting, A::start}, {E::ready, S::running, A::none}, {E::finished, S::done, A::none}});
+    play({{E::bring_up, S::starting, A::start},
+          {E::ready, S::running, A::none},
+          {E::finished, S::done, A::none}});
 }
 
 TEST_CASE("a kill from outside brings the successor at once, in any state that has a process") {
@@ -86,8 +88,10 @@ TEST_CASE("a life that commits a frame breaks the row of those that don't") {
         CHECK(m.on(E::died_fresh, 2) == A::delay);
         m.on(E::due, 3);
         if (k % 3 != 2) continue;
-        if (by_its_death) CHECK(m.on(E::died_spent, 4) == A::start);
-        else m.note_commit();
+        if (by_its_death)
+            CHECK(m.on(E::died_spent, 4) == A::start);
+        else
+            m.note_commit();
     }
     CHECK(m.state() == S::starting);
 }
@@ -126,8 +130,12 @@ TEST_CASE("down lasts until up, whatever the process dies of") {
 }
 
 TEST_CASE("a seat in backoff can be taken down or started at once, and a failed one can be brought back") {
-    play({{E::bring_up, S::starting, A::start}, {E::died_fresh, S::backoff, A::delay}, {E::take_down, S::down, A::none}});
-    play({{E::bring_up, S::starting, A::start}, {E::died_fresh, S::backoff, A::delay}, {E::bring_up, S::starting, A::start}});
+    play({{E::bring_up, S::starting, A::start},
+          {E::died_fresh, S::backoff, A::delay},
+          {E::take_down, S::down, A::none}});
+    play({{E::bring_up, S::starting, A::start},
+          {E::died_fresh, S::backoff, A::delay},
+          {E::bring_up, S::starting, A::start}});
     play({{E::bring_up, S::starting, A::start},
           {E::died_for_good, S::failed, A::give_up},
           {E::hold, S::failed, A::refuse},
@@ -136,11 +144,14 @@ TEST_CASE("a seat in backoff can be taken down or started at once, and a failed 
 
 TEST_CASE("a stage started by hand takes a seat that is down or failed") {
     play({{E::spawned, S::starting, A::none}, {E::ready, S::running, A::none}});
-    play({{E::bring_up, S::starting, A::start}, {E::ready, S::running, A::none}, {E::spawned, S::running, A::refuse}});
+    play({{E::bring_up, S::starting, A::start},
+          {E::ready, S::running, A::none},
+          {E::spawned, S::running, A::refuse}});
 }
 
 TEST_CASE("a death is from outside or by its own hand") {
-    for (const int s : {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGSTOP}) CHECK_FALSE(self_inflicted(signalled(s, 0)));
+    for (const int s : {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGSTOP})
+        CHECK_FALSE(self_inflicted(signalled(s, 0)));
     for (const int s : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) CHECK(self_inflicted(signalled(s, 0)));
     CHECK(self_inflicted(exited(3, 0)));
     CHECK(self_inflicted(exited(0, 0)));   // before the end of the run

@@ -1,5 +1,6 @@
 #pragma once
-// Puts the fake nvidia-cuda-mps-control first in PATH for as long as this lives. CAROUSEL_FAKE_MPS: its folder.
+// Puts the fake nvidia-cuda-mps-control first in PATH for as long as this lives. CAROUSEL_FAKE_MPS: its
+// folder.
 
 #include <cstdlib>
 #include <string>
