@@ -40,7 +40,8 @@ CAROUSEL_FORCE u32 mask_of(const i32* words) {
 }
 
 namespace {
-// clang-format off: each of these uses what stands before it
+// Each of these uses what stands before it.
+// clang-format off
 #include "kernels/cpu/gather.hpp"
 #include "kernels/cpu/vertices.hpp"
 #include "kernels/cpu/bins.hpp"
