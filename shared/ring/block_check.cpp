@@ -209,6 +209,7 @@ std::vector<finding> check_static(const shm::control_block& c, const shm::contro
         const std::string whose = "source " + stage_name(made, made.source[k].stage);
         f.same(c.source[k].stage, made.source[k].stage, whose, "stage");
         f.same(c.source[k].link, made.source[k].link, whose, "link");
+        f.same(c.source[k].first_lap, made.source[k].first_lap, whose, "first_lap");
     }
     for (u32 k = 0; k < std::min(made.jobs, shm::max_jobs); ++k)
         f.same(c.job_info[k].seat, made.job_info[k].seat,

@@ -197,7 +197,7 @@ private:
         for (u64 number = t; number < t + n; ++number) {
             const lease_word w = lease_word::of(load(c_.source[k].number[number % n]));
             const std::string whose = fmt::format("source {}: number {}", name_of_stage(q.stage), number);
-            const u64 lap = number / n & generation_mask;
+            const u64 lap = lap_of(q, number, n);
             if (w.state != lease_state::wait && w.state != lease_state::leased)
                 add(whose,
                     fmt::format("is in state {}: a number waits or is leased", static_cast<u32>(w.state)));
@@ -239,7 +239,7 @@ private:
         if (maker.source < shm::max_sources) {
             const u64 n = std::clamp(m.window, 1U, shm::max_window);
             const lease_word w = lease_word::of(load(c_.source[maker.source].number[t % n]));
-            if (w.generation == ((t / n + 1) & generation_mask))
+            if (w.generation == ((lap_of(made_.source[maker.source], t, n) + 1U) & generation_mask))
                 add(whose, "is done with by its source, but in no slot");
             return;
         }
