@@ -8,6 +8,7 @@
 #include "ring/words.hpp"
 #include "shm/segment.hpp"
 #include "tests/crash/crash_drive.hpp"
+#include "tests/support/catch.hpp"
 
 namespace carousel::test {
 
