@@ -7,7 +7,7 @@
 # carousel_distribution().
 
 # Reads the os-release file given; sets distribution_name (as the system calls itself), distribution_known (yes | no),
-# boost_package, viewer_packages and fuzz_packages.
+# boost_package, viewer_packages, fuzz_packages and lint_packages.
 carousel_distribution() {
     local PRETTY_NAME="this system" VERSION_CODENAME="" UBUNTU_CODENAME=""
     # shellcheck disable=SC1090,SC1091
@@ -18,16 +18,19 @@ carousel_distribution() {
     local imgui_and_glfw=$'libimgui-dev imgui.h:imgui/imgui.h\nlibglfw3-dev GLFW/glfw3.h\n'
     viewer_packages=""
     fuzz_packages=""
+    lint_packages=""
     case "${UBUNTU_CODENAME:-$VERSION_CODENAME}" in   # derived systems name what they are derived from
         bookworm)   # Debian 12; its libboost-dev is 1.74
             boost_package=libboost1.81-dev
             viewer_packages=$imgui_and_glfw
             fuzz_packages=$'clang clang++\nlibclang-rt-14-dev clang++\n'
+            lint_packages=$'clang-format clang-format\nclang-tidy clang-tidy\n'
             ;;
         noble)   # Ubuntu 24.04
             boost_package=libboost1.83-dev
             viewer_packages=$imgui_and_glfw
             fuzz_packages=$'clang clang++\nlibclang-rt-18-dev clang++\n'
+            lint_packages=$'clang-format-14 clang-format-14\nclang-tidy clang-tidy\n'
             ;;
         *)
             distribution_known=no
@@ -38,6 +41,9 @@ carousel_distribution() {
 
 # What ./tests/run --all takes on top of the tests: libFuzzer.
 carousel_fuzz_packages() { printf '%s' "$fuzz_packages"; }
+
+# Its look at the sources: the formatter in the version that has formatted the tree, and clang-tidy.
+carousel_lint_packages() { printf '%s' "$lint_packages"; }
 
 # What it takes on top of that for the API reference.
 carousel_docs_packages() { printf 'doxygen doxygen\n'; }

@@ -77,7 +77,7 @@ carousel_packages() {
         carousel_program_packages
         if [ "$1" = films ]; then carousel_film_packages; fi
         case $1 in *tests) carousel_test_packages ;; esac
-        if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_docs_packages; fi
+        if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_lint_packages && carousel_docs_packages; fi
     } | carousel_missing)
     [ ${#missing[@]} = 0 ] && return 0
 

@@ -116,13 +116,15 @@ class Setup(unittest.TestCase):
         code, text, calls = self.start("pipelines/launch", "--out", "film.mp4", MISSING=missing)
         self.assertEqual((code, text.splitlines()[-1]), (0, f"<run><{self.root}/pipelines/demo.toml><--out><film.mp4><--frames><300>"), text)
         self.assertRegex(calls, f"apt-get .*install -y --no-install-recommends {missing}\n")
+        self.assertIn("libavcodec-dev", self.start("pipelines/launch", "--out=film.mp4", MISSING=missing)[2])
         self.assertIn("libavcodec-dev", self.start("tests/run", "--no-install", MISSING=missing)[1])
 
-    def test_doxygen_is_installed_for_all_tests_alone(self):
-        self.assertNotIn("doxygen", self.start("tests/run", MISSING="doxygen")[2])
-        code, text, _ = self.start("tests/run", "--all", "--no-install", MISSING="doxygen")
-        self.assertEqual(code, 2, text)
-        self.assertIn("Missing packages: doxygen\n", text)
+    def test_what_looks_at_the_sources_and_doxygen_are_installed_for_all_tests_alone(self):
+        for package in ("doxygen", "clang-tidy"):
+            self.assertNotIn(package, self.start("tests/run", MISSING=package)[2])
+            code, text, _ = self.start("tests/run", "--all", "--no-install", MISSING=package)
+            self.assertEqual(code, 2, text)
+            self.assertIn(f"Missing packages: {package}\n", text)
 
     def test_a_failed_installation_ends_with_2_after_an_update_was_tried(self):
         code, text, calls = self.start("pipelines/launch", MISSING="libspng-dev", APT_EXIT="100")
