@@ -19,8 +19,9 @@ function(carousel_find_nvcc result)
   endif()
 endfunction()
 
-# This machine's GPUs if it has any, else every architecture that nvcc names: code for each, and PTX of the newest for GPUs
-# that come later.
+# This machine's GPUs if it has any. Else code and PTX for the oldest that nvcc names and for 90: the driver translates the PTX of
+# one of the two for every other GPU when a program first meets it, and keeps the result. Code for all of them would make the
+# first ./pipelines/launch minutes longer on a machine that can run none of it; -DCMAKE_CUDA_ARCHITECTURES=all makes it.
 function(carousel_cuda_architectures nvcc result)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
                   OUTPUT_VARIABLE text ERROR_QUIET RESULT_VARIABLE failed TIMEOUT 20)
@@ -36,9 +37,13 @@ function(carousel_cuda_architectures nvcc result)
   list(TRANSFORM text REPLACE "compute_" "")
   list(SORT text COMPARE NATURAL)
   list(REMOVE_DUPLICATES text)
-  list(POP_BACK text newest)
-  list(TRANSFORM text APPEND "-real")
-  set(${result} ${text} ${newest} PARENT_SCOPE)
+  list(GET text 0 oldest)
+  if(90 IN_LIST text)
+    set(${result} ${oldest} 90 PARENT_SCOPE)
+  else()
+    list(GET text -1 newest)
+    set(${result} ${oldest} ${newest} PARENT_SCOPE)
+  endif()
 endfunction()
 
 # Does nvcc compile anything here? A toolkit often refuses a newer host compiler. The answer is kept for this nvcc.
