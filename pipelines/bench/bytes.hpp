@@ -7,8 +7,9 @@
 // through memory at least, each input read once, each output written once, and everything in between
 // (visibility buffer, second reads, attributes of the resolve) kept in caches:
 //   vertex stage    reads the bounds of all clusters (48 C) and, of what is listed, positions and corners;
-//   writes the triangles' planes fragment stage  reads the triangles' planes and, of what is listed,
-//   positions and indices; writes the picture (4 W H)
+//                   writes the triangles' planes
+//   fragment stage  reads the triangles' planes and, of what is listed, positions and indices; writes the
+//                   picture (4 W H)
 // Of what is listed: with V, T of the mesh (read once for all instances) and L listed triangles, 12 V min(1,
 // L / T) bytes of positions, 4 L of corners, 12 L of indices. (An estimate where the listed triangles share
 // vertices more or less than the mesh does.) floor_ms = floor_bytes / bandwidth, where the bandwidth is that

@@ -38,8 +38,8 @@ struct bench_options {
     std::string scene;           ///< of kernels::mesh_shapes, checked by who knows them
     std::vector<u32> triangles;  ///< ascending as given
     std::vector<picture_size> sizes;
-    u32 frames = 0, instances = 1, threads = 0, shading = 0,
-        path = 0;  ///< shading as in scene_state; path as in raster_path
+    /// shading as in scene_state; path as in raster_path
+    u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0;
     u64 first = 0;
     bool opengl = false;
     std::string simd, json, plot, picture;  ///< "" where not wanted

@@ -30,8 +30,8 @@ struct peer_time {
 class peer {
 public:
     virtual ~peer() = default;
-    [[nodiscard]] virtual std::string renderer()
-        const = 0;  ///< as it calls itself, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)"
+    /// as it calls itself, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)"
+    [[nodiscard]] virtual std::string renderer() const = 0;
     [[nodiscard]] virtual std::string version() const = 0;
     /// How draw() measures: "wall" (until glFinish returns) or "device" (timestamp queries around the frame's
     /// commands).

@@ -17,7 +17,7 @@ std::string name_of(const bench_cell& c) {
 
 run_order order_of(const pipeline_bench_options& o, const std::string& programs, const bench_cell& c) {
     run_order r{programs, o.file, o.words, o.warm_up_s, o.seconds, o.frames};
-    r.words.insert(r.words.end(), {"--set", "isolation=" + c.mode});
+    if (c.mode != "none") r.words.insert(r.words.end(), {"--set", "isolation=" + c.mode});
     if (c.size)
         r.words.insert(r.words.end(), {"--size", fmt::format("{}x{}", c.size->width, c.size->height)});
     return r;
@@ -119,7 +119,9 @@ pipeline_bench_result run_pipeline_bench(const pipeline_bench_options& o, const 
                                 : build == 0        ? ", A"
                                                     : ", B"));
                 try {
-                    c.runs[build].push_back(measure_run(order_of(r.options, r.builds[build], c), ctrl_c));
+                    const run_order order = order_of(r.options, r.builds[build], c);
+                    c.runs[build].push_back(c.mode == "none" ? measure_threads(order, ctrl_c)
+                                                             : measure_run(order, ctrl_c));
                 } catch (const error& e) {
                     if (!is_refused_mode(c, e, r)) throw;
                     r.skipped.push_back(fmt::format("{}: {}", c.mode, e.what()));

@@ -7,7 +7,8 @@
 //   cells: [{mode, width, height (null: the file's), runs: {A: [{frames_per_second, p50_ms, p99_ms,
 //   cpu_ms_per_frame, memory_bytes, resident_bytes, gpu_bytes | null, frames, seconds}], B: [...]}, median:
 //   {A: {...}, B: {...}}, difference: null | {frames_per_second: {percent, low, high} | null, p50_ms, p99_ms,
-//   cpu_ms_per_frame, memory_bytes}, verdict: text | null}]}
+//   cpu_ms_per_frame, memory_bytes}, verdict: text | null,
+//   of_none: null | {A: null | {ratio, low, high}, B: ...}}]}
 
 #include <functional>
 #include <optional>

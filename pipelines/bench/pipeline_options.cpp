@@ -25,6 +25,8 @@ Each run is a `carousel run` of its own, without pictures (--out ''). It is meas
 turns from round to round: what else happens on the machine hits all alike. Medians of the rounds, in brackets the least and the greatest.
   frames/s    delivered by every sink           p50, p99  source's claim to sink's commit, of the slowest sink
   CPU/frame   all stages and the supervisor     memory    of all processes, shared memory once; GPU: as nvidia-smi counts it, all GPUs
+--modes none runs the shipped stages as threads of one process and one context, without ring, ledger or recovery: what isolation is
+measured against. The other modes then say how much of its rate they reach.
 --against BUILD (a build folder, or a prefix of `cmake --install`) measures A = BUILD and B = this build in turns. The difference is
 B's over A's: each round gives one ratio; mean and 95 % interval by Student's t over their logarithms.
 A frame that is lost, repeated, torn or given up, or a process that dies, ends the measurement: such figures don't count.
@@ -43,9 +45,9 @@ f64 seconds_of(const char* option, const std::string& text, f64 least) {
 void read_modes(const std::string& text, pipeline_bench_options& o) {
     o.modes_asked = !text.empty();
     for (const std::string& mode : split_commas(text.empty() ? "process,mps" : text)) {
-        if (mode != "process" && mode != "mps")
-            throw config_error(fmt::format("--modes: \"{}\" is none of process, mps{}", mode,
-                                           did_you_mean_clause(mode, {"process", "mps"})));
+        if (mode != "none" && mode != "process" && mode != "mps")
+            throw config_error(fmt::format("--modes: \"{}\" is none of none, process, mps{}", mode,
+                                           did_you_mean_clause(mode, {"none", "process", "mps"})));
         o.modes.push_back(mode);
     }
 }
@@ -67,7 +69,9 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
     app.add_option("--warm-up", t.warm_up, "Left out of each run, once frames flow [1]")
         ->type_name("S")
         ->take_last();
-    app.add_option("--modes", t.modes, "process (a GPU context each) and mps [both; mps where it can be had]")
+    app.add_option("--modes", t.modes,
+                   "none (one process, no isolation), process (a GPU context each), mps "
+                   "[process,mps; mps where it can be had]")
         ->type_name("MODE[,MODE]")
         ->take_last();
     app.add_option("--sizes,--size", t.sizes, "Sizes of the pictures [the file's]")

@@ -87,6 +87,50 @@ ordered_json cell_json(const bench_cell& c) {
                                                                          resolution_percent(c)))}};
 }
 
+/// The same size without isolation, if that was measured too.
+const bench_cell* baseline_of(const pipeline_bench_result& r, const bench_cell& c) {
+    for (const bench_cell& other : r.cells) {
+        const bool same_size =
+            c.size.has_value() == other.size.has_value() &&
+            (!c.size || (c.size->width == other.size->width && c.size->height == other.size->height));
+        if (other.mode == "none" && c.mode != "none" && same_size) return &other;
+    }
+    return nullptr;
+}
+
+/// Rates over none's, round by round, of one build: as a share of it.
+difference share_of(const bench_cell& none, const bench_cell& c, std::size_t build) {
+    difference d = paired_difference(column(none.runs[build], &run_figures::frames_per_second),
+                                     column(c.runs[build], &run_figures::frames_per_second));
+    for (f64* percent : {&d.percent, &d.low, &d.high}) *percent = 1 + *percent / 100;
+    return d;
+}
+
+ordered_json shares_json(const pipeline_bench_result& r, const bench_cell& c) {
+    const bench_cell* none = baseline_of(r, c);
+    if (none == nullptr) return nullptr;
+    ordered_json out = ordered_json::object();
+    for (std::size_t k = 0; k < c.runs.size(); ++k) {
+        const difference d = share_of(*none, c, k);
+        out[letter(k)] = d.known ? ordered_json{{"ratio", d.percent}, {"low", d.low}, {"high", d.high}}
+                                 : ordered_json(nullptr);
+    }
+    return out;
+}
+
+std::string shares_text(const pipeline_bench_result& r, const bench_cell& c) {
+    const bench_cell* none = baseline_of(r, c);
+    if (none == nullptr) return "";
+    std::string text;
+    for (std::size_t k = 0; k < c.runs.size(); ++k) {
+        const difference d = share_of(*none, c, k);
+        if (d.known)
+            text += fmt::format("  {:.2f} of the frames/s without isolation (95 %: {:.2f} to {:.2f}){}\n",
+                                d.percent, d.low, d.high, c.runs.size() > 1 ? ", " + letter(k) : "");
+    }
+    return text;
+}
+
 std::string in_table(const figure& f, const std::vector<f64>& values) {
     if (!is_told(values)) return "-";
     const spread s = spread_of(values);
@@ -128,7 +172,10 @@ std::string json_of(const pipeline_bench_result& r) {
     all["latency_of"] = windowed(r) ? "window" : "run";
     all["skipped"] = r.skipped;
     all["cells"] = ordered_json::array();
-    for (const bench_cell& c : r.cells) all["cells"].push_back(cell_json(c));
+    for (const bench_cell& c : r.cells) {
+        all["cells"].push_back(cell_json(c));
+        all["cells"].back()["of_none"] = shares_json(r, c);
+    }
     return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -144,7 +191,7 @@ std::string table_of(const pipeline_bench_result& r) {
         text +=
             "p50, p99: of whole runs, their start included (an older build counts no latencies between two "
             "looks)\n";
-    for (const bench_cell& c : r.cells) text += cell_table(c);
+    for (const bench_cell& c : r.cells) text += cell_table(c) + shares_text(r, c);
     return text;
 }
 

@@ -25,8 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr f64 start_limit_s =
-    120;  // until frames flow: a machine under load, GPU contexts, a mesh that is read
+// until frames flow: a machine under load, GPU contexts, a mesh that is read
+constexpr f64 start_limit_s = 120;
 constexpr f64 end_limit_s = 60;
 constexpr u64 flowing = 3;  // delivered frames that prove it
 constexpr u64 between_looks_ns = 50 * ns_per_ms;

@@ -43,6 +43,10 @@ struct interrupted {};
 /// its exit code.
 [[nodiscard]] run_figures measure_run(const run_order& o, supervisor::interrupts& ctrl_c);
 
+/// The baseline without isolation: carousel-bench-threads in place of `carousel run`. Throws error: what it
+/// said.
+[[nodiscard]] run_figures measure_threads(const run_order& o, supervisor::interrupts& ctrl_c);
+
 /// The folder in which `carousel` lies: BUILD itself, or BUILD/bin of an installed prefix. Throws
 /// config_error.
 [[nodiscard]] std::string programs_of(const std::string& build);

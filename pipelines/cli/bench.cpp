@@ -43,7 +43,7 @@ void add_offers(CLI::App& bench, completers& offers) {
     to("raster", "--picture", offer_files({""}));
     to("pipeline", "FILE", offer_files({".toml"}));
     to("pipeline", "--against", offer_folders());
-    to("pipeline", "--modes", offer({"mps", "process", "process,mps"}));
+    to("pipeline", "--modes", offer({"mps", "none", "process", "none,process,mps", "process,mps"}));
     to("pipeline", "--out", offer_files({""}));
 }
 

@@ -60,8 +60,8 @@ void picture_pipe::take(u64 wait_ns) {
         return give_up(m.text.starts_with("error: ") ? m.text.substr(7) : "carousel-peek has ended");
     }
     std::size_t width = 0, height = 0, begin = m.text.find('\n');
-    if (begin == std::string::npos || std::sscanf(m.text.c_str(), "%zu %zu", &width, &height) != 2)
-        return;  // "none"
+    // "none"
+    if (begin == std::string::npos || std::sscanf(m.text.c_str(), "%zu %zu", &width, &height) != 2) return;
     ++begin;
     if (width == 0 || height == 0 || width > most_pixels / height ||
         m.text.size() - begin != width * height * 3)

@@ -1,11 +1,10 @@
 #pragma once
 // `carousel run --profile`: NVIDIA's profilers by one word.
 //   nsys        in front of the whole run: all stages on one timeline. A second carousel runs the pipeline
-//   below it; this one waits,
-//               hands Ctrl-C on to that run (not to nsys, which would end the stages), and says where the
-//               report lies.
+//               below it; this one waits, hands Ctrl-C on to that run (not to nsys, which would end the
+//               stages), and says where the report lies.
 //   ncu:STAGE   in front of that one stage, as its prefix: some launches from the middle of the run, counters
-//   of each.
+//               of each.
 
 #include <string>
 #include <vector>

@@ -171,8 +171,8 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
                 return exit_code::ok;
             if (now_ns() < next && !(e.what == screen_event::kind::key && e.key == ' ')) continue;
             w.look();
-            if (std::exchange(pictured, w.blocks()) != w.blocks())
-                picture = picture_of(run, a);  // it looks at memory of the past
+            // it looks at memory of the past
+            if (std::exchange(pictured, w.blocks()) != w.blocks()) picture = picture_of(run, a);
             next = now_ns() + interval;
         }
     }

@@ -19,8 +19,8 @@ namespace {
 
 constexpr u32 width = 640, height = 360, frame = 7;
 constexpr f64 near_edge_pixels = 1.0 / 128;
-constexpr f64 equal_depth =
-    2e-6;  // of 1/w: a step of GL's 24-bit depth buffer with near 0.1 is 6e-7, float errors come on top
+// of 1/w: a step of GL's 24-bit depth buffer with near 0.1 is 6e-7, float errors come on top
+constexpr f64 equal_depth = 2e-6;
 constexpr u32 nothing = ~0U;
 
 struct point {
@@ -148,8 +148,8 @@ TEST_CASE("Against OpenGL, ids differ only at edges and equal depths, and colour
         REQUIRE(t.on_mesh > width * height / 20);
         REQUIRE(t.unexplained == 0);
         REQUIRE(t.differ < t.on_mesh / 50);
-        REQUIRE(compare_ids(scene, ours, theirs, 1).unexplained >
-                100);  // the comparison sees a shift by one pixel
+        // the comparison sees a shift by one pixel
+        REQUIRE(compare_ids(scene, ours, theirs, 1).unexplained > 100);
         u32 off = 0;
         int most = 0;
         for (u64 i = 0; i < lit.size(); ++i) {

@@ -1,6 +1,7 @@
 """`carousel bench pipeline` as a user starts it. Usage: test_bench_pipeline.py FOLDER_OF_PROGRAMS PIPELINES."""
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -90,6 +91,38 @@ class BenchPipeline(unittest.TestCase):
         done = self.bench(path, *SMALL, "--rounds", "1", "--frames", "20", "--warm-up", "0")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("frames/s", done.stdout)
+
+    def test_the_stages_as_threads_of_one_process_make_the_same_pictures_and_are_what_the_others_are_measured_against(self):
+        threads = [os.path.join(PROGRAMS, "carousel-bench-threads"), DEMO, "--device", "cpu", "--size", "96x64",
+                   "--set", "geometry.triangles=500", "--out", ""]
+        done = subprocess.run([*threads, "--exactly", "40"], capture_output=True, text=True, timeout=100, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        report = os.path.join(self.folder, "report.json")
+        subprocess.run([CAROUSEL, "run", DEMO, *SMALL[:2], "--size", "96x64", *SMALL[4:], "--frames", "40", "--out", "", "--report", report],
+                       env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=100,
+                       check=True)
+        with open(report, encoding="utf-8") as f:
+            self.assertEqual(json.loads(done.stdout)["image_hash"], json.load(f)["image_hash"])
+        done = self.bench(DEMO, *SMALL, *SHORT, "--modes", "none,process", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        none, process = json.loads(done.stdout)["cells"]
+        self.assertEqual((none["mode"], none["of_none"], process["mode"]), ("none", None, "process"))
+        self.assertGreater(none["runs"]["A"][0]["frames"], 0)
+        share = process["of_none"]["A"]
+        self.assertTrue(0 < share["low"] <= share["ratio"] <= share["high"], share)
+
+    def test_a_stage_that_is_not_shipped_or_that_fails_has_no_baseline_and_says_why(self):
+        with open(DEMO, encoding="utf-8") as f:
+            text = re.sub(r"(?m)^(out|keep) *=.*$", "", f.read().replace('"carousel-display"', '"carousel-test-number"\nsink = true'))
+        path = os.path.join(self.folder, "own.toml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        threads = os.path.join(PROGRAMS, "carousel-bench-threads")
+        for words, code, expected in (((path,), 2, "carousel-test-number"), ((DEMO, "--set", "geometry.mesh=none.obj"), 2, "none.obj"),
+                                      ((DEMO, "--device", "cuda:7"), 3, "cuda:7")):
+            done = subprocess.run([threads, *words], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+            self.assertIn(expected, done.stderr)
 
     def test_figures_of_a_run_in_which_a_stage_died_do_not_count(self):
         deadly = self.build('if [ "$1" = run ]; then (sleep 0.4; "$real" kill vertex >/dev/null 2>&1) & fi\nexec "$real" "$@"')

@@ -64,8 +64,8 @@ TEST_CASE("Ring and floor bytes are those of the filled planes") {
     REQUIRE(b.ring == triangles + picture);
     REQUIRE(b.floor == 2 * 48 + 2 * 40 * 12 + 60 * 4 + 60 * 12 + 2 * triangles + picture);
     REQUIRE(bytes_of_frame(mesh, 2, 60, 10, 5).ring == 64 + 2 * 96 + 240 + picture);
-    REQUIRE(bytes_of_frame(mesh, 1, 9999, 10, 5).ring ==
-            64 + 96 + 600 + picture);  // never more than the list holds
+    // never more than the list holds
+    REQUIRE(bytes_of_frame(mesh, 1, 9999, 10, 5).ring == 64 + 96 + 600 + picture);
 }
 
 TEST_CASE("The JSON says null where nothing was measured, and the floor by its formula") {

@@ -38,7 +38,9 @@ LAYERS = {
     **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
     "doctor": RUN + SUPERVISOR,
     "chaos": RUN + SUPERVISOR,
-    "bench": LIBRARY + ["kernels", "os", "spec", "viewer/watch"],
+    "bench": LIBRARY + ["kernels", "os", "spec", "supervisor/plan", "viewer/watch"],
+    "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
+                                 "stages/fused", "stages/sharpen", "stages/display"],
     "alloc": BASE + ["device"],
     "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},

@@ -1,0 +1,131 @@
+// carousel-bench-threads: a pipeline's shipped stages as threads of one process, measured. `carousel bench
+// pipeline
+// --modes none` starts it for each run and reads what it says; it is no way to run a pipeline.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "bench/process_figures.hpp"
+#include "bench/threads/thread_pipeline.hpp"
+#include "core/errors.hpp"
+#include "core/standard_output.hpp"
+#include "spec/describe.hpp"
+#include "spec/options.hpp"
+#include "supervisor/plan/device_choice.hpp"
+
+namespace {
+
+using namespace carousel;
+
+struct thread_words {
+    std::string file;
+    supervisor::pipeline_options keys;
+    bench::thread_order order;
+};
+
+void add_options(CLI::App& app, thread_words& w) {
+    app.add_option("FILE", w.file, "Pipeline file (TOML)")->required();
+    app.add_option("--seconds", w.order.seconds, "Measured [5]");
+    app.add_option("--warm-up", w.order.warm_up_s, "Left out, once frames flow [1]");
+    app.add_option("--frames", w.order.frames, "Measured frames, in place of --seconds");
+    app.add_option("--exactly", w.order.exactly, "So many frames from the first on, and their image_hash");
+    app.add_option("--threads", w.order.cpu_threads, "Of the CPU's pool [all cores]");
+    app.add_option("--device", w.keys.device, "auto | cpu | cuda:N [the file's]");
+    app.add_option("--size", w.keys.size, "WxH [the file's]");
+    app.add_option("--out", w.keys.out, "Pictures of the displays")->take_all();
+    app.add_option("--set", w.keys.set, "Any key of the file; may be repeated")->expected(1)->take_all();
+}
+
+/// The one device of all stages. Throws config_error when they have several.
+device::device_id device_of(const supervisor::pipeline& p) {
+    const supervisor::machine_offer machine = supervisor::probe_machine(supervisor::executable_folder());
+    std::optional<supervisor::device_choice> chosen;
+    for (const supervisor::stage_spec& s : p.stages) {
+        supervisor::device_choice own = supervisor::choose_device(s.device, machine);
+        if (chosen && chosen->name != own.name)
+            throw config_error(
+                fmt::format("--modes none: stage \"{}\" runs on {}, others on {}: one process has one "
+                            "context; see --device",
+                            s.name, own.name, chosen->name));
+        chosen = std::move(own);
+    }
+    return chosen.value().id;
+}
+
+/// Pictures and whatever else a stage writes lies there as long as we run.
+class scratch_folder {
+public:
+    scratch_folder() {
+        std::string name = (std::filesystem::temp_directory_path() / "carousel-threads-XXXXXX").string();
+        if (::mkdtemp(name.data()) == nullptr)
+            throw output_error(fmt::format("making the folder {}: {}", name, errno_text(errno)));
+        path = name;
+    }
+    ~scratch_folder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path, ignored);
+    }
+    scratch_folder(const scratch_folder&) = delete;
+    scratch_folder& operator=(const scratch_folder&) = delete;
+    std::string path;
+};
+
+int run(int argc, char** argv) {
+    CLI::App app("A pipeline's shipped stages as threads of one process, to be measured against",
+                 "carousel-bench-threads");
+    thread_words w;
+    add_options(app, w);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        fmt::print("{}", app.help());
+        return exit_code::ok;
+    } catch (const CLI::ParseError& e) {
+        fmt::print(stderr, "error: carousel-bench-threads: {}\n", e.what());
+        return exit_code::usage;
+    }
+    const supervisor::pipeline p = supervisor::read_pipeline(w.file, supervisor::overrides_from(w.keys));
+    const scratch_folder folder;
+    w.order.run_directory = folder.path;
+    w.order.device = device_of(p);
+    const f64 gpu_before = bench::gpu_bytes_in_use();
+    bench::memory_figures memory;
+    f64 gpu_used = -1;
+    w.order.before_the_end = [&] {
+        memory = bench::memory_of({::getpid()});
+        if (const f64 now = bench::gpu_bytes_in_use(); gpu_before >= 0 && now >= 0)
+            gpu_used = std::max(0.0, now - gpu_before);
+    };
+    const bench::thread_figures f = bench::run_in_threads(p, w.order);
+    nlohmann::ordered_json said{
+        {"frames", f.frames},
+        {"seconds", f.seconds},
+        {"p50_ms", f.p50_ms},
+        {"p99_ms", f.p99_ms},
+        {"cpu_ms_per_frame", f.cpu_ms_per_frame},
+        {"memory_bytes", memory.proportional > 0 ? memory.proportional : memory.resident},
+        {"resident_bytes", memory.resident},
+        {"gpu_bytes", gpu_used}};
+    if (!f.image_hash.empty()) said["image_hash"] = f.image_hash;
+    fmt::print("{}\n", said.dump(2));
+    return exit_code::ok;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return after_output(run(argc, argv));
+    } catch (const error& e) {
+        fmt::print(stderr, "error: {}\n", e.what());
+        return e.code();
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "error: {}: this is a bug in Carousel\n", e.what());
+        return exit_code::stage_failed;
+    }
+}

@@ -1,0 +1,235 @@
+#include "bench/threads/thread_stage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/threads/shipped_stages.hpp"
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "spec/describe.hpp"
+
+namespace carousel::bench {
+
+class thread_stage::surroundings final : public environment {
+public:
+    surroundings(thread_world& world, device::queue& queue, u32 instance, u32 in_flight)
+        : world_(world), queue_(queue), instance_(instance), in_flight_(in_flight) {}
+    device::context& context() override { return *world_.device; }
+    device::queue& queue() override { return queue_; }
+    std::span<std::byte> asset(std::string_view name) override {
+        const auto at = world_.assets.find(name);
+        if (at == world_.assets.end()) throw config_error(fmt::format("no stage makes the asset {}", name));
+        return {at->second->data(), at->second->bytes()};
+    }
+    [[nodiscard]] std::string run_directory() const override { return world_.run_directory; }
+    [[nodiscard]] u32 instance() const override { return instance_; }
+    [[nodiscard]] u32 epoch() const override { return 1; }
+    [[nodiscard]] u32 in_flight() const override { return in_flight_; }
+
+private:
+    thread_world& world_;
+    device::queue& queue_;
+    u32 instance_, in_flight_;
+};
+
+class thread_stage::frame_in_hand final : public frame {
+public:
+    frame_in_hand(thread_stage& of, u32 instance, u64 n) : of_(of), instance_(instance), n_(n) {}
+    [[nodiscard]] u64 sequence() const noexcept override { return n_; }
+    [[nodiscard]] f64 time_s() const noexcept override { return static_cast<f64>(n_) / of_.world_.fps; }
+    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
+                                                              std::size_t bytes) const override {
+        const parameter_schema& named = of_.description_.parameters;
+        if (named.type != type || bytes != of_.world_.parameters.size())
+            throw config_error(fmt::format("stage {} reads parameters of type {} that it has not named",
+                                           of_.spec_.name, type));
+        return of_.world_.parameters;
+    }
+    [[nodiscard]] u64 parameter_number() const noexcept override { return 0; }
+    [[nodiscard]] device::queue& queue() noexcept override { return *of_.queues_[instance_]; }
+    [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
+        const thread_stage& from = *of_.inputs_[i];
+        return input_payload(from.slots_[n_ % from.slots_.size()]->data(), from.output());
+    }
+    [[nodiscard]] output_payload output() const noexcept override {
+        if (of_.slots_.empty()) return {};
+        return output_payload(of_.slots_[n_ % of_.slots_.size()]->data(), of_.output());
+    }
+    [[nodiscard]] u32 lane() const noexcept override {
+        return static_cast<u32>(n_ / of_.spec_.instances % of_.spec_.in_flight);
+    }
+    [[nodiscard]] std::string_view void_reason() const noexcept override { return {}; }
+    using frame::set_hash;
+    void set_hash(u64 hash, std::string_view) noexcept override { hash_ = hash; }
+    [[nodiscard]] u64 hash() const noexcept { return hash_; }
+
+private:
+    thread_stage& of_;
+    u32 instance_;
+    u64 n_, hash_ = 0;
+};
+
+thread_stage::thread_stage(thread_world& world, const supervisor::pipeline& p,
+                           const supervisor::stage_spec& spec, std::vector<thread_stage*> inputs)
+    : world_(world), spec_(spec), inputs_(std::move(inputs)) {
+    settings_ = settings::from_json(spec.settings.dump());
+    configuration with{.stage = spec.name,
+                       .width = p.width,
+                       .height = p.height,
+                       .settings = &settings_,
+                       .inputs = {},
+                       .fps = p.fps,
+                       .device = spec.device,
+                       .folder = supervisor::folder_of(p)};
+    for (const thread_stage* i : inputs_) with.inputs.push_back({i->spec_.name, *i->output()});
+    for (u32 k = 0; k < spec.instances; ++k) {
+        objects_.push_back(make_shipped_stage(spec.name, spec.run));
+        description_ = objects_.back()->configure(with);
+    }
+    if (frame_format* format = output_of(description_); format != nullptr) (void)format->lay_out();
+    for (thread_stage* i : inputs_) i->readers_.push_back(this);
+}
+
+thread_stage::~thread_stage() {
+    for (const auto& q : queues_) {
+        try {
+            q->drain();
+        } catch (const std::exception&) {  // it has been told: failure()
+        }
+    }
+}
+
+void thread_stage::allocate(u64 slots) {
+    for (u32 k = 0; k < spec_.instances; ++k) {
+        queues_.push_back(world_.device->make_queue());
+        surroundings_.push_back(std::make_unique<surroundings>(world_, *queues_.back(), k, spec_.in_flight));
+    }
+    if (frame_format* format = output_of(description_); format != nullptr && !readers_.empty()) {
+        const u64 bytes = format->lay_out();
+        for (u64 k = 0; k < slots; ++k) slots_.push_back(world_.device->allocate(bytes));
+    }
+    for (const asset_description& made : description_.makes) {
+        auto memory = world_.device->allocate(made.bytes);
+        objects_.front()->load_asset(made.name, {memory->data(), made.bytes}, *surroundings_.front());
+        queues_.front()->drain();
+        world_.assets[made.name] = std::move(memory);
+    }
+}
+
+void thread_stage::prepare() {
+    for (u32 k = 0; k < spec_.instances; ++k) objects_[k]->prepare(*surroundings_[k]);
+    for (const auto& q : queues_) q->drain();
+}
+
+void thread_stage::start(u64 most_slots) {
+    cells_ = std::vector<cell>(most_slots + under_way() + 1);
+    for (cell& c : cells_) c.mark = make_mark(*world_.device, world_.stop);
+    for (u32 k = 0; k < spec_.instances; ++k) threads_.emplace_back([this, k] { enqueue_frames(k); });
+    threads_.emplace_back([this] { finish_frames(); });
+}
+
+void thread_stage::join() {
+    for (std::thread& t : threads_) t.join();
+    threads_.clear();
+}
+
+void thread_stage::keep_failure() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!failure_) failure_ = std::current_exception();
+    }
+    world_.failed();
+}
+
+bool thread_stage::wait_for(std::atomic<u64> cell::*what, u64 n) {
+    const std::atomic<u64>& at = cell_of(n).*what;
+    std::unique_lock lock(mutex_);
+    // The end is told to all by `stop`; a look now and then does for it.
+    while (at.load() != n + 1 && !world_.stop) moved_.wait_for(lock, std::chrono::milliseconds(20));
+    return at.load() == n + 1;
+}
+// What a stage does on the host is part of the frame for those behind it; else the device's order is enough.
+bool thread_stage::wait_enqueued(u64 n) {
+    return wait_for(objects_.front()->commits_on_host() && !is_sink() ? &cell::finished : &cell::enqueued, n);
+}
+bool thread_stage::wait_finished(u64 n) { return wait_for(&cell::finished, n); }
+
+void thread_stage::tell(std::atomic<u64> cell::*what, u64 n) {
+    {
+        const std::lock_guard lock(mutex_);
+        (cell_of(n).*what).store(n + 1);
+    }
+    moved_.notify_all();
+}
+
+void thread_stage::enqueue_frames(u32 instance) {
+    try {
+        for (u64 n = instance; !world_.stop && n < world_.end; n += spec_.instances) enqueue_one(instance, n);
+    } catch (...) {
+        keep_failure();
+    }
+}
+
+void thread_stage::enqueue_one(u32 instance, u64 n) {
+    device::queue& queue = *queues_[instance];
+    if (n >= under_way() && !wait_finished(n - under_way())) return;  // its lane
+    for (thread_stage* reader : readers_)
+        if (n >= slots_.size()) {
+            if (!reader->wait_enqueued(n - slots_.size())) return;
+            reader->cell_of(n - slots_.size()).mark->hold(queue);
+        }
+    for (thread_stage* input : inputs_) {
+        if (!input->wait_enqueued(n)) return;
+        input->cell_of(n).mark->hold(queue);
+    }
+    cell_of(n).begun_ns = now_ns();
+    frame_in_hand f(*this, instance, n);
+    objects_[instance]->process(f);
+    cell_of(n).mark->record(queue);
+    tell(&cell::enqueued, n);
+}
+
+void thread_stage::finish_frames() {
+    try {
+        for (u64 n = 0; !world_.stop && n < world_.end; ++n) {
+            if (!wait_for(&cell::enqueued, n)) return;
+            cell_of(n).mark->wait();
+            if (!world_.stop) finish_one(n);
+        }
+    } catch (...) {
+        keep_failure();
+    }
+}
+
+void thread_stage::finish_one(u64 n) {
+    const u32 instance = static_cast<u32>(n % spec_.instances);
+    frame_in_hand f(*this, instance, n);
+    if (objects_[instance]->commits_on_host()) objects_[instance]->finish(f);
+    if (is_sink()) {
+        const std::lock_guard lock(results_);
+        latency_ms_.push_back(static_cast<f64>(now_ns() - oldest_beginning(n)) / 1e6);
+        hash_.push_back(f.hash());
+    }
+    tell(&cell::finished, n);
+    ++delivered_;
+}
+
+u64 thread_stage::oldest_beginning(u64 n) const {
+    u64 oldest = begun_ns(n);
+    for (const thread_stage* i : inputs_) oldest = std::min(oldest, i->oldest_beginning(n));
+    return oldest;
+}
+
+std::vector<f64> thread_stage::latencies_ms(u64 first) const {
+    const std::lock_guard lock(results_);
+    const u64 from = std::min<u64>(first, latency_ms_.size());
+    return {latency_ms_.begin() + static_cast<std::ptrdiff_t>(from), latency_ms_.end()};
+}
+
+std::vector<u64> thread_stage::hashes() const {
+    const std::lock_guard lock(results_);
+    return hash_;
+}
+
+}  // namespace carousel::bench

@@ -1,0 +1,105 @@
+#pragma once
+// One stage of the baseline: its objects (one per instance), its buffers, and what the others wait for.
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <carousel/stage.hpp>
+
+#include "bench/threads/queue_mark.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace carousel::bench {
+
+/// What all stages of one baseline share.
+struct thread_world {
+    std::unique_ptr<device::context> device;
+    std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets;
+    std::vector<std::byte> parameters;  ///< of every frame: nobody sets any here
+    std::string run_directory;
+    f64 fps = 60;
+    u64 end = ~u64{0};  ///< no frame from here on
+    std::atomic<bool> stop = false;
+    std::function<void()> failed;  ///< an exception has been kept: everything ends
+};
+
+class thread_stage {
+public:
+    thread_stage(thread_world& world, const supervisor::pipeline& p, const supervisor::stage_spec& spec,
+                 std::vector<thread_stage*> inputs);
+    ~thread_stage();
+    thread_stage(const thread_stage&) = delete;
+    thread_stage& operator=(const thread_stage&) = delete;
+
+    /// Buffers, assets; then, when all stages have theirs, prepare().
+    void allocate(u64 slots);
+    void prepare();
+    /// `slots`: the most that any ring has: so many frames of this one may be asked for.
+    void start(u64 most_slots);
+    void join();
+
+    [[nodiscard]] const frame_format* output() const { return output_of(description_); }
+    [[nodiscard]] bool is_source() const { return inputs_.empty(); }
+    [[nodiscard]] bool is_sink() const { return readers_.empty(); }
+    [[nodiscard]] u64 under_way() const { return u64{spec_.in_flight} * spec_.instances; }
+    [[nodiscard]] const std::vector<thread_stage*>& readers() const { return readers_; }
+    [[nodiscard]] u64 delivered() const { return delivered_.load(); }
+    /// When frame n was begun; of a frame that is under way.
+    [[nodiscard]] u64 begun_ns(u64 n) const { return cell_of(n).begun_ns.load(); }
+    /// Of a sink: milliseconds from a source's beginning to here, of the frames from `first` on.
+    [[nodiscard]] std::vector<f64> latencies_ms(u64 first) const;
+    /// The exception that ended it.
+    [[nodiscard]] std::exception_ptr failure() const { return failure_; }
+    [[nodiscard]] std::vector<u64> hashes() const;
+
+private:
+    class frame_in_hand;
+    class surroundings;
+    /// One of the frames that may still be asked for.
+    struct cell {
+        std::unique_ptr<queue_mark> mark;
+        std::atomic<u64> enqueued = 0, finished = 0;  ///< n + 1 of the frame that is
+        std::atomic<u64> begun_ns = 0;
+    };
+    void enqueue_frames(u32 instance);
+    void enqueue_one(u32 instance, u64 n);
+    void finish_frames();
+    void finish_one(u64 n);
+    [[nodiscard]] cell& cell_of(u64 n) { return cells_[n % cells_.size()]; }
+    [[nodiscard]] const cell& cell_of(u64 n) const { return cells_[n % cells_.size()]; }
+    [[nodiscard]] bool wait_enqueued(u64 n);
+    [[nodiscard]] bool wait_finished(u64 n);
+    [[nodiscard]] bool wait_for(std::atomic<u64> cell::*what, u64 n);
+    void tell(std::atomic<u64> cell::*what, u64 n);
+    [[nodiscard]] u64 oldest_beginning(u64 n) const;
+    void keep_failure();
+
+    thread_world& world_;
+    const supervisor::stage_spec& spec_;
+    std::vector<thread_stage*> inputs_, readers_;
+    settings settings_;
+    description description_;
+    std::vector<std::unique_ptr<stage>> objects_;
+    std::vector<std::unique_ptr<surroundings>> surroundings_;
+    std::vector<std::unique_ptr<device::queue>> queues_;
+    std::vector<std::unique_ptr<device::mapping>> slots_;
+    std::vector<cell> cells_;
+    std::mutex mutex_;
+    std::condition_variable moved_;
+    std::vector<std::thread> threads_;
+    std::exception_ptr failure_;
+    std::atomic<u64> delivered_ = 0;
+    mutable std::mutex results_;
+    std::vector<f64> latency_ms_;  ///< of frame n at n
+    std::vector<u64> hash_;        ///< the same
+};
+
+}  // namespace carousel::bench
