@@ -24,8 +24,8 @@ TEST_CASE("an entry is used again when its process is gone and no word bears its
     REQUIRE(revoke(*b.c, 0, old.who.epoch));
     (void)requeue(*b.c, 0, old.who.epoch, blame::none, 1);
     mark_fenced(*b.c, old.who.entry);
-    CHECK_FALSE(reusable(
-        *b.c, old.who.entry));  // ABORTED words still name it: another supervisor must find whose they are
+    // ABORTED words still name it: another supervisor must find whose they are.
+    CHECK_FALSE(reusable(*b.c, old.who.entry));
     REQUIRE(reclaim(*b.c, 0, old.who.epoch));
     CHECK(reusable(*b.c, old.who.entry));
     b.c->entry[old.who.entry].exit_note.store(note_exit(3));
@@ -112,7 +112,7 @@ TEST_CASE("a seat that names a standby whose entry bears no epoch yet has promot
     const seated old = b.sit(0);
     const incarnation_id standby = reserve_standby(*b.c, 0);
     REQUIRE(claim_standby(*b.c, standby) == claim_result::ok);
-    b.c->seat[0].current.store(
-        seat_word{old.who.epoch + 1, standby.entry}.pack());  // a supervisor died between its two CASes
+    // a supervisor died between its two CASes
+    b.c->seat[0].current.store(seat_word{old.who.epoch + 1, standby.entry}.pack());
     CHECK(promoted_epoch(*b.c, standby) == 0);
 }
