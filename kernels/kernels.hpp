@@ -125,8 +125,8 @@ struct fragment_stage_args {
     std::byte* scratch = nullptr;
     u64 scratch_bytes = 0;  ///< at least fragment_scratch_bytes()
     raster_path path = raster_path::automatic;
-    mark before_resolve =
-        {};  ///< CUDA only, behind the last raster kernel; the CPU resolves each tile while it is hot
+    /// CUDA only, behind the last raster kernel; the CPU resolves each tile while it is hot
+    mark before_resolve = {};
 };
 void fragment_stage(device::queue& q, const fragment_stage_args& args);
 

@@ -33,8 +33,8 @@ struct mesh_counts {
     u32 texture_levels = 1;  ///< 1: bilinear; more: that many mip levels, trilinear
     u32 texture_count = 1;   ///< more: each vertex has a texture's number (the same at all corners of a
                              ///< triangle), each texture a record
-    u32 texel_count =
-        0;  ///< with several textures the texels of all of them; with one it follows from its size
+    /// with several textures the texels of all of them; with one it follows from its size
+    u32 texel_count = 0;
     bool operator==(const mesh_counts&) const = default;
 };
 
@@ -164,10 +164,10 @@ struct mesh_view {
     const u32* texture_numbers = nullptr;
     const texture_record* texture_records = nullptr;
     const cluster_bounds* clusters = nullptr;
-    const u16* local_vertices =
-        nullptr;  ///< [cluster][256]: numbers less the cluster's first_vertex, ascending; the rest is 0
-    const u32* local_corners =
-        nullptr;  ///< a triangle: the places of its corners in that list, 8 bits each, the first lowest
+    /// [cluster][256]: numbers less the cluster's first_vertex, ascending; the rest is 0
+    const u16* local_vertices = nullptr;
+    /// a triangle: the places of its corners in that list, 8 bits each, the first lowest
+    const u32* local_corners = nullptr;
 };
 
 [[nodiscard]] inline mesh_view view_mesh(const mesh_layout& l, const std::byte* block) {

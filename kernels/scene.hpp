@@ -24,8 +24,8 @@ struct scene_state {
     f32 exposure = 1.0F;
     u32 shading = 0;    ///< 0 lit, 1 normals, 2 triangle ids, 3 depth
     u32 wireframe = 0;  ///< 1: the triangles' edges, over lit and over normals
-    f32 orbit =
-        0.0F;  ///< the camera path: the eye turns about the target's vertical by this many radians a frame
+    /// the camera path: the eye turns about the target's vertical by this many radians a frame
+    f32 orbit = 0.0F;
     f32 reserved[7] = {};
 };
 static_assert(sizeof(scene_state) == 28 * 4);

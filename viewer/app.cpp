@@ -113,8 +113,8 @@ private:
         if (options_.deterministic) model_.now_ns = model_.snap.taken_ns;
         theme::apply(model_.kept.dark, scale_);
         const bool open = window_->begin_frame();
-        wheeled_ =
-            ImGui::GetIO().MouseWheel != 0 || ImGui::GetIO().MouseWheelH != 0;  // ImGui::Render() clears it
+        // ImGui::Render() clears it
+        wheeled_ = ImGui::GetIO().MouseWheel != 0 || ImGui::GetIO().MouseWheelH != 0;
         const std::vector<key_press> keys = window_->take_keys();
         keys_seen_ = !keys.empty();
         for (const key_press& k : keys)
@@ -195,8 +195,8 @@ private:
                                  {"problem", model_.picture.problem},
                                  {"chosen", model_.snap.seat_label(model_.selected_seat)},
                                  {"drawn", ++drawn_}};
-        const std::string temporary = fmt::format("{}.{}.tmp", options_.dump_widgets,
-                                                  ::getpid());  // several viewers may share the file
+        // several viewers may share the file
+        const std::string temporary = fmt::format("{}.{}.tmp", options_.dump_widgets, ::getpid());
         std::ofstream(temporary) << out.dump();
         if (std::rename(temporary.c_str(), options_.dump_widgets.c_str()) != 0)
             throw output_error("writing " + options_.dump_widgets + ": " + errno_text(errno));

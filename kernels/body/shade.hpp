@@ -107,8 +107,8 @@ CAROUSEL_HD_INLINE void texel_axis(f32 u, u32 size, u32& first, u32& second, u32
     const f32 limited = clamp_(u, -4096.0F, 4096.0F);
     const f32 unit = limited - static_cast<f32>(floor_bounded_i32(limited));
     const i32 position = static_cast<i32>(unit * static_cast<f32>(size * 256U)) - 128;
-    const u32 texel = static_cast<u32>(position >> 8), next = texel + 1U,
-              last = size - 1U;  // -1, the largest, stands for the last one
+    // -1, the largest, stands for the last one
+    const u32 texel = static_cast<u32>(position >> 8), next = texel + 1U, last = size - 1U;
     fraction = static_cast<u32>(position) & 255U;
     first = min_(texel, last);
     second = next > last ? 0U : next;

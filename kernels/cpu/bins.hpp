@@ -141,8 +141,8 @@ CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 coun
         return job.mesh.clusters[ids.triangle[l] / cluster_triangles].vertex_count != 0;
     };
     ids.in_clusters = changes <= 2 && has_list(0) && has_list(batch_size - 1);
-    for (u32 l = 1; changes == 2 && ids.in_clusters && l < batch_size; ++l)
-        ids.in_clusters = has_list(l);  // one more between the two
+    // one more between the two
+    for (u32 l = 1; changes == 2 && ids.in_clusters && l < batch_size; ++l) ids.in_clusters = has_list(l);
 }
 
 /// Bins entries [0, count); returns the first for which there was no room, or count.
@@ -188,8 +188,8 @@ u32 bin_from_mesh(const fragment_job& job, worker_bins& bins, const listed_ids& 
 u32 bin(const fragment_job& job, u32 begin, u32 end, worker_bins& bins) {
     listed_ids ids;
     cluster_cache cache;
-    const u64 back =
-        job.id_limit - 1 + job.small_count;  // list[back - position] is entry `position` of the back part
+    // list[back - position] is entry `position` of the back part
+    const u64 back = job.id_limit - 1 + job.small_count;
     for (u32 start = begin; start < end; start += batch_size) {
         const u32 n = end - start < batch_size ? end - start : batch_size;
         for (u32 l = 0; l < n; ++l) {

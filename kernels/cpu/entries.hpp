@@ -47,8 +47,8 @@ struct alignas(32) binned_triangle {
     f32 inverse_w[3];
     u32 id;
 };
-inline constexpr u32 wide_triangle =
-    0x80008000U;  ///< -32768 pixels/256 twice: no such corner lies in a box of 127 pixels
+/// -32768 pixels/256 twice: no such corner lies in a box of 127 pixels
+inline constexpr u32 wide_triangle = 0x80008000U;
 
 /// References of one tile to its worker's triangles, chained.
 struct bin_page {

@@ -33,8 +33,8 @@ void row_mapped(shaded_row& r, const fragment_job& job, u32 x0, u32 y);  // reso
 
 CAROUSEL_FORCE void find_runs(shaded_row& r, const fragment_job& job) {
     r.run[0] = 0;
-    for (u32 l = 1; l < row; ++l)
-        r.run[l] = u32{r.triangle[l] != r.triangle[l - 1]};  // on vectors; the sums one by one
+    // on vectors; the sums one by one
+    for (u32 l = 1; l < row; ++l) r.run[l] = u32{r.triangle[l] != r.triangle[l - 1]};
     u32 run = 0;
     for (u32 l = 0; l < row; ++l) {
         run += r.run[l];

@@ -93,8 +93,8 @@ CAROUSEL_FORCE bool may_show(const screen_triangle& t, const pixel_box& box, f32
     const i32 columns = box.x1 - box.x0 + 1, rows = box.y1 - box.y0 + 1;
     for (u32 i = 0; i < 3; ++i) {
         const f64 along = (columns - 1) * e.step_x[i], down = (rows - 1) * e.step_y[i];
-        if (e.e[i] + e.bias[i] + max_(along, 0.0) + max_(down, 0.0) < 0)
-            return false;  // the corner that is deepest inside
+        // the corner that is deepest inside
+        if (e.e[i] + e.bias[i] + max_(along, 0.0) + max_(down, 0.0) < 0) return false;
     }
     return !(nearest_among(make_depth_bound(t, make_depth(t, double_area(t)), e), 0, 0, columns, rows) <
              farthest);
@@ -210,8 +210,8 @@ CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_plac
     for (u32 i = 0; i < 3; ++i) {
         const u32 first = static_cast<u32>(s.e[i][at]), step = static_cast<u32>(s.step_x[i][at]);
 #pragma GCC unroll 1
-        for (u32 l = 0; l < slim_columns; ++l)
-            e[i][l] = first + l * step;  // beyond the box they may wrap; no such pixel counts
+        // beyond the box they may wrap; no such pixel counts
+        for (u32 l = 0; l < slim_columns; ++l) e[i][l] = first + l * step;
     }
     const u32 bias[3] = {static_cast<u32>(s.bias[0][at]), static_cast<u32>(s.bias[1][at]),
                          static_cast<u32>(s.bias[2][at])};

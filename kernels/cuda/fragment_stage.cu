@@ -3,8 +3,7 @@
 //   small   a thread a triangle (box of at most 96 pixels)
 //   medium  a warp a triangle (box of at most 4096 pixels, or a sliver)
 //   large   a block a tile of 64x64 pixels, which looks through all larger triangles and passes over those
-//   that are hidden; what
-//           finds no room among them is drawn by its warp
+//           that are hidden; what finds no room among them is drawn by its warp
 // Each tier computes the same integer edges and the same depth, so the picture doesn't depend on which one
 // ran. Grids that may find nothing to do fill the device once: blocks that wait for others to end and then
 // find nothing cost microseconds. Each kernel begins while the one before it ends (launch.cuh): small sets up
@@ -107,8 +106,8 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
             launch_behind("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, stream, a);
             launch_behind("raster_large", raster_large, large_blocks, 256, stream, a);
         } else {
-            raster_large<<<large_blocks, 256, 0, stream>>>(
-                a);  // behind the clear, which it doesn't wait for by itself
+            // behind the clear, which it doesn't wait for by itself
+            raster_large<<<large_blocks, 256, 0, stream>>>(a);
         }
         if (a.path != raster_path::medium)
             launch_behind("raster_tiles", raster_tiles, tiles, tile_threads, stream, a);

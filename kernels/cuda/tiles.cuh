@@ -122,8 +122,8 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
         return left + x + lane < a.view.width && top + y + row < a.view.height;
     };
     const auto place = [&](i32 row) { return a.keys + i64{top + y + row} * a.view.width + left + x + lane; };
-    const bool some =
-        left + x < a.view.width && top + y < a.view.height;  // of the warp's pixels lie in the picture
+    // of the warp's pixels lie in the picture
+    const bool some = left + x < a.view.width && top + y < a.view.height;
     unsigned long long keys[warp_rows];
     bool loaded = false;
     f32 tile_farthest = 0.0F, farthest = 0.0F;  // 1/w; 0: some pixel is empty

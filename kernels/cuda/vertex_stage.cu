@@ -188,12 +188,12 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
             }
         }
         small[k] = __ballot_sync(~0U, kind == 0), large[k] = __ballot_sync(~0U, kind == 1);
-        rest +=
-            kind == 2 ? 1U : (kind == 3 ? 1U << 8 : (kind == 4 ? 1U << 16 : 0U));  // at most four of a class
+        // at most four of a class
+        rest += kind == 2 ? 1U : (kind == 3 ? 1U << 8 : (kind == 4 ? 1U << 16 : 0U));
     }
 #pragma unroll
-    for (u32 step = 16; step > 0; step /= 2)
-        rest += __shfl_xor_sync(~0U, rest, static_cast<int>(step));  // bytes: at most 128 each
+    // bytes: at most 128 each
+    for (u32 step = 16; step > 0; step /= 2) rest += __shfl_xor_sync(~0U, rest, static_cast<int>(step));
     if (lane == 0) {
         b.small[item] = {small[0], small[1], small[2], small[3]};
         b.large[item] = {large[0], large[1], large[2], large[3]};

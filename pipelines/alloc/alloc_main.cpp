@@ -1,8 +1,9 @@
 // carousel-alloc: makes the GPU memory that the supervisor holds, so that the supervisor itself never touches
 // CUDA.
 //
-//   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]    (without --requests
-//   they are read from stdin)
+//   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]
+//
+// Without --requests they are read from stdin.
 //
 // N is one end of a SOCK_SEQPACKET pair; see requests.hpp for what goes over it. Blocks of kind vmm live by
 // their fds: once the other end has acknowledged (any message), this process ends with 0. Blocks of kind ipc
@@ -190,8 +191,8 @@ int run(const arguments& a) {
 
 int main(int argc, char** argv) {
     ::signal(SIGPIPE, SIG_IGN);
-    ::signal(SIGINT,
-             SIG_IGN);  // Ctrl-C goes to the whole process group; the supervisor decides when the memory goes
+    // Ctrl-C goes to the whole process group; the supervisor decides when the memory goes
+    ::signal(SIGINT, SIG_IGN);
     try {
         return run(parse(argc, argv));
     } catch (const error& e) {

@@ -4,7 +4,7 @@
 //    vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, peers: [ordinal, ...]}], error}
 // Versions read "13.0", or null where there is none; error is null when at least one device can be used.
 //   --quick   opens no context: free_bytes is null (a context costs about 0.2 s and 0.5 GB of GPU memory a
-//   device)
+//             device)
 // Exit code 0 in every case but a wrong command line (2): no driver is an answer, too.
 
 #include <fmt/format.h>

@@ -3,8 +3,7 @@
 //   asked:     [{"id": any, "bytes": n, "kind": "vmm" | "ipc", "uuid": "32 hex digits", "ordinal": n}, ...]
 //              (without a uuid: the GPU with this ordinal [0])
 //   answered:  one message a block, in order: {"id", "bytes" (as allocated), "kind", "uuid", "ipc" (hex, ipc
-//   only)} with the fd
-//              beside it for vmm; or {"id", "error"}, after which nothing more comes.
+//              only)} with the fd beside it for vmm; or {"id", "error"}, after which nothing more comes.
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -15,8 +15,8 @@ namespace carousel::supervisor::chaos {
 namespace {
 
 using nlohmann::json;
-constexpr u64 longest_hang_ns =
-    60 * ns_per_s;  ///< of a deadline missed, stopped behind others that miss theirs
+/// of a deadline missed, stopped behind others that miss theirs
+constexpr u64 longest_hang_ns = 60 * ns_per_s;
 
 /// What became of one kind.
 struct account {

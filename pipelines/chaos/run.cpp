@@ -89,8 +89,8 @@ private:
     std::ofstream log_;
     interrupts interrupts_;
     std::vector<fault> kinds_;
-    std::deque<i32>
-        hit_;  ///< the last processes that were: they are as good as dead, whatever the supervisor says yet
+    /// the last processes that were: they are as good as dead, whatever the supervisor says yet
+    std::deque<i32> hit_;
     u64 numbers_ = 0, said_ns_ = 0, phase_ns_ = now_ns();
     u64 tried_ = 0, tried_since_ns_ = 0;  ///< number of the fault that waits for its victim, plus one
 };

@@ -9,8 +9,8 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t max_pending = 1U << 20U;
-constexpr std::size_t atomic_bytes =
-    4096;  // PIPE_BUF: a pipe that polls writable takes so much without blocking
+// PIPE_BUF: a pipe that polls writable takes so much without blocking
+constexpr std::size_t atomic_bytes = 4096;
 constexpr std::string_view erase_line = "\r\x1b[K";
 }  // namespace
 

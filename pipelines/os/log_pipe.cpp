@@ -16,8 +16,8 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t kept_lines = 5;
-constexpr u64 max_file_bytes =
-    4U << 20U;  // run directories often lie on a tmpfs: one older file is kept beside the present one
+// run directories often lie on a tmpfs: one older file is kept beside the present one
+constexpr u64 max_file_bytes = 4U << 20U;
 constexpr int reads_at_once = 16;  // one talkative stage must not keep the others waiting
 }  // namespace
 

@@ -165,8 +165,8 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
         const bool known_dead = names.count(run_id) != 0;
         if (living.count(run_id) != 0 || (!known_dead && is_fresh(info))) continue;
         const auto user = mapped.find(object.string());
-        if (!known_dead && (user != mapped.end() || heart_beats(run_id)))
-            continue;  // a run whose folder is not seen from here
+        // a run whose folder is not seen from here
+        if (!known_dead && (user != mapped.end() || heart_beats(run_id))) continue;
         leftover l{"shared memory",
                    object.string(),
                    known_dead ? names[run_id] : "",

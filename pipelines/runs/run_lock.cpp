@@ -122,8 +122,8 @@ void run_lock::clear_leftovers() const {
             fs::remove_all(at->path(), ignored);
     }
     for (const leftover& l : find_leftovers())
-        if (l.kept.empty() && l.kind != "log" && l.path != folder_)
-            (void)remove_leftover(l);  // what resists is told by `carousel clean`
+        // what resists is told by `carousel clean`
+        if (l.kept.empty() && l.kind != "log" && l.path != folder_) (void)remove_leftover(l);
 }
 
 }  // namespace carousel::supervisor

@@ -65,8 +65,8 @@ std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     while (std::find(way.begin(), way.end(), at) == way.end()) {
         way.push_back(at);
         const auto& inputs = p.stages[at].input_indices;
-        at = *std::find_if(inputs.begin(), inputs.end(),
-                           [&](u32 i) { return !placed[i]; });  // every unplaced stage has one
+        // every unplaced stage has one
+        at = *std::find_if(inputs.begin(), inputs.end(), [&](u32 i) { return !placed[i]; });
     }
     std::string text = p.stages[at].name;
     for (auto k = way.rbegin(); k != way.rend(); ++k) {

@@ -68,10 +68,10 @@ struct stage_spec {
     u32 frame_timeout_ms = 2000;  ///< the pipeline's unless the stage has its own; 0: none
     bool optional = false;
     group_kind group = group_kind::blocking;
-    isolation_kind isolation =
-        isolation_kind::process;  ///< the pipeline's unless the stage has its own; says nothing on the CPU
-    std::vector<std::string>
-        prefix;  ///< a tool's words, e.g. {"gdb", "--args"}; no deadline runs when there are any
+    /// the pipeline's unless the stage has its own; says nothing on the CPU
+    isolation_kind isolation = isolation_kind::process;
+    /// a tool's words, e.g. {"gdb", "--args"}; no deadline runs when there are any
+    std::vector<std::string> prefix;
     nlohmann::json settings = nlohmann::json::object();  ///< all other keys: the stage's own
     source_position at;                                  ///< of the [[stage]] header
     std::map<std::string, source_position> key_at;       ///< of every key, own settings included
@@ -95,16 +95,16 @@ struct pipeline_spec {
     std::string device = "auto";
     u32 width = 1280, height = 720;
     u32 frame_timeout_ms = 2000;  ///< while a stage computes on one frame (clocks.hpp); 0: none
-    u32 stall_timeout_ms =
-        5000;  ///< nothing moves and no stage says why: the control block is made anew; 0: never
+    /// nothing moves and no stage says why: the control block is made anew; 0: never
+    u32 stall_timeout_ms = 5000;
     u32 latest_lease_ms = 250;  ///< a latest reader's lease may be revoked after so long
-    f64 supervisor_grace_s =
-        5;  ///< stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
+    /// stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
+    f64 supervisor_grace_s = 5;
     isolation_kind isolation =
         isolation_kind::process;  ///< process: a GPU context a stage; mps: one MPS domain for all
     f64 fps = 0;                  ///< frames a second of time and pace; 0: as fast as it goes
-    u64 allow_dead_letters =
-        0;           ///< frames that may be given up without an exit code of its own; all ones: any number
+    /// frames that may be given up without an exit code of its own; all ones: any number
+    u64 allow_dead_letters = 0;
     u64 frames = 0;  ///< ends after so many; 0: until it is told to
     [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 stall_timeout_ns() const noexcept { return stall_timeout_ms * ns_per_ms; }

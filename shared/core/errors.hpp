@@ -15,8 +15,8 @@ inline constexpr int ok = 0;
 inline constexpr int stage_failed = 1;  ///< a required stage failed for good
 inline constexpr int usage = 2;         ///< command line, pipeline file or configuration
 inline constexpr int no_device = 3;     ///< no such device or display, or it is unusable
-inline constexpr int given_up =
-    4;  ///< every frame arrived, but some were given up: they came without a picture
+/// every frame arrived, but some were given up: they came without a picture
+inline constexpr int given_up = 4;
 inline constexpr int gpu_fault = 70;        ///< a stage's GPU work failed (illegal address, trap, ...)
 inline constexpr int revoked = 71;          ///< a stage found its epoch raised: a successor has its seat
 inline constexpr int supervisor_gone = 72;  ///< the supervisor died and nobody adopted the run in time

@@ -132,8 +132,8 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
     u64 reach = 0;
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
-        reach = std::max(reach,
-                         load(c.link[link].tail) + made.link[link].window);  // the state first: tails follow
+        // the state first: tails follow
+        reach = std::max(reach, load(c.link[link].tail) + made.link[link].window);
     }
     if (made.sources > 0 && is.horizon > reach)
         f.add("parameters: horizon",
@@ -245,8 +245,8 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
         if (known.end != end_unknown && known.end != end_stopping &&
             tail > std::max(known.end + known.surplus, before))
             f.add(whose, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
-        const u64 begun = made.first_sequence,
-                  committed = load(c.link[k].committed);  // the tail first: it follows
+        // the tail first: it follows
+        const u64 begun = made.first_sequence, committed = load(c.link[k].committed);
         if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&
             tail - begun - known.miscounted > committed)
             f.add(whose,

@@ -6,11 +6,11 @@
 //
 // Who may call: the supervisor's thread; tests. Which check may run when:
 //   check_static  any time: static parts are written before the block is published and never again, sets of
-//   parameters by
-//                 the caller alone;
+//                 parameters by the caller alone;
 //   check_known   any time, by the only one who changes these words (END, seats, entries, the growth of
-//   tails); check_words   when nothing moves. In a running pipeline a frame that moves between two reads
-//   looks like damage.
+//                 tails);
+//   check_words   when nothing moves. In a running pipeline a frame that moves between two reads looks like
+//                 damage.
 // A block without findings may still be damaged (a frame's own copy of its parameters, a counter): these are
 // the rules that it can be held against.
 

@@ -45,8 +45,8 @@ u32 helper::help(link_ref& link) noexcept {
         const u64 raw = load(control_->job[s.job]);
         const job_word j = job_word::of(raw);
         if ((j.version & version_mask) != s.version) continue;
-        if (j.state ==
-            job_state::committed) {  // its owner, or another helper, died or rests between commit and READY
+        // its owner, or another helper, died or rests between commit and READY
+        if (j.state == job_state::committed) {
             if (link.mark_ready(k, s.job, j.version))
                 ++made, link.block().committed.fetch_add(1, std::memory_order_relaxed);
             continue;
@@ -59,8 +59,8 @@ u32 helper::help(link_ref& link) noexcept {
 #ifndef CAROUSEL_BUG_HELP_OPEN
         if (j.state != job_state::submitted) continue;
 #else
-        if (j.state != job_state::submitted && j.state != job_state::open)
-            continue;  // seeded bug: an unrecorded event reads complete
+        // seeded bug: an unrecorded event reads complete
+        if (j.state != job_state::submitted && j.state != job_state::open) continue;
 #endif
         device::imported_event* event = event_of(link, seat, j.epoch, k);
 #ifndef CAROUSEL_BUG_HELP_OPEN

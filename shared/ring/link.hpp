@@ -4,11 +4,12 @@
 //
 // Sync points (words.hpp gives the orders):
 //   FILL -> READY       after J has been read as COMMITTED(v): acquire on J, release on S; a reader of READY
-//   sees the header. tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking
-//   groups. T only grows, by one, by CAS. READY -> FREE(g+1)  for slots below T, after every latest column
-//   was closed (WAIT -> SKIPPED): a latest member leases by CAS
-//                       on that very word, so it either got the lease before the close (the slot stays) or
-//                       fails.
+//                       sees the header.
+//   tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking groups. T only grows,
+//                       by one, by CAS.
+//   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED): a latest
+//                       member leases by CAS on that very word, so it either got the lease before the close
+//                       (the slot stays) or fails.
 // Crash: each step is one CAS on a stable condition, so a process that dies between two of them leaves work
 // that the next one who looks completes.
 

@@ -4,9 +4,12 @@
 // are immutable; each counts from one frame on.
 //
 //   state   {sets:24, horizon:40}   horizon: every number below it may have been given its set, none from it
-//   on
-//     a source, for its number n:   {k, h} -> {k, n + 1} where h <= n; then the newest set whose `from` is at
-//     most n is n's the supervisor, for a change: fills set k + 1 with from = h, then {k, h} -> {k + 1, h}
+//                                   on
+//
+//   a source, for its number n:   {k, h} -> {k, n + 1} where h <= n; then the newest set whose `from` is at
+//                                 most n is n's
+//   the supervisor, for a change: fills set k + 1 with from = h, then {k, h} -> {k + 1, h}
+//
 // Both are one CAS on one word, so a change counts from the first number that nobody has been given a set
 // for, exactly: no frame in work changes, and `from` is known at once.
 //

@@ -54,8 +54,8 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         clean(c, k);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
         crash_here(crash_point::entry_prepared);
-        if (!cas(c.seat[seat].current, raw,
-                 seat_word{epoch, k}.pack())) {  // two supervisors can't be; a lock forbids it
+        // two supervisors can't be; a lock forbids it
+        if (!cas(c.seat[seat].current, raw, seat_word{epoch, k}.pack())) {
             mark_fenced(c, k);
             return {};
         }
@@ -89,8 +89,8 @@ incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat) return {};
     const u32 epoch = next_epoch(seat_word::of(raw_seat).epoch);
     e.live_since_ns.store(now_ns(), std::memory_order_relaxed);
-    if (!cas(c.seat[seat].current, raw_seat, seat_word{epoch, entry}.pack()))
-        return {};  // a lock forbids a second supervisor
+    // a lock forbids a second supervisor
+    if (!cas(c.seat[seat].current, raw_seat, seat_word{epoch, entry}.pack())) return {};
     crash_here(crash_point::seat_named);
     if (!cas(e.identity, raw_entry, entry_word{w.pid, epoch, seat, entry_state::live}.pack())) return {};
     return {seat, entry, epoch};
@@ -161,8 +161,8 @@ claim_result claim_standby(shm::control_block& c, const incarnation_id& who) noe
 
 u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexcept {
     const seat_word holder = seat_word::of(load(c.seat[who.seat].current));
-    if (holder.entry != who.entry)
-        return 0;  // maybe an earlier use of this entry: its own word must say so too
+    // maybe an earlier use of this entry: its own word must say so too
+    if (holder.entry != who.entry) return 0;
     const entry_word w = entry_word::of(load(c.entry[who.entry].identity));
     const bool mine =
         w.state == entry_state::live && w.epoch == holder.epoch && w.pid == static_cast<u32>(getpid());

@@ -8,8 +8,8 @@
 namespace carousel::ring {
 namespace {
 
-constexpr u32 most_moves =
-    1000;  ///< an owner moves a word a few times at most; one that goes on for ever is broken
+/// an owner moves a word a few times at most; one that goes on for ever is broken
+constexpr u32 most_moves = 1000;
 
 struct job_range {
     u32 first, last;
@@ -101,11 +101,11 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
     const u32 successor = seat_word::of(load(c.seat[seat].current)).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
-    if (successor == dead_epoch)
-        return false;  // somebody has written over the seat: nothing could ever come to an end
+    // somebody has written over the seat: nothing could ever come to an end
+    if (successor == dead_epoch) return false;
     for (u32 j = r.first; j < r.last; ++j) {
-        for (u32 tries = 0; tries < most_moves;
-             ++tries) {  // until the word bears another epoch or is ABORTED: its owner may still be moving it
+        // until the word bears another epoch or is ABORTED: its owner may still be moving it
+        for (u32 tries = 0; tries < most_moves; ++tries) {
             const u64 raw = load(c.job[j]);
             const job_word w = job_word::of(raw);
             if (w.epoch != dead_epoch || w.state == job_state::aborted) break;

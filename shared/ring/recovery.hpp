@@ -6,15 +6,14 @@
 // Order (leave a step out and frames tear, repeat or get lost):
 //   1. appoint() a successor (the epoch rises), doom() the entry;
 //   2. revoke(): IDLE -> the successor's epoch; OPEN, SUBMITTED -> ABORTED; COMMITTED -> its remaining steps
-//   now, then IDLE.
-//      When it returns true, only ABORTED words bear the epoch: nothing of that incarnation can commit any
-//      more.
+//      now, then IDLE. When it returns true, only ABORTED words bear the epoch: nothing of that incarnation
+//      can commit any more.
 //   3. the kill, through the pidfd;
 //   4. requeue(): leases tagged by ABORTED jobs -> WAIT, their FILL slots -> QUARANTINED. Repeated until the
-//   fence and once after
-//      it, since a process that is stopped between two of its own CASes may still tag words;
+//      fence and once after it, since a process that is stopped between two of its own CASes may still tag
+//      words;
 //   5. after the fence (the process is gone and its device work with it): reclaim(): QUARANTINED -> FREE,
-//   ABORTED -> IDLE.
+//      ABORTED -> IDLE.
 
 #include <functional>
 

@@ -53,8 +53,8 @@ std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
 }
 
 bool lower_end(shm::control_block& c, u64 sequence) noexcept {
-    static_assert(end_stopping > (u64{1} << 40U) &&
-                  end_unknown > end_stopping);  // both are above every number
+    // both are above every number
+    static_assert(end_stopping > (u64{1} << 40U) && end_unknown > end_stopping);
     for (u64 now = load(c.end); now > sequence; now = load(c.end)) {
         if (!cas(c.end, now, sequence)) continue;
         for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);

@@ -2,21 +2,19 @@
 // The words that decide, as fields of 64 bits, and the only changes that are legal. All changes are one CAS
 // that expects the exact word that was read; nobody stores plainly into a word of a running pipeline.
 //
-//   J[job]           {version:36, epoch:24, state:4}   IDLE -> OPEN -> SUBMITTED -> COMMITTED ->
-//   IDLE(version+1)
-//                                                      OPEN, SUBMITTED -> ABORTED (supervisor) ->
-//                                                      IDLE(version+1, new epoch)
-//       This word alone decides whether a stage's work on a frame happened.
-//   S[slot]          {generation:24, job:12, version:24, state:4}   FREE -> FILL -> READY ->
-//   FREE(generation+1)
-//                                                                    FILL -> QUARANTINED ->
-//                                                                    FREE(generation+1)
-//   C[slot][group]   {generation:24, job:9, version:24, attempts:4, state:3}   WAIT -> LEASED -> DONE | WAIT
-//   -> SKIPPED
-//       A generation older than the slot's reads as WAIT with no attempts; a newer one means that the reader
-//       is outdated.
-//   Q[source][n % N] the same layout, generation = lap of the number:  WAIT(lap) -> LEASED(lap) ->
-//   WAIT(lap+1)
+//   J[job]            {version:36, epoch:24, state:4}
+//                     IDLE -> OPEN -> SUBMITTED -> COMMITTED -> IDLE(version+1)
+//                     OPEN, SUBMITTED -> ABORTED (supervisor) -> IDLE(version+1, new epoch)
+//                     This word alone decides whether a stage's work on a frame happened.
+//   S[slot]           {generation:24, job:12, version:24, state:4}
+//                     FREE -> FILL -> READY -> FREE(generation+1)
+//                     FILL -> QUARANTINED -> FREE(generation+1)
+//   C[slot][group]    {generation:24, job:9, version:24, attempts:4, state:3}
+//                     WAIT -> LEASED -> DONE | WAIT -> SKIPPED
+//                     A generation older than the slot's reads as WAIT with no attempts; a newer one means
+//                     that the reader is outdated.
+//   Q[source][n % N]  the same layout, generation = lap of the number:
+//                     WAIT(lap) -> LEASED(lap) -> WAIT(lap+1)
 //
 // Counters come round (24 bits within hours, a version's 36 within years), so nothing is ever said to be
 // larger than another: words are compared for equality, generations by their distance (seen_at), and 0 means
@@ -43,8 +41,8 @@ constexpr u64 place(u64 value, unsigned shift, unsigned width) {
     return (value & ((u64{1} << width) - 1)) << shift;
 }
 
-inline constexpr u64 version_mask =
-    (u64{1} << 24) - 1;  ///< what slot and group words keep of a job's version
+/// what slot and group words keep of a job's version
+inline constexpr u64 version_mask = (u64{1} << 24) - 1;
 inline constexpr u64 generation_mask = (u64{1} << 24) - 1;
 inline constexpr u64 epoch_mask = (u64{1} << 24) - 1;
 

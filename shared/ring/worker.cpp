@@ -145,8 +145,8 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         j.input[0] = first;
         j.input_lease[0] = raw;
         take_attempts(j, w);
-        for (u32 i = 1; i < j.inputs;
-             ++i) {  // the first input decides which frame; the others must have it too
+        // the first input decides which frame; the others must have it too
+        for (u32 i = 1; i < j.inputs; ++i) {
             if (j.sequence < ready[i].tail || j.sequence - ready[i].tail >= ready[i].window)
                 return outcome::empty;
             j.input[i] = ready[i].at[j.sequence - ready[i].tail];
@@ -235,8 +235,8 @@ void worker::write_header(job& j) noexcept {
     const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
     if (j.inputs > 0) {
         const shm::frame_header& from = input_[0]->block().header[j.input[0].index];
-        j.parameter_number =
-            from.parameter_number;  // at a join the first input's; its number has the same in every ring
+        // at a join the first input's; its number has the same in every ring
+        j.parameter_number = from.parameter_number;
         std::memcpy(j.parameters, from.parameters, bytes);
         j.time_s = from.time_s;
         j.born_ns = from.born_ns;

@@ -8,13 +8,12 @@
 //             C or Q WAIT -> LEASED   the frame is tagged with (job, version): requeued
 //             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed
 //   submit    J OPEN -> SUBMITTED     all work is enqueued and the event recorded. The GPU may still write:
-//   quarantine covers it.
-//                                     Consumers may commit from here on, when they have seen the event
-//                                     complete.
+//                                     quarantine covers it. Consumers may commit from here on, when they have
+//                                     seen the event complete.
 //   commit    J SUBMITTED -> COMMITTED  the frame has happened. A dead owner's remaining steps are finished
-//   by the supervisor. complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so
-//   that whoever finds the job word recycled
-//             knows that nothing is tagged with the old version any more.
+//                                       by the supervisor.
+//   complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so that whoever finds
+//             the job word recycled knows that nothing is tagged with the old version any more.
 // Sync points: SUBMITTED (release) publishes header and event record to helpers (acquire); COMMITTED
 // publishes the payload of the CPU backend, whose event word was read with acquire.
 

@@ -123,8 +123,8 @@ std::optional<record> read_record(const std::string& folder) {
 
 bool is_alive(const record& r) {
     if (!r.boot_id.empty() && r.boot_id != boot_id()) return false;
-    if (!r.pid_namespace.empty() &&
-        r.pid_namespace != pid_namespace()) {  // its pid means nothing here, its record does
+    // its pid means nothing here, its record does
+    if (!r.pid_namespace.empty() && r.pid_namespace != pid_namespace()) {
         std::error_code failed;
         return r.folder.empty() || fs::exists(r.folder + "/run.json", failed);
     }

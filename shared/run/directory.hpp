@@ -4,8 +4,7 @@
 //     control.sock   SOCK_SEQPACKET: stages attach, `carousel kill` and the like ask
 //     run.json       who runs here: {pid, start_time, run_id, name, file, pid_namespace, boot_id}
 //     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted
-//     (seat_state.hpp): for a second
-//                    supervisor, when the first one dies
+//                    (seat_state.hpp): for a second supervisor, when the first one dies
 //     recoveries.jsonl  what each death cost (recovery_log.hpp)
 //     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/
 //

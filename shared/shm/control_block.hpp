@@ -59,8 +59,8 @@ struct frame_header {
     word committed_ns;
     f64 time_s;            ///< sequence / fps
     u64 parameter_number;  ///< which set of parameters: 0 at the start, one more with each change
-    alignas(8) std::byte
-        parameters[max_parameter_bytes];  ///< a copy of the set: the source's, handed on from ring to ring
+    /// a copy of the set: the source's, handed on from ring to ring
+    alignas(8) std::byte parameters[max_parameter_bytes];
 };
 
 /// The ring behind one stage.
@@ -196,8 +196,8 @@ struct source_block {
     u32 link;       ///< its output
     u32 first_lap;  ///< the lap that number 0 would have: 0, but for runs that are to see the laps come round
     u32 reserved;
-    word
-        ended;  ///< E, ring/stream_end.hpp: which job says that its number and all above don't exist; 0: none
+    /// E, ring/stream_end.hpp: which job says that its number and all above don't exist; 0: none
+    word ended;
     word number[max_window];
 };
 
@@ -229,11 +229,11 @@ struct control_block {
     f64 fps;             ///< 0: as fast as it goes
     u64 first_sequence;  ///< where this block's words begin (> 0 after a fresh start in mid-run)
 
-    alignas(
-        64) word end;  ///< END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
-    word stop_asked;   ///< 1: the run was asked to end early
-    word supervisor;   ///< low half: pid of the supervisor; high half: 1 + exit code once it is over
-                       ///< (telemetry/run_life.hpp)
+    /// END: first sequence that will not exist; ring/words.hpp: end_unknown, end_stopping
+    alignas(64) word end;
+    word stop_asked;  ///< 1: the run was asked to end early
+    word supervisor;  ///< low half: pid of the supervisor; high half: 1 + exit code once it is over
+                      ///< (telemetry/run_life.hpp)
     word supervisor_heartbeat_ns;
     word next_source_ns;  ///< when the next frame is due: pacing by fps survives a source's death
     word trace_until_ns;  ///< stages stamp every frame into the trace block until then (trace_block.hpp); 0:

@@ -4,12 +4,11 @@
 //
 //   busy_ns         at least one frame is in flight: claimed and not yet committed by its owner
 //   wait_input_ns   the thread that takes frames has a free lane and no frame to take: it isn't made yet, or,
-//   at a source with
-//                   a rate, not due yet
+//                   at a source with a rate, not due yet
 //   wait_output_ns  it could take a frame, and the ring behind has no room, since its oldest frame waits for
-//   a reader wait_own_ns     this stage's own frames must come through first: every lane is in work, a
-//   suspect frame is alone, or the
-//                   frame that the ring behind waits for is this stage's own
+//                   a reader
+//   wait_own_ns     this stage's own frames must come through first: every lane is in work, a suspect frame
+//                   is alone, or the frame that the ring behind waits for is this stage's own
 //
 // A thread waits for one of them at a time, so the three waits of a seat never add up to more than the time
 // that has passed. Busy lies across them: a stage with several lanes waits for its input, say, while frames

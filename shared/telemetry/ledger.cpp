@@ -113,8 +113,8 @@ void ledger_writer::write(const void* bytes, u64 count, u64 offset) const {
         n = pwrite(fd_, bytes, count, static_cast<off_t>(offset));
     } while (n < 0 && errno == EINTR);
     if (n != static_cast<ssize_t>(count)) {
-        fail("write", path_,
-             n < 0 ? errno : ENOSPC);  // a short write of so few bytes happens at the end of the disk only
+        // a short write of so few bytes happens at the end of the disk only
+        fail("write", path_, n < 0 ? errno : ENOSPC);
     }
 }
 
@@ -157,8 +157,8 @@ void ledger_writer::mark_committed(u64 sequence, const frame_hash& hash, bool is
             "the ledger {} has no record of frame {}, which is being committed; was the file replaced?",
             path_, sequence));
     }
-    const bool told_already =
-        r.committer == committer && (r.commits & ledger_told) != 0;  // of this very commit
+    // of this very commit
+    const bool told_already = r.committer == committer && (r.commits & ledger_told) != 0;
     r.commits = commits_of(r) + (told_already ? 0 : 1);
     r.committer = committer;
     r.hash = is_void ? 0 : hash.value.value_or(0);
@@ -206,8 +206,8 @@ std::vector<ledger_record> ledger_reader::read(u64 first, u64 count) const {
     std::vector<ledger_record> records(count);
     const std::size_t bytes =
         read_at(fd_, records.data(), count * sizeof(ledger_record), first * sizeof(ledger_record), path_);
-    const u64 whole = (bytes + sizeof(ledger_record) - recorded_bytes) /
-                      sizeof(ledger_record);  // the last one may lack its mark
+    // the last one may lack its mark
+    const u64 whole = (bytes + sizeof(ledger_record) - recorded_bytes) / sizeof(ledger_record);
     for (u64 i = 0; i < count; ++i) {
         if (i >= whole || !present(records[i], first + i)) {
             records[i] = ledger_record{};

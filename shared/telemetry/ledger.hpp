@@ -12,32 +12,33 @@
 //
 // Layout of `<run directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 48 n, see
 // ledger_record. A hole reads as zeros, hence the field that is sequence + 1. What is delivered and old is
-// folded away (ledger_fold.hpp).
-// `<ledger>.names` says what the hashes are hashes of, a name a line; a record bears its name's tag
-// (ledger_tag) beside its flags. A name is appended in one write(2) before the first record that bears its
-// tag, so that a kill leaves no record without its name. It may stand there twice, when two writers begin at
-// once. Hashes of two names are never compared.
+// folded away (ledger_fold.hpp). `<ledger>.names` says what the hashes are hashes of, a name a line; a record
+// bears its name's tag (ledger_tag) beside its flags. A name is appended in one write(2) before the first
+// record that bears its tag, so that a kill leaves no record without its name. It may stand there twice, when
+// two writers begin at once. Hashes of two names are never compared.
 //
 // Order: record(), the frame's commit (its job word becomes COMMITTED), mark_committed(), and only then the
 // rest (the input DONE, the job word IDLE). What a death leaves:
 //   before record():            nothing; the frame is delivered again.
 //   between record and commit:  a record without the mark; the job word is aborted, the frame delivered
-//   again, its record rewritten. between commit and mark:    a record without the mark, and a job word that
-//   still says COMMITTED, because a word moves on behind the
-//                               mark only. Whoever revokes the dead reads that word before anything else is
-//                               done to it, and makes the mark on the dead one's behalf: tell_committed(),
-//                               with the hash of the record if that is the dead one's own. A record that
-//                               another has written over meanwhile gives none: the frame is counted only.
+//                               again, its record rewritten.
+//   between commit and mark:    a record without the mark, and a job word that still says COMMITTED, because
+//                               a word moves on behind the mark only. Whoever revokes the dead reads that
+//                               word before anything else is done to it, and makes the mark on the dead one's
+//                               behalf: tell_committed(), with the hash of the record if that is the dead
+//                               one's own. A record that another has written over meanwhile gives none: the
+//                               frame is counted only.
 //   behind the mark:            the mark.
 // So at the end of a run each frame that was committed bears a mark with the incarnation that committed it,
 // at whatever point its process died, and that has two consequences, neither of which rests on what recovery
 // does to the words afterwards:
 //   No loss is certified:  a frame without a mark was committed by nobody. It is lost, record or not. (A
-//   recovery that takes the dead
-//                          one's lease for done leaves just this: a record, and no mark.)
+//                          recovery that takes the dead one's lease for done leaves just this: a record, and
+//                          no mark.)
 //   No repeat is certified: a commit that finds a mark is one too many, by whichever incarnation, told or
-//   made itself. (A recovery that throws a
-//                          COMMITTED frame back leaves a mark that was told; the second commit finds it.)
+//   made
+//                          itself. (A recovery that throws a COMMITTED frame back leaves a mark that was
+//                          told; the second commit finds it.)
 // One case is no repeat: an incarnation that was stopped between its commit and its mark, and marks what the
 // supervisor has told already.
 
@@ -66,8 +67,8 @@ struct ledger_record {
 static_assert(sizeof(ledger_record) == 48);
 inline constexpr u32 ledger_void = 1;
 inline constexpr u32 ledger_no_hash = 2;  ///< counted only: the stage gives no hash
-inline constexpr u32 ledger_told =
-    0x8000'0000U;  ///< in `commits`: the supervisor made the mark, for one that died before it could
+/// in `commits`: the supervisor made the mark, for one that died before it could
+inline constexpr u32 ledger_told = 0x8000'0000U;
 
 /// A hash as a stage gives it. Without a name it is the stage's own, of which nothing but the stage knows the
 /// definition.
@@ -75,8 +76,8 @@ inline constexpr std::string_view own_hash_name = "own";
 struct frame_hash {
     std::optional<u64> value;
     std::string_view name = own_hash_name;  ///< one line of at most 100 bytes
-    frame_hash(u64 hash, std::string_view of = own_hash_name)
-        : value(hash), name(of) {}          // NOLINT: a number is a hash of the stage's own
+    // NOLINT: a number is a hash of the stage's own
+    frame_hash(u64 hash, std::string_view of = own_hash_name) : value(hash), name(of) {}
     frame_hash(std::nullopt_t /*none*/) {}  // NOLINT: the frame is counted only
 };
 /// 30 bits above the two flags, never 0.
@@ -138,8 +139,8 @@ struct ledger_summary {
     u64 image_hash = 0;    ///< XXH3_64bits over the range's hashes (u64, little-endian) by sequence; 0 for a
                            ///< void or lost frame
     std::vector<u64> void_sequences = {};  ///< the newest thousand
-    std::vector<u32> hash_tags =
-        {};  ///< of the range's hashes, as they come, the first few: more than one make no image_hash
+    /// of the range's hashes, as they come, the first few: more than one make no image_hash
+    std::vector<u32> hash_tags = {};
     std::vector<std::string> hash_names = {};  ///< of those tags; filled in by ledger_reader
 };
 

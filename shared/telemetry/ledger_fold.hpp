@@ -10,9 +10,9 @@
 //   1. read [old end, new end)      the old account.
 //   2. write the account aside      the old account, and a file that the next fold overwrites.
 //   3. rename                       the new account; the records below its end are still there, and read by
-//   nobody.
+//                                   nobody.
 //   4. punch the hole               done. The next fold punches from 0, so that step 3 left behind is made
-//   good.
+//                                   good.
 // A reader that meets a fold reads the account before and behind the records, and begins anew when it has
 // changed. Only frames that bear a mark are folded, and all of them below the end do: a folded frame can't be
 // lost any more. Nor can it be repeated, as long as more frames are kept than a window holds; a commit of a

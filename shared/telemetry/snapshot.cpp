@@ -92,8 +92,8 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
 
 // Predecessors: what the last one said before it died, and how many are not proved gone.
 void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seats) {
-    std::array<u32, shm::max_seats>
-        nearest;  // epochs come round: the predecessor is the one that is the fewest epochs behind
+    // epochs come round: the predecessor is the one that is the fewest epochs behind
+    std::array<u32, shm::max_seats> nearest;
     nearest.fill(~0U);
     for (const shm::incarnation& e : c.entry) {
         const ring::entry_word id = ring::entry_word::of(load(e.identity));
@@ -147,8 +147,8 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
         out.phase = slot_phase::leased;
     else if (done && state == ring::slot_state::ready)
         out.phase = slot_phase::done;
-    if (load(l.slot[k]) !=
-        raw) {  // it moved on while its header was read: what was read may be of two frames
+    // it moved on while its header was read: what was read may be of two frames
+    if (load(l.slot[k]) != raw) {
         out.sequence = out.born_ns = out.claimed_ns = out.submitted_ns = out.committed_ns = 0;
         if (state == ring::slot_state::ready) out.phase = slot_phase::free;
         out.leased_by = 0;

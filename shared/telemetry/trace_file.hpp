@@ -42,8 +42,8 @@ struct trace_content {
 struct trace_summary {
     u64 frames = 0;           ///< that went through every stage inside the trace
     u64 first = 0, last = 0;  ///< their sequences
-    u64 missing =
-        0;  ///< bars that one of those frames lacks in some blocking stage: 0 unless records were lost
+    /// bars that one of those frames lacks in some blocking stage: 0 unless records were lost
+    u64 missing = 0;
     u64 lost_attempts = 0;  ///< work that a death has thrown away
     u64 deaths = 0;         ///< between the beginning of the recording and its end
 };

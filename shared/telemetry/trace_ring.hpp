@@ -6,9 +6,10 @@
 // be seen by others:
 //   claimed    {sequence, claimed, born}                    begun() was successful
 //   submitted  {sequence, process began, submitted}         before the job word says SUBMITTED: a frame that
-//   commits has this committed  {sequence, complete, committed, finished}    the owner's; one that dies here
-//   has committed without saying so waited     {why, from, until}                           the main thread's
-//   time without a frame
+//                                                           commits has this
+//   committed  {sequence, complete, committed, finished}    the owner's; one that dies here has committed
+//                                                           without saying so
+//   waited     {why, from, until}                           the main thread's time without a frame
 // Times are CLOCK_MONOTONIC nanoseconds.
 
 #include "shm/trace_block.hpp"

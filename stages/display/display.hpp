@@ -3,11 +3,9 @@
 // takes it off the device only when it is wanted: as a PNG file or in a film. Input: carousel.image.rgba8.
 // Output: none. Settings:
 //   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or
-//   "none": no pictures
-//             ["frame_%05d.png"]
-//             A name that ends in .mp4 makes one film of all pictures instead (film_file.hpp says what
-//             becomes of it when this display is killed); a void frame's place in it shows the picture
-//             before.
+//             "none": no pictures ["frame_%05d.png"] A name that ends in .mp4 makes one film of all pictures
+//             instead (film_file.hpp says what becomes of it when this display is killed); a void frame's
+//             place in it shows the picture before.
 //   keep      leaves the pictures of the newest so many frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames a second of the film [the pipeline's fps, or 30]
 //   delay_ms  sleeps this long for each frame: a slow sink, for tests [0]
@@ -52,8 +50,8 @@ private:
     std::string folder_;  ///< for relative patterns
     i64 delay_ms_ = 0;
     std::unique_ptr<plane_hasher> hasher_;
-    std::vector<std::unique_ptr<device::mapping>>
-        lanes_;  ///< one picture each, in memory that the CPU can read; none unless pictures are wanted
+    /// one picture each, in memory that the CPU can read; none unless pictures are wanted
+    std::vector<std::unique_ptr<device::mapping>> lanes_;
 };
 
 }  // namespace carousel::stages

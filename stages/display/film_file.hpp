@@ -3,9 +3,10 @@
 // goes on behind the last whole fragment, so that a killed display leaves one playable file that holds every
 // frame once:
 //   killed in the middle of a fragment:         its successor cuts the rest off, and the frame is delivered
-//   again; between the fragment and the commit:        the frame is delivered again, the file has it: it is
-//   not written again; after a kill -9 of everybody:               all whole fragments can be played (players
-//   skip the cut one).
+//                                               again;
+//   between the fragment and the commit:        the frame is delivered again, the file has it: it is not
+//                                               written again;
+//   after a kill -9 of everybody:               all whole fragments can be played (players skip the cut one).
 // A predecessor that still runs (a GPU may take its time to let go) is waited for: its lock on the file ends
 // with it. Where a successor's heading differs (the program or ffmpeg's libraries were replaced meanwhile),
 // its frames go to NAME.part2.mp4 and so on. Which life is the first, and which part is written, is kept in a

@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 kept_pictures::kept_pictures(picture_name names, fs::path folder, fs::path note, u64 keep)
     : names_(std::move(names)), folder_(std::move(folder)), keep_(keep) {
-    const shm::unique_fd fd(
-        ::open(note.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));  // of an older one the time stays
+    // of an older one the time stays
+    const shm::unique_fd fd(::open(note.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     struct stat made {};
     if (!fd || ::fstat(fd.get(), &made) != 0)
         throw output_error(fmt::format("can't write {}: {}", note.string(), errno_text(errno)));
@@ -51,8 +51,8 @@ void kept_pictures::passed(u64 sequence) {
     look();
     while (!there_.empty() && sequence >= keep_ && *there_.begin() <= sequence - keep_) {
         const fs::path path = names_.of(*there_.begin(), folder_);
-        if (is_ours(path))
-            ::unlink(path.c_str());  // one that can't be removed is no reason to hold the run up
+        // one that can't be removed is no reason to hold the run up
+        if (is_ours(path)) ::unlink(path.c_str());
         there_.erase(there_.begin());
     }
 }

@@ -14,8 +14,8 @@ struct mesh_vertex {
     f32 position[3];
     f32 normal[3];   ///< unit length
     f32 texture[2];  ///< u to the right, v down (row 0 of the picture is v = 0); 0 where the file has none
-    u32 surface =
-        0;  ///< number in mesh_data::surfaces, the same at all corners of a triangle; 0 where there are none
+    /// number in mesh_data::surfaces, the same at all corners of a triangle; 0 where there are none
+    u32 surface = 0;
 };
 
 /// What a part of a mesh looks like.

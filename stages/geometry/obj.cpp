@@ -116,8 +116,8 @@ mesh_vertex make_vertex(const tinyobj::attrib_t& a, const tinyobj::index_t& i,
     }
     if (i.texcoord_index >= 0) {
         v.texture[0] = a.texcoords[at(i.texcoord_index, 2)];
-        v.texture[1] =
-            1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];  // OBJ counts v from the picture's bottom
+        // OBJ counts v from the picture's bottom
+        v.texture[1] = 1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];
     }
     return v;
 }

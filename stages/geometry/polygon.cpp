@@ -60,8 +60,8 @@ public:
         u32 at = 0, tried = 0;
         std::size_t left = points_.size();
         while (left > 3) {
-            const bool in_vain =
-                tried >= left;  // crossing or folded edges: any corner will do, so that it ends
+            // crossing or folded edges: any corner will do, so that it ends
+            const bool in_vain = tried >= left;
             if (budget < blunt_.size()) return false;
             budget -= blunt_.size();
             if (!in_vain && !is_ear(at)) {

@@ -47,8 +47,8 @@ struct attachment {
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     ring::parameter_schema parameters;          ///< of the pipeline; none: it has none
     std::vector<attached_block> links, assets;
-    std::vector<shm::unique_fd>
-        fds;  ///< of all memory of the run, open for life: a second supervisor gets them from here
+    /// of all memory of the run, open for life: a second supervisor gets them from here
+    std::vector<shm::unique_fd> fds;
     std::string kept_json;  ///< what they are, as the supervisor put it
     double supervisor_grace_s =
         5;  ///< so long the stage goes on without a supervisor (CAROUSEL_SUPERVISOR_GRACE_S goes before it)

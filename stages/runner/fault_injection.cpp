@@ -14,11 +14,11 @@ namespace {
 // Out of line: the frame's path is the load alone.
 [[gnu::noinline]] void do_harm(runtime& r, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.who().epoch);
-    if (asked >> 8U > r.who().epoch)
-        return;  // meant for a successor: this process is revoked and doesn't know it yet
+    // meant for a successor: this process is revoked and doesn't know it yet
+    if (asked >> 8U > r.who().epoch) return;
     const bool taken = at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
-    if (!taken || kind == shm::injected_fault::nothing)
-        return;  // nothing: meant for a predecessor that died before it looked
+    // nothing: meant for a predecessor that died before it looked
+    if (!taken || kind == shm::injected_fault::nothing) return;
     log::warning("`carousel inject`: {}", shm::name_of(kind));
     switch (kind) {
         case shm::injected_fault::hang:

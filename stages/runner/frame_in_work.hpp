@@ -47,8 +47,8 @@ public:
     [[nodiscard]] bool is_ours() const noexcept override {
         const u64 raw = ring::load(runtime_->control().job[job.index]);
         const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
-        return raw == submitted.pack() ||
-               raw == submitted.with(ring::job_state::committed).pack();  // a consumer may have helped
+        // a consumer may have helped
+        return raw == submitted.pack() || raw == submitted.with(ring::job_state::committed).pack();
     }
     using frame::set_hash;
     void set_hash(u64 of_it, std::string_view name) noexcept override { hash = of_it, hash_name = name; }

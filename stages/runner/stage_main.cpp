@@ -64,8 +64,8 @@ attach_request request_from(const arguments& a) {
     attach_request r;
     r.wait_s = a.wait_s;
     if (const char* text = std::getenv("CAROUSEL_ATTACH"); text != nullptr && a.pipeline.empty()) {
-        const std::string all =
-            text;  // "DIR SEAT ENTRY EPOCH": the directory may hold blanks, the numbers don't
+        // "DIR SEAT ENTRY EPOCH": the directory may hold blanks, the numbers don't
+        const std::string all = text;
         std::size_t at = all.size();
         for (int k = 0; k < 3 && at != std::string::npos && at > 0; ++k) at = all.rfind(' ', at - 1);
         if (at == std::string::npos || at == 0)

@@ -21,8 +21,8 @@
 
 namespace carousel::stages {
 namespace {
-constexpr u64 helper_poll_ns =
-    50'000;  ///< how long an idle stage polls its producers' events before it sleeps
+/// how long an idle stage polls its producers' events before it sleeps
+constexpr u64 helper_poll_ns = 50'000;
 
 u64 number_from_environment(const char* name) {
     const char* text = std::getenv(name);
@@ -68,8 +68,8 @@ u32 stage_runner::in_flight() {
 void stage_runner::run() {
     std::thread completion([this] { complete_loop(); });
     for (;;) {
-        const u32 seen = shm::ticket(
-            worker_.stage().doorbell);  // before the look: a change behind it is not slept through
+        // before the look: a change behind it is not slept through
+        const u32 seen = shm::ticket(worker_.stage().doorbell);
         frame_in_work* f = nullptr;
         u32 others = 0;
         {
@@ -111,8 +111,8 @@ bool stage_runner::due() {
     if (next <= now) return true;
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(next - now, shm::max_sleep_ns)));
     const u64 woken = now_ns();
-    worker_.stage().counters.wait_input_ns.fetch_add(
-        woken - now, std::memory_order_relaxed);  // the clock is a source's input
+    // the clock is a source's input
+    worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);
     return woken >= next;
 }
 

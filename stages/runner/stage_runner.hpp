@@ -2,9 +2,8 @@
 // The loop of a stage process that reads blocking groups (or is a source). Three threads:
 //   main        begin -> process -> submit; helps its producers and sweeps where it would idle
 //   completion  waits for each job's own event in order, finish(), commit, complete; and keeps the ledger of
-//   a stage without an
-//               output (telemetry/ledger.hpp): record in front of the commit, mark behind it, before anything
-//               else
+//               a stage without an output (telemetry/ledger.hpp): record in front of the commit, mark behind
+//               it, before anything else
 //   heartbeat   the stamp in the entry, supervisor's EOF, CPU time (heartbeat.hpp)
 // Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event
 // is bounded by the supervisor, which kills a stage whose frame passes frame_timeout_ms (clocks:
@@ -61,8 +60,8 @@ private:
     stage* stage_;
     ring::worker worker_;
     ring::helper helper_;
-    std::unique_ptr<telemetry::ledger_writer>
-        ledger_;  ///< of a stage without an output; its completion thread writes it
+    /// of a stage without an output; its completion thread writes it
+    std::unique_ptr<telemetry::ledger_writer> ledger_;
     telemetry::trace_writer trace_;
     device::profiler profiler_;              ///< a domain a stage
     disk_hold hold_;                         ///< the completion thread's

@@ -42,8 +42,8 @@ void stage_runner::end_stream(frame_in_work& f) {
         wait_for_change(seen, ring::outcome::own_work);
     }
     {
-        const running_clock clock(
-            runtime_->entry().device_since_ns);  // the completion thread has nothing to wait for
+        // the completion thread has nothing to wait for
+        const running_clock clock(runtime_->entry().device_since_ns);
         guarded("the device's work", f.job.sequence, [&] { runtime_->queue().drain(); });
     }
     crash_here(crash_point::end_known);

@@ -38,8 +38,8 @@ struct asset_description {
 struct configuration {
     std::string stage;          ///< this stage's name in the pipeline file
     u32 width = 0, height = 0;  ///< the pipeline's picture size in pixels
-    const carousel::settings* settings =
-        nullptr;  ///< the stage's own keys; read them all, unread ones are refused
+    /// the stage's own keys; read them all, unread ones are refused
+    const carousel::settings* settings = nullptr;
     std::vector<input_description> inputs = {};  ///< in the file's order; empty for a source
     f64 fps = 0;                                 ///< frames per second of the pipeline; 0: as fast as it goes
     std::string device = "auto";                 ///< as the file asks for this stage: auto, cpu, cuda:N

@@ -12,10 +12,10 @@ namespace carousel {
 
 struct settings::state {
     nlohmann::json values = nlohmann::json::object();
-    std::set<std::string, std::less<>>
-        read;  ///< keys whose value was asked for: the ones that the stage understands
-    std::set<std::string, std::less<>>
-        known;  ///< those, and the ones of which it only asked whether they are there
+    /// keys whose value was asked for: the ones that the stage understands
+    std::set<std::string, std::less<>> read;
+    /// those, and the ones of which it only asked whether they are there
+    std::set<std::string, std::less<>> known;
 
     /// The value of `key`, or null; notes that the stage understands the key.
     const nlohmann::json* look_up(std::string_view key) {

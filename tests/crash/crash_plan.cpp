@@ -25,8 +25,8 @@ std::vector<crash_point> frame_points(role of) {
     std::vector<crash_point> out = {job_chosen, job_opened};
     out.push_back(of == role::source ? number_leased : input_leased);
     if (of != role::sink) out.push_back(slot_filled);
-    if (of == role::source)
-        out.push_back(parameters_chosen);  // but for a frame that is made again: it has its set
+    // but for a frame that is made again: it has its set
+    if (of == role::source) out.push_back(parameters_chosen);
     out.insert(out.end(), {header_written, clock_started, event_recorded, job_submitted, work_complete,
                            host_work_done, job_committed});
     if (of != role::sink) out.push_back(slot_ready);

@@ -1,15 +1,22 @@
 // A stage for crash tests: numbers instead of pictures, and it dies when it is told to. Source, middle or
 // sink by its inputs. Settings:
-//   enqueue_ms  sleeps so long inside process() [0]          work_ms  the queue's work takes so long [0]
-//   finish_ms   a sink sleeps so long inside finish() [0]
-//   die_at      frame at which it dies [-1: none]            die_how  exit0 | exit3 | bare_exit | abort |
-//   segv | throw | gpu | hang | hang_device (its queue's work never ends) | hang_finish [abort] die_lives
-//   only the first so many lives of a seat die so [1000000] late_start  dies in prepare() [false] say      a
-//   line for each frame on stderr [false]
-//   sink        has no output [false]    hashes  a sink gives the ledger a hash of each number [true] plain
-//   it has no finish() at all [false] ends_at     a source ends its stream before that frame [-1: never]
-//   ends_unsaid  without having said that it may [false] no_device_life  that life of the seat finds no
-//   device in prepare(), as a client of a dying MPS domain does [-1: none]
+//   enqueue_ms      sleeps so long inside process() [0]
+//   work_ms         the queue's work takes so long [0]
+//   finish_ms       a sink sleeps so long inside finish() [0]
+//   die_at          frame at which it dies [-1: none]
+//   die_how         exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang |
+//                   hang_device (its queue's work never ends) | hang_finish [abort]
+//   die_lives       only the first so many lives of a seat die so [1000000]
+//   late_start      dies in prepare() [false]
+//   say             a line for each frame on stderr [false]
+//   sink            has no output [false]
+//   hashes          a sink gives the ledger a hash of each number [true]
+//   plain           it has no finish() at all [false]
+//   ends_at         a source ends its stream before that frame [-1: never]
+//   ends_unsaid     without having said that it may [false]
+//   no_device_life  that life of the seat finds no device in prepare(), as a client of a dying MPS domain
+//   does
+//                   [-1: none]
 #include <unistd.h>
 
 #include <chrono>

@@ -61,8 +61,8 @@ TEST_CASE("stages that hang, or are stopped, at the same time are all replaced o
         REQUIRE(
             run.ask({{"command", "inject"}, {"stage", all_stages[k]}, {"fault", "hang"}}).value("ok", false));
         const std::string said = fmt::format("{:<8} | warning: `carousel inject`: hang", all_stages[k]);
-        REQUIRE(run.wait_until([&] { return run.log().find(said) != std::string::npos; },
-                               5));  // else the next one starves it of frames
+        // else the next one starves it of frames
+        REQUIRE(run.wait_until([&] { return run.log().find(said) != std::string::npos; }, 5));
     }
     for (int k = 0; k < 3; ++k)
         CHECK(run.wait_until(
@@ -128,8 +128,8 @@ TEST_CASE("a stage that is held with a frame in hand has no deadline, however lo
     REQUIRE(run.wait_until([&] { return run.stage("middle").value("frames", 0) > 1; }));
     const i32 before = run.pid_of("middle");
     std::string out;
-    REQUIRE(run.command({"stop", "middle", "-p", "inhand"}, out) ==
-            0);    // it is inside process() all the time
+    // it is inside process() all the time
+    REQUIRE(run.command({"stop", "middle", "-p", "inhand"}, out) == 0);
     sleep_s(1.5);  // three deadlines
     CHECK(run.pid_of("middle") == before);
     REQUIRE(run.command({"cont", "middle", "-p", "inhand"}, out) == 0);

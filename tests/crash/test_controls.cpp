@@ -128,8 +128,9 @@ TEST_CASE("a latest reader that stops with a lease in hand holds nobody up, and 
     REQUIRE(run.wait_until([&] { return shm::is_stopped(run.pid_of("peek")); }));
     const shm::segment seen = shm::segment::observe(run.run_id());
     const shm::link_block& link = seen.block().link[seen.block().stage[2].output_link];
+    // long before the end of the run, at which its death would give the lease back
     CHECK(run.wait_until(
-        [&] {  // long before the end of the run, at which its death would give the lease back
+        [&] {
             u32 leased = 0;
             for (u32 k = 0; k < link.slots; ++k)
                 for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)

@@ -23,8 +23,8 @@ std::string slow(const std::string& name, const std::string& keys = "") {
 }  // namespace
 
 TEST_CASE("kills while all counters come round lose, repeat and tear nothing, with and without standbys") {
-    constexpr u64 frames =
-        300;  // 5 s; the counters come round within the first 40 and the first three deaths of a seat
+    // 5 s; the counters come round within the first 40 and the first three deaths of a seat
+    constexpr u64 frames = 300;
     const std::string keys = GENERATE("", "standby = true\n");
     CAPTURE(keys);
     std::mt19937_64 random(test_seed());

@@ -61,8 +61,8 @@ TEST_CASE("a helper that dies behind its commit leaves the frame to the next one
         CAPTURE(std::string(name_of(point)));
         run_fixture run;
         crash_plan plan(run.path("plan"));
-        plan.add("numbers", crash_point::work_complete, "stop",
-                 50);  // complete but not committed: its consumer helps
+        // complete but not committed: its consumer helps
+        plan.add("numbers", crash_point::work_complete, "stop", 50);
         plan.add("middle", point, "kill", 1);
         plan.write();
         run.start(run.pipeline("helper", number_pipeline("helper", crash_keys)), {"--frames", "600"},

@@ -15,8 +15,8 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 
-constexpr rlim_t few =
-    10;  ///< what was opened first stays below, the descriptors that are kept for the report among them
+/// what was opened first stays below, the descriptors that are kept for the report among them
+constexpr rlim_t few = 10;
 
 rlim_t set_limit(i32 pid, rlim_t files) {
     rlimit before{};
@@ -50,8 +50,8 @@ TEST_CASE(
     REQUIRE(::kill(middle, SIGKILL) == 0);
     CHECK(run.wait_until([&] { return run.log().find("middle can't be started yet: ") != std::string::npos; },
                          5));
-    if (GENERATE(false, true))
-        sleep_s(0.5);  // the shortage is known for a while before somebody connects: it is said all the same
+    // the shortage is known for a while before somebody connects: it is said all the same
+    if (GENERATE(false, true)) sleep_s(0.5);
     const shm::unique_fd waiting =
         shm::connect_to(run.path("runtime") + "/carousel/short/control.sock");  // into the queue
     const f64 cpu = cpu_s(run.pid());

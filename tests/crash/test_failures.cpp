@@ -44,8 +44,8 @@ TEST_CASE("kills from outside are no attempts: the frame in hand is delivered wh
                                                        "enqueue_ms = 20\nin_flight = 1\nmax_attempts = 2\n")),
               {"--frames", "60"});
     REQUIRE(run.wait_running());
-    const int signals[] = {SIGKILL, SIGABRT, SIGSEGV, SIGTERM,
-                           SIGBUS};  // a fault's signal that somebody sent is no fault
+    // a fault's signal that somebody sent is no fault
+    const int signals[] = {SIGKILL, SIGABRT, SIGSEGV, SIGTERM, SIGBUS};
     for (int k = 0; k < 15; ++k) {
         run.hit("middle", signals[k % 5]);
         sleep_s(0.1);

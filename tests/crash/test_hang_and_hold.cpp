@@ -79,8 +79,8 @@ TEST_CASE("a held stage has no deadline, the pipeline waits for it, and it goes 
     REQUIRE(run.wait_running());
     const i32 before = run.pid_of("middle");
     std::string out;
-    REQUIRE(run.wait_until(
-        [&] { return frames_of(run) > 3; }));  // from now on it has a frame in hand nearly all the time
+    // from now on it has a frame in hand nearly all the time
+    REQUIRE(run.wait_until([&] { return frames_of(run) > 3; }));
     REQUIRE(run.command({"stop", "middle", "-p", "hold"}, out) == 0);
     CHECK(run.stage("middle")["state"] == "stopped");
     const u64 frames = frames_at_rest(run);
@@ -112,8 +112,8 @@ TEST_CASE("a paused pipeline takes next to no processor time") {
         return sum;
     };
     f64 share = 1;
-    for (int look = 0; look < 4 && share >= 0.02;
-         ++look) {  // on a shared machine a time slice that was stolen may be counted
+    // on a shared machine a time slice that was stolen may be counted
+    for (int look = 0; look < 4 && share >= 0.02; ++look) {
         const u64 before = ticks();
         const f64 since = seconds_now();
         sleep_s(4);

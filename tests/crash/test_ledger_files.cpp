@@ -86,8 +86,8 @@ TEST_CASE(
     const json r = run.report(), sink = r["sinks"][0];
     CHECK(sink["records"] == frames);
     CHECK(sink["folded"].get<u64>() >= frames / 2);
-    CHECK(most <
-          frames * 48 * 3 / 4);  // a second's frames, the thousand that are kept, and a step of the fold
+    // a second's frames, the thousand that are kept, and a step of the fold
+    CHECK(most < frames * 48 * 3 / 4);
     CHECK(space(run.path(sink["ledger"].get<std::string>())) < frames * 48 * 3 / 4);
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);

@@ -72,8 +72,8 @@ TEST_CASE("a standby that is killed harms nothing and is replaced") {
     }
     standby = next_standby(run, "middle", standby);
     REQUIRE(standby != 0);
-    ::kill(standby,
-           SIGSTOP);  // one that can't wake up when it is called: it is replaced like any stopped stage
+    // one that can't wake up when it is called: it is replaced like any stopped stage
+    ::kill(standby, SIGSTOP);
     run.hit("middle", SIGKILL);
     CHECK(run.wait() == 0);
     INFO(run.log());

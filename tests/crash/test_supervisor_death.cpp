@@ -83,8 +83,8 @@ TEST_CASE("stages stream on without their supervisor, and a second one takes the
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     CHECK(run.wait_until([&] { return says(run, "adopted widowed: 3 stages alive"); }));
-    CHECK(run.ask({{"command", "ps"}})["pipeline"]["frames"].get<u64>() >
-          delivered + 50);  // 0.5 s at 400 frames/s
+    // 0.5 s at 400 frames/s
+    CHECK(run.ask({{"command", "ps"}})["pipeline"]["frames"].get<u64>() > delivered + 50);
     CHECK(pids_of(run) == before);
     CHECK(run.wait() == 0);
     check_whole(run);
@@ -141,8 +141,8 @@ TEST_CASE(
     run.start(file, endless);
     for (int round = 0; round < supervisor_kills; ++round) {
         REQUIRE(run.wait_running());
-        for (int k = 0; k < stage_kills / supervisor_kills;
-             ++k) {  // each before, with or behind the supervisor's end
+        // each before, with or behind the supervisor's end
+        for (int k = 0; k < stage_kills / supervisor_kills; ++k) {
             const i32 pid = run.pid_of(stage_names[random() % 3]);
             if (pid > 0 && ::kill(pid, SIGKILL) == 0) kills += hit.insert(pid).second ? 1 : 0;
             if (random() % 2 == 0) sleep_s(static_cast<f64>(random() % 40) / 1000);
@@ -183,8 +183,8 @@ TEST_CASE("a supervisor killed at each of its named steps is followed by one tha
     for (const crash_point point :
          {entry_prepared, entry_appointed, entry_doomed, words_revoked, words_requeued, death_judged,
           stage_spawned, entry_fenced, words_reclaimed, run_taken_over, stage_returned})
-        plan.add("supervisor", point, "kill",
-                 plan.lines() == 0 ? 4 : 1);  // the first three appointments are the start
+        // the first three appointments are the start
+        plan.add("supervisor", point, "kill", plan.lines() == 0 ? 4 : 1);
     plan.write();
     const std::string file = run.pipeline("steps", paced("steps"));
     const std::vector<std::string> endless{"--frames", "100000000"};
@@ -320,8 +320,8 @@ TEST_CASE("with no stage left alive a fresh run begins, and says so") {
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
-    std::vector<shm::unique_fd>
-        lives;  // a leader may be a zombie while another thread of its process still dies
+    // a leader may be a zombie while another thread of its process still dies
+    std::vector<shm::unique_fd> lives;
     for (const i32 pid : before) lives.emplace_back(shm::open_pidfd({pid, shm::start_time_of(pid)}));
     kill_supervisor(run);
     for (const shm::unique_fd& life : lives) shm::signal_pidfd(life.get(), SIGKILL);
@@ -386,8 +386,8 @@ TEST_CASE("a held stage stays held through its supervisor's death") {
     run.start(file, to_end);
     REQUIRE(run.wait_until([&] { return says(run, "adopted held: 3 stages alive"); }));
     CHECK(run.stage("sink")["state"] == "stopped");
-    REQUIRE(run.wait_until(
-        [&] { return shm::is_stopped(before[2]); }));  // the kernel sends an orphaned group on its way
+    // the kernel sends an orphaned group on its way
+    REQUIRE(run.wait_until([&] { return shm::is_stopped(before[2]); }));
     CHECK(run.command({"cont", "sink", "-p", "held"}, out) == 0);
     CHECK(run.wait() == 0);
     check_whole(run);

@@ -70,8 +70,8 @@ TEST_CASE("an event is not done before its work and is done after it") {
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
     const auto event = context->make_event(nullptr);
-    REQUIRE(
-        event->done());  // an event that was never recorded reads as complete: a fact to build on, not a wish
+    // an event that was never recorded reads as complete: a fact to build on, not a wish
+    REQUIRE(event->done());
     test::gate gate(*context);
     gate.hold(*queue);
     event->record(*queue, 1);
@@ -173,8 +173,8 @@ TEST_CASE("a status check finds each single flipped bit and accepts the right wo
         REQUIRE(*torn == static_cast<u32>(bit + 1));
     }
     const std::vector<u8> around = test::read_back(*context, *queue, memory->data(), 512);
-    REQUIRE(std::count(around.begin(), around.begin() + 256, 0) ==
-            256);  // nothing but the 16 bytes was written
+    // nothing but the 16 bytes was written
+    REQUIRE(std::count(around.begin(), around.begin() + 256, 0) == 256);
     REQUIRE(std::count(around.begin() + 272, around.end(), 0) == 240);
 }
 

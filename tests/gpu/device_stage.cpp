@@ -1,9 +1,11 @@
 // A stage for crash tests on a GPU: numbers that kernels make, and ways to die that only a device knows.
 // Source, middle or sink by its inputs. Settings:
-//   hold_at    frame whose work the device holds back [-1: none]      hold_ms  for so long [0]
-//   die_at     frame at which it dies [-1: none]                      die_how  illegal | trap | misaligned |
-//   memory | endless [illegal] die_lives  only the first so many lives of a seat die so [1]      sink     it
-//   writes nothing [false]
+//   hold_at    frame whose work the device holds back [-1: none]
+//   hold_ms    for so long [0]
+//   die_at     frame at which it dies [-1: none]
+//   die_how    illegal | trap | misaligned | memory | endless [illegal]
+//   die_lives  only the first so many lives of a seat die so [1]
+//   sink       it writes nothing [false]
 #include <map>
 #include <memory>
 #include <span>

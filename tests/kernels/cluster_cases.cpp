@@ -93,8 +93,8 @@ TEST_CASE(
         odd.position[v % 3] = body::float_of(v % 800 < 400 ? 0x7fc00000U : 0x7f800000U);
         store_vertex(block.data(), with.layout(), v, odd);
     }
-    for (u32 t = 300; t < triangles; t += 500)
-        std::swap(indices[t * 3], indices[t * 3 + 1]);                               // the other way round
+    // the other way round
+    for (u32 t = 300; t < triangles; t += 500) std::swap(indices[t * 3], indices[t * 3 + 1]);
     for (u32 t = 450; t < triangles; t += 600) indices[t * 3 + 2] = indices[t * 3];  // a line
     without.set_mesh(block);
     const auto memory = on.context->allocate(block.size());

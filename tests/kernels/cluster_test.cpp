@@ -149,8 +149,8 @@ TEST_CASE("A cluster with an index out of range, or with vertices too far apart,
     const u32 kept = indices[3 * cluster_triangles * 3 + 5];
     indices[3 * cluster_triangles * 3 + 5] = mesh.counts.vertex_count;
     REQUIRE(list(3) == 0);
-    indices[3 * cluster_triangles * 3 + 5] =
-        mesh.counts.vertex_count - 1;  // in range, and 65,536 or more from the first
+    // in range, and 65,536 or more from the first
+    indices[3 * cluster_triangles * 3 + 5] = mesh.counts.vertex_count - 1;
     REQUIRE(list(3) == 0);
     indices[3 * cluster_triangles * 3 + 5] = kept;
     REQUIRE(list(3) > 60);

@@ -108,8 +108,8 @@ TEST_CASE("Mapped textures: every instruction set and number of threads gives th
     CHECK(differences(b.render(3), expected) == 0);
     std::vector<u32> distinct = expected;
     std::sort(distinct.begin(), distinct.end());
-    CHECK(std::unique(distinct.begin(), distinct.end()) - distinct.begin() >
-          1000);  // there is something to compare
+    // there is something to compare
+    CHECK(std::unique(distinct.begin(), distinct.end()) - distinct.begin() > 1000);
     const auto memory = one.context->allocate(m.block.size());
     std::memcpy(memory->data(), m.block.data(), m.block.size());
     scratch_memory scratch(cpu::fragment_scratch_bytes(width, height));

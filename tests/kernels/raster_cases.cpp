@@ -213,8 +213,8 @@ TEST_CASE("All rotations of a triangle's corners cover the same pixels, all refl
         for (const auto& order :
              {std::array{0U, 1U, 2U}, {1U, 2U, 0U}, {2U, 0U, 1U}, {0U, 2U, 1U}, {2U, 1U, 0U}, {1U, 0U, 2U}})
             set.triangle(order[0], order[1], order[2]);
-        screen_chain chain(*on.context, *on.queue, set, width, height,
-                           3);  // depth is constant: equal pixels, equal pictures
+        // depth is constant: equal pixels, equal pictures
+        screen_chain chain(*on.context, *on.queue, set, width, height, 3);
         const bool first_is_front = differences(chain.draw({0}), chain.draw({})) != 0;
         const u32 front = first_is_front ? 0 : 3, back = first_is_front ? 3 : 0;
         for (u32 k = 1; k < 3; ++k) REQUIRE(differences(chain.draw({front}), chain.draw({front + k})) == 0);

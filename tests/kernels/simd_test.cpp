@@ -76,8 +76,8 @@ TEST_CASE("Instruction sets and threads agree on every shading, with instances, 
         c.scene.shading = c.scene.wireframe = 0;
         std::vector<u32> distinct = c.render(3);
         std::sort(distinct.begin(), distinct.end());
-        REQUIRE(std::unique(distinct.begin(), distinct.end()) - distinct.begin() >
-                20);  // there is something in the picture
+        // there is something in the picture
+        REQUIRE(std::unique(distinct.begin(), distinct.end()) - distinct.begin() > 20);
     }
     for (const char* name : {"avx2", "avx512"})
         if (cpu::find_entries(name) == nullptr)

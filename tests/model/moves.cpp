@@ -118,8 +118,8 @@ void moves::normalise(state& t) const {
         p.at = step::idle;
         p.gpu = gpu_work::no;
         if (p.job == none) continue;
-        const job_word& j =
-            t.job[p.job];  // the ghosts still ask which frame a word of the dead one stands for
+        // the ghosts still ask which frame a word of the dead one stands for
+        const job_word& j = t.job[p.job];
         const bool keep = j.version == p.version && j.epoch == e && j.state != job_state::idle;
         p.slot = none;
         p.generation = 0;

@@ -28,8 +28,8 @@ struct parameter_result {
     u64 states = 0;
     bool differs = false;  ///< one number has been given two sets
     bool falls = false;    ///< a number has an older set than one below it
-    bool inexact =
-        false;  ///< a number below publish()'s answer has the change, or one from there on has none of it
+    /// a number below publish()'s answer has the change, or one from there on has none of it
+    bool inexact = false;
     bool torn = false;     ///< a source reads a set that is being filled
     bool refused = false;  ///< at least once there was no room for a change (no fault)
     bool round = false;    ///< at least once the count of sets has come round

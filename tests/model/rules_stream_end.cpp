@@ -39,8 +39,8 @@ void claim(moves& m, int lane, int source, actor who) {
     if (p.at == step::ended && (lower || there == mine)) return;
     state& t = m.next();
     t.lane[lane].at = step::ended;
-    if (p.at != step::ended && p.slot != none)
-        t.lane[lane].gpu = gpu_work::pending;  // enqueued before it found the end
+    // enqueued before it found the end
+    if (p.at != step::ended && p.slot != none) t.lane[lane].gpu = gpu_work::pending;
     if (!lower) t.claim[source] = mine;
     m.emit({action::claim_end, narrow(lane), p.frame}, who);
 }
@@ -100,8 +100,8 @@ void stream_end_rules(moves& m, int lane) {
     const actor who = m.declared(e) ? actor::zombie : actor::live;
     const lane_registers& p = m.now().lane[lane];
     const bool crashes = m.cfg.poison >= 0 && p.frame == m.cfg.poison;
-    if (crashes && p.at != step::slot_back &&
-        p.at != step::number_back) {  // before it has said so, or behind that
+    // before it has said so, or behind that
+    if (crashes && p.at != step::slot_back && p.at != step::number_back) {
         state& t = m.next();
         t.incarnation[e].alive = life::dead;
         t.incarnation[e].self_inflicted = 1;

@@ -20,8 +20,8 @@ struct process {
     auto operator<=>(const process&) const = default;
 };
 struct supervisor {
-    i8 at = 0, epoch_seen = 0, holder_seen = nobody,
-       child = nobody;  // at 3: a promotion, between its two CASes
+    // at 3: a promotion, between its two CASes
+    i8 at = 0, epoch_seen = 0, holder_seen = nobody, child = nobody;
     auto operator<=>(const supervisor&) const = default;
 };
 struct seat_state {

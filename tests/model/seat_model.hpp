@@ -14,8 +14,8 @@ struct seat_setup {
     bool claim_first = true;  ///< a spawned process works only after its CAS on the seat
     bool raise_epoch = true;  ///< the epoch is raised before a successor is spawned
     bool standby = false;  ///< one process waits as a standby from the start, and a supervisor may promote it
-    bool seat_first =
-        true;  ///< a promotion names the standby in the seat before the standby's entry bears the epoch
+    /// a promotion names the standby in the seat before the standby's entry bears the epoch
+    bool seat_first = true;
     int deaths = 2, supervisor_deaths = 2;
 };
 

@@ -98,8 +98,8 @@ layout::layout(const setup& c) : start_(initial_state(c)) {
             add(l.slot[x]);
             for (int g = 0; g < c.groups(link); ++g) {
                 add(l.group[x][g].generation), add(l.group[x][g].state);
-                if (g < c.links[k].consumers || g >= c.blocking(link))
-                    continue;  // only stages have job words to name
+                // only stages have job words to name
+                if (g < c.links[k].consumers || g >= c.blocking(link)) continue;
                 add(l.group[x][g].job), add(l.group[x][g].version);
                 if (c.poison >= 0) add(l.group[x][g].attempts);
             }

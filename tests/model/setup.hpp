@@ -12,20 +12,20 @@ namespace carousel::model {
 
 /// Clauses of the protocol; a test leaves one out and expects a failure.
 struct clauses {
-    bool help_from_submitted =
-        true;  ///< a helper commits only from SUBMITTED, published behind the event's record
+    /// a helper commits only from SUBMITTED, published behind the event's record
+    bool help_from_submitted = true;
     bool idle_names_epoch = true;     ///< IDLE names the only epoch that may open it
     bool close_latest = true;         ///< a free closes the latest columns' WAIT before the slot goes
     bool close_empty_columns = true;  ///< ... also those that have no member just now
     bool window_and_tail = true;      ///< the tail word, moved before the free, and n < T + N at the lease
     bool read_again = true;           ///< a failed commit is read again: COMMITTED = somebody helped
     bool event_by_epoch = true;       ///< the imported event is that of the epoch which J names
-    bool committed_blocks_revoked =
-        true;  ///< an incarnation is revoked only when no COMMITTED word bears its epoch either
+    /// an incarnation is revoked only when no COMMITTED word bears its epoch either
+    bool committed_blocks_revoked = true;
     bool helper_minimal = true;  ///< a helper commits and marks its own slot READY, nothing else
     bool in_order_lease = true;  ///< a group's lowest frame is waited for, never jumped
-    bool sink_waits_for_predecessor =
-        true;  ///< a sink does not jump a frame that its dead predecessor still has leased
+    /// a sink does not jump a frame that its dead predecessor still has leased
+    bool sink_waits_for_predecessor = true;
     bool sink_commits_in_order = true;
     bool blame_only_alone = true;  ///< a death counts against a frame only if it was the only one in flight
     bool recycle_last = true;      ///< job words go back only when no lease of that incarnation is left
@@ -48,8 +48,8 @@ struct stage_setup {
     int source = -1;  ///< index of its numbers, or -1
     int input[max_inputs] = {-1, -1};
     int output = -1;  ///< link, or -1: a sink
-    int ends_at =
-        -1;  ///< its stream ends before that frame, or -1: it doesn't (two_step_lease, no instant one)
+    /// its stream ends before that frame, or -1: it doesn't (two_step_lease, no instant one)
+    int ends_at = -1;
     bool instant = false;  ///< makes each frame in one indivisible step: scenery for the stage under test
 };
 

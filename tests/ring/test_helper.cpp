@@ -131,8 +131,8 @@ TEST_CASE(
     "the event that counts is the one of the incarnation that J names, not of another one of its seat") {
     helped_ring r;
     seated standby;
-    standby.who =
-        reserve_standby(*r.b.c, 0);  // an earlier entry of the same seat, whose events nobody has recorded
+    // an earlier entry of the same seat, whose events nobody has recorded
+    standby.who = reserve_standby(*r.b.c, 0);
     REQUIRE(claim_standby(*r.b.c, standby.who) == claim_result::ok);
     r.publish(standby);
     const seated source = r.sit(0);

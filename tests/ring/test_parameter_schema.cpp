@@ -205,8 +205,8 @@ TEST_CASE("what is shown can be set again, bit for bit") {
     };
     for (int round = 0; round < 3000; ++round) {
         bytes values = s.initial_values();
-        s.set(values, "exposure",
-              any(0, 1000) * std::pow(2, -any(0, 160)));  // down to what f32 holds only in part
+        // down to what f32 holds only in part
+        s.set(values, "exposure", any(0, 1000) * std::pow(2, -any(0, 160)));
         s.set(values, "near", any(0.01, 1));
         s.set(values, "light", {any(-1, 1), any(-1, 1), any(-1, 1) * std::pow(2, -any(0, 80))});
         s.set(values, "eye", {any(-10, 10), any(-1e-3, 1e-3), -0.0});

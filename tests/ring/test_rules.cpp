@@ -190,14 +190,13 @@ TEST_CASE("a worker that waits for a buffer learns there that it has a successor
     link_ref link(*b.c, 0);
     std::vector<slot_ref> taken;
     seated successor;
-    const once_at between(crash_point::number_leased,
-                          [&] {  // every buffer is taken behind the look at them, and the seat with them
-                              for (u64 v = 1; slot_ref s = link.claim(shm::max_jobs - 1, v); ++v)
-                                  taken.push_back(s);
-                              doom(*b.c, source.who.entry);
-                              successor.who = appoint(*b.c, 0);
-                              CHECK(revoke(*b.c, 0, source.who.epoch));
-                          });
+    // every buffer is taken behind the look at them, and the seat with them
+    const once_at between(crash_point::number_leased, [&] {
+        for (u64 v = 1; slot_ref s = link.claim(shm::max_jobs - 1, v); ++v) taken.push_back(s);
+        doom(*b.c, source.who.entry);
+        successor.who = appoint(*b.c, 0);
+        CHECK(revoke(*b.c, 0, source.who.epoch));
+    });
     job j;
     auto begun = std::async(std::launch::async, [&] { return source.w->begin(j, 0); });
     const bool in_time = begun.wait_for(std::chrono::seconds(2)) == std::future_status::ready;
@@ -250,8 +249,8 @@ TEST_CASE("a commit that others have made counts only when it is of this very jo
     REQUIRE(old.w->begin(helped, 0) == outcome::ok);
     REQUIRE(old.w->submit(helped));
     const u64 raw = load(b.c->job[helped.index]);
-    REQUIRE(cas(b.c->job[helped.index], raw,
-                job_word::of(raw).with(job_state::committed).pack()));  // a consumer was faster
+    // a consumer was faster
+    REQUIRE(cas(b.c->job[helped.index], raw, job_word::of(raw).with(job_state::committed).pack()));
     CHECK(old.w->commit(helped));
     REQUIRE(old.w->complete(helped));
     REQUIRE(old.w->begin(submitted, 0) == outcome::ok);

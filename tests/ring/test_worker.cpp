@@ -32,8 +32,8 @@ TEST_CASE(
     }
     job j;
     CHECK(source.w->begin(j, static_cast<u32>(at_work.size())) == outcome::own_work);
-    for (std::size_t n = 1; n < at_work.size();
-         ++n) {  // all but the oldest: the readers can't have any of them
+    // all but the oldest: the readers can't have any of them
+    for (std::size_t n = 1; n < at_work.size(); ++n) {
         REQUIRE(source.w->commit(at_work[n]));
         REQUIRE(source.w->complete(at_work[n]));
     }
@@ -120,8 +120,8 @@ TEST_CASE("the end waits for the revocation of a source that is doomed") {
     for (u64 n = 0; n < 3; ++n) CHECK(pass(*old.w) == n);
     begin_stop(*b.c);
     doom(*b.c, old.who.entry);
-    const incarnation_id successor =
-        appoint(*b.c, 0);  // the epoch is raised, the predecessor's words are not taken yet
+    // the epoch is raised, the predecessor's words are not taken yet
+    const incarnation_id successor = appoint(*b.c, 0);
     REQUIRE(successor);
     CHECK_FALSE(try_finish_stop(*b.c));
     REQUIRE(revoke(*b.c, 0, old.who.epoch));
@@ -270,8 +270,8 @@ TEST_CASE("a process that takes an entry over finds none of its predecessor's cl
     shm::incarnation& e = b.c->entry[source.who.entry];
     shm::word* const clocks[] = {&e.busy_since_ns,      &e.processing_since_ns, &e.device_since_ns,
                                  &e.finishing_since_ns, &e.hold_since_ns,       &e.hold};
-    for (shm::word* clock : clocks)
-        clock->store(1, std::memory_order_relaxed);  // killed in the middle of all of it
+    // killed in the middle of all of it
+    for (shm::word* clock : clocks) clock->store(1, std::memory_order_relaxed);
     (void)b.die(source, blame::none, 0);
     incarnation_id next;
     do {

@@ -258,8 +258,8 @@ TEST_CASE("a successor that delivers a frame again replaces picture and record b
     second_life->run(0);
     const auto after = ledger_in(folder).summarize(1);
     CHECK(after.image_hash == before.image_hash);
-    CHECK(after.repeated ==
-          1);  // both lives committed it: a fault of the protocol, which the ledger must show
+    // both lives committed it: a fault of the protocol, which the ledger must show
+    CHECK(after.repeated == 1);
     CHECK(ledger_in(folder).read(0, 1)[0].committer == 2);
 }
 

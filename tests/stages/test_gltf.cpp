@@ -221,8 +221,8 @@ TEST_CASE(
     for (std::size_t k = 0; k < plain.size(); k += 2) {
         CHECK(moved[k] == 2 * plain[k] + 0.5F);
         CHECK(moved[k + 1] == 3 * plain[k + 1] - 0.25F);
-        CHECK(std::abs(turned[k] - plain[k + 1]) <
-              1e-6F);  // a quarter of a turn, counter-clockwise with v pointing down:
+        // a quarter of a turn, counter-clockwise with v pointing down:
+        CHECK(std::abs(turned[k] - plain[k + 1]) < 1e-6F);
         CHECK(std::abs(turned[k + 1] - (1 - plain[k])) < 1e-6F);  // (1, 0) goes to (0, -1)
     }
     const auto other_set = coordinates({{"texCoord", 1}});  // the square has no second set: all are 0

@@ -222,8 +222,8 @@ TEST_CASE("a concave polygon keeps what it leaves open: a C is no disc") {
     const flat_polygon c = letter_c(200);
     const f64 radius_squared = 1 / area_of(load(as_obj(c))) * c.area();  // fitted into the unit sphere
     CHECK(radius_squared > 0.5);
-    CHECK(area_of(load(as_obj(c, true))) ==
-          test::near(-area_of(load(as_obj(c)))));                         // clockwise stays clockwise
+    // clockwise stays clockwise
+    CHECK(area_of(load(as_obj(c, true))) == test::near(-area_of(load(as_obj(c)))));
     CHECK(load(as_obj(c)).indices.size() == 3 * (c.corners.size() - 2));  // more corners than a byte counts
 }
 
@@ -259,8 +259,8 @@ TEST_CASE(
                             {1, 1, 0}}});
     check_exactly_covered(
         {{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}, {2, 2, 0}, {1, 2, 0}, {1, 1, 0}, {0.5, 0.5, 0}}});
-    check_exactly_covered(
-        {{{0, 0, 0}, {3, 0, 0}, {1, 1, 0}, {0, 3, 0}}});  // four corners, one of them inwards
+    // four corners, one of them inwards
+    check_exactly_covered({{{0, 0, 0}, {3, 0, 0}, {1, 1, 0}, {0, 3, 0}}});
 }
 
 TEST_CASE("a concave polygon may stand in any plane") {

@@ -139,8 +139,8 @@ TEST_CASE(
     "pixel") {
     scratch_folder folder;
     std::vector<std::byte> corners;
-    for (const int c :
-         {0xFF0000, 0x00FF00, 0x0000FF, 0xFFFFFF}) {  // top left, top right, bottom left, bottom right
+    // top left, top right, bottom left, bottom right
+    for (const int c : {0xFF0000, 0x00FF00, 0x0000FF, 0xFFFFFF}) {
         for (const int channel : {c >> 16, c >> 8, c, 255}) {
             corners.push_back(static_cast<std::byte>(channel));
         }

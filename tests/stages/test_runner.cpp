@@ -24,8 +24,8 @@ TEST_CASE(
     std::atomic<u64> asked{0}, unfinished{0};
     std::atomic<std::thread::id> source;
     set_crash_hook([&](crash_point at) {
-        if (at == crash_point::number_leased)
-            source.store(std::this_thread::get_id());  // a source alone passes it, on its main thread
+        // a source alone passes it, on its main thread
+        if (at == crash_point::number_leased) source.store(std::this_thread::get_id());
         if (std::this_thread::get_id() != source.load()) return;
         ring::link_ref link(run.control(), 0);
         asked.fetch_add(1);

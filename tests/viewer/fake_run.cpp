@@ -83,8 +83,8 @@ void fake_run::adopt(i32 supervisor) { write_record(supervisor); }
 void fake_run::rebuild() {
     const std::lock_guard lock(mutex_);
     shm::segment::remove(run_id_);
-    old_segment_ =
-        std::move(segment_);  // stays mapped here, too: who looks at the old one finds it standing still
+    // stays mapped here, too: who looks at the old one finds it standing still
+    old_segment_ = std::move(segment_);
     make_block();
 }
 
@@ -181,8 +181,8 @@ void fake_run::run_frames() {
             shm::control_block& c = segment_->block();
             c.supervisor_heartbeat_ns.store(now);
             revive(now);
-            for (u32 k = static_cast<u32>(back_at_.size());
-                 k-- > 0;) {  // the last first: each frame stays a turn in each ring
+            // the last first: each frame stays a turn in each ring
+            for (u32 k = static_cast<u32>(back_at_.size()); k-- > 0;) {
                 if (!rig_->sits(k) || held_.count(k) != 0) continue;
                 shm::incarnation& e = c.entry[rig_->entry_of(k)];
                 e.heartbeat_ns.store(now);

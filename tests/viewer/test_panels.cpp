@@ -148,8 +148,8 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
             REQUIRE(at != nullptr);
             CHECK(at->x + at->width <= static_cast<f32>(width));
         }
-        for (const f32 x :
-             {0.5F, 0.05F}) {  // the value of the pixel under the mouse, whole, and not under the mouse
+        // the value of the pixel under the mouse, whole, and not under the mouse
+        for (const f32 x : {0.5F, 0.05F}) {
             const viewer::ui::widget* area = canvas::find("image.area");
             const ImVec2 mouse(area->x + area->width * x, area->y + area->height * (x < 0.1F ? 0.7F : 0.5F));
             s.draw_with_mouse(w.m, mouse);

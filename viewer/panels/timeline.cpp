@@ -123,8 +123,8 @@ private:
                          f32 lane, const F& x_of) {
         const f32 pitch = (lane - px(6)) / 3, top = y + px(3) + pitch * static_cast<f32>(b.sequence % 3),
                   bottom = top + std::max(px(2), pitch - px(2));
-        const u64 submitted =
-            b.submitted_ns < b.claimed_ns ? b.committed_ns : b.submitted_ns;  // 0: still enqueueing
+        // 0: still enqueueing
+        const u64 submitted = b.submitted_ns < b.claimed_ns ? b.committed_ns : b.submitted_ns;
         const f32 x0 = x_of(b.claimed_ns), x1 = x_of(submitted), x2 = std::max(x_of(b.committed_ns), x0 + 1);
         if (b.is_void) color = theme::colors().bad;
         if (b.done_ns > b.committed_ns)

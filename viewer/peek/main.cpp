@@ -3,9 +3,9 @@
 // be killed at any time.
 //   carousel-peek RUN_FOLDER RUN_ID [STAGE]     fd 3: a SOCK_SEQPACKET socket to who asks; its end is ours
 //   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\n" and WIDTH x HEIGHT RGB bytes, top row first, at most as
-//   large as asked for
-//                       "none" while there is no picture;  "error: TEXT" where there can't be one, and the
-//                       end
+//                       large as asked for; "none" while there is no picture; "error: TEXT" where there can't
+//                       be one, and the end
+
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -63,8 +63,8 @@ struct model {
     u32 selected_seat = 0;
     std::vector<command> commands;  ///< asked for by panels in this frame
     ring::parameter_schema schema;  ///< of the run's parameters; none: it has none, or they aren't known yet
-    std::vector<std::byte>
-        values;  ///< as edited here; schema.bytes of them, or none as long as they aren't known
+    /// as edited here; schema.bytes of them, or none as long as they aren't known
+    std::vector<std::byte> values;
     bool values_changed = false;  ///< send what differs from the run's
     bool reset_values = false;    ///< ask for those that the run was started with
     bool help = false, screenshot = false, quit = false;

@@ -35,8 +35,8 @@ struct reply {
     command asked;
     bool ok = false;
     std::string message;
-    bool later =
-        false;  ///< refused for now alone: so many changes wait for frames that there is no room for another
+    /// refused for now alone: so many changes wait for frames that there is no room for another
+    bool later = false;
 };
 
 /// What `ps` says of one seat; the supervisor's own words, not derived from the control block.

@@ -91,8 +91,8 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_, window_queue_;
     std::unique_ptr<device::mapping> ring_, torn_;
-    std::unique_ptr<device::mapping> front_, ready_,
-        back_;  ///< shown; taken; being taken. In interop memory of the GPU
+    /// shown; taken; being taken. In interop memory of the GPU
+    std::unique_ptr<device::mapping> front_, ready_, back_;
     shm::word event_word_{0};
     std::unique_ptr<device::event> event_;
     std::unique_ptr<interop> interop_;

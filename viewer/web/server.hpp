@@ -3,7 +3,7 @@
 //   GET /               the page                      GET /snapshot.png   the newest picture, whole
 //   GET /stream.mjpg    the picture, live             GET /status.json, /history.json   see status.hpp
 //   GET /metrics        for Prometheus                POST /stages/STAGE/ACTION   kill, stop, cont, restart;
-//   takes the token
+//                                                                                 takes the token
 //
 // A client of the stream has at most one picture under way: while it takes that one it misses the others, and
 // one that takes nothing for 20 s is dropped. There are bounds on everything a stranger can ask for:

@@ -36,8 +36,8 @@ struct view {
     telemetry::history past{0.25, 480};  ///< two minutes
     telemetry::event_tracker events;
     std::vector<seat_report> report;  ///< the supervisor's own words, may be empty
-    ring::parameter_schema
-        schema;  ///< of what lies in snap.parameters; none: no parameters, or not known yet
+    /// of what lies in snap.parameters; none: no parameters, or not known yet
+    ring::parameter_schema schema;
     /// The supervisor's report on a seat, or null.
     [[nodiscard]] const seat_report* report_of(u32 seat) const;
 };

@@ -50,8 +50,8 @@ public:
         ground_ = ground_color;
         const std::vector<pixel_box> boxes = redraw_.changed(*data, picture_version, everything);
         if (boxes.empty()) return false;
-        const i32 rows =
-            static_cast<i32>(data->DisplaySize.y * data->FramebufferScale.y);  // as ImGui's backend counts
+        // as ImGui's backend counts
+        const i32 rows = static_cast<i32>(data->DisplaySize.y * data->FramebufferScale.y);
         glEnable(GL_SCISSOR_TEST);
         for (const pixel_box& b : boxes) {
             glScissor(b.left, rows - b.bottom, b.right - b.left, b.bottom - b.top);

@@ -145,8 +145,8 @@ void engine::make_block(u64 first_sequence, u64 end) {
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
-            figures_.restore(c, segment_->block(), c.stages,
-                             doubted_);  // begun again: what the run has counted goes on
+            // begun again: what the run has counted goes on
+            figures_.restore(c, segment_->block(), c.stages, doubted_);
         fresh->publish();
         keep_made(c);
     } catch (...) {
@@ -203,8 +203,8 @@ void engine::check_end(u64 now) {
     }
     if (seats_->failure && phase_ != phase::ending && failed_by_damage()) return;
     if (seats_->failure && phase_ != phase::ending) end_now("");
-    if (phase_ == phase::running || phase_ == phase::draining)
-        watch_stream_end();  // before END is found in another way
+    // before END is found in another way
+    if (phase_ == phase::running || phase_ == phase::draining) watch_stream_end();
     if (phase_ == phase::draining && end_ == ring::end_stopping && ring::try_finish_stop(c) &&
         !take_end(ring::load(c.end)))
         return;

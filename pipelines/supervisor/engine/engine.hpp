@@ -3,14 +3,15 @@
 // the stages' pidfds and log pipes, the signals and a tick of 20 ms (deadlines, delays, the end of the run,
 // the progress line). Nothing in it waits.
 //
-//   running -> draining   Ctrl-C, TERM, `carousel down`: END is fixed, what is begun is delivered
-//   (a source ends its stream: END is lowered to it, in either of them)
+//   running -> draining            Ctrl-C, TERM, `carousel down`: END is fixed, what is begun is delivered.
+//                                  (A source ends its stream: END is lowered to it, in either of them.)
 //   running, draining -> leaving   every frame is delivered: the stages leave by themselves
-//   any -> ending         a required stage has failed, a second Ctrl-C, or a stage that does not leave: TERM,
-//   then KILL running -> rebuilding the owner of `ipc` memory has died, or the control block is damaged, or
-//   nothing moves and nobody says why
-//                         (damage.cpp): all stages end, memory and words are made anew, the run goes on at
-//                         the sinks' lowest undelivered frame
+//   any -> ending                  a required stage has failed, a second Ctrl-C, or a stage that does not
+//                                  leave: TERM, then KILL
+//   running -> rebuilding          the owner of `ipc` memory has died, or the control block is damaged, or
+//                                  nothing moves and nobody says why (damage.cpp): all stages end, memory and
+//                                  words are made anew, the run goes on at the sinks' lowest undelivered
+//                                  frame
 
 #include <functional>
 #include <map>
@@ -159,8 +160,8 @@ private:
     std::unique_ptr<mps_domain> domain_;  ///< null: no stage asks for it
     memory_keeper memory_;
     std::unique_ptr<shm::segment> segment_;
-    std::unique_ptr<shm::control_block>
-        made_;                     ///< the block as it was published: what its static parts must still be
+    /// the block as it was published: what its static parts must still be
+    std::unique_ptr<shm::control_block> made_;
     u64 end_ = ring::end_unknown;  ///< END as we have set it; the block's own word is only held against it
     bool stop_told_ = false;       ///< begin_stop() was called on this block
     u32 stream_ended_by_ = shm::none;  ///< the stage, a source, that END is from

@@ -64,8 +64,8 @@ struct report_input {
     const std::vector<sink_account>* sinks = nullptr;
     run_outcome outcome;
     nlohmann::json problems = nlohmann::json::array();  ///< problems.hpp
-    std::vector<telemetry::stage_shares> shares =
-        {};                               ///< as the stages, of outcome.seconds; empty: not measured
+    /// as the stages, of outcome.seconds; empty: not measured
+    std::vector<telemetry::stage_shares> shares = {};
     nlohmann::json parameters = nullptr;  ///< live_parameters::report
     u64 recoveries_dropped = 0;           ///< deaths that are too old for the list
 };

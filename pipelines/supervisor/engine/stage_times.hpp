@@ -49,8 +49,8 @@ private:
 
 /// A stage that the others wait for, and none of its instances has a process, nor will have one in a moment.
 struct missing_stage {
-    std::string name,
-        how;  ///< "is down", "is in backoff" (after deaths without a frame), "has failed", "is being ended"
+    /// "is down", "is in backoff" (after deaths without a frame), "has failed", "is being ended"
+    std::string name, how;
 };
 [[nodiscard]] std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& seats);
 

@@ -47,8 +47,8 @@ struct run_setup : pipeline_spec {
     u64 start_timeout_ns = 30'000'000'000, stop_timeout_ns = 5'000'000'000;
     u64 end = ring::end_unknown;    ///< `frames`, where there is an end
     ring::first_counters counters;  ///< where those of the words begin
-    u64 kept_records =
-        100'000;  ///< of each sink's ledger, the newest; older ones are folded (telemetry/ledger_fold.hpp)
+    /// of each sink's ledger, the newest; older ones are folded (telemetry/ledger_fold.hpp)
+    u64 kept_records = 100'000;
     parameter_plan parameters;        ///< what may be set, and the values at the start
     std::vector<stage_setup> stages;  ///< producers before consumers
     std::vector<asset_setup> assets;

@@ -77,8 +77,8 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     const bool client = wants_domain(t, s) && p->pid != 0 && !p->by_hand;
     p->mps.generation = client ? t.domain->generation() : 0;
     p->mps.let_go = is_fenced(*p);
-    if (p->pid != 0 && std::find(s.pids.begin(), s.pids.end(), p->pid) ==
-                           s.pids.end()) {  // spawned since the state was written
+    // spawned since the state was written
+    if (p->pid != 0 && std::find(s.pids.begin(), s.pids.end(), p->pid) == s.pids.end()) {
         if (!s.pids.empty()) {
             ++s.restarts;
             ++t.account.restarts;
@@ -154,15 +154,15 @@ void resume_seat(process_table& t, seat& s) {
         process& p = *s.now;
         p.ended_ns = now;
         if (p.pid != 0 && rests(before))
-            s.machine.resume(seat_state::starting, now,
-                             s.machine.fresh_deaths());  // started since the state was written
-        p.step = retirement_step::working;               // the retirement takes it from the first step on
+            // started since the state was written
+            s.machine.resume(seat_state::starting, now, s.machine.fresh_deaths());
+        p.step = retirement_step::working;  // the retirement takes it from the first step on
         const bool unclaimed = p.pid == 0;
         retire(t, s);
         if (!unclaimed) return;  // the judgement of its death has decided
     }
-    if (before == seat_state::stopping)
-        s.machine.on(seat_event::died_outside, now);  // `carousel down STAGE`, nearly done
+    // `carousel down STAGE`, nearly done
+    if (before == seat_state::stopping) s.machine.on(seat_event::died_outside, now);
     if (!successor_is_wanted(
             {before, std::any_of(s.gone.begin(), s.gone.end(), [](const auto& p) { return !p->judged; })}))
         return;
@@ -189,8 +189,8 @@ bool successor_is_wanted(const vacancy_view& v) noexcept { return !rests(v.befor
 
 found_processes adopt_processes(process_table& t, const json& state, const std::string& run_id) {
     t.memory_there = false;
-    for (auto& s : t.seats)
-        s->machine.resume(seat_state::starting, now_ns(), 0);  // what start_all() would have come to
+    // what start_all() would have come to
+    for (auto& s : t.seats) s->machine.resume(seat_state::starting, now_ns(), 0);
     json remembered = json::array();  // what the dead supervisor knew of the processes, by seat
     try {
         if (state.is_object()) remembered = restore_state(t, state);

@@ -2,36 +2,36 @@
 // Which clock runs while a frame waits, and who is late by it. Plain data in, a verdict for each process out;
 // watch.cpp looks and acts.
 //
-//   while the frame (or its process) ...                 runs              limit                        when
-//   it is passed
-//   ---------------------------------------------------------------------------------------------------------------------------------
-//   waits for input, for room behind it, for its turn     none (the heart)  -                            -
-//     (fps), or behind its own lane-mates (in_flight)
-//   is in process(): host work                            processing        frame_timeout_ms replaced: its
-//   own act waits for the device, as the oldest submitted one     device            frame_timeout_ms
-//   replaced: its own act; of several on
-//     of its process                                                                                     one
-//     GPU the oldest only (one hung kernel
-//                                                                                                        slows
-//                                                                                                        all),
-//                                                                                                        the
-//                                                                                                        others'
-//                                                                                                        clocks
-//                                                                                                        begin
-//                                                                                                        anew
-//   is in finish(), its commit or what follows it         finishing         frame_timeout_ms replaced: its
-//   own act waits for room on a full disk                         none (the heart)  - - is wanted from a
-//   process that gives no sign of life   heart             the pipeline's               replaced; one that
-//   somebody has
-//     (stopped from outside, stuck in the kernel)                           frame_timeout_ms, its own stopped
-//     is innocent
-//                                                                           if shorter; 0: 2000
-//   sits in a process under a tool (prefix, by hand)      none              -                            -
-//   sits in a held process (`carousel stop`)              none              -                            all
-//   begin anew at `carousel cont` waits for a process that starts, loads an asset       start             30
-//   s; not while another      replaced: its own act
-//                                                                           stage loads that asset
-//   waits while the supervisor itself was starved         all begin anew
+//   while the frame (or its process) ...             runs        limit          when it is passed
+//   ------------------------------------------------------------------------------------------------------
+//   waits for input, for room behind it, for its     none        -              -
+//     turn (fps), or behind its own lane-mates       (the heart)
+//     (in_flight)
+//   is in process(): host work                       processing  frame          replaced: its own act
+//   waits for the device, as the oldest submitted    device      frame          replaced: its own act; of
+//   several
+//     one of its process                                                        on one GPU the oldest only
+//     (one
+//                                                                               hung kernel slows all), the
+//                                                                               others' clocks begin anew
+//   is in finish(), its commit or what follows it    finishing   frame          replaced: its own act
+//   waits for room on a full disk                    none        -              -
+//                                                    (the heart)
+//   is wanted from a process that gives no sign of   heart       the            replaced; one that somebody
+//   has
+//     life (stopped from outside, stuck in the                   pipeline's,    stopped is innocent
+//     kernel)                                                    or its own if
+//                                                                shorter;
+//                                                                0: 2000
+//   sits in a process under a tool (prefix, by hand) none        -              -
+//   sits in a held process (`carousel stop`)         none        -              all begin anew at `carousel
+//   cont` waits for a process that starts, loads an asset  start       30 s; not      replaced: its own act
+//                                                                while another
+//                                                                stage loads
+//                                                                that asset
+//   waits while the supervisor itself was starved    all begin anew
+//
+// Limits are milliseconds; "frame" is frame_timeout_ms.
 //
 // frame_timeout_ms is the stage's, else the pipeline's; 0: none. Clocks are words of the process's own entry
 // (shm::incarnation), one for each of its threads, so a frame is never charged with the time that another one
@@ -54,12 +54,12 @@ struct process_view {
     seat_state state = seat_state::running;
     bool tool = false;     ///< somebody looks at it with a debugger, or it was started by hand
     bool stopped = false;  ///< by a signal
-    bool open = false, submitted = false,
-         in_hand = false;      ///< job words of its epoch: OPEN; SUBMITTED or further; any of them
+    /// job words of its epoch: OPEN; SUBMITTED or further; any of them
+    bool open = false, submitted = false, in_hand = false;
     bool frames_wait = false;  ///< for it; need not be known while its heart beats
     u64 processing_ns = 0, device_ns = 0, finishing_ns = 0, hold_ns = 0, heartbeat_ns = 0;
-    u64 base_ns = 0,
-        device_base_ns = 0;    ///< no clock counts time before the first, the device's none before the second
+    /// no clock counts time before the first, the device's none before the second
+    u64 base_ns = 0, device_base_ns = 0;
     u64 frame_timeout_ns = 0;  ///< 0: none
     u64 heart_timeout_ns = default_heart_timeout_ns;
     u32 device = shm::none;  ///< the same for all that share a GPU; none: its device is its own threads

@@ -123,8 +123,8 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
     }
     ours.reset();
     pollfd p{maker.pidfd.get(), POLLIN, 0};
-    if (::poll(&p, 1, 10'000) == 0)
-        shm::signal_pidfd(maker.pidfd.get(), SIGKILL);  // the memory lives by its fds
+    // the memory lives by its fds
+    if (::poll(&p, 1, 10'000) == 0) shm::signal_pidfd(maker.pidfd.get(), SIGKILL);
     ::poll(&p, 1, 5000);
     (void)reap(maker.pidfd.get());
 }

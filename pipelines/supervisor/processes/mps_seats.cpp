@@ -147,8 +147,8 @@ void renew_domain(process_table& t, const std::string& why) {
             if (s->standby && s->standby->mps.generation == over) end_standby(*s);
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
             if (!died_by_itself(
-                    ring::load(t.c->entry[s->now->who.entry]
-                                   .exit_note))) {  // else beside the one whose death was seen first
+                    // else beside the one whose death was seen first
+                    ring::load(t.c->entry[s->now->who.entry].exit_note))) {
                 s->now->how.asked = s->now->how.outside = s->now->by_us = s->now->mps.with_domain = true;
                 tell_end(t, *s, *s->now);  // before it is killed: a supervisor that finds it dead has no
                                            // other word of this
@@ -165,8 +165,8 @@ void renew_daemon(process_table& t) {
         for (auto& p : s->gone) {
             if (p->mps.generation != over) continue;
             if (!is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks) tell_end(t, *s, *p);
-            if (!p->ended && p->pidfd)
-                shm::signal_pidfd(p->pidfd.get(), SIGKILL);  // also those that wait for terminate_client
+            // also those that wait for terminate_client
+            if (!p->ended && p->pidfd) shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         }
     }
     t.domain->renew([&t](const std::string& failed) { in_order(t, [&] { domain_renewed(t, failed); }); });

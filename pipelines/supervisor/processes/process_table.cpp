@@ -39,8 +39,8 @@ process_table::process_table(const run_setup& s, event_loop& l, console& console
     recoveries = recovery_log(setup->directory + "/recoveries.jsonl");
     journal = std::make_unique<log_sink>(console, "carousel", label_width, 6,
                                          setup->directory + "/logs/@carousel.jsonl");
-    cpu_threads = std::max(
-        1U, std::thread::hardware_concurrency() / std::max(1U, on_cpu));  // the pools share the cores
+    // the pools share the cores
+    cpu_threads = std::max(1U, std::thread::hardware_concurrency() / std::max(1U, on_cpu));
 }
 
 process_table::~process_table() {

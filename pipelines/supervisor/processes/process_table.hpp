@@ -3,9 +3,11 @@
 // subject a file:
 //   start.hpp        starting a process and watching it        let_in.hpp     the sockets that stages come to
 //   retirement.hpp   the end of a process, as a table          retire.hpp     carrying it out, and one loop
-//   for all work restart.hpp      what follows from a death                 standby.hpp    warm standbys
+//                                                                             for all work
+//   restart.hpp      what follows from a death                 standby.hpp    warm standbys
 //   watch.hpp        deadlines, ticks                          mps_seats.hpp  processes that share an MPS
-//   domain adoption.hpp     a second supervisor                       seat_state.hpp what it needs to know
+//                                                                             domain
+//   adoption.hpp     a second supervisor                       seat_state.hpp what it needs to know
 //   seat_commands.hpp  what users ask for                      stated_reasons.hpp  why a run stands still
 //
 // One thread; nothing in any of them waits.
@@ -85,12 +87,12 @@ struct seat {
     std::unique_ptr<process> standby;  ///< warm, behind `now`
     u64 standby_due_ns = 0, standby_delay_ns = 0;
     bool by_standby = false;  ///< the present holder was its predecessor's standby
-    u64 vacant_since_ns =
-        0;  ///< death of the last holder, until its successor commits: the takeover that the report tells
+    /// death of the last holder, until its successor commits: the takeover that the report tells
+    u64 vacant_since_ns = 0;
     i32 vacant_pid = 0;  ///< that holder
     u32 vacant_epoch = 0;
-    bool start_short =
-        false;  ///< it can't be started for want of descriptors, processes or memory: said once
+    /// it can't be started for want of descriptors, processes or memory: said once
+    bool start_short = false;
     bool start_wanted = false;  ///< to be spawned at due_ns
     u64 due_ns = 0;
     std::unique_ptr<log_sink> log;
@@ -189,8 +191,8 @@ struct process_table {
     console* out;
     shm::control_block* c = nullptr;
     const shm::control_block* made = nullptr;  ///< static parts
-    std::optional<u64>
-        end;  ///< END as the engine has set it; what the block says about it is only what it should say
+    /// END as the engine has set it; what the block says about it is only what it should say
+    std::optional<u64> end;
     const memory_keeper* memory = nullptr;
     seat_list seats;
     std::deque<work> todo;
@@ -207,8 +209,8 @@ struct process_table {
     bool paused = false;           ///< memory and words are made anew
     bool memory_there = true;      ///< processes may be started and let in
     u64 last_tick_ns = 0;
-    u64 kill_delay_ns =
-        0;  ///< test hook CAROUSEL_TEST_KILL_DELAY_MS: the unwanted live on so long, as one in state D would
+    /// test hook CAROUSEL_TEST_KILL_DELAY_MS: the unwanted live on so long, as one in state D would
+    u64 kill_delay_ns = 0;
     unsigned cpu_threads = 1;
     std::size_t label_width = 8;        ///< of what stands before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< what the supervisor itself says

@@ -27,11 +27,11 @@ struct recovery {
     u64 signalled_ns = 0;  ///< `carousel kill` sent the signal
     u64 seen_ns = 0;       ///< first known to be dead, hung or unwanted
     u64 fenced_ns = 0;     ///< the process and its device work are gone
-    u64 followed_ns =
-        0;  ///< first committed frame of a successor; deaths until then are told by the first of them
+    /// first committed frame of a successor; deaths until then are told by the first of them
+    u64 followed_ns = 0;
     bool standby = false;  ///< a warm standby was that successor
-    std::string ended =
-        {};  ///< how a process that was replaced while it lived ended at last: "signal 9", "exit code 71"
+    /// how a process that was replaced while it lived ended at last: "signal 9", "exit code 71"
+    std::string ended = {};
     u64 domain_end = 0;   ///< the end of the MPS domain, counted from 1, that it fell into; 0: none
     bool shared = false;  ///< and by no doing of its own: killed with its domain, or its device failed as it
                           ///< would for every client

@@ -65,8 +65,8 @@ void found_committed(process_table& t, const seat& s, process& p, u64 sequence) 
 bool name_successor(process_table& t, seat& s, process& p) {
     p.mps.breaks = death_breaks_domain(t, s, p);
     if (!p.mps.breaks && promote_standby(t, s)) return true;
-    if (!s.successor && !t.paused)
-        s.successor = ring::appoint(*t.c, s.index);  // else the whole block is about to be made anew
+    // else the whole block is about to be made anew
+    if (!s.successor && !t.paused) s.successor = ring::appoint(*t.c, s.index);
     return s.successor || t.paused;
 }
 
@@ -128,8 +128,8 @@ void fence(process_table& t, seat& s, process& p) {
         t.loop->forget(p.log.fd());
         p.log.close(*s.log, p.pid);
     }
-    ring::requeue(*t.c, s.index, p.who.epoch, p.why,
-                  static_cast<u32>(p.sequences.size()));  // once behind the fence
+    // once behind the fence
+    ring::requeue(*t.c, s.index, p.who.epoch, p.why, static_cast<u32>(p.sequences.size()));
 }
 
 /// R5. True: nothing bears its epoch any more.
@@ -251,8 +251,8 @@ void settle(process_table& t) {
 }
 
 void write_death_down(process_table& t, seat& s, process& p) {
-    if (p.pid == 0 || p.who.epoch == 0)
-        return;  // an entry that nobody has claimed; a standby, which owned no word
+    // an entry that nobody has claimed; a standby, which owned no word
+    if (p.pid == 0 || p.who.epoch == 0) return;
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
         const ring::job_word w = ring::job_word::of(load(t.c->job[j]));

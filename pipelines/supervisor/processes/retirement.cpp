@@ -30,8 +30,8 @@ constexpr row table[] = {
     {S::doomed, E::succession, S::doomed, A::none},
     {S::doomed, E::words, S::doomed, A::revoke},
     {S::doomed, E::words_taken, S::revoked, A::none},
-    {S::doomed, E::breaks, S::doomed,
-     A::wait},  // words first, then the server whose end decides about events
+    // words first, then the server whose end decides about events
+    {S::doomed, E::breaks, S::doomed, A::wait},
     {S::doomed, E::kill_due, S::doomed, A::kill},
     {S::doomed, E::frames, S::doomed, A::requeue},
     {S::doomed, E::verdict_due, S::doomed, A::judge},

@@ -6,10 +6,13 @@
 //   working       nothing is held against it
 //   condemned     it is dead, hung or unwanted; no successor's entry is named yet
 //   doomed        its successor's entry is named and its own is DOOMED (R1); some of its words could still be
-//   committed revoked       none of its words can be committed any more (R2) fenced_early  it and its work on
-//   the device are over, but a word still bears its epoch (a damaged block; no successor) fenced nothing of
-//   it writes any more, and none of its words can be committed reclaimed     its buffers and words are free
-//   (R5); what is left is the verdict on its death and a tool in front of it
+//                 committed
+//   revoked       none of its words can be committed any more (R2)
+//   fenced_early  it and its work on the device are over, but a word still bears its epoch (a damaged block;
+//                 no successor)
+//   fenced        nothing of it writes any more, and none of its words can be committed
+//   reclaimed     its buffers and words are free (R5); what is left is the verdict on its death and a tool in
+//                 front of it
 //
 // Events are of two kinds. What is seen (condemn, breaks, kill_due, verdict_due, gone) is looked at again at
 // each look, so one that a step can't use yet is not lost. What is asked (succession, words, frames, buffers)

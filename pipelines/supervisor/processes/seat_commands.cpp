@@ -175,8 +175,8 @@ void signal_all(process_table& t, int signal) {
         const auto send = [&](const process& p) {
             if (p.ended || !p.pidfd) return;
             shm::signal_pidfd(p.pidfd.get(), signal);
-            if (signal != SIGCONT)
-                shm::signal_pidfd(p.pidfd.get(), SIGCONT);  // a stopped process gets its TERM when it goes on
+            // a stopped process gets its TERM when it goes on
+            if (signal != SIGCONT) shm::signal_pidfd(p.pidfd.get(), SIGCONT);
             if (p.tool_pidfd && signal == SIGKILL) shm::signal_pidfd(p.tool_pidfd.get(), signal);
         };
         if (s->now) send(*s->now);

@@ -12,8 +12,8 @@ namespace carousel::supervisor {
 // ---- the rules: they look, and say what is to be done
 
 struct standby_view {
-    bool configured = false,
-         wanted_now = false;  ///< by the file; nothing in the run's state speaks against it
+    /// by the file; nothing in the run's state speaks against it
+    bool configured = false, wanted_now = false;
     seat_state seat = seat_state::down;
     bool holder_there = false, holder_ready = false;
     u32 restarts = 0, fresh_deaths = 0;  ///< of the seat

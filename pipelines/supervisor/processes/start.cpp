@@ -75,8 +75,8 @@ void start_seat(process_table& t, seat& s) {
     p->spawned_ns = now_ns();
     try {
         spawn_process(t, s, *p);
-    } catch (
-        const out_of_resources& e) {  // ours, not the stage's: it is started again, and nothing is counted
+        // ours, not the stage's: it is started again, and nothing is counted
+    } catch (const out_of_resources& e) {
         if (!s.start_short) t.say(fmt::format("{} can't be started yet: {}", s.label, e.what()));
         s.start_short = s.start_wanted = true;
         s.due_ns = now_ns() + short_delay_ns;

@@ -93,8 +93,8 @@ bool self_inflicted(const death& d) noexcept {
     if (d.injected) return false;
     if (d.deadline) return true;
     if (d.outside || !d.known) return false;
-    return d.signal != 0 ? is_fault(d.signal)
-                         : true;  // an exit before the end is an own act whatever its code
+    // an exit before the end is an own act whatever its code
+    return d.signal != 0 ? is_fault(d.signal) : true;
 }
 
 seat_event classify(const death& d, restart_policy policy) noexcept {

@@ -50,8 +50,8 @@ enum class seat_action : u8 {
 
 inline constexpr u64 first_delay_ns = 100'000'000;
 inline constexpr u64 longest_delay_ns = 5'000'000'000;
-inline constexpr u32 max_fresh_deaths =
-    5;  ///< so many lives in a row that commit nothing, and the seat has failed
+/// so many lives in a row that commit nothing, and the seat has failed
+inline constexpr u32 max_fresh_deaths = 5;
 
 /// How the death is told of a process that was ended because another one had broken their MPS domain.
 inline constexpr const char* with_domain_text = "with its MPS domain";

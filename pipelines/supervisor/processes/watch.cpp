@@ -18,8 +18,8 @@ namespace {
 
 constexpr u64 sample_every_ns = ns_per_s;
 
-constexpr u64 suspect_after_ns =
-    200 * ns_per_ms;  ///< a heart that beats every 50 ms and is later: was the process stopped?
+/// a heart that beats every 50 ms and is later: was the process stopped?
+constexpr u64 suspect_after_ns = 200 * ns_per_ms;
 constexpr u64 shortest_heart_ns = 250 * ns_per_ms;
 constexpr u64 least_patience_ns = 60 * ns_per_ms;  ///< three ticks
 

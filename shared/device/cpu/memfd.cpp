@@ -129,8 +129,8 @@ memfd_mapping::memfd_mapping(const memory_handle& handle) {
                                     no_memory_text(errno)));
     }
     ::madvise(at, handle.bytes, MADV_HUGEPAGE);  // a wish: only where shmem_enabled allows it
-    ::madvise(at, handle.bytes,
-              MADV_DONTFORK);  // stages never fork; a tool that does must not hold the memory
+    // stages never fork; a tool that does must not hold the memory
+    ::madvise(at, handle.bytes, MADV_DONTFORK);
     data_ = static_cast<std::byte*>(at);
     host_ = data_;
     bytes_ = handle.bytes;

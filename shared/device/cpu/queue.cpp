@@ -88,8 +88,8 @@ void queue::run(entry& e) {
         e.task(*pool_);
     } catch (...) {
         auto why = current_failure();
-        const std::lock_guard lock(
-            mutex_);  // only this thread writes failure_; enqueuers read it under the mutex
+        // only this thread writes failure_; enqueuers read it under the mutex
+        const std::lock_guard lock(mutex_);
         failure_ = std::move(why);
     }
 }

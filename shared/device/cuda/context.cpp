@@ -31,8 +31,8 @@ public:
         device_kind from, const device::event::handle& handle, const std::atomic<u64>* shared) override {
         if (from == device_kind::cuda) return imported_event::open(on_, handle);
         if (shared == nullptr) return nullptr;
-        return std::make_unique<cpu::imported_event>(
-            shared);  // a CPU queue's event is a word in shared memory
+        // a CPU queue's event is a word in shared memory
+        return std::make_unique<cpu::imported_event>(shared);
     }
 
     [[nodiscard]] std::unique_ptr<mapping> map(const memory_handle& handle) override {

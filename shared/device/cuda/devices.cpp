@@ -131,8 +131,8 @@ void open_gpu(const gpu& on) {
     bound = on.ordinal;
     unsigned flags = 0;
     CAROUSEL_CUDA_SETUP(on.label(), cudaGetDeviceFlags(&flags));
-    if ((flags & cudaDeviceScheduleMask) !=
-        cudaDeviceScheduleBlockingSync) {  // somebody in this process was first
+    // somebody in this process was first
+    if ((flags & cudaDeviceScheduleMask) != cudaDeviceScheduleBlockingSync) {
         CAROUSEL_CUDA_SETUP(on.label(), cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
     }
 }

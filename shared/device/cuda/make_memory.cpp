@@ -16,8 +16,8 @@
 namespace carousel::device::cuda {
 namespace {
 
-constexpr u64 ipc_granularity =
-    2 * 1024 * 1024;  // of cudaMalloc's own pools: whole blocks, so no two handles share one
+// of cudaMalloc's own pools: whole blocks, so no two handles share one
+constexpr u64 ipc_granularity = 2 * 1024 * 1024;
 
 u64 round_up(u64 bytes, u64 step) noexcept { return (bytes + step - 1) / step * step; }
 

@@ -59,8 +59,8 @@ public:
     /// Mapped memory of an asset. For an asset of another stage: blocks until it is READY (bounded, names the
     /// culprit). On a GPU whose asset lives in host memory, a private copy on the device.
     [[nodiscard]] virtual std::span<std::byte> asset(std::string_view name) = 0;
-    [[nodiscard]] virtual std::string run_directory()
-        const = 0;  ///< for files of this run (ledger, pictures)
+    /// for files of this run (ledger, pictures)
+    [[nodiscard]] virtual std::string run_directory() const = 0;
     [[nodiscard]] virtual u32 instance() const = 0;
     /// Incarnation of this seat, from 1. 0 in the prepare() of a warm standby, which gets its own when it
     /// takes over.
@@ -73,8 +73,8 @@ class frame {
 public:
     virtual ~frame() = default;
     [[nodiscard]] virtual u64 sequence() const noexcept = 0;
-    [[nodiscard]] virtual f64 time_s()
-        const noexcept = 0;  ///< sequence / fps: a function of the sequence alone
+    /// sequence / fps: a function of the sequence alone
+    [[nodiscard]] virtual f64 time_s() const noexcept = 0;
     /// The frame's parameters, as its source has stamped them: every stage sees the same for one frame,
     /// whatever is set meanwhile, and also when the frame is made again after a death. Throws config_error
     /// unless description::parameters names T.
@@ -88,8 +88,8 @@ public:
     /// The bytes of the frame's set, which has that type and size. Throws config_error when it hasn't.
     [[nodiscard]] virtual std::span<const std::byte> parameter_values(std::string_view type,
                                                                       std::size_t bytes) const = 0;
-    [[nodiscard]] virtual u64 parameter_number()
-        const noexcept = 0;  ///< which set: 0 at the start, one more with each change
+    /// which set: 0 at the start, one more with each change
+    [[nodiscard]] virtual u64 parameter_number() const noexcept = 0;
     [[nodiscard]] virtual device::queue& queue() noexcept = 0;
     [[nodiscard]] virtual input_payload input(std::size_t index = 0) const noexcept = 0;
     [[nodiscard]] virtual output_payload output() const noexcept = 0;

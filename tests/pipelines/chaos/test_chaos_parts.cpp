@@ -113,8 +113,8 @@ TEST_CASE("chaos: the report tells what the time went into, and how often no sta
 
 TEST_CASE("chaos: a death long after a fault, of a process that has got the same pid, is not the fault's") {
     outcome o = made();
-    o.faults.insert(o.faults.begin(), {0, fault::kill, 1'500 * ms, "vertex", 99, 1,
-                                       0});  // it was dying already: no death of its own
+    // it was dying already: no death of its own
+    o.faults.insert(o.faults.begin(), {0, fault::kill, 1'500 * ms, "vertex", 99, 1, 0});
     o.report["recoveries"].push_back(
         {{"seat", "fragment"}, {"pid", 99}, {"epoch", 9}, {"seen_ns", 4'000 * ms}});
     o.report["recoveries"].push_back(

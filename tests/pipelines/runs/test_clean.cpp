@@ -106,8 +106,8 @@ TEST_CASE("memory that a process still maps is left alone") {
         const std::string path = w.write(name, std::string(4096, 'x'));
         make_old(path);
         const shm::unique_fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-        REQUIRE(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd.get(), 0) !=
-                MAP_FAILED);  // until the process ends
+        // until the process ends
+        REQUIRE(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd.get(), 0) != MAP_FAILED);
     }
     const auto found = find_leftovers(places);
     CHECK(paths_of(found) ==

@@ -35,10 +35,9 @@ std::string told(S s, E e) {
 }  // namespace
 
 TEST_CASE("each pair of a step and an event has its row, or is refused") {
-    // Columns: the steps in their order. "-": refused.
+    // Columns: the event, then the steps in their order: working, condemned, doomed, revoked, fenced_early,
+    // fenced, reclaimed. "-": refused.
     const std::vector<std::vector<std::string>> rows{
-        // event          working            condemned        doomed               revoked fenced_early fenced
-        // reclaimed
         {"condemn", "none:condemned", "none", "none", "none", "none", "none", "none"},
         {"succession", "-", "name_successor", "none", "none", "none", "none", "none"},
         {"succeeded", "-", "doom:doomed", "-", "-", "-", "-", "-"},
