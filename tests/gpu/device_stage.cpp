@@ -6,6 +6,7 @@
 //   die_how    illegal | trap | misaligned | memory | endless [illegal]
 //   die_lives  only the first so many lives of a seat die so [1]
 //   sink       it writes nothing [false]
+//   ends_at    a source ends its stream before that frame [-1: never]
 #include <map>
 #include <memory>
 #include <span>
@@ -33,7 +34,9 @@ public:
         die_lives_ = s.integer("die_lives", 1, 0, 1'000'000);
         die_how_ = s.choice("die_how", "illegal", {"illegal", "trap", "misaligned", "memory", "endless"});
         sink_ = s.flag("sink", false);
+        ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
         carousel::description d;
+        d.ends = source_ && ends_at_ >= 0;
         d.device = runs_on::cuda;  // it knows how to die on a GPU alone
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         return d;
@@ -48,6 +51,7 @@ public:
     void process(carousel::frame& f) override {
         void* stream = cuda::stream(f);
         const auto n = static_cast<i64>(f.sequence());
+        if (ends_at_ >= 0 && n >= ends_at_) return f.end_stream();
         if (n == hold_at_ || n == hold_at_ + 1) log::info("frame {} taken at {} ns", n, now_ns());
         if (n == hold_at_ && hold_ms_ > 0) enqueue_hold(stream, static_cast<u64>(hold_ms_) * 1'000'000);
         if (n == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_) die(stream);
@@ -78,7 +82,7 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false;
-    i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0;
+    i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0, ends_at_ = -1;
     const carousel::environment* env_ = nullptr;
     std::unique_ptr<device::mapping> seen_, word_;
 };

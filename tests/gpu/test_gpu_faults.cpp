@@ -86,3 +86,29 @@ TEST_CASE("a stage that is stopped with work on the device is replaced, and none
     check_whole(run, hash);
     CHECK(run.report()["restarts"] == 1);
 }
+
+TEST_CASE("a source on a GPU ends its stream where it says so, whoever is killed on the way") {
+    const std::string hash = undisturbed_device_hash(600);
+    const std::vector<std::string> killed = GENERATE(
+        std::vector<std::string>{}, std::vector<std::string>{"middle", "numbers", "sink", "numbers"});
+    run_fixture run;
+    device_keys keys;
+    keys.pipeline = "fps = 200\n";
+    keys.source = "ends_at = 600\n";
+    run.start(run.pipeline("ends", device_pipeline("ends", keys)), {});
+    REQUIRE(run.wait_running());
+    for (const std::string& stage : killed) {
+        run.hit(stage, SIGKILL);
+        REQUIRE(run.wait_running());
+    }
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("image_hash"));
+    check_undamaged(r);
+    CHECK(r["frames"] == 600);
+    CHECK(r["ended_by"] == "numbers");
+    CHECK(r["image_hash"] == hash);
+    CHECK(r["restarts"] == killed.size());
+    CHECK(run.left_behind() == "");
+}

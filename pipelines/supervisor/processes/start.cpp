@@ -127,7 +127,7 @@ std::string adopt_process(process_table& t, seat& s, process& p, i32 pid) {
     if (p.pidfd) {  // the tool in front of the stage: it ends behind the stage, and is reaped then
         t.loop->forget(p.pidfd.get());
         p.tool_pidfd = std::move(p.pidfd);
-        t.loop->watch(p.tool_pidfd.get(), EPOLLIN, [&t, &s, &p](u32) {
+        t.loop->watch(p.tool_pidfd.get(), EPOLLIN, [&t, &p](u32) {
             t.loop->forget(p.tool_pidfd.get());
             (void)reap(p.tool_pidfd.get());
             p.tool_pidfd.reset();
