@@ -1,0 +1,46 @@
+// `carousel explain`: what a word of a log, a report, `ps` or CUDA means.
+
+#include "cli/command.hpp"
+#include "cli/completers.hpp"
+#include "cli/options.hpp"
+#include "cli/start.hpp"
+#include "doctor/explanations.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+int tell(const std::vector<std::string>& words, bool as_json, const cli_environment& env) {
+    if (words.empty()) {
+        const auto all = all_explanations();
+        env.out << (as_json ? explanation_json({all.begin(), all.end()})
+                            : explanation_list(static_cast<int>(columns_of(env))));
+        return exit_code::ok;
+    }
+    std::string one;
+    for (const std::string& w : words) one += (one.empty() ? "" : " ") + w;
+    const std::vector<explanation> found = explain(one);
+    env.out << (as_json ? explanation_json(found)
+                        : explanation_text(found, static_cast<int>(columns_of(env))));
+    return exit_code::ok;
+}
+
+command_action add(const command_parts& p) {
+    const auto words = std::make_shared<std::vector<std::string>>();
+    CLI::Option* word =
+        p.app.add_option("WORD", *words, "An exit code, a CUDA error, a state, a word of a log [all]");
+    std::vector<std::string> known;
+    for (const explanation& e : all_explanations()) known.emplace_back(e.word);
+    p.offers[word] = offer(std::move(known));
+    add_json(p);
+    p.app.footer(
+        "\nExamples:\n  carousel explain 71\n  carousel explain cudaErrorIllegalAddress\n"
+        "  carousel explain given up");
+    return [words](const common_words& c, const cli_environment& env) { return tell(*words, c.json, env); };
+}
+
+}  // namespace
+
+const command explain_command{"explain",
+                              "What an exit code, a CUDA error, a state or a word of a log means here", add};
+
+}  // namespace carousel::supervisor

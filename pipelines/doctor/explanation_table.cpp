@@ -1,0 +1,206 @@
+// The words of `carousel explain`.
+#include <array>
+
+#include "doctor/explanations.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr const char* exit_kind = "exit code";
+constexpr const char* cuda_kind = "CUDA error";
+constexpr const char* job_kind = "job word";
+constexpr const char* slot_kind = "slot word";
+constexpr const char* lease_kind = "lease word";
+constexpr const char* seat_kind = "state of a stage";
+constexpr const char* log_kind = "word of a log or report";
+
+constexpr auto table = std::to_array<explanation>({
+    {exit_kind, "0", "Every frame arrived once and whole.",
+     "The run ended by --frames, a stream's end, or Ctrl-C.", "Nothing."},
+    {exit_kind, "1", "A required stage failed for good, or a frame was lost, repeated or torn.",
+     "A stage died again and again before it delivered anything, or its restart policy says never.",
+     "The last lines name the stage and its last words: `carousel logs STAGE`, then `carousel run --report "
+     "FILE`."},
+    {exit_kind, "2", "The command line, the pipeline file or a stage's settings can't be read.",
+     "Nothing was started. The message names file, line and column, or the option.",
+     "Mend it; `carousel validate FILE` checks without starting."},
+    {exit_kind, "3", "There is no such device or display, or it can't be used.",
+     "No driver, no GPU of that number, a GPU without what IPC takes, no display for a viewer.",
+     "`carousel doctor` says what is there; --device cpu runs everywhere."},
+    {exit_kind, "4", "Every frame arrived, but more of them were given up than allow_dead_letters says.",
+     "A stage died over the same frame max_attempts times: the frame travelled on void, without a picture.",
+     "The report's dead_letters name frame, stage and cause; --allow-dead-letters N accepts them."},
+    {exit_kind, "70", "A stage's work on the GPU failed: an illegal address, a trap, a launch failure.",
+     "The kernel of one stage. Its process is replaced, its frames go to the successor, nobody else is "
+     "harmed.",
+     "`carousel run --set 'STAGE.prefix=compute-sanitizer'` names the kernel and the line."},
+    {exit_kind, "71", "A stage found that a successor has its seat, and left without touching anything.",
+     "It was stopped, hung, or under a debugger beyond its deadline, and woke late.",
+     "Nothing: that is how a late one ends. If it happens to a healthy stage, raise frame_timeout_ms."},
+    {exit_kind, "72", "A stage outlived its supervisor, and nobody took the run over in time.",
+     "The supervisor was killed, and `carousel run FILE` was not started within supervisor_grace_s.",
+     "Start the same file again within that time: the stages go on under the new supervisor."},
+    {exit_kind, "73", "An exception left a stage's own code.",
+     "process(), prepare() or finish() has thrown; the log has its text.",
+     "Mend the stage. A frame that makes it throw each time is given up after max_attempts."},
+    {exit_kind, "74",
+     "Shared memory can't be used: the control block, a ring, or a socket between processes.",
+     "/dev/shm is full, a limit of memory or descriptors, a build of another layout.",
+     "The message has the limit: `df /dev/shm`, `ulimit -n`, `ulimit -v`; `carousel clean` removes "
+     "leftovers."},
+    {exit_kind, "75", "Pictures, a ledger or a report can't be written.", "A full disk or no permission.",
+     "While it runs the run holds and goes on when there is room; free some, or leave pictures out (--out "
+     "'')."},
+    {exit_kind, "130", "Ended by Ctrl-C (128 + signal 2).",
+     "What was begun has been delivered; a second Ctrl-C doesn't wait.", "Nothing."},
+    {exit_kind, "137", "Ended by SIGKILL (128 + signal 9).",
+     "Somebody's kill, or the kernel's when memory ran out.",
+     "`dmesg | grep -i oom`; a stage is restarted, a supervisor is replaced by starting the file again."},
+    {exit_kind, "139", "Ended by SIGSEGV (128 + signal 11): a stray access on the CPU.",
+     "The stage's own code; its frames go to its successor.",
+     "`carousel run --set 'STAGE.prefix=gdb --args'`: such a stage has no deadline."},
+
+    {cuda_kind, "cudaErrorInvalidResourceHandle",
+     "A handle of memory or of an event that can't be opened, or a stream or event of another context.",
+     "A legacy handle whose exporter has died: those that had opened it go on, a newcomer can't open it any "
+     "more.",
+     "Take memory by descriptor (memory = \"vmm\", the default): it lives as long as somebody holds it."},
+    {cuda_kind, "cudaErrorDeviceUninitialized",
+     "Here: an IPC handle was opened in the process that exported it.",
+     "A program that opens its own handle, for a test say. An importer must be another process.",
+     "Use the pointer that you have; for a second mapping in one process take VMM memory and map it twice."},
+    {cuda_kind, "cudaErrorInvalidValue",
+     "Of cudaIpcGetMemHandle: memory that can't be exported so. Of a memset or copy: memory mapped for "
+     "reading alone.",
+     "Managed memory, cudaMallocAsync's, host memory and VMM memory have no legacy handle.",
+     "Export what cudaMalloc gave, or export VMM memory by its descriptor."},
+    {cuda_kind, "cudaErrorIllegalAddress",
+     "A kernel has touched memory that isn't mapped, or wrote where it may read alone.",
+     "With a context each, one stage: exit code 70. Under MPS every client of that GPU gets it, whoever did "
+     "it.",
+     "compute-sanitizer on the stage. Under MPS the domain is renewed, and the frames in work are made "
+     "again."},
+    {cuda_kind, "cudaErrorLaunchFailure",
+     "A kernel ended by a trap, a misaligned access or a fault of the hardware.",
+     "As cudaErrorIllegalAddress; of another client's trap under MPS everybody hears so.",
+     "compute-sanitizer on the stage that died first: `carousel logs` has the order."},
+    {cuda_kind, "cudaErrorInitializationError",
+     "CUDA was used in a child of a process that had used it before the fork.",
+     "A stage that forks, a Python pool with the method fork.",
+     "Start workers by exec or spawn; fork before the first CUDA call."},
+    {cuda_kind, "cudaErrorMapBufferObjectFailed",
+     "Memory or an event of another process could not be mapped.",
+     "The exporter is gone, or sits in another MPS domain or on a GPU that this process can't see.",
+     "For an event nothing: its frames are committed by their owner alone. For memory see `carousel "
+     "doctor`."},
+    {cuda_kind, "cudaErrorDevicesUnavailable", "The GPU refuses newcomers.",
+     "Compute mode is exclusive, or an MPS server has faulted and not ended yet.",
+     "The supervisor renews its domain by itself; else `nvidia-smi -q -d COMPUTE`, or end the foreign "
+     "daemon."},
+    {cuda_kind, "cudaErrorMemoryAllocation", "Too little memory on the GPU.",
+     "Rings, assets and a context each (about half a GB) are more than is free.",
+     "`carousel run FILE --dry-run` says what it takes; a smaller size, window or in_flight, or isolation = "
+     "\"mps\"."},
+    {cuda_kind, "cudaErrorNotReady",
+     "The work before an event is not complete. Of an event whose recorder has died: for ever.",
+     "Nobody here waits for another process's event: it is asked, and the job word decides.",
+     "In a program of your own never let a stream wait for an event of a process that may die."},
+    {cuda_kind, "cudaErrorNoDevice", "CUDA sees no GPU.",
+     "No GPU, CUDA_VISIBLE_DEVICES is empty, a container without one.", "`carousel doctor`; --device cpu."},
+    {cuda_kind, "cudaErrorInsufficientDriver", "The driver is older than the CUDA runtime in these programs.",
+     "Built with a newer toolkit than the driver serves.",
+     "Update the driver, or build with an older toolkit (12.0 or newer)."},
+
+    {job_kind, "IDLE", "The job is free, in a version that nobody has begun.", "Between two frames.",
+     "Nothing."},
+    {job_kind, "OPEN", "A frame is claimed; the stage is in process() or has not begun.",
+     "A death here throws the frame back to the queue: it was not submitted.", "Nothing."},
+    {job_kind, "SUBMITTED", "All work is enqueued and its event recorded; the device may still write.",
+     "A death here: consumers that have seen the event complete may commit, else the frame is made again.",
+     "Nothing."},
+    {job_kind, "COMMITTED", "The frame has happened: no death can undo it.",
+     "The owner's remaining steps are done by whoever passes by, or by the supervisor.", "Nothing."},
+    {job_kind, "ABORTED", "The supervisor has taken the frame from a dead, hung or replaced process.",
+     "What it had leased goes back, what it was writing is quarantined until its fence.", "Nothing."},
+    {slot_kind, "FREE", "A buffer that nobody uses.", "It waits for a producer.", "Nothing."},
+    {slot_kind, "FILL", "A buffer that a job writes.", "Nobody reads it before the job is COMMITTED.",
+     "Nothing."},
+    {slot_kind, "READY", "A buffer with a committed frame.",
+     "It stays until every blocking reader is done with it.",
+     "A ring full of READY slots has a slow reader: `carousel ps` names what limits."},
+    {slot_kind, "QUARANTINED", "A buffer that a dead process may still be writing by its device work.",
+     "It is free again behind the fence, when the process and its context are gone.",
+     "Nothing: spare buffers serve meanwhile. Many at once for long: a process that can't be ended (state "
+     "D)."},
+    {lease_kind, "WAIT", "Nobody has taken this frame from the ring yet.",
+     "It waits for a reader of that group.", "Nothing."},
+    {lease_kind, "LEASED", "A reader's job works on this frame.", "Its job word says how far it is.",
+     "Nothing."},
+    {lease_kind, "DONE", "That group has done with the frame.",
+     "When all blocking groups are, the slot is freed.", "Nothing."},
+    {lease_kind, "SKIPPED", "A `latest` reader passed this frame over.",
+     "A viewer, or a stage with group = \"latest\": it takes the newest.", "Nothing."},
+
+    {seat_kind, "starting", "Its process is there and has not delivered anything yet.",
+     "A GPU context, kernels and assets take their time; frames wait in the ring meanwhile.",
+     "Longer than 30 s is taken for a hang, and the process is replaced."},
+    {seat_kind, "running", "Its process works.", "`carousel ps` shows how busy it is, and what limits.",
+     "Nothing."},
+    {seat_kind, "stopping", "Its process was asked to leave, and has not left yet.",
+     "`carousel down`, `restart`, or the end of the run.", "One that doesn't leave is killed by itself."},
+    {seat_kind, "stopped", "Somebody holds the stage by `carousel stop`.",
+     "Its deadlines don't run, the pipeline waits.", "`carousel cont STAGE`."},
+    {seat_kind, "backoff",
+     "The stage has died before it delivered anything, and rests before its next start.",
+     "Each such death makes the rest longer. The frames wait in the ring.",
+     "`carousel logs STAGE` says what it died of."},
+    {seat_kind, "failed",
+     "The stage is not started again: its deaths, its exit code or its restart policy say so.",
+     "A required stage that failed ends the run with 1; an optional one is left out.",
+     "`carousel logs STAGE`; after mending it `carousel up STAGE`."},
+    {seat_kind, "down", "Somebody has ended the stage by `carousel down STAGE`.",
+     "The ring fills, its producers wait.", "`carousel up STAGE`."},
+    {seat_kind, "done", "The stage is through: every frame of the run has passed it.",
+     "The run is about to end.", "Nothing."},
+    {seat_kind, "standby", "A process that has done prepare() and waits for a seat.",
+     "standby = true in the stage's table.", "Nothing."},
+
+    {log_kind, "lost", "A frame that no sink has committed.",
+     "Counted from the sinks' ledgers, not from the ring's words.",
+     "More than 0 is a bug in Carousel: keep the report and the run's folder, and tell us."},
+    {log_kind, "repeated", "A frame that a sink has committed twice.", "Counted from the ledgers' marks.",
+     "More than 0 is a bug in Carousel: keep the report."},
+    {log_kind, "torn", "A buffer changed while it was read, seen on the device by its status word.",
+     "A stray write of a stage, or a bug in Carousel.", "compute-sanitizer on the stages beside that ring."},
+    {log_kind, "given up", "A frame over which a stage has died max_attempts times; it travels on void.",
+     "Sinks get it with a reason and without a picture.",
+     "The report's dead_letters have frame, stage and cause."},
+    {log_kind, "dead letter", "See `given up`.", "One entry in the report for each.",
+     "--allow-dead-letters N accepts N of them."},
+    {log_kind, "fence", "The moment behind which a dead process and its device work can't write any more.",
+     "Its pidfd says so, about a tenth of a second behind the death of a process with a GPU context.",
+     "Nothing."},
+    {log_kind, "epoch", "The number of a seat's holder, one more with each.",
+     "Each word bears it: what an older one writes is refused.", "Nothing."},
+    {log_kind, "revoked", "None of a process's words can be committed any more.",
+     "The step before the kill: a zombie can't publish.", "Nothing."},
+    {log_kind, "adoption", "A second supervisor takes a run over whose first one was killed.",
+     "`carousel run FILE` with the same plan within supervisor_grace_s; processes and frames stay.",
+     "Nothing."},
+    {log_kind, "domain", "The processes that share one MPS server of a run.",
+     "A fault of one ends all of them; the domain is renewed, memory and frames stay.",
+     "isolation = \"process\" gives each stage a context of its own."},
+    {log_kind, "suspect", "A frame that was in work when a process died, with others beside it.",
+     "It is leased alone next time, so that a second death tells which one it was.", "Nothing."},
+    {log_kind, "stall", "Nothing has moved for stall_timeout_ms and no stage says why it waits.",
+     "A word of the control block was damaged by a stray write.",
+     "The words are made anew from the ledgers by itself; look for the stage that wrote: `carousel logs`."},
+    {log_kind, "void", "A frame without a payload: it was given up upstream.",
+     "Only finish() of sinks sees it.", "See `given up`."},
+});
+
+}  // namespace
+
+std::span<const explanation> all_explanations() noexcept { return table; }
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,34 @@
+#pragma once
+// `carousel explain`: what a word means that a log, a report, `ps` or CUDA says, what leads to it here, and
+// what to do. What is told of CUDA was seen on a GPU (an H200, driver 580, CUDA 13.0); what others do may
+// differ.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace carousel::supervisor {
+
+struct explanation {
+    const char* kind;   ///< "exit code", "CUDA error", "job word", ...
+    const char* word;   ///< as it is printed
+    const char* means;  ///< one sentence or two
+    const char* here;   ///< what leads to it in a run
+    const char* act;    ///< what to do
+};
+
+[[nodiscard]] std::span<const explanation> all_explanations() noexcept;
+
+/// Those of a word, regardless of case; an exit code also as "exit code 71" or "128 + 9", a CUDA error also
+/// without its "cudaError", a signal as the exit code behind it. A word may be of two kinds. Throws
+/// config_error: none, with what may be meant.
+[[nodiscard]] std::vector<explanation> explain(std::string_view word);
+
+/// As text of at most `columns`, and as JSON: [{kind, word, means, here, act}].
+[[nodiscard]] std::string explanation_text(const std::vector<explanation>& all, int columns);
+[[nodiscard]] std::string explanation_json(const std::vector<explanation>& all);
+/// Every word, a kind a paragraph.
+[[nodiscard]] std::string explanation_list(int columns);
+
+}  // namespace carousel::supervisor
