@@ -30,7 +30,7 @@ std::string plain(std::string_view asked) {
                                         [](unsigned char c) { return std::isdigit(c) != 0; });
         return digits ? word.substr(head.size()) : std::string();
     };
-    if (const std::string code = after("exitcode"); !code.empty()) return code;
+    if (std::string code = after("exitcode"); !code.empty()) return code;
     for (const char* head : {"signal", "128"})
         if (const std::string number = after(head); !number.empty() && word.size() > 3)
             return std::to_string(128 + std::stoi(number));

@@ -1,5 +1,6 @@
 // What `carousel explain` knows: every exit code and every state of the ring's words, and what it says of the
 // rest.
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -10,6 +11,7 @@
 
 using namespace carousel;
 using namespace carousel::supervisor;
+using namespace carousel::test;
 
 TEST_CASE("every exit code of a run and of a stage is explained") {
     for (const int code :
@@ -26,7 +28,9 @@ TEST_CASE("every exit code of a run and of a stage is explained") {
 TEST_CASE("every state that ps says of a stage is explained") {
     for (u8 s = 0; s <= static_cast<u8>(seat_state::done); ++s) {
         CAPTURE(s);
-        CHECK(std::string(explain(name_of(static_cast<seat_state>(s))).at(0).kind) == "state of a stage");
+        const auto found = explain(name_of(static_cast<seat_state>(s)));
+        CHECK(std::any_of(found.begin(), found.end(),
+                          [](const explanation& e) { return std::string(e.kind) == "state of a stage"; }));
     }
 }
 
