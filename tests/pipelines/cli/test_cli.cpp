@@ -89,7 +89,7 @@ TEST_CASE("help and version are no errors") {
 TEST_CASE("every command that Tab offers has its line in the help and a help of its own") {
     const std::string help = carousel::test::carousel({"--help"}).out;
     std::istringstream offered(carousel::test::carousel({"__complete", ""}).out);
-    int commands = 0;
+    std::size_t commands = 0;
     for (std::string name; std::getline(offered, name); ++commands) {
         INFO(name);
         CHECK_THAT(help, contains("\n  " + name + " "));
@@ -97,7 +97,7 @@ TEST_CASE("every command that Tab offers has its line in the help and a help of 
         CHECK(own.code == 0);
         CHECK_THAT(own.out, contains("Usage: " + name + " "));
     }
-    CHECK(commands == all_commands().size());
+    CHECK(commands == supervisor::all_commands().size());
 }
 
 TEST_CASE("Tab offers for an option's value what its command has registered, and nothing for those without") {
