@@ -8,9 +8,9 @@
 // N is one end of a SOCK_SEQPACKET pair; see requests.hpp for what goes over it. Blocks of kind vmm live by
 // their fds: once the other end has acknowledged (any message), this process ends with 0. Blocks of kind ipc
 // live in this process, which then stays, asleep, until its socket reads EOF. Then its supervisor is dead:
-// for S seconds it looks for another one of the run ID at DIR/control.sock, says {"owner": {"run_id": ID}}
-// there, and stays when it hears {"welcome": ...}. Exit codes: 0, 2 (usage), 3 (device), 74 (the other end is
-// gone before it had everything).
+// for S seconds it looks for another one of the run ID at DIR/control.sock, presents itself
+// there as the owner, and stays when it is welcome (run/stage_message.hpp). Exit codes: 0, 2 (usage), 3
+// (device), 74 (the other end is gone before it had everything).
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -32,6 +32,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "pipelines/alloc/requests.hpp"
+#include "run/stage_message.hpp"
 #include "shm/fd_socket.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
 #include "device/cuda/make_memory.hpp"
@@ -147,20 +148,19 @@ shm::unique_fd find_successor(const arguments& a) {
     while (!a.directory.empty() && now_ns() < until) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         shm::unique_fd s = shm::connect_to(a.directory + "/control.sock", 50 * ns_per_ms);
-        if (!s || !shm::send_message(s.get(), nlohmann::json{{"owner", {{"run_id", a.run_id}}}}.dump()))
-            continue;
+        if (!s || !shm::send_message(s.get(), run::to_json(run::owner_message{a.run_id}).dump())) continue;
         shm::message answer;
         shm::receive_status got = shm::receive_status::would_block;
         while (got == shm::receive_status::would_block)
             got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // it may be stopped
         if (got != shm::receive_status::ok) continue;                      // it has died in its turn
-        if (answer.text.find("\"welcome\"") == std::string::npos) return {};
+        if (!run::read_welcome(answer.text).welcome) return {};
         return s;
     }
     return {};
 }
 
-int run(const arguments& a) {
+int serve_all(const arguments& a) {
     bool owner = false;
     std::map<std::string, std::unique_ptr<maker>> makers;
     nlohmann::json at;  // the request in hand, for an error's reply
@@ -194,7 +194,7 @@ int main(int argc, char** argv) {
     // Ctrl-C goes to the whole process group; the supervisor decides when the memory goes
     ::signal(SIGINT, SIG_IGN);
     try {
-        return run(parse(argc, argv));
+        return serve_all(parse(argc, argv));
     } catch (const error& e) {
         log::error("carousel-alloc: {}", e.what());
         return e.code();

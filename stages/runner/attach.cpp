@@ -12,7 +12,9 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "run/attach_message.hpp"
 #include "run/memory_message.hpp"
+#include "run/stage_message.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -42,36 +44,28 @@ std::vector<attached_block> blocks_of(const json& list, const char* index,
     return out;
 }
 
-void read_attachment(const json& j, attachment& a) {
-    a.run_id = j.at("run_id");
-    a.run_directory = j.at("run_directory");
-    a.stage = j.at("stage");
-    a.who = {j.at("seat"), j.at("entry"), j.at("epoch")};
-    if (a.who.seat >= shm::max_seats || a.who.entry >= shm::max_incarnations)
-        throw shm_error("the supervisor's answer names a seat out of range");
-    a.standby = j.value("standby", false);
-    a.width = j.at("width");
-    a.height = j.at("height");
-    a.cpu_threads = j.value("cpu_threads", 0U);
+void take(run::attach_message&& m, attachment& a) {
+    a.run_id = std::move(m.run_id);
+    a.run_directory = std::move(m.run_directory);
+    a.stage = std::move(m.stage);
+    a.who = m.who;
+    a.standby = m.standby;
+    a.width = m.width;
+    a.height = m.height;
+    a.cpu_threads = m.cpu_threads;
     const char* grace = std::getenv("CAROUSEL_SUPERVISOR_GRACE_S");
-    a.supervisor_grace_s =
-        grace != nullptr ? std::strtod(grace, nullptr) : j.value("supervisor_grace_s", a.supervisor_grace_s);
-    a.kept_json = j.value("kept", json::array()).dump();
-    a.settings_json = j.value("settings", json::object()).dump();
-    a.asked_device = j.value("asked_device", a.asked_device);
-    a.folder = j.value("folder", "");
-    const json& d = j.at("device");
-    a.device.kind = d.at("kind") == "cuda" ? device::device_kind::cuda : device::device_kind::cpu;
-    a.device.uuid = d.value("uuid", "");
-    a.device.ordinal = d.value("ordinal", 0);
-    for (const json& i : j.at("inputs"))
-        a.inputs.push_back({i.at("stage"), ring::frame_format::from_json(i.at("format").dump())});
-    if (j.contains("format") && !j.at("format").is_null())
-        a.output = ring::frame_format::from_json(j.at("format").dump());
-    if (const json p = j.value("parameters", json()); !p.is_null())
-        a.parameters = ring::parameter_schema::from_json(p);
-    a.links = blocks_of(j.at("links"), "link", a.fds);
-    a.assets = blocks_of(j.value("assets", json::array()), "index", a.fds);
+    a.supervisor_grace_s = grace != nullptr ? std::strtod(grace, nullptr) : m.supervisor_grace_s;
+    a.kept_json = m.kept.dump();
+    a.settings_json = m.settings.dump();
+    a.asked_device = std::move(m.asked_device);
+    a.folder = std::move(m.folder);
+    a.device = std::move(m.device);
+    for (const run::attach_message::input& i : m.inputs)
+        a.inputs.push_back({i.stage, ring::frame_format::from_json(i.format.dump())});
+    if (!m.format.is_null()) a.output = ring::frame_format::from_json(m.format.dump());
+    if (!m.parameters.is_null()) a.parameters = ring::parameter_schema::from_json(m.parameters);
+    a.links = blocks_of(m.links, "link", a.fds);
+    a.assets = blocks_of(m.assets, "index", a.fds);
 }
 
 }  // namespace
@@ -86,11 +80,8 @@ attachment attach(const attach_request& request) {
     a.socket = connect_within(request.directory + "/control.sock", request.wait_s);
     move_above_driver(a.socket);
     crash_here(crash_point::connected);
-    json hello{{"stage", request.stage}, {"pid", getpid()}};
-    if (request.who)
-        hello.update(
-            {{"seat", request.who.seat}, {"entry", request.who.entry}, {"epoch", request.who.epoch}});
-    if (!shm::send_message(a.socket.get(), json{{"hello", hello}}.dump()))
+    const run::hello_message hello{request.stage, request.who, getpid()};
+    if (!shm::send_message(a.socket.get(), run::to_json(hello).dump()))
         throw shm_error(
             fmt::format("introducing stage {} to the supervisor: {}", request.stage, errno_text(errno)));
     crash_here(crash_point::introduced);
@@ -104,9 +95,7 @@ attachment attach(const attach_request& request) {
     a.fds = std::move(m.fds);
     crash_here(crash_point::memory_received);
     try {
-        const json answer = json::parse(m.text);
-        if (answer.contains("refused")) throw config_error(answer.at("refused").get<std::string>());
-        read_attachment(answer.at("attach"), a);
+        take(run::read_attach(json::parse(m.text)), a);
     } catch (const json::exception& e) {
         throw shm_error(
             fmt::format("stage {} can't read the supervisor's answer: {}: are both of one version?",

@@ -3,18 +3,12 @@
 // which stays open for life: its EOF tells the supervisor of a death within a millisecond, because the fd is
 // moved above the driver's (files are closed in order of their number, and a GPU driver's take about 90 ms).
 //
-//   stage  -> {"hello": {"stage": NAME, "seat": S, "entry": K, "epoch": E, "pid": P}}
-//   supervisor -> {"attach": {...}} with fds, or {"refused": "why"}
-//   stage  -> {"ready": true} once it is LIVE (readiness is told, never guessed)
+//   stage      -> hello (run/stage_message.hpp)
+//   supervisor -> attach with fds (run/attach_message.hpp), or a refusal
+//   stage      -> ready, once it is LIVE
 //
-// The attach message: run_id, run_directory, stage, seat, entry, epoch, width, height, cpu_threads, settings
-// {...}, asked_device, folder, device {kind, uuid, ordinal}, inputs [{stage, format}], format (own output, or
-// null), links [{link, kind, bytes, uuid, fd, ipc}], assets
-// [{index, name, bytes, kind, uuid, fd, ipc}], supervisor_grace_s, and kept [{asset, index, kind, bytes,
-// uuid, fd, ipc}]: all memory of the run, also what this stage never maps. It holds those fds open for life,
-// so that any one living stage can give a second supervisor everything back (supervisor_link.hpp). "fd" is an
-// index into the message's fds or -1, "ipc" is hex. The supervisor starts a stage with CAROUSEL_ATTACH="DIR S
-// K E" in its environment; a stage started by hand takes -p NAME --stage NAME and waits --wait seconds.
+// The supervisor starts a stage with CAROUSEL_ATTACH="DIR S K E" in its environment; a stage started by hand
+// takes -p NAME --stage NAME and waits --wait seconds.
 
 #include <map>
 #include <string>

@@ -13,11 +13,11 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "run/stage_message.hpp"
 #include "stages/runner/exit_note.hpp"
 
 namespace carousel::stages {
 namespace {
-using nlohmann::json;
 
 constexpr u64 silence_ns = 2 * ns_per_s;  // a pipe into somebody else's program (`stage | tee`) never breaks
 constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a listener that is stopped must not stop the heartbeat
@@ -49,7 +49,7 @@ bool supervisor_link::there() {
 void supervisor_link::say_ready() {
     const std::lock_guard lock(mutex_);
     ready_ = true;
-    if (socket_) shm::send_message(socket_.get(), R"({"ready":true})");
+    if (socket_) shm::send_message(socket_.get(), run::ready_message().dump());
 }
 
 void supervisor_link::watch(int ms) {
@@ -131,16 +131,14 @@ void supervisor_link::try_return() {
         const std::lock_guard lock(mutex_);
         return ready_;
     }();
-    const json hello{{"run_id", a_->run_id},
-                     {"stage", a_->stage},
-                     {"seat", a_->who.seat},
-                     {"entry", a_->who.entry},
-                     {"epoch", epoch_.load()},
-                     {"ready", told},
-                     {"memory", json::parse(a_->kept_json)}};
+    const run::return_message hello{a_->run_id,
+                                    a_->stage,
+                                    {a_->who.seat, a_->who.entry, epoch_.load()},
+                                    told,
+                                    nlohmann::json::parse(a_->kept_json)};
     std::vector<int> fds;
     for (const shm::unique_fd& fd : a_->fds) fds.push_back(fd.get());
-    if (!shm::send_message(s.get(), json{{"return", hello}}.dump(), fds)) return;
+    if (!shm::send_message(s.get(), run::to_json(hello).dump(), fds)) return;
     // Somebody is there, be it that it is stopped: as long as its socket is open, this stage has a
     // supervisor.
     gone_since_ns_.store(0, std::memory_order_release);
@@ -148,27 +146,25 @@ void supervisor_link::try_return() {
     socket_ = std::move(s);
     awaits_welcome_ = true;
     if (ready_ && !told)
-        shm::send_message(socket_.get(), R"({"ready":true})");  // it has become so in between
+        shm::send_message(socket_.get(), run::ready_message().dump());  // it has become so in between
 }
 
 void supervisor_link::on_message(const shm::message& m) {
-    const json j = json::parse(m.text, nullptr, false);
-    if (!j.is_object()) return;
-    if (j.contains("refused")) {
-        log::info("the supervisor that took the run over has no place for this stage: {}",
-                  j.value("refused", ""));
+    const run::welcome_answer answer = run::read_welcome(m.text);
+    if (answer.refused) {
+        log::info("the supervisor that took the run over has no place for this stage: {}", *answer.refused);
         die(exit_code::revoked);
     }
-    if (!j.contains("welcome")) return;
+    if (!answer.welcome) return;
     (void)find_broken();
-    const int at = j["welcome"].value("log", -1);
+    const int at = answer.welcome->log;
     if (at >= 0 && static_cast<std::size_t>(at) < m.fds.size())
         write_to(m.fds[static_cast<std::size_t>(at)].get());
     broken_.clear();
     {
         const std::lock_guard lock(mutex_);
         awaits_welcome_ = false;
-        shm::send_message(socket_.get(), R"({"back":true})");
+        shm::send_message(socket_.get(), run::back_message().dump());
     }
     say_gone(true);
     log::info("another supervisor has taken the run over");

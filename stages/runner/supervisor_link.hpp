@@ -3,13 +3,11 @@
 // stage goes on (frames need no supervisor), looks at DIR/control.sock for a second one, and presents itself
 // there:
 //
-//   stage      -> {"return": {"run_id", "stage", "seat", "entry", "epoch", "ready", "memory": [...]}} with
-//   the
-//                 fds of all memory of the run; a standby, which waits like the others, bears epoch 0 until
-//                 it is promoted
-//   supervisor -> {"welcome": {"log": fd index or -1}} with a new pipe for stdout and stderr, or
-//                 {"refused": "why"}
-//   stage      -> {"back": true} when it writes there: what it wrote in the meantime is whole
+//   stage      -> return (run/stage_message.hpp) with the fds of all memory of the run; a standby, which
+//   waits
+//                 like the others, bears epoch 0 until it is promoted
+//   supervisor -> welcome with a new pipe for stdout and stderr, or a refusal
+//   stage      -> back, when it writes there: what it wrote in the meantime is whole
 //
 // Who may call: watch() one thread (the heartbeat); the rest any thread. Output in the meantime: a pipe whose
 // reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second supervisor reads and removes.

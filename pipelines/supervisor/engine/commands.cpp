@@ -11,6 +11,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "run/answer_message.hpp"
+#include "run/stage_message.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/let_in.hpp"
 #include "supervisor/processes/seat_commands.hpp"
@@ -120,7 +121,7 @@ void engine::read_connection(int fd) {
 
 void engine::refuse_message(int fd, const std::string& why) {
     if (connections_.count(fd) == 0) return;
-    answer(fd, {{"refused", "this message can't be read: " + why}});
+    answer(fd, run::refusal("this message can't be read: " + why));
     if (++refused_messages_ <= said_refusals)
         seats_->say(fmt::format("a message of pid {} can't be read ({}): its connection is closed{}",
                                 shm::peer_of(fd).pid, why,
@@ -140,11 +141,11 @@ void engine::drop(int fd) {
 
 std::string engine::let_in(connection& c, const json& request, shm::message& m) {
     try {
-        if (request.contains("return")) return take_return(c, request["return"], m);
+        if (request.contains("return")) return take_return(c, run::read_return(request), m);
         const bool open = phase_ == phase::running || phase_ == phase::draining;
-        std::string why =
-            open ? supervisor::let_stage_in(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), request["hello"])
-                 : "the run is ending";
+        std::string why = open ? supervisor::let_stage_in(*seats_, c.fd.get(), shm::peer_of(c.fd.get()),
+                                                          run::read_hello(request))
+                               : "the run is ending";
         c.stage = why.empty();
         return why;
     } catch (const error& e) {  // ours: a sentence for the stage
@@ -161,14 +162,14 @@ void engine::on_message(connection& c, shm::message& m) {
     } else if (request.contains("command")) {
         answer(fd, handle_command(request));
     } else if (asks("hello") || asks("return")) {
-        if (const std::string why = let_in(c, request, m); !why.empty()) answer(fd, {{"refused", why}});
+        if (const std::string why = let_in(c, request, m); !why.empty()) answer(fd, run::refusal(why));
     } else if (asks("owner")) {
-        take_owner(c, request["owner"]);
+        take_owner(c, run::read_owner(request));
     } else if (asks("tap")) {
         try {
             lend(c, run::read_tap_request(request));
         } catch (const error& e) {
-            answer(fd, {{"refused", e.what()}});
+            answer(fd, run::refusal(e.what()));
         }
     } else if (request.contains("ready") && c.stage) {
         supervisor::stage_is_ready(*seats_, fd);

@@ -24,6 +24,7 @@
 #include "run/parameter_message.hpp"
 #include "run/ps_message.hpp"
 #include "run/request_message.hpp"
+#include "run/stage_message.hpp"
 #include "run/tap_message.hpp"
 #include "run/trace_message.hpp"
 #include "shm/segment.hpp"
@@ -119,8 +120,8 @@ private:
     // takeover.cpp
     void takeover();
     void watch_takeover(u64 now);
-    [[nodiscard]] std::string take_return(connection& c, const nlohmann::json& who, shm::message& m);
-    void take_owner(connection& c, const nlohmann::json& who);
+    [[nodiscard]] std::string take_return(connection& c, const run::return_message& said, shm::message& m);
+    void take_owner(connection& c, const run::owner_message& said);
     void save_state();
     // commands.cpp
     void accept_all();

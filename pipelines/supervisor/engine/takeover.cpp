@@ -14,6 +14,7 @@
 #include "core/read_file.hpp"
 #include "ring/link.hpp"
 #include "run/directory.hpp"
+#include "run/stage_message.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/adoption.hpp"
@@ -157,26 +158,27 @@ void engine::watch_takeover(u64 now) {
 }
 
 // A stage that the dead supervisor had started: its fds first, whatever becomes of it.
-std::string engine::take_return(connection& c, const json& who, shm::message& m) {
-    if (who.value("run_id", "") != run_id_) return "this is another run";
-    memory_.take_back(who.value("memory", json::array()), m.fds);
-    std::string why = supervisor::let_stage_return(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), who);
+std::string engine::take_return(connection& c, const run::return_message& said, shm::message& m) {
+    if (said.run_id != run_id_) return "this is another run";
+    memory_.take_back(said.memory, m.fds);
+    std::string why = supervisor::let_stage_return(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), said);
     c.stage = why.empty();
     crash_here(crash_point::stage_returned);
     return why;
 }
 
 // The process that owns ipc memory has waited for us, too. Its connection is its life line from now on.
-void engine::take_owner(connection& c, const json& who) {
+void engine::take_owner(connection& c, const run::owner_message& said) {
     const int number = c.fd.get();
     spawned owner;
     owner.pid = shm::peer_of(number).pid;
     owner.start_time = shm::start_time_of(owner.pid);
     owner.pidfd.reset(shm::open_pidfd({owner.pid, owner.start_time}));
     const bool wanted =
-        who.value("run_id", "") == run_id_ && memory_.has_ipc() && memory_.owner_pidfd() < 0 && owner.pidfd;
-    (void)shm::send_message(
-        number, wanted ? R"({"welcome":{}})" : R"({"refused":"this run needs no owner of memory"})");
+        said.run_id == run_id_ && memory_.has_ipc() && memory_.owner_pidfd() < 0 && owner.pidfd;
+    (void)shm::send_message(number, (wanted ? run::to_json(run::welcome_message{})
+                                            : run::refusal("this run needs no owner of memory"))
+                                        .dump());
     if (!wanted) return;
     loop_.forget(number);
     memory_.take_owner(std::move(owner), std::move(c.fd));

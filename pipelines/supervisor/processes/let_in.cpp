@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "os/spawn.hpp"
+#include "run/attach_message.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/retire.hpp"
@@ -37,41 +38,34 @@ seat* free_seat_for(process_table& t, const std::string& stage, std::string& why
 std::string attach_answer(const process_table& t, const seat& s, const process& p, std::vector<int>& fds) {
     const stage_setup& st = t.setup->stages[s.stage];
     const shm::stage_block& b = t.made->stage[s.stage];
-    json a{{"run_id", t.made->run_id},
-           {"run_directory", t.setup->directory},
-           {"stage", st.spec.name},
-           {"seat", p.who.seat},
-           {"entry", p.who.entry},
-           {"epoch", p.who.epoch},
-           {"standby", &p == s.standby.get()},
-           {"width", t.setup->width},
-           {"height", t.setup->height},
-           {"cpu_threads", t.cpu_threads},
-           {"supervisor_grace_s", t.setup->supervisor_grace_s},
-           {"kept", t.memory->describe_all(fds)},
-           {"settings", st.spec.settings},
-           {"asked_device", st.spec.device},
-           {"folder", t.setup->folder},
-           {"inputs", json::array()},
-           {"format", st.format},
-           {"parameters", t.setup->parameters.schema ? t.setup->parameters.schema.to_json() : json()},
-           {"links", json::array()},
-           {"assets", json::array()}};
-    a["device"] = {{"kind", st.device.kind == device::device_kind::cuda ? "cuda" : "cpu"},
-                   {"uuid", st.device.uuid},
-                   {"ordinal", st.device.ordinal}};
+    run::attach_message a;
+    a.run_id = t.made->run_id;
+    a.run_directory = t.setup->directory;
+    a.stage = st.spec.name;
+    a.who = p.who;
+    a.standby = &p == s.standby.get();
+    a.width = t.setup->width;
+    a.height = t.setup->height;
+    a.cpu_threads = t.cpu_threads;
+    a.supervisor_grace_s = t.setup->supervisor_grace_s;
+    a.kept = t.memory->describe_all(fds);
+    a.settings = st.spec.settings;
+    a.asked_device = st.spec.device;
+    a.folder = t.setup->folder;
+    a.format = st.format;
+    if (t.setup->parameters.schema) a.parameters = t.setup->parameters.schema.to_json();
+    a.device = st.device;
     for (const u32 i : st.spec.input_indices)
-        a["inputs"].push_back(
-            {{"stage", t.setup->stages[i].spec.name}, {"format", t.setup->stages[i].format}});
+        a.inputs.push_back({t.setup->stages[i].spec.name, t.setup->stages[i].format});
     const auto block = [&](bool asset, u32 index) -> json {
-        for (const json& j : a["kept"])
+        for (const json& j : a.kept)
             if (j["asset"] == asset && j["index"] == index) return j;
         throw shm_error(fmt::format("there is no memory for {} {}", asset ? "asset" : "link", index));
     };
     const auto add_link = [&](u32 link) {
         json j = block(false, link);
         j["link"] = link;
-        a["links"].push_back(std::move(j));
+        a.links.push_back(std::move(j));
     };
     for (u32 i = 0; i < b.inputs; ++i) add_link(b.input_link[i]);
     if (b.output_link != shm::none) add_link(b.output_link);
@@ -81,9 +75,9 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
         json j = block(true, k);
         j["index"] = k;
         j["name"] = asset.name;
-        a["assets"].push_back(std::move(j));
+        a.assets.push_back(std::move(j));
     }
-    return json{{"attach", a}}.dump();
+    return run::to_json(a).dump();
 }
 
 std::string let_in_as(process_table& t, seat& s, process& p, int connection, i32 pid) {
@@ -99,13 +93,14 @@ std::string let_in_as(process_table& t, seat& s, process& p, int connection, i32
 
 }  // namespace
 
-std::string let_stage_in(process_table& t, int connection, const shm::peer& peer, const json& hello) {
+std::string let_stage_in(process_table& t, int connection, const shm::peer& peer,
+                         const run::hello_message& hello) {
     seat* s = nullptr;
-    const u32 index = hello.value("seat", shm::none);
+    const ring::incarnation_id& who = hello.who;
+    const u32 index = who.seat;
     if (t.ending || t.paused) return "the run is ending";
     if (!t.memory_there) return "the run is being taken over by a second supervisor: try again";
     if (index != shm::none) {
-        const ring::incarnation_id who{index, hello.value("entry", shm::none), hello.value("epoch", 0U)};
         if (index < t.seats.size()) s = t.seats[index].get();
         const auto waits_for = [&](const std::unique_ptr<process>& p) {
             return p && p->who.entry == who.entry && p->who.epoch == who.epoch && p->connection < 0;
@@ -114,7 +109,7 @@ std::string let_stage_in(process_table& t, int connection, const shm::peer& peer
         if (s == nullptr || !waits_for(s->now)) return "the seat has a successor already";
     } else {
         std::string why;
-        s = free_seat_for(t, hello.value("stage", ""), why);
+        s = free_seat_for(t, hello.stage, why);
         if (s == nullptr) return why;
         if (!s->successor) s->successor = ring::appoint(*t.c, s->index);
         if (!s->successor) return "too many processes of this run have not ended yet: try again";
@@ -162,11 +157,12 @@ void connection_closed(process_table& t, int connection) {
     }
 }
 
-std::string let_stage_return(process_table& t, int connection, const shm::peer& peer, const json& who) {
-    const u32 index = who.value("seat", shm::none);
+std::string let_stage_return(process_table& t, int connection, const shm::peer& peer,
+                             const run::return_message& said) {
+    const u32 index = said.who.seat;
     if (index >= t.seats.size()) return "the run has no such seat";
     seat& s = *t.seats[index];
-    const u32 entry = who.value("entry", shm::none), epoch = who.value("epoch", 0U);
+    const u32 entry = said.who.entry, epoch = said.who.epoch;
     const auto is_it = [&](const std::unique_ptr<process>& p) {
         const bool same = p && p->who.entry == entry && p->pid == peer.pid && p->connection < 0 && !p->ended;
         return same && (p->who.epoch == epoch || epoch == 0);  // promoted since it wrote this
@@ -183,10 +179,10 @@ std::string let_stage_return(process_table& t, int connection, const shm::peer& 
         watch_log(t, s, p);
     }
     p.connection = connection;
-    if (!shm::send_message(connection, json{{"welcome", {{"log", fds.empty() ? -1 : 0}}}}.dump(), fds))
+    if (!shm::send_message(connection, run::to_json(run::welcome_message{fds.empty() ? -1 : 0}).dump(), fds))
         t.say(fmt::format("{}: welcoming it back: {}", s.label, errno_text(errno)));
     if (standby) {
-        p.standing_by = p.how.was_ready = p.standing_by || who.value("ready", false);
+        p.standing_by = p.how.was_ready = p.standing_by || said.ready;
         return "";
     }
     const bool live =

@@ -2,8 +2,7 @@
 // Stages come to the supervisor's socket: with a hello, or back when their first supervisor has died. Every
 // function is told the connection, which the engine owns.
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "run/stage_message.hpp"
 #include "shm/fd_socket.hpp"
 #include "supervisor/processes/process_table.hpp"
 
@@ -11,11 +10,11 @@ namespace carousel::supervisor {
 
 /// A stage's hello on a connection. Empty: it is in, its answer sent. Else why it is refused.
 [[nodiscard]] std::string let_stage_in(process_table& t, int connection, const shm::peer& peer,
-                                       const nlohmann::json& hello);
+                                       const run::hello_message& hello);
 /// A stage of the dead supervisor presents itself again. Empty: it is welcome, and told so. Else why it has
 /// no place.
 [[nodiscard]] std::string let_stage_return(process_table& t, int connection, const shm::peer& peer,
-                                           const nlohmann::json& who);
+                                           const run::return_message& said);
 void stage_is_ready(process_table& t, int connection);
 /// A stage that was let return writes into its new pipe.
 void stage_is_back(process_table& t, int connection);

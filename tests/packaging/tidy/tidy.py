@@ -41,7 +41,7 @@ LAYERS = {
     "bench": LIBRARY + ["kernels", "os", "spec", "supervisor/plan", "viewer/watch"],
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
-    "alloc": BASE + ["device"],
+    "alloc": BASE + ["device", "ring", "telemetry", "run"],
     "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/peek": LIBRARY + ["viewer/watch"],

@@ -1,0 +1,70 @@
+#include "run/attach_message.hpp"
+
+#include "core/errors.hpp"
+
+namespace carousel::run {
+
+using nlohmann::json;
+
+json to_json(const attach_message& m) {
+    json inputs = json::array();
+    for (const attach_message::input& i : m.inputs)
+        inputs.push_back({{"stage", i.stage}, {"format", i.format}});
+    json j{{"run_id", m.run_id},
+           {"run_directory", m.run_directory},
+           {"stage", m.stage},
+           {"seat", m.who.seat},
+           {"entry", m.who.entry},
+           {"epoch", m.who.epoch},
+           {"standby", m.standby},
+           {"width", m.width},
+           {"height", m.height},
+           {"cpu_threads", m.cpu_threads},
+           {"supervisor_grace_s", m.supervisor_grace_s},
+           {"settings", m.settings},
+           {"asked_device", m.asked_device},
+           {"folder", m.folder},
+           {"inputs", std::move(inputs)},
+           {"format", m.format},
+           {"parameters", m.parameters},
+           {"links", m.links},
+           {"assets", m.assets},
+           {"kept", m.kept}};
+    j["device"] = {{"kind", m.device.kind == device::device_kind::cuda ? "cuda" : "cpu"},
+                   {"uuid", m.device.uuid},
+                   {"ordinal", m.device.ordinal}};
+    return {{"attach", std::move(j)}};
+}
+
+attach_message read_attach(const json& answer) {
+    if (answer.contains("refused")) throw config_error(answer.at("refused").get<std::string>());
+    const json& j = answer.at("attach");
+    attach_message m;
+    m.run_id = j.at("run_id");
+    m.run_directory = j.at("run_directory");
+    m.stage = j.at("stage");
+    m.who = {j.at("seat"), j.at("entry"), j.at("epoch")};
+    if (m.who.seat >= shm::max_seats || m.who.entry >= shm::max_incarnations)
+        throw shm_error("the supervisor's answer names a seat out of range");
+    m.standby = j.value("standby", false);
+    m.width = j.at("width");
+    m.height = j.at("height");
+    m.cpu_threads = j.value("cpu_threads", 0U);
+    m.supervisor_grace_s = j.value("supervisor_grace_s", m.supervisor_grace_s);
+    m.settings = j.value("settings", json::object());
+    m.asked_device = j.value("asked_device", m.asked_device);
+    m.folder = j.value("folder", "");
+    const json& d = j.at("device");
+    m.device.kind = d.at("kind") == "cuda" ? device::device_kind::cuda : device::device_kind::cpu;
+    m.device.uuid = d.value("uuid", "");
+    m.device.ordinal = d.value("ordinal", 0);
+    for (const json& i : j.at("inputs")) m.inputs.push_back({i.at("stage"), i.at("format")});
+    m.format = j.value("format", json());
+    m.parameters = j.value("parameters", json());
+    m.links = j.at("links");
+    m.assets = j.value("assets", json::array());
+    m.kept = j.value("kept", json::array());
+    return m;
+}
+
+}  // namespace carousel::run

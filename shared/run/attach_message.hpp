@@ -1,0 +1,46 @@
+#pragma once
+// The supervisor's answer to a stage's hello: all that the stage needs to begin, with the descriptors of its
+// memory. Written and read here.
+//   {"attach": {run_id, run_directory, stage, seat, entry, epoch, standby, width, height, cpu_threads,
+//               supervisor_grace_s, settings {...}, asked_device, folder, device {kind, uuid, ordinal},
+//               inputs [{stage, format}], format (own output, or null), parameters (schema, or null),
+//               links [{link, MEMORY}], assets [{index, name, MEMORY}], kept [{asset, index, MEMORY}]}}
+// MEMORY: memory_message.hpp. "kept" is all memory of the run, also what this stage never maps: it holds
+// those descriptors open for life, so that any one living stage can give a second supervisor everything back.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "ring/participants.hpp"
+
+namespace carousel::run {
+
+struct attach_message {
+    struct input {
+        std::string stage;
+        nlohmann::json format;  ///< ring/frame_format.hpp
+    };
+    std::string run_id, run_directory, stage;
+    ring::incarnation_id who;
+    bool standby = false;
+    u32 width = 0, height = 0;
+    unsigned cpu_threads = 0;
+    f64 supervisor_grace_s = 5;
+    nlohmann::json settings = nlohmann::json::object();
+    std::string asked_device = "auto", folder;  ///< as configure() gets them
+    device::device_id device;
+    std::vector<input> inputs;
+    nlohmann::json format;      ///< of its output; null: none
+    nlohmann::json parameters;  ///< ring/parameter_schema.hpp; null: none
+    nlohmann::json links = nlohmann::json::array(), assets = nlohmann::json::array(),
+                   kept = nlohmann::json::array();
+};
+
+[[nodiscard]] nlohmann::json to_json(const attach_message& m);
+/// Throws config_error for a refusal, shm_error for a seat out of range, json::exception for an answer of
+/// another version.
+[[nodiscard]] attach_message read_attach(const nlohmann::json& answer);
+
+}  // namespace carousel::run

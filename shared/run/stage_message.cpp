@@ -1,0 +1,64 @@
+#include "run/stage_message.hpp"
+
+namespace carousel::run {
+
+using nlohmann::json;
+
+namespace {
+
+ring::incarnation_id read_who(const json& j) {
+    return {j.value("seat", shm::none), j.value("entry", shm::none), j.value("epoch", 0U)};
+}
+
+}  // namespace
+
+json to_json(const hello_message& m) {
+    json j{{"stage", m.stage}, {"pid", m.pid}};
+    if (m.who) j.update({{"seat", m.who.seat}, {"entry", m.who.entry}, {"epoch", m.who.epoch}});
+    return {{"hello", j}};
+}
+
+json to_json(const return_message& m) {
+    return {{"return",
+             {{"run_id", m.run_id},
+              {"stage", m.stage},
+              {"seat", m.who.seat},
+              {"entry", m.who.entry},
+              {"epoch", m.who.epoch},
+              {"ready", m.ready},
+              {"memory", m.memory}}}};
+}
+
+json to_json(const owner_message& m) { return {{"owner", {{"run_id", m.run_id}}}}; }
+json to_json(const welcome_message& m) { return {{"welcome", {{"log", m.log}}}}; }
+json ready_message() { return {{"ready", true}}; }
+json back_message() { return {{"back", true}}; }
+json refusal(const std::string& why) { return {{"refused", why}}; }
+
+hello_message read_hello(const json& message) {
+    const json& j = message.at("hello");
+    return {j.value("stage", ""), read_who(j), j.value("pid", 0)};
+}
+
+return_message read_return(const json& message) {
+    const json& j = message.at("return");
+    return {j.value("run_id", ""), j.value("stage", ""), read_who(j), j.value("ready", false),
+            j.value("memory", json::array())};
+}
+
+owner_message read_owner(const json& message) { return {message.at("owner").value("run_id", "")}; }
+
+welcome_answer read_welcome(const std::string& text) {
+    const json j = json::parse(text, nullptr, false);
+    welcome_answer a;
+    if (!j.is_object()) return a;
+    if (const auto at = j.find("refused"); at != j.end())
+        a.refused = at->is_string() ? at->get<std::string>() : std::string();
+    if (const auto at = j.find("welcome"); at != j.end() && at->is_object()) {
+        const auto log = at->find("log");
+        a.welcome = {log != at->end() && log->is_number_integer() ? log->get<int>() : -1};
+    }
+    return a;
+}
+
+}  // namespace carousel::run

@@ -1,0 +1,60 @@
+#pragma once
+// What a stage, and the process that owns `ipc` memory, say to a supervisor over DIR/control.sock, and what
+// they hear. Written and read here; attach_message.hpp has the answer to a hello.
+//   {"hello": {"stage", "seat", "entry", "epoch", "pid"}}    without a seat: started by hand
+//   {"ready": true}     once it is LIVE: readiness is told, never guessed
+//   {"return": {"run_id", "stage", "seat", "entry", "epoch", "ready", "memory": [...]}}    to a second
+//   supervisor, with
+//                       the fds of all memory of the run; a standby bears epoch 0 until it is promoted
+//   {"back": true}      what it wrote to a file in the meantime is whole
+//   {"owner": {"run_id"}}    of `ipc` memory, to a second supervisor
+//   <- {"welcome": {"log": fd index or -1}}    or {"refused": "why"}
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "ring/participants.hpp"
+
+namespace carousel::run {
+
+struct hello_message {
+    std::string stage;
+    ring::incarnation_id who;  ///< empty: started by hand
+    i32 pid = 0;
+};
+struct return_message {
+    std::string run_id, stage;
+    ring::incarnation_id who;
+    bool ready = false;
+    nlohmann::json memory =
+        nlohmann::json::array();  ///< as the first supervisor put it: attach_message::kept
+};
+struct owner_message {
+    std::string run_id;
+};
+struct welcome_message {
+    int log = -1;  ///< which descriptor is the new pipe for stdout and stderr; -1: none came
+};
+/// What a stage or an owner hears; neither of them: of a later version, to be passed over.
+struct welcome_answer {
+    std::optional<welcome_message> welcome;
+    std::optional<std::string> refused;
+};
+
+[[nodiscard]] nlohmann::json to_json(const hello_message& m);
+[[nodiscard]] nlohmann::json to_json(const return_message& m);
+[[nodiscard]] nlohmann::json to_json(const owner_message& m);
+[[nodiscard]] nlohmann::json to_json(const welcome_message& m);
+[[nodiscard]] nlohmann::json ready_message();
+[[nodiscard]] nlohmann::json back_message();
+[[nodiscard]] nlohmann::json refusal(const std::string& why);
+
+// Each reads a message that has its key. Throws json::exception: of another type.
+[[nodiscard]] hello_message read_hello(const nlohmann::json& message);
+[[nodiscard]] return_message read_return(const nlohmann::json& message);
+[[nodiscard]] owner_message read_owner(const nlohmann::json& message);
+/// Of any text; what is no JSON object is neither of the two.
+[[nodiscard]] welcome_answer read_welcome(const std::string& text);
+
+}  // namespace carousel::run

@@ -1,0 +1,109 @@
+// What stages, owners of memory and supervisors say to each other, written and read.
+
+#include "core/errors.hpp"
+#include "run/attach_message.hpp"
+#include "run/stage_message.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using nlohmann::json;
+using test::contains;
+
+TEST_CASE("a hello is read as it was told, and one by hand names no seat") {
+    const run::hello_message told{"fragment", {3, 7, 9}, 77};
+    const json j = run::to_json(told);
+    CHECK(j ==
+          json::parse(R"({"hello": {"stage": "fragment", "seat": 3, "entry": 7, "epoch": 9, "pid": 77}})"));
+    const run::hello_message read = run::read_hello(j);
+    CHECK(read.stage == "fragment");
+    CHECK(read.who.seat == 3);
+    CHECK(read.who.entry == 7);
+    CHECK(read.who.epoch == 9);
+    CHECK(read.pid == 77);
+    const run::hello_message by_hand = run::read_hello(run::to_json(run::hello_message{"fragment", {}, 77}));
+    CHECK_FALSE(by_hand.who);
+    CHECK(by_hand.who.seat == shm::none);
+    CHECK_THROWS_AS(run::read_hello(json::parse(R"({"hello": {"seat": "three"}})")), json::exception);
+}
+
+TEST_CASE("a stage that returns says which run and seat were its own, and what memory it brings") {
+    const json memory = json::parse(R"([{"asset": false, "index": 0, "kind": "memfd", "bytes": 4096}])");
+    const json j = run::to_json(run::return_message{"id", "vertex", {1, 2, 0}, true, memory});
+    CHECK(j["return"].size() == 7);
+    const run::return_message read = run::read_return(j);
+    CHECK(read.run_id == "id");
+    CHECK(read.stage == "vertex");
+    CHECK(read.who.entry == 2);
+    CHECK(read.who.epoch == 0);
+    CHECK(read.ready);
+    CHECK(read.memory == memory);
+    const run::return_message bare = run::read_return(json::parse(R"({"return": {}})"));
+    CHECK(bare.who.seat == shm::none);
+    CHECK_FALSE(bare.ready);
+    CHECK(bare.memory == json::array());
+}
+
+TEST_CASE("a welcome, a refusal, and what is neither, are told apart") {
+    CHECK(run::read_welcome(run::to_json(run::welcome_message{0}).dump()).welcome->log == 0);
+    CHECK(run::read_welcome(run::to_json(run::welcome_message{}).dump()).welcome->log == -1);
+    CHECK(run::read_welcome(R"({"welcome": {"log": "none"}})").welcome->log == -1);
+    CHECK(run::read_welcome(run::refusal("this is another run").dump()).refused == "this is another run");
+    CHECK(run::read_welcome(R"({"refused": 3})").refused == "");
+    for (const char* text : {"", "[]", "{}", "{\"welcome\": 1}", "no json"}) {
+        CAPTURE(text);
+        CHECK_FALSE(run::read_welcome(text).welcome);
+        CHECK_FALSE(run::read_welcome(text).refused);
+    }
+    CHECK(run::read_owner(run::to_json(run::owner_message{"id"})).run_id == "id");
+    CHECK(run::ready_message() == json::parse(R"({"ready": true})"));
+    CHECK(run::back_message() == json::parse(R"({"back": true})"));
+}
+
+namespace {
+
+run::attach_message whole() {
+    run::attach_message m;
+    m.run_id = "id";
+    m.run_directory = "/run/x";
+    m.stage = "sink";
+    m.who = {2, 5, 4};
+    m.standby = true;
+    m.width = 640;
+    m.height = 360;
+    m.cpu_threads = 3;
+    m.supervisor_grace_s = 7.5;
+    m.settings = {{"out", ""}};
+    m.asked_device = "cuda:1";
+    m.folder = "/pipelines";
+    m.device = {device::device_kind::cuda, "00ff", 1};
+    m.inputs = {{"fragment", {{"type", "t"}}}};
+    m.parameters = {{"type", "p"}};
+    m.links = {{{"link", 1}}};
+    m.assets = {{{"index", 0}}};
+    m.kept = {{{"asset", false}}};
+    return m;
+}
+
+}  // namespace
+
+TEST_CASE("what a stage is given to begin with is read as it was told") {
+    const run::attach_message m = whole(), read = run::read_attach(run::to_json(m));
+    CHECK(run::to_json(read) == run::to_json(m));
+    CHECK(read.who.epoch == 4);
+    CHECK(read.device.ordinal == 1);
+    CHECK(read.format.is_null());
+    CHECK(read.inputs.at(0).stage == "fragment");
+}
+
+TEST_CASE("an answer to a hello that refuses, lacks a key or names a seat that can't be, is no attachment") {
+    CHECK_THROWS_WITH(run::read_attach(run::refusal("the run is ending")), contains("the run is ending"));
+    json j = run::to_json(whole());
+    for (const char* key : {"run_id", "seat", "device", "inputs", "links"}) {
+        CAPTURE(key);
+        json less = j;
+        less["attach"].erase(key);
+        CHECK_THROWS_AS(run::read_attach(less), json::exception);
+    }
+    j["attach"]["seat"] = shm::max_seats;
+    CHECK_THROWS_AS(run::read_attach(j), shm_error);
+}
