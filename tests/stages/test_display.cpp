@@ -8,6 +8,7 @@
 #include <carousel/hash.hpp>
 #include <carousel/testing.hpp>
 #include "stages/display/display.hpp"
+#include "stages/display/picture_file.hpp"
 #include "stages/display/png.hpp"
 #include "stages/geometry/texture.hpp"
 #include "stages/sharpen/sharpen.hpp"

@@ -12,6 +12,7 @@
 
 #include "core/errors.hpp"
 #include "stages/display/picture_name.hpp"
+#include "stages/display/picture_file.hpp"
 #include "stages/display/png.hpp"
 #include "stages/geometry/texture.hpp"
 #include "stages/sdk/settings.hpp"
