@@ -1,5 +1,6 @@
 // finish() of several frames at once: the pool by itself, and the real runner with it (in_process.hpp). Also
 // one of the race tests: ./tests/run --all repeats them under ThreadSanitizer.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -9,6 +10,7 @@
 
 #include "core/crash_hook.hpp"
 #include "ring/words.hpp"
+#include "stages/runner/disk_hold.hpp"
 #include "stages/runner/finish_clock.hpp"
 #include "stages/runner/finish_pool.hpp"
 #include "tests/stages/in_process.hpp"
@@ -104,6 +106,38 @@ TEST_CASE("the clock of host work runs since the oldest piece that is under way"
     const finish_clock::running second(clock);
     first.reset();
     CHECK(since.load() > before);  // and what has ended is not held against the rest
+}
+
+TEST_CASE(
+    "a full disk holds the process until the last of its threads has room, and then its clocks begin anew") {
+    const auto c = std::make_unique<shm::control_block>();
+    shm::incarnation& entry = c->entry[0];
+    finish_clock clock(entry.finishing_since_ns);
+    stages::disk_hold hold(*c, entry, clock);
+    std::array<std::atomic<bool>, 2> full{true, true};
+    std::array<std::atomic<u32>, 2> tries{0, 0};
+    const auto write = [&](std::size_t k) {
+        const finish_clock::running clocked(clock);
+        hold.write_patiently(k, [&] {
+            tries[k].fetch_add(1);
+            if (full[k].load()) throw disk_full_error("/there/p.png", "no room");
+        });
+    };
+    std::thread first(write, 0), second(write, 1);
+    REQUIRE(wait_for([&] { return tries[0].load() > 0 && tries[1].load() > 0; }));
+    full[0] = false;
+    first.join();
+    REQUIRE(wait_for([&, seen = tries[1].load()] { return tries[1].load() > seen; }));
+    CHECK(entry.hold_since_ns.load() != 0);  // the second waits still
+    CHECK(entry.hold.load() == static_cast<u64>(shm::hold_reason::disk_full));
+    const u64 began = entry.finishing_since_ns.load();
+    CHECK(began != 0);
+    const finish_clock::running beside(clock);  // what hangs meanwhile isn't charged with the hold either
+    full[1] = false;
+    second.join();
+    CHECK(entry.hold_since_ns.load() == 0);
+    CHECK(entry.hold.load() == 0);
+    CHECK(entry.finishing_since_ns.load() > began);
 }
 
 TEST_CASE("several frames are finished at once and out of order, and committed in order when they are") {
