@@ -73,9 +73,10 @@ void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
     add_fps(p, keys);
     add_size(p, keys);
     add_mesh(p, keys, "Mesh of the sources: an .obj, .gltf or .glb file or a shape's name");
-    CLI::Option* out = p.app.add_option(
-        "--out", keys.out,
-        "Pictures of the displays that write some, e.g. 'frame_%05d.png'; '': none; may be repeated");
+    CLI::Option* out = p.app.add_option("--out", keys.out,
+                                        "Pictures of the displays that write some, e.g. 'frame_%05d.png' "
+                                        "(.jpg, .rgba, .npy); '': none; may be "
+                                        "repeated");
     p.offers[out->type_name("[STAGE=]PATTERN")->expected(1)->take_all()] = offer_files({""});
     p.app
         .add_option("--keep", keys.keep,

@@ -62,6 +62,7 @@ nlohmann-json3-dev nlohmann/json.hpp
 libcli11-dev CLI/CLI.hpp
 libtomlplusplus-dev toml++/toml.h
 libspng-dev spng.h
+libisal-dev isa-l/igzip_lib.h
 libtinyobjloader-dev tiny_obj_loader.h
 libxxhash-dev xxhash.h
 libturbojpeg0-dev turbojpeg.h

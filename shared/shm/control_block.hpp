@@ -181,8 +181,8 @@ struct alignas(64) incarnation {
     word busy_since_ns;  ///< at least one frame is in flight; already part of the stage's busy_ns up to this
                          ///< moment
     word processing_since_ns;  ///< main thread: in process() of a frame
-    word device_since_ns;      ///< completion thread: the device works on the oldest submitted frame
-    word finishing_since_ns;   ///< completion thread: in finish() of a frame
+    word device_since_ns;      ///< the device works on the oldest submitted frame
+    word finishing_since_ns;   ///< in finish() or the commit of a frame; of several the one that began first
     word hold_since_ns;        ///< the work above waits for something outside: none of its clocks runs
     word hold;                 ///< hold_reason, written before hold_since_ns
 };

@@ -7,7 +7,8 @@
 #include <thread>
 
 #include "core/errors.hpp"
-#include "stages/display/png.hpp"
+#include "stages/display/picture_file.hpp"
+#include "stages/display/picture_format.hpp"
 
 namespace carousel::stages {
 
@@ -28,7 +29,10 @@ description display::configure(const configuration& with) {
     }
     keep_ = static_cast<u64>(with.settings->integer("keep", 0, 0, i64{1} << 40));
     delay_ms_ = with.settings->integer("delay_ms", 0, 0, 3'600'000);
-    return {};
+    const i64 threads = with.settings->integer("finish_threads", 0, 0, 1024);
+    description d;
+    if (pictures_ && delay_ms_ == 0) d.finish_threads = static_cast<u32>(threads);
+    return d;
 }
 
 void display::prepare(environment& env) {
@@ -73,8 +77,12 @@ void display::finish(frame& f) {
     if (!wants_pictures()) return;
     const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
     if (pictures_) {
-        write_file_atomically(pictures_->of(f.sequence(), folder_),
-                              encode_png(picture, size_.width, size_.height), [&] { return f.is_ours(); });
+        const encoded_picture file =
+            encode_picture(pictures_->format(), picture, size_.width, size_.height,
+                           [&](u32 parts, const std::function<void(u32)>& body) { f.in_parts(parts, body); });
+        write_file_atomically(
+            pictures_->of(f.sequence(), folder_), file.head, [&] { return f.is_ours(); },
+            file.pixels_follow ? picture : std::span<const std::byte>());
         if (kept_) kept_->wrote(f.sequence());
     }
     if (film_ && f.is_ours()) {

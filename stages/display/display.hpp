@@ -1,16 +1,20 @@
 #pragma once
 // The headless sink: hashes every picture where it lies, for the run's ledger (<carousel/hash.hpp>), and
-// takes it off the device only when it is wanted: as a PNG file or in a film. Input: carousel.image.rgba8.
+// takes it off the device only when it is wanted: as a file or in a film. Input: carousel.image.rgba8.
 // Output: none. Settings:
 //   out       pattern of the files' names, relative to the run's folder "pictures", or absolute; "" or
-//             "none": no pictures ["frame_%05d.png"] A name that ends in .mp4 makes one film of all pictures
-//             instead (film_file.hpp says what becomes of it when this display is killed); a void frame's
-//             place in it shows the picture before.
+//             "none": no pictures ["frame_%05d.png"]. The ending says what they are: .png, .jpg, .jpeg, .rgba
+//             or .npy (picture_format.hpp). A name that ends in .mp4 makes one film of all pictures instead
+//             (film_file.hpp says what becomes of it when this display is killed); a void frame's place in it
+//             shows the picture before.
 //   keep      leaves the pictures of the newest so many frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames a second of the film [the pipeline's fps, or 30]
-//   delay_ms  sleeps this long for each frame: a slow sink, for tests [0]
-// What a crash leaves: each picture whole or absent. Delivering a frame again replaces its picture by the
-// same.
+//   finish_threads  so many threads pack pictures, each another one or parts of one; 0: one a core [0]
+//             A film is encoded in order, by one thread and the encoder's own; hashes alone need no more
+//   delay_ms  sleeps this long for each frame, one at a time: a slow sink, for tests [0]
+// What a crash leaves: each picture whole or absent. Pictures of frames behind the last one that was
+// delivered may be there, since several are packed at once. Delivering a frame again replaces its picture by
+// the same.
 
 #include <memory>
 #include <optional>

@@ -8,6 +8,9 @@ extern "C" {
 }
 #include <fmt/format.h>
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "core/errors.hpp"
@@ -53,6 +56,14 @@ const AVCodec* find_encoder() {
         if (const AVCodec* found = avcodec_find_encoder_by_name(name)) return found;
     throw output_error(
         "making the film: ffmpeg's libraries here have none of the encoders libx264, libopenh264 and mpeg4");
+}
+
+// Slices of one picture at once. Each costs a little of the size, and beyond eight little is won.
+int slice_threads() {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    const int count = ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+    return std::clamp(count, 1, 8);
 }
 
 class ffmpeg_encoder final : public film_encoder {
@@ -115,7 +126,7 @@ private:
         codec_->color_trc = AVCOL_TRC_IEC61966_2_1;
         codec_->max_b_frames = 0;
         codec_->gop_size = 60;
-        codec_->thread_count = 2;
+        codec_->thread_count = slice_threads();
         codec_->thread_type = FF_THREAD_SLICE;
         codec_->flags |= AV_CODEC_FLAG_GLOBAL_HEADER | AV_CODEC_FLAG_BITEXACT;
         AVDictionary* options = nullptr;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -43,13 +44,22 @@ void kept_pictures::look() {
 }
 
 void kept_pictures::wrote(u64 sequence) {
-    passed(sequence);
+    const std::lock_guard lock(mutex_);
+    look();
     there_.insert(sequence);
+    newest_ = std::max(newest_, sequence);
+    send_away();
 }
 
 void kept_pictures::passed(u64 sequence) {
+    const std::lock_guard lock(mutex_);
     look();
-    while (!there_.empty() && sequence >= keep_ && *there_.begin() <= sequence - keep_) {
+    newest_ = std::max(newest_, sequence);
+    send_away();
+}
+
+void kept_pictures::send_away() {
+    while (!there_.empty() && newest_ >= keep_ && *there_.begin() <= newest_ - keep_) {
         const fs::path path = names_.of(*there_.begin(), folder_);
         // one that can't be removed is no reason to hold the run up
         if (is_ours(path)) ::unlink(path.c_str());

@@ -5,10 +5,11 @@
 // file in the run's folder). Pictures of other runs in the same folder stay. What a crash leaves: a display
 // that is killed between a picture and the removal delivers that frame again. One that takes its place finds
 // what it has written by looking into the folder, so that whatever its predecessors left goes with the next
-// picture.
+// picture. Frames may come in any order, from several threads: one that is old already goes at once.
 
 #include <ctime>
 #include <filesystem>
+#include <mutex>
 #include <set>
 
 #include "stages/display/picture_name.hpp"
@@ -27,13 +28,16 @@ public:
 
 private:
     void look();
+    void send_away();
     [[nodiscard]] bool is_ours(const std::filesystem::path& path) const noexcept;
 
     picture_name names_;
     std::filesystem::path folder_;
     u64 keep_;
     timespec begun_{};
+    std::mutex mutex_;  ///< guards what follows
     bool looked_ = false;
+    u64 newest_ = 0;  ///< frame so far, void ones included
     std::set<u64> there_;
 };
 

@@ -67,9 +67,12 @@ picture_name::picture_name(std::string key, const std::string& pattern) {
     if (after_.find('/') != std::string::npos) {
         refuse("the frame's number belongs in the file's name, not in the folder's");
     }
-    if (!after_.ends_with(".png")) {
-        refuse("pictures are written as PNG only");
+    const std::optional<picture_format> format = picture_format_of(after_);
+    if (!format) {
+        refuse(fmt::format("pictures are files that end in {}", picture_endings()));
     }
+    if (const std::string_view why = why_not_written(*format); !why.empty()) refuse(why);
+    format_ = *format;
     if (pattern.find('\0') != std::string::npos) {
         refuse("it has a zero byte in it");
     }

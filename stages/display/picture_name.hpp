@@ -7,26 +7,29 @@
 #include <string>
 
 #include "core/types.hpp"
+#include "stages/display/picture_format.hpp"
 
 namespace carousel::stages {
 
 class picture_name {
 public:
     /// Parses "…%d…" or "…%0Nd…" (N from 1 to 20; "%%" is a percent sign). Throws settings_error for `key`:
-    /// no conversion, two of them, one of another type, one in the folder's part, or a name that doesn't end
-    /// in .png.
+    /// no conversion, two of them, one of another type, one in the folder's part, or an ending that is none
+    /// of a picture (picture_format.hpp), or of one that this build can't write.
     picture_name(std::string key, const std::string& pattern);
 
     /// The file's path for one frame; relative patterns lie under `folder`.
     [[nodiscard]] std::filesystem::path of(u64 sequence, const std::filesystem::path& folder) const;
     /// Which frame a file of that name shows; nothing: the name is not of this sequence.
     [[nodiscard]] std::optional<u64> sequence_of(const std::string& file_name) const;
+    [[nodiscard]] picture_format format() const noexcept { return format_; }
     /// The folder that the pictures lie in.
     [[nodiscard]] std::filesystem::path parent(const std::filesystem::path& folder) const;
 
 private:
     std::string before_, after_;  ///< around the number, "%%" already replaced
-    std::size_t digits_ = 1;      ///< padded with zeros to this many
+    picture_format format_ = picture_format::png;
+    std::size_t digits_ = 1;  ///< padded with zeros to this many
 };
 
 }  // namespace carousel::stages

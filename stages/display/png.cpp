@@ -1,143 +1,187 @@
 #include "stages/display/png.hpp"
 
-#include <fcntl.h>
-#include <spng.h>
-#include <unistd.h>
+#include <isa-l/crc.h>
+#include <isa-l/igzip_lib.h>
 
-#include <cerrno>
-#include <charconv>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <memory>
+#include <string_view>
 
 #include <fmt/format.h>
 
-#include "core/disk_full.hpp"
+#include "core/errors.hpp"
 
 namespace carousel::stages {
 namespace {
 
-constexpr std::string_view temporary_mark = ".carousel-tmp.";
+constexpr std::size_t stripe_bytes = 256 * 1024;
+constexpr u32 adler_base = 65521;
+constexpr u8 filter_up = 2;  ///< each byte less the one above it
 
-[[noreturn]] void fail(std::string_view what, const std::filesystem::path& where, int error_number) {
-    const char* hint =
-        error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG
-            ? "make room on that disk, or run without pictures (--out '')"
-            : "choose a folder that this user may write to (--out), or run without pictures (--out '')";
-    throw_output_error(
-        where.string(), error_number,
-        fmt::format("can't {} {}: {}; {}", what, where.string(), errno_text(error_number), hint));
+using bytes = std::vector<std::byte>;
+
+void put_u32(bytes& to, u32 value) {
+    for (int shift = 24; shift >= 0; shift -= 8) to.push_back(static_cast<std::byte>(value >> shift));
 }
 
-std::filesystem::path temporary_of(const std::filesystem::path& path) {
-    return path.parent_path() / fmt::format(".{}{}{}", path.filename().string(), temporary_mark, getpid());
+u32 crc_of(const std::byte* first, std::size_t count) {
+    return crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(first), count);
 }
 
-/// Is `name` a temporary file whose process is gone?
-bool left_behind(const std::string& name) {
-    const auto at = name.rfind(temporary_mark);
-    if (at == std::string::npos) {
-        return false;
+/// A chunk: length, type, data, and the CRC of type and data.
+void begin_chunk(bytes& to, std::string_view type) {
+    put_u32(to, 0);
+    for (const char c : type) to.push_back(static_cast<std::byte>(c));
+}
+void end_chunk(bytes& to, std::size_t begun) {
+    const auto length = static_cast<u32>(to.size() - begun - 8);
+    for (std::size_t k = 0; k < 4; ++k) to[begun + k] = static_cast<std::byte>(length >> (24 - 8 * k));
+    put_u32(to, crc_of(to.data() + begun + 4, length + 4));
+}
+template <typename F>
+void chunk(bytes& to, std::string_view type, F&& fill) {
+    const std::size_t begun = to.size();
+    begin_chunk(to, type);
+    fill();
+    end_chunk(to, begun);
+}
+
+/// Of two byte strings one behind the other, the second of `length` bytes: as zlib's adler32_combine().
+u32 join_adler(u32 first, u32 second, u64 length) {
+    const u64 a1 = first & 0xFFFFU, b1 = first >> 16U, a2 = second & 0xFFFFU, b2 = second >> 16U;
+    const u64 a = (a1 + a2 + adler_base - 1) % adler_base;  // each counts from 1
+    const u64 b = (b1 + b2 + (length % adler_base) * (a1 + adler_base - 1)) % adler_base;
+    return static_cast<u32>(b << 16U | a);
+}
+
+/// What packing takes beside the pixels. A thread's own, kept: it would be mapped anew for each stripe.
+struct packer {
+    isal_zstream stream;
+    std::array<u8, ISAL_DEF_LVL1_DEFAULT> tables;
+    std::vector<u8> rows;
+    std::vector<u8> packed;
+
+    /// `rows` as one or more deflate blocks that end on a byte, into `packed`. Nothing in them refers to
+    /// bytes of another stripe.
+    void pack(bool last) {
+        isal_deflate_init(&stream);
+        stream.level = 1;
+        stream.level_buf = tables.data();
+        stream.level_buf_size = static_cast<u32>(tables.size());
+        stream.flush = FULL_FLUSH;
+        stream.end_of_stream = last ? 1 : 0;
+        stream.next_in = rows.data();
+        stream.avail_in = static_cast<u32>(rows.size());
+        packed.resize(std::max(packed.size(), rows.size() + rows.size() / 8 + 1024));
+        std::size_t written = 0;
+        do {  // once, but for pixels that can't be packed
+            if (written == packed.size()) packed.resize(packed.size() * 2);
+            stream.next_out = packed.data() + written;
+            stream.avail_out = static_cast<u32>(packed.size() - written);
+            if (const int failed = isal_deflate(&stream); failed != COMP_OK)
+                throw output_error(fmt::format("can't encode a picture as PNG: isal_deflate: {}", failed));
+            written = packed.size() - stream.avail_out;
+        } while (stream.avail_out == 0);
+        packed_bytes = written;
     }
-    pid_t pid = 0;
-    const char* first = name.c_str() + at + temporary_mark.size();
-    const auto [end, failed] = std::from_chars(first, name.c_str() + name.size(), pid);
-    return failed == std::errc() && end == name.c_str() + name.size() && pid > 0 && kill(pid, 0) != 0 &&
-           errno == ESRCH;
+    std::size_t packed_bytes = 0;
+};
+
+packer& own_packer() {
+    thread_local const std::unique_ptr<packer> it = std::make_unique<packer>();
+    return *it;
 }
 
-int write_all(int fd, std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-        if (n < 0 && errno != EINTR) {
-            return errno;
+struct picture {
+    const u8* rgba;
+    u64 row_bytes;
+    u32 height, stripe_rows;
+    [[nodiscard]] u32 stripes() const { return (height + stripe_rows - 1) / stripe_rows; }
+};
+
+struct stripe {
+    bytes chunk;
+    u32 adler = 1;
+    u64 filtered = 0;  ///< bytes before packing
+};
+
+// Apart from its caller, so that the compiler knows that nothing overlaps.
+void subtract(const u8* __restrict row, const u8* __restrict above, u64 count, u8* __restrict out) {
+    for (u64 x = 0; x < count; ++x) out[x] = static_cast<u8>(row[x] - above[x]);
+}
+
+void filter(const picture& p, u32 first, u32 end, std::vector<u8>& to) {
+    const u64 count = p.row_bytes;
+    to.resize((count + 1) * (end - first));
+    u8* out = to.data();
+    for (u32 y = first; y < end; ++y, out += count + 1) {
+        const u8* row = p.rgba + y * count;
+        out[0] = filter_up;
+        if (y == 0) {
+            std::memcpy(out + 1, row, count);  // above the first row lie zeros
+        } else {
+            subtract(row, row - count, count, out + 1);
         }
-        bytes = bytes.subspan(n > 0 ? static_cast<std::size_t>(n) : 0);
     }
-    return 0;
 }
 
-void expect_ok(int status, const char* step) {
-    if (status != 0) {
-        throw output_error(
-            fmt::format("can't encode a picture as PNG ({}): {}", step, spng_strerror(status)));
-    }
+// A chunk of its own for each stripe, so that its CRC is made where it is packed.
+void pack_stripe(const picture& p, u32 k, stripe& s) {
+    packer& own = own_packer();
+    filter(p, k * p.stripe_rows, std::min(p.height, (k + 1) * p.stripe_rows), own.rows);
+    own.pack(k + 1 == p.stripes());
+    s.adler = isal_adler32(1, own.rows.data(), own.rows.size());
+    s.filtered = own.rows.size();
+    s.chunk.reserve(own.packed_bytes + 16);
+    chunk(s.chunk, "IDAT", [&] {
+        if (k == 0) s.chunk.insert(s.chunk.end(), {std::byte{0x78}, std::byte{0x01}});  // of zlib's format
+        const auto* packed = reinterpret_cast<const std::byte*>(own.packed.data());
+        s.chunk.insert(s.chunk.end(), packed, packed + own.packed_bytes);
+    });
+}
+
+void put_header(bytes& to, u32 width, u32 height) {
+    for (const char c : std::string_view("\x89PNG\r\n\x1A\n")) to.push_back(static_cast<std::byte>(c));
+    chunk(to, "IHDR", [&] {
+        put_u32(to, width);
+        put_u32(to, height);
+        for (const int value : {8 /*bits*/, 6 /*RGBA*/, 0, 0, 0}) to.push_back(static_cast<std::byte>(value));
+    });
+    chunk(to, "sRGB", [&] { to.push_back(std::byte{0}); });
 }
 
 }  // namespace
 
-std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u32 height) {
-    CAROUSEL_ASSERT(rgba.size() == std::size_t{width} * height * 4);
-    const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> png(spng_ctx_new(SPNG_CTX_ENCODER), spng_ctx_free);
-    if (!png) {
-        throw output_error("can't encode a picture as PNG: out of memory");
-    }
-    expect_ok(spng_set_option(png.get(), SPNG_ENCODE_TO_BUFFER, 1), "target");
-    // On rendered pictures one fixed filter costs no time, since what it leaves packs faster, and saves up to
-    // a third; a search among the filters takes three times as long for a few per cent.
-    expect_ok(spng_set_option(png.get(), SPNG_IMG_COMPRESSION_LEVEL, 1), "level");
-    expect_ok(spng_set_option(png.get(), SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_UP), "filter");
-    spng_ihdr header{};
-    header.width = width;
-    header.height = height;
-    header.bit_depth = 8;
-    header.color_type = SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
-    expect_ok(spng_set_ihdr(png.get(), &header), "header");
-    expect_ok(spng_set_srgb(png.get(), 0), "colour space");
-    expect_ok(spng_encode_image(png.get(), rgba.data(), rgba.size(), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE),
-              "pixels");
-    std::size_t bytes = 0;
-    int status = 0;
-    const std::unique_ptr<void, void (*)(void*)> buffer(spng_get_png_buffer(png.get(), &bytes, &status),
-                                                        std::free);
-    expect_ok(status, "result");
-    const auto* first = static_cast<const std::byte*>(buffer.get());
-    return {first, first + bytes};
+void one_by_one(u32 parts, const std::function<void(u32 part)>& body) {
+    for (u32 k = 0; k < parts; ++k) body(k);
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
-                           const std::function<bool()>& wanted) {
-    const auto temporary = temporary_of(path);
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0) {
-        fail("write the picture", path, errno);
-    }
-    int failed = write_all(fd, bytes);
-    if (::close(fd) != 0 && failed == 0) {
-        failed = errno;  // some file systems report a full disk only here
-    }
-    if (failed == 0 && wanted && !wanted()) {
-        ::unlink(temporary.c_str());
-        return;
-    }
-    if (failed == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) {
-        failed = errno;
-    }
-    if (failed != 0) {
-        ::unlink(temporary.c_str());
-        fail("write the picture", path, failed);
-    }
+u32 png_stripe_rows(u32 width) noexcept {
+    return static_cast<u32>(std::max<u64>(1, stripe_bytes / (u64{width} * 4 + 1)));
 }
 
-void prepare_folder(const std::filesystem::path& folder) {
-    std::error_code failed;
-    std::filesystem::create_directories(folder, failed);
-    if (failed) {
-        fail("make the folder for pictures", folder, failed.value());
+std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u32 height,
+                                  const part_runner& run, u32 stripe_rows) {
+    CAROUSEL_ASSERT(width > 0 && height > 0 && rgba.size() == std::size_t{width} * height * 4);
+    const picture p{reinterpret_cast<const u8*>(rgba.data()), u64{width} * 4, height,
+                    std::min(height, stripe_rows != 0 ? stripe_rows : png_stripe_rows(width))};
+    std::vector<stripe> stripes(p.stripes());
+    run(p.stripes(), [&](u32 k) { pack_stripe(p, k, stripes[k]); });
+    std::size_t total = 128;
+    u32 adler = 1;
+    for (const stripe& s : stripes) {
+        total += s.chunk.size();
+        adler = join_adler(adler, s.adler, s.filtered);
     }
-    const auto probe = temporary_of(folder / "probe");
-    const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) {
-        fail("write to the folder for pictures", folder, errno);
-    }
-    ::close(fd);
-    ::unlink(probe.c_str());
-    for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-        if (left_behind(entry.path().filename().string())) {
-            ::unlink(entry.path().c_str());
-        }
-    }
+    bytes out;
+    out.reserve(total);
+    put_header(out, width, height);
+    for (const stripe& s : stripes) out.insert(out.end(), s.chunk.begin(), s.chunk.end());
+    chunk(out, "IDAT", [&] { put_u32(out, adler); });
+    chunk(out, "IEND", [] {});
+    return out;
 }
 
 }  // namespace carousel::stages

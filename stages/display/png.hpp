@@ -1,8 +1,8 @@
 #pragma once
-// PNG files of a run: quick to encode, and either whole or not there.
+// Pictures as PNG, packed for time: one fixed filter, the fast level of ISA-L's deflate, in stripes that
+// several threads may pack at once.
 
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <span>
 #include <vector>
@@ -11,19 +11,21 @@
 
 namespace carousel::stages {
 
-/// Encodes width x height RGBA8 pixels (sRGB, dense rows, top row first). Tuned for time, not size. Throws
-/// output_error.
-[[nodiscard]] std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u32 height);
+/// Who does the parts of a piece of work: calls body(k) for each k below `parts`, in any order and on any
+/// thread, and returns when all are done. What a body throws comes out of it.
+using part_runner = std::function<void(u32 parts, const std::function<void(u32 part)>& body)>;
 
-/// Writes `bytes` to a name of this process's own in the same folder, then renames it over `path`: a reader,
-/// or a process that comes after a kill, sees the old file, the new one or none, never a part. Not synced: it
-/// guards against a killed process, not against a power cut. `wanted` is asked last: when it says no, nothing
-/// is written. Throws output_error: what, where, what to do.
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
-                           const std::function<bool()>& wanted = {});
+/// All parts here, one after the other.
+void one_by_one(u32 parts, const std::function<void(u32 part)>& body);
 
-/// Makes `folder` (and those above it) and tries to write there. Removes what killed processes left of
-/// write_file_atomically. Throws output_error.
-void prepare_folder(const std::filesystem::path& folder);
+/// Rows of a stripe, so that it fits a core's own cache. A function of the picture's size alone, as the whole
+/// file is one of the pixels: whoever packs it, and beside whom, the same picture has the same bytes.
+[[nodiscard]] u32 png_stripe_rows(u32 width) noexcept;
+
+/// Encodes width x height RGBA8 pixels (sRGB, dense rows, top row first). Tuned for time, not size. Each
+/// stripe of `stripe_rows` rows is packed by itself, one part each. Any thread; several may encode at once.
+/// Throws output_error.
+[[nodiscard]] std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u32 height,
+                                                const part_runner& run = one_by_one, u32 stripe_rows = 0);
 
 }  // namespace carousel::stages

@@ -23,40 +23,50 @@ std::string free_text(const std::string& path) {
 
 }  // namespace
 
-void disk_hold::wait(u64 sequence, const disk_full_error& e) {
+void disk_hold::wait(u64 sequence, const disk_full_error& e, bool begins) {
     const u64 now = now_ns();
-    if (since_ns_ == 0) {
-        since_ns_ = now;
-        said_ns_ = 0;
-        // In this order: whoever reads the second finds the reason beside it.
-        entry_->hold.store(static_cast<u64>(shm::hold_reason::disk_full), std::memory_order_release);
-        entry_->hold_since_ns.store(now, std::memory_order_release);
+    bool over = false;
+    {
+        const std::lock_guard lock(mutex_);
+        if (begins && held_++ == 0) {
+            since_ns_ = now;
+            said_ns_ = 0;
+            // In this order: whoever reads the second finds the reason beside it.
+            entry_->hold.store(static_cast<u64>(shm::hold_reason::disk_full), std::memory_order_release);
+            entry_->hold_since_ns.store(now, std::memory_order_release);
+        }
+        if (said_ns_ == 0 || now - said_ns_ >= say_every_ns) {  // one of them speaks for all
+            said_ns_ = now;
+            log::warning(
+                "frame {} waits for a full disk (for {:.0f} s now; {}): {}. Nothing is lost: it goes on when "
+                "there is room",
+                sequence, static_cast<double>(now - since_ns_) / 1e9, free_text(e.path()), e.what());
+        }
+        over = patience_is_over(now);
     }
-    if (said_ns_ == 0 || now - said_ns_ >= say_every_ns) {
-        said_ns_ = now;
-        log::warning(
-            "frame {} waits for a full disk (for {:.0f} s now; {}): {}. Nothing is lost: it goes on when "
-            "there is room",
-            sequence, static_cast<double>(now - since_ns_) / 1e9, free_text(e.path()), e.what());
-    }
-    if (ring::load(control_->stop_asked) == 0) {
-        asked_to_end_ns_ = 0;
-    } else if (asked_to_end_ns_ == 0) {
-        asked_to_end_ns_ = now;
-    } else if (now - asked_to_end_ns_ > full_disk_patience_ns) {
+    if (over) {
         log::warning("frame {} is not written: the run ends, and the disk is still full", sequence);
         wait_for_end();
     }
     std::this_thread::sleep_for(retry_every);
 }
 
+bool disk_hold::patience_is_over(u64 now) noexcept {
+    if (ring::load(control_->stop_asked) == 0) {
+        asked_to_end_ns_ = 0;
+    } else if (asked_to_end_ns_ == 0) {
+        asked_to_end_ns_ = now;
+    }
+    return asked_to_end_ns_ != 0 && now - asked_to_end_ns_ > full_disk_patience_ns;
+}
+
 void disk_hold::end(u64 sequence) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (--held_ > 0) return;
     log::info("there is room again after {:.1f} s: frame {} is written",
               static_cast<double>(now_ns() - since_ns_) / 1e9, sequence);
     since_ns_ = asked_to_end_ns_ = 0;
-    // The frame's own clock begins anew, before the hold ends.
-    if (ring::load(entry_->finishing_since_ns) != 0)
-        entry_->finishing_since_ns.store(now_ns(), std::memory_order_release);
+    clock_->begin_anew();  // before the hold ends
     entry_->hold_since_ns.store(0, std::memory_order_release);
     entry_->hold.store(static_cast<u64>(shm::hold_reason::nothing), std::memory_order_release);
 }

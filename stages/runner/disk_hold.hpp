@@ -4,39 +4,47 @@
 // no attempt counts. Once the run has been asked to end it is tried for full_disk_patience_ns more; then the
 // supervisor ends the run, with a sentence and exit_code::output.
 
+#include <mutex>
+
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
 #include "shm/control_block.hpp"
+#include "stages/runner/finish_clock.hpp"
 
 namespace carousel::stages {
 
-/// Belongs to the thread that finishes frames.
+/// For all threads that do a stage's host work. The process is held as long as one of them is.
 class disk_hold {
 public:
-    disk_hold(const shm::control_block& c, shm::incarnation& entry) noexcept : control_(&c), entry_(&entry) {}
+    disk_hold(const shm::control_block& c, shm::incarnation& entry, finish_clock& clock) noexcept
+        : control_(&c), entry_(&entry), clock_(&clock) {}
 
     /// Calls write() until it returns; what it has to write must bear being tried again. Exceptions but
     /// disk_full_error pass.
     template <typename F>
     void write_patiently(u64 sequence, F&& write) {
-        for (;;) {
+        for (bool held = false;; held = true) {
             try {
                 write();
-                break;
+                if (held) end(sequence);
+                return;
             } catch (const disk_full_error& e) {
-                wait(sequence, e);
+                wait(sequence, e, !held);
             }
         }
-        if (since_ns_ != 0) end(sequence);
     }
 
 private:
-    void wait(u64 sequence, const disk_full_error& e);
+    void wait(u64 sequence, const disk_full_error& e, bool begins);
+    [[nodiscard]] bool patience_is_over(u64 now) noexcept;
     void end(u64 sequence) noexcept;
-    void wait_for_end() const;
+    [[noreturn]] void wait_for_end() const;
 
     const shm::control_block* control_;
     shm::incarnation* entry_;
+    finish_clock* clock_;
+    std::mutex mutex_;  ///< this process's own; guards what follows, and the entry's words of the hold
+    u32 held_ = 0;      ///< threads
     u64 since_ns_ = 0, said_ns_ = 0, asked_to_end_ns_ = 0;
 };
 

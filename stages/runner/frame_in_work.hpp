@@ -2,6 +2,7 @@
 // A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again
 // and again.
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,8 @@
 
 namespace carousel::stages {
 
+class finish_pool;
+
 class frame_in_work final : public frame {
 public:
     frame_in_work(runtime& r, u32 lane) : runtime_(&r), lane_(lane) {}
@@ -18,6 +21,9 @@ public:
     /// The job is written by the runner before process() and stays until the lane is released.
     ring::job job;
     device::event* event = nullptr;  ///< behind all of the job's work
+    finish_pool* pool = nullptr;     ///< of a stage that finishes several frames at once
+    bool finished = false;           ///< guarded by the pool
+    u64 complete_ns = 0;             ///< when the device was done with it, if it is traced
     bool traced = false;             ///< `carousel trace` was on when it was claimed
     std::optional<u64> hash;         ///< as finish() has given it
     std::string hash_name;           ///< what of
@@ -55,7 +61,8 @@ public:
     [[nodiscard]] telemetry::frame_hash for_ledger() const {
         return hash ? telemetry::frame_hash(*hash, hash_name) : telemetry::frame_hash(std::nullopt);
     }
-    void end_stream() override;  ///< stream_end.cpp
+    void in_parts(u32 parts, const std::function<void(u32 part)>& body) override;  ///< finish_pool.cpp
+    void end_stream() override;                                                    ///< stream_end.cpp
 
     void set_void_text(std::string text) { void_text_ = std::move(text); }
 

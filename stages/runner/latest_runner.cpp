@@ -67,7 +67,8 @@ void run_latest(runtime& r, stage& s) {
     *reinterpret_cast<u32*>(torn->host_data()) = 0;
     u32 torn_before = 0;
     frame_in_work f(r, 0);
-    disk_hold disk(c, r.entry());
+    finish_clock clock(r.entry().finishing_since_ns);  // nothing runs it: this reader holds nobody up
+    disk_hold disk(c, r.entry(), clock);
     telemetry::trace_writer trace(c, r.who().seat, r.who().epoch);
     for (;;) {
         const u32 seen = shm::ticket(block.doorbell);

@@ -11,6 +11,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "device/cpu/threads.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
 
@@ -43,6 +44,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     check_output(d);
     check_parameters(d);
     parameter_type_ = d.parameters.type;
+    finish_threads_ = d.finish_threads != 0 ? d.finish_threads : device::cpu::usable_cores();
     check_device(d);
     check_ends(d);
     crash_here(crash_point::configured);

@@ -76,6 +76,8 @@ public:
         return attachment_.inputs[i].format;
     }
     [[nodiscard]] const ring::frame_format& output_format() const { return attachment_.output; }
+    /// As configure() has asked for, at least 1.
+    [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
     /// The event behind a job: of its output slot, or of its lane for a sink.
     [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);
     [[nodiscard]] supervisor_link& supervisor() noexcept { return supervisor_; }
@@ -100,6 +102,7 @@ private:
     std::vector<mapped_link> inputs_;
     mapped_link output_;
     std::vector<std::unique_ptr<device::event>> events_;
+    u32 finish_threads_ = 1;
     std::string parameter_type_;  ///< as configure() has named it; "": none
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
 };

@@ -40,7 +40,8 @@ stage_runner::stage_runner(runtime& r, stage& s)
       helper_(r.control(), r.context()),
       trace_(r.control(), r.who().seat, r.who().epoch),
       profiler_(r.attached().stage),
-      hold_(r.control(), r.entry()),
+      finishing_(r.entry().finishing_since_ns),
+      hold_(r.control(), r.entry(), finishing_),
       torn_(r.context().allocate_host(sizeof(u32))),
       may_spin_(std::thread::hardware_concurrency() > r.control().seats + 1),
       tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
@@ -52,6 +53,12 @@ stage_runner::stage_runner(runtime& r, stage& s)
         frames_.push_back(std::make_unique<frame_in_work>(r, k));
         idle_.push_back(frames_.back().get());
     }
+    if (r.finish_threads() == 1 || !s.commits_on_host()) return;
+    // Here and not in run(): a standby that takes over has them already.
+    pool_ = std::make_unique<finish_pool>(
+        r.finish_threads(), [this](frame_in_work& f) { wait_for_device(f); },
+        [this](frame_in_work& f) { finish(f); });
+    for (const auto& f : frames_) f->pool = pool_.get();
 }
 
 void stage_runner::stand_by() {
@@ -94,7 +101,7 @@ void stage_runner::run() {
     }
     {
         const std::lock_guard lock(mutex_);
-        finishing_ = true;
+        all_here_ = true;
     }
     changed_.notify_all();
     crash_here(crash_point::end_seen);
@@ -156,6 +163,7 @@ void stage_runner::submit(frame_in_work& f) {
         trace_.submitted(f.job.sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none, process,
                          now_ns());
     if (!worker_.submit(f.job)) die(exit_code::revoked);
+    if (pool_) pool_->submit(f);
     {
         const std::lock_guard lock(mutex_);
         submitted_.push_back(&f);
@@ -254,17 +262,23 @@ void stage_runner::complete_loop() {
         frame_in_work* f = nullptr;
         {
             std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return !submitted_.empty() || finishing_; });
+            changed_.wait(lock, [&] { return !submitted_.empty() || all_here_; });
             if (submitted_.empty()) return;
             f = submitted_.front();
             submitted_.pop_front();
         }
-        complete_one(*f);
+        if (pool_) {
+            pool_->await(*f);
+        } else {
+            wait_for_device(*f);
+        }
+        commit(*f);
         released(*f);
     }
 }
 
-void stage_runner::complete_one(frame_in_work& f) {
+// One frame at a time and in order, the oldest first: whoever calls this sees to that.
+void stage_runner::wait_for_device(frame_in_work& f) {
     {
         const device::profiler_range shown(profiler_, "wait for the device", f.job.sequence);
         const running_clock clock(
@@ -273,16 +287,24 @@ void stage_runner::complete_one(frame_in_work& f) {
         guarded("the device's work", f.job.sequence, [&] { f.event->wait(); });
     }
     crash_here(crash_point::work_complete);
-    const u64 complete = f.traced ? now_ns() : 0;
-    const running_clock clock(runtime_->entry().finishing_since_ns);
-    if (stage_->commits_on_host() || ledger_) {
-        const device::profiler_range shown(profiler_, "finish", f.job.sequence);
-        host_work("finish", f, [&] {
-            f.hash.reset();
-            if (stage_->commits_on_host()) stage_->finish(f);
-            if (ledger_) record(f);
-        });
-    }
+    f.complete_ns = f.traced ? now_ns() : 0;
+}
+
+// Any thread of the pool, for several frames at once; else the completion thread.
+void stage_runner::finish(frame_in_work& f) {
+    f.hash.reset();
+    if (!stage_->commits_on_host()) return;
+    const finish_clock::running clock(finishing_);
+    const device::profiler_range shown(profiler_, "finish", f.job.sequence);
+    host_work("finish", f, [&] { stage_->finish(f); });
+}
+
+// Without a pool finish() comes here, too, and has one deadline with the commit. With one each has its own:
+// a frame that waits for its turn, behind one whose finish() takes long, has none.
+void stage_runner::commit(frame_in_work& f) {
+    const finish_clock::running clock(finishing_);
+    if (!pool_) finish(f);
+    if (ledger_) host_work("the record", f, [&] { record(f); });
     crash_here(crash_point::host_work_done);
     if (!worker_.commit(f.job)) {
         log::info("frame {}: commit refused, this process has a successor: leaving", f.job.sequence);
@@ -298,7 +320,8 @@ void stage_runner::complete_one(frame_in_work& f) {
     account(f, committed);
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
     const bool ours = worker_.complete(f.job);
-    if (f.traced) trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), complete, committed, now_ns());
+    if (f.traced)
+        trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), f.complete_ns, committed, now_ns());
     if (!ours) die(exit_code::revoked);
 }
 

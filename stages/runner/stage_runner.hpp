@@ -1,9 +1,10 @@
 #pragma once
-// The loop of a stage process that reads blocking groups (or is a source). Three threads:
+// The loop of a stage process that reads blocking groups (or is a source). Its threads:
 //   main        begin -> process -> submit; helps its producers and sweeps where it would idle
 //   completion  waits for each job's own event in order, finish(), commit, complete; and keeps the ledger of
 //               a stage without an output (telemetry/ledger.hpp): record in front of the commit, mark behind
-//               it, before anything else
+//               it, before anything else. Of a stage with several finish threads it does what comes behind
+//               finish() alone; the rest is theirs (finish_pool.hpp)
 //   heartbeat   the stamp in the entry, supervisor's EOF, CPU time (heartbeat.hpp)
 // Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event
 // is bounded by the supervisor, which kills a stage whose frame passes frame_timeout_ms (clocks:
@@ -21,6 +22,8 @@
 #include "device/profiler.hpp"
 #include "ring/helper.hpp"
 #include "stages/runner/disk_hold.hpp"
+#include "stages/runner/finish_clock.hpp"
+#include "stages/runner/finish_pool.hpp"
 #include "stages/runner/frame_in_work.hpp"
 #include "telemetry/ledger.hpp"
 #include "telemetry/trace_writer.hpp"
@@ -48,7 +51,9 @@ private:
     [[nodiscard]] bool due();
     void paced(u64 claimed_ns);
     void complete_loop();
-    void complete_one(frame_in_work& f);
+    void wait_for_device(frame_in_work& f);
+    void finish(frame_in_work& f);
+    void commit(frame_in_work& f);
     template <typename F>
     void host_work(const char* what, const frame_in_work& f, F&& work);
     void record(const frame_in_work& f);
@@ -63,8 +68,9 @@ private:
     /// of a stage without an output; its completion thread writes it
     std::unique_ptr<telemetry::ledger_writer> ledger_;
     telemetry::trace_writer trace_;
-    device::profiler profiler_;              ///< a domain a stage
-    disk_hold hold_;                         ///< the completion thread's
+    device::profiler profiler_;  ///< a domain a stage
+    finish_clock finishing_;
+    disk_hold hold_;
     std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
     u32 torn_seen_ = 0;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
@@ -75,8 +81,11 @@ private:
     std::condition_variable changed_;
     std::deque<frame_in_work*> submitted_;
     std::vector<frame_in_work*> idle_;
-    bool alone_ = false;  ///< a suspect frame is in flight: nothing may join it
-    bool finishing_ = false;
+    bool alone_ = false;     ///< a suspect frame is in flight: nothing may join it
+    bool all_here_ = false;  ///< no frame follows those that are submitted
+
+    std::unique_ptr<finish_pool>
+        pool_;  ///< last: its threads use the rest. None: the completion thread finishes
 };
 
 }  // namespace carousel::stages

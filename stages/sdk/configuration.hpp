@@ -59,6 +59,11 @@ struct description {
     parameter_schema parameters = {};
     runs_on device = runs_on::any;  ///< where it can run
     bool ends = false;              ///< a source that may call frame::end_stream()
+    /// How many threads call finish() at once, each for another frame: for a stage whose host work on one
+    /// frame takes longer than a frame, and that guards what its frames share. 0: one for each core that the
+    /// process may run on. More frames than in_flight there never are; further threads help those that are
+    /// (frame::in_parts).
+    u32 finish_threads = 1;
 };
 
 /// The one output of `d`, or null for a sink. Throws config_error when there are several.

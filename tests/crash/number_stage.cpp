@@ -3,9 +3,10 @@
 //   enqueue_ms      sleeps so long inside process() [0]
 //   work_ms         the queue's work takes so long [0]
 //   finish_ms       a sink sleeps so long inside finish() [0]
+//   finish_threads  of the sink [1]
 //   die_at          frame at which it dies [-1: none]
 //   die_how         exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang |
-//                   hang_device (its queue's work never ends) | hang_finish [abort]
+//                   hang_device (its queue's work never ends) | hang_finish | throw_finish [abort]
 //   die_lives       only the first so many lives of a seat die so [1000000]
 //   late_start      dies in prepare() [false]
 //   say             a line for each frame on stderr [false]
@@ -14,9 +15,8 @@
 //   plain           it has no finish() at all [false]
 //   ends_at         a source ends its stream before that frame [-1: never]
 //   ends_unsaid     without having said that it may [false]
-//   no_device_life  that life of the seat finds no device in prepare(), as a client of a dying MPS domain
-//   does
-//                   [-1: none]
+//   no_device_life  that life of the seat finds no device in prepare(), as a client of an MPS domain that is
+//                   about to end does [-1: none]
 #include <unistd.h>
 
 #include <chrono>
@@ -56,7 +56,8 @@ public:
         die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
         die_how_ = s.choice("die_how", "abort",
                             {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "gpu", "hang",
-                             "hang_device", "hang_finish"});
+                             "hang_device", "hang_finish", "throw_finish"});
+        finish_threads_ = static_cast<u32>(s.integer("finish_threads", 1, 0, 64));
         late_start_ = s.flag("late_start", false);
         no_device_life_ = s.integer("no_device_life", -1, -1, 1'000'000);
         say_ = s.flag("say", false);
@@ -67,6 +68,7 @@ public:
         const bool unsaid = s.flag("ends_unsaid", false);
         carousel::description d;
         d.ends = ends_at_ >= 0 && !unsaid;
+        d.finish_threads = finish_threads_;
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         return d;
     }
@@ -87,7 +89,7 @@ public:
         sleep_ms(enqueue_ms_);
         const bool turn =
             static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
-        if (turn && die_how_ != "hang_finish" && die_how_ != "hang_device") die();
+        if (turn && !die_how_.ends_with("_finish") && die_how_ != "hang_device") die();
         if (ends_at_ >= 0 && static_cast<i64>(f.sequence()) >= ends_at_) return end(f);
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
         u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
@@ -102,11 +104,13 @@ public:
     [[nodiscard]] bool commits_on_host() const override { return sink_ && !plain_; }
     void finish(carousel::frame& f) override {
         sleep_ms(finish_ms_);
-        if (die_how_ == "hang_finish" && static_cast<i64>(f.sequence()) == die_at_ &&
-            static_cast<i64>(env_->epoch()) <= die_lives_)
+        const bool is_void = !f.void_reason().empty();
+        if (!is_void && die_how_.ends_with("_finish") && static_cast<i64>(f.sequence()) == die_at_ &&
+            static_cast<i64>(env_->epoch()) <= die_lives_) {
+            if (die_how_ == "throw_finish") throw std::runtime_error("as told");
             sleep_ms(3'600'000);
-        if (!hashes_) return;
-        if (!f.void_reason().empty()) return;
+        }
+        if (!hashes_ || is_void) return;
         const u64 value = *seen_[f.lane()];
         f.set_hash(telemetry::hash_bytes(std::as_bytes(std::span(&value, 1))));
     }
@@ -135,6 +139,7 @@ private:
 
     std::string name_, die_how_;
     bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false;
+    u32 finish_threads_ = 1;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1,
         last_ms_ = 0, ends_at_ = -1;
     const carousel::environment* env_ = nullptr;

@@ -98,6 +98,7 @@ private:
 
 carousel::description counting_stage::configure(const carousel::configuration&) {
     carousel::description d;
+    d.finish_threads = finish_threads;
     d.ends = source_ && ends_at_ != ~u64{0};
     if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
     return d;
@@ -118,7 +119,9 @@ void counting_stage::process(carousel::frame& f) {
 }
 
 void counting_stage::finish(carousel::frame& f) {
-    if (f.sequence() != frames.load() || *seen_[f.lane()] != value_of(f.sequence(), hops_))
+    if (at_finish) at_finish(f);
+    if ((finish_threads == 1 && f.sequence() != frames.load()) ||
+        *seen_[f.lane()] != value_of(f.sequence(), hops_))
         wrong.fetch_add(1);
     frames.fetch_add(1);
 }
@@ -152,6 +155,8 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o) {
         p.stages.push_back(s);
         made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us, o.ends_at));
     }
+    made_.back()->finish_threads = o.finish_threads;
+    made_.back()->at_finish = o.at_finish;
     ring::initialise(*block_, p);
     for (u32 k = 0; k < block_->links; ++k)
         rings_.push_back(device::create_memfd("carousel-test-ring", slot_bytes * block_->link[k].slots));

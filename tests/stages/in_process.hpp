@@ -4,6 +4,7 @@
 // events that behave as CUDA's, so that an order shows that the CPU's events forgive.
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,8 @@ public:
     void finish(carousel::frame& f) override;
 
     std::atomic<u64> frames{0}, wrong{0};
+    u32 finish_threads = 1;                           ///< with more a sink doesn't look at the order
+    std::function<void(carousel::frame&)> at_finish;  ///< of a sink, before it counts the frame
 
 private:
     bool source_, sink_;
@@ -66,7 +69,9 @@ public:
         u64 frames = 100;
         u32 work_us = 0;
         bool as_cuda = false;
-        u64 ends_at = ~u64{0};  ///< the source ends its stream before that frame
+        u64 ends_at = ~u64{0};   ///< the source ends its stream before that frame
+        u32 finish_threads = 1;  ///< of the sink
+        std::function<void(carousel::frame&)> at_finish = {};
     };
     explicit threads_of_a_run(const options& o);
     ~threads_of_a_run();

@@ -123,6 +123,19 @@ TEST_CASE("a scene whose planes don't fit its own constants is refused") {
                contains("plane \"list\" has another shape"));
 }
 
+TEST_CASE(
+    "a display packs pictures on all cores, and takes one thread for what has to be in order or is little") {
+    const auto threads = [](const char* json) {
+        display d;
+        return configured(d, json, {picture_input()}).finish_threads;
+    };
+    CHECK(threads("{}") == 0);  // one a core
+    CHECK(threads(R"({"finish_threads": 3, "out": "%d.npy"})") == 3);
+    CHECK(threads(R"({"out": ""})") == 1);
+    CHECK(threads(R"({"delay_ms": 5})") == 1);
+    if (stages::why_no_films().empty()) CHECK(threads(R"({"out": "x.mp4"})") == 1);
+}
+
 TEST_CASE("the number of inputs is checked") {
     CHECK_THAT(refusal<geometry>("{}", {picture_input()}), contains("takes no inputs"));
     CHECK_THAT(refusal<vertex>("{}"), contains("takes one input") && contains("none"));
@@ -146,6 +159,7 @@ TEST_CASE("wrong settings are refused by key") {
                contains("lower triangles or copies"));
     CHECK_THAT(refusal<sharpen>(R"({"strength": -1})", {picture_input()}), contains("strength = -1"));
     CHECK_THAT(refusal<display>(R"({"out": "x.png"})", {picture_input()}), contains("frame's number"));
+    CHECK_THAT(refusal<display>(R"({"finish_threads": -1})", {picture_input()}), contains("finish_threads"));
     CHECK_THAT(refusal<display>(R"({"delay_ms": "a"})", {picture_input()}), contains("delay_ms"));
     CHECK_THAT(refusal<vertex>(R"({"triangles": 1})", {scene_input()}),
                contains("unknown key \"triangles\""));

@@ -8,6 +8,7 @@
 #include <carousel/hash.hpp>
 #include <carousel/testing.hpp>
 #include "stages/display/display.hpp"
+#include "stages/display/picture_file.hpp"
 #include "stages/display/png.hpp"
 #include "stages/geometry/texture.hpp"
 #include "stages/sharpen/sharpen.hpp"
@@ -314,6 +315,20 @@ TEST_CASE(
     auto c = painted(folder, R"({"out": "p_%02d.png", "keep": 1})", 3);  // more left behind than it keeps
     c->run(9);
     CHECK(there() == std::vector<std::string>{"p_09.png"});
+}
+
+TEST_CASE("pictures that are written out of order leave the same newest ones") {
+    scratch_folder folder;
+    const stages::picture_name names("out", "p_%02d.png");
+    stages::kept_pictures kept(names, folder.path, folder.path / "note", 3);
+    const auto write = [&](u64 n) {
+        stages::write_file_atomically(names.of(n, folder.path), std::as_bytes(std::span("picture")));
+        kept.wrote(n);
+    };
+    for (const u64 n : {1, 0, 3, 2, 6, 5, 8}) write(n);
+    kept.passed(7);  // void
+    write(4);        // old before it is written
+    CHECK(folder.names() == std::vector<std::string>{"note", "p_06.png", "p_08.png"});
 }
 
 TEST_CASE("what the run has not written stays, whatever its name") {

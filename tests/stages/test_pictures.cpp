@@ -8,15 +8,20 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <random>
 #include <thread>
 
 #include "core/errors.hpp"
+#include "stages/display/picture_file.hpp"
+#include "stages/display/picture_format.hpp"
 #include "stages/display/picture_name.hpp"
 #include "stages/display/png.hpp"
 #include "stages/geometry/texture.hpp"
 #include "stages/sdk/settings.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace carousel;
 using namespace carousel::stages;
@@ -45,6 +50,24 @@ std::vector<std::byte> some_picture(u32 width, u32 height, u32 seed) {
         rgba[i] = i % 4 == 3 ? std::byte{255} : static_cast<std::byte>(i % 97 < 60 ? i / 97 : seed >> 24);
     }
     return rgba;
+}
+
+/// spng reads the file to those pixels.
+void check_same(const std::vector<std::byte>& rgba, u32 width, u32 height,
+                const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    const std::string png{std::istreambuf_iterator<char>(in), {}};
+    const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> c(spng_ctx_new(0), spng_ctx_free);
+    REQUIRE(spng_set_crc_action(c.get(), SPNG_CRC_ERROR, SPNG_CRC_ERROR) == 0);
+    REQUIRE(spng_set_png_buffer(c.get(), png.data(), png.size()) == 0);
+    spng_ihdr header{};
+    REQUIRE(spng_get_ihdr(c.get(), &header) == 0);
+    CHECK(header.width == width);
+    CHECK(header.height == height);
+    std::vector<std::byte> back(rgba.size());
+    REQUIRE(spng_decode_image(c.get(), back.data(), back.size(), SPNG_FMT_RGBA8, 0) == 0);
+    CHECK(spng_decode_chunks(c.get()) == 0);  // to the end: the checksums, too
+    CHECK(back == rgba);
 }
 
 }  // namespace
@@ -81,22 +104,101 @@ TEST_CASE("a pattern that names no file, or the same one for all frames, is refu
     CHECK_THAT(refusal("frame_%ld.png"), contains("is not a number's place"));
     CHECK_THAT(refusal("frame_%"), contains("is not a number's place"));
     CHECK_THAT(refusal("run_%d/frame.png"), contains("not in the folder's"));
-    CHECK_THAT(refusal("frame_%d.jpg"), contains("PNG only"));
-    CHECK_THAT(refusal("frame_%d"), contains("PNG only"));
+    CHECK_THAT(refusal("frame_%d.gif"), contains("files that end in .png, .jpg, .jpeg, .rgba or .npy"));
+    CHECK_THAT(refusal("frame_%d"), contains("files that end in .png"));
+}
+
+TEST_CASE("the ending of a pattern says what its pictures are") {
+    const auto format = [](const char* pattern) { return picture_name("out", pattern).format(); };
+    CHECK(format("%d.png") == picture_format::png);
+    CHECK(format("%d.rgba") == picture_format::rgba);
+    CHECK(format("%d.npy") == picture_format::npy);
+    if (!why_not_written(picture_format::jpeg).empty()) {
+        CHECK_THAT(refusal("%d.jpg"), contains("libturbojpeg"));
+        return;
+    }
+    CHECK(format("%d.jpg") == picture_format::jpeg);
+    CHECK(format("%d.jpeg") == picture_format::jpeg);
 }
 
 TEST_CASE("a picture comes back from its file bit for bit") {
     scratch_folder folder;
-    for (const auto& [width, height] : {std::pair<u32, u32>{1, 1}, {7, 5}, {640, 3}}) {
-        const auto rgba = some_picture(width, height, width);
-        const auto file = folder.path / "p.png";
-        write_file_atomically(file, encode_png(rgba, width, height));
-        const auto back = load_texture({file, {}, {}}, "texture");
-        CHECK(back.width == width);
-        CHECK(back.height == height);
-        CHECK(std::equal(rgba.begin(), rgba.end(), back.rgba.begin(), back.rgba.end(),
-                         [](std::byte a, u8 b) { return static_cast<u8>(a) == b; }));
+    // Sizes of one stripe and of several, of rows longer than one; stripes of one row and more, up to all.
+    for (const auto& [width, height] :
+         {std::pair<u32, u32>{1, 1}, {7, 5}, {640, 3}, {1, 97}, {97, 1}, {1283, 719}, {70'001, 3}}) {
+        for (const u32 stripe_rows : {0U, 1U, 2U, 3U, height}) {
+            CAPTURE(width, height, stripe_rows);
+            const auto rgba = some_picture(width, height, width);
+            const auto file = folder.path / "p.png";
+            write_file_atomically(file, encode_png(rgba, width, height, one_by_one, stripe_rows));
+            check_same(rgba, width, height, file);
+        }
     }
+}
+
+TEST_CASE("pixels that can't be packed come back bit for bit") {
+    scratch_folder folder;
+    std::vector<std::byte> noise(std::size_t{300} * 200 * 4);
+    std::mt19937_64 random(7);
+    for (std::byte& b : noise) b = static_cast<std::byte>(random());
+    const auto png = encode_png(noise, 300, 200);
+    CHECK(png.size() > noise.size());
+    write_file_atomically(folder.path / "p.png", png);
+    check_same(noise, 300, 200, folder.path / "p.png");
+}
+
+TEST_CASE("whoever packs a picture's stripes, and in whatever order, the file is the same") {
+    const auto rgba = some_picture(1280, 720, 5);
+    const auto alone = encode_png(rgba, 1280, 720);
+    u32 parts_seen = 0;
+    const auto backwards = [&](u32 parts, const std::function<void(u32)>& body) {
+        parts_seen = parts;
+        std::vector<std::thread> threads;
+        for (u32 k = parts; k-- > 0;) threads.emplace_back([&body, k] { body(k); });
+        for (std::thread& t : threads) t.join();
+    };
+    CHECK(encode_png(rgba, 1280, 720, backwards) == alone);
+    CHECK(parts_seen == 15);  // 3.7 MB in stripes of a quarter
+    CHECK(alone.size() < rgba.size());
+}
+
+TEST_CASE("raw pictures are the pixels, those for NumPy behind its header") {
+    const auto rgba = some_picture(7, 5, 1);
+    const encoded_picture raw = encode_picture(picture_format::rgba, rgba, 7, 5);
+    CHECK(raw.head.empty());
+    CHECK(raw.pixels_follow);
+    const encoded_picture npy = encode_picture(picture_format::npy, rgba, 7, 5);
+    CHECK(npy.pixels_follow);
+    CHECK(npy.head.size() % 64 == 0);
+    const std::string head(reinterpret_cast<const char*>(npy.head.data()), npy.head.size());
+    CHECK(head.starts_with(std::string("\x93NUMPY\x01\x00", 8)));
+    CHECK(static_cast<u8>(head[8]) + 256 * static_cast<u8>(head[9]) + 10U == head.size());
+    CHECK_THAT(head, contains("{'descr': '|u1', 'fortran_order': False, 'shape': (5, 7, 4), }"));
+    CHECK(head.ends_with("\n"));
+    scratch_folder folder;
+    write_file_atomically(folder.path / "p.npy", npy.head, {}, rgba);
+    CHECK(std::filesystem::file_size(folder.path / "p.npy") == head.size() + rgba.size());
+}
+
+TEST_CASE("a JPEG shows the picture, nearly") {
+    if (!why_not_written(picture_format::jpeg).empty()) CAROUSEL_SKIP("this build writes no JPEG");
+    scratch_folder folder;
+    constexpr u32 width = 64, height = 33;
+    std::vector<std::byte> rgba;
+    for (u32 k = 0; k < width * height; ++k)
+        for (const u32 value : {k % width * 3, 255 - k % width * 2, k / width * 7, 77U})
+            rgba.push_back(static_cast<std::byte>(value));
+    const encoded_picture jpeg = encode_picture(picture_format::jpeg, rgba, width, height);
+    CHECK_FALSE(jpeg.pixels_follow);
+    write_file_atomically(folder.path / "p.jpg", jpeg.head);
+    const auto back = load_texture({folder.path / "p.jpg", {}, {}}, "texture");
+    REQUIRE(back.width == width);
+    REQUIRE(back.height == height);
+    int worst = 0;
+    for (std::size_t k = 0; k < rgba.size(); ++k)
+        if (k % 4 != 3) worst = std::max(worst, std::abs(static_cast<int>(rgba[k]) - int{back.rgba[k]}));
+    CHECK(worst < 24);
+    CHECK(worst > 0);
 }
 
 TEST_CASE(

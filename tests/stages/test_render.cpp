@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "stages/display/picture_file.hpp"
 #include "stages/display/png.hpp"
 #include "tests/stages/chains.hpp"
 #include "tests/support/catch.hpp"

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "kernels/mip_chain.hpp"
+#include "stages/display/picture_file.hpp"
 #include "stages/display/png.hpp"
 #include "stages/geometry/texture_set.hpp"
 #include "stages/sdk/settings.hpp"

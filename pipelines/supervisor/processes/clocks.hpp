@@ -34,9 +34,9 @@
 // Limits are milliseconds; "frame" is frame_timeout_ms.
 //
 // frame_timeout_ms is the stage's, else the pipeline's; 0: none. Clocks are words of the process's own entry
-// (shm::incarnation), one for each of its threads, so a frame is never charged with the time that another one
-// takes. Each process is judged by itself: several that hang at once are all replaced one frame_timeout
-// later.
+// (shm::incarnation), one for each kind of work, so a frame is never charged with the time that another one
+// takes: where several are in finish() at once it runs for the one that began first. Each process is judged
+// by itself: several that hang at once are all replaced one frame_timeout later.
 
 #include <span>
 #include <vector>

@@ -22,7 +22,9 @@
 //   before the commit.
 //      Everything it does must be idempotent on the frame's sequence: after a crash a frame may be finished
 //      twice. A stage without an output may name what it got by frame.set_hash(): the runner keeps the run's
-//      ledger for every such stage.
+//      ledger for every such stage. With description::finish_threads above one (or 0) it is called by several
+//      threads at once, each for another frame, and in no order; commits are in order all the same. So a
+//      frame that has been finished may be delivered again though a later one was finished, too.
 // Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception
 // from process or finish ends the process (exit code 73, or the error's own), which counts as an attempt on
 // the frames in flight. Only a disk_full_error from finish doesn't: the runner waits for room, and calls it
@@ -31,6 +33,7 @@
 // consumer.
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -109,6 +112,13 @@ public:
     virtual void set_hash(u64 hash, std::string_view name) noexcept { (void)hash, (void)name; }
     /// A hash of the stage's own: "own", of which nothing but the stage knows the definition.
     void set_hash(u64 hash) noexcept { set_hash(hash, "own"); }
+    /// In finish(): calls body(k) for each k below `parts` and returns when all are done. Where the stage has
+    /// several finish threads (description::finish_threads), those that have no frame to finish take parts,
+    /// so that one frame is done sooner where few are in flight. Which thread does which part, and in what
+    /// order, is not told: what comes out must not depend on it. What a body throws comes out of this.
+    virtual void in_parts(u32 parts, const std::function<void(u32 part)>& body) {
+        for (u32 k = 0; k < parts; ++k) body(k);
+    }
     /// In process() of a source that has said description::ends: the stream ends before this frame, which
     /// does not exist, and neither does any later one. What is enqueued for it is thrown away. It must be a
     /// function of the sequence: whoever is asked for this frame again, or for a later one, says the same.

@@ -1,0 +1,39 @@
+#pragma once
+// What a picture's file may be, by the ending of its name.
+//   .png          RGBA8, sRGB, packed without loss (png.hpp)
+//   .jpg, .jpeg   quality 90, colour at half resolution (4:2:0); alpha is left out
+//   .rgba         the pixels as they are: width x height x 4 bytes, dense rows, top row first
+//   .npy          the same behind NumPy's header (version 1.0): shape (height, width, 4), '|u1'
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/types.hpp"
+#include "stages/display/png.hpp"
+
+namespace carousel::stages {
+
+enum class picture_format : u8 { png, jpeg, rgba, npy };
+
+/// Of a file's name, or of its end; nothing: none of them.
+[[nodiscard]] std::optional<picture_format> picture_format_of(std::string_view name);
+/// ".png, .jpg, .jpeg, .rgba or .npy", for sentences.
+[[nodiscard]] std::string_view picture_endings() noexcept;
+/// "" when this build can write that format, else what is missing and what to do.
+[[nodiscard]] std::string_view why_not_written(picture_format format) noexcept;
+
+/// A file: `head`, and where `pixels_follow` the pixels themselves behind it, which are not copied.
+struct encoded_picture {
+    std::vector<std::byte> head;
+    bool pixels_follow = false;
+};
+
+/// Encodes width x height RGBA8 pixels (sRGB, dense rows, top row first). A function of the pixels and the
+/// format alone. Any thread. Throws output_error.
+[[nodiscard]] encoded_picture encode_picture(picture_format format, std::span<const std::byte> rgba,
+                                             u32 width, u32 height, const part_runner& run = one_by_one);
+
+}  // namespace carousel::stages
