@@ -42,6 +42,25 @@ std::vector<attached_block> blocks_of(const json& list, const char* index,
     return out;
 }
 
+// What is not told is as the control block has it: nothing is chosen.
+depth_rule depth_of(const json& j) {
+    depth_rule r;
+    if (!j.is_object()) return r;
+    const std::string latency = j.value("latency", ""), sharing = j.value("sharing", "");
+    r.latency = latency == "low"          ? latency_wish::low
+                : latency == "throughput" ? latency_wish::throughput
+                                          : latency_wish::balanced;
+    r.sharing = sharing == "turns"     ? device_sharing::turns
+                : sharing == "overlap" ? device_sharing::overlap
+                : sharing == "alone"   ? device_sharing::alone
+                                       : device_sharing::cpu;
+    r.lanes_given = j.value("lanes_given", true);
+    r.window_given = j.value("window_given", true);
+    r.contexts = j.value("contexts", 1U);
+    r.beside = j.value("beside", std::vector<u32>());
+    return r;
+}
+
 void read_attachment(const json& j, attachment& a) {
     a.run_id = j.at("run_id");
     a.run_directory = j.at("run_directory");
@@ -70,6 +89,7 @@ void read_attachment(const json& j, attachment& a) {
         a.output = ring::frame_format::from_json(j.at("format").dump());
     if (const json p = j.value("parameters", json()); !p.is_null())
         a.parameters = ring::parameter_schema::from_json(p);
+    a.depth = depth_of(j.value("depth", json()));
     a.links = blocks_of(j.at("links"), "link", a.fds);
     a.assets = blocks_of(j.value("assets", json::array()), "index", a.fds);
 }

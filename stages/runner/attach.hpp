@@ -9,7 +9,8 @@
 //
 // The attach message: run_id, run_directory, stage, seat, entry, epoch, width, height, cpu_threads, settings
 // {...}, asked_device, folder, device {kind, uuid, ordinal}, inputs [{stage, format}], format (own output, or
-// null), links [{link, kind, bytes, uuid, fd, ipc}], assets
+// null), depth {latency, sharing, lanes_given, window_given, contexts, beside}, links [{link, kind, bytes,
+// uuid, fd, ipc}], assets
 // [{index, name, bytes, kind, uuid, fd, ipc}], supervisor_grace_s, and kept [{asset, index, kind, bytes,
 // uuid, fd, ipc}]: all memory of the run, also what this stage never maps. It holds those fds open for life,
 // so that any one living stage can give a second supervisor everything back (supervisor_link.hpp). "fd" is an
@@ -25,6 +26,7 @@
 #include "ring/frame_format.hpp"
 #include "ring/participants.hpp"
 #include "shm/fd_socket.hpp"
+#include "stages/runner/depth_governor.hpp"
 
 namespace carousel::stages {
 
@@ -46,6 +48,7 @@ struct attachment {
     ring::frame_format output;                  ///< empty type: none
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     ring::parameter_schema parameters;          ///< of the pipeline; none: it has none
+    depth_rule depth;
     std::vector<attached_block> links, assets;
     std::vector<shm::unique_fd>
         fds;  ///< of all memory of the run, open for life: a second supervisor gets them from here

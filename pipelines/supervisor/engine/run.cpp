@@ -145,6 +145,7 @@ void take_identity(const run_lock& lock, const run::record& left, const nlohmann
                         "begin anew; left alone it ends by itself",
                         s.name, left.supervisor.pid, living_stages(left.run_id), what));
     keep_pictures(*kept, s);
+    keep_depths(kept->depths, s);
 }
 
 /// isolation = "mps" where it says nothing.
@@ -202,7 +203,9 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     }
     if (o.keep_logs) lock.keep_logs();
     check_report_path(o.report_file);
-    run_setup s = setup_from(p, o, probe_for(p));
+    const machine_offer machine = probe_for(p);
+    run_setup s = setup_from(p, o, machine);
+    if (!left) require_room(s, free_memory_of(machine));
     s.directory = lock.folder();
     if (const char* keep = std::getenv("CAROUSEL_TEST_KEEP_RECORDS"))
         s.kept_records = std::strtoull(keep, nullptr, 10);
@@ -217,6 +220,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     run::write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", "", lock.folder()});
     s.quiet = o.background;
     if (!left) write_identity(lock.folder(), identity, s);
+    if (!left && !s.quiet && !s.depth_reason.empty()) out.line("depth: " + s.depth_reason);
     if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
     engine e(s, run_id, executable_folder(), o.seconds, out,
              left ? engine::beginning::adopt : engine::beginning::fresh);

@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "shm/control_block.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -102,6 +103,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     const bool same = std::all_of(s.stages.begin(), s.stages.end(), [&](const stage_setup& st) {
         return st.device_name == s.stages.front().device_name;
     });
+    choose_depths(s, free_memory_of(machine));
     s.device_name = same ? s.stages.front().device_name : "mixed";
     return s;
 }

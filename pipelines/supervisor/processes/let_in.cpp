@@ -11,6 +11,7 @@
 #include "core/errors.hpp"
 #include "os/spawn.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
@@ -52,6 +53,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
            {"settings", st.spec.settings},
            {"asked_device", st.spec.device},
            {"folder", t.setup->folder},
+           {"depth", depth_rule_of(*t.setup, s.stage)},
            {"inputs", json::array()},
            {"format", st.format},
            {"parameters", t.setup->parameters.schema ? t.setup->parameters.schema.to_json() : json()},
