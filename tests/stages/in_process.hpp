@@ -67,6 +67,7 @@ public:
         u32 work_us = 0;
         bool as_cuda = false;
         u64 ends_at = ~u64{0};  ///< the source ends its stream before that frame
+        stages::depth_rule depth = {};
     };
     explicit threads_of_a_run(const options& o);
     ~threads_of_a_run();
