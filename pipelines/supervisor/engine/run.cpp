@@ -19,6 +19,7 @@
 #include "runs/run_lock.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/mps/mps_control.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/pictures.hpp"
 #include "supervisor/plan/run_identity.hpp"
 #include "supervisor/plan/setup_from.hpp"
@@ -220,7 +221,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     run::write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", "", lock.folder()});
     s.quiet = o.background;
     if (!left) write_identity(lock.folder(), identity, s);
-    if (!left && !s.quiet && !s.depth_reason.empty()) out.line("depth: " + s.depth_reason);
+    if (!left && s.depth_lowered) out.line("depth: " + s.depth_reason);
     if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
     engine e(s, run_id, executable_folder(), o.seconds, out,
              left ? engine::beginning::adopt : engine::beginning::fresh);
@@ -228,6 +229,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     e.seats().journal->note(::getpid(),
                             fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins",
                                         s.stages.size(), s.file));
+    if (!left && !s.depth_reason.empty()) e.seats().journal->note(::getpid(), "depth: " + s.depth_reason);
     try {
         const run_outcome outcome = e.run();
         e.give_up_reserve();

@@ -134,7 +134,8 @@ void choose_depths(run_setup& s, const free_memory& memory) {
         if (most == 1 || (within_limits(s) && full == nullptr)) break;
     }
     s.depth_reason = fmt::format("latency \"{}\"", word_of(latency_words, s.latency));
-    if (most < first)
+    s.depth_lowered = most < first;
+    if (s.depth_lowered)
         s.depth_reason += fmt::format(": {} frames in flight, for {} would take {}", most, first,
                                       why.empty() ? "more buffers than a ring has" : why);
 }
