@@ -118,13 +118,32 @@ TEST_CASE("runners that take turns use fewer lanes when frames are long, say so,
     rule.contexts = 3;
     rule.beside = {0, 1, 2};
     threads_of_a_run run({.stages = 3, .frames = 500, .work_us = 4000, .depth = rule});
+    const auto lanes_of = [&](u32 k) {
+        return telemetry::depth_view::of(run.control().entry[k].depth.load()).lanes;
+    };
+    std::atomic<bool> over{false};
+    bool seen = false;
+    std::thread watcher([&] {  // counts anew once all have come down, and what they had opened is through
+        while (!over.load() && !(lanes_of(0) == 2 && lanes_of(1) == 2 && lanes_of(2) == 2))
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        const u64 through = run.sink().frames.load() + 20;
+        while (!over.load() && run.sink().frames.load() < through) std::this_thread::yield();
+        seen = !over.load();
+        for (u32 k = 0; k < 3; ++k) {
+            CHECK(run.control().stage[k].counters.in_flight_high_water.load() == 3);  // as planned, at first
+            run.control().stage[k].counters.in_flight_high_water.store(0);
+        }
+    });
     run.run();
+    over.store(true);
+    watcher.join();
+    CHECK(seen);
     CHECK(run.sink().frames.load() == 500);
     CHECK(run.sink().wrong.load() == 0);
     for (u32 k = 0; k < 3; ++k) {
         const shm::incarnation& e = run.control().entry[k];
         const auto d = telemetry::depth_view::of(e.depth.load());
-        CHECK(run.control().stage[k].counters.in_flight_high_water.load() == 3);  // as planned, at first
+        CHECK(run.control().stage[k].counters.in_flight_high_water.load() <= 2);
         CHECK(d.lanes == 2);
         CHECK(d.window == (k < 2 ? 4 : 0));
         CHECK(d.why == telemetry::depth_reason::turns);

@@ -18,7 +18,7 @@ using nlohmann::json;
 constexpr u32 lanes_on_gpu = max_in_flight, lanes_on_cpu = 3, lanes_for_low = 2, ahead = 2;
 constexpr u64 share = 2;  ///< rings and assets take one part in so many of what is free
 
-bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda; }
+bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda || s.deep_on_cpu; }
 
 /// Of one instance, when `most` may be under way.
 u32 lanes_of(const stage_setup& s, u32 most) {

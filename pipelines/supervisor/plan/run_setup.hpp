@@ -31,6 +31,7 @@ struct stage_setup {
     device::device_id device;
     std::string device_name;                                ///< "cpu", "cuda:0"
     device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring behind it
+    bool deep_on_cpu = false;  ///< for tests: its depth is planned and chosen as on a GPU
     u32 lanes = 0;   ///< what in_flight came to (depth_plan.hpp); 0: not chosen, a number of the file or 3
     u32 window = 0;  ///< what the window of the ring behind it came to; 0: not chosen, the file's or derived
     bool owner_commits = false;

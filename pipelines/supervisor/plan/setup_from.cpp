@@ -26,6 +26,8 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.memory = s.link.memory;
     s.owner_commits = d.commits_on_host;
     s.ends = d.ends;
+    // For tests: what a depth does can be seen on a machine without a GPU.
+    s.deep_on_cpu = std::getenv("CAROUSEL_TEST_DEPTH_ON_CPU") != nullptr;
     s.mps = spec.isolation == isolation_kind::mps;
     try {
         const device_choice c = choose_device(spec.device, machine, d.device);

@@ -64,7 +64,7 @@ memory = "ipc"
     CHECK(p.frames == 12);
     CHECK(p.parameters.at("eye").value.dump() == "[1,2.5,3]");
     CHECK(p.parameters.at("shading").value == "depth");
-    CHECK(p.parameters.at("shading").value_at.text() == "dir/all.toml:13:11");
+    CHECK(p.parameters.at("shading").value_at.text() == "dir/all.toml:14:11");
     CHECK(p.parameters.at("other").value == 2);
     REQUIRE(p.stages.size() == 3);
     const auto& s = p.stages[0];
@@ -78,7 +78,7 @@ memory = "ipc"
     CHECK(s.prefix == std::vector<std::string>{"gdb", "--args", "-ex", "run it"});
     CHECK(s.settings.dump() == R"({"own":{"deep":[1,2.5,"x"]}})");
     CHECK(s.has_output);
-    CHECK(s.position_of("own").text() == "dir/all.toml:27:1");
+    CHECK(s.position_of("own").text() == "dir/all.toml:28:1");
     CHECK(p.stages[1].device == "cpu");
     CHECK(p.stages[1].group == supervisor::group_kind::latest);
     CHECK(p.stages[1].optional);
@@ -195,8 +195,6 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"[pipeline]", "since = 2024-05-01", "p.toml:2:9: since: a date or time; expected"},
         {"triangles = 100", "in_flight = \"all\"",
          "p.toml:8:13: in_flight = \"all\": expected a whole number from 1 to 16, or \"auto\""},
-        {"triangles = 100", "in_flight = 18446744073709551615",
-         "p.toml:8:13: in_flight = 18446744073709551615: expected a whole number from 1 to 16"},
         {"[pipeline]", "latency = \"lo\"",
          "p.toml:2:11: latency = \"lo\": expected \"low\" or \"balanced\" or \"throughput\"; did you mean "
          "\"low\"?"},
