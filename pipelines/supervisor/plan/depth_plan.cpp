@@ -23,6 +23,7 @@ bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda ||
 /// Of one instance, when `most` may be under way.
 u32 lanes_of(const stage_setup& s, u32 most) {
     if (s.spec.in_flight) return *s.spec.in_flight;
+    if (s.spec.latest()) return 1;  // it reads one frame at a time
     if (!on_gpu(s)) return std::min(most, lanes_on_cpu);
     const u32 a_share = (most + s.spec.instances - 1) / s.spec.instances;
     return std::clamp(a_share, std::min(most, lanes_for_low), max_in_flight);

@@ -76,6 +76,13 @@ TEST_CASE(
     for (const stage_setup& st : s.stages) CHECK(st.lanes == 3);
     CHECK(s.stages[0].window == 8);
 
+    s = chain({gpu0, gpu0, gpu0});
+    s.stages[2].spec.input_indices = {0};
+    s.stages[2].spec.group = group_kind::latest;
+    choose_depths(s, room(100 * gib));
+    CHECK(s.stages[2].lanes == 1);  // it reads one at a time
+    CHECK(s.stages[0].window == 18);
+
     s = chain({gpu0, cpu});
     choose_depths(s, room(100 * gib));
     CHECK(s.stages[0].lanes == 16);
