@@ -3,17 +3,19 @@
 //   free_bytes, compute,
 //    vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, peers: [ordinal, ...]}], error}
 // Versions read "13.0", or null where there is none; error is null when at least one device can be used.
-//   --quick   opens no context: free_bytes is null (a context costs about 0.2 s and 0.5 GB of GPU memory a
-//             device)
+//   --quick   opens no context: free_bytes is what the driver's management library says, null without one (a
+//             context costs about 0.2 s and 0.5 GB of GPU memory a device)
 // Exit code 0 in every case but a wrong command line (2): no driver is an answer, too.
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "alloc/nvml_memory.hpp"
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
 #include "device/backend.hpp"
@@ -33,8 +35,8 @@ constexpr const char* usage =
     "with its UUID, memory,\n"
     "compute capability, what it can share between processes, and its peers. `carousel run`, `up` and "
     "`doctor` ask it.\n\n"
-    "  --quick   opens no context: free_bytes is null (a context costs about 0.2 s and 0.5 GB of GPU memory "
-    "a device)\n"
+    "  --quick   opens no context: free_bytes is what NVML says, or null (a context costs about 0.2 s and "
+    "0.5 GB of GPU memory\n            a device)\n"
     "  --help    this text\n\n"
     "Exit code 0, also where there is no driver (\"error\" says why no device can be used); 2 for another "
     "argument.\n";
@@ -70,7 +72,9 @@ json describe(const cuda::gpu& g, const std::vector<cuda::gpu>& all, bool quick)
         if (other.ordinal != g.ordinal && cuda::has_peer_access(g, other, why))
             d["peers"].push_back(other.ordinal);
     }
-    if (!quick) {
+    if (quick) {
+        if (const std::optional<u64> free_now = nvml_free_bytes(g.uuid)) d["free_bytes"] = *free_now;
+    } else {
         try {
             d["free_bytes"] = free_bytes(g);
         } catch (const error& e) {

@@ -10,6 +10,7 @@
 #include "core/http_address.hpp"
 #include "os/own_command.hpp"
 #include "supervisor/engine/web_page.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/setup_from.hpp"
 
@@ -83,8 +84,10 @@ int run_or_show(const start_arguments& a, const cli_environment& env, const pipe
         (void)page_program();
     }
     if (!a.dry_run) return env.run(p, o);
-    env.out << plan_text(p, o.stages, columns_of(env))
-            << placement_text(setup_from(p, o, probe_for(p)), columns_of(env));
+    const machine_offer machine = probe_for(p);
+    const run_setup s = setup_from(p, o, machine);
+    require_room(s, free_memory_of(machine));
+    env.out << plan_text(p, o.stages, columns_of(env)) << placement_text(s, columns_of(env));
     return exit_code::ok;
 }
 

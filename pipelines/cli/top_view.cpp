@@ -159,6 +159,7 @@ void add_stages(page& p, const top_input& in) {
                                                                                    : "\x1b[33m");
     }
     if (!t.has("LAST EXIT") && !exits.empty()) p.add(printable("last exit: " + exits));
+    for (const std::string& each : run::depth_sentences(in.ps)) p.add(printable(each));
 }
 
 std::string readers_text(const telemetry::snapshot& s, const telemetry::link_view& l) {

@@ -12,6 +12,8 @@
 namespace carousel::supervisor {
 namespace {
 
+constexpr u32 fewest_in_flight = 1;  ///< what "auto" can come down to, so that all else fits
+
 u32 index_of(const pipeline& p, const std::string& name) {
     const auto at =
         std::find_if(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) { return s.name == name; });
@@ -177,7 +179,7 @@ void check_limits(const pipeline& p) {
     u32 seats = 0, jobs = 0, sources = 0;
     for (const stage_spec& s : p.stages) {
         seats += s.instances;
-        jobs += 2 * s.in_flight * s.instances;
+        jobs += 2 * s.in_flight.value_or(fewest_in_flight) * s.instances;
         sources += s.inputs.empty() ? 1 : 0;
         if (seats > shm::max_seats)
             refuse(
@@ -219,6 +221,7 @@ void check_rings(const pipeline& p) {
     for (const stage_spec& s : p.stages) {
         const auto link = p.links.find(s.name);
         plan.stages.push_back(stage_plan_of(s, link == p.links.end() ? link_spec{} : link->second));
+        plan.stages.back().in_flight = s.in_flight.value_or(fewest_in_flight);
     }
     for (u32 k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];

@@ -42,12 +42,16 @@ struct placed_value {
 
 enum class group_kind : u8 { blocking, latest };
 enum class isolation_kind : u8 { process, mps };
+enum class latency_kind : u8 { low, balanced, throughput };
 
 // As the file spells them.
 inline constexpr word_table<group_kind, 2> group_words{
     {{"blocking", group_kind::blocking}, {"latest", group_kind::latest}}};
 inline constexpr word_table<isolation_kind, 2> isolation_words{
     {{"process", isolation_kind::process}, {"mps", isolation_kind::mps}}};
+inline constexpr word_table<latency_kind, 3> latency_words{{{"low", latency_kind::low},
+                                                            {"balanced", latency_kind::balanced},
+                                                            {"throughput", latency_kind::throughput}}};
 /// What a ring of GPU memory may be asked for; a ring with an end on the CPU is a memfd in any case
 /// (memory_plan.hpp).
 inline constexpr word_table<device::memory_kind, 2> link_memory_words{
@@ -60,7 +64,7 @@ struct stage_spec {
     std::vector<u32> input_indices;   ///< the same as indices into pipeline::stages
     bool has_output = false;          ///< some other stage reads it
     std::string device = "auto";      ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own
-    u32 in_flight = 3;                ///< frames under way in one instance
+    std::optional<u32> in_flight;     ///< frames under way in one instance; empty: auto (depth_plan.hpp)
     u32 instances = 1;
     bool standby = false;  ///< a warm standby behind each instance
     restart_policy restart = restart_policy::always;
@@ -83,7 +87,7 @@ struct stage_spec {
 
 /// The ring behind the stage of that name.
 struct link_spec {
-    std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: derived
+    std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: auto (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;
     source_position at;
     std::map<std::string, source_position> key_at;
@@ -102,7 +106,8 @@ struct pipeline_spec {
     f64 supervisor_grace_s = 5;
     isolation_kind isolation =
         isolation_kind::process;  ///< process: a GPU context a stage; mps: one MPS domain for all
-    f64 fps = 0;                  ///< frames a second of time and pace; 0: as fast as it goes
+    latency_kind latency = latency_kind::balanced;  ///< how many frames "auto" keeps under way
+    f64 fps = 0;  ///< frames a second of time and pace; 0: as fast as it goes
     /// frames that may be given up without an exit code of its own; all ones: any number
     u64 allow_dead_letters = 0;
     u64 frames = 0;  ///< ends after so many; 0: until it is told to

@@ -153,6 +153,17 @@ u32 read_u32(section_reader& r, const char* key, u32 fallback, u32 low, u64 high
     return static_cast<u32>(r.integer(key, fallback, low, high));
 }
 
+/// Empty: "auto", or nothing said.
+std::optional<u32> read_u32_or_auto(section_reader& r, const char* key, u32 low, u32 high) {
+    const document_entry* e = r.take(key);
+    if (e == nullptr || e->value == "auto") return std::nullopt;
+    if (!e->value.is_number_integer() || e->value.get<i64>() < low || e->value.get<i64>() > high)
+        section_reader::wrong(key, *e, fmt::format("a whole number from {} to {}, or \"auto\"", low, high));
+    return e->value.get<u32>();
+}
+
+json number_or_auto(const std::optional<u32>& number) { return number ? json(*number) : json("auto"); }
+
 /// A key of a section: how it is read (what stands in the spec is the default), and what it came to.
 template <typename Spec>
 struct key_row {
@@ -185,6 +196,8 @@ const key_row<pipeline_spec> pipeline_rows[] = {
          p.supervisor_grace_s = r.number(key, p.supervisor_grace_s, 0, hour_ms / 1000.0);
      },
      [](auto& p) { return json(p.supervisor_grace_s); }},
+    {"latency", [](auto& r, auto key, auto& p) { p.latency = r.choice(key, p.latency, latency_words); },
+     [](auto& p) { return json(word_of(latency_words, p.latency)); }},
     {"fps", [](auto& r, auto key, auto& p) { p.fps = r.number(key, p.fps, 0, 100'000); },
      [](auto& p) { return json(p.fps); }},
     {"frames", [](auto& r, auto key, auto& p) { p.frames = r.integer(key, p.frames, 0, no_limit); },
@@ -208,8 +221,8 @@ const key_row<stage_spec> stage_rows[] = {
     {"device", [](auto& r, auto, auto& s) { s.device = read_device(r, s.device); },
      [](auto& s) { return json(s.device); }},
     {"in_flight",
-     [](auto& r, auto key, auto& s) { s.in_flight = read_u32(r, key, s.in_flight, 1, max_in_flight); },
-     [](auto& s) { return json(s.in_flight); }},
+     [](auto& r, auto key, auto& s) { s.in_flight = read_u32_or_auto(r, key, 1, max_in_flight); },
+     [](auto& s) { return number_or_auto(s.in_flight); }},
     {"instances",
      [](auto& r, auto key, auto& s) { s.instances = read_u32(r, key, s.instances, 1, max_instances); },
      [](auto& s) { return json(s.instances); }},
@@ -237,11 +250,8 @@ const key_row<stage_spec> stage_rows[] = {
 };
 
 const key_row<link_spec> link_rows[] = {
-    {"window",
-     [](auto& r, auto key, auto& l) {
-         if (r.take(key) != nullptr) l.window = read_u32(r, key, 0, min_window, shm::max_window);
-     },
-     [](auto& l) { return l.window ? json(*l.window) : json(); }},
+    {"window", [](auto& r, auto key, auto& l) { l.window = read_u32_or_auto(r, key, 1, shm::max_window); },
+     [](auto& l) { return number_or_auto(l.window); }},
     {"memory", [](auto& r, auto key, auto& l) { l.memory = r.choice(key, l.memory, link_memory_words); },
      [](auto& l) { return json(word_of(link_memory_words, l.memory)); }},
 };

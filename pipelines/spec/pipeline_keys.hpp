@@ -9,7 +9,6 @@ namespace carousel::supervisor {
 
 inline constexpr u32 max_extent = 16384;  ///< pixels a side: the kernels' limit
 inline constexpr u32 max_in_flight = 16, max_instances = 16;
-inline constexpr u32 min_window = 8;         ///< its upper end is the control block's
 inline constexpr std::size_t max_name = 47;  ///< the control block's fields
 
 /// The stage keys that the supervisor knows; all others are the stage's own.

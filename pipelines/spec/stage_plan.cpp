@@ -7,7 +7,7 @@ ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& behind) {
     to.name = s.name;
     to.inputs = s.input_indices;
     to.has_output = s.has_output;
-    to.in_flight = s.in_flight;
+    to.in_flight = s.in_flight.value_or(to.in_flight);
     to.instances = s.instances;
     to.max_attempts = s.max_attempts;
     to.frame_timeout_ns = s.frame_timeout_ns();

@@ -45,7 +45,8 @@ struct plan {
     std::vector<stage_plan> stages;  ///< producers before consumers
 };
 
-/// The window of a link: the producer's frames in flight plus the largest group's, at least 8.
+/// The window of a link: as the plan says; where it says nothing the producer's frames in flight plus the
+/// largest group's, at least 8, so that a hiccup of one end is not felt at the other at once.
 [[nodiscard]] u32 derived_window(const plan& p, u32 stage);
 /// Buffers of a link: the window, one unfenced producer incarnation's frames, one more for a second, and one
 /// spare.

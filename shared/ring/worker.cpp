@@ -92,6 +92,9 @@ outcome worker::look_at_end(u64 end) noexcept {
     return end != end_unknown && output_->tail() >= end ? outcome::closed : outcome::ok;
 }
 
+// How far beyond the output's tail: the ring's window, or less by this process's own choice.
+u64 worker::within() const noexcept { return std::min(output_->window(), reach_); }
+
 outcome worker::choose(job& j, u32 in_flight) noexcept {
     return stage_->source != shm::none ? choose_number(j, in_flight) : choose_inputs(j, in_flight);
 }
@@ -104,7 +107,8 @@ outcome worker::choose_number(job& j, u32 in_flight) noexcept {
     if (const outcome o = look_at_end(end); o != outcome::ok) return o;
     const u64 t = output_->tail();
     const u64 n = output_->window();
-    for (u64 k = t; k < t + n && k < end; ++k) {
+    const u64 last = t + within();
+    for (u64 k = t; k < last && k < end; ++k) {
         const u64 raw = load(q.number[k % n]);
         const lease_word w = lease_word::of(raw);
         if (w.state != lease_state::wait || w.generation != lap_of(q, k, n)) continue;
@@ -116,7 +120,7 @@ outcome worker::choose_number(job& j, u32 in_flight) noexcept {
         take_attempts(j, w);
         return outcome::ok;
     }
-    return no_room(t + n);
+    return no_room(last);
 }
 
 outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
@@ -156,8 +160,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
             take_attempts(j, other);
         }
         if (j.alone && in_flight > 0) return outcome::own_work;
-        const bool room =
-            !output_ || (j.sequence < output_->tail() + output_->window() && output_->has_free_slot());
+        const bool room = !output_ || (j.sequence < output_->tail() + within() && output_->has_free_slot());
         if (!room) return no_room(j.sequence);
         return outcome::ok;
     }

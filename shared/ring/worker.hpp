@@ -91,9 +91,14 @@ public:
     [[nodiscard]] std::optional<link_ref>& output() noexcept { return output_; }
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;
+    /// Begins no frame that lies `frames` or more beyond the output's tail: a soft bound within the ring's
+    /// window, this process's own and no word of the ring, which it may move at any time. 1 at least, so
+    /// that the oldest frame can always be begun. The thread that calls begin().
+    void reach(u32 frames) noexcept { reach_ = frames > 0 ? frames : 1; }
 
 private:
     [[nodiscard]] outcome look_at_end(u64 end) noexcept;
+    [[nodiscard]] u64 within() const noexcept;
     [[nodiscard]] outcome choose(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_number(job& j, u32 in_flight) noexcept;
     [[nodiscard]] outcome choose_inputs(job& j, u32 in_flight) noexcept;
@@ -109,6 +114,7 @@ private:
     shm::stage_block* stage_;
     u32 seat_, entry_, epoch_, stage_index_;
     u32 first_job_, jobs_;
+    u32 reach_ = shm::max_window;
     bool in_order_;  ///< a sink with one instance: a frame of a predecessor's comes before its followers
     std::optional<link_ref> input_[shm::max_inputs];
     std::optional<link_ref> output_;

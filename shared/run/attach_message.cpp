@@ -27,6 +27,7 @@ json to_json(const attach_message& m) {
            {"inputs", std::move(inputs)},
            {"format", m.format},
            {"parameters", m.parameters},
+           {"depth", m.depth},
            {"links", m.links},
            {"assets", m.assets},
            {"kept", m.kept}};
@@ -61,6 +62,7 @@ attach_message read_attach(const json& answer) {
     for (const json& i : j.at("inputs")) m.inputs.push_back({i.at("stage"), i.at("format")});
     m.format = j.value("format", json());
     m.parameters = j.value("parameters", json());
+    m.depth = j.value("depth", json());
     m.links = j.at("links");
     m.assets = j.value("assets", json::array());
     m.kept = j.value("kept", json::array());

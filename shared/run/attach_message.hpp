@@ -4,6 +4,7 @@
 //   {"attach": {run_id, run_directory, stage, seat, entry, epoch, standby, width, height, cpu_threads,
 //               supervisor_grace_s, settings {...}, asked_device, folder, device {kind, uuid, ordinal},
 //               inputs [{stage, format}], format (own output, or null), parameters (schema, or null),
+//               depth {latency, sharing, lanes_given, window_given, contexts, beside} (or null),
 //               links [{link, MEMORY}], assets [{index, name, MEMORY}], kept [{asset, index, MEMORY}]}}
 // MEMORY: memory_message.hpp. "kept" is all memory of the run, also what this stage never maps: it holds
 // those descriptors open for life, so that any one living stage can give a second supervisor everything back.
@@ -34,6 +35,7 @@ struct attach_message {
     std::vector<input> inputs;
     nlohmann::json format;      ///< of its output; null: none
     nlohmann::json parameters;  ///< ring/parameter_schema.hpp; null: none
+    nlohmann::json depth;       ///< how many frames it keeps under way; null: as the control block has it
     nlohmann::json links = nlohmann::json::array(), assets = nlohmann::json::array(),
                    kept = nlohmann::json::array();
 };

@@ -1,5 +1,6 @@
 #include "run/ps_message.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -101,7 +102,9 @@ json stage_json(const ps_stage& s) {
             {"cpu_percent", or_null(s.cpu_percent)},
             {"memory_bytes", or_null(s.memory_bytes)},
             {"end_to_end", latencies_json(s.end_to_end)},
-            {"device", or_null(s.device)}};
+            {"device", or_null(s.device)},
+            {"in_flight", or_null(s.in_flight)},
+            {"depth_reason", or_null(s.depth_reason)}};
 }
 
 ps_stage stage_from(const json& j) {
@@ -127,6 +130,8 @@ ps_stage stage_from(const json& j) {
     s.memory_bytes = count_in<u64>(j, "memory_bytes");
     s.end_to_end = latencies_in(j, "end_to_end");
     s.device = text_in(j, "device");
+    s.in_flight = count_in<u32>(j, "in_flight");
+    s.depth_reason = text_in(j, "depth_reason");
     return s;
 }
 
@@ -256,6 +261,20 @@ ps_answer read_ps(const json& answer) {
     a.problems = texts_in(answer, "problems");
     a.links = links_from(member(answer, "links"));
     return a;
+}
+
+std::vector<std::string> depth_sentences(const ps_answer& a) {
+    std::vector<std::pair<std::string, std::string>> by_reason;  // reason, names with their numbers
+    for (const ps_stage& s : a.stages) {
+        if (!s.name || !s.in_flight || !s.depth_reason) continue;
+        auto at = std::find_if(by_reason.begin(), by_reason.end(),
+                               [&](const auto& each) { return each.first == *s.depth_reason; });
+        if (at == by_reason.end()) at = by_reason.insert(at, {*s.depth_reason, ""});
+        at->second += (at->second.empty() ? "" : ", ") + *s.name + " " + std::to_string(*s.in_flight);
+    }
+    std::vector<std::string> out;
+    for (const auto& [reason, names] : by_reason) out.push_back("in flight: " + names + ": " + reason);
+    return out;
 }
 
 std::vector<std::string> names_for_commands(const ps_answer& a) {

@@ -39,6 +39,8 @@ struct ps_stage {
     std::optional<u64> memory_bytes;                         ///< resident
     std::optional<std::vector<counted_latency>> end_to_end;  ///< of a sink
     std::optional<std::string> device;
+    std::optional<u32> in_flight;             ///< frames that its process keeps under way now, at most
+    std::optional<std::string> depth_reason;  ///< why so many
 };
 
 /// The ring behind a stage, and who reads it.
@@ -89,6 +91,10 @@ struct ps_answer {
 [[nodiscard]] nlohmann::json to_json(const ps_link& l);
 /// Never throws.
 [[nodiscard]] ps_answer read_ps(const nlohmann::json& answer);
+
+/// How many frames each process keeps in flight, one sentence for each reason: "in flight: vertex 14,
+/// fragment 14: 4 contexts take turns on the GPU, ...". In the stages' order.
+[[nodiscard]] std::vector<std::string> depth_sentences(const ps_answer& a);
 
 /// Stages, and where one has several instances each of them, too: "fragment", "fragment.0", "fragment.1".
 /// Sorted.

@@ -20,7 +20,7 @@
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 5;
+inline constexpr u32 control_version = 6;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -185,6 +185,10 @@ struct alignas(64) incarnation {
     word finishing_since_ns;   ///< in finish() or the commit of a frame; of several the one that began first
     word hold_since_ns;        ///< the work above waits for something outside: none of its clocks runs
     word hold;                 ///< hold_reason, written before hold_since_ns
+    // How deep the process works, and why. For views and for the stages beside it; nothing rests on them, and
+    // a dead process's are nobody's any more.
+    word work_ns;  ///< what one frame takes on the device, as measured lately; 0: not measured yet
+    word depth;    ///< telemetry/depth.hpp
 };
 
 /// Why a process waits for something that is neither a frame nor its own fault.

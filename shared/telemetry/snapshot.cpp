@@ -77,6 +77,7 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
             out.cpu_ns = relaxed(e.cpu_ns);
             out.commits = relaxed(e.commits);
             out.device = e.device;
+            out.depth = depth_view::of(relaxed(e.depth));
         }
     }
     const u32 first = std::min(b.first_job, shm::max_jobs), count = std::min(b.jobs, shm::max_jobs - first);

@@ -17,6 +17,7 @@
 #include "ring/words.hpp"
 #include "shm/control_block.hpp"
 #include "telemetry/bottleneck.hpp"
+#include "telemetry/depth.hpp"
 
 namespace carousel::telemetry {
 
@@ -34,6 +35,7 @@ struct seat_view {
     u64 heartbeat_ns = 0, live_since_ns = 0, cpu_ns = 0, commits = 0;
     u64 exit_note = 0;       ///< of the newest predecessor that left one: ring::note_exit, note_signal
     u32 device = 0;          ///< device::device_kind
+    depth_view depth;        ///< how many frames it keeps in flight now, and why
     u32 jobs_in_flight = 0;  ///< job words that are OPEN or SUBMITTED
     /// Processes that were here before. A turn that nobody has claimed (at the end of a run nobody will) is
     /// none.

@@ -44,6 +44,25 @@ std::vector<attached_block> blocks_of(const json& list, const char* index,
     return out;
 }
 
+// What is not told is as the control block has it: nothing is chosen.
+depth_rule depth_of(const json& j) {
+    depth_rule r;
+    if (!j.is_object()) return r;
+    const std::string latency = j.value("latency", ""), sharing = j.value("sharing", "");
+    r.latency = latency == "low"          ? latency_wish::low
+                : latency == "throughput" ? latency_wish::throughput
+                                          : latency_wish::balanced;
+    r.sharing = sharing == "turns"     ? device_sharing::turns
+                : sharing == "overlap" ? device_sharing::overlap
+                : sharing == "alone"   ? device_sharing::alone
+                                       : device_sharing::cpu;
+    r.lanes_given = j.value("lanes_given", true);
+    r.window_given = j.value("window_given", true);
+    r.contexts = j.value("contexts", 1U);
+    r.beside = j.value("beside", std::vector<u32>());
+    return r;
+}
+
 void take(run::attach_message&& m, attachment& a) {
     a.run_id = std::move(m.run_id);
     a.run_directory = std::move(m.run_directory);
@@ -64,6 +83,7 @@ void take(run::attach_message&& m, attachment& a) {
         a.inputs.push_back({i.stage, ring::frame_format::from_json(i.format.dump())});
     if (!m.format.is_null()) a.output = ring::frame_format::from_json(m.format.dump());
     if (!m.parameters.is_null()) a.parameters = ring::parameter_schema::from_json(m.parameters);
+    a.depth = depth_of(m.depth);
     a.links = blocks_of(m.links, "link", a.fds);
     a.assets = blocks_of(m.assets, "index", a.fds);
 }

@@ -19,6 +19,7 @@
 #include "ring/frame_format.hpp"
 #include "ring/participants.hpp"
 #include "shm/fd_socket.hpp"
+#include "stages/runner/depth_governor.hpp"
 
 namespace carousel::stages {
 
@@ -40,6 +41,7 @@ struct attachment {
     ring::frame_format output;                  ///< empty type: none
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     ring::parameter_schema parameters;          ///< of the pipeline; none: it has none
+    depth_rule depth;
     std::vector<attached_block> links, assets;
     /// of all memory of the run, open for life: a second supervisor gets them from here
     std::vector<shm::unique_fd> fds;

@@ -43,6 +43,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       finishing_(r.entry().finishing_since_ns),
       hold_(r.control(), r.entry(), finishing_),
       torn_(r.context().allocate_host(sizeof(u32))),
+      depth_(r.attached().depth, r.in_flight(), worker_.output() ? worker_.output()->window() : 0),
       may_spin_(std::thread::hardware_concurrency() > r.control().seats + 1),
       tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
     *reinterpret_cast<u32*>(torn_->host_data()) = 0;
@@ -75,14 +76,15 @@ u32 stage_runner::in_flight() {
 void stage_runner::run() {
     std::thread completion([this] { complete_loop(); });
     for (;;) {
+        look_at_depth();
         // before the look: a change behind it is not slept through
         const u32 seen = shm::ticket(worker_.stage().doorbell);
         frame_in_work* f = nullptr;
         u32 others = 0;
         {
             const std::lock_guard lock(mutex_);
-            if (!idle_.empty() && !alone_) f = idle_.back();
             others = static_cast<u32>(frames_.size() - idle_.size());
+            if (!idle_.empty() && others < depth_.now().lanes && !alone_) f = idle_.back();
         }
         ring::outcome got = ring::outcome::own_work;  // no lane left, or a suspect frame is alone
         if (f != nullptr && due()) {
@@ -284,7 +286,9 @@ void stage_runner::wait_for_device(frame_in_work& f) {
         const running_clock clock(
             runtime_->entry()
                 .device_since_ns);  // of the oldest submitted frame alone: the others wait behind it
+        const u64 wait_began = now_ns();
         guarded("the device's work", f.job.sequence, [&] { f.event->wait(); });
+        measure(f, wait_began);
     }
     crash_here(crash_point::work_complete);
     f.complete_ns = f.traced ? now_ns() : 0;

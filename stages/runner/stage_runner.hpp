@@ -21,10 +21,12 @@
 
 #include "device/profiler.hpp"
 #include "ring/helper.hpp"
+#include "stages/runner/depth_governor.hpp"
 #include "stages/runner/disk_hold.hpp"
 #include "stages/runner/finish_clock.hpp"
 #include "stages/runner/finish_pool.hpp"
 #include "stages/runner/frame_in_work.hpp"
+#include "stages/runner/work_meter.hpp"
 #include "telemetry/ledger.hpp"
 #include "telemetry/trace_writer.hpp"
 
@@ -59,6 +61,9 @@ private:
     void record(const frame_in_work& f);
     void account(const frame_in_work& f, u64 committed_ns);
     [[nodiscard]] u32 in_flight();
+    void look_at_depth();  ///< depth.cpp, as the next two
+    [[nodiscard]] u64 work_of_a_turn() const;
+    void measure(const frame_in_work& f, u64 wait_began);
     void released(frame_in_work& f);
 
     runtime* runtime_;
@@ -74,6 +79,9 @@ private:
     std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
     u32 torn_seen_ = 0;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
+    depth_governor depth_;  ///< the main thread's
+    u64 next_look_ns_ = 0;
+    work_meter meter_;  ///< the completion thread's
     bool may_spin_;
     u64 tear_at_;
 

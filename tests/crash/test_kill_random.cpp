@@ -89,6 +89,47 @@ TEST_CASE("three instances that share a group, killed at random, keep the order"
     check_whole(run, frames, hash);
 }
 
+TEST_CASE("stages that choose their depth by what they measure, killed at random, lose nothing") {
+    constexpr u64 frames = 1500;
+    const std::string hash = undisturbed_hash("deep", picture_pipeline("deep"), frames);
+    run_fixture run;
+    run.start(run.pipeline("deep", picture_pipeline("deep", "fps = 300\n")),
+              {"--frames", std::to_string(frames)}, {"CAROUSEL_TEST_DEPTH_ON_CPU=1"});
+    REQUIRE(run.wait_until(
+        [&] {
+            const std::vector<json> all = run.stages();
+            return all.size() == 4 && std::all_of(all.begin(), all.end(), [](const json& s) {
+                       return s["depth_reason"].is_string() && s["in_flight"].get<u32>() <= 16 &&
+                              s["depth_reason"].get<std::string>().find("take turns") != std::string::npos;
+                   });
+        },
+        20));
+    CHECK(kill_at_random(run, 40, test_seed(), 0.02) == 40);
+    CHECK(run.wait(120) == 0);
+    check_whole(run, frames, hash);
+    const json r = run.report();
+    for (const json& s : r["stages"]) {
+        CHECK(s["in_flight"] == 16);
+        REQUIRE(s["depth"].size() == 1);
+        if (s["depth"][0].is_object()) CHECK(s["depth"][0]["in_flight"].get<u32>() <= 16);
+    }
+}
+
+TEST_CASE("rings with a window of one frame hold what the wide ones do, whoever is killed") {
+    constexpr u64 frames = 600;
+    const auto narrow = [](const char* more) {
+        return picture_pipeline("narrow", more) +
+               "[link.geometry]\nwindow = 1\n[link.vertex]\nwindow = 1\n[link.fragment]\nwindow = 1\n";
+    };
+    const std::string hash = undisturbed_hash("narrow", picture_pipeline("narrow"), frames);
+    run_fixture run;
+    run.start(run.pipeline("narrow", narrow("fps = 100\n")), {"--frames", std::to_string(frames)});
+    REQUIRE(run.wait_running());
+    CHECK(kill_at_random(run, 30, test_seed(), 0.02) == 30);
+    CHECK(run.wait(120) == 0);
+    check_whole(run, frames, hash);
+}
+
 TEST_CASE("all stages killed at once come back, ten times") {
     constexpr u64 frames = 3000;
     const std::string hash = undisturbed_hash("all", picture_pipeline("all"), frames);

@@ -48,8 +48,10 @@ TEST_CASE("the probe answers in JSON and with 0 on every machine") {
         REQUIRE(answer.at("error").is_null());
         const json& first = answer.at("devices").at(0);
         REQUIRE(first.at("uuid").get<std::string>().size() == 32);
-        REQUIRE(first.at("free_bytes").is_null());
         REQUIRE(first.at("total_bytes").get<u64>() > 0);
+        // Without a context the driver's management library says it, where there is one.
+        if (!first.at("free_bytes").is_null())
+            REQUIRE(first.at("free_bytes").get<u64>() <= first.at("total_bytes").get<u64>());
         REQUIRE(answer.at("driver_version").is_string());
     }
     REQUIRE(output_of(test::program_beside_test("carousel-probe") + " --slow 2>&1").second ==

@@ -42,6 +42,7 @@ public:
                     {"left", {1}, false, 2, 1},
                     {"right", {1}, false, 1, 1}};
         for (stage_plan& s : p.stages) s.slot_bytes = 256;
+        p.stages[0].window = p.stages[1].window = o.window;
         p.stages[0].ends = o.ends_at != ~u64{0};
         p.first = o.first;
         p.end = o.stop_early ? end_unknown : o.frames;
@@ -264,6 +265,7 @@ private:
         // fill() may sleep for a slot: only go in where one is free, as no other thread could free it
         // meanwhile
         if (p.w->output() && !p.w->output()->has_free_slot()) return false;
+        if (options_.reach_moves) p.w->reach(1 + static_cast<u32>(world_.below(world_.c->link[0].window)));
         work n;
         const outcome o = p.w->begin(n.j, static_cast<u32>(p.jobs.size()));
         if (o == outcome::revoked) {

@@ -26,6 +26,8 @@ struct simulation_options {
     u64 frames = 40;
     u32 instances = 1;
     u32 in_flight = 2;
+    u32 window = 0;            ///< of both rings; 0: derived
+    bool reach_moves = false;  ///< every process's own bound within its window goes up and down all the time
     u32 kills = 12;
     ring::first_counters first;   ///< where the words' counters begin
     bool stop_early = false;      ///< END is unknown and a stop is asked for in mid-run

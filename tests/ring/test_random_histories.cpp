@@ -48,6 +48,44 @@ TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoe
     CHECK(changes > 10'000);
 }
 
+TEST_CASE(
+    "windows of one, two and three frames hold what the wide ones do, with more frames in flight than fit") {
+    for (carousel::u32 window = 1; window <= 3; ++window) {
+        u64 kills = 0;
+        for (u64 seed = 1; seed <= 200; ++seed) {
+            simulation_options o;
+            o.seed = seed;
+            o.window = window;
+            o.instances = 1 + seed % 2;
+            o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
+            o.kills = 4 + static_cast<carousel::u32>(seed % 20);
+            o.stop_early = seed % 5 == 0;
+            const simulation_result r = simulate(o);
+            INFO("window " << window << " " << describe(o, r));
+            REQUIRE(r.sound());
+            REQUIRE((o.stop_early || r.delivered >= 2 * o.frames));
+            for (const auto n : r.kills_at) kills += n;
+        }
+        CHECK(kills > 500);
+    }
+}
+
+TEST_CASE("a process that moves its own bound within the window at every step loses and holds up nothing") {
+    for (u64 seed = 1; seed <= 300; ++seed) {
+        simulation_options o;
+        o.seed = seed;
+        o.window = seed % 2 == 0 ? 0 : 1 + static_cast<carousel::u32>(seed % 9);
+        o.reach_moves = true;
+        o.instances = 1 + seed % 2;
+        o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
+        o.kills = 4 + static_cast<carousel::u32>(seed % 20);
+        const simulation_result r = simulate(o);
+        INFO(describe(o, r));
+        REQUIRE(r.sound());
+        REQUIRE(r.delivered >= 2 * o.frames);
+    }
+}
+
 TEST_CASE("a stop in mid-run ends with every frame that a source had begun") {
     for (u64 seed = 1; seed <= 300; ++seed) {
         simulation_options o;

@@ -64,6 +64,27 @@ TEST_CASE("a reader that has taken all that its ring can hold waits for itself, 
     CHECK(sink.w->begin(j[2], 0) == outcome::empty);
 }
 
+TEST_CASE("a process may keep to a smaller window of its own, move it at any time, and never to nothing") {
+    bench b(chain());
+    const seated source = b.sit(0), sink = b.sit(1);
+    REQUIRE(b.c->link[0].window > 3);
+    job j;
+    source.w->reach(2);
+    for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w) == n);
+    CHECK(source.w->begin(j, 0) == outcome::full);
+    source.w->reach(3);
+    CHECK(pass(*source.w) == 2);
+    CHECK(source.w->begin(j, 0) == outcome::full);
+    source.w->reach(0);  // as 1
+    CHECK(source.w->begin(j, 0) == outcome::full);
+    for (u64 n = 0; n < 3; ++n) CHECK(pass(*sink.w) == n);
+    CHECK(pass(*source.w) == 3);
+    CHECK(source.w->begin(j, 0) == outcome::full);
+    source.w->reach(1000);  // the ring's own window holds
+    for (u64 n = 4; n < 3 + b.c->link[0].window; ++n) CHECK(pass(*source.w) == n);
+    CHECK(source.w->begin(j, 0) == outcome::full);
+}
+
 TEST_CASE("a consumer waits for the next frame and never passes it over") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);

@@ -191,6 +191,7 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
     a.settings_json = "{}";
     a.kept_json = "[]";
     a.supervisor_grace_s = 60;
+    a.depth = options_.depth;
     a.socket = std::move(lines_[stage]);
     if (stage > 0) {
         a.inputs.push_back({block_->stage[stage - 1].name, format_});

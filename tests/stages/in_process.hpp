@@ -72,6 +72,7 @@ public:
         u64 ends_at = ~u64{0};   ///< the source ends its stream before that frame
         u32 finish_threads = 1;  ///< of the sink
         std::function<void(carousel::frame&)> at_finish = {};
+        stages::depth_rule depth = {};
     };
     explicit threads_of_a_run(const options& o);
     ~threads_of_a_run();

@@ -9,6 +9,7 @@
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/plan/graph.hpp"
 #include "supervisor/processes/watch.hpp"
+#include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
 
 namespace carousel::supervisor {
@@ -31,6 +32,10 @@ void add_process(run::ps_stage& row, const process& p, const shm::control_block&
     row.age_s = static_cast<f64>(now - p.spawned_ns) / 1e9;
     row.commits = ring::load(c.entry[p.who.entry].commits);
     row.memory_bytes = shm::resident_bytes(p.pid);
+    const auto depth = telemetry::depth_view::of(ring::load(c.entry[p.who.entry].depth));
+    if (depth.why == telemetry::depth_reason::unknown) return;
+    row.in_flight = depth.lanes;
+    row.depth_reason = depth.reason();
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "core/errors.hpp"
 #include "ring/words.hpp"
 #include "supervisor/engine/stage_times.hpp"
+#include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/ledger_fold.hpp"
 
@@ -30,6 +31,18 @@ json latency_json(const shm::word* buckets, const shm::word* longest) {
     return j;
 }
 
+/// What the last process of a seat has said of its depth; null: nothing.
+json depth_json(const shm::control_block& c, u32 seat) {
+    const u32 entry = ring::seat_word::of(ring::load(c.seat[seat].current)).entry;
+    if (entry >= shm::max_incarnations) return nullptr;
+    const auto d = telemetry::depth_view::of(ring::load(c.entry[entry].depth));
+    if (d.why == telemetry::depth_reason::unknown) return nullptr;
+    return {{"in_flight", d.lanes},
+            {"window", d.window == 0 ? json() : json(d.window)},
+            {"work_ms", d.work_ns == 0 ? json() : json(in_ms(d.work_ns))},
+            {"reason", d.reason()}};
+}
+
 json stage_json(const report_input& in, u32 stage) {
     const stage_setup& st = in.setup->stages[stage];
     const shm::stage_counters& n = in.control->stage[stage].counters;
@@ -43,8 +56,13 @@ json stage_json(const report_input& in, u32 stage) {
     const auto share = [&](f64 telemetry::stage_shares::*of) {
         return stage < in.shares.size() ? json(in.shares[stage].*of) : json();
     };
+    json depths = json::array();
+    for (const auto& s : *in.seats)
+        if (s->stage == stage) depths.push_back(depth_json(*in.control, s->index));
     json j{{"name", st.spec.name},
            {"device", st.device_name},
+           {"in_flight", in.control->stage[stage].in_flight},
+           {"depth", depths},
            {"pids", pids},
            {"restarts", restarts},
            {"frames", ring::load(n.frames)},

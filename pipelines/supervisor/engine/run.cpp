@@ -19,6 +19,7 @@
 #include "runs/run_lock.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/mps/mps_control.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/pictures.hpp"
 #include "supervisor/plan/run_identity.hpp"
 #include "supervisor/plan/setup_from.hpp"
@@ -145,6 +146,7 @@ void take_identity(const run_lock& lock, const run::record& left, const nlohmann
                         "begin anew; left alone it ends by itself",
                         s.name, left.supervisor.pid, living_stages(left.run_id), what));
     keep_pictures(*kept, s);
+    keep_depths(kept->depths, s);
 }
 
 /// isolation = "mps" where it says nothing.
@@ -202,7 +204,9 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     }
     if (o.keep_logs) lock.keep_logs();
     check_report_path(o.report_file);
-    run_setup s = setup_from(p, o, probe_for(p));
+    const machine_offer machine = probe_for(p);
+    run_setup s = setup_from(p, o, machine);
+    if (!left) require_room(s, free_memory_of(machine));
     s.directory = lock.folder();
     if (const char* keep = std::getenv("CAROUSEL_TEST_KEEP_RECORDS"))
         s.kept_records = std::strtoull(keep, nullptr, 10);
@@ -217,6 +221,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     run::write_record(lock.folder(), {shm::this_process(), run_id, p.name, p.file, "", "", lock.folder()});
     s.quiet = o.background;
     if (!left) write_identity(lock.folder(), identity, s);
+    if (!left && s.depth_lowered) out.line("depth: " + s.depth_reason);
     if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
     engine e(s, run_id, executable_folder(), o.seconds, out,
              left ? engine::beginning::adopt : engine::beginning::fresh);
@@ -224,6 +229,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     e.seats().journal->note(::getpid(),
                             fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins",
                                         s.stages.size(), s.file));
+    if (!left && !s.depth_reason.empty()) e.seats().journal->note(::getpid(), "depth: " + s.depth_reason);
     try {
         const run_outcome outcome = e.run();
         e.give_up_reserve();

@@ -27,6 +27,8 @@ machine_offer read_probe(const std::string& json_text) {
         g.id = {device::device_kind::cuda, d.value("uuid", ""), d.value("ordinal", 0)};
         g.name = d.value("name", "?");
         g.vmm = d.value("vmm_posix_fd", true);
+        for (const char* key : {"total_bytes", "free_bytes"})
+            if (d.contains(key) && d[key].is_number_unsigned()) g.free_bytes = d[key];
         out.gpus.push_back(std::move(g));
     }
     if (out.gpus.empty() && out.why_none.empty()) out.why_none = "no CUDA device was found";

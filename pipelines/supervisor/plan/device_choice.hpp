@@ -15,6 +15,8 @@ struct gpu_offer {
     device::device_id id;
     std::string name;
     bool vmm = true;  ///< memory can be handed out by fd
+    u64 free_bytes =
+        ~u64{0};  ///< of its memory, or all of it where nobody says what is free; all ones: unknown
 };
 struct machine_offer {
     std::vector<gpu_offer> gpus;

@@ -53,6 +53,15 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
     return j;
 }
 
+/// "in flight: geometry 16, vertex 16 (latency "balanced"; a stage uses what it finds worth its while)".
+std::string depth_text(const run_setup& s, const ring::plan& p) {
+    std::string text = "in flight:";
+    for (u32 k = 0; k < p.stages.size(); ++k)
+        text += fmt::format("{} {} {}", k == 0 ? "" : ",", p.stages[k].name, p.stages[k].in_flight);
+    if (s.depth_reason.empty()) return text;
+    return text + fmt::format("; {}; a stage uses as many as it finds worth their while", s.depth_reason);
+}
+
 json parameters_json(const parameter_plan& plan) {
     return plan.schema ? json{{"type", plan.schema.type}, {"values", plan.schema.values_json(plan.values)}}
                        : json();
@@ -75,7 +84,8 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
         const stage_spec& s = p.stages[k];
         t.add({name_with_count(s.name, s.instances),
                s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")), s.device,
-               std::to_string(s.in_flight), all[k].slot_bytes == 0 ? "-" : human_bytes(all[k].slot_bytes)});
+               s.in_flight ? std::to_string(*s.in_flight) : "auto",
+               all[k].slot_bytes == 0 ? "-" : human_bytes(all[k].slot_bytes)});
     }
     t.fit(width, {{"READS"}, {"STAGE", 8}});
     const std::string head = fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: fine", p.file, p.name,
@@ -134,8 +144,9 @@ std::string placement_text(const run_setup& s, std::size_t width) {
     const std::string last =
         fmt::format("memory of rings and assets: {}; {}; {}", human_bytes(sum), end,
                     s.report_path.empty() ? std::string("no report") : "report to " + s.report_path);
-    return fmt::format("\n{}\n\n{}{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(),
-                       t.has("READERS") ? "" : "\n" + readers, wrapped(last, width, 2));
+    return fmt::format("\n{}\n\n{}{}\n{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(),
+                       t.has("READERS") ? "" : "\n" + readers, wrapped(depth_text(s, plan), width, 2),
+                       wrapped(last, width, 2));
 }
 
 }  // namespace carousel::supervisor

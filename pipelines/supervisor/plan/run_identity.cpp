@@ -8,6 +8,7 @@
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 #include "telemetry/ledger.hpp"
 
@@ -111,7 +112,8 @@ void write_identity(const std::string& folder, const json& identity, const run_s
     const json text{{"digest", digest_of(identity)},
                     {"pipeline", identity},
                     {"outs", outs},
-                    {"pictures", prepared.pictures}};
+                    {"pictures", prepared.pictures},
+                    {"depths", depths_json(prepared)}};
     run::write_whole_file(folder + "/pipeline.json",
                           text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
@@ -120,7 +122,8 @@ std::optional<kept_identity> read_identity(const std::string& folder) {
     const json j = json::parse(read_file(folder + "/pipeline.json").value_or(""), nullptr, false);
     if (!j.is_object() || !j.contains("pipeline") || j.value("digest", "") != digest_of(j["pipeline"]))
         return std::nullopt;
-    return kept_identity{j["pipeline"], j.value("outs", json::object()), j.value("pictures", "")};
+    return kept_identity{j["pipeline"], j.value("outs", json::object()), j.value("pictures", ""),
+                         j.value("depths", json::object())};
 }
 
 void keep_pictures(const kept_identity& k, run_setup& s) {

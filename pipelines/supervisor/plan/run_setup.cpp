@@ -26,6 +26,8 @@ ring::plan plan_of(const run_setup& s) {
     p.first = s.counters;
     for (const stage_setup& from : s.stages) {
         ring::stage_plan to = stage_plan_of(from.spec, from.link);
+        if (from.lanes != 0) to.in_flight = from.lanes;
+        if (from.window != 0) to.window = from.window;
         to.has_output = from.has_output();
         to.owner_commits = from.owner_commits;
         to.ends = from.ends;

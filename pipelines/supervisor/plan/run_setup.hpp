@@ -31,6 +31,9 @@ struct stage_setup {
     device::device_id device;
     std::string device_name;                                ///< "cpu", "cuda:0"
     device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring behind it
+    bool deep_on_cpu = false;  ///< for tests: its depth is planned and chosen as on a GPU
+    u32 lanes = 0;   ///< what in_flight came to (depth_plan.hpp); 0: not chosen, a number of the file or 3
+    u32 window = 0;  ///< what the window of the ring behind it came to; 0: not chosen, the file's or derived
     bool owner_commits = false;
     bool ends = false;  ///< a source that may end its stream
     bool mps = false;   ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
@@ -49,6 +52,8 @@ struct run_setup : pipeline_spec {
     ring::first_counters counters;  ///< where those of the words begin
     /// of each sink's ledger, the newest; older ones are folded (telemetry/ledger_fold.hpp)
     u64 kept_records = 100'000;
+    bool depth_lowered = false;       ///< memory or limits have not let it be what was wished for
+    std::string depth_reason;         ///< how in_flight and window were chosen, a clause; "": none was
     parameter_plan parameters;        ///< what may be set, and the values at the start
     std::vector<stage_setup> stages;  ///< producers before consumers
     std::vector<asset_setup> assets;

@@ -10,6 +10,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "shm/control_block.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -25,6 +26,8 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.memory = s.link.memory;
     s.owner_commits = d.commits_on_host;
     s.ends = d.ends;
+    // For tests: what a depth does can be seen on a machine without a GPU.
+    s.deep_on_cpu = std::getenv("CAROUSEL_TEST_DEPTH_ON_CPU") != nullptr;
     s.mps = spec.isolation == isolation_kind::mps;
     try {
         const device_choice c = choose_device(spec.device, machine, d.device);
@@ -102,6 +105,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     const bool same = std::all_of(s.stages.begin(), s.stages.end(), [&](const stage_setup& st) {
         return st.device_name == s.stages.front().device_name;
     });
+    choose_depths(s, free_memory_of(machine));
     s.device_name = same ? s.stages.front().device_name : "mixed";
     return s;
 }

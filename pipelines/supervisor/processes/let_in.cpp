@@ -12,6 +12,7 @@
 #include "os/spawn.hpp"
 #include "run/attach_message.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
@@ -52,6 +53,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.settings = st.spec.settings;
     a.asked_device = st.spec.device;
     a.folder = t.setup->folder;
+    a.depth = depth_rule_of(*t.setup, s.stage);
     a.format = st.format;
     if (t.setup->parameters.schema) a.parameters = t.setup->parameters.schema.to_json();
     a.device = st.device;

@@ -302,7 +302,7 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
     CHECK(j.at("pipeline").at("isolation") == "process");
     for (const std::string& key : supervisor::stage_keys()) CHECK(j.at("stages").at(0).contains(key));
     CHECK(j.at("stages").at(0).at("link").at("memory") == "vmm");
-    CHECK(j.at("stages").at(0).at("link").at("window").is_null());
+    CHECK(j.at("stages").at(0).at("link").at("window") == "auto");
     CHECK(j.at("stages").at(1).at("commits_on_host") == true);
     const said bad = carousel::test::carousel({"validate", file, "--json", "--size", "0x0"});
     CHECK(bad.code == 2);

@@ -18,6 +18,7 @@ stall_timeout_ms = 800
 latest_lease_ms = 100
 isolation = "process"
 fps = 59.5
+latency = "low"
 frames = 12
 [parameters]
 eye = [1, 2.5, 3]
@@ -58,11 +59,12 @@ memory = "ipc"
     CHECK(p.frame_timeout_ms == 500);
     CHECK(p.stall_timeout_ms == 800);
     CHECK(p.latest_lease_ms == 100);
+    CHECK(p.latency == supervisor::latency_kind::low);
     CHECK(p.fps == 59.5);
     CHECK(p.frames == 12);
     CHECK(p.parameters.at("eye").value.dump() == "[1,2.5,3]");
     CHECK(p.parameters.at("shading").value == "depth");
-    CHECK(p.parameters.at("shading").value_at.text() == "dir/all.toml:13:11");
+    CHECK(p.parameters.at("shading").value_at.text() == "dir/all.toml:14:11");
     CHECK(p.parameters.at("other").value == 2);
     REQUIRE(p.stages.size() == 3);
     const auto& s = p.stages[0];
@@ -76,7 +78,7 @@ memory = "ipc"
     CHECK(s.prefix == std::vector<std::string>{"gdb", "--args", "-ex", "run it"});
     CHECK(s.settings.dump() == R"({"own":{"deep":[1,2.5,"x"]}})");
     CHECK(s.has_output);
-    CHECK(s.position_of("own").text() == "dir/all.toml:27:1");
+    CHECK(s.position_of("own").text() == "dir/all.toml:28:1");
     CHECK(p.stages[1].device == "cpu");
     CHECK(p.stages[1].group == supervisor::group_kind::latest);
     CHECK(p.stages[1].optional);
@@ -100,6 +102,17 @@ TEST_CASE("how many frames may be given up is a number, or any, or none") {
     CHECK(read("12") == 12);
 }
 
+TEST_CASE("in_flight and window may be left to the run by their word, and a window may be one frame") {
+    const std::string two =
+        "[[stage]]\nname=\"a\"\nrun=\"a\"\nin_flight=\"auto\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\n"
+        "inputs=[\"a\"]\nin_flight=1\n[link.a]\nwindow=";
+    const pipeline by_word = parse_pipeline(two + "\"auto\"\n", "p.toml");
+    CHECK_FALSE(by_word.stages[0].in_flight.has_value());
+    CHECK(by_word.stages[1].in_flight == 1U);
+    CHECK_FALSE(by_word.links.at("a").window.has_value());
+    CHECK(parse_pipeline(two + "1\n", "p.toml").links.at("a").window == 1U);
+}
+
 TEST_CASE("what a pipeline file leaves out has the documented default") {
     const pipeline p =
         parse_pipeline("[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n",
@@ -113,7 +126,8 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
     CHECK(p.frames == 0);
     CHECK(p.allow_dead_letters == 0);
     CHECK(p.fps == 0);
-    CHECK(p.stages[0].in_flight == 3);
+    CHECK_FALSE(p.stages[0].in_flight.has_value());
+    CHECK(p.latency == supervisor::latency_kind::balanced);
     CHECK(p.stages[0].instances == 1);
     CHECK(p.stages[0].max_attempts == 3);
     CHECK(p.stages[0].restart == supervisor::restart_policy::always);
@@ -179,10 +193,15 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
          "p.toml:2:13: isolation = \"proces\": expected \"process\" or \"mps\"; did you mean \"process\"?"},
         {"[pipeline]", "sise = [1, 1]", "p.toml:2:1: unknown key \"sise\" in [pipeline]; its keys are"},
         {"[pipeline]", "since = 2024-05-01", "p.toml:2:9: since: a date or time; expected"},
+        {"triangles = 100", "in_flight = \"all\"",
+         "p.toml:8:13: in_flight = \"all\": expected a whole number from 1 to 16, or \"auto\""},
+        {"[pipeline]", "latency = \"lo\"",
+         "p.toml:2:11: latency = \"lo\": expected \"low\" or \"balanced\" or \"throughput\"; did you mean "
+         "\"low\"?"},
         {"triangles = 100", "in_flight = 0",
-         "p.toml:8:13: in_flight = 0: expected a whole number from 1 to 16"},
+         "p.toml:8:13: in_flight = 0: expected a whole number from 1 to 16, or \"auto\""},
         {"triangles = 100", "in_flight = 17",
-         "p.toml:8:13: in_flight = 17: expected a whole number from 1 to 16"},
+         "p.toml:8:13: in_flight = 17: expected a whole number from 1 to 16, or \"auto\""},
         {"triangles = 100", "instances = 17",
          "p.toml:8:13: instances = 17: expected a whole number from 1 to 16"},
         {"triangles = 100", "instances = -9223372036854775808",
@@ -202,10 +221,10 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"triangles = 100", "inputs = \"x\"",
          "p.toml:8:10: inputs = \"x\": expected a list of stages' names"},
         {"triangles = 100", "inputs = [1]", "p.toml:8:10: inputs = [1]: expected a list of stages' names"},
-        {"inputs = [\"geometry\"]", "[link.geometry]\nwindow = 7",
-         "p.toml:14:10: window = 7: expected a whole number from 8 to 48"},
+        {"inputs = [\"geometry\"]", "[link.geometry]\nwindow = 0",
+         "p.toml:14:10: window = 0: expected a whole number from 1 to 48, or \"auto\""},
         {"inputs = [\"geometry\"]", "[link.geometry]\nwindow = 49",
-         "p.toml:14:10: window = 49: expected a whole number from 8 to 48"},
+         "p.toml:14:10: window = 49: expected a whole number from 1 to 48, or \"auto\""},
         {"inputs = [\"geometry\"]", "[link.geometry]\nmemory = \"vm\"",
          "p.toml:14:10: memory = \"vm\": expected \"vmm\" or \"ipc\"; did you mean \"vmm\"?"},
         {"inputs = [\"geometry\"]", "[link.geometry]\nwindows = 9",

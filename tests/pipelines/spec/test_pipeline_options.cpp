@@ -48,7 +48,7 @@ TEST_CASE("overrides come before the checks and are named in their errors") {
     CHECK_THAT(refusal(chain, set("link.display", 9)), contains("expected link.STAGE.KEY"));
     CHECK_THAT(refusal(chain, set("a..b", 9)), contains("\"a..b\" is no key"));
     CHECK(refusal(chain, set("geometry.in_flight", 99)) ==
-          "--set geometry.in_flight: in_flight = 99: expected a whole number from 1 to 16");
+          "--set geometry.in_flight: in_flight = 99: expected a whole number from 1 to 16, or \"auto\"");
 }
 
 TEST_CASE("a mesh goes to every source and a picture pattern to every display") {

@@ -92,6 +92,7 @@ TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
     CHECK(r["bottleneck"] ==
           json({{"kind", "stage"}, {"stage", "sink"}, {"busy", 0.98}, {"text", "sink limits: busy 98 %"}}));
     CHECK(source["in_flight_high_water"] == 3);
+    CHECK(source["depth"] == json::array({json()}));
     const f64 p50 = source["latency_ms"]["p50"], p99 = source["latency_ms"]["p99"];
     CHECK((p50 > 0.9 && p50 < 1.2));
     CHECK((p99 > 45 && p99 < 60));

@@ -1,6 +1,7 @@
 #include "supervisor/plan/run_identity.hpp"
 
 #include "spec/pipeline_keys.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -52,7 +53,7 @@ TEST_CASE("the difference of two pipelines is named with both values") {
     }
     SECTION("a key of the supervisor's") {
         other.stages[1].spec.in_flight = 5;
-        CHECK(between(two_stages(), other) == "stage display: in_flight is 3 there and 5 here");
+        CHECK(between(two_stages(), other) == "stage display: in_flight is \"auto\" there and 5 here");
     }
     SECTION("a stage's own deadline") {
         other.stages[0].spec.frame_timeout_ms = 300;
@@ -95,6 +96,9 @@ TEST_CASE(
     run_setup prepared = two_stages();
     prepared.stages[1].spec.settings["out"] = "/runs/demo-1/frame_%05d.png";
     prepared.pictures = "/runs/demo-1";
+    prepared.stages[0].lanes = 11;
+    prepared.stages[0].window = 13;
+    prepared.depth_reason = "as there was room";
     write_identity(folder.path.string(), identity_of(two_stages()), prepared);
     const auto kept = read_identity(folder.path.string());
     REQUIRE(kept);
@@ -103,6 +107,12 @@ TEST_CASE(
     keep_pictures(*kept, again);
     CHECK(again.stages[1].spec.settings["out"] == "/runs/demo-1/frame_%05d.png");
     CHECK(again.pictures == "/runs/demo-1");
+    again.stages[0].lanes = again.stages[0].window =
+        2;  // there is less room now: the run itself has taken it
+    keep_depths(kept->depths, again);
+    CHECK(plan_of(again).stages[0].in_flight == 11);
+    CHECK(plan_of(again).stages[0].window == 13);
+    CHECK(again.depth_reason == "as there was room");
     folder.write("pipeline.json", "{\"digest\":\"0\",\"pipeline\":{}}");
     CHECK_FALSE(read_identity(folder.path.string()));
 }

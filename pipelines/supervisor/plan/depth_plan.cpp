@@ -1,0 +1,204 @@
+#include "supervisor/plan/depth_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "device/cpu/memfd.hpp"
+#include "os/table.hpp"
+#include "spec/pipeline_keys.hpp"
+#include "supervisor/plan/memory_plan.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using device::device_kind;
+using nlohmann::json;
+
+constexpr u32 lanes_on_gpu = max_in_flight, lanes_on_cpu = 3, lanes_for_low = 2, ahead = 2;
+constexpr u64 share = 2;  ///< rings and assets take one part in so many of what is free
+
+bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda || s.deep_on_cpu; }
+
+/// Of one instance, when `most` may be under way.
+u32 lanes_of(const stage_setup& s, u32 most) {
+    if (s.spec.in_flight) return *s.spec.in_flight;
+    if (s.spec.latest()) return 1;  // it reads one frame at a time
+    if (!on_gpu(s)) return std::min(most, lanes_on_cpu);
+    const u32 a_share = (most + s.spec.instances - 1) / s.spec.instances;
+    return std::clamp(a_share, std::min(most, lanes_for_low), max_in_flight);
+}
+
+u32 window_of(const run_setup& s, u32 k, u32 most) {
+    const stage_setup& from = s.stages[k];
+    if (from.link.window) return *from.link.window;
+    const u32 own = from.lanes * from.spec.instances;
+    u32 readers = 0;
+    bool governed = on_gpu(from) && !from.spec.in_flight;
+    for (const stage_setup& r : s.stages) {
+        if (!r.reads(k)) continue;
+        readers = std::max(readers, r.lanes * r.spec.instances);
+        governed = governed && (!r.spec.in_flight || r.spec.latest());
+    }
+    const u32 both = own + readers;
+    u32 window = both;
+    if (governed && s.latency == latency_kind::balanced) window = std::max(own, readers) + ahead;
+    if (!governed && most >= lanes_on_cpu) window = std::max(8U, both);
+    const u32 besides = own + from.lanes + 1;  // derived_slots(): what a ring holds beside its window
+    const u32 room = shm::max_slots > besides ? shm::max_slots - besides : 1;
+    return governed ? std::clamp(window, 1U, std::min(room, shm::max_window)) : window;
+}
+
+void set_depths(run_setup& s, u32 most) {
+    for (stage_setup& st : s.stages) st.lanes = lanes_of(st, most);
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        s.stages[k].window = s.stages[k].has_output() ? window_of(s, k, most) : 0;
+}
+
+bool within_limits(const run_setup& s) {
+    const ring::plan p = plan_of(s);
+    u32 jobs = 0;
+    for (u32 k = 0; k < p.stages.size(); ++k) {
+        jobs += 2 * p.stages[k].in_flight * p.stages[k].instances;
+        if (p.stages[k].has_output &&
+            (ring::derived_window(p, k) > shm::max_window || ring::derived_slots(p, k) > shm::max_slots))
+            return false;
+    }
+    return jobs <= shm::max_jobs;
+}
+
+struct place {
+    std::string name;  ///< "cuda:0", "the host"
+    u64 taken = 0, there = ~u64{0};
+    memory_item largest;
+};
+
+/// By uuid; "": the host.
+std::map<std::string, place> places_of(const run_setup& s, const free_memory& memory) {
+    std::map<std::string, place> out;
+    for (const memory_item& m : plan_memory(s)) {
+        const bool host = m.choice.kind == device::memory_kind::memfd;
+        place& p = out[host ? "" : m.choice.device.uuid];
+        if (p.name.empty()) {
+            const auto known = memory.gpu.find(m.choice.device.uuid);
+            p.name = host ? "the host" : fmt::format("cuda:{}", m.choice.device.ordinal);
+            p.there = host ? memory.host : known == memory.gpu.end() ? ~u64{0} : known->second;
+        }
+        p.taken += m.bytes;
+        if (m.bytes > p.largest.bytes) p.largest = m;
+    }
+    return out;
+}
+
+/// The first place of which more than its share is taken; null: none.
+const place* crowded(const std::map<std::string, place>& all, u64 parts) {
+    for (const auto& [uuid, p] : all)
+        if (p.taken > p.there / parts) return &p;
+    return nullptr;
+}
+
+bool has_auto(const run_setup& s) {
+    return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) {
+        return !st.spec.in_flight || (st.has_output() && !st.link.window);
+    });
+}
+
+u32 stage_of(const run_setup& s, const memory_item& m) {
+    u32 link = 0;
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        if (s.stages[k].has_output() && link++ == m.index) return k;
+    return 0;
+}
+
+}  // namespace
+
+free_memory free_memory_of(const machine_offer& machine) {
+    free_memory m;
+    m.host = device::available_host_bytes();
+    for (const gpu_offer& g : machine.gpus) m.gpu[g.id.uuid] = g.free_bytes;
+    return m;
+}
+
+void choose_depths(run_setup& s, const free_memory& memory) {
+    const bool any_gpu = std::any_of(s.stages.begin(), s.stages.end(), on_gpu);
+    const u32 first = s.latency == latency_kind::low ? lanes_for_low : any_gpu ? lanes_on_gpu : lanes_on_cpu;
+    u32 most = first;
+    std::string why;
+    for (;; --most) {
+        set_depths(s, most);
+        if (!has_auto(s)) return;
+        const auto places = places_of(s, memory);
+        const place* full = crowded(places, share);
+        if (full != nullptr && why.empty())
+            why = fmt::format("{} of the {} free on {}, of which half is for rings and assets",
+                              human_bytes(full->taken), human_bytes(full->there), full->name);
+        if (most == 1 || (within_limits(s) && full == nullptr)) break;
+    }
+    s.depth_reason = fmt::format("latency \"{}\"", word_of(latency_words, s.latency));
+    s.depth_lowered = most < first;
+    if (s.depth_lowered)
+        s.depth_reason += fmt::format(": {} frames in flight, for {} would take {}", most, first,
+                                      why.empty() ? "more buffers than a ring has" : why);
+}
+
+void require_room(const run_setup& s, const free_memory& memory) {
+    const auto places = places_of(s, memory);
+    const place* full = crowded(places, 1);
+    if (full == nullptr) return;
+    const memory_item& m = full->largest;
+    std::string largest = fmt::format("{} alone {}", m.name, human_bytes(m.bytes));
+    std::string where = s.file;
+    if (!m.asset) {
+        const u32 k = stage_of(s, m);
+        const ring::plan p = plan_of(s);
+        const stage_setup& st = s.stages[k];
+        largest +=
+            fmt::format(": {} buffers of {} for in_flight = {} and window = {}", ring::derived_slots(p, k),
+                        human_bytes(st.slot_bytes), p.stages[k].in_flight, ring::derived_window(p, k));
+        where = (st.link.window ? st.link.key_at.at("window") : st.spec.position_of("in_flight")).text();
+    }
+    throw config_error(fmt::format(
+        "{}: rings and assets would take {} of memory on {} ({}), and {} are free there: lower in_flight, "
+        "window, instances or the frames' size, or leave in_flight and window to \"auto\"",
+        where, human_bytes(full->taken), full->name, largest, human_bytes(full->there)));
+}
+
+json depth_rule_of(const run_setup& s, u32 stage) {
+    const stage_setup& own = s.stages[stage];
+    u32 contexts = 0;
+    bool domain = false;
+    json beside = json::array();
+    for (u32 k = 0; on_gpu(own) && k < s.stages.size(); ++k) {
+        const stage_setup& st = s.stages[k];
+        if (!on_gpu(st) || st.device.uuid != own.device.uuid) continue;
+        domain = domain || st.mps;
+        if (!st.mps) contexts += st.spec.instances;
+        if (!st.spec.latest()) beside.push_back(k);
+    }
+    contexts += domain ? 1 : 0;
+    const char* sharing = !on_gpu(own) ? "cpu" : own.mps ? "overlap" : contexts > 1 ? "turns" : "alone";
+    return {{"latency", word_of(latency_words, s.latency)},
+            {"sharing", sharing},
+            {"lanes_given", own.spec.in_flight.has_value()},
+            {"window_given", own.link.window.has_value()},
+            {"contexts", contexts},
+            {"beside", beside}};
+}
+
+json depths_json(const run_setup& s) {
+    json out = json::object();
+    for (const stage_setup& st : s.stages) out[st.spec.name] = {{"lanes", st.lanes}, {"window", st.window}};
+    out[""] = s.depth_reason;
+    return out;
+}
+
+void keep_depths(const json& depths, run_setup& s) {
+    for (stage_setup& st : s.stages) {
+        const json d = depths.value(st.spec.name, json::object());
+        st.lanes = d.value("lanes", st.lanes);
+        st.window = d.value("window", st.window);
+    }
+    s.depth_reason = depths.value("", s.depth_reason);
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,54 @@
+#include "telemetry/depth.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace carousel::telemetry {
+namespace {
+
+// {lanes 8, window 8, why 8, contexts 8, work_ns 32}
+constexpr u64 byte_of(u64 word, unsigned shift) { return word >> shift & 0xFFU; }
+constexpr u64 as_byte(u32 value, unsigned shift) { return u64{std::min(value, 255U)} << shift; }
+
+std::string a_frame(u32 work_ns) { return fmt::format("{:.3f} ms a frame", static_cast<f64>(work_ns) / 1e6); }
+
+}  // namespace
+
+depth_view depth_view::of(u64 word) noexcept {
+    depth_view v;
+    v.lanes = static_cast<u32>(byte_of(word, 56));
+    v.window = static_cast<u32>(byte_of(word, 48));
+    v.why = static_cast<depth_reason>(byte_of(word, 40));
+    v.contexts = static_cast<u32>(byte_of(word, 32));
+    v.work_ns = static_cast<u32>(word);
+    return v;
+}
+
+u64 depth_view::pack() const noexcept {
+    return as_byte(lanes, 56) | as_byte(window, 48) | as_byte(static_cast<u32>(why), 40) |
+           as_byte(contexts, 32) | work_ns;
+}
+
+std::string depth_view::reason() const {
+    switch (why) {
+        case depth_reason::given:
+            return "the file says so";
+        case depth_reason::wish:
+            return "latency in the file says so";
+        case depth_reason::cores:
+            return "on the CPU the cores are the limit";
+        case depth_reason::unmeasured:
+            return "as planned, no frames are measured yet";
+        case depth_reason::turns:
+            return fmt::format("{} contexts take turns on the GPU, {} in all of them", contexts,
+                               a_frame(work_ns));
+        case depth_reason::hops:
+            return fmt::format("{}, behind which the way to the next process is hidden", a_frame(work_ns));
+        case depth_reason::unknown:
+            break;
+    }
+    return "";
+}
+
+}  // namespace carousel::telemetry

@@ -1,0 +1,62 @@
+// The runner's depth: what a frame takes is measured where its completion is seen, and how many are opened is
+// chosen where they are (depth_governor.hpp).
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "stages/runner/stage_runner.hpp"
+
+namespace carousel::stages {
+namespace {
+constexpr u64 between_looks_ns = 250'000'000;
+
+// Of whoever sits: several instances of a stage share its frames, so the slowest of them counts. 0: not
+// known.
+u64 work_of(const shm::control_block& c, const shm::stage_block& s) {
+    u64 work = 0;
+    for (u32 k = 0; k < s.seats && s.first_seat + k < shm::max_seats; ++k) {
+        const u32 entry = ring::seat_word::of(ring::load(c.seat[s.first_seat + k].current)).entry;
+        if (entry < shm::max_incarnations)
+            work = std::max(work, c.entry[entry].work_ns.load(std::memory_order_relaxed));
+    }
+    return work;
+}
+}  // namespace
+
+void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
+    const u64 now = now_ns();
+    meter_.add(f.job.submitted_ns, wait_began, now);
+    if (meter_.due(now)) runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);
+}
+
+// Of a frame, in all contexts that take turns; else in this process. 0: not known for all of them.
+u64 stage_runner::work_of_a_turn() const {
+    const depth_rule& rule = runtime_->attached().depth;
+    if (rule.sharing != device_sharing::turns)
+        return runtime_->entry().work_ns.load(std::memory_order_relaxed);
+    u64 sum = 0;
+    for (const u32 stage : rule.beside) {
+        const u64 work =
+            stage < shm::max_stages ? work_of(runtime_->control(), runtime_->control().stage[stage]) : 0;
+        if (work == 0) return 0;
+        sum += work;
+    }
+    return sum;
+}
+
+void stage_runner::look_at_depth() {
+    const u64 now = now_ns();
+    if (now < next_look_ns_) return;
+    const bool first = next_look_ns_ == 0;
+    next_look_ns_ = now + between_looks_ns;
+    const u32 lanes = depth_.now().lanes;
+    if (!depth_.look(depth_.chooses() ? work_of_a_turn() : 0) && !first) return;
+    const telemetry::depth_view& d = depth_.now();
+    if (worker_.output()) worker_.reach(d.window);
+    runtime_->entry().depth.store(d.pack(), std::memory_order_relaxed);
+    if (d.lanes != lanes)
+        log::info("{} frames in flight (there were {}; {} at most): {}", d.lanes, lanes, frames_.size(),
+                  d.reason());
+}
+
+}  // namespace carousel::stages

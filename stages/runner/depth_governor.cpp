@@ -1,0 +1,68 @@
+#include "stages/runner/depth_governor.hpp"
+
+#include <algorithm>
+
+namespace carousel::stages {
+namespace {
+
+using telemetry::depth_reason;
+
+constexpr f64 switch_ns = 140'000;  ///< of contexts, as measured on an H200
+constexpr f64 hop_ns = 100'000;     ///< a wake, a launch and the waits between, with a margin of two
+constexpr f64 enough = 0.95, at_least = 0.93, at_most = 0.97;
+constexpr u32 patience = 3;
+/// One frame on the device and one that is being queued: with fewer the device waits for the host.
+constexpr u32 fewest = 2;
+/// How far the output may run ahead of the frames in flight: a reader's wake is hidden, and no more waits.
+constexpr u32 ahead = 2;
+
+depth_reason planned_reason(const depth_rule& r) {
+    if (r.lanes_given) return depth_reason::given;
+    if (r.latency != latency_wish::balanced) return depth_reason::wish;
+    return r.sharing == device_sharing::cpu ? depth_reason::cores : depth_reason::unmeasured;
+}
+
+}  // namespace
+
+depth_governor::depth_governor(const depth_rule& rule, u32 lanes, u32 window)
+    : lanes_(std::max(1U, lanes)),
+      window_(window),
+      chooses_(planned_reason(rule) == depth_reason::unmeasured),
+      window_moves_(!rule.window_given && window > 0),
+      when_measured_(rule.sharing == device_sharing::turns ? depth_reason::turns : depth_reason::hops),
+      overhead_ns_(rule.sharing == device_sharing::turns ? switch_ns * std::max(2U, rule.contexts) : hop_ns) {
+    now_.lanes = lanes_;
+    now_.window = window_;
+    now_.why = planned_reason(rule);
+    now_.contexts = rule.contexts;
+}
+
+// The smallest number of lanes that brings `share` of what all of them would bring.
+u32 depth_governor::smallest_for(f64 share, f64 work_ns) const {
+    const auto gain = [&](u32 lanes) { return lanes * work_ns / (lanes * work_ns + overhead_ns_); };
+    const f64 wanted = share * gain(lanes_);
+    u32 lanes = std::min(fewest, lanes_);
+    while (lanes < lanes_ && gain(lanes) < wanted) ++lanes;
+    return lanes;
+}
+
+bool depth_governor::look(u64 work_ns) {
+    if (!chooses_ || work_ns == 0) return false;
+    const auto work = static_cast<f64>(work_ns);
+    const bool first = now_.why == depth_reason::unmeasured;
+    const bool fits = now_.lanes >= smallest_for(at_least, work) && now_.lanes <= smallest_for(at_most, work);
+    wanted_looks_ = fits && !first ? 0 : wanted_looks_ + 1;
+    if (wanted_looks_ < patience) return false;
+    wanted_looks_ = 0;
+    take(fits ? now_.lanes : smallest_for(enough, work), when_measured_, work_ns);
+    return true;
+}
+
+void depth_governor::take(u32 lanes, depth_reason why, u64 work_ns) {
+    now_.lanes = lanes;
+    if (window_moves_) now_.window = std::min(window_, lanes + ahead);
+    now_.why = why;
+    now_.work_ns = static_cast<u32>(std::min<u64>(work_ns, ~u32{0}));
+}
+
+}  // namespace carousel::stages

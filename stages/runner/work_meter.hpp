@@ -1,0 +1,45 @@
+#pragma once
+// What one frame takes on the device, as its stage's completion thread sees it: from the moment in which it
+// is the oldest and submitted to its completion. Where contexts take turns the first frame of a turn has
+// waited for the others' too, so not the mean counts but a middle one of the last frames: such frames are few
+// as soon as several are in flight. A thread that wakes late finds the next frames complete already, which
+// reads as less work and so as more depth: the harmless side.
+
+#include <algorithm>
+#include <array>
+
+#include "core/types.hpp"
+
+namespace carousel::stages {
+
+class work_meter {
+public:
+    /// One frame. Times in ns of CLOCK_MONOTONIC: when it was submitted, when the thread began to wait for
+    /// it, when it was complete.
+    void add(u64 submitted, u64 wait_began, u64 complete) noexcept {
+        const u64 began = std::max(submitted, wait_began);
+        spans_[count_++ % spans_.size()] = complete > began ? complete - began : 1;
+    }
+    /// Enough frames since the last reading, or enough time with any.
+    [[nodiscard]] bool due(u64 now) const noexcept {
+        return count_ - read_ >= spans_.size() || (count_ > read_ && now - read_ns_ >= period_ns);
+    }
+    /// ns; 0: no frame yet.
+    [[nodiscard]] u64 read(u64 now) noexcept {
+        read_ = count_;
+        read_ns_ = now;
+        const std::size_t n = std::min<u64>(count_, spans_.size());
+        if (n == 0) return 0;
+        std::array<u64, 64> sorted = spans_;
+        const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((n - 1) * 2 / 5);
+        std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(n));
+        return *middle;
+    }
+
+private:
+    static constexpr u64 period_ns = 250'000'000;
+    std::array<u64, 64> spans_{};
+    u64 count_ = 0, read_ = 0, read_ns_ = 0;
+};
+
+}  // namespace carousel::stages

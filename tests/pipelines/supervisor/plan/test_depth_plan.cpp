@@ -1,0 +1,202 @@
+// What "auto" comes to before the first process starts: by device, wish, limits and memory.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "supervisor/plan/depth_plan.hpp"
+#include "supervisor/plan/memory_plan.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::supervisor;
+using device::device_id;
+using device::device_kind;
+
+constexpr u64 mib = 1024 * 1024, gib = 1024 * mib;
+const device_id cpu{};
+const device_id gpu0{device_kind::cuda, "aa", 0};
+const device_id gpu1{device_kind::cuda, "bb", 1};
+
+/// source -> ... -> sink on these devices, a ring of slots of that size behind each but the last.
+run_setup chain(const std::vector<device_id>& devices, u64 slot_bytes = mib) {
+    run_setup s;
+    s.name = "chain";
+    s.file = "p.toml";
+    for (u32 k = 0; k < devices.size(); ++k) {
+        stage_setup st;
+        st.spec.name = "s" + std::to_string(k);
+        st.spec.at = {"p.toml", 10 + k, 1, ""};
+        if (k > 0) st.spec.input_indices = {k - 1};
+        if (k + 1 < devices.size()) {
+            st.format = {{"type", "t"}};
+            st.slot_bytes = slot_bytes;
+        }
+        st.device = devices[k];
+        s.stages.push_back(st);
+    }
+    return s;
+}
+
+free_memory room(u64 on_gpu, u64 on_host = ~u64{0}) { return {on_host, {{"aa", on_gpu}, {"bb", on_gpu}}}; }
+
+u64 taken_on(const run_setup& s, const std::string& uuid) {
+    u64 sum = 0;
+    for (const memory_item& m : plan_memory(s))
+        if (m.choice.kind != device::memory_kind::memfd && m.choice.device.uuid == uuid) sum += m.bytes;
+    return sum;
+}
+
+/// All limits that initialise() would refuse at.
+void check_fits(const run_setup& s) {
+    auto c = std::make_unique<shm::control_block>();
+    ring::initialise(*c, plan_of(s));
+    for (u32 k = 0; k < c->links; ++k) {
+        CHECK(c->link[k].window >= 1);
+        CHECK(c->link[k].slots <= shm::max_slots);
+    }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "on a GPU there is room for a depth that is worth the turns, on the CPU for what keeps cores busy") {
+    run_setup s = chain({gpu0, gpu0, gpu0});
+    choose_depths(s, room(100 * gib));
+    for (const stage_setup& st : s.stages) CHECK(st.lanes == 16);
+    CHECK(s.stages[0].window == 18);
+    CHECK(s.stages[2].window == 0);
+    CHECK(s.depth_reason == "latency \"balanced\"");
+    check_fits(s);
+
+    s = chain({cpu, cpu, cpu});
+    choose_depths(s, room(0, 100 * gib));
+    for (const stage_setup& st : s.stages) CHECK(st.lanes == 3);
+    CHECK(s.stages[0].window == 8);
+
+    s = chain({gpu0, gpu0, gpu0});
+    s.stages[2].spec.input_indices = {0};
+    s.stages[2].spec.group = group_kind::latest;
+    choose_depths(s, room(100 * gib));
+    CHECK(s.stages[2].lanes == 1);  // it reads one at a time
+    CHECK(s.stages[0].window == 18);
+
+    s = chain({gpu0, cpu});
+    choose_depths(s, room(100 * gib));
+    CHECK(s.stages[0].lanes == 16);
+    CHECK(s.stages[1].lanes == 3);
+    check_fits(s);
+}
+
+TEST_CASE("latency is a wish for small rings or large ones") {
+    run_setup s = chain({gpu0, gpu0});
+    s.latency = latency_kind::low;
+    choose_depths(s, room(100 * gib));
+    CHECK(s.stages[0].lanes == 2);
+    CHECK(s.stages[0].window == 4);
+    s.latency = latency_kind::throughput;
+    choose_depths(s, room(100 * gib));
+    CHECK(s.stages[0].lanes == 16);
+    CHECK(s.stages[0].window == 31);  // as far as a ring's buffers go
+    check_fits(s);
+    s = chain({cpu, cpu});
+    s.latency = latency_kind::low;
+    choose_depths(s, room(0));
+    CHECK(s.stages[0].lanes == 2);
+    CHECK(s.stages[0].window == 4);
+}
+
+TEST_CASE("a number of the file is taken as it is, whatever the memory and the wish") {
+    run_setup s = chain({gpu0, gpu0, gpu0});
+    s.latency = latency_kind::low;
+    s.stages[0].spec.in_flight = 9;
+    s.stages[1].link.window = 1;
+    choose_depths(s, room(30 * mib));
+    CHECK(s.stages[0].lanes == 9);
+    CHECK(s.stages[1].lanes < 9);
+    CHECK(plan_of(s).stages[1].window == 1);
+    run_setup all = chain({gpu0, gpu0});
+    all.stages[0].spec.in_flight = all.stages[1].spec.in_flight = 5;
+    all.stages[0].link.window = 7;
+    choose_depths(all, room(1));
+    CHECK(plan_of(all).stages[0].in_flight == 5);
+    CHECK(plan_of(all).stages[0].window == 7);
+    CHECK(all.depth_reason.empty());
+}
+
+TEST_CASE("frames that are too large for so many come down to half of what is free, and it is said") {
+    for (const u64 slot : {16 * mib, 64 * mib, 200 * mib}) {
+        run_setup s = chain({gpu0, gpu0, gpu0}, slot);
+        choose_depths(s, room(8 * gib));
+        CHECK(taken_on(s, "aa") <= 4 * gib);
+        CHECK(s.stages[0].lanes >= 1);
+        const u32 lanes = s.stages[0].lanes;
+        CHECK((lanes < 16) == (slot > 16 * mib));
+        if (lanes < 16) CHECK_THAT(s.depth_reason, test::contains("free on cuda:0"));
+        check_fits(s);
+    }
+    run_setup small = chain({gpu0, gpu0, gpu0}, 64 * mib), large = chain({gpu0, gpu0, gpu0}, 200 * mib);
+    choose_depths(small, room(8 * gib));
+    choose_depths(large, room(8 * gib));
+    CHECK(large.stages[0].lanes < small.stages[0].lanes);
+    run_setup host = chain({cpu, cpu}, 200 * mib);
+    choose_depths(host, room(0, 2 * gib));
+    CHECK(host.stages[0].lanes < 3);
+    CHECK_THAT(host.depth_reason, test::contains("free on the host"));
+    run_setup two = chain({gpu0, gpu1, gpu1}, 64 * mib);  // a ring on each: each has its own room
+    choose_depths(two, room(8 * gib));
+    CHECK(two.stages[0].lanes > small.stages[0].lanes);
+}
+
+TEST_CASE("several instances share what one would have, and every ring keeps within its buffers") {
+    for (u32 instances = 1; instances <= 16; ++instances) {
+        for (const auto& device : {cpu, gpu0}) {
+            run_setup s = chain({device, device, device});
+            s.stages[1].spec.instances = instances;
+            choose_depths(s, room(100 * gib));
+            CAPTURE(instances, s.depth_reason);
+            check_fits(s);
+        }
+    }
+}
+
+TEST_CASE("what the devices can't hold is refused with the place and the numbers") {
+    run_setup s = chain({gpu0, gpu0}, 1 * gib);
+    s.stages[0].spec.in_flight = 16;
+    s.stages[0].spec.key_at["in_flight"] = {"p.toml", 12, 1, ""};
+    choose_depths(s, room(20 * gib));
+    CHECK_THROWS_WITH(require_room(s, room(20 * gib)),
+                      test::contains("p.toml:12:1: ") && test::contains("ring s0 alone") &&
+                          test::contains("in_flight = 16") && test::contains("20.0 GiB are free there") &&
+                          test::contains("cuda:0"));
+    CHECK_NOTHROW(require_room(s, room(100 * gib)));
+    run_setup automatic = chain({gpu0, gpu0}, 1 * gib);
+    choose_depths(automatic, room(20 * gib));
+    CHECK_NOTHROW(require_room(automatic, room(20 * gib)));
+    run_setup host = chain({cpu, cpu}, 1 * gib);
+    host.stages[0].link.window = 40;
+    host.stages[0].link.key_at["window"] = {"p.toml", 20, 1, ""};
+    choose_depths(host, room(0, 16 * gib));
+    CHECK_THROWS_WITH(require_room(host, room(0, 16 * gib)),
+                      test::contains("p.toml:20:1: ") && test::contains("the host"));
+    CHECK_NOTHROW(require_room(host, free_memory{}));  // where nobody knows, the one who takes it will say
+}
+
+TEST_CASE("a stage is told who takes turns with it") {
+    run_setup s = chain({gpu0, gpu0, gpu1, cpu});
+    s.stages[1].spec.instances = 2;
+    s.stages[0].spec.in_flight = 4;
+    const auto first = depth_rule_of(s, 0);
+    CHECK(first["sharing"] == "turns");
+    CHECK(first["contexts"] == 3);
+    CHECK(first["beside"] == nlohmann::json({0, 1}));
+    CHECK(first["lanes_given"] == true);
+    CHECK(first["window_given"] == false);
+    CHECK(depth_rule_of(s, 1)["lanes_given"] == false);
+    CHECK(depth_rule_of(s, 2)["sharing"] == "alone");
+    CHECK(depth_rule_of(s, 3)["sharing"] == "cpu");
+    for (stage_setup& st : s.stages) st.mps = st.device.kind == device_kind::cuda;
+    CHECK(depth_rule_of(s, 0)["sharing"] == "overlap");
+}

@@ -1,0 +1,41 @@
+#include "telemetry/depth.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::telemetry;
+
+TEST_CASE("a depth goes into its word and comes back, and what doesn't fit is cut") {
+    const depth_view d{14, 16, depth_reason::turns, 4, 66'000};
+    CHECK(depth_view::of(d.pack()) == d);
+    const depth_view large{1000, 300, depth_reason::hops, 999, ~0U};
+    const depth_view back = depth_view::of(large.pack());
+    CHECK(back.lanes == 255);
+    CHECK(back.window == 255);
+    CHECK(back.why == depth_reason::hops);
+    CHECK(back.contexts == 255);
+    CHECK(back.work_ns == ~0U);
+}
+
+TEST_CASE(
+    "each reason is a clause of its own, a word that nobody has written says nothing, nor does any other") {
+    CHECK(depth_view::of(0).reason().empty());
+    CHECK(depth_view::of(~u64{0}).reason().empty());
+    CHECK(depth_view{14, 16, depth_reason::turns, 4, 66'000}.reason() ==
+          "4 contexts take turns on the GPU, 0.066 ms a frame in all of them");
+    CHECK(depth_view{5, 7, depth_reason::hops, 1, 150'000}.reason() ==
+          "0.150 ms a frame, behind which the way to the next process is hidden");
+    std::vector<std::string> seen;
+    for (int k = 1; k <= 6; ++k) {
+        depth_view d;
+        d.why = static_cast<depth_reason>(k);
+        const std::string text = d.reason();
+        CHECK_FALSE(text.empty());
+        CHECK(std::find(seen.begin(), seen.end(), text) == seen.end());
+        seen.push_back(text);
+    }
+}
