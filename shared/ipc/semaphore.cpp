@@ -45,8 +45,10 @@ u32 semaphore::waiting_before(u64 ticket) {
         ++first;
     }
     u32 waiting = 0;
-    for (u64 t = first; t < ticket; ++t)
+    for (u64 t = first; t < ticket; ++t) {
         if (round_of(line_word::of(load(place(t))).count, lap_of(t).count) <= 0) ++waiting;
+        at(step::turn_looked);
+    }
     return waiting;
 }
 
@@ -55,7 +57,9 @@ std::optional<u32> semaphore::free_beyond(u32 waiting) const {
     std::optional<u32> found;
     u32 free = 0;
     for (u32 k = 0; k < b_->permits && free <= waiting; ++k) {
-        if (permit_word::of(load(b_->permit()[k])).state != permit_state::free) continue;
+        const bool is_free = permit_word::of(load(b_->permit()[k])).state == permit_state::free;
+        at(step::turn_looked);
+        if (!is_free) continue;
         ++free;
         found = k;
     }

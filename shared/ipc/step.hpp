@@ -22,6 +22,7 @@ enum class step : u8 {
     entry_freed,     ///< mended, and free for another
     // a semaphore
     line_joined,      ///< in the line
+    turn_looked,      ///< some of those in front or of the permits are counted
     turn_known,       ///< it may take a permit, and has none
     permit_taken,     ///< holds it, and is still in the line
     line_left,        ///< has left the line, nobody is woken
@@ -30,6 +31,7 @@ enum class step : u8 {
     cell_claimed,    ///< the cell is its own, what stands in it is of another round
     cell_written,    ///< written, not published
     cell_published,  ///< published, nobody is woken
+    cell_passed,     ///< a consumer looks at the next one
     cell_popping,    ///< taken for good, not copied
     cell_leased,     ///< leased, not committed
     cell_consumed,   ///< free for the next round, nobody is woken

@@ -56,12 +56,17 @@ inline bool cas(word& at, u64 expected, u64 desired) {
 inline void hint(word& at, u64 seen, u64 next) { (void)cas(at, seen, next); }
 
 /// Counts a loss at `place` in `round` exactly once, however often a mend is cut off and begun again. The
-/// place stays in a state of its own (LOST) until it is counted, and only the holder counts, one place after
-/// the other: so the last one counted is the only one that could be met again.
+/// place stays in a state of its own (LOST) from before it is counted until behind it, and only the holder
+/// counts, one place after the other: so the last one counted is the only one that can be met again.
 inline void count_once(word& tally, u64 place, u64 round) {
-    const u64 before = load(tally), mark = (place & 0xFFFFFFU) << 16U | (round & 0xFFFFU);
-    if ((before & ((u64{1} << 40) - 1)) == mark && before >> 40U != 0) return;
+    const u64 before = load(tally), mark = ((place + 1) & 0xFFFFFFU) << 16U | (round & 0xFFFFU);
+    if ((before & ((u64{1} << 40) - 1)) == mark) return;
     (void)cas(tally, before, ((before >> 40U) + 1) << 40U | mark);
+}
+/// The place is LOST no more: a later loss there is another one, though its round may look the same.
+inline void count_done(word& tally) {
+    const u64 before = load(tally);
+    (void)cas(tally, before, before >> 40U << 40U);
 }
 [[nodiscard]] inline u64 counted(const word& tally) { return load(tally) >> 40U; }
 

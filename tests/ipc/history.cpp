@@ -19,7 +19,7 @@ struct history::fiber {
     const shm::doorbell_word* bell = nullptr;
     u32 seen = 0;
     u64 wakes_at = 0;
-    ipc::step last{};
+    ipc::step last = ipc::step::count_;  // before the first
     ucontext_t context{};
     std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_bytes);
 };
@@ -132,7 +132,8 @@ bool history::runnable(const fiber& f) const {
 
 void history::reap(fiber& f) {
     f.died = false;
-    ++kills_at_[static_cast<std::size_t>(f.last)];
+    if (f.last != ipc::step::count_) ++kills_at_[static_cast<std::size_t>(f.last)];
+    f.last = ipc::step::count_;
     if (f.holder) {
         begin(f, true);
         return;

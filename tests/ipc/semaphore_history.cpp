@@ -1,4 +1,4 @@
-#include "semaphore_history.hpp"
+#include "histories.hpp"
 
 #include <map>
 
@@ -39,7 +39,7 @@ void on_grant(history& h, record& r, semaphore_block& b, u32 epoch) {
 
 }  // namespace
 
-bool semaphore_history(history& h, u64 seed, u64& granted) {
+bool semaphore_history(history& h, u64 seed, u64& done) {
     const u32 permits = 1 + static_cast<u32>(seed % 3), line = 4U << seed % 2;
     zeroed<semaphore_block> b(semaphore_block::bytes(permits, line));
     b->make(permits, line);
@@ -55,7 +55,7 @@ bool semaphore_history(history& h, u64 seed, u64& granted) {
             on_grant(h, r, *b, epoch);
             // Each of those in front has a permit left.
             if (before > semaphore(*b, 0).free_permits()) h.find("a waiter was overtaken");
-            ++granted;
+            ++done;
         } else if (s == step::line_left) {
             r.joined.erase(epoch);
         } else if (s == step::permit_released) {
