@@ -31,7 +31,7 @@ json ask(int socket, const std::string& text, shm::message& answer, const std::v
 
 void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(look_again_ms)); }
 
-std::string missing(const std::string& name, const place& p, f64 wait_s, const std::string& trouble) {
+std::string missing(const std::string& name, const hold_place& p, f64 wait_s, const std::string& trouble) {
     if (!trouble.empty()) return fmt::format("opening the space \"{}\": {}", name, trouble);
     const auto r = read_record(p);
     if (r && mappers_of(r->id) > 0)

@@ -40,7 +40,7 @@ private:
     void keep();
 
     std::string name_;
-    place place_;
+    hold_place place_;
     f64 wait_s_;
     std::unique_ptr<memory> memory_;
     u32 epoch_ = 0, entry_ = no_entry;

@@ -62,7 +62,7 @@ private:
     [[nodiscard]] std::string make(const std::string& text) const;
 
     std::string name_;
-    place place_;
+    hold_place place_;
     u64 bytes_ = 0;
     shm::unique_fd lock_, listener_;
     std::optional<memory> memory_;

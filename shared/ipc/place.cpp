@@ -39,7 +39,7 @@ void make_private(const std::string& folder) {
 
 }  // namespace
 
-place place_of(const std::string& name) {
+hold_place place_of(const std::string& name) {
     bool well = !name.empty() && name.size() <= longest_name;
     for (const char c : name)
         well = well && (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_');
@@ -49,12 +49,12 @@ place place_of(const std::string& name) {
     return {spaces_folder() + "/" + name};
 }
 
-void make_place_folder(const place& p) {
+void make_place_folder(const hold_place& p) {
     make_private(p.folder.substr(0, p.folder.rfind('/')));
     make_private(p.folder);
 }
 
-void write_record(const place& p, const hold_record& r) {
+void write_record(const hold_place& p, const hold_record& r) {
     const std::string fresh = p.record() + ".new";
     std::ofstream out(fresh, std::ios::trunc);
     out << r.pid << ' ' << r.id << '\n';
@@ -63,7 +63,7 @@ void write_record(const place& p, const hold_record& r) {
         throw shm_error(fmt::format("writing {}: {}", p.record(), errno_text(errno)));
 }
 
-std::optional<hold_record> read_record(const place& p) {
+std::optional<hold_record> read_record(const hold_place& p) {
     std::ifstream in(p.record());
     hold_record r;
     if (in >> r.pid >> r.id && !r.id.empty()) return r;

@@ -20,7 +20,7 @@
 
 namespace carousel::ipc {
 
-struct place {
+struct hold_place {
     std::string folder;
     [[nodiscard]] std::string socket() const { return folder + "/hold.sock"; }
     [[nodiscard]] std::string lock() const { return folder + "/lock"; }
@@ -28,16 +28,16 @@ struct place {
 };
 
 /// Throws config_error: no name for a folder (letters, digits, - and _, at most 40).
-[[nodiscard]] place place_of(const std::string& name);
+[[nodiscard]] hold_place place_of(const std::string& name);
 /// Makes the folders. Throws shm_error: another user's, no folder, no room.
-void make_place_folder(const place& p);
+void make_place_folder(const hold_place& p);
 
 struct hold_record {
     i32 pid = 0;
     std::string id;
 };
 /// Written whole (temporary file, rename). Throws shm_error.
-void write_record(const place& p, const hold_record& r);
-[[nodiscard]] std::optional<hold_record> read_record(const place& p);
+void write_record(const hold_place& p, const hold_record& r);
+[[nodiscard]] std::optional<hold_record> read_record(const hold_place& p);
 
 }  // namespace carousel::ipc

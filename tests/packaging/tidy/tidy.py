@@ -20,6 +20,7 @@ VIEWER = ["viewer/watch", "viewer/ui", "viewer/window", "viewer/session", "viewe
 LAYERS = {
     "core": [],
     "shm": ["core"],
+    "ipc": BASE,
     "device": BASE,
     "ring": BASE + ["device"],
     "telemetry": BASE + ["device", "ring"],
@@ -40,7 +41,7 @@ LAYERS = {
     "chaos": RUN + SUPERVISOR,
     "bench": LIBRARY + ["kernels", "os", "spec", "viewer/watch"],
     "alloc": BASE + ["device"],
-    "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench"],
+    "cli": RUN + ["ipc"] + SUPERVISOR + ["doctor", "chaos", "bench"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/peek": LIBRARY + ["viewer/watch"],
     "viewer/web": LIBRARY + ["viewer/watch"],
