@@ -50,7 +50,7 @@ LAYERS = {
 # What a stage on a GPU includes by choice; none of our own files does.
 CUDA_FOR_USERS = ("stages/sdk/carousel/cuda.hpp", "tests/gpu/device_stage.cpp")
 EXAMPLES = "stages/examples/"
-PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/testing.hpp")
+PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/testing.hpp", "carousel/ipc.hpp")
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
 EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}
