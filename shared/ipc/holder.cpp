@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,12 +23,22 @@ namespace {
 
 using nlohmann::json;
 
-std::string refusal(const std::string& why) { return json{{"refused", why}}.dump(); }
+// Whatever bytes a request had, its refusal can be sent.
+std::string refusal(const std::string& why) {
+    return json{{"refused", why}}.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// The lock file is still the one at that path: a holder that has ended may have removed it meanwhile.
+bool is_at(int fd, const std::string& path) {
+    struct stat here {
+    }, there{};
+    return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
+           here.st_dev == there.st_dev;
+}
 
 }  // namespace
 
 holder::holder(const std::string& name, u64 bytes) : name_(name), place_(place_of(name)), bytes_(bytes) {
-    make_place_folder(place_);
     take_lock();
     const std::optional<hold_record> left = read_record(place_);
     std::error_code ignored;
@@ -50,9 +61,15 @@ holder::~holder() {
 }
 
 void holder::take_lock() {
-    lock_.reset(::open(place_.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock_) throw shm_error(fmt::format("opening {}: {}", place_.lock(), errno_text(errno)));
-    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return;
+    for (;;) {
+        make_place_folder(place_);
+        lock_.reset(::open(place_.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+        if (!lock_ && errno != ENOENT)
+            throw shm_error(fmt::format("opening {}: {}", place_.lock(), errno_text(errno)));
+        if (!lock_) continue;  // the folder was removed by one that has ended
+        if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) break;
+        if (is_at(lock_.get(), place_.lock())) return;
+    }
     const auto r = read_record(place_);
     throw config_error(fmt::format("the space \"{}\" is held already{}: use it, or choose another name",
                                    name_, r ? fmt::format(" by process {}", r->pid) : ""));
@@ -98,24 +115,26 @@ void holder::run_once(int timeout_ms) {
         fds.push_back({c.pidfd.get(), POLLIN, 0});
         fds.push_back({c.socket.get(), POLLIN, 0});  // -1 is passed by
     }
-    const std::size_t known = clients_.size(), waiting = guests_.size();
     for (const guest& g : guests_) fds.push_back({g.socket.get(), POLLIN, 0});
     if (::poll(fds.data(), fds.size(), timeout_ms) <= 0) return;
-    for (std::size_t k = waiting; k-- > 0;)
-        if (fds[1 + 2 * known + k].revents != 0 && !hear(guests_[k]))
-            guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(k));
-    for (std::size_t k = 0; k < known; ++k)
-        look_after(clients_[k], fds[2 + 2 * k].revents != 0, fds[1 + 2 * k].revents != 0);
+    // What has happened is asked of each by itself: the lists change on the way, and a living client must
+    // never be taken for a dead one.
+    for (client& c : clients_) look_after(c);
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [](const client& c) { return c.entry == no_entry; }),
         clients_.end());
-    if (fds[0].revents != 0) let_in();
+    std::vector<guest> heard = std::move(guests_);
+    guests_.clear();
+    for (guest& g : heard)
+        if (hear(g)) guests_.push_back(std::move(g));
+    let_in();
 }
 
-void holder::look_after(client& c, bool heard, bool ended) {
+void holder::look_after(client& c) {
     space_block& s = memory_->block();
     bool left = false;
-    while (heard && c.socket) {
+    const bool connected = static_cast<bool>(c.socket);
+    while (c.socket) {
         shm::message m;
         const shm::receive_status got = shm::receive_message(c.socket.get(), m);
         if (got == shm::receive_status::would_block) break;
@@ -126,8 +145,9 @@ void holder::look_after(client& c, bool heard, bool ended) {
         }
         c.socket.reset();
     }
-    if (heard && !c.socket) mark_dead(s.registry, c.entry);
-    if (!left && !ended) return;
+    if (connected && !c.socket) mark_dead(s.registry, c.entry);
+    pollfd end{c.pidfd.get(), POLLIN, 0};
+    if (!left && ::poll(&end, 1, 0) <= 0) return;
     bury(s, c.entry);
     c.entry = no_entry;
 }
@@ -173,9 +193,14 @@ bool holder::hear(guest& g) {
     if (!pidfd) return refuse("its process can't be watched: it is of another pid namespace, or has ended");
     if (comes_back) {
         if (!memory_ && !m.fds.empty()) {
-            memory handed = memory::map(std::move(m.fds[0]), name_);
-            if (wanted_id_ != handed.block().id) return refuse("the memory is of another space of that name");
-            memory_ = std::move(handed);
+            try {
+                memory handed = memory::map(std::move(m.fds[0]), name_);
+                if (wanted_id_ != handed.block().id)
+                    return refuse("the memory is of another space of that name: open it again");
+                memory_ = std::move(handed);
+            } catch (const error& e) {
+                return refuse(e.what());
+            }
         }
         const json epoch = said.value("epoch", json());
         const client_id c = memory_ && epoch.is_number_unsigned()

@@ -58,7 +58,7 @@ private:
     bool hear(guest& g);
     void welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool with_memory);
     bool answer(client& c);
-    void look_after(client& c, bool heard, bool ended);
+    void look_after(client& c);
     [[nodiscard]] std::string make(const std::string& text) const;
 
     std::string name_;

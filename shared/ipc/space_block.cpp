@@ -99,8 +99,9 @@ std::string text_of(const shape& s) {
 }
 
 void check_shape(const std::string& name, const shape& s) {
-    if (name.empty() || name.size() > longest_name)
-        refuse(name, s, fmt::format("a name has 1 to {} characters", longest_name));
+    const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; });
+    if (name.empty() || name.size() > longest_name || !plain)
+        refuse(name, s, fmt::format("a name has 1 to {} characters that can be printed", longest_name));
     const bool cells = s.count >= 1 && s.count <= most_cells && s.each >= 1 && s.each <= most_bytes_each;
     switch (s.what) {
         case kind::semaphore:

@@ -5,10 +5,33 @@
 
 #include "core/errors.hpp"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace carousel::test {
 namespace {
 constexpr std::size_t stack_bytes = 256 * 1024;
+
+// Address sanitizers must be told which stack is in use. The scheduler's is what the first fiber came from.
+[[maybe_unused]] const void* scheduler_bottom = nullptr;
+[[maybe_unused]] std::size_t scheduler_size = 0;
+
+void leaves_for([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size,
+                [[maybe_unused]] void** fake) {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(fake, bottom, size);
+#endif
 }
+void arrives([[maybe_unused]] void* fake, [[maybe_unused]] bool from_scheduler) {
+#ifdef __SANITIZE_ADDRESS__
+    const void* bottom = nullptr;
+    std::size_t size = 0;
+    __sanitizer_finish_switch_fiber(fake, &bottom, &size);
+    if (from_scheduler) scheduler_bottom = bottom, scheduler_size = size;
+#endif
+}
+}  // namespace
 
 struct history::fiber {
     life who;
@@ -20,6 +43,7 @@ struct history::fiber {
     u32 seen = 0;
     u64 wakes_at = 0;
     ipc::step last = ipc::step::count_;  // before the first
+    void* fake = nullptr;                // a sanitizer's
     ucontext_t context{};
     std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_bytes);
 };
@@ -47,6 +71,7 @@ const life* history::now() const {
 }
 
 void history::enter(u32 high, u32 low) {
+    arrives(nullptr, true);
     auto* f = reinterpret_cast<fiber*>(static_cast<std::uintptr_t>(high) << 32U | low);
     only_->body(*f);
     f->idle = true;
@@ -90,12 +115,17 @@ void history::begin(fiber& f, bool holder) {
 
 void history::resume(fiber& f) {
     running_ = &f;
+    void* fake = nullptr;
+    leaves_for(f.stack.get(), stack_bytes, &fake);
     swapcontext(&scheduler_, &f.context);
+    arrives(fake, false);
     running_ = nullptr;
 }
 
 void history::pause(fiber& f) {
+    leaves_for(scheduler_bottom, scheduler_size, &f.fake);
     swapcontext(&f.context, &scheduler_);
+    arrives(f.fake, true);
     if (f.doomed) {
         f.doomed = false;
         throw killed{};

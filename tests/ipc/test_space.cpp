@@ -106,6 +106,7 @@ TEST_CASE("whoever asks first decides the shape, and others are told what is the
     CHECK_THAT(refusal_of([&] { (void)lab.pool("p", u64{1} << 30U); }), contains("hold a larger one"));
     CHECK_THAT(refusal_of([&] { (void)lab.semaphore(std::string(41, 'x'), 1); }),
                contains("1 to 40 characters"));
+    CHECK_THAT(refusal_of([&] { (void)lab.semaphore("\xff", 1); }), contains("can be printed"));
 }
 
 TEST_CASE("a name is held once, and its folder goes with it") {
@@ -268,6 +269,7 @@ TEST_CASE("a holder refuses strangers and other versions, each with a sentence")
         return m.text;
     };
     CHECK_THAT(said("hello"), contains("says who it is first"));
+    CHECK_THAT(said("\xff\xfe{"), contains("says who it is first"));
     CHECK_THAT(said(R"({"attach": {"version": 99, "start_time": 1}})"), contains("rebuild the older"));
     CHECK_THAT(said(R"({"attach": {"version": 1, "start_time": 1}})"), contains("can't be watched"));
     CHECK_THAT(said(R"({"attach": {"version": 1}})"), contains("can't be watched"));
@@ -275,6 +277,25 @@ TEST_CASE("a holder refuses strangers and other versions, each with a sentence")
     CHECK_THAT(said(R"({"return": {"version": 1, "epoch": 77, "start_time": )" + me + "}}"),
                contains("open the space again"));
     CHECK_THAT(said(R"({"attach": {"version": 1, "start_time": )" + me + "}}"), contains("welcome"));
+
+    // Who is in may ask for anything.
+    const shm::unique_fd in = shm::connect_to(place_of("lab").socket());
+    const auto asks = [&](const std::string& text) {
+        shm::message m;
+        REQUIRE(shm::send_message(in.get(), text));
+        REQUIRE(shm::receive_message(in.get(), m, 20 * ns_per_s) == shm::receive_status::ok);
+        return m.text;
+    };
+    CHECK_THAT(asks(R"({"attach": {"version": 1, "start_time": )" + me + "}}"), contains("welcome"));
+    CHECK_THAT(asks("\xff\xfe"), contains("no request that a holder knows"));
+    CHECK_THAT(asks(std::string(79, 'x') + "\xc3\xa4"), contains("no request that a holder knows"));
+    CHECK_THAT(asks(R"({"make": 5})"), contains("no request that a holder knows"));
+    CHECK_THAT(asks(R"({"make": {"name": "\u00e4", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
+               contains("can be printed"));
+    CHECK_THAT(asks(R"({"make": {"name": "a", "kind": 4, "count": 0, "each": 0, "more": 0}})"),
+               contains("multiple of 4096"));
+    CHECK_THAT(asks(R"({"make": {"name": "a", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
+               contains("made"));
 }
 
 TEST_CASE("memory that is no space of this version and user is refused before it is used") {
