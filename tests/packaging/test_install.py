@@ -12,7 +12,7 @@ import unittest
 from installed import Installation, run
 
 PROGRAMS = sys.argv[6:]
-PUBLIC = ("stage", "cpu", "cuda", "hash", "testing")
+PUBLIC = ("stage", "cpu", "cuda", "hash", "testing", "ipc")
 
 
 class Install(unittest.TestCase):

@@ -20,6 +20,7 @@ VIEWER = ["viewer/watch", "viewer/ui", "viewer/window", "viewer/session", "viewe
 LAYERS = {
     "core": [],
     "shm": ["core"],
+    "ipc": BASE,
     "device": BASE,
     "ring": BASE + ["device"],
     "telemetry": BASE + ["device", "ring"],
@@ -42,7 +43,7 @@ LAYERS = {
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
     "alloc": BASE + ["device", "ring", "telemetry", "run"],
-    "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench"],
+    "cli": RUN + ["ipc"] + SUPERVISOR + ["doctor", "chaos", "bench"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/peek": LIBRARY + ["viewer/watch"],
     "viewer/web": LIBRARY + ["viewer/watch"],
@@ -51,7 +52,7 @@ LAYERS = {
 # What a stage on a GPU includes by choice; none of our own files does.
 CUDA_FOR_USERS = ("stages/sdk/carousel/cuda.hpp", "tests/gpu/device_stage.cpp")
 EXAMPLES = "stages/examples/"
-PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/testing.hpp")
+PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/testing.hpp", "carousel/ipc.hpp")
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
 EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}

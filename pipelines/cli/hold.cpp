@@ -1,0 +1,70 @@
+// `carousel hold`.
+
+#include <fmt/format.h>
+
+#include "cli/options.hpp"
+#include "ipc/holder.hpp"
+#include "os/interrupts.hpp"
+#include "os/table.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+struct hold_arguments {
+    std::string name, size;
+};
+
+/// "256M" as bytes; 0 for "".
+u64 bytes_from(const std::string& text) {
+    if (text.empty()) return 0;
+    std::size_t used = 0;
+    u64 number = 0;
+    try {
+        number = text[0] == '-' ? 0 : std::stoull(text, &used);
+    } catch (const std::exception&) {
+        used = 0;
+    }
+    const std::string unit = text.substr(used);
+    const u64 shift = unit.empty() || unit == "B" ? 0U
+                      : unit == "K"               ? 10U
+                      : unit == "M"               ? 20U
+                      : unit == "G"               ? 30U
+                                                  : 99U;
+    if (number == 0 || shift == 99U || number > (u64{1} << 44U >> shift))
+        throw config_error(
+            fmt::format("--size {}: a size is a number with K, M or G behind it, like 256M", text));
+    return number << shift;
+}
+
+int hold(const hold_arguments& a, const cli_environment& env) {
+    interrupts stop;
+    ipc::holder h(a.name, bytes_from(a.size));
+    env.out << fmt::format("{} \"{}\": {}{}\n", h.adopted() ? "took over" : "holding", a.name,
+                           human_bytes(h.block().bytes),
+                           h.adopted() ? fmt::format(", {} clients", h.clients()) : "");
+    env.out.flush();
+    while (!stop.sleep(0)) h.run_once(100);
+    if (h.clients() > 0)
+        env.err << fmt::format("{} clients go on with \"{}\": `carousel hold {}` takes it over again\n",
+                               h.clients(), a.name, a.name);
+    return exit_code::ok;
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<hold_arguments>();
+    p.app.add_option("NAME", a->name, "The name by which programs open it")->required();
+    p.app.add_option("--size", a->size, "Memory for all that is in it, like 256M [64M]")->type_name("BYTES");
+    p.app.footer(
+        "\nPrograms open it with carousel::ipc::open(\"NAME\"), see <carousel/ipc.hpp>. Ctrl-C ends it; its "
+        "clients "
+        "go on,\nand a second `carousel hold NAME` takes them over.\n\nExamples:\n  carousel hold lab\n  "
+        "carousel hold "
+        "lab --size 1G");
+    return [a](const common_words&, const cli_environment& env) { return hold(*a, env); };
+}
+
+}  // namespace
+
+const command hold_command{"hold", "Hold memory, semaphores and queues for programs of your own", add};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,165 @@
+#include "ipc/attachment.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::ipc {
+namespace {
+
+using nlohmann::json;
+constexpr u64 patience_ns = ns_per_s, look_again_ms = 20, sign_of_life_ns = 200 * ns_per_ms;
+
+json introduction() { return {{"version", space_version}, {"start_time", shm::this_process().start_time}}; }
+
+// Sends and hears one answer; empty: the other end is gone or says nothing.
+json ask(int socket, const std::string& text, shm::message& answer, const std::vector<int>& fds = {}) {
+    if (socket < 0 || !shm::send_message(socket, text, fds)) return {};
+    if (shm::receive_message(socket, answer, patience_ns) != shm::receive_status::ok) return {};
+    const json said = json::parse(answer.text, nullptr, false);
+    return said.is_object() ? said : json();
+}
+
+void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(look_again_ms)); }
+
+std::string missing(const std::string& name, const hold_place& p, f64 wait_s, const std::string& trouble) {
+    if (!trouble.empty()) return fmt::format("opening the space \"{}\": {}", name, trouble);
+    const auto r = read_record(p);
+    if (r && mappers_of(r->id) > 0)
+        return fmt::format(
+            "opening the space \"{}\": its holder (process {}) is gone, {} processes go on with its "
+            "memory: `carousel hold {}` takes it over (waited {} s)",
+            name, r->pid, mappers_of(r->id), name, wait_s);
+    return fmt::format(
+        "opening the space \"{}\": nobody holds it (nothing listens at {} after {} s): start `carousel "
+        "hold {}`",
+        name, p.socket(), wait_s, name);
+}
+
+}  // namespace
+
+attachment::attachment(const std::string& name, f64 wait_s)
+    : name_(name), place_(place_of(name)), wait_s_(std::max(0.0, wait_s)) {
+    const u64 until = now_ns() + static_cast<u64>(std::min(wait_s_, 1e9) * 1e9);
+    std::string trouble;
+    while (!try_attach(trouble)) {
+        if (now_ns() >= until) throw config_error(missing(name_, place_, wait_s_, trouble));
+        rest();
+    }
+    held_ = true;
+    // Signals are for the program's own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    keeper_ = std::thread([this] { keep(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+attachment::~attachment() {
+    ends_ = true;
+    keeper_.join();
+    memory_.reset();
+    // Behind the unmapping: nothing of this life can change the memory any more.
+    if (socket_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
+}
+
+// `trouble`: what a later try may find mended, too. What can't be is thrown.
+bool attachment::try_attach(std::string& trouble) {
+    shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
+    if (!socket) return false;
+    shm::message m;
+    const json said = ask(socket.get(), json{{"attach", introduction()}}.dump(), m);
+    if (said.is_null()) {
+        trouble = "its holder does not answer: is it stopped?";
+        return false;
+    }
+    if (said.contains("refused"))
+        throw shm_error(
+            fmt::format("opening the space \"{}\": {}", name_, said["refused"].get<std::string>()));
+    if (m.fds.empty())
+        throw shm_error(fmt::format(
+            "opening the space \"{}\": its holder sent no memory: rebuild the older of the two", name_));
+    memory_ = std::make_unique<memory>(memory::map(std::move(m.fds[0]), name_));
+    epoch_ = said.at("welcome").at("epoch").get<u32>();
+    entry_ = said.at("welcome").at("entry").get<u32>();
+    socket_ = std::move(socket);
+    return true;
+}
+
+bool attachment::try_return() {
+    shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
+    if (!socket) return false;
+    json who = introduction();
+    who["epoch"] = epoch_;
+    shm::message m;
+    const json said = ask(socket.get(), json{{"return", who}}.dump(), m, {memory_->fd()});
+    if (!said.is_object() || !said.contains("welcome")) {
+        // A new space of that name, perhaps: this one's memory goes on among those who have it.
+        if (said.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        return false;
+    }
+    socket_ = std::move(socket);
+    return true;
+}
+
+void attachment::keep() {
+    word& sign = block().registry.entry[entry_].heartbeat_ns;
+    u64 last = 0;
+    while (!ends_) {
+        if (const u64 now = now_ns(); now - last > sign_of_life_ns) {
+            sign.store(now, std::memory_order_release);
+            last = now;
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            pollfd p{socket_.get(), POLLRDHUP, 0};
+            if (socket_ && ::poll(&p, 1, 0) > 0) socket_.reset();
+            if (!socket_) held_ = try_return();
+        }
+        rest();
+    }
+}
+
+u32 attachment::place(const std::string& name, const shape& wanted) {
+    check_shape(name, wanted);
+    const json request{{"make",
+                        {{"name", name},
+                         {"kind", static_cast<u8>(wanted.what)},
+                         {"count", wanted.count},
+                         {"each", wanted.each},
+                         {"more", wanted.more}}}};
+    const u64 until = now_ns() + static_cast<u64>(std::min(wait_s_, 1e9) * 1e9);
+    for (;;) {
+        if (const u32 k = find_place(block(), name); k != no_place) {  // needs no holder
+            require_shape(block(), k, wanted);
+            return k;
+        }
+        json said;
+        {
+            const std::lock_guard lock(mutex_);
+            shm::message m;
+            said = ask(socket_.get(), request.dump(), m);
+            if (said.is_null()) socket_.reset();  // a late answer is not to be taken for another one's
+        }
+        if (said.is_object() && said.contains("refused"))
+            throw config_error(said["refused"].get<std::string>());
+        if (said.is_object() && said.contains("made")) continue;
+        if (now_ns() >= until)
+            throw config_error(
+                fmt::format("\"{}\" is not there yet, and the space \"{}\" has no holder to make it: "
+                            "`carousel hold {}` takes it over",
+                            name, name_, name_));
+        rest();
+    }
+}
+
+}  // namespace carousel::ipc

@@ -1,0 +1,53 @@
+#pragma once
+// A process's side of a space: its epoch, the mapped memory, and a thread that shows a sign of life and keeps
+// the connection: when the holder is gone it looks for the next one, and hands over the memory there.
+//
+// What a death leaves: words that bear the epoch, which the holder mends behind the fence. An orderly end
+// unmaps the memory first and says so then, which is a fence as well.
+//
+// Any thread may call; ask() one at a time (a mutex of this process alone).
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "ipc/memory.hpp"
+#include "ipc/place.hpp"
+
+namespace carousel::ipc {
+
+class attachment {
+public:
+    /// Waits at most wait_s for a holder. Throws config_error that says what is missing; shm_error as
+    /// memory::map, and for what the holder refuses.
+    attachment(const std::string& name, f64 wait_s);
+    ~attachment();
+    attachment(const attachment&) = delete;
+    attachment& operator=(const attachment&) = delete;
+
+    [[nodiscard]] space_block& block() const { return memory_->block(); }
+    [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
+    [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
+    /// The place of the primitive: found, or made by the holder, within wait_s. Throws config_error: another
+    /// shape, no room, no holder to make it.
+    [[nodiscard]] u32 place(const std::string& name, const shape& wanted);
+
+private:
+    [[nodiscard]] bool try_attach(std::string& trouble);
+    [[nodiscard]] bool try_return();
+    void keep();
+
+    std::string name_;
+    hold_place place_;
+    f64 wait_s_;
+    std::unique_ptr<memory> memory_;
+    u32 epoch_ = 0, entry_ = no_entry;
+    std::mutex mutex_;  // guards socket_
+    shm::unique_fd socket_;
+    std::atomic<bool> held_{false}, ends_{false};
+    std::thread keeper_;
+};
+
+}  // namespace carousel::ipc

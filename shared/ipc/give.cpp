@@ -1,0 +1,45 @@
+#include "ipc/give.hpp"
+
+#include "ipc/step.hpp"
+
+namespace carousel::ipc {
+
+bool try_give(pool& from, const block& k, queue& to, void* element) {
+    const block_ref r = from.name(k);
+    std::memcpy(element, &r, sizeof r);
+#ifdef CAROUSEL_BUG_GIVES_FIRST
+    (void)from.hand_over(r);  // seeded bug: for a moment nothing names it
+#endif
+    if (!to.try_push(element)) return false;
+    (void)from.hand_over(r);  // false: it has been received already
+    return true;
+}
+
+std::optional<block> try_receive(queue& from, pool& to, void* element, bool* damaged) {
+    if (damaged != nullptr) *damaged = false;
+    const std::optional<lease> l = from.try_lease(element);
+    if (!l) return std::nullopt;
+    block_ref r;
+    std::memcpy(&r, element, sizeof r);
+#ifdef CAROUSEL_BUG_COMMITS_FIRST
+    (void)from.commit(*l);  // seeded bug: for a moment nothing names it
+#endif
+    const std::optional<block> got = to.take(r);
+    if (damaged != nullptr) *damaged = !got;
+    (void)from.commit(*l);
+    return got;
+}
+
+void gather_named(queue_block& b, std::vector<block_ref>& named) {
+    for (u32 k = 0; k < b.capacity; ++k) {
+        const cell_state s = cell_word::of(load(b.cell()[k])).state;
+        if (s != cell_state::ready && s != cell_state::leased) continue;
+        // A consumer may free the cell meanwhile and a producer write it anew. Then the block has an owner
+        // who lives, whatever is read here, and the CAS of the mend fails.
+        block_ref r;
+        std::memcpy(&r, b.element(k), sizeof r);
+        named.push_back(r);
+    }
+}
+
+}  // namespace carousel::ipc

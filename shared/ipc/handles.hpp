@@ -1,0 +1,205 @@
+#pragma once
+// What <carousel/ipc.hpp> gives that depends on no type of the user's: the primitives and what one holds of
+// them. See there for what a death leaves, for time, threads and memory order.
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/errors.hpp"
+#include "core/types.hpp"
+
+namespace carousel::ipc {
+
+class attachment;
+using nanoseconds = std::chrono::nanoseconds;
+
+/// A bound of time is over; the text says for what it waited and who has it.
+class timed_out : public error {
+public:
+    explicit timed_out(const std::string& message) : error(exit_code::stage_failed, message) {}
+};
+
+/// A primitive of an open space, which stays open with it.
+class primitive {
+public:
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+protected:
+    friend class space;
+    primitive(std::shared_ptr<attachment> to, u32 place, std::string name)
+        : to_(std::move(to)), place_(place), name_(std::move(name)) {}
+    std::shared_ptr<attachment> to_;
+    u32 place_;
+    std::string name_;
+};
+
+/// Something that this process holds; its end gives it back.
+class held {
+public:
+    held(held&& other) noexcept;
+    held& operator=(held&& other) noexcept;
+    held(const held&) = delete;
+    held& operator=(const held&) = delete;
+
+protected:
+    held(std::shared_ptr<attachment> to, u32 place) : to_(std::move(to)), place_(place) {}
+    ~held() = default;
+    std::shared_ptr<attachment> to_;  ///< null: not held any more
+    u32 place_;
+    u64 what_[4] = {};
+};
+
+/// A permit. A death gives it back behind the fence.
+class held_permit : public held {
+public:
+    held_permit(held_permit&&) noexcept = default;
+    held_permit& operator=(held_permit&& other) noexcept;
+    ~held_permit() { release(); }
+    /// Before its end; a second call does nothing.
+    void release() noexcept;
+
+private:
+    friend class shared_semaphore;
+    using held::held;
+};
+
+/// Permits, granted in the order in which they were asked for. A waiter that dies leaves the line.
+class shared_semaphore : public primitive {
+public:
+    /// Throws timed_out, which names who has the permits.
+    [[nodiscard]] held_permit acquire(nanoseconds timeout);
+    /// Empty: none is free, or others wait for it.
+    [[nodiscard]] std::optional<held_permit> try_acquire();
+    [[nodiscard]] u32 free() const;     ///< permits, at some instant
+    [[nodiscard]] u32 waiting() const;  ///< processes and threads in the line
+
+private:
+    friend class space;
+    using primitive::primitive;
+};
+
+/// A block of a pool, this process's alone. A death frees it behind the fence.
+class held_block : public held {
+public:
+    held_block(held_block&&) noexcept = default;
+    held_block& operator=(held_block&& other) noexcept;
+    ~held_block() { release(); }
+    void release() noexcept;
+    /// In bytes from the beginning of the space: the same in every process.
+    [[nodiscard]] u64 offset() const noexcept { return what_[2]; }
+    /// In whole units, at least what was asked for; what stands in it is whatever its last owner left.
+    [[nodiscard]] std::span<std::byte> data() const noexcept;
+
+private:
+    friend class shared_pool;
+    friend class block_queue_base;
+    using held::held;
+};
+
+struct pool_state {
+    u64 bytes = 0, free_bytes = 0;
+    u64 largest_free_bytes = 0;  ///< the longest run: what the next acquire() can get
+    u32 blocks = 0;              ///< that processes own, dead ones before their fence included
+    u32 travelling = 0;          ///< that queues carry
+};
+
+/// Memory in blocks, first fit, in units of one size (bytes).
+class shared_pool : public primitive {
+public:
+    /// Throws timed_out, which says what is free, the longest run of it, and who has the rest; config_error
+    /// for more than the pool has. Not in order: a large block may wait longer than a small one.
+    [[nodiscard]] held_block acquire(u64 bytes, nanoseconds timeout);
+    [[nodiscard]] std::optional<held_block> try_acquire(u64 bytes);
+    [[nodiscard]] pool_state state() const;
+
+private:
+    friend class space;
+    friend class block_queue_base;
+    using primitive::primitive;
+};
+
+/// The queue without its type; see shared_queue.
+class queue_base : public primitive {
+public:
+    [[nodiscard]] u32 size() const;   ///< elements that nobody has taken, at some instant
+    [[nodiscard]] u64 lost() const;   ///< that a process had popped when it died
+    [[nodiscard]] u64 tombs() const;  ///< places that a process had claimed and not filled when it died
+
+protected:
+    using primitive::primitive;
+    [[nodiscard]] bool try_push_bytes(const void* element);
+    void push_bytes(const void* element, nanoseconds timeout);
+    [[nodiscard]] bool try_pop_bytes(void* element);
+    void pop_bytes(void* element, nanoseconds timeout);
+    [[nodiscard]] std::optional<u64> try_lease_bytes(void* element);
+    [[nodiscard]] u64 lease_bytes(void* element, nanoseconds timeout);
+};
+
+/// A leased element: commit() it when it is done with; its end without that gives it back, and a death, too.
+class lease_base : public held {
+public:
+    lease_base(lease_base&&) noexcept = default;
+    lease_base& operator=(lease_base&& other) noexcept;
+    ~lease_base() { give_back(); }
+    void commit() noexcept;
+    void give_back() noexcept;
+
+protected:
+    lease_base(std::shared_ptr<attachment> to, u32 place, u64 ticket) : held(std::move(to), place) {
+        what_[0] = ticket;
+    }
+};
+/// See block_queue.
+class block_queue_base : public primitive {
+protected:
+    block_queue_base(const primitive& p, shared_pool pool) : primitive(p), pool_(std::move(pool)) {}
+    [[nodiscard]] bool try_give_bytes(held_block& block, void* element);
+    void give_bytes(held_block& block, void* element, nanoseconds timeout);
+    [[nodiscard]] std::optional<held_block> try_receive_bytes(void* element);
+    [[nodiscard]] held_block receive_bytes(void* element, nanoseconds timeout);
+    shared_pool pool_;
+};
+/// A task's name, for good: it is never used again.
+struct task_id {
+    u32 place = 0, generation = 0;
+};
+enum class task_state_now : u8 { waiting, claimed, dead_letter, over };
+
+/// The work queue without its type; see shared_work_queue.
+class work_queue_base : public primitive {
+public:
+    [[nodiscard]] task_state_now state_of(const task_id& t) const;
+    [[nodiscard]] u32 waiting() const;       ///< tasks, at some instant
+    [[nodiscard]] u32 dead_letters() const;  ///< the same
+
+protected:
+    using primitive::primitive;
+    [[nodiscard]] std::optional<task_id> try_submit_bytes(const void* task);
+    [[nodiscard]] task_id submit_bytes(const void* task, nanoseconds timeout);
+    [[nodiscard]] bool try_claim_bytes(void* task, u64 (&what)[4]);
+    void claim_bytes(void* task, u64 (&what)[4], nanoseconds timeout);
+    [[nodiscard]] bool take_letter_bytes(void* task);
+};
+
+/// A claimed task: commit() it when it is done; its end without that is a failed attempt, and a death, too.
+class task_base : public held {
+public:
+    task_base(task_base&&) noexcept = default;
+    task_base& operator=(task_base&& other) noexcept;
+    ~task_base() { fail(); }
+    void commit() noexcept;
+    void fail() noexcept;
+    [[nodiscard]] task_id id() const noexcept {
+        return {static_cast<u32>(what_[0]), static_cast<u32>(what_[1])};
+    }
+    [[nodiscard]] u32 failed_attempts() const noexcept { return static_cast<u32>(what_[2]); }
+
+protected:
+    task_base(std::shared_ptr<attachment> to, u32 place, const u64 (&what)[4]);
+};
+}  // namespace carousel::ipc

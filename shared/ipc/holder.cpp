@@ -1,0 +1,247 @@
+#include "ipc/holder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "ipc/step.hpp"
+
+namespace carousel::ipc {
+namespace {
+
+using nlohmann::json;
+
+// Whatever bytes a request had, its refusal can be sent.
+std::string refusal(const std::string& why) {
+    return json{{"refused", why}}.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// The lock file is still the one at that path: a holder that has ended may have removed it meanwhile.
+bool is_at(int fd, const std::string& path) {
+    struct stat here {
+    }, there{};
+    return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
+           here.st_dev == there.st_dev;
+}
+
+}  // namespace
+
+holder::holder(const std::string& name, u64 bytes) : name_(name), place_(place_of(name)), bytes_(bytes) {
+    take_lock();
+    const std::optional<hold_record> left = read_record(place_);
+    std::error_code ignored;
+    std::filesystem::remove(place_.socket(), ignored);  // of a dead holder: the lock says so
+    listener_ = shm::listen_at(place_.socket());
+    if (left && mappers_of(left->id) > 0)
+        take_over(*left);
+    else
+        memory_ = memory::make(name, bytes == 0 ? u64{64} << 20U : bytes);
+    write_record(place_, {::getpid(), memory_->block().id});
+    const u64 lives = load(memory_->block().holder);
+    (void)cas(memory_->block().holder, lives, lives + 1);
+    find_again();
+}
+
+holder::~holder() {
+    std::error_code ignored;
+    std::filesystem::remove(place_.socket(), ignored);
+    if (memory_ && clients() == 0) std::filesystem::remove_all(place_.folder, ignored);
+}
+
+void holder::take_lock() {
+    for (;;) {
+        make_place_folder(place_);
+        lock_.reset(::open(place_.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+        if (!lock_ && errno != ENOENT)
+            throw shm_error(fmt::format("opening {}: {}", place_.lock(), errno_text(errno)));
+        if (!lock_) continue;  // the folder was removed by one that has ended
+        if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) break;
+        if (is_at(lock_.get(), place_.lock())) return;
+    }
+    const auto r = read_record(place_);
+    throw config_error(fmt::format("the space \"{}\" is held already{}: use it, or choose another name",
+                                   name_, r ? fmt::format(" by process {}", r->pid) : ""));
+}
+
+void holder::take_over(const hold_record& left) {
+    wanted_id_ = left.id;
+    for (const u64 until = now_ns() + adoption_patience_ns; !memory_ && now_ns() < until;) run_once(50);
+    if (!memory_)
+        throw shm_error(fmt::format(
+            "taking over the space \"{}\": {} processes have its memory and none has handed it over in {} s: "
+            "continue them if they are stopped, or end them",
+            name_, mappers_of(left.id), adoption_patience_ns / ns_per_s));
+    adopted_ = true;
+    if (bytes_ != 0 && memory_->block().bytes != (bytes_ + 4095) / 4096 * 4096)
+        throw config_error(
+            fmt::format("the space \"{}\" that is to be taken over has {} bytes, --size says {}: leave "
+                        "--size out, or end its clients",
+                        name_, memory_->block().bytes, bytes_));
+}
+
+// Each entry of the registry has a process, or is mended now.
+void holder::find_again() {
+    registry_block& r = memory_->block().registry;
+    for (u32 k = 0; k < max_clients; ++k) {
+        const client_id c = client_at(r, k);
+        const bool known =
+            std::any_of(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == k; });
+        if (!c || known) continue;
+        shm::unique_fd pidfd(shm::open_pidfd(c.process));
+        if (!pidfd || c.state == entry_state::fenced)
+            bury(memory_->block(), k);
+        else
+            clients_.push_back({k, c.epoch, std::move(pidfd), {}});
+    }
+}
+
+u32 holder::clients() const { return static_cast<u32>(clients_.size()); }
+
+void holder::run_once(int timeout_ms) {
+    std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};
+    for (const client& c : clients_) {
+        fds.push_back({c.pidfd.get(), POLLIN, 0});
+        fds.push_back({c.socket.get(), POLLIN, 0});  // -1 is passed by
+    }
+    for (const guest& g : guests_) fds.push_back({g.socket.get(), POLLIN, 0});
+    if (::poll(fds.data(), fds.size(), timeout_ms) <= 0) return;
+    // What has happened is asked of each by itself: the lists change on the way, and a living client must
+    // never be taken for a dead one.
+    for (client& c : clients_) look_after(c);
+    clients_.erase(
+        std::remove_if(clients_.begin(), clients_.end(), [](const client& c) { return c.entry == no_entry; }),
+        clients_.end());
+    std::vector<guest> heard = std::move(guests_);
+    guests_.clear();
+    for (guest& g : heard)
+        if (hear(g)) guests_.push_back(std::move(g));
+    let_in();
+}
+
+void holder::look_after(client& c) {
+    space_block& s = memory_->block();
+    bool left = false;
+    const bool connected = static_cast<bool>(c.socket);
+    while (c.socket) {
+        shm::message m;
+        const shm::receive_status got = shm::receive_message(c.socket.get(), m);
+        if (got == shm::receive_status::would_block) break;
+        if (got == shm::receive_status::ok && m.text == json{{"leave", true}}.dump()) left = true;
+        if (got == shm::receive_status::ok && !left) {
+            if (!shm::send_message(c.socket.get(), make(m.text))) c.socket.reset();
+            continue;
+        }
+        c.socket.reset();
+    }
+    if (connected && !c.socket) mark_dead(s.registry, c.entry);
+    pollfd end{c.pidfd.get(), POLLIN, 0};
+    if (!left && ::poll(&end, 1, 0) <= 0) return;
+    bury(s, c.entry);
+    c.entry = no_entry;
+}
+
+void holder::let_in() {
+    for (;;) {
+        shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!fd) return;
+        if (shm::peer_of(fd.get()).uid != ::geteuid()) {
+            (void)shm::send_message(
+                fd.get(), refusal(fmt::format("the space \"{}\" is of user {}: run as the same user", name_,
+                                              ::geteuid())));
+            continue;
+        }
+        if (guests_.size() < 2 * max_clients) guests_.push_back({std::move(fd)});
+    }
+}
+
+// False: it is no guest any more.
+bool holder::hear(guest& g) {
+    shm::message m;
+    const shm::receive_status got = shm::receive_message(g.socket.get(), m);
+    if (got == shm::receive_status::would_block) return true;
+    if (got != shm::receive_status::ok) return false;
+    const json asked = json::parse(m.text, nullptr, false);
+    const bool comes_back = asked.is_object() && asked.contains("return");
+    const json said = asked.is_object() ? asked.value(comes_back ? "return" : "attach", json()) : json();
+    const auto refuse = [&](const std::string& why) {
+        (void)shm::send_message(g.socket.get(), refusal(why));
+        return false;
+    };
+    if (!said.is_object() || !said.contains("version") || !said["version"].is_number_unsigned())
+        return refuse("a client says who it is first: use the functions of <carousel/ipc.hpp>");
+    if (said["version"] != space_version)
+        return refuse(
+            fmt::format("the holder of \"{}\" has layout version {}, this program another one: rebuild the "
+                        "older of the two",
+                        name_, space_version));
+    const json start = said.value("start_time", json());
+    const shm::process_id who{shm::peer_of(g.socket.get()).pid,
+                              start.is_number_unsigned() ? start.get<u64>() : 0};
+    shm::unique_fd pidfd(shm::open_pidfd(who));
+    if (!pidfd) return refuse("its process can't be watched: it is of another pid namespace, or has ended");
+    if (comes_back) {
+        if (!memory_ && !m.fds.empty()) {
+            try {
+                memory handed = memory::map(std::move(m.fds[0]), name_);
+                if (wanted_id_ != handed.block().id)
+                    return refuse("the memory is of another space of that name: open it again");
+                memory_ = std::move(handed);
+            } catch (const error& e) {
+                return refuse(e.what());
+            }
+        }
+        const json epoch = said.value("epoch", json());
+        const client_id c = memory_ && epoch.is_number_unsigned()
+                                ? attach_again(memory_->block().registry, epoch.get<u32>(), who)
+                                : client_id{};
+        if (!c) return refuse("no client of that life is known here: open the space again");
+        welcome(g, c, std::move(pidfd), false);
+        return false;
+    }
+    if (!memory_) return false;  // it is being taken over: whoever attaches comes again
+    const client_id c = attach(memory_->block().registry, who);
+    if (!c)
+        return refuse(fmt::format("\"{}\" has {} clients already, as many as it can", name_, max_clients));
+    welcome(g, c, std::move(pidfd), true);
+    return false;
+}
+
+void holder::welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool with_memory) {
+    const json told{{"welcome", {{"epoch", c.epoch}, {"entry", c.entry}}}};
+    std::vector<int> fds;
+    if (with_memory) fds.push_back(memory_->fd());
+    clients_.erase(
+        std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),
+        clients_.end());
+    clients_.push_back({c.entry, c.epoch, std::move(pidfd), std::move(g.socket)});
+    // If it doesn't hear it, its socket ends, and then its process.
+    (void)shm::send_message(clients_.back().socket.get(), told.dump(), fds);
+}
+
+std::string holder::make(const std::string& text) const {
+    try {
+        const json asked = json::parse(text).at("make");
+        shape s{static_cast<kind>(asked.at("kind").get<u8>()), asked.at("count").get<u64>(),
+                asked.at("each").get<u64>(), asked.at("more").get<u64>()};
+        return json{{"made", make_place(memory_->block(), asked.at("name").get<std::string>(), s)}}.dump();
+    } catch (const json::exception& e) {
+        return refusal(
+            fmt::format("\"{}\" is no request that a holder knows: {}", text.substr(0, 80), e.what()));
+    } catch (const error& e) {
+        return refusal(e.what());
+    }
+}
+
+}  // namespace carousel::ipc

@@ -1,0 +1,144 @@
+#include "ipc/memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/interprocess/mapped_region.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "core/errors.hpp"
+#include "core/token.hpp"
+
+namespace carousel::ipc {
+namespace bi = boost::interprocess;
+namespace {
+
+constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+std::string memfd_name(const std::string& id) { return "carousel-space-" + id; }
+
+// What Boost maps: it needs no more of a memory object.
+struct mappable {
+    int fd = -1;
+    [[nodiscard]] bi::mapping_handle_t get_mapping_handle() const {
+        bi::mapping_handle_t h{};
+        h.handle = fd;
+        h.is_xsi = false;
+        return h;
+    }
+    [[nodiscard]] bi::mode_t get_mode() const { return bi::read_write; }
+};
+
+[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+    throw shm_error(fmt::format("attaching to the space \"{}\": {}", name, why));
+}
+
+bool maps(const std::filesystem::path& process, const std::string& wanted) {
+    std::ifstream in(process / "maps");
+    for (std::string line; std::getline(in, line);)
+        if (line.find(wanted) != std::string::npos) return true;
+    return false;
+}
+
+}  // namespace
+
+struct memory::mapping {
+    bi::mapped_region region;
+};
+
+memory::memory(shm::unique_fd fd, std::unique_ptr<mapping> m)
+    : fd_(std::move(fd)),
+      mapping_(std::move(m)),
+      block_(static_cast<space_block*>(mapping_->region.get_address())) {
+    ::madvise(mapping_->region.get_address(), mapping_->region.get_size(), MADV_DONTFORK);
+}
+memory::memory(memory&&) noexcept = default;
+memory& memory::operator=(memory&&) noexcept = default;
+memory::~memory() = default;
+
+memory memory::make(const std::string& name, u64 bytes) {
+    const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));
+    const u64 size = (std::max<u64>(bytes, sizeof(space_block)) + page - 1) / page * page;
+    const std::string id = new_token();
+    shm::unique_fd fd(::memfd_create(memfd_name(id).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!fd)
+        throw shm_error(
+            fmt::format("making the memory of \"{}\": memfd_create: {}", name, errno_text(errno)));
+    int failed = ::ftruncate(fd.get(), static_cast<off_t>(size)) == 0 ? 0 : errno;
+    if (failed == 0) failed = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size));
+    if (failed != 0)
+        throw shm_error(fmt::format(
+            "making the memory of \"{}\": no room for {} MiB ({}): give a smaller --size, or free memory",
+            name, size >> 20U, errno_text(failed)));
+    if (::fcntl(fd.get(), F_ADD_SEALS, wanted_seals) != 0)
+        throw shm_error(fmt::format("making the memory of \"{}\": sealing it: {}", name, errno_text(errno)));
+    try {
+        auto m = std::make_unique<mapping>();
+        m->region = bi::mapped_region(mappable{fd.get()}, bi::read_write, 0, size);
+        memory made(std::move(fd), std::move(m));
+        space_block& s = made.block();
+        s.version = space_version, s.uid = ::geteuid(), s.bytes = size;
+        id.copy(s.id, sizeof s.id - 1);
+        name.copy(s.name, longest_name);
+        s.magic.store(space_magic, std::memory_order_release);
+        return made;
+    } catch (const bi::interprocess_exception& e) {
+        throw shm_error(fmt::format("mapping the memory of \"{}\", {} bytes: {}", name, size, e.what()));
+    }
+}
+
+memory memory::map(shm::unique_fd fd, const std::string& name) {
+    struct stat about {};
+    if (::fstat(fd.get(), &about) != 0) refuse(name, "fstat of its memory: " + errno_text(errno));
+    const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        refuse(name,
+               "its memory isn't sealed, so anybody could cut it off: it was made by no `carousel hold`");
+    if (static_cast<u64>(about.st_size) < sizeof(space_block))
+        refuse(
+            name,
+            fmt::format(
+                "its memory has {} bytes, no space has fewer than {}: rebuild this program, or hold it anew",
+                about.st_size, sizeof(space_block)));
+    try {
+        auto m = std::make_unique<mapping>();
+        m->region =
+            bi::mapped_region(mappable{fd.get()}, bi::read_write, 0, static_cast<std::size_t>(about.st_size));
+        memory made(std::move(fd), std::move(m));
+        const space_block& s = made.block();
+        if (load(s.magic) != space_magic) refuse(name, "there is no space in its memory: hold it anew");
+        if (s.version != space_version)
+            refuse(name,
+                   fmt::format(
+                       "its layout is version {}, this program has {}: rebuild it, or hold the space anew",
+                       s.version, space_version));
+        if (s.uid != ::geteuid())
+            refuse(name, fmt::format("it belongs to user {}, this process runs as {}: run as the same user",
+                                     s.uid, ::geteuid()));
+        if (s.bytes != static_cast<u64>(about.st_size))
+            refuse(name, fmt::format("it says {} bytes and has {}: it is damaged, hold it anew", s.bytes,
+                                     about.st_size));
+        return made;
+    } catch (const bi::interprocess_exception& e) {
+        refuse(name, fmt::format("mapping {} bytes: {}", about.st_size, e.what()));
+    }
+}
+
+u32 mappers_of(const std::string& id) {
+    u32 n = 0;
+    std::error_code failed;
+    for (const auto& process : std::filesystem::directory_iterator("/proc", failed)) {
+        const std::string name = process.path().filename().string();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        n += maps(process.path(), memfd_name(id)) ? 1U : 0U;
+    }
+    return n;
+}
+
+}  // namespace carousel::ipc

@@ -1,0 +1,43 @@
+#pragma once
+// Where a space is found by its name:
+//   $XDG_RUNTIME_DIR/carousel-spaces/NAME/   else   /tmp/carousel-spaces-UID/NAME/     (0700, ours)
+//     hold.sock   SOCK_SEQPACKET: clients attach, come back and ask for primitives
+//     lock        held by the holder for life; the kernel gives it up however the holder dies
+//     record      "PID ID": who holds it, and the id of its memory
+// What a death of the holder leaves is this folder; the next holder of that name goes on in it.
+//
+// Messages are JSON; a client speaks first:
+//   {"attach": {"version", "start_time"}}                  -> {"welcome": {"epoch", "entry"}} and the memory
+//   {"return": {"version", "start_time", "epoch"}} and the memory      -> {"welcome": ...} without it
+//   {"make": {"name", "kind", "count", "each", "more"}}    -> {"made": place}
+//   {"leave": true}    nothing of the space is mapped there any more; no answer
+// or {"refused": "why, and what to do"}.
+
+#include <optional>
+#include <string>
+
+#include "core/types.hpp"
+
+namespace carousel::ipc {
+
+struct hold_place {
+    std::string folder;
+    [[nodiscard]] std::string socket() const { return folder + "/hold.sock"; }
+    [[nodiscard]] std::string lock() const { return folder + "/lock"; }
+    [[nodiscard]] std::string record() const { return folder + "/record"; }
+};
+
+/// Throws config_error: no name for a folder (letters, digits, - and _, at most 40).
+[[nodiscard]] hold_place place_of(const std::string& name);
+/// Makes the folders. Throws shm_error: another user's, no folder, no room.
+void make_place_folder(const hold_place& p);
+
+struct hold_record {
+    i32 pid = 0;
+    std::string id;
+};
+/// Written whole (temporary file, rename). Throws shm_error.
+void write_record(const hold_place& p, const hold_record& r);
+[[nodiscard]] std::optional<hold_record> read_record(const hold_place& p);
+
+}  // namespace carousel::ipc

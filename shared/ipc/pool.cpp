@@ -1,0 +1,189 @@
+#include "ipc/pool.hpp"
+
+#include <algorithm>
+
+#include "ipc/step.hpp"
+
+namespace carousel::ipc {
+namespace {
+
+constexpr u64 body_of(u32 first) { return unit_word{first, 0, unit_state::body}.pack(); }
+
+u32 length_at(pool_block& b, u32 first) {
+    u32 n = 1;
+    while (first + n < b.units && load(b.unit()[first + n]) == body_of(first)) ++n;
+    return n;
+}
+
+// Downwards, the first unit last: as long as one is left, the first says whose it is. By its owner, or behind
+// the fence by the holder.
+void free_run(pool_block& b, u32 first, const unit_word& leaving) {
+#ifdef CAROUSEL_BUG_FREES_FIRST_FIRST
+    const u32 whole = length_at(b, first);  // seeded bug
+    (void)cas(b.unit()[first], leaving.pack(), 0);
+    at(step::block_freed);
+    for (u32 n = whole; n-- > 1;) {
+        (void)cas(b.unit()[first + n], body_of(first), 0);
+        at(step::body_freed);
+    }
+#else
+    for (u32 n = length_at(b, first); n-- > 1;) {
+        (void)cas(b.unit()[first + n], body_of(first), 0);
+        at(step::body_freed);
+    }
+    (void)cas(b.unit()[first], leaving.pack(), 0);
+    at(step::block_freed);
+#endif
+}
+
+}  // namespace
+
+u64 pool::draw() {
+    for (;;) {  // lock-free: who fails has seen another draw
+        const u64 last = load(b_->serial), next = (last + 1) & count_mask;
+        if (cas(b_->serial, last, next)) {
+            at(step::serial_drawn);
+            return next;
+        }
+    }
+}
+
+// `reached`: where to look next, if it comes to nothing.
+std::optional<block> pool::claim(u32 first, u32 units, u64 serial, u32& reached) {
+    reached = first;
+    const unit_word claiming{serial, epoch_, unit_state::claiming};
+    if (!cas(b_->unit()[first], 0, claiming.pack())) return std::nullopt;
+    at(step::head_claimed);
+    for (u32 n = 1; n < units; ++n) {
+#ifndef CAROUSEL_BUG_BODY_UNCHECKED
+        if (!cas(b_->unit()[first + n], 0, body_of(first))) {
+            reached = first + n;
+            free_run(*b_, first, claiming);
+            shm::ring(b_->bell);
+            return std::nullopt;
+        }
+#else
+        b_->unit()[first + n].store(body_of(first));  // seeded bug: another's, perhaps
+#endif
+        at(step::body_claimed);
+    }
+    const unit_word owned{serial, epoch_, unit_state::owned};
+    (void)cas(b_->unit()[first], claiming.pack(), owned.pack());
+    at(step::block_owned);
+    return block{first, units, serial};
+}
+
+std::optional<block> pool::try_acquire(u32 units) {
+    u64 serial = 0;
+    for (u32 first = 0; units > 0 && units <= b_->units && first <= b_->units - units;) {
+        u32 n = 0;
+        while (n < units && load(b_->unit()[first + n]) == 0) ++n;
+        if (n < units) {
+            first += n + 1;
+            continue;
+        }
+        if (serial == 0) serial = draw();
+        u32 reached = first;
+        if (const auto got = claim(first, units, serial, reached)) return got;
+        first = reached + 1;
+    }
+    return std::nullopt;
+}
+
+std::optional<block> pool::acquire(u32 units, u64 timeout_ns) {
+    const u64 deadline = deadline_after(timeout_ns);
+    for (;;) {
+        const u32 seen = shm::ticket(b_->bell);  // before the look: a ring behind it ends the sleep
+        if (auto got = try_acquire(units)) return got;
+        if (!sleep_until(b_->bell, seen, deadline)) return std::nullopt;
+    }
+}
+
+bool pool::release(const block& k) {
+    const unit_word mine{k.serial, epoch_, unit_state::owned}, leaving{k.serial, epoch_, unit_state::leaving};
+    if (k.unit >= b_->units || !cas(b_->unit()[k.unit], mine.pack(), leaving.pack())) return false;
+    at(step::block_leaving);
+    free_run(*b_, k.unit, leaving);
+    shm::ring(b_->bell);
+    return true;
+}
+
+block_ref pool::name(const block& k) { return {k.unit, k.serial, draw()}; }
+
+bool pool::hand_over(const block_ref& r) {
+    at(step::block_named);
+    const unit_word mine{r.before, epoch_, unit_state::owned}, given{r.after, 0, unit_state::given};
+    if (!cas(b_->unit()[r.unit], mine.pack(), given.pack())) return false;
+    at(step::block_given);
+    return true;
+}
+
+// The lease of the cell is the right to it. Its word may still name the giver, or a receiver before this one
+// whose lease came to nothing: both are done with it.
+std::optional<block> pool::take(const block_ref& r) {
+    if (r.unit >= b_->units) return std::nullopt;
+    const u32 first = static_cast<u32>(r.unit);
+    for (u32 look = 0; look < 4; ++look) {  // it changes twice at most meanwhile: by the giver, by a mend
+        const unit_word here = unit_word::of(load(b_->unit()[first]));
+        const bool giver = here.state == unit_state::owned && here.count == r.before;
+        const bool cells =
+            (here.state == unit_state::given || here.state == unit_state::owned) && here.count == r.after;
+        if (!giver && !cells) return std::nullopt;
+        const unit_word mine{r.after, epoch_, unit_state::owned};
+        if (!cas(b_->unit()[first], here.pack(), mine.pack())) continue;
+        at(step::block_taken);
+        return block{first, length_at(*b_, first), r.after};
+    }
+    return std::nullopt;
+}
+
+pool_use pool::use() const {
+    pool_use u;
+    u.units = b_->units;
+    u32 run = 0;
+    for (u32 k = 0; k < b_->units; ++k) {
+        const unit_word w = unit_word::of(load(b_->unit()[k]));
+        run = w.state == unit_state::free ? run + 1 : 0;
+        u.free += w.state == unit_state::free ? 1U : 0U;
+        u.largest_free = std::max(u.largest_free, run);
+        u.blocks += w.state == unit_state::owned ? 1U : 0U;
+        u.given += w.state == unit_state::given ? 1U : 0U;
+    }
+    return u;
+}
+
+std::vector<u32> pool::owners() const {
+    std::vector<u32> out;
+    for (u32 k = 0; k < b_->units; ++k)
+        if (const unit_word w = unit_word::of(load(b_->unit()[k]));
+            w.state == unit_state::owned || w.state == unit_state::leaving || w.state == unit_state::claiming)
+            out.push_back(w.epoch);
+    return out;
+}
+
+void mend(pool_block& b, u32 dead, const std::vector<block_ref>& named) {
+    at(step::mend_begun);
+    for (u32 k = 0; k < b.units; ++k) {
+        unit_word w = unit_word::of(load(b.unit()[k]));
+        if (w.epoch != dead || w.state == unit_state::body || w.state == unit_state::free) continue;
+        if (w.state == unit_state::owned) {
+#ifdef CAROUSEL_BUG_KEEPS_BLOCKS
+            continue;
+#endif
+            unit_word next{w.count, dead, unit_state::leaving};
+#ifndef CAROUSEL_BUG_FREES_NAMED
+            for (const block_ref& r : named)
+                if (r.unit == k && (r.before == w.count || r.after == w.count))
+                    next = {r.after, 0, unit_state::given};
+#endif
+            if (!cas(b.unit()[k], w.pack(), next.pack())) continue;  // a receiver has taken it meanwhile
+            at(step::mended_word);
+            w = next;
+        }
+        if (w.state != unit_state::given) free_run(b, k, w);
+    }
+    shm::ring(b.bell);
+    at(step::mend_done);
+}
+
+}  // namespace carousel::ipc

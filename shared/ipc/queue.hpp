@@ -1,0 +1,146 @@
+#pragma once
+// A queue between processes, of elements of one size: many producers, many consumers.
+//
+//   cell word   {lap, epoch, state}    ticket t stands in cell t mod N, in lap t / N
+//     FREE(l) -> CLAIMED(l, e) -> READY(l) -> POPPING(l, e) or LEASED(l, e) -> FREE(l + 1)
+//     CLAIMED of a dead one -> TOMB(l) -> FREE(l + 1)       nothing was in it: capacity is not lost
+//     POPPING of a dead one -> LOST(l) -> FREE(l + 1)       counted: it may have been acted upon
+//     LEASED of a dead one, or one that is given back -> READY(l)
+//   head, tail  hints: where to begin to look; the cells are the truth
+//
+// A claim is a CAS of a cell that says who claims it, never an anonymous count. try_pop delivers at most
+// once: what a dead process had taken is counted in lost(). lease and commit deliver at least once: what a
+// dead process had leased is delivered again, and committed once.
+//
+// Order: a consumer takes the first READY cell of the line and doesn't pass by one that is CLAIMED, for its
+// producer may have published others behind it in the meantime. So what one producer (one thread) has pushed
+// is taken in its order; what is delivered again comes out of order. A producer that rests between its claim
+// and its publication holds up those behind it: claimers() names it.
+//
+// step                          | a death right behind it leaves        | who mends it
+// FREE -> CLAIMED, the payload  | a cell that holds up the line         | mend: TOMB, counted, FREE(l + 1)
+// CLAIMED -> READY              | an element; nobody woken              | sleeps are 100 ms at most
+// READY -> POPPING, the copy    | an element that nobody may have       | mend: LOST, counted, FREE(l + 1)
+// READY -> LEASED               | a lease                               | mend: READY
+// POPPING, LEASED -> FREE(l+1)  | it is consumed; nobody woken          | sleeps are 100 ms at most
+// mend: -> TOMB, LOST           | a cell that is passed by              | the next holder counts and frees it
+// mend: counted                 | the same; the count names it          | the next holder frees it
+// (count_once)
+//
+// Memory order: the payload is written between CLAIMED and READY, and read between POPPING or LEASED and
+// FREE. Each of these is a CAS (acq_rel) of the cell's word by the one who owns it, so a read of a payload
+// happens behind its write, and before the next lap's write.
+//
+// A queue may carry blocks of a pool: then the element begins with a block_ref (pool.hpp), and it is leased
+// and never popped (give.hpp).
+
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "ipc/words.hpp"
+
+namespace carousel::ipc {
+
+enum class cell_state : u8 { free, claimed, ready, popping, leased, tomb, lost };
+using cell_word = owner_word<cell_state>;
+
+struct queue_block {
+    u32 capacity, element_bytes;  ///< written once, before anybody sees the block
+    u32 pool;                     ///< 0: elements; else 1 + the place of the pool in the directory
+    u32 reserved;
+    shm::doorbell_word bell;
+    alignas(64) word head;
+    alignas(64) word tail;
+    alignas(64) word lost;  ///< tallies
+    word tombs;
+    // cell words, then elements
+    [[nodiscard]] word* cell() { return reinterpret_cast<word*>(this + 1); }
+    [[nodiscard]] u8* element(u64 k) {
+        return reinterpret_cast<u8*>(cell() + capacity) + k * stride(element_bytes);
+    }
+    [[nodiscard]] static u64 stride(u32 bytes) { return (u64{bytes} + 7) / 8 * 8; }
+    [[nodiscard]] static u64 bytes(u32 capacity, u32 element_bytes) {
+        return sizeof(queue_block) + capacity * (sizeof(word) + stride(element_bytes));
+    }
+    void make(u32 cells, u32 bytes_each, u32 pool_place = 0) {
+        capacity = cells, element_bytes = bytes_each, pool = pool_place;
+    }
+};
+static_assert(sizeof(queue_block) == 320);
+
+/// An element that is leased: its cell stays its own until commit() or give_back().
+struct lease {
+    u64 ticket = 0;
+};
+
+/// The queue of bytes; typed_queue below is what one writes with.
+class queue {
+public:
+    queue(queue_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
+    /// False: full (a bound of looks is a bound of time: then it is full of work for others).
+    [[nodiscard]] bool try_push(const void* element);
+    /// At most so long. False: still full.
+    [[nodiscard]] bool push(const void* element, u64 timeout_ns);
+    /// False: empty, or what comes first is claimed and not published.
+    [[nodiscard]] bool try_pop(void* element);
+    [[nodiscard]] bool pop(void* element, u64 timeout_ns);
+    [[nodiscard]] std::optional<lease> try_lease(void* element);
+    [[nodiscard]] std::optional<lease> lease_one(void* element, u64 timeout_ns);
+    /// False: it isn't this life's lease (any more).
+    bool commit(const lease& l);
+    /// It is delivered again, to anybody.
+    bool give_back(const lease& l);
+
+    /// Published and not taken; no snapshot.
+    [[nodiscard]] u32 size() const;
+    [[nodiscard]] u64 lost() const { return counted(b_->lost); }
+    [[nodiscard]] u64 tombs() const { return counted(b_->tombs); }
+    /// Who has cells that aren't published; who has taken what isn't committed.
+    [[nodiscard]] std::vector<u32> claimers() const { return epochs(cell_state::claimed); }
+    [[nodiscard]] std::vector<u32> leasers() const { return epochs(cell_state::leased); }
+
+private:
+    [[nodiscard]] std::optional<u64> claim();
+    [[nodiscard]] std::optional<u64> take(cell_state as);
+    bool consume(u64 ticket, cell_state from);
+    [[nodiscard]] std::vector<u32> epochs(cell_state s) const;
+    [[nodiscard]] word& cell(u64 ticket) const { return b_->cell()[ticket % b_->capacity]; }
+    [[nodiscard]] u64 lap(u64 ticket) const { return (ticket / b_->capacity) & count_mask; }
+    [[nodiscard]] u8* element(u64 ticket) const { return b_->element(ticket % b_->capacity); }
+    queue_block* b_;
+    u32 epoch_;
+};
+
+/// Elements of T.
+template <class T>
+class typed_queue {
+    static_assert(std::is_trivially_copyable_v<T>, "what travels between processes is copied as bytes");
+
+public:
+    typed_queue(queue_block& b, u32 epoch) : queue_(b, epoch) {}
+    [[nodiscard]] bool try_push(const T& value) { return queue_.try_push(&value); }
+    /// Pushes as many as there is room for, in order: so many were pushed. Each is published by itself.
+    [[nodiscard]] std::size_t try_push(const T* first, std::size_t count) {
+        std::size_t n = 0;
+        while (n < count && queue_.try_push(first + n)) ++n;
+        return n;
+    }
+    [[nodiscard]] bool try_pop(T& value) { return queue_.try_pop(&value); }
+    [[nodiscard]] std::size_t try_pop(T* first, std::size_t count) {
+        std::size_t n = 0;
+        while (n < count && queue_.try_pop(first + n)) ++n;
+        return n;
+    }
+    [[nodiscard]] std::optional<lease> try_lease(T& value) { return queue_.try_lease(&value); }
+    bool commit(const lease& l) { return queue_.commit(l); }
+    [[nodiscard]] queue& bytes() { return queue_; }
+
+private:
+    queue queue_;
+};
+
+/// Behind the fence of `dead`. May be repeated.
+void mend(queue_block& b, u32 dead);
+
+}  // namespace carousel::ipc

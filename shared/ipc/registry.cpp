@@ -1,0 +1,117 @@
+#include "ipc/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "ipc/step.hpp"
+
+namespace carousel::ipc {
+namespace {
+
+bool borne(const registry_block& r, u32 epoch) {
+    return std::any_of(std::begin(r.entry), std::end(r.entry), [epoch](const registry_entry& e) {
+        const entry_word w = entry_word::of(load(e.who));
+        return w.state != entry_state::free && w.epoch == epoch;
+    });
+}
+
+// Epochs come round after 16 million lives; one that is still borne is left out, for its words may be about.
+u32 draw_epoch(registry_block& r) {
+    for (;;) {
+        const u64 last = load(r.last_epoch);
+        const u32 next = last + 1 > epoch_mask ? 1 : static_cast<u32>(last + 1);
+        if (cas(r.last_epoch, last, next) && !borne(r, next)) return next;
+    }
+}
+
+void change(registry_block& r, u32 entry, entry_state from, entry_state to) {
+    const u64 before = load(r.entry[entry].who);
+    entry_word w = entry_word::of(before);
+    if (w.state != from) return;
+    w.state = to;
+    (void)cas(r.entry[entry].who, before, w.pack());
+}
+
+}  // namespace
+
+client_id attach(registry_block& r, const shm::process_id& process) {
+    for (u32 k = 0; k < max_clients; ++k) {
+        registry_entry& e = r.entry[k];
+        const u64 before = load(e.who);
+        if (entry_word::of(before).state != entry_state::free) continue;
+        const u32 epoch = draw_epoch(r);
+        at(step::epoch_drawn);
+        e.start_time.store(process.start_time, std::memory_order_release);
+        e.heartbeat_ns.store(now_ns(), std::memory_order_release);
+        e.attached_ns.store(now_ns(), std::memory_order_release);
+        const entry_word made{static_cast<u64>(process.pid), epoch, entry_state::attached};
+        if (!cas(e.who, before, made.pack())) continue;
+        at(step::entry_attached);
+        return {k, epoch, process, entry_state::attached};
+    }
+    return {};
+}
+
+client_id attach_again(registry_block& r, u32 epoch, const shm::process_id& process) {
+    client_id c = find_client(r, epoch);
+    if (!c || c.process != process || c.state == entry_state::fenced) return {};
+    change(r, c.entry, entry_state::dead, entry_state::attached);
+    c.state = entry_state::attached;
+    return c;
+}
+
+void mark_dead(registry_block& r, u32 entry) {
+    change(r, entry, entry_state::attached, entry_state::dead);
+    at(step::entry_dead);
+}
+
+void mark_fenced(registry_block& r, u32 entry) {
+    change(r, entry, entry_state::attached, entry_state::fenced);
+    change(r, entry, entry_state::dead, entry_state::fenced);
+    at(step::entry_fenced);
+}
+
+void free_entry(registry_block& r, u32 entry) {
+    const u64 before = load(r.entry[entry].who);
+    if (entry_word::of(before).state == entry_state::fenced) (void)cas(r.entry[entry].who, before, 0);
+    at(step::entry_freed);
+}
+
+client_id client_at(const registry_block& r, u32 entry) {
+    const registry_entry& e = r.entry[entry];
+    const u64 before = load(e.who);
+    const entry_word w = entry_word::of(before);
+    if (w.state == entry_state::free) return {};
+    const u64 start = load(e.start_time);
+    if (load(e.who) != before) return {};  // it has changed hands meanwhile: the two don't belong together
+    return {entry, w.epoch, {static_cast<i32>(w.count), start}, w.state};
+}
+
+client_id find_client(const registry_block& r, u32 epoch) {
+    for (u32 k = 0; k < max_clients && epoch != 0; ++k)
+        if (const client_id c = client_at(r, k); c && c.epoch == epoch) return c;
+    return {};
+}
+
+std::string client_text(const registry_block& r, u32 epoch) {
+    const client_id c = find_client(r, epoch);
+    if (!c) return "a process that is gone";
+    return fmt::format("process {}{}", c.process.pid,
+                       c.state == entry_state::attached ? "" : ", which has died");
+}
+
+std::string clients_text(const registry_block& r, std::vector<u32> epochs) {
+    std::sort(epochs.begin(), epochs.end());
+    std::string out;
+    for (auto first = epochs.begin(); first != epochs.end();) {
+        const auto last = std::upper_bound(first, epochs.end(), *first);
+        out += (out.empty() ? "" : ", ") + client_text(r, *first);
+        if (last - first > 1) out += fmt::format(" ({})", last - first);
+        first = last;
+    }
+    return out;
+}
+
+}  // namespace carousel::ipc

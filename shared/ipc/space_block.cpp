@@ -1,0 +1,215 @@
+#include "ipc/space_block.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/errors.hpp"
+#include "ipc/give.hpp"
+#include "ipc/semaphore.hpp"
+#include "ipc/step.hpp"
+#include "ipc/work_queue.hpp"
+
+namespace carousel::ipc {
+namespace {
+
+constexpr u64 page = 4096;
+constexpr u64 most_cells = u64{1} << 22, most_bytes_each = u64{1} << 20, most_units = u64{1} << 20;
+
+u64 up(u64 n, u64 to) { return (n + to - 1) / to * to; }
+
+// The words of it, without a pool's memory.
+u64 words_of(const shape& s) {
+    switch (s.what) {
+        case kind::semaphore:
+            return semaphore_block::bytes(static_cast<u32>(s.count));
+        case kind::queue:
+            return queue_block::bytes(static_cast<u32>(s.count), static_cast<u32>(s.each));
+        case kind::work_queue:
+            return work_queue_block::bytes(static_cast<u32>(s.count), static_cast<u32>(s.each));
+        case kind::pool:
+            return pool_block::bytes(static_cast<u32>(s.count / s.each));
+        case kind::none:
+            break;
+    }
+    return 0;
+}
+
+u64 bytes_of(const shape& s) {
+    return s.what == kind::pool ? up(words_of(s), page) + s.count : up(words_of(s), 64);
+}
+
+u64 arena_end(const space_block& s) {
+    u64 end = up(sizeof(space_block), page);
+    for (const directory_entry& e : s.place)
+        if (place_word::of(load(e.state)).state == place_state::ready)
+            end = std::max(end, e.offset + e.bytes);
+    return end;
+}
+
+void make_words(space_block& s, u32 k, const shape& w) {
+    const auto count = static_cast<u32>(w.count), each = static_cast<u32>(w.each);
+    switch (w.what) {
+        case kind::semaphore:
+            s.block_of<semaphore_block>(k).make(count);
+            break;
+        case kind::queue:
+            s.block_of<queue_block>(k).make(count, each, static_cast<u32>(w.more));
+            break;
+        case kind::work_queue:
+            s.block_of<work_queue_block>(k).make(count, each, static_cast<u32>(w.more));
+            break;
+        case kind::pool:
+            s.block_of<pool_block>(k).make(static_cast<u32>(w.count / w.each), w.each,
+                                           s.place[k].offset + up(words_of(w), page));
+            break;
+        case kind::none:
+            break;
+    }
+}
+
+[[noreturn]] void refuse(const std::string& name, const shape& s, const std::string& why) {
+    throw config_error(fmt::format("\"{}\" as {}: {}", name, text_of(s), why));
+}
+
+}  // namespace
+
+const char* name_of(kind k) noexcept {
+    constexpr const char* names[] = {"nothing", "semaphore", "queue", "work queue", "pool"};
+    return static_cast<u8>(k) < 5 ? names[static_cast<u8>(k)] : "?";
+}
+
+std::string text_of(const shape& s) {
+    switch (s.what) {
+        case kind::semaphore:
+            return fmt::format("a semaphore of {} permits", s.count);
+        case kind::queue:
+            return fmt::format("a queue of {} elements of {} bytes{}", s.count, s.each,
+                               s.more == 0 ? "" : ", which carry blocks of a pool");
+        case kind::work_queue:
+            return fmt::format("a work queue of {} tasks of {} bytes and {} attempts", s.count, s.each,
+                               s.more);
+        case kind::pool:
+            return fmt::format("a pool of {} bytes in units of {}", s.count, s.each);
+        case kind::none:
+            break;
+    }
+    return "nothing";
+}
+
+void check_shape(const std::string& name, const shape& s) {
+    const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; });
+    if (name.empty() || name.size() > longest_name || !plain)
+        refuse(name, s, fmt::format("a name has 1 to {} characters that can be printed", longest_name));
+    const bool cells = s.count >= 1 && s.count <= most_cells && s.each >= 1 && s.each <= most_bytes_each;
+    switch (s.what) {
+        case kind::semaphore:
+            if (s.count < 1 || s.count > max_permits)
+                refuse(name, s, fmt::format("it has 1 to {} permits", max_permits));
+            return;
+        case kind::work_queue:
+            if (s.more < 1 || s.more > most_attempts)
+                refuse(name, s, fmt::format("a task has 1 to {} attempts", most_attempts));
+            [[fallthrough]];
+        case kind::queue:
+            if (!cells)
+                refuse(name, s,
+                       fmt::format("it has 1 to {} places of 1 to {} bytes", most_cells, most_bytes_each));
+            if (s.what == kind::queue && s.more != 0 && s.each < sizeof(block_ref))
+                refuse(name, s, "an element that carries a block begins with a block_ref");
+            return;
+        case kind::pool:
+            if (s.each < page || s.each % page != 0 || s.count % s.each != 0 || s.count / s.each < 1 ||
+                s.count / s.each > most_units)
+                refuse(
+                    name, s,
+                    fmt::format("it has 1 to {} whole units, each a multiple of {} bytes", most_units, page));
+            return;
+        case kind::none:
+            break;
+    }
+    refuse(name, s, "no such kind of primitive");
+}
+
+void require_shape(const space_block& s, u32 place, const shape& wanted) {
+    const shape have = s.place[place].shaped();
+    if (have != wanted)
+        throw config_error(
+            fmt::format("\"{}\" is {} here, asked for was {}: use what is there, or another name",
+                        s.place[place].name, text_of(have), text_of(wanted)));
+}
+
+u32 find_place(const space_block& s, const std::string& name) {
+    for (u32 k = 0; k < max_primitives; ++k)
+        if (place_word::of(load(s.place[k].state)).state == place_state::ready && name == s.place[k].name)
+            return k;
+    return no_place;
+}
+
+u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
+    check_shape(name, wanted);
+    if (const u32 k = find_place(s, name); k != no_place) {
+        require_shape(s, k, wanted);
+        return k;
+    }
+    if (wanted.what == kind::queue && wanted.more != 0 &&
+        (wanted.more > max_primitives || s.place[wanted.more - 1].what != static_cast<u64>(kind::pool)))
+        refuse(name, wanted, "there is no such pool");
+    u32 k = 0;
+    while (k < max_primitives && place_word::of(load(s.place[k].state)).state != place_state::empty) ++k;
+    if (k == max_primitives)
+        refuse(name, wanted, fmt::format("the space has {} primitives already, as many as it can", k));
+    const u64 begin = arena_end(s), size = up(bytes_of(wanted), page);
+    if (size > s.bytes - begin)
+        refuse(
+            name, wanted,
+            fmt::format(
+                "it needs {} KiB and the space has {} KiB left: hold a larger one (carousel hold {} --size)",
+                size / 1024, (s.bytes - begin) / 1024, s.name));
+    directory_entry& e = s.place[k];
+    e.offset = begin, e.bytes = size;
+    e.what = static_cast<u64>(wanted.what), e.count = wanted.count, e.each = wanted.each,
+    e.more = wanted.more;
+    std::memset(e.name, 0, sizeof e.name);
+    name.copy(e.name, longest_name);
+    // A holder before this one may have died while it made another one here: nobody has seen that.
+    std::memset(s.at(begin), 0, up(words_of(wanted), 64));
+    make_words(s, k, wanted);
+    const u64 before = load(e.state);
+    (void)cas(e.state, before, place_word{place_word::of(before).count + 1, 0, place_state::ready}.pack());
+    shm::ring(s.bell);
+    return k;
+}
+
+void mend_all(space_block& s, u32 dead) {
+    // Queues before pools: a published cell decides whose a block is.
+    for (u32 k = 0; k < max_primitives; ++k) {
+        const directory_entry& e = s.place[k];
+        if (place_word::of(load(e.state)).state != place_state::ready) continue;
+        if (e.shaped().what == kind::semaphore) mend(s.block_of<semaphore_block>(k), dead);
+        if (e.shaped().what == kind::work_queue) mend(s.block_of<work_queue_block>(k), dead);
+        if (e.shaped().what == kind::queue) mend(s.block_of<queue_block>(k), dead);
+    }
+    for (u32 pool = 0; pool < max_primitives; ++pool) {
+        if (place_word::of(load(s.place[pool].state)).state != place_state::ready ||
+            s.place[pool].shaped().what != kind::pool)
+            continue;
+        std::vector<block_ref> refs;
+        for (u32 k = 0; k < max_primitives; ++k)
+            if (place_word::of(load(s.place[k].state)).state == place_state::ready &&
+                s.place[k].shaped().what == kind::queue && s.place[k].more == pool + 1)
+                gather_named(s.block_of<queue_block>(k), refs);
+        mend(s.block_of<pool_block>(pool), dead, refs);
+    }
+}
+
+void bury(space_block& s, u32 entry) {
+    const client_id c = client_at(s.registry, entry);
+    if (!c) return;
+    mark_fenced(s.registry, entry);
+    mend_all(s, c.epoch);
+    free_entry(s.registry, entry);
+}
+
+}  // namespace carousel::ipc

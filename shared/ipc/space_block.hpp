@@ -1,0 +1,86 @@
+#pragma once
+// The memory of a space: one sealed memfd, the same in every process that has it.
+//
+//   space_block    who it is, the registry, the directory
+//   arena          the primitives' words and the pools' memory, one behind the other
+//
+// The directory is written by the holder alone: it fills an EMPTY place and then publishes it by one CAS.
+// Where the arena is free follows from the published places, so a holder that dies while it makes a primitive
+// leaves an EMPTY place and nothing to mend. A primitive stays for as long as the space does.
+//
+// The holder makes all of it and stores the magic last (release); who attaches reads it first (acquire).
+
+#include <cstddef>
+#include <string>
+
+#include "ipc/registry.hpp"
+
+namespace carousel::ipc {
+
+inline constexpr u64 space_magic = 0x4341'524F'5350'4143;  ///< "CAROSPAC"
+inline constexpr u32 space_version = 1;                    ///< of everything that lies in the memory
+inline constexpr u32 max_primitives = 64;
+inline constexpr std::size_t longest_name = 40;
+
+enum class kind : u8 { none, semaphore, queue, work_queue, pool };
+[[nodiscard]] const char* name_of(kind k) noexcept;
+
+/// What a client asks for; what it means follows from the kind.
+struct shape {
+    kind what = kind::none;
+    u64 count = 0;  ///< permits; cells; tasks; bytes of the pool
+    u64 each = 0;   ///< -; bytes of an element; bytes of a task; bytes of a unit
+    u64 more = 0;   ///< -; 1 + the place of the pool whose blocks travel; max_attempts; -
+    bool operator==(const shape&) const = default;
+};
+/// "a queue of 4096 elements of 24 bytes"
+[[nodiscard]] std::string text_of(const shape& s);
+
+enum class place_state : u8 { empty, ready };
+using place_word = owner_word<place_state>;
+struct alignas(64) directory_entry {
+    word state;
+    u64 offset, bytes;  ///< of its words, from the beginning of the space
+    u64 what, count, each, more;
+    char name[longest_name + 8];
+    [[nodiscard]] shape shaped() const { return {static_cast<kind>(what), count, each, more}; }
+};
+
+struct space_block {
+    word magic;
+    u32 version, uid;
+    u64 bytes;
+    char id[40];
+    char name[longest_name + 8];
+    word holder;  ///< {lives of the holder, 0, 0}: how often the space was taken over
+    alignas(64) shm::doorbell_word bell;
+    registry_block registry;
+    directory_entry place[max_primitives];
+
+    [[nodiscard]] std::byte* at(u64 offset) { return reinterpret_cast<std::byte*>(this) + offset; }
+    template <class Block>
+    [[nodiscard]] Block& block_of(u32 k) {
+        return *reinterpret_cast<Block*>(at(place[k].offset));
+    }
+};
+static_assert(sizeof(directory_entry) == 128 && sizeof(space_block) % 64 == 0);
+static_assert(offsetof(space_block, registry) % 64 == 0);
+
+inline constexpr u32 no_place = ~u32{0};
+/// The published place of that name; no_place: none.
+[[nodiscard]] u32 find_place(const space_block& s, const std::string& name);
+
+/// The holder: the place of that name, made if there is none. Throws config_error: another shape, no room, or
+/// sizes that are out of bounds.
+[[nodiscard]] u32 make_place(space_block& s, const std::string& name, const shape& wanted);
+/// The shape that a client would get; throws config_error where it is out of bounds.
+void check_shape(const std::string& name, const shape& wanted);
+/// Throws config_error unless it is what the place has.
+void require_shape(const space_block& s, u32 place, const shape& wanted);
+
+/// The holder, behind the fence of `dead`: everything of that life in all primitives. May be repeated.
+void mend_all(space_block& s, u32 dead);
+/// The holder: ends that life in the registry as well.
+void bury(space_block& s, u32 entry);
+
+}  // namespace carousel::ipc

@@ -1,0 +1,50 @@
+#include "ipc/step.hpp"
+
+#include <array>
+
+#include "core/clock.hpp"
+
+namespace carousel::ipc {
+namespace {
+constexpr std::array<std::string_view, steps> names = {
+    "epoch_drawn",      "entry_attached", "entry_dead",    "entry_fenced",   "entry_freed",
+    "line_joined",      "turn_looked",    "turn_known",    "permit_taken",   "line_left",
+    "permit_released",  "cell_claimed",   "cell_written",  "cell_published", "cell_passed",
+    "cell_popping",     "cell_leased",    "cell_consumed", "cell_returned",  "task_filling",
+    "task_written",     "task_submitted", "task_claimed",  "task_committed", "task_failed",
+    "task_letter_read", "serial_drawn",   "head_claimed",  "body_claimed",   "block_owned",
+    "block_leaving",    "body_freed",     "block_freed",   "block_named",    "block_given",
+    "block_taken",      "mend_begun",     "mended_word",   "loss_marked",    "loss_counted",
+    "mend_done"};
+static_assert(!names.back().empty(), "a step without a name");
+}  // namespace
+
+namespace detail {
+hooks hooked;
+}
+
+std::string_view name_of(step s) noexcept {
+    const auto k = static_cast<std::size_t>(s);
+    return k < names.size() ? names[k] : "?";
+}
+
+void set_hooks(const hooks& h) noexcept { detail::hooked = h; }
+
+u64 clock_ns() { return detail::hooked.now_ns != nullptr ? detail::hooked.now_ns() : now_ns(); }
+
+u64 deadline_after(u64 timeout_ns) {
+    const u64 now = clock_ns();
+    return timeout_ns > ~u64{0} - now ? ~u64{0} : now + timeout_ns;
+}
+
+bool sleep_until(shm::doorbell_word& bell, u32 seen, u64 deadline_ns) {
+    const u64 now = clock_ns();
+    if (now >= deadline_ns) return false;
+    if (detail::hooked.sleep != nullptr)
+        detail::hooked.sleep(bell, seen, deadline_ns - now);
+    else
+        (void)shm::wait(bell, seen, deadline_ns - now);
+    return true;
+}
+
+}  // namespace carousel::ipc

@@ -1,0 +1,41 @@
+// Blocks of shared memory that change hands without a copy: pool give NUMBER | pool take NUMBER
+#include <carousel/ipc.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+struct picture {  // what is said of a block
+    unsigned width, height, number;
+};
+
+int main(int argc, char** argv) {
+    if (argc < 3) return 2;
+    const bool give = std::string(argv[1]) == "give";
+    const unsigned number = static_cast<unsigned>(std::atoi(argv[2]));
+    try {
+        auto lab = carousel::ipc::open("lab");
+        auto pool = lab.pool("pictures", 8 << 20);
+        auto travelling = lab.block_queue<picture>("travelling", 4, pool);
+        for (unsigned k = 0; k < number; ++k) {
+            const picture about{320, 200, k};
+            if (give) {
+                auto block = pool.acquire(4 * about.width * about.height, std::chrono::seconds(10));
+                std::memset(block.data().data(), static_cast<int>(k % 256), block.data().size());
+                travelling.give(std::move(block), about, std::chrono::seconds(10));
+                continue;
+            }
+            auto got = travelling.receive(
+                std::chrono::seconds(10));  // its block is this process's until the end of the scope
+            std::printf("picture %u, %ux%u, at %llu, begins with %u\n", got.about.number, got.about.width,
+                        got.about.height, static_cast<unsigned long long>(got.block.offset()),
+                        static_cast<unsigned>(got.block.data()[0]));
+        }
+        return 0;
+    } catch (const carousel::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return e.code();
+    }
+}

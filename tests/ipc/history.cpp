@@ -1,0 +1,235 @@
+#include "history.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "core/errors.hpp"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace carousel::test {
+namespace {
+constexpr std::size_t stack_bytes = 256 * 1024;
+
+// Address sanitizers must be told which stack is in use. The scheduler's is what the first fiber came from.
+[[maybe_unused]] const void* scheduler_bottom = nullptr;
+[[maybe_unused]] std::size_t scheduler_size = 0;
+
+void leaves_for([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size,
+                [[maybe_unused]] void** fake) {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(fake, bottom, size);
+#endif
+}
+void arrives([[maybe_unused]] void* fake, [[maybe_unused]] bool from_scheduler) {
+#ifdef __SANITIZE_ADDRESS__
+    const void* bottom = nullptr;
+    std::size_t size = 0;
+    __sanitizer_finish_switch_fiber(fake, &bottom, &size);
+    if (from_scheduler) scheduler_bottom = bottom, scheduler_size = size;
+#endif
+}
+}  // namespace
+
+struct history::fiber {
+    life who;
+    bool holder = false;
+    bool idle = true;     // between two deeds, or the holder with nothing to mend
+    bool doomed = false;  // the next resume throws at its step
+    bool died = false;
+    const shm::doorbell_word* bell = nullptr;
+    u32 seen = 0;
+    u64 wakes_at = 0;
+    ipc::step last = ipc::step::count_;  // before the first
+    void* fake = nullptr;                // a sanitizer's
+    ucontext_t context{};
+    std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_bytes);
+};
+
+history* history::only_ = nullptr;
+
+history::history(const history_options& o)
+    : options_(o), random_(o.seed), kills_(o.kills), holder_kills_(o.holder_kills) {
+    CAROUSEL_ASSERT(only_ == nullptr);
+    only_ = this;
+    ipc::set_hooks({&history::at_step, &history::time_ns, &history::sleep});
+}
+
+history::~history() {
+    ipc::set_hooks({});
+    only_ = nullptr;
+}
+
+void history::find(const std::string& what) {
+    if (finding_.empty()) finding_ = what + " (step " + std::to_string(step_) + ")";
+}
+
+const life* history::now() const {
+    return running_ == nullptr || running_->holder ? nullptr : &running_->who;
+}
+
+void history::enter(u32 high, u32 low) {
+    arrives(nullptr, true);
+    auto* f = reinterpret_cast<fiber*>(static_cast<std::uintptr_t>(high) << 32U | low);
+    only_->body(*f);
+    f->idle = true;
+    for (;;) only_->pause(*f);
+}
+
+void history::body(fiber& f) {
+    try {
+        if (f.holder) {
+            while (!to_mend_.empty()) {
+                const u32 dead = to_mend_.front();
+                mend(dead);
+                to_mend_.erase(to_mend_.begin());
+            }
+        } else {
+            for (;;) {
+                f.idle = true;
+                pause(f);
+                f.idle = false;
+                client(f.who);
+            }
+        }
+    } catch (const killed&) {
+        f.died = true;
+    }
+}
+
+void history::begin(fiber& f, bool holder) {
+    f.holder = holder;
+    f.idle = f.doomed = f.died = false;
+    f.bell = nullptr;
+    if (!holder) f.who.epoch = next_epoch_++, f.who.random = &random_;
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.get();
+    f.context.uc_stack.ss_size = stack_bytes;
+    f.context.uc_link = nullptr;
+    const auto at = reinterpret_cast<std::uintptr_t>(&f);
+    makecontext(&f.context, reinterpret_cast<void (*)()>(&history::enter), 2, static_cast<u32>(at >> 32U),
+                static_cast<u32>(at));
+}
+
+void history::resume(fiber& f) {
+    running_ = &f;
+    void* fake = nullptr;
+    leaves_for(f.stack.get(), stack_bytes, &fake);
+    swapcontext(&scheduler_, &f.context);
+    arrives(fake, false);
+    running_ = nullptr;
+}
+
+void history::pause(fiber& f) {
+    leaves_for(scheduler_bottom, scheduler_size, &f.fake);
+    swapcontext(&f.context, &scheduler_);
+    arrives(f.fake, true);
+    if (f.doomed) {
+        f.doomed = false;
+        throw killed{};
+    }
+}
+
+void history::at_step(ipc::step s) {
+    fiber* f = only_->running_;
+    if (f == nullptr) return;  // a test that looks from outside
+    f->last = s;
+    if (!f->holder && only_->looks) only_->looks(s);
+    only_->pause(*f);
+}
+
+u64 history::time_ns() { return only_->step_ * 1000; }
+
+bool history::sleep(shm::doorbell_word& bell, u32 seen, u64 timeout_ns) {
+    fiber* f = only_->running_;
+    if (f == nullptr) return false;
+    f->bell = &bell;
+    f->seen = seen;
+    f->wakes_at = time_ns() + std::min(timeout_ns, shm::max_sleep_ns);
+    only_->pause(*f);
+    f->bell = nullptr;
+    return shm::ticket(bell) != seen;
+}
+
+bool history::runnable(const fiber& f) const {
+    if (f.doomed) return true;
+    if (f.holder) return true;
+    if (f.idle && over()) return false;
+    return f.bell == nullptr || shm::ticket(*f.bell) != f.seen || step_ * 1000 >= f.wakes_at;
+}
+
+void history::reap(fiber& f) {
+    f.died = false;
+    if (f.last != ipc::step::count_) ++kills_at_[static_cast<std::size_t>(f.last)];
+    f.last = ipc::step::count_;
+    if (f.holder) {
+        begin(f, true);
+        return;
+    }
+    if (died) died(f.who);
+    if (std::find(to_mend_.begin(), to_mend_.end(), f.who.epoch) == to_mend_.end())
+        to_mend_.push_back(f.who.epoch);
+    begin(f, false);
+}
+
+void history::schedule() {
+    std::vector<fiber*> ready;
+    for (const auto& f : fibers_)
+        if (runnable(*f)) ready.push_back(f.get());
+    fiber& f = *ready[random_() % ready.size()];  // the holder always is
+    if (f.holder && f.idle) {
+        if (to_mend_.empty()) return;
+        begin(f, true);
+    }
+    u32& kills = f.holder ? holder_kills_ : kills_;
+    const u32 in = f.holder ? std::min(options_.kill_in, 8U) : options_.kill_in;
+    if (!over() && kills > 0 && !f.idle && random_() % in == 0) {
+        --kills;
+        if (options_.mends_the_living && !f.holder)
+            to_mend_.push_back(f.who.epoch);  // "dead", says somebody, and it goes on
+        else
+            f.doomed = true;
+    }
+    resume(f);
+    if (f.died) reap(f);
+}
+
+bool history::run() {
+    for (u32 k = 0; k <= options_.clients; ++k) {
+        fibers_.push_back(std::make_unique<fiber>());
+        fibers_.back()->who.slot = k;
+        begin(*fibers_.back(), k == options_.clients);
+    }
+    const u64 limit = options_.steps + 200'000;
+    for (; step_ < limit && finding_.empty(); ++step_) {
+        schedule();
+        if (!over()) continue;
+        const bool ended = to_mend_.empty() &&
+                           std::all_of(fibers_.begin(), fibers_.end(), [](const auto& f) { return f->idle; });
+        if (ended) return true;
+    }
+    return !finding_.empty();
+}
+
+void campaign_result::add(const history& h, u64 seed, bool ended) {
+    if (histories++ == 0) first_seed = seed;
+    last_seed = seed;
+    for (u32 k = 0; k < ipc::steps; ++k) kills_at[k] += h.kills_at()[k];
+    if (ended && h.finding().empty()) return;
+    if (failed++ == 0) first_failed = seed, finding = ended ? h.finding() : "somebody waits for ever";
+}
+
+std::string campaign_result::text() const {
+    std::string out = std::to_string(histories) + " histories, seeds " + std::to_string(first_seed) + " to " +
+                      std::to_string(last_seed) + ", " + std::to_string(failed) + " failed";
+    if (failed > 0) out += ", the first with seed " + std::to_string(first_failed) + ": " + finding;
+    for (u32 k = 0; k < ipc::steps; ++k)
+        if (kills_at[k] > 0)
+            out += "; " + std::string(ipc::name_of(static_cast<ipc::step>(k))) + " " +
+                   std::to_string(kills_at[k]);
+    return out;
+}
+
+}  // namespace carousel::test

@@ -1,0 +1,101 @@
+#pragma once
+// Histories of the real code of the primitives, without threads: each client is a fiber that runs the shipped
+// functions on shared words, and at each named step (ipc/step.hpp) a seeded scheduler decides who goes on and
+// who dies there. A death is an exception that nobody catches but the fiber's end: what shared memory holds
+// then is what a SIGKILL leaves. Behind it the holder's fiber mends, and can die in the midst of it, too.
+//
+// Time is the scheduler's: every step is a microsecond, and a sleep at a doorbell ends when it rings or its
+// time is over.
+
+#include <ucontext.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ipc/step.hpp"
+
+namespace carousel::test {
+
+/// One life of one client.
+struct life {
+    u32 slot = 0, epoch = 0;
+    std::mt19937_64* random = nullptr;
+    [[nodiscard]] u64 below(u64 n) const { return (*random)() % n; }
+};
+
+struct history_options {
+    u64 seed = 1;
+    u32 clients = 4;
+    u32 kills = 12;                 ///< of clients
+    u32 holder_kills = 6;           ///< of the holder, in the midst of a mend
+    u64 steps = 3000;               ///< then no client begins anything new and nobody is killed
+    u32 kill_in = 60;               ///< one step in so many kills, while there are kills left
+    bool mends_the_living = false;  ///< control: the mend does not wait for the fence
+};
+
+class history {
+public:
+    explicit history(const history_options& o);
+    ~history();
+    history(const history&) = delete;
+    history& operator=(const history&) = delete;
+
+    std::function<void(life&)> client;      ///< one deed: it is called again and again in each life
+    std::function<void(u32 epoch)> mend;    ///< behind the fence of that life
+    std::function<void(ipc::step)> looks;   ///< at each step of a client, on its fiber
+    std::function<void(const life&)> died;  ///< before anything is mended
+
+    /// False: somebody waits for ever.
+    [[nodiscard]] bool run();
+    /// The first rule that was broken; "" for none.
+    [[nodiscard]] const std::string& finding() const { return finding_; }
+    void find(const std::string& what);
+
+    /// The life whose fiber runs now; null in the holder's.
+    [[nodiscard]] const life* now() const;
+    [[nodiscard]] bool over() const { return step_ >= options_.steps; }
+    [[nodiscard]] const std::array<u32, ipc::steps>& kills_at() const { return kills_at_; }
+    [[nodiscard]] std::mt19937_64& random() { return random_; }
+
+private:
+    struct fiber;
+    struct killed {};
+    static void enter(u32 high, u32 low);
+    static void at_step(ipc::step s);
+    static u64 time_ns();
+    static bool sleep(shm::doorbell_word& bell, u32 seen, u64 timeout_ns);
+    void body(fiber& f);
+    void begin(fiber& f, bool holder);
+    void resume(fiber& f);
+    void pause(fiber& f);
+    void schedule();
+    void reap(fiber& f);
+    [[nodiscard]] bool runnable(const fiber& f) const;
+
+    history_options options_;
+    std::mt19937_64 random_;
+    std::vector<std::unique_ptr<fiber>> fibers_;  // clients, then the holder
+    std::vector<u32> to_mend_;
+    std::string finding_;
+    std::array<u32, ipc::steps> kills_at_{};
+    u64 step_ = 0;
+    u32 next_epoch_ = 1, kills_ = 0, holder_kills_ = 0;
+    fiber* running_ = nullptr;
+    ucontext_t scheduler_{};
+    static history* only_;
+};
+
+/// What many histories have shown.
+struct campaign_result {
+    std::array<u64, ipc::steps> kills_at{};
+    u64 histories = 0, failed = 0, first_seed = 0, last_seed = 0, first_failed = 0;
+    std::string finding;  ///< of the first that failed
+    void add(const history& h, u64 seed, bool ended);
+    [[nodiscard]] std::string text() const;
+};
+
+}  // namespace carousel::test

@@ -1,0 +1,125 @@
+// Seeded histories of the primitives (history.hpp). With a seeded bug compiled in (CAROUSEL_EXPECT_FAULT) the
+// histories of its primitive must show it, by the rule that it breaks.
+//
+// CAROUSEL_IPC_SEED: the first seed, CAROUSEL_IPC_HISTORIES: how many of each; what failed names its seed.
+#include <cstdlib>
+#include <initializer_list>
+#include <iostream>
+
+#include "histories.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+using ipc::step;
+
+namespace {
+using one_history = bool (*)(history&, u64, u64&);
+
+[[maybe_unused]] u64 from_environment(const char* name, u64 otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// Until one fails; a control goes on until one has failed by the rule in question.
+campaign_result histories(one_history of, bool mends_the_living, u64& done, const std::string& rule = "") {
+    campaign_result all;
+    const u64 first = from_environment("CAROUSEL_IPC_SEED", 1);
+    const u64 last = first + from_environment("CAROUSEL_IPC_HISTORIES", 1500);
+    for (u64 seed = first; seed < last && all.failed == 0; ++seed) {
+        history_options o;
+        o.seed = seed;
+        o.clients = 2 + static_cast<u32>(seed % 5);
+        o.kills = 6 + static_cast<u32>(seed % 20);
+        o.mends_the_living = mends_the_living;
+        history h(o);
+        const bool ended = of(h, seed, done);
+        campaign_result one;
+        one.add(h, seed, ended);
+        if (one.failed == 0 || one.finding.find(rule) != std::string::npos) all.add(h, seed, ended);
+    }
+    return all;
+}
+
+#ifndef CAROUSEL_EXPECT_FAULT
+
+// Sound, and worth something: so much was done, and a death fell at each of these steps.
+void require_sound(one_history of, u64 least, std::initializer_list<step> died_at) {
+    u64 done = 0;
+    const campaign_result all = histories(of, false, done);
+    std::cout << all.text() << "; " << done << " done\n";
+    INFO(all.text());
+    REQUIRE(all.failed == 0);
+    CHECK(done * 1500 > least * all.histories);
+    for (const step s : died_at) {
+        INFO(ipc::name_of(s));
+        CHECK(all.kills_at[static_cast<std::size_t>(s)] * 1500 > 20 * all.histories);
+    }
+}
+
+void require_found(one_history of, const std::string& rule) {
+    u64 done = 0;
+    const campaign_result all = histories(of, true, done, rule);
+    INFO(all.text());
+    CHECK(all.failed > 0);
+    CHECK_THAT(all.finding, contains(rule));
+}
+
+#endif
+}  // namespace
+
+#ifndef CAROUSEL_EXPECT_FAULT
+
+TEST_CASE("semaphore: no permit is out twice or gone and nobody is overtaken, whoever dies at which step") {
+    require_sound(semaphore_history, 50'000,
+                  {step::line_joined, step::turn_known, step::permit_taken, step::line_left,
+                   step::permit_released, step::mend_begun, step::mended_word, step::mend_done});
+}
+
+TEST_CASE("queue: no element comes twice and no leased one is lost, whoever dies at which step") {
+    require_sound(queue_history, 50'000,
+                  {step::cell_claimed, step::cell_written, step::cell_published, step::cell_popping,
+                   step::cell_leased, step::cell_consumed, step::cell_returned, step::mend_begun,
+                   step::loss_marked, step::loss_counted, step::mended_word, step::mend_done});
+}
+
+TEST_CASE("work queue: each task is committed once or is a dead letter, whoever dies at which step") {
+    require_sound(work_history, 50'000,
+                  {step::task_filling, step::task_written, step::task_submitted, step::task_claimed,
+                   step::task_committed, step::task_failed, step::task_letter_read, step::mend_begun,
+                   step::mended_word, step::mend_done});
+}
+
+TEST_CASE("pool: no unit is in two blocks and none is leaked, whoever dies at which step, gifts included") {
+    require_sound(
+        pool_history, 50'000,
+        {step::serial_drawn, step::head_claimed, step::body_claimed, step::block_owned, step::block_leaving,
+         step::body_freed, step::block_freed, step::block_named, step::block_given, step::block_taken,
+         step::cell_consumed, step::mend_begun, step::mended_word, step::mend_done});
+}
+
+TEST_CASE("control: a mend before the fence puts a permit out twice") {
+    require_found(semaphore_history, "could not release");
+}
+TEST_CASE("control: a mend before the fence takes a lease from its holder") {
+    require_found(queue_history, "not its holder's");
+}
+TEST_CASE("control: a mend before the fence takes a claim from its holder") {
+    require_found(work_history, "not its holder's");
+}
+TEST_CASE("control: a mend before the fence frees a block under its owner") {
+    require_found(pool_history, "could not release");
+}
+
+#else
+
+TEST_CASE("control: the seeded bug " CAROUSEL_EXPECT_FAULT " shows in the same histories by its rule") {
+    u64 done = 0;
+    const campaign_result all = histories(CAROUSEL_EXPECT_HISTORY, false, done, CAROUSEL_EXPECT_FINDING);
+    std::cout << all.text() << '\n';
+    INFO(all.text());
+    CHECK(all.failed > 0);
+    CHECK_THAT(all.finding, contains(CAROUSEL_EXPECT_FINDING));
+}
+
+#endif

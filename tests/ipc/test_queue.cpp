@@ -1,0 +1,143 @@
+#include <thread>
+
+#include "ipc/queue.hpp"
+#include "tests/support/catch.hpp"
+#include "zeroed.hpp"
+
+using namespace carousel;
+using namespace carousel::ipc;
+using carousel::test::zeroed;
+
+namespace {
+struct made {
+    zeroed<queue_block> b;
+    explicit made(u32 capacity) : b(queue_block::bytes(capacity, sizeof(u64))) {
+        b->make(capacity, sizeof(u64));
+    }
+    typed_queue<u64> of(u32 epoch) { return {*b, epoch}; }
+    // As a producer or consumer leaves a cell that dies at its claim.
+    void leave(u32 k, cell_state s, u32 epoch) {
+        const u64 lap = cell_word::of(load(b->cell()[k])).count;
+        b->cell()[k].store(cell_word{lap, epoch, s}.pack());
+    }
+};
+}  // namespace
+
+TEST_CASE("elements come out in their order, over many laps, and no more go in than there is room for") {
+    made m(3);
+    auto q = m.of(1);
+    u64 next = 0, got = 0;
+    for (int lap = 0; lap < 50; ++lap) {
+        while (q.try_push(next)) ++next;
+        CHECK(q.bytes().size() == 3);
+        for (int k = 0; k < 2; ++k) {
+            u64 value = 0;
+            REQUIRE(q.try_pop(value));
+            CHECK(value == got++);
+        }
+    }
+}
+
+TEST_CASE("bulk forms push and pop what there is room for") {
+    made m(4);
+    const u64 in[] = {1, 2, 3, 4, 5, 6};
+    u64 out[6] = {};
+    CHECK(m.of(1).try_push(in, 6) == 4);
+    CHECK(m.of(2).try_pop(out, 6) == 4);
+    CHECK(out[3] == 4);
+}
+
+TEST_CASE("a leased element is its holder's alone, and comes again when it is given back") {
+    made m(4);
+    REQUIRE(m.of(1).try_push(7));
+    REQUIRE(m.of(1).try_push(8));
+    u64 a = 0, b = 0;
+    const auto first = m.of(2).try_lease(a), second = m.of(3).try_lease(b);
+    REQUIRE(first);
+    REQUIRE(second);
+    CHECK((a == 7 && b == 8));
+    CHECK_FALSE(m.of(3).commit(*first));
+    CHECK(m.of(2).bytes().give_back(*first));
+    CHECK(m.of(3).commit(*second));
+    CHECK_FALSE(m.of(3).commit(*second));
+    REQUIRE(m.of(4).try_pop(a));
+    CHECK(a == 7);
+    CHECK_FALSE(m.of(4).try_pop(a));
+}
+
+TEST_CASE("a cell that is claimed holds up the line, its claimer is named, and the mend makes a tomb of it") {
+    made m(4);
+    m.leave(0, cell_state::claimed, 9);
+    REQUIRE(m.of(1).try_push(5));  // behind it
+    u64 value = 0;
+    CHECK_FALSE(m.of(2).try_pop(value));
+    CHECK(m.of(2).bytes().claimers() == std::vector<u32>{9});
+    mend(*m.b, 9);
+    mend(*m.b, 9);
+    CHECK(m.of(2).bytes().tombs() == 1);
+    REQUIRE(m.of(2).try_pop(value));
+    CHECK(value == 5);
+    const u64 in[] = {1, 2, 3, 4};
+    CHECK(m.of(1).try_push(in, 4) == 4);  // capacity is what it was
+}
+
+TEST_CASE("an element that a dead process popped is counted, one that it leased comes again") {
+    made m(4);
+    const u64 in[] = {1, 2};
+    REQUIRE(m.of(1).try_push(in, 2) == 2);
+    m.leave(0, cell_state::popping, 9);
+    m.leave(1, cell_state::leased, 9);
+    mend(*m.b, 9);
+    CHECK(m.of(2).bytes().lost() == 1);
+    u64 value = 0;
+    REQUIRE(m.of(2).try_pop(value));
+    CHECK(value == 2);
+}
+
+TEST_CASE("many producers that died at their claims leave no element hidden behind their tombs") {
+    made m(3);
+    for (u32 epoch = 10; epoch < 40; ++epoch) {
+        const u64 t = load(m.b->tail);  // as claim() does, up to its death
+        m.leave(static_cast<u32>(t % 3), cell_state::claimed, epoch);
+        m.b->tail.store(t + 1);
+        mend(*m.b, epoch);
+    }
+    REQUIRE(m.of(1).try_push(5));
+    u64 value = 0;
+    REQUIRE(m.of(2).try_pop(value));
+    CHECK(value == 5);
+}
+
+TEST_CASE("threads pass every element on exactly once, each producer's in order") {
+    made m(8);
+    constexpr u64 each = 2000;
+    std::vector<u64> seen[2];
+    std::vector<std::thread> all;
+    for (u32 p = 0; p < 2; ++p)
+        all.emplace_back([&, p] {
+            for (u64 k = 0; k < each; ++k) {
+                const u64 value = u64{p} << 32U | k;
+                if (!m.of(p + 1).bytes().push(&value, 60'000'000'000)) return;
+            }
+        });
+    for (u32 c = 0; c < 2; ++c)
+        all.emplace_back([&, c] {
+            for (u64 k = 0; k < each; ++k) {
+                u64 value = 0;
+                if (!m.of(c + 3).bytes().pop(&value, 60'000'000'000)) return;
+                seen[c].push_back(value);
+            }
+        });
+    for (std::thread& t : all) t.join();
+    u64 sum = 0;
+    for (const auto& s : seen) {
+        u64 last[2] = {};
+        for (const u64 v : s) {
+            CHECK((v & 0xFFFFFFFFU) + 1 > last[v >> 32U]);
+            last[v >> 32U] = (v & 0xFFFFFFFFU) + 1;
+            sum += v & 0xFFFFFFFFU;
+        }
+    }
+    CHECK(seen[0].size() + seen[1].size() == 2 * each);
+    CHECK(sum == each * (each - 1));
+}

@@ -1,0 +1,346 @@
+// A space in one process: its holder on a thread, its clients on others. What real deaths do: test_kills.cpp.
+#include <carousel/ipc.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "ipc/attachment.hpp"
+#include "ipc/holder.hpp"
+#include "shm/process_id.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+using namespace carousel;
+using namespace carousel::ipc;
+using carousel::test::contains;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+struct scene {
+    scratch_folder folder;
+    scene() { ::setenv("XDG_RUNTIME_DIR", folder.path.c_str(), 1); }
+};
+
+/// A holder on a thread of its own; its end is what a death is to clients.
+class held_space {
+public:
+    explicit held_space(const std::string& name, u64 bytes = u64{4} << 20U) : holder_(name, bytes) {
+        thread_ = std::thread([this] {
+            while (!ends_) holder_.run_once(5);
+        });
+    }
+    ~held_space() {
+        ends_ = true;
+        thread_.join();
+    }
+    [[nodiscard]] holder& of() { return holder_; }
+
+private:
+    holder holder_;
+    std::atomic<bool> ends_{false};
+    std::thread thread_;
+};
+
+template <class Fn>
+std::string refusal_of(Fn fn) {
+    try {
+        fn();
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+    return "";
+}
+
+template <class Condition>
+bool soon(Condition c) {
+    for (const u64 until = now_ns() + 20 * ns_per_s; now_ns() < until;
+         std::this_thread::sleep_for(milliseconds(2)))
+        if (c()) return true;
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE("a client that comes first waits for its holder, and then names what is missing") {
+    scene s;
+    const std::string why = refusal_of([] { (void)ipc::open("lab", {.wait_s = 0.05}); });
+    CHECK_THAT(why, contains("nobody holds it"));
+    CHECK_THAT(why, contains("carousel hold lab"));
+    CHECK_THAT(refusal_of([] { (void)ipc::open("la/b"); }), contains("can't be the name of a space"));
+    std::unique_ptr<held_space> late;
+    std::thread other([&] {
+        std::this_thread::sleep_for(milliseconds(100));
+        late = std::make_unique<held_space>("lab");
+    });
+    {
+        const space lab = ipc::open("lab", {.wait_s = 20});
+        other.join();
+        CHECK(lab.is_held());
+    }
+    late.reset();
+}
+
+TEST_CASE("whoever asks first decides the shape, and others are told what is there") {
+    scene s;
+    held_space h("lab");
+    space lab = ipc::open("lab"), again = ipc::open("lab");
+    shared_semaphore a = lab.semaphore("turn", 1), b = again.semaphore("turn", 1);
+    const held_permit p = a.acquire(seconds(1));
+    CHECK_FALSE(b.try_acquire());
+    CHECK_THAT(refusal_of([&] { (void)again.semaphore("turn", 2); }),
+               contains("is a semaphore of 1 permits here"));
+    CHECK_THAT(refusal_of([&] { (void)again.queue<u64>("turn", 8); }), contains("asked for was a queue"));
+    CHECK_THAT(refusal_of([&] { (void)lab.semaphore("none", 0); }), contains("1 to 4096 permits"));
+    CHECK_THAT(refusal_of([&] { (void)lab.work_queue<u64>("w", 8, 16); }), contains("1 to 15 attempts"));
+    CHECK_THAT(refusal_of([&] { (void)lab.pool("p", 8192, 100); }), contains("multiple of 4096"));
+    CHECK_THAT(refusal_of([&] { (void)lab.pool("p", u64{1} << 30U); }), contains("hold a larger one"));
+    CHECK_THAT(refusal_of([&] { (void)lab.semaphore(std::string(41, 'x'), 1); }),
+               contains("1 to 40 characters"));
+    CHECK_THAT(refusal_of([&] { (void)lab.semaphore("\xff", 1); }), contains("can be printed"));
+}
+
+TEST_CASE("a name is held once, and its folder goes with it") {
+    scene s;
+    {
+        held_space h("lab");
+        CHECK_THAT(refusal_of([] { holder second("lab", 0); }), contains("is held already by process"));
+    }
+    CHECK_FALSE(std::filesystem::exists(place_of("lab").folder));
+}
+
+TEST_CASE("what a client held when it left comes back, though its process lives") {
+    scene s;
+    held_space h("lab");
+    space stays = ipc::open("lab");
+    {
+        attachment leaves("lab", 5);
+        const u32 k = leaves.place("turn", {kind::semaphore, 1, 0, 0});
+        auto& word = *leaves.block().at(leaves.block().place[k].offset + 256);  // its permit
+        reinterpret_cast<ipc::word&>(word).store(owner_word<u8>{0, leaves.epoch(), 1}.pack());
+    }
+    shared_semaphore turn = stays.semaphore("turn", 1);
+    held_permit got = turn.acquire(seconds(20));
+    CHECK(turn.free() == 0);
+}
+
+TEST_CASE("time that is over says who has it, and what is free") {
+    scene s;
+    held_space h("lab");
+    space lab = ipc::open("lab");
+    const std::string me = "process " + std::to_string(::getpid());
+    shared_semaphore turn = lab.semaphore("turn", 1);
+    const held_permit p = turn.acquire(seconds(1));
+    CHECK_THAT(refusal_of([&] { (void)turn.acquire(milliseconds(5)); }), contains("held by " + me));
+    shared_pool pool = lab.pool("pool", 4 * 4096, 4096);
+    const held_block b = pool.acquire(3 * 4096, seconds(1));
+    const std::string full = refusal_of([&] { (void)pool.acquire(2 * 4096, milliseconds(5)); });
+    CHECK_THAT(full, contains("4096 of 16384 free"));
+    CHECK_THAT(full, contains(me));
+    CHECK_THAT(refusal_of([&] { (void)pool.acquire(5 * 4096, milliseconds(5)); }), contains("ask for less"));
+    auto queue = lab.queue<u64>("queue", 1);
+    CHECK_THAT(refusal_of([&] { (void)queue.pop(milliseconds(5)); }), contains("it is empty"));
+    queue.push(1, seconds(1));
+    CHECK_THAT(refusal_of([&] { queue.push(2, milliseconds(5)); }), contains("it is full"));
+    auto work = lab.work_queue<u64>("work", 1);
+    CHECK_THAT(refusal_of([&] { (void)work.claim(milliseconds(5)); }), contains("no task waits"));
+    work.submit(1, seconds(1));
+    CHECK_THAT(refusal_of([&] { work.submit(2, milliseconds(5)); }), contains("1 tasks wait"));
+}
+
+TEST_CASE("held things are given back at their end, once, and moved with what they hold") {
+    scene s;
+    held_space h("lab");
+    space lab = ipc::open("lab");
+    shared_semaphore turn = lab.semaphore("turn", 2);
+    {
+        held_permit a = turn.acquire(seconds(1));
+        held_permit b = std::move(a);
+        a = turn.acquire(seconds(1));
+        CHECK(turn.free() == 0);
+        b.release();
+        b.release();
+        CHECK(turn.free() == 1);
+    }
+    CHECK(turn.free() == 2);
+    auto queue = lab.queue<u64>("queue", 4);
+    CHECK(queue.try_push(std::vector<u64>{7, 8}) == 2);
+    { const auto given_back = queue.lease(seconds(1)); }
+    auto lease = queue.lease(seconds(1));
+    CHECK(lease.value() == 7);
+    lease.commit();
+    CHECK(queue.try_pop() == std::optional<u64>(8));
+    auto work = lab.work_queue<u64>("work", 4, 2);
+    const task_id id = work.submit(9, seconds(1));
+    { const auto failed = work.claim(seconds(1)); }
+    auto task = work.claim(seconds(1));
+    CHECK(task.failed_attempts() == 1);
+    CHECK(work.state_of(id) == task_state_now::claimed);
+    task.fail();
+    CHECK(work.state_of(id) == task_state_now::dead_letter);
+    CHECK(work.take_dead_letter() == std::optional<u64>(9));
+    CHECK(work.state_of(id) == task_state_now::over);
+}
+
+TEST_CASE("blocks travel from one client to another with what is said of them") {
+    scene s;
+    held_space h("lab");
+    space one = ipc::open("lab"), two = ipc::open("lab");
+    shared_pool from = one.pool("frames", 8 * 4096, 4096), to = two.pool("frames", 8 * 4096, 4096);
+    auto out = one.block_queue<u32>("travel", 2, from);
+    auto in = two.block_queue<u32>("travel", 2, to);
+    held_block b = from.acquire(5000, seconds(1));
+    CHECK(b.data().size() == 8192);
+    b.data()[4999] = std::byte{42};
+    const u64 offset = b.offset();
+    out.give(std::move(b), 77, seconds(1));
+    CHECK(from.state().travelling == 1);
+    auto got = in.receive(seconds(1));
+    CHECK(got.about == 77);
+    CHECK(got.block.offset() == offset);
+    CHECK(got.block.data()[4999] == std::byte{42});
+    CHECK(got.block.data().data() != nullptr);
+    CHECK_THAT(refusal_of([&] { (void)in.receive(milliseconds(5)); }), contains("it is empty"));
+    got.block.release();
+    CHECK(to.state().free_bytes == 8 * 4096);
+    held_block gone = from.acquire(1, seconds(1));
+    gone.release();
+    CHECK_THAT(refusal_of([&] { (void)out.try_give(gone, 1); }), contains("not held any more"));
+}
+
+TEST_CASE("clients go on without their holder, and the next one takes over what they have") {
+    scene s;
+    auto first = std::make_unique<held_space>("lab");
+    space lab = ipc::open("lab", {.wait_s = 0.05});
+    shared_semaphore turn = lab.semaphore("turn", 1);
+    held_permit p = turn.acquire(seconds(1));
+    first.reset();
+    REQUIRE(soon([&] { return !lab.is_held(); }));
+    p.release();
+    p = turn.acquire(seconds(1));  // needs no holder
+    CHECK(lab.semaphore("turn", 1).free() == 0);
+    CHECK_THAT(refusal_of([&] { (void)lab.semaphore("new", 1); }), contains("has no holder to make it"));
+    CHECK_THAT(refusal_of([&] { (void)ipc::open("lab", {.wait_s = 0.05}); }), contains("takes it over"));
+    CHECK_THAT(refusal_of([&] { (void)turn.acquire(milliseconds(5)); }), contains("its holder is gone"));
+
+    CHECK_THAT(refusal_of([] { holder other_size("lab", u64{8} << 20U); }), contains("leave --size out"));
+    const held_space second("lab", 0);
+    REQUIRE(soon([&] { return lab.is_held(); }));
+    space late = ipc::open("lab");
+    CHECK(late.semaphore("turn", 1).free() == 0);
+    p.release();
+    CHECK(late.semaphore("turn", 1).free() == 1);
+    CHECK(lab.semaphore("new", 1).free() == 1);
+}
+
+TEST_CASE("a forked child can't change what its parent has opened") {
+    scene s;
+    held_space h("lab");
+    attachment a("lab", 5);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::signal(SIGSEGV, SIG_DFL);
+        ::signal(SIGBUS, SIG_DFL);
+        a.block().bell.value.store(1);
+        ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+}
+
+TEST_CASE("a holder refuses strangers and other versions, each with a sentence") {
+    scene s;
+    held_space h("lab");
+    const auto said = [](const std::string& text) {
+        const shm::unique_fd to = shm::connect_to(place_of("lab").socket());
+        shm::message m;
+        REQUIRE(shm::send_message(to.get(), text));
+        REQUIRE(shm::receive_message(to.get(), m, 20 * ns_per_s) == shm::receive_status::ok);
+        return m.text;
+    };
+    CHECK_THAT(said("hello"), contains("says who it is first"));
+    CHECK_THAT(said("\xff\xfe{"), contains("says who it is first"));
+    CHECK_THAT(said(R"({"attach": {"version": 99, "start_time": 1}})"), contains("rebuild the older"));
+    CHECK_THAT(said(R"({"attach": {"version": 1, "start_time": 1}})"), contains("can't be watched"));
+    CHECK_THAT(said(R"({"attach": {"version": 1}})"), contains("can't be watched"));
+    const std::string me = std::to_string(shm::this_process().start_time);
+    CHECK_THAT(said(R"({"return": {"version": 1, "epoch": 77, "start_time": )" + me + "}}"),
+               contains("open the space again"));
+    CHECK_THAT(said(R"({"attach": {"version": 1, "start_time": )" + me + "}}"), contains("welcome"));
+
+    // Who is in may ask for anything.
+    const shm::unique_fd in = shm::connect_to(place_of("lab").socket());
+    const auto asks = [&](const std::string& text) {
+        shm::message m;
+        REQUIRE(shm::send_message(in.get(), text));
+        REQUIRE(shm::receive_message(in.get(), m, 20 * ns_per_s) == shm::receive_status::ok);
+        return m.text;
+    };
+    CHECK_THAT(asks(R"({"attach": {"version": 1, "start_time": )" + me + "}}"), contains("welcome"));
+    CHECK_THAT(asks("\xff\xfe"), contains("no request that a holder knows"));
+    CHECK_THAT(asks(std::string(79, 'x') + "\xc3\xa4"), contains("no request that a holder knows"));
+    CHECK_THAT(asks(R"({"make": 5})"), contains("no request that a holder knows"));
+    CHECK_THAT(asks(R"({"make": {"name": "\u00e4", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
+               contains("can be printed"));
+    CHECK_THAT(asks(R"({"make": {"name": "a", "kind": 4, "count": 0, "each": 0, "more": 0}})"),
+               contains("multiple of 4096"));
+    CHECK_THAT(asks(R"({"make": {"name": "a", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
+               contains("made"));
+}
+
+TEST_CASE("memory that is no space of this version and user is refused before it is used") {
+    const auto why = [](shm::unique_fd fd) {
+        return refusal_of([&] { (void)memory::map(std::move(fd), "lab"); });
+    };
+    const auto memfd = [](off_t bytes, bool sealed) {
+        shm::unique_fd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        REQUIRE(::ftruncate(fd.get(), bytes) == 0);
+        if (sealed) REQUIRE(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+        return fd;
+    };
+    CHECK_THAT(why(memfd(1 << 20U, false)), contains("isn't sealed"));
+    CHECK_THAT(why(memfd(4096, true)), contains("no space has fewer"));
+    CHECK_THAT(why(memfd(1 << 20U, true)), contains("there is no space"));
+    const memory good = memory::make("lab", 1U << 20U);
+    const auto again = [&] { return shm::unique_fd(::dup(good.fd())); };
+    CHECK(why(again()).empty());
+    good.block().version = 2;
+    CHECK_THAT(why(again()), contains("its layout is version 2"));
+    good.block().version = space_version;
+    good.block().uid += 1;
+    CHECK_THAT(why(again()), contains("run as the same user"));
+    good.block().uid -= 1;
+    good.block().bytes += 4096;
+    CHECK_THAT(why(again()), contains("it is damaged"));
+}
+
+TEST_CASE("a primitive that a holder was making when it died is made anew by the next one") {
+    const memory m = memory::make("lab", 4U << 20U);
+    space_block& s = m.block();
+    const u32 a = make_place(s, "a", {kind::semaphore, 3, 0, 0});
+    s.place[1].offset = 12345;  // half filled, never published
+    s.place[1].what = 3;
+    const u32 b = make_place(s, "b", {kind::queue, 8, 24, 0});
+    CHECK(b == 1);
+    CHECK(s.place[b].offset == s.place[a].offset + s.place[a].bytes);
+    CHECK(find_place(s, "b") == b);
+    CHECK(find_place(s, "c") == no_place);
+    CHECK_THAT(refusal_of([&] {
+                   (void)make_place(s, "c", {kind::queue, 8, 24, 1});
+               }),
+               contains("no such pool"));
+    CHECK_THAT(refusal_of([&] {
+                   (void)make_place(s, "c", {static_cast<kind>(9), 8, 24, 1});
+               }),
+               contains("no such kind"));
+}

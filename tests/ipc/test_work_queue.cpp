@@ -1,0 +1,89 @@
+#include "ipc/work_queue.hpp"
+#include "tests/support/catch.hpp"
+#include "zeroed.hpp"
+
+using namespace carousel;
+using namespace carousel::ipc;
+using carousel::test::zeroed;
+
+namespace {
+struct made {
+    zeroed<work_queue_block> b;
+    explicit made(u32 capacity, u32 attempts) : b(work_queue_block::bytes(capacity, sizeof(u64))) {
+        b->make(capacity, sizeof(u64), attempts);
+    }
+    work_queue of(u32 epoch) { return {*b, epoch}; }
+    task_name submit(u64 value) {
+        const auto name = of(1).try_submit(&value);
+        REQUIRE(name);
+        return *name;
+    }
+    claimed_task claim(u32 epoch) {
+        u64 value = 0;
+        const auto t = of(epoch).try_claim(&value);
+        REQUIRE(t);
+        return *t;
+    }
+};
+}  // namespace
+
+TEST_CASE("a task is claimed once and committed once, by the life that claimed it") {
+    made m(4, 3);
+    const task_name name = m.submit(5);
+    CHECK(m.of(2).fate(name) == task_fate::waiting);
+    const claimed_task t = m.claim(2);
+    CHECK(m.of(2).fate(name) == task_fate::claimed);
+    CHECK(m.of(3).claimers() == std::vector<u32>{2});
+    u64 value = 0;
+    CHECK_FALSE(m.of(3).try_claim(&value));
+    CHECK_FALSE(m.of(3).commit(t));
+    CHECK(m.of(2).commit(t));
+    CHECK_FALSE(m.of(2).commit(t));
+    CHECK(m.of(2).fate(name) == task_fate::over);
+}
+
+TEST_CASE("a task whose workers fail or die max_attempts times is a dead letter, which can be read once") {
+    made m(2, 3);
+    const task_name name = m.submit(42);
+    CHECK(m.of(2).fail(m.claim(2)));
+    CHECK(m.claim(3).attempts == 1);
+    mend(*m.b, 3);
+    mend(*m.b, 3);
+    CHECK(m.claim(4).attempts == 2);
+    mend(*m.b, 4);
+    CHECK(m.of(5).fate(name) == task_fate::letter);
+    u64 value = 0;
+    CHECK_FALSE(m.of(5).try_claim(&value));
+    REQUIRE(m.of(5).take_letter(&value));
+    CHECK(value == 42);
+    CHECK_FALSE(m.of(5).take_letter(&value));
+    CHECK(m.of(5).count(task_state::free) == 2);
+}
+
+TEST_CASE("a task that was half submitted leaves room, and a letter that was half read stays one") {
+    made m(1, 1);
+    m.b->place()[0].store(task_word{0, 0, 9, task_state::filling}.pack());
+    const u64 value = 1;
+    CHECK_FALSE(m.of(1).try_submit(&value));
+    mend(*m.b, 9);
+    const task_name name = m.submit(2);
+    CHECK(m.of(3).fail(m.claim(3)));
+    m.b->place()[0].store(task_word{name.generation, 1, 9, task_state::reading}.pack());
+    mend(*m.b, 9);
+    CHECK(m.of(1).fate(name) == task_fate::letter);
+}
+
+TEST_CASE("a claim that waits ends at its time, and no task is left out by the look for work") {
+    made m(3, 2);
+    u64 value = 0;
+    CHECK_FALSE(m.of(2).claim(&value, 5'000'000));
+    for (u64 k = 0; k < 3; ++k) (void)m.submit(k);
+    u64 seen = 0;
+    for (int k = 0; k < 3; ++k) {
+        const auto t = m.of(2).try_claim(&value);
+        REQUIRE(t);
+        seen |= u64{1} << value;
+        CHECK(m.of(2).commit(*t));
+    }
+    CHECK(seen == 7);
+}
