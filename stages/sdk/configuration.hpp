@@ -62,7 +62,7 @@ struct description {
     /// How many threads call finish() at once, each for another frame: for a stage whose host work on one
     /// frame takes longer than a frame, and that guards what its frames share. 0: one for each core that the
     /// process may run on. More frames than in_flight there never are; further threads help those that are
-    /// (frame::in_parts).
+    /// (frame::in_parts). A stage that reads the latest frame alone has one.
     u32 finish_threads = 1;
 };
 
