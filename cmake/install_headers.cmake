@@ -16,8 +16,8 @@ list(APPEND waiting shared/ipc/carousel/ipc.hpp)   # for programs that are no st
 
 # Where a header of the tree goes, below TO.
 function(carousel_installed_name header result)
-  if(header MATCHES "^${public_folder}/(.*)$" OR header MATCHES "^shared/ipc/carousel/(.*)$")
-    set(${result} carousel/${CMAKE_MATCH_1} PARENT_SCOPE)
+  if(header MATCHES "^(${public_folder}|shared/ipc/carousel)/(.*)$")
+    set(${result} carousel/${CMAKE_MATCH_2} PARENT_SCOPE)
   else()
     string(REGEX REPLACE "^shared/" "" below ${header})
     set(${result} carousel/detail/${below} PARENT_SCOPE)

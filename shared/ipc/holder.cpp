@@ -126,15 +126,18 @@ void holder::run_once(int timeout_ms) {
     std::vector<guest> heard = std::move(guests_);
     guests_.clear();
     for (guest& g : heard)
-        if (hear(g)) guests_.push_back(std::move(g));
+        if (pollfd now{g.socket.get(), POLLIN, 0}; ::poll(&now, 1, 0) <= 0 || hear(g))
+            guests_.push_back(std::move(g));
     let_in();
 }
 
 void holder::look_after(client& c) {
     space_block& s = memory_->block();
     bool left = false;
+    pollfd now[] = {{c.pidfd.get(), POLLIN, 0}, {c.socket.get(), POLLIN, 0}};
+    if (::poll(now, 2, 0) <= 0) return;
     const bool connected = static_cast<bool>(c.socket);
-    while (c.socket) {
+    while (c.socket && now[1].revents != 0) {
         shm::message m;
         const shm::receive_status got = shm::receive_message(c.socket.get(), m);
         if (got == shm::receive_status::would_block) break;
@@ -146,8 +149,7 @@ void holder::look_after(client& c) {
         c.socket.reset();
     }
     if (connected && !c.socket) mark_dead(s.registry, c.entry);
-    pollfd end{c.pidfd.get(), POLLIN, 0};
-    if (!left && ::poll(&end, 1, 0) <= 0) return;
+    if (!left && now[0].revents == 0) return;
     bury(s, c.entry);
     c.entry = no_entry;
 }
