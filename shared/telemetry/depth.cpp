@@ -45,6 +45,8 @@ std::string depth_view::reason() const {
                                a_frame(work_ns));
         case depth_reason::hops:
             return fmt::format("{}, behind which the way to the next process is hidden", a_frame(work_ns));
+        case depth_reason::finishing:
+            return "several threads finish frames, each lane keeps one busy";
         case depth_reason::unknown:
             break;
     }

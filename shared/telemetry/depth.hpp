@@ -17,6 +17,7 @@ enum class depth_reason : u8 {
     unmeasured,  ///< as planned, until frames have been measured
     turns,       ///< several contexts take turns on the GPU: a turn is to be worth its switch
     hops,        ///< the way from one process to the next is to be hidden behind frames
+    finishing,   ///< several threads finish frames: each lane keeps one of them busy
 };
 
 struct depth_view {

@@ -35,8 +35,9 @@ struct depth_rule {
     latency_wish latency = latency_wish::balanced;
     device_sharing sharing = device_sharing::cpu;
     bool lanes_given = true, window_given = true;  ///< by the file: not to be moved
-    u32 contexts = 1;                              ///< that take turns, this one among them
-    std::vector<u32> beside;  ///< stages whose work takes turns with this one's, itself among them
+    bool finish_pool = false;  ///< several threads finish frames, which no look at the device sees
+    u32 contexts = 1;          ///< that take turns, this one among them
+    std::vector<u32> beside;   ///< stages whose work takes turns with this one's, itself among them
 };
 
 class depth_governor {

@@ -29,6 +29,13 @@ u64 number_from_environment(const char* name) {
     return text != nullptr ? std::strtoull(text, nullptr, 10) : ~u64{0};
 }
 
+bool wants_pool(const runtime& r, const stage& s) { return r.finish_threads() != 1 && s.commits_on_host(); }
+depth_rule rule_of(const runtime& r, const stage& s) {
+    depth_rule rule = r.attached().depth;
+    rule.finish_pool = wants_pool(r, s);
+    return rule;
+}
+
 bool is_void(const frame_in_work& f) noexcept { return f.job.void_stage != shm::none; }
 u32 committer_of(const runtime& r) { return telemetry::ledger_committer(r.who().seat, r.who().epoch); }
 }  // namespace
@@ -43,7 +50,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       finishing_(r.entry().finishing_since_ns),
       hold_(r.control(), r.entry(), finishing_),
       torn_(r.context().allocate_host(sizeof(u32))),
-      depth_(r.attached().depth, r.in_flight(), worker_.output() ? worker_.output()->window() : 0),
+      depth_(rule_of(r, s), r.in_flight(), worker_.output() ? worker_.output()->window() : 0),
       may_spin_(std::thread::hardware_concurrency() > r.control().seats + 1),
       tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
     *reinterpret_cast<u32*>(torn_->host_data()) = 0;
@@ -54,7 +61,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
         frames_.push_back(std::make_unique<frame_in_work>(r, k));
         idle_.push_back(frames_.back().get());
     }
-    if (r.finish_threads() == 1 || !s.commits_on_host()) return;
+    if (!wants_pool(r, s)) return;
     // Here and not in run(): a standby that takes over has them already.
     pool_ = std::make_unique<finish_pool>(
         r.finish_threads(), [this](frame_in_work& f) { wait_for_device(f); },

@@ -71,16 +71,20 @@ TEST_CASE("the output goes as far ahead as the frames in flight and two, within 
 }
 
 TEST_CASE(
-    "a number of the file, a wish for low latency or throughput, and the CPU are as planned whatever is "
-    "measured") {
+    "a number of the file, a wish for low latency or throughput, several finish() threads, and the CPU are "
+    "as "
+    "planned whatever is measured") {
     depth_rule given = automatic(device_sharing::turns, 4);
     given.lanes_given = true;
     depth_rule low = automatic(device_sharing::turns, 4), most = low;
     low.latency = latency_wish::low;
     most.latency = latency_wish::throughput;
+    depth_rule packing = automatic(device_sharing::turns, 4);
+    packing.finish_pool = true;
     const std::pair<depth_rule, depth_reason> all[] = {{given, depth_reason::given},
                                                        {low, depth_reason::wish},
                                                        {most, depth_reason::wish},
+                                                       {packing, depth_reason::finishing},
                                                        {automatic(device_sharing::cpu), depth_reason::cores},
                                                        {depth_rule{}, depth_reason::given}};
     for (const auto& [rule, why] : all) {

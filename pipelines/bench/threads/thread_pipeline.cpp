@@ -24,7 +24,7 @@ u64 slots_behind(const supervisor::pipeline& p, u32 stage) {
         one.name = s.name;
         one.inputs = s.input_indices;
         one.instances = s.instances;
-        one.in_flight = s.in_flight;
+        one.in_flight = s.in_flight.value_or(lanes_by_itself);
         if (const auto at = p.links.find(s.name); at != p.links.end())
             one.window = at->second.window.value_or(0);
         plan.stages.push_back(std::move(one));

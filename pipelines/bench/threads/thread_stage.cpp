@@ -57,7 +57,7 @@ public:
         return output_payload(of_.slots_[n_ % of_.slots_.size()]->data(), of_.output());
     }
     [[nodiscard]] u32 lane() const noexcept override {
-        return static_cast<u32>(n_ / of_.spec_.instances % of_.spec_.in_flight);
+        return static_cast<u32>(n_ / of_.spec_.instances % of_.in_flight_);
     }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return {}; }
     using frame::set_hash;
@@ -72,7 +72,10 @@ private:
 
 thread_stage::thread_stage(thread_world& world, const supervisor::pipeline& p,
                            const supervisor::stage_spec& spec, std::vector<thread_stage*> inputs)
-    : world_(world), spec_(spec), inputs_(std::move(inputs)) {
+    : world_(world),
+      spec_(spec),
+      in_flight_(spec.in_flight.value_or(lanes_by_itself)),
+      inputs_(std::move(inputs)) {
     settings_ = settings::from_json(spec.settings.dump());
     configuration with{.stage = spec.name,
                        .width = p.width,
@@ -103,7 +106,7 @@ thread_stage::~thread_stage() {
 void thread_stage::allocate(u64 slots) {
     for (u32 k = 0; k < spec_.instances; ++k) {
         queues_.push_back(world_.device->make_queue());
-        surroundings_.push_back(std::make_unique<surroundings>(world_, *queues_.back(), k, spec_.in_flight));
+        surroundings_.push_back(std::make_unique<surroundings>(world_, *queues_.back(), k, in_flight_));
     }
     if (frame_format* format = output_of(description_); format != nullptr && !readers_.empty()) {
         const u64 bytes = format->lay_out();

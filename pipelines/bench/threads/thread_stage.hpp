@@ -19,6 +19,10 @@
 
 namespace carousel::bench {
 
+/// Frames under way in an instance that leaves it to the run: in one process there is no switch to be hidden,
+/// and more than this brings nothing (seen on an H200 and on two cores).
+inline constexpr u32 lanes_by_itself = 4;
+
 /// What all stages of one baseline share.
 struct thread_world {
     std::unique_ptr<device::context> device;
@@ -49,7 +53,7 @@ public:
     [[nodiscard]] const frame_format* output() const { return output_of(description_); }
     [[nodiscard]] bool is_source() const { return inputs_.empty(); }
     [[nodiscard]] bool is_sink() const { return readers_.empty(); }
-    [[nodiscard]] u64 under_way() const { return u64{spec_.in_flight} * spec_.instances; }
+    [[nodiscard]] u64 under_way() const { return u64{in_flight_} * spec_.instances; }
     [[nodiscard]] const std::vector<thread_stage*>& readers() const { return readers_; }
     [[nodiscard]] u64 delivered() const { return delivered_.load(); }
     /// When frame n was begun; of a frame that is under way.
@@ -84,6 +88,7 @@ private:
 
     thread_world& world_;
     const supervisor::stage_spec& spec_;
+    u32 in_flight_;
     std::vector<thread_stage*> inputs_, readers_;
     settings settings_;
     description description_;
