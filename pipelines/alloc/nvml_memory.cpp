@@ -28,24 +28,32 @@ std::string nvml_name(const std::string& digits) {
     return name;
 }
 
+/// Loaded and set up once for all GPUs, which takes tens of milliseconds; it goes with the process.
+struct nvml {
+    by_uuid_call by_uuid = nullptr;
+    memory_call memory = nullptr;
+    bool there = false;
+
+    nvml() noexcept {
+        void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) return;
+        const auto init = symbol<init_call>(library, "nvmlInit_v2");
+        by_uuid = symbol<by_uuid_call>(library, "nvmlDeviceGetHandleByUUID");
+        memory = symbol<memory_call>(library, "nvmlDeviceGetMemoryInfo");
+        there = init != nullptr && by_uuid != nullptr && memory != nullptr && init() == 0;
+    }
+};
+
 }  // namespace
 
-std::optional<u64> nvml_free_bytes(const std::string& uuid) noexcept {
-    void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return std::nullopt;
-    const auto init = symbol<init_call>(library, "nvmlInit_v2");
-    const auto shut_down = symbol<init_call>(library, "nvmlShutdown");
-    const auto by_uuid = symbol<by_uuid_call>(library, "nvmlDeviceGetHandleByUUID");
-    const auto memory = symbol<memory_call>(library, "nvmlDeviceGetMemoryInfo");
-    std::optional<u64> out;
-    if (init != nullptr && shut_down != nullptr && by_uuid != nullptr && memory != nullptr && init() == 0) {
-        void* gpu = nullptr;
-        memory_info info{};
-        if (by_uuid(nvml_name(uuid).c_str(), &gpu) == 0 && memory(gpu, &info) == 0) out = info.free;
-        (void)shut_down();
-    }
-    ::dlclose(library);
-    return out;
+std::optional<u64> nvml_free_bytes(const std::string& uuid) {
+    static const nvml library;
+    void* gpu = nullptr;
+    memory_info info{};
+    if (!library.there || library.by_uuid(nvml_name(uuid).c_str(), &gpu) != 0 ||
+        library.memory(gpu, &info) != 0)
+        return std::nullopt;
+    return info.free;
 }
 
 }  // namespace carousel

@@ -10,6 +10,6 @@
 namespace carousel {
 
 /// Bytes. `uuid`: 32 hexadecimal digits. Nothing: no library, or it doesn't know that GPU (a MIG slice).
-[[nodiscard]] std::optional<u64> nvml_free_bytes(const std::string& uuid) noexcept;
+[[nodiscard]] std::optional<u64> nvml_free_bytes(const std::string& uuid);
 
 }  // namespace carousel

@@ -32,10 +32,8 @@ json latency_json(const shm::word* buckets, const shm::word* longest) {
 }
 
 /// What the last process of a seat has said of its depth; null: nothing.
-json depth_json(const shm::control_block& c, u32 seat) {
-    const u32 entry = ring::seat_word::of(ring::load(c.seat[seat].current)).entry;
-    if (entry >= shm::max_incarnations) return nullptr;
-    const auto d = telemetry::depth_view::of(ring::load(c.entry[entry].depth));
+json depth_json(u64 word) {
+    const auto d = telemetry::depth_view::of(word);
     if (d.why == telemetry::depth_reason::unknown) return nullptr;
     return {{"in_flight", d.lanes},
             {"window", d.window == 0 ? json() : json(d.window)},
@@ -58,10 +56,14 @@ json stage_json(const report_input& in, u32 stage) {
     };
     json depths = json::array();
     for (const auto& s : *in.seats)
-        if (s->stage == stage) depths.push_back(depth_json(*in.control, s->index));
+        if (s->stage == stage) depths.push_back(depth_json(s->depth));
     json j{{"name", st.spec.name},
            {"device", st.device_name},
            {"in_flight", in.control->stage[stage].in_flight},
+           {"window", st.has_output() && stage < in.control->stages &&
+                              in.control->stage[stage].output_link < shm::max_links
+                          ? json(in.control->link[in.control->stage[stage].output_link].window)
+                          : json()},
            {"depth", depths},
            {"pids", pids},
            {"restarts", restarts},
@@ -225,6 +227,8 @@ json make_report(const report_input& in) {
            {"file", s.file},
            {"device", s.device_name},
            {"size", {s.width, s.height}},
+           {"latency", word_of(latency_words, s.latency)},
+           {"depth_reason", s.depth_reason.empty() ? json() : json(s.depth_reason)},
            {"ending", in.outcome.ending},
            {"ended_by", in.outcome.ended_by.empty() ? json() : json(in.outcome.ended_by)},
            {"exit_code", in.outcome.exit_code},

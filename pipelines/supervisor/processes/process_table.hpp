@@ -104,6 +104,8 @@ struct seat {
     u64 device_base_ns = 0;  ///< nor that of a frame on the device before this
     u64 sampled_cpu_ns = 0, sampled_at_ns = 0;
     f64 cpu_percent = 0;
+    u64 depth =
+        0;  ///< telemetry/depth.hpp: what its newest process has said that said something; 0: none has
 
     static constexpr std::size_t kept_pids =
         2000;  ///< at least; a run of weeks with a death a second must not grow, here or in a file

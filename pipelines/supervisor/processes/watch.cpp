@@ -149,7 +149,9 @@ void watch_deadlines(process_table& t, u64 now) {
     }
 }
 
-void sample_cpu(process_table& t, seat& s, u64 now) noexcept {
+void sample(process_table& t, seat& s, u64 now) noexcept {
+    if (const u64 depth = s.now ? ring::load(t.c->entry[s.now->who.entry].depth) : 0; depth != 0)
+        s.depth = depth;
     if (now - s.sampled_at_ns < sample_every_ns) return;
     const u64 cpu = s.now ? ring::load(t.c->entry[s.now->who.entry].cpu_ns) : 0;
     s.cpu_percent =
@@ -184,7 +186,7 @@ void look_after_seats(process_table& t, u64 now) {
             start_seat(t, *s);
         }
         keep_standby(t, *s, now);
-        sample_cpu(t, *s, now);
+        sample(t, *s, now);
     }
     for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k) ring::revoke_stale_leases(*t.c, k, now);
     watch_deadlines(t, now);

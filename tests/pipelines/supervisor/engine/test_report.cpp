@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/errors.hpp"
+#include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/ledger.hpp"
 #include "tests/support/catch.hpp"
@@ -67,6 +68,18 @@ struct synthetic {
 
 }  // namespace
 
+TEST_CASE("the depth of each seat is what its newest process has said, with the reason") {
+    synthetic s;
+    s.record(0, 1);
+    s.seats[0]->depth = telemetry::depth_view{14, 16, telemetry::depth_reason::turns, 4, 66'000}.pack();
+    const json depth = s.report()["stages"][0]["depth"];
+    CHECK(depth ==
+          json::array({{{"in_flight", 14},
+                        {"window", 16},
+                        {"work_ms", 0.066},
+                        {"reason", "4 contexts take turns on the GPU, 0.066 ms a frame in all of them"}}}));
+}
+
 TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
     synthetic s;
     s.record(0, 10);
@@ -93,6 +106,8 @@ TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
           json({{"kind", "stage"}, {"stage", "sink"}, {"busy", 0.98}, {"text", "sink limits: busy 98 %"}}));
     CHECK(source["in_flight_high_water"] == 3);
     CHECK(source["depth"] == json::array({json()}));
+    CHECK(r["latency"] == "balanced");
+    CHECK(r["depth_reason"].is_null());
     const f64 p50 = source["latency_ms"]["p50"], p99 = source["latency_ms"]["p99"];
     CHECK((p50 > 0.9 && p50 < 1.2));
     CHECK((p99 > 45 && p99 < 60));
