@@ -5,4 +5,5 @@ set(CAROUSEL_EXAMPLE_FILES
   grayscale/CMakeLists.txt grayscale/README.md grayscale/grayscale.hpp grayscale/grayscale.toml grayscale/kernel.cu
   grayscale/kernel.hpp grayscale/main.cpp grayscale/test_grayscale.cpp
   scan/CMakeLists.txt scan/README.md scan/scan.hpp scan/scan.toml scan/scan_sink.hpp scan/scan_source.hpp
-  scan/sink_main.cpp scan/source_main.cpp scan/test_scan.cpp)
+  scan/sink_main.cpp scan/source_main.cpp scan/test_scan.cpp
+  ipc/CMakeLists.txt ipc/README.md ipc/pool.cpp ipc/queue.cpp ipc/semaphore.cpp ipc/work_queue.cpp)

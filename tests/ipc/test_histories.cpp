@@ -1,12 +1,8 @@
-// Seeded histories of the primitives (history.hpp). With a seeded bug compiled in (CAROUSEL_EXPECT_FAULT) the
-// histories of its primitive must show it, by the rule that it breaks.
-//
-// CAROUSEL_IPC_SEED: the first seed, CAROUSEL_IPC_HISTORIES: how many of each; what failed names its seed.
-#include <cstdlib>
+// Seeded histories of the primitives (history.hpp, campaign.hpp). Their controls: test_control.cpp.
 #include <initializer_list>
 #include <iostream>
 
-#include "histories.hpp"
+#include "campaign.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
@@ -14,34 +10,6 @@ using namespace carousel::test;
 using ipc::step;
 
 namespace {
-using one_history = bool (*)(history&, u64, u64&);
-
-[[maybe_unused]] u64 from_environment(const char* name, u64 otherwise) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// Until one fails; a control goes on until one has failed by the rule in question.
-campaign_result histories(one_history of, bool mends_the_living, u64& done, const std::string& rule = "") {
-    campaign_result all;
-    const u64 first = from_environment("CAROUSEL_IPC_SEED", 1);
-    const u64 last = first + from_environment("CAROUSEL_IPC_HISTORIES", 1500);
-    for (u64 seed = first; seed < last && all.failed == 0; ++seed) {
-        history_options o;
-        o.seed = seed;
-        o.clients = 2 + static_cast<u32>(seed % 5);
-        o.kills = 6 + static_cast<u32>(seed % 20);
-        o.mends_the_living = mends_the_living;
-        history h(o);
-        const bool ended = of(h, seed, done);
-        campaign_result one;
-        one.add(h, seed, ended);
-        if (one.failed == 0 || one.finding.find(rule) != std::string::npos) all.add(h, seed, ended);
-    }
-    return all;
-}
-
-#ifndef CAROUSEL_EXPECT_FAULT
 
 // Sound, and worth something: so much was done, and a death fell at each of these steps.
 void require_sound(one_history of, u64 least, std::initializer_list<step> died_at) {
@@ -65,10 +33,7 @@ void require_found(one_history of, const std::string& rule) {
     CHECK_THAT(all.finding, contains(rule));
 }
 
-#endif
 }  // namespace
-
-#ifndef CAROUSEL_EXPECT_FAULT
 
 TEST_CASE("semaphore: no permit is out twice or gone and nobody is overtaken, whoever dies at which step") {
     require_sound(semaphore_history, 50'000,
@@ -110,16 +75,3 @@ TEST_CASE("control: a mend before the fence takes a claim from its holder") {
 TEST_CASE("control: a mend before the fence frees a block under its owner") {
     require_found(pool_history, "could not release");
 }
-
-#else
-
-TEST_CASE("control: the seeded bug " CAROUSEL_EXPECT_FAULT " shows in the same histories by its rule") {
-    u64 done = 0;
-    const campaign_result all = histories(CAROUSEL_EXPECT_HISTORY, false, done, CAROUSEL_EXPECT_FINDING);
-    std::cout << all.text() << '\n';
-    INFO(all.text());
-    CHECK(all.failed > 0);
-    CHECK_THAT(all.finding, contains(CAROUSEL_EXPECT_FINDING));
-}
-
-#endif

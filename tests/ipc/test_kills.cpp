@@ -242,3 +242,13 @@ TEST_CASE("pool: processes that are killed anywhere leak no unit, and nobody wri
     CHECK_FALSE(damaged);
     CHECK(l.use().free == pages.count / pages.each);
 }
+
+TEST_CASE(
+    "holders that are killed all the time take no living client for a dead one and leave none of the dead") {
+    field f("semaphore", 2 * everyday());
+    f.rage({step::permit_taken, step::line_joined}, 2);
+    attachment& a = f.settle();
+    require_told_well(f);
+    const u32 k = a.place("turns", turns);
+    CHECK(semaphore(a.block().block_of<semaphore_block>(k), a.epoch()).free_permits() == turns.count);
+}

@@ -1,0 +1,39 @@
+#pragma once
+// Many histories of one primitive, with the seeds that the environment says:
+// CAROUSEL_IPC_SEED: the first seed, CAROUSEL_IPC_HISTORIES: how many of each; what failed names its seed.
+#include <cstdlib>
+#include <string>
+
+#include "histories.hpp"
+
+namespace carousel::test {
+
+using one_history = bool (*)(history&, u64, u64&);
+
+inline u64 from_environment(const char* name, u64 otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// Until one fails; a control goes on until one has failed by the rule in question.
+inline campaign_result histories(one_history of, bool mends_the_living, u64& done,
+                                 const std::string& rule = "") {
+    campaign_result all;
+    const u64 first = from_environment("CAROUSEL_IPC_SEED", 1);
+    const u64 last = first + from_environment("CAROUSEL_IPC_HISTORIES", 1500);
+    for (u64 seed = first; seed < last && all.failed == 0; ++seed) {
+        history_options o;
+        o.seed = seed;
+        o.clients = 2 + static_cast<u32>(seed % 5);
+        o.kills = 6 + static_cast<u32>(seed % 20);
+        o.mends_the_living = mends_the_living;
+        history h(o);
+        const bool ended = of(h, seed, done);
+        campaign_result one;
+        one.add(h, seed, ended);
+        if (one.failed == 0 || one.finding.find(rule) != std::string::npos) all.add(h, seed, ended);
+    }
+    return all;
+}
+
+}  // namespace carousel::test
