@@ -57,6 +57,8 @@ public:
         } else if (keyword == "vt") {
             numbers(rest, 1, "a texture coordinate needs a number");
             ++textures_;
+        } else if (keyword == "vw") {
+            skin_weights(rest);
         } else if (keyword == "f") {
             face(rest);
         }
@@ -110,6 +112,16 @@ private:
             if (!std::isfinite(value)) {
                 refuse(fmt::format("\"{}\" is not a finite number", word));
             }
+        }
+    }
+
+    /// Nothing here bends a mesh by them, but the library casts each joint's number to an int, unchecked.
+    void skin_weights(std::string_view rest) const {
+        constexpr f32 beyond_int = 2147483648.0F;
+        for (auto word = next_word(rest); !word.empty() && word.front() != '#'; word = next_word(rest)) {
+            f32 value = 0;
+            if (!parse_whole(word, value) || !(std::abs(value) < beyond_int))
+                refuse(fmt::format("\"{}\" is no joint or weight of a skin", word));
         }
     }
 

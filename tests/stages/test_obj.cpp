@@ -118,6 +118,13 @@ TEST_CASE("numbers that are not finite are refused by their line") {
     CHECK_THAT(refusal(square + "vt inf 0\nf 1 2 3\n"), contains("m.obj:5"));
 }
 
+TEST_CASE("a skin weight whose joint fits no int is refused by its line, others are passed over") {
+    CHECK_THAT(refusal(square + "vw 0 9999999999 0.5\nf 1 2 3\n"),
+               contains("m.obj:5: \"9999999999\" is no joint or weight of a skin"));
+    CHECK_THAT(refusal(square + "vw 0 nan 0.5\nf 1 2 3\n"), contains("m.obj:5"));
+    CHECK(load(square + "vw 0 1 0.25 2 0.75\nf 1 2 3\n").indices.size() == 3);
+}
+
 TEST_CASE("indices beyond what the file defines are refused by their line") {
     CHECK_THAT(refusal(square + "f 1 2 3\nf 1 2 5\n"),
                contains("m.obj:6: a face names number 5 of the points, but the file has 4"));
