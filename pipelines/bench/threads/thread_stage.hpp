@@ -19,8 +19,8 @@
 
 namespace carousel::bench {
 
-/// Frames under way in an instance that leaves it to the run: in one process there is no switch to be hidden,
-/// and more than this brings nothing (seen on an H200 and on two cores).
+/// Frames under way in an instance that leaves it to the run: host and device overlap, and within one process
+/// there is no switch of contexts to be hidden.
 inline constexpr u32 lanes_by_itself = 4;
 
 /// What all stages of one baseline share.
