@@ -25,8 +25,8 @@ Each run is a `carousel run` of its own, without pictures (--out ''). It is meas
 turns from round to round: what else happens on the machine hits all alike. Medians of the rounds, in brackets the least and the greatest.
   frames/s    delivered by every sink           p50, p99  source's claim to sink's commit, of the slowest sink
   CPU/frame   all stages and the supervisor     memory    of all processes, shared memory once; GPU: as nvidia-smi counts it, all GPUs
---modes none runs the shipped stages as threads of one process and one context, without ring, ledger or recovery: what isolation is
-measured against. The other modes then say how much of its rate they reach.
+--modes none runs the shipped stages as threads of one process and one context, without ring, ledger or recovery:
+what isolation is measured against. The other modes then say how much of its rate they reach.
 --against BUILD (a build folder, or a prefix of `cmake --install`) measures A = BUILD and B = this build in turns. The difference is
 B's over A's: each round gives one ratio; mean and 95 % interval by Student's t over their logarithms.
 A frame that is lost, repeated, torn or given up, or a process that dies, ends the measurement: such figures don't count.

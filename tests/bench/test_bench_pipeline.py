@@ -98,9 +98,9 @@ class BenchPipeline(unittest.TestCase):
         done = subprocess.run([*threads, "--exactly", "40"], capture_output=True, text=True, timeout=100, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         report = os.path.join(self.folder, "report.json")
-        subprocess.run([CAROUSEL, "run", DEMO, *SMALL[:2], "--size", "96x64", *SMALL[4:], "--frames", "40", "--out", "", "--report", report],
-                       env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=100,
-                       check=True)
+        subprocess.run([CAROUSEL, "run", DEMO, *SMALL[:2], "--size", "96x64", *SMALL[4:], "--frames", "40", "--out", "",
+                        "--report", report],
+                       env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=100, check=True)
         with open(report, encoding="utf-8") as f:
             self.assertEqual(json.loads(done.stdout)["image_hash"], json.load(f)["image_hash"])
         done = self.bench(DEMO, *SMALL, *SHORT, "--modes", "none,process", "--json")
@@ -113,12 +113,16 @@ class BenchPipeline(unittest.TestCase):
 
     def test_a_stage_that_is_not_shipped_or_that_fails_has_no_baseline_and_says_why(self):
         with open(DEMO, encoding="utf-8") as f:
-            text = re.sub(r"(?m)^(out|keep) *=.*$", "", f.read().replace('"carousel-display"', '"carousel-test-number"\nsink = true'))
+            text = f.read().replace('"carousel-display"', '"carousel-test-number"\nsink = true')
+            text = re.sub(r"(?m)^(out|keep) *=.*$", "", text)
         path = os.path.join(self.folder, "own.toml")
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
         threads = os.path.join(PROGRAMS, "carousel-bench-threads")
-        for words, code, expected in (((path,), 2, "carousel-test-number"), ((DEMO, "--set", "geometry.mesh=none.obj"), 2, "none.obj"),
+        for words, code, expected in (((path,), 2, "carousel-test-number"),
+                                      ((DEMO, "--set", "geometry.mesh=none.obj"), 2, "none.obj"),
+                                      ((DEMO, *SMALL[:2], "--out", "", "--set", "display.delay_ms=600000", "--patience", "1"), 1,
+                                       'no frame came through for 1 s: stage "display" has finished 0'),
                                       ((DEMO, "--device", "cuda:7"), 3, "cuda:7")):
             done = subprocess.run([threads, *words], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -33,6 +34,8 @@ void add_options(CLI::App& app, thread_words& w) {
     app.add_option("--seconds", w.order.seconds, "Measured [5]");
     app.add_option("--warm-up", w.order.warm_up_s, "Left out, once frames flow [1]");
     app.add_option("--frames", w.order.frames, "Measured frames, in place of --seconds");
+    app.add_option("--patience", w.order.patience_s,
+                   "Seconds without a frame, after which a stage is stuck [60]");
     app.add_option("--exactly", w.order.exactly, "So many frames from the first on, and their image_hash");
     app.add_option("--threads", w.order.cpu_threads, "Of the CPU's pool [all cores]");
     app.add_option("--device", w.keys.device, "auto | cpu | cuda:N [the file's]");
@@ -123,7 +126,7 @@ int main(int argc, char** argv) {
         return after_output(run(argc, argv));
     } catch (const error& e) {
         fmt::print(stderr, "error: {}\n", e.what());
-        return e.code();
+        std::_Exit(e.code());  // a stage may still be in work that never ends
     } catch (const std::exception& e) {
         fmt::print(stderr, "error: {}: this is a bug in Carousel\n", e.what());
         return exit_code::stage_failed;

@@ -41,6 +41,11 @@ f64 cpu_ms() {
     return ms(used.ru_utime) + ms(used.ru_stime);
 }
 
+/// Work that never ends can't be joined, nor its context left: whoever hears of it ends the process.
+struct stalled : error {
+    explicit stalled(const std::string& what) : error(exit_code::stage_failed, what) {}
+};
+
 class thread_pipeline {
 public:
     thread_pipeline(const supervisor::pipeline& p, const thread_order& o) : order_(o) {
@@ -74,11 +79,15 @@ public:
             if (s->is_sink()) least = std::min(least, s->delivered());
         return least;
     }
-    /// Sleeps until so many frames or until then; throws what a stage has thrown.
+    /// Sleeps until so many frames or until then; throws what a stage has thrown, and `stalled` when nothing
+    /// comes through for `patience_s`.
     void wait(u64 frames, u64 until_ns) {
+        u64 seen = delivered(), moved_ns = now_ns();
         while (delivered() < frames && now_ns() < until_ns) {
             if (world_.stop) end();
             rethrow();
+            if (const u64 now = delivered(); now != seen) seen = now, moved_ns = now_ns();
+            if (static_cast<f64>(now_ns() - moved_ns) > order_.patience_s * 1e9) throw stalled(slowest());
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
     }
@@ -114,6 +123,16 @@ public:
     }
 
 private:
+    /// Whom the others wait for: the first stage, in the order of the file, that has finished the fewest
+    /// frames.
+    [[nodiscard]] std::string slowest() const {
+        const auto least = std::min_element(stages_.begin(), stages_.end(), [](const auto& a, const auto& b) {
+            return a->delivered() < b->delivered();
+        });
+        return fmt::format("no frame came through for {} s: stage \"{}\" has finished {}", order_.patience_s,
+                           (*least)->name(), (*least)->delivered());
+    }
+
     const thread_order& order_;
     thread_world world_;
     std::vector<std::unique_ptr<thread_stage>> stages_;
@@ -122,10 +141,7 @@ private:
 constexpr u64 for_ever = ~u64{0};
 constexpr u64 flowing = 3;  // delivered frames that prove it, as in a measured run
 
-}  // namespace
-
-thread_figures run_in_threads(const supervisor::pipeline& p, const thread_order& o) {
-    thread_pipeline all(p, o);
+thread_figures measure(thread_pipeline& all, const thread_order& o) {
     thread_figures f;
     if (o.exactly > 0) {
         const u64 began = now_ns();
@@ -156,6 +172,18 @@ thread_figures run_in_threads(const supervisor::pipeline& p, const thread_order&
     all.end();
     all.rethrow();
     return f;
+}
+
+}  // namespace
+
+thread_figures run_in_threads(const supervisor::pipeline& p, const thread_order& o) {
+    auto all = std::make_unique<thread_pipeline>(p, o);
+    try {
+        return measure(*all, o);
+    } catch (const stalled&) {
+        (void)all.release();  // its threads still run
+        throw;
+    }
 }
 
 }  // namespace carousel::bench

@@ -18,8 +18,9 @@ struct thread_order {
     device::device_id device;
     unsigned cpu_threads = 0;  ///< of the pool that all stages share; 0: all cores
     f64 warm_up_s = 1, seconds = 5;
-    u64 frames = 0;   ///< the window lasts until so many frames, however long; 0: by time
-    u64 exactly = 0;  ///< not 0: this many frames from 0 on, then the end; `image_hash` is told
+    f64 patience_s = 60;  ///< without a frame: then a stage is stuck
+    u64 frames = 0;       ///< the window lasts until so many frames, however long; 0: by time
+    u64 exactly = 0;      ///< not 0: this many frames from 0 on, then the end; `image_hash` is told
     std::string run_directory = ".";
     std::function<void()> before_the_end = {};  ///< called when all is measured and everything still runs
 };
@@ -30,7 +31,9 @@ struct thread_figures {
     std::string image_hash;  ///< of the first sink, as a run's report has it; empty unless `exactly` asks
 };
 
-/// Throws config_error: a stage that isn't shipped, an answer of configure() that refuses; what stages throw.
+/// Throws config_error: a stage that isn't shipped, an answer of configure() that refuses; what stages throw;
+/// error with the culprit's name when no frame comes through for patience_s: then threads still run, and the
+/// process is to be ended by _exit.
 [[nodiscard]] thread_figures run_in_threads(const supervisor::pipeline& p, const thread_order& o);
 
 }  // namespace carousel::bench

@@ -55,6 +55,7 @@ public:
     [[nodiscard]] bool is_sink() const { return readers_.empty(); }
     [[nodiscard]] u64 under_way() const { return u64{in_flight_} * spec_.instances; }
     [[nodiscard]] const std::vector<thread_stage*>& readers() const { return readers_; }
+    [[nodiscard]] const std::string& name() const { return spec_.name; }
     [[nodiscard]] u64 delivered() const { return delivered_.load(); }
     /// When frame n was begun; of a frame that is under way.
     [[nodiscard]] u64 begun_ns(u64 n) const { return cell_of(n).begun_ns.load(); }
