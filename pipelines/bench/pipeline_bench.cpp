@@ -17,7 +17,11 @@ std::string name_of(const bench_cell& c) {
 
 run_order order_of(const pipeline_bench_options& o, const std::string& programs, const bench_cell& c) {
     run_order r{programs, o.file, o.words, o.warm_up_s, o.seconds, o.frames};
-    if (c.mode != "none") r.words.insert(r.words.end(), {"--set", "isolation=" + c.mode});
+    if (c.mode == "free") {
+        r.words.insert(r.words.end(), {"--set", "isolation=process", "--set", "turns=off"});
+    } else if (c.mode != "none") {
+        r.words.insert(r.words.end(), {"--set", "isolation=" + c.mode});
+    }
     if (c.size)
         r.words.insert(r.words.end(), {"--size", fmt::format("{}x{}", c.size->width, c.size->height)});
     return r;

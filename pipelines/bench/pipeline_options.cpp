@@ -45,9 +45,9 @@ f64 seconds_of(const char* option, const std::string& text, f64 least) {
 void read_modes(const std::string& text, pipeline_bench_options& o) {
     o.modes_asked = !text.empty();
     for (const std::string& mode : split_commas(text.empty() ? "process,mps" : text)) {
-        if (mode != "none" && mode != "process" && mode != "mps")
-            throw config_error(fmt::format("--modes: \"{}\" is none of none, process, mps{}", mode,
-                                           did_you_mean_clause(mode, {"none", "process", "mps"})));
+        if (mode != "none" && mode != "process" && mode != "free" && mode != "mps")
+            throw config_error(fmt::format("--modes: \"{}\" is none of none, process, free, mps{}", mode,
+                                           did_you_mean_clause(mode, {"none", "process", "free", "mps"})));
         o.modes.push_back(mode);
     }
 }
@@ -70,7 +70,8 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
         ->type_name("S")
         ->take_last();
     app.add_option("--modes", t.modes,
-                   "none (one process, no isolation), process (a GPU context each), mps "
+                   "none (one process, no isolation), process (a GPU context each), free (the same without "
+                   "turns), mps "
                    "[process,mps; mps where it can be had]")
         ->type_name("MODE[,MODE]")
         ->take_last();

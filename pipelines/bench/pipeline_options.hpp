@@ -27,7 +27,7 @@ struct pipeline_bench_texts {
 /// The same, read and checked.
 struct pipeline_bench_options {
     std::string file, against;
-    std::vector<std::string> modes;   ///< "none", "process", "mps"
+    std::vector<std::string> modes;   ///< "none", "process", "free", "mps"
     bool modes_asked = false;         ///< named on the command line
     std::vector<picture_size> sizes;  ///< none: the file's own
     std::vector<std::string> words;   ///< for `carousel run`, whatever mode and size

@@ -162,6 +162,20 @@ std::optional<u32> read_u32_or_auto(section_reader& r, const char* key, u32 low,
     return e->value.get<u32>();
 }
 
+/// Empty: "auto"; 0: "off".
+std::optional<u32> read_turns(section_reader& r) {
+    const document_entry* e = r.take("turns");
+    if (e == nullptr || e->value == "auto") return std::nullopt;
+    if (e->value == "off" || e->value == false) return 0;
+    const bool fits =
+        e->value.is_number_integer() && e->value.get<i64>() >= 1 && e->value.get<i64>() <= max_in_flight;
+    if (!fits)
+        section_reader::wrong(
+            "turns", *e,
+            fmt::format("\"auto\", \"off\", or how many frames a turn has, from 1 to {}", max_in_flight));
+    return e->value.get<u32>();
+}
+
 json number_or_auto(const std::optional<u32>& number) { return number ? json(*number) : json("auto"); }
 
 /// A key of a section: how it is read (what stands in the spec is the default), and what it came to.
@@ -198,6 +212,8 @@ const key_row<pipeline_spec> pipeline_rows[] = {
      [](auto& p) { return json(p.supervisor_grace_s); }},
     {"latency", [](auto& r, auto key, auto& p) { p.latency = r.choice(key, p.latency, latency_words); },
      [](auto& p) { return json(word_of(latency_words, p.latency)); }},
+    {"turns", [](auto& r, auto, auto& p) { p.turn_frames = read_turns(r); },
+     [](auto& p) { return p.turn_frames == 0U ? json("off") : number_or_auto(p.turn_frames); }},
     {"fps", [](auto& r, auto key, auto& p) { p.fps = r.number(key, p.fps, 0, 100'000); },
      [](auto& p) { return json(p.fps); }},
     {"frames", [](auto& r, auto key, auto& p) { p.frames = r.integer(key, p.frames, 0, no_limit); },

@@ -112,6 +112,24 @@ namespace cpu {
 class pool;
 }
 
+/// What is done to status words in one piece of work: checks, then a store.
+struct status_step {
+    static constexpr std::size_t most = 4;
+    struct check {
+        const status_word* at = nullptr;
+        status_word expected{};
+    };
+    std::array<check, most> checks{};
+    u32 count = 0;                 ///< of checks, at most `most`
+    u32* torn = nullptr;           ///< host-visible memory (allocate_host): each mismatch adds 1
+    status_word* write = nullptr;  ///< null: nothing is stored
+    status_word value{};
+
+    void expect(const status_word* at, status_word expected) noexcept {
+        if (count < most) checks[count++] = {at, expected};
+    }
+};
+
 /// An in-order asynchronous queue (a CUDA stream, or a worker thread with a pool). Calls enqueue and return.
 /// One thread at a time may enqueue. Failures are sticky. Destruction: the CPU's runs what it has, CUDA's
 /// returns at once.
@@ -122,10 +140,15 @@ public:
     /// Copies between any two pointers this context can reach (device, pinned host, mapped).
     virtual void copy(void* to, const void* from, u64 bytes) = 0;
     virtual void fill(void* to, u8 value, u64 bytes) = 0;
-    /// Stores a status word in queue order (system-wide visible before anything enqueued later).
-    virtual void write_status(status_word* at, status_word value) = 0;
-    /// Compares *at with `expected`; a mismatch adds 1 to *torn (host-visible memory of allocate_host).
-    virtual void check_status(const status_word* at, status_word expected, u32* torn) = 0;
+    /// One step in queue order: what it stores is visible system-wide before anything enqueued later, and
+    /// behind everything enqueued before. A GPU does it in one launch.
+    virtual void status(const status_step& step) = 0;
+    /// Stores a status word.
+    void write_status(status_word* at, status_word value) { status({.write = at, .value = value}); }
+    /// Compares *at with `expected`; a mismatch adds 1 to *torn.
+    void check_status(const status_word* at, status_word expected, u32* torn) {
+        status({.checks = {{{at, expected}}}, .count = 1, .torn = torn});
+    }
     /// Blocks until everything enqueued so far is complete. Set-up and tests only.
     virtual void drain() = 0;
     /// CUDA queues only, for tests of crashes: enqueues a kernel that writes to an illegal address. All later

@@ -81,7 +81,12 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
     }
 }
 
-outcome worker::await_turn() noexcept { return look_at_end(load(control_->end)); }
+outcome worker::look(u32 in_flight) noexcept {
+    job j;
+    return choose(j, in_flight);
+}
+
+outcome worker::await_due() noexcept { return look_at_end(load(control_->end)); }
 
 outcome worker::look_at_end(u64 end) noexcept {
     if (end == end_stopping) {

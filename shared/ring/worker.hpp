@@ -62,9 +62,11 @@ public:
     /// Chooses a frame and takes it (S1 to S3). `in_flight`: jobs of this process not yet completed. On `ok`
     /// the caller must bring the job to submit() or end the process.
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
+    /// What begin() would find now, with nothing taken: `ok` where there is a frame. An answer of the moment.
+    [[nodiscard]] outcome look(u32 in_flight) noexcept;
     /// Instead of begin(), for a source whose next frame is not due yet: `stopping`, acknowledged, or
     /// `closed` as begin() would say it, else `ok`, with nothing taken.
-    [[nodiscard]] outcome await_turn() noexcept;
+    [[nodiscard]] outcome await_due() noexcept;
     /// Marks the start of process() in the job's own record, for whoever draws it. Deadlines run by
     /// shm::incarnation's words.
     void start_clock(const job& j) noexcept;

@@ -98,6 +98,7 @@ json stage_json(const ps_stage& s) {
             {"wait_input", or_null(s.wait_input)},
             {"wait_output", or_null(s.wait_output)},
             {"wait_own", or_null(s.wait_own)},
+            {"wait_turn", or_null(s.wait_turn)},
             {"commits", or_null(s.commits)},
             {"cpu_percent", or_null(s.cpu_percent)},
             {"memory_bytes", or_null(s.memory_bytes)},
@@ -125,6 +126,7 @@ ps_stage stage_from(const json& j) {
     s.wait_input = number_in(j, "wait_input");
     s.wait_output = number_in(j, "wait_output");
     s.wait_own = number_in(j, "wait_own");
+    s.wait_turn = number_in(j, "wait_turn");
     s.commits = count_in<u64>(j, "commits");
     s.cpu_percent = number_in(j, "cpu_percent");
     s.memory_bytes = count_in<u64>(j, "memory_bytes");

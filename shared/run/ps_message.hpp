@@ -31,10 +31,10 @@ struct ps_stage {
     std::optional<f64> age_s;
     std::optional<u32> restarts;
     std::optional<std::string> last_exit;
-    std::optional<f64> frames_per_second;  ///< of the stage, as all figures down to wait_own
+    std::optional<f64> frames_per_second;  ///< of the stage, as all figures down to wait_turn
     std::optional<u64> frames;
-    std::optional<f64> busy, wait_input, wait_output, wait_own;  ///< shares of the last seconds
-    std::optional<u64> commits;                                  ///< of this process
+    std::optional<f64> busy, wait_input, wait_output, wait_own, wait_turn;  ///< shares of the last seconds
+    std::optional<u64> commits;                                             ///< of this process
     std::optional<f64> cpu_percent;
     std::optional<u64> memory_bytes;                         ///< resident
     std::optional<std::vector<counted_latency>> end_to_end;  ///< of a sink

@@ -20,7 +20,7 @@
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 6;
+inline constexpr u32 control_version = 7;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -35,6 +35,7 @@ inline constexpr u32 max_jobs = 512;
 inline constexpr u32 max_incarnations = 192;
 inline constexpr u32 max_sources = 8;
 inline constexpr u32 max_assets = 16;
+inline constexpr u32 max_turns = 16;  ///< GPUs on which stages take turns
 inline constexpr u32 latency_buckets = 256;
 inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
 inline constexpr u32 none = ~0U;               ///< "no such index"
@@ -112,6 +113,9 @@ struct stage_counters {
     word wait_input_ns;    ///< nothing to work on: the producer limits
     word wait_output_ns;   ///< no room behind: a consumer limits
     word wait_own_ns;      ///< every lane is in work: this stage limits
+    word wait_turn_ns;     ///< another stage has its turn on the GPU
+    word turns;            ///< taken on the GPU
+    word late_turns;       ///< of these: taken over from a stage that was silent for too long
     word in_flight_high_water;
     word latency_max_ns;               ///< claim to commit
     word latency[latency_buckets];     ///< claim to commit, telemetry/histogram.hpp
@@ -219,6 +223,12 @@ struct parameter_box {
     parameter_set set[max_parameter_sets];
 };
 
+/// Turns on one GPU, ring/turn.hpp: a hint that no other word depends on.
+struct turn_block {
+    alignas(64) word token;
+    word wanted;  ///< a bit a seat
+};
+
 struct control_block {
     word magic;  ///< stored last
     u32 version;
@@ -250,6 +260,7 @@ struct control_block {
     link_block link[max_links];
     source_block source[max_sources];
     asset_block asset[max_assets];
+    turn_block turn[max_turns];
     word job[max_jobs];  ///< J
     job_block job_info[max_jobs];
     incarnation entry[max_incarnations];

@@ -42,11 +42,11 @@ stage_condition condition_of(const seat_view& s) noexcept {
 
 stage_time read_time(const shm::stage_counters& n) noexcept {
     const auto of = [](const shm::word& w) { return w.load(std::memory_order_relaxed); };
-    return {of(n.busy_ns), of(n.wait_input_ns), of(n.wait_output_ns), of(n.wait_own_ns)};
+    return {of(n.busy_ns), of(n.wait_input_ns), of(n.wait_output_ns), of(n.wait_own_ns), of(n.wait_turn_ns)};
 }
 
 f64 stage_shares::own() const noexcept {
-    return std::clamp(std::min(busy, 1.0 - wait_input - wait_output), 0.0, 1.0);
+    return std::clamp(std::min(busy, 1.0 - wait_input - wait_output - wait_turn), 0.0, 1.0);
 }
 
 stage_shares shares_of(const stage_time& now, const stage_time& before, u64 span_ns, u32 seats) noexcept {
@@ -55,10 +55,11 @@ stage_shares shares_of(const stage_time& now, const stage_time& before, u64 span
     const auto share = [whole](u64 a, u64 b) { return std::min(1.0, static_cast<f64>(grown(a, b)) / whole); };
     stage_shares out{share(now.busy_ns, before.busy_ns), share(now.wait_input_ns, before.wait_input_ns),
                      share(now.wait_output_ns, before.wait_output_ns),
-                     share(now.wait_own_ns, before.wait_own_ns)};
-    const f64 sum = out.wait_input + out.wait_output + out.wait_own;
+                     share(now.wait_own_ns, before.wait_own_ns),
+                     share(now.wait_turn_ns, before.wait_turn_ns)};
+    const f64 sum = out.wait_input + out.wait_output + out.wait_own + out.wait_turn;
     if (sum > 1)
-        for (f64* wait : {&out.wait_input, &out.wait_output, &out.wait_own}) *wait /= sum;
+        for (f64* wait : {&out.wait_input, &out.wait_output, &out.wait_own, &out.wait_turn}) *wait /= sum;
     return out;
 }
 
@@ -75,10 +76,11 @@ bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps) {
     if (fps > 0 && pace_limits(stages)) return {kind::pace, shm::none, 0};
     u32 first = shm::none;
     f64 most = 0, second = 0;
-    bool anything = false;
+    bool anything = false, turns = false;
     for (u32 k = 0; k < stages.size(); ++k) {
         anything = anything || stages[k].shares.busy > 0;
         if (!stages[k].waited_for || stages[k].condition != stage_condition::up) continue;
+        turns = turns || stages[k].shares.wait_turn >= least_turn_share;
         const f64 own = stages[k].shares.own();
         second = std::max(second, std::min(own, most));
         if (own > most) {
@@ -88,7 +90,7 @@ bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps) {
     }
     if (!anything) return {};
     if (first == shm::none || most < least_own_share || most - second < least_lead)
-        return {kind::nothing, shm::none, 0};
+        return {turns ? kind::gpu : kind::nothing, shm::none, 0};
     return {kind::stage, first, stages[first].shares.busy};
 }
 
@@ -119,6 +121,8 @@ std::string describe(const bottleneck& b, const std::string& name, f64 fps) {
             return "no stage stands out";
         case bottleneck::kind::stage:
             return fmt::format("{} limits: busy {:.0f} %", name, b.busy * 100);
+        case bottleneck::kind::gpu:
+            return "the GPU limits: its stages take turns";
         case bottleneck::kind::pace:
             return fmt::format("the pace limits: {:.6g} frames/s", fps);
         case bottleneck::kind::held:
@@ -137,6 +141,8 @@ const char* name_of(bottleneck::kind k) noexcept {
             return "none";
         case bottleneck::kind::stage:
             return "stage";
+        case bottleneck::kind::gpu:
+            return "gpu";
         case bottleneck::kind::pace:
             return "pace";
         case bottleneck::kind::held:

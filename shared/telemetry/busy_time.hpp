@@ -9,8 +9,9 @@
 //                   a reader
 //   wait_own_ns     this stage's own frames must come through first: every lane is in work, a suspect frame
 //                   is alone, or the frame that the ring behind waits for is this stage's own
+//   wait_turn_ns    it has a frame to begin, and another stage has its turn on the GPU (ring/turn.hpp)
 //
-// A thread waits for one of them at a time, so the three waits of a seat never add up to more than the time
+// A thread waits for one of them at a time, so the waits of a seat never add up to more than the time
 // that has passed. Busy lies across them: a stage with several lanes waits for its input, say, while frames
 // are in flight.
 //

@@ -220,6 +220,7 @@ void writer::bars() {
         if (stage >= shape_.stages.size()) continue;
         const char* why = w.why == wait_reason::input    ? "waits for input"
                           : w.why == wait_reason::output ? "waits for room in its output"
+                          : w.why == wait_reason::turn   ? "waits for its turn on the GPU"
                                                          : "waits for its own frames";
         put(R"({{"ph":"X","cat":"wait","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})", why,
             process_of(stage), thread_of(stage, w.seat, lanes_a_seat), us(w.from_ns),

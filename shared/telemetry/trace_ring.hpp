@@ -17,7 +17,12 @@
 namespace carousel::telemetry {
 
 enum class stamp_kind : u8 { none, claimed, submitted, committed, waited };
-enum class wait_reason : u8 { input, output, own_work };  ///< own_work: all its lanes are under way
+enum class wait_reason : u8 {
+    input,
+    output,
+    own_work,  ///< all its lanes are under way
+    turn,      ///< another stage has its turn on the GPU
+};
 
 struct stamp {
     stamp_kind kind = stamp_kind::none;
@@ -63,7 +68,7 @@ inline void append(shm::trace_ring& r, const stamp& s) noexcept {
     for (u32 k = 0; k < shm::trace_words; ++k) field[k] = at.field[k].load(std::memory_order_relaxed);
     if (check != trace_check(number, field)) return false;
     const u64 kind = field[0] & 0xFFU, why = field[0] >> 16U & 0xFFU;
-    if (kind > static_cast<u64>(stamp_kind::waited) || why > static_cast<u64>(wait_reason::own_work))
+    if (kind > static_cast<u64>(stamp_kind::waited) || why > static_cast<u64>(wait_reason::turn))
         return false;
     out = {static_cast<stamp_kind>(kind),
            static_cast<u8>(field[0] >> 8U),

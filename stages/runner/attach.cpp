@@ -59,6 +59,8 @@ depth_rule depth_of(const json& j) {
     r.lanes_given = j.value("lanes_given", true);
     r.window_given = j.value("window_given", true);
     r.contexts = j.value("contexts", 1U);
+    r.token = j.value("token", shm::none);
+    r.turn_frames = j.value("turn_frames", 0U);
     r.beside = j.value("beside", std::vector<u32>());
     return r;
 }

@@ -44,12 +44,21 @@ u64 stage_runner::work_of_a_turn() const {
     return sum;
 }
 
+void stage_runner::look_at_turns() {
+    const depth_rule& rule = runtime_->attached().depth;
+    if (rule.token == shm::none) return;
+    const u32 lanes = depth_.now().lanes;
+    turn_.set(rule.turn_frames > 0 ? std::min(rule.turn_frames, lanes) : lanes,
+              runtime_->entry().work_ns.load(std::memory_order_relaxed));
+}
+
 void stage_runner::look_at_depth() {
     const u64 now = now_ns();
     if (now < next_look_ns_) return;
     const bool first = next_look_ns_ == 0;
     next_look_ns_ = now + between_looks_ns;
     const u32 lanes = depth_.now().lanes;
+    look_at_turns();
     if (!depth_.look(depth_.chooses() ? work_of_a_turn() : 0) && !first) return;
     const telemetry::depth_view& d = depth_.now();
     if (worker_.output()) worker_.reach(d.window);

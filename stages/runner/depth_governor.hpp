@@ -37,6 +37,8 @@ struct depth_rule {
     bool lanes_given = true, window_given = true;  ///< by the file: not to be moved
     bool finish_pool = false;  ///< several threads finish frames, which no look at the device sees
     u32 contexts = 1;          ///< that take turns, this one among them
+    u32 token = shm::none;     ///< of the turns on its GPU; none: it takes no turns
+    u32 turn_frames = 0;       ///< of a turn, as the file says; 0: chosen by the run
     std::vector<u32> beside;   ///< stages whose work takes turns with this one's, itself among them
 };
 

@@ -16,13 +16,13 @@
 #include "stages/runner/fault_injection.hpp"
 #include "stages/runner/guarded.hpp"
 #include "stages/runner/running_clock.hpp"
+#include "stages/runner/waiting.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/histogram.hpp"
 
 namespace carousel::stages {
 namespace {
-/// how long an idle stage polls its producers' events before it sleeps
-constexpr u64 helper_poll_ns = 50'000;
+using telemetry::wait_reason;
 
 u64 number_from_environment(const char* name) {
     const char* text = std::getenv(name);
@@ -50,8 +50,9 @@ stage_runner::stage_runner(runtime& r, stage& s)
       finishing_(r.entry().finishing_since_ns),
       hold_(r.control(), r.entry(), finishing_),
       torn_(r.context().allocate_host(sizeof(u32))),
+      turn_(r.control(), r.attached().depth.token, r.who().seat),
       depth_(rule_of(r, s), r.in_flight(), worker_.output() ? worker_.output()->window() : 0),
-      may_spin_(std::thread::hardware_concurrency() > r.control().seats + 1),
+      poll_ns_(poll_of(r)),
       tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
     *reinterpret_cast<u32*>(torn_->host_data()) = 0;
     if (!worker_.output())
@@ -95,8 +96,14 @@ void stage_runner::run() {
         }
         ring::outcome got = ring::outcome::own_work;  // no lane left, or a suspect frame is alone
         if (f != nullptr && due()) {
-            got = worker_.begin(f->job, others);
-        } else if (f != nullptr && (got = worker_.await_turn()) == ring::outcome::ok) {
+            got = worker_.look(others);
+            // Only a stage that has a frame to begin takes its turn.
+            if (got == ring::outcome::ok && !turn_.may_begin()) {
+                wait_for_change(seen, wait_reason::turn, turn_.patience_ns());
+                continue;
+            }
+            if (got == ring::outcome::ok) got = worker_.begin(f->job, others);
+        } else if (f != nullptr && (got = worker_.await_due()) == ring::outcome::ok) {
             continue;
         }
         if (got == ring::outcome::ok) {
@@ -104,9 +111,10 @@ void stage_runner::run() {
             submit(*f);
             continue;
         }
+        turn_.nothing_to_begin();
         if (got == ring::outcome::revoked) die(exit_code::revoked);
         if (got == ring::outcome::closed && others == 0) break;
-        wait_for_change(seen, got == ring::outcome::closed ? ring::outcome::own_work : got);
+        wait_for_change(seen, reason_of(got), shm::max_sleep_ns);
     }
     {
         const std::lock_guard lock(mutex_);
@@ -177,39 +185,32 @@ void stage_runner::submit(frame_in_work& f) {
         const std::lock_guard lock(mutex_);
         submitted_.push_back(&f);
     }
+    turn_.submitted();
     changed_.notify_all();
 }
 
-// Status WRITING, the first look at the inputs, the stage's own work, the last look, status READY, the event:
-// in queue order.
+// The first look at the inputs and status WRITING, the stage's own work, the last look and status READY, the
+// event: in queue order.
 void stage_runner::enqueue_checked(frame_in_work& f) {
     device::queue& q = runtime_->queue();
-    mapped_link* out = runtime_->output();
-    const u32 own_epoch = worker_.epoch();
-    if (out != nullptr)
-        q.write_status(out->status(f.job.output.index),
-                       {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::writing)});
-    inject_fault_if_asked(*runtime_);
-    const bool is_void = f.job.void_stage != shm::none;
     f.ended = false;
+    const bool is_void = f.job.void_stage != shm::none;
+    look_at_status(f, device::status_state::writing);
+    inject_fault_if_asked(*runtime_);
     f.set_void_text(
         is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
                               runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name,
                               f.job.void_reason)
                 : std::string());
     if (!is_void) {
-        check_inputs(f);
         if (f.job.sequence == tear_at_ && f.job.inputs > 0)
             q.write_status(runtime_->input(0).status(f.job.input[0].index), {~u64{0}, 0, 0});
         process(f);
         if (f.ended) return;
-        check_inputs(f);
     } else {
         worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
     }
-    if (out != nullptr)
-        q.write_status(out->status(f.job.output.index),
-                       {f.job.sequence, own_epoch, static_cast<u32>(device::status_state::ready)});
+    look_at_status(f, device::status_state::ready);
     f.event = &runtime_->event_of(f.job.output.index, f.lane());
     f.event->record(q, worker_.tag(f.job));
     crash_here(crash_point::event_recorded);
@@ -221,14 +222,22 @@ void stage_runner::process(frame_in_work& f) {
     f.in_process = false;
 }
 
-void stage_runner::check_inputs(const frame_in_work& f) {
-    for (u32 i = 0; i < f.job.inputs; ++i) {
+// The inputs' words are to be what their producers left, the output's is this frame's: one launch on a GPU.
+// A void frame's inputs are not looked at.
+void stage_runner::look_at_status(const frame_in_work& f, device::status_state state) {
+    device::status_step step;
+    step.torn = reinterpret_cast<u32*>(torn_->data());
+    for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
         const shm::frame_header& h = worker_.input(i).block().header[f.job.input[i].index];
-        runtime_->queue().check_status(
-            runtime_->input(i).status(f.job.input[i].index),
-            {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)},
-            reinterpret_cast<u32*>(torn_->data()));
+        step.expect(runtime_->input(i).status(f.job.input[i].index),
+                    {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
     }
+    if (mapped_link* out = runtime_->output()) {
+        step.write = out->status(f.job.output.index);
+        step.value = {f.job.sequence, worker_.epoch(), static_cast<u32>(state)};
+    }
+    static_assert(device::status_step::most >= shm::max_inputs);
+    if (step.count > 0 || step.write != nullptr) runtime_->queue().status(step);
 }
 
 // Where the stage would idle it frees slots, commits what its producers have finished, and then sleeps on its
@@ -240,30 +249,24 @@ bool stage_runner::look_around() {
     return changed;
 }
 
-void stage_runner::wait_for_change(u32 seen, ring::outcome why) {
+void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     const u64 began = now_ns();
-    const bool own = why == ring::outcome::own_work, full = why == ring::outcome::full;
-    const device::profiler_range shown(profiler_, own    ? "wait for own frames"
-                                                  : full ? "wait for room"
-                                                         : "wait for input");
+    const device::profiler_range shown(profiler_, text_of(why));
     bool changed = look_around();
-    while (!changed && may_spin_ && now_ns() - began < helper_poll_ns) {
+    // Long only behind a change: a run that rests sleeps.
+    const u64 poll = std::min(last_wait_changed_ ? poll_ns_ : std::min(poll_ns_, poll_ns), at_most_ns);
+    while (!changed && poll != 0 && now_ns() - began < poll) {
         changed = shm::ticket(worker_.stage().doorbell) != seen || look_around();
     }
     if (!changed) {
         if (worker_.output())
             ring::revoke_stale_leases(runtime_->control(), worker_.output()->index(), began);
-        shm::wait(worker_.stage().doorbell, seen, shm::max_sleep_ns);
+        changed = shm::wait(worker_.stage().doorbell, seen, std::min(at_most_ns, shm::max_sleep_ns));
     }
-    shm::stage_counters& n = worker_.stage().counters;
+    last_wait_changed_ = changed;
     const u64 now = now_ns();
-    (own    ? n.wait_own_ns
-     : full ? n.wait_output_ns
-            : n.wait_input_ns)
-        .fetch_add(now - began, std::memory_order_relaxed);
-    if (!trace_.on(now)) return;
-    using telemetry::wait_reason;
-    trace_.waiting(own ? wait_reason::own_work : full ? wait_reason::output : wait_reason::input, began, now);
+    counter_of(worker_.stage().counters, why).fetch_add(now - began, std::memory_order_relaxed);
+    if (trace_.on(now)) trace_.waiting(why, began, now);
 }
 
 void stage_runner::complete_loop() {
@@ -294,9 +297,16 @@ void stage_runner::wait_for_device(frame_in_work& f) {
             runtime_->entry()
                 .device_since_ns);  // of the oldest submitted frame alone: the others wait behind it
         const u64 wait_began = now_ns();
-        guarded("the device's work", f.job.sequence, [&] { f.event->wait(); });
+        guarded("the device's work", f.job.sequence, [&] {
+            // Nobody helps a stage at the end: its own thread is the one that must be quick.
+            const bool quick = poll_ns_ > poll_ns && !worker_.output();
+            while (quick && now_ns() - wait_began < poll_ns_ && !f.event->done()) {
+            }
+            f.event->wait();
+        });
         measure(f, wait_began);
     }
+    turn_.complete();
     crash_here(crash_point::work_complete);
     f.complete_ns = f.traced ? now_ns() : 0;
 }

@@ -26,6 +26,7 @@
 #include "stages/runner/finish_clock.hpp"
 #include "stages/runner/finish_pool.hpp"
 #include "stages/runner/frame_in_work.hpp"
+#include "stages/runner/gpu_turn.hpp"
 #include "stages/runner/work_meter.hpp"
 #include "telemetry/ledger.hpp"
 #include "telemetry/trace_writer.hpp"
@@ -47,8 +48,8 @@ private:
     void enqueue_checked(frame_in_work& f);
     void process(frame_in_work& f);
     void end_stream(frame_in_work& f);  ///< stream_end.cpp
-    void check_inputs(const frame_in_work& f);
-    void wait_for_change(u32 seen, ring::outcome why);
+    void look_at_status(const frame_in_work& f, device::status_state state);
+    void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     [[nodiscard]] bool look_around();
     [[nodiscard]] bool due();
     void paced(u64 claimed_ns);
@@ -62,6 +63,7 @@ private:
     void account(const frame_in_work& f, u64 committed_ns);
     [[nodiscard]] u32 in_flight();
     void look_at_depth();  ///< depth.cpp, as the next two
+    void look_at_turns();
     [[nodiscard]] u64 work_of_a_turn() const;
     void measure(const frame_in_work& f, u64 wait_began);
     void released(frame_in_work& f);
@@ -79,10 +81,12 @@ private:
     std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
     u32 torn_seen_ = 0;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
+    gpu_turn turn_;
     depth_governor depth_;  ///< the main thread's
     u64 next_look_ns_ = 0;
-    work_meter meter_;  ///< the completion thread's
-    bool may_spin_;
+    work_meter meter_;               ///< the completion thread's
+    u64 poll_ns_;                    ///< before it sleeps, 0: not at all
+    bool last_wait_changed_ = true;  ///< the main thread's
     u64 tear_at_;
 
     std::mutex mutex_;  ///< this process's own; guards what follows

@@ -255,16 +255,16 @@ TEST_CASE("a revoked worker can neither submit nor commit, and learns it") {
 TEST_CASE("a source that waits for its turn hears that the run stops, and that it is over") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
-    CHECK(source.w->await_turn() == outcome::ok);
+    CHECK(source.w->await_due() == outcome::ok);
     CHECK(pass(*source.w) == 0);
     begin_stop(*b.c);
     CHECK_FALSE(try_finish_stop(*b.c));  // it has not said so
-    CHECK(source.w->await_turn() == outcome::stopping);
+    CHECK(source.w->await_due() == outcome::stopping);
     REQUIRE(try_finish_stop(*b.c));
     CHECK(load(b.c->end) == 1);
-    CHECK(source.w->await_turn() == outcome::ok);  // the frame may have to be made again
+    CHECK(source.w->await_due() == outcome::ok);  // the frame may have to be made again
     CHECK(pass(*sink.w) == 0);
-    CHECK(source.w->await_turn() == outcome::closed);
+    CHECK(source.w->await_due() == outcome::closed);
 }
 
 TEST_CASE("the stamps of a job's earlier frame are gone when its word opens") {

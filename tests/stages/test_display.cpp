@@ -120,12 +120,7 @@ public:
         copied += bytes, behind_.copy(to, from, bytes);
     }
     void fill(void* to, u8 value, u64 bytes) override { behind_.fill(to, value, bytes); }
-    void write_status(device::status_word* at, device::status_word value) override {
-        behind_.write_status(at, value);
-    }
-    void check_status(const device::status_word* at, device::status_word expected, u32* torn) override {
-        behind_.check_status(at, expected, torn);
-    }
+    void status(const device::status_step& step) override { behind_.status(step); }
     void drain() override { behind_.drain(); }
     void fault() override { behind_.fault(); }
     void submit(std::function<void(device::cpu::pool&)> task) override { behind_.submit(std::move(task)); }

@@ -9,6 +9,7 @@
 #include "core/crash_hook.hpp"
 #include "ring/helper.hpp"
 #include "ring/stream_end.hpp"
+#include "ring/turn.hpp"
 #include "tests/stages/in_process.hpp"
 #include "tests/support/catch.hpp"
 
@@ -159,4 +160,21 @@ TEST_CASE("a runner whose lanes are given uses all of them and says that they ar
     const auto d = telemetry::depth_view::of(run.control().entry[0].depth.load());
     CHECK(d.lanes == run.control().stage[0].in_flight);
     CHECK(d.why == telemetry::depth_reason::given);
+}
+
+TEST_CASE("runners that take turns deliver all, one after the other") {
+    stages::depth_rule rule;
+    rule.sharing = stages::device_sharing::turns;
+    rule.contexts = 3;
+    rule.token = 0;
+    rule.turn_frames = GENERATE(1U, 2U, 0U);
+    CAPTURE(rule.turn_frames);
+    threads_of_a_run run({.stages = 3, .frames = 600, .work_us = 50, .as_cuda = true, .depth = rule});
+    run.run();
+    CHECK(run.sink().frames.load() == 600);
+    CHECK(run.sink().wrong.load() == 0);
+    u64 taken = 0;
+    for (u32 k = 0; k < 3; ++k) taken += run.control().stage[k].counters.turns.load();
+    CHECK(taken >= 30);
+    CHECK(ring::turn_word::of(run.control().turn[0].token.load()).kind != ring::turn_kind::held);
 }

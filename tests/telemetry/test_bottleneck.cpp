@@ -125,4 +125,23 @@ TEST_CASE("shares are of a seat's time and never above all of it") {
     const stage_shares back = shares_of({1, 1, 1, 1}, {5, 5, 5, 5}, 1'000, 1);  // another run's counters
     CHECK(back.busy == 0);
     CHECK(shares_of({5, 5, 5, 5}, {}, 0, 1).busy == 0);
+    const stage_shares turns = shares_of({900, 100, 100, 0, 600}, {}, 1'000, 1);
+    CHECK(turns.wait_turn == 0.6);
+    CHECK(turns.own() < 0.21);
+}
+
+TEST_CASE("where stages wait for their turns and none stands out the GPU limits") {
+    const auto waits = [](f64 share) {
+        stage_load l;
+        l.shares.busy = 1;
+        l.shares.wait_turn = share;
+        return l;
+    };
+    const bottleneck b = find_bottleneck({waits(0.75), waits(0.75), waits(0.75)}, 0);
+    CHECK(b.what == bottleneck::kind::gpu);
+    CHECK(describe(b, "", 0) == "the GPU limits: its stages take turns");
+    CHECK(std::string(name_of(b.what)) == "gpu");
+    const bottleneck one = find_bottleneck({waits(0.9), waits(0.1), waits(0.8)}, 0);
+    CHECK(one.what == bottleneck::kind::stage);
+    CHECK(one.stage == 1);
 }

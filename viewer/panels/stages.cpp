@@ -61,11 +61,12 @@ void draw_shares(const telemetry::stage_rates& r) {
     const std::string text = fmt::format("{:.0f}%", t.busy * 100);
     d->AddText(ImVec2(at.x + width + number - ImGui::CalcTextSize(text.c_str()).x, at.y), c.text,
                text.c_str());
-    ui::tip(
-        fmt::format("green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: "
-                    "waiting for a free slot  {:.1f} %\n"
-                    "waiting for its own frames, part of busy  {:.1f} %",
-                    t.busy * 100, t.wait_input * 100, t.wait_output * 100, t.wait_own * 100));
+    ui::tip(fmt::format(
+        "green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: "
+        "waiting for a free slot  {:.1f} %\n"
+        "waiting for its turn on the GPU  {:.1f} %\n"
+        "waiting for its own frames, part of busy  {:.1f} %",
+        t.busy * 100, t.wait_input * 100, t.wait_output * 100, t.wait_turn * 100, t.wait_own * 100));
 }
 
 struct column {

@@ -79,6 +79,9 @@ void stages(writer& w, const snapshot& s) {
     each_stage(w, s, "carousel_stage_wait_own_seconds_total", "counter",
                "Time in which the stage's own frames had to come through first.",
                [](const stage& st) { return seconds(st.time.wait_own_ns); });
+    each_stage(w, s, "carousel_stage_wait_turn_seconds_total", "counter",
+               "Time in which another stage had its turn on the GPU.",
+               [](const stage& st) { return seconds(st.time.wait_turn_ns); });
 }
 
 void seats(writer& w, const snapshot& s) {

@@ -100,7 +100,7 @@ function stages(s) {
     const exit = p.last_exit || '–';
     rows.push(el('tr', {}, el('td', {}, el('span', {class: 'dot', style: `background:${colors[k % colors.length]}`}), p.label), cell(p.state, 's-' + p.state),
       cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)), cell(String(p.restarts)), el('td', {class: 'exit', title: exit}, exit),
-      cell(number(stage.frames_per_second)), cell(percent(stage.busy)), cell(percent(stage.wait_input)), cell(percent(stage.wait_output)), cell(percent(stage.wait_own)),
+      cell(number(stage.frames_per_second)), cell(percent(stage.busy)), cell(percent(stage.wait_input)), cell(percent(stage.wait_output)), cell(percent(stage.wait_own)), cell(percent(stage.wait_turn)),
       cell(number(stage.latency_p50_ms)), cell(number(stage.latency_p99_ms)), cell(p.cpu_percent === null ? '–' : p.cpu_percent.toFixed(0)),
       cell(p.memory_bytes === null ? '–' : (p.memory_bytes / 1e6).toFixed(0)), el('td', {class: 'n'})));
   }));

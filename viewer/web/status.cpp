@@ -65,6 +65,7 @@ json stage_json(const view& v, std::size_t k, u64 now) {
             {"wait_input", number_or_null(rated, r.time.wait_input)},
             {"wait_output", number_or_null(rated, r.time.wait_output)},
             {"wait_own", number_or_null(rated, r.time.wait_own)},
+            {"wait_turn", number_or_null(rated, r.time.wait_turn)},
             {"latency_p50_ms", number_or_null(r.latency_p50_ms > 0, r.latency_p50_ms)},
             {"latency_p99_ms", number_or_null(r.latency_p99_ms > 0, r.latency_p99_ms)},
             {"end_to_end_p50_ms", number_or_null(sink && r.end_to_end_p50_ms > 0, r.end_to_end_p50_ms)},

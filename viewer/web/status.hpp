@@ -8,9 +8,9 @@
 //   false, the page may only look pipeline {name, file, run_id, width, height, frames_per_second_wanted (0:
 //   as fast as it goes), frames_wanted | null, supervisor_pid,
 //             age_s, frames (delivered by every sink), frames_per_second, end_to_end_p50_ms,
-//             end_to_end_p99_ms, restarts, bottleneck {kind "stage" | "pace" | "none" | "held" | "down" |
-//             "unknown", stage | null, busy | null, text}}
-//   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, wait_own,
+//             end_to_end_p99_ms, restarts, bottleneck {kind "stage" | "gpu" | "pace" | "none" | "held" |
+//             "down" | "unknown", stage | null, busy | null, text}}
+//   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, wait_own, wait_turn,
 //   latency_p50_ms, latency_p99_ms,
 //            end_to_end_p50_ms, end_to_end_p99_ms (sinks, else null), void_frames, torn_frames, in_flight,
 //            processes [{label, instance, pid, state, held, restarts, last_exit, cpu_percent, memory_bytes,

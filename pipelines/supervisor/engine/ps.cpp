@@ -93,6 +93,7 @@ run::ps_stage engine::row_of(const seat& s, const std::vector<telemetry::stage_s
         row.wait_input = share.wait_input;
         row.wait_output = share.wait_output;
         row.wait_own = share.wait_own;
+        row.wait_turn = share.wait_turn;
     }
     row.cpu_percent = s.cpu_percent;
     row.end_to_end = counted_latencies(st, c.stage[s.stage].counters.end_to_end);

@@ -41,6 +41,13 @@ json depth_json(u64 word) {
             {"reason", d.reason()}};
 }
 
+/// Turns on a GPU; null: the stage has taken none.
+json turns_json(const shm::stage_counters& n) {
+    const u64 taken = ring::load(n.turns);
+    if (taken == 0) return {};
+    return {{"taken", taken}, {"taken_over", ring::load(n.late_turns)}};
+}
+
 json stage_json(const report_input& in, u32 stage) {
     const stage_setup& st = in.setup->stages[stage];
     const shm::stage_counters& n = in.control->stage[stage].counters;
@@ -75,6 +82,8 @@ json stage_json(const report_input& in, u32 stage) {
            {"wait_input", share(&telemetry::stage_shares::wait_input)},
            {"wait_output", share(&telemetry::stage_shares::wait_output)},
            {"wait_own", share(&telemetry::stage_shares::wait_own)},
+           {"wait_turn", share(&telemetry::stage_shares::wait_turn)},
+           {"turns", turns_json(n)},
            {"helped", ring::load(n.helped)},
            {"revoked_commits", ring::load(n.revoked_commits)},
            {"voids", ring::load(n.voids)},

@@ -222,6 +222,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     s.quiet = o.background;
     if (!left) write_identity(lock.folder(), identity, s);
     if (!left && s.depth_lowered) out.line("depth: " + s.depth_reason);
+    if (const std::string idle = idle_turns(s); !left && !idle.empty()) out.line(idle);
     if (const auto why = no_domain_text(p, s); !why.empty() && !left) out.line(why);
     engine e(s, run_id, executable_folder(), o.seconds, out,
              left ? engine::beginning::adopt : engine::beginning::fresh);

@@ -110,6 +110,17 @@ u32 stage_of(const run_setup& s, const memory_item& m) {
     return 0;
 }
 
+/// Which of the run's GPUs the stage's is, counted as the stages come.
+u32 token_of(const run_setup& s, const stage_setup& own) {
+    std::vector<std::string> seen;
+    for (const stage_setup& st : s.stages) {
+        if (on_gpu(st) && std::find(seen.begin(), seen.end(), st.device.uuid) == seen.end())
+            seen.push_back(st.device.uuid);
+    }
+    const auto at = static_cast<u32>(std::find(seen.begin(), seen.end(), own.device.uuid) - seen.begin());
+    return at < shm::max_turns ? at : shm::none;
+}
+
 }  // namespace
 
 free_memory free_memory_of(const machine_offer& machine) {
@@ -163,26 +174,64 @@ void require_room(const run_setup& s, const free_memory& memory) {
         where, human_bytes(full->taken), full->name, largest, human_bytes(full->there)));
 }
 
-json depth_rule_of(const run_setup& s, u32 stage) {
-    const stage_setup& own = s.stages[stage];
+namespace {
+
+/// Who has a context of its own on the GPU of `own`: how many contexts there are, and which stages' work is
+/// in them.
+struct sharers {
     u32 contexts = 0;
+    std::vector<u32> stages;
+};
+sharers sharers_of(const run_setup& s, const stage_setup& own) {
+    sharers out;
     bool domain = false;
-    json beside = json::array();
     for (u32 k = 0; on_gpu(own) && k < s.stages.size(); ++k) {
         const stage_setup& st = s.stages[k];
         if (!on_gpu(st) || st.device.uuid != own.device.uuid) continue;
         domain = domain || st.mps;
-        if (!st.mps) contexts += st.spec.instances;
-        if (!st.spec.latest()) beside.push_back(k);
+        if (!st.mps) out.contexts += st.spec.instances;
+        if (!st.spec.latest()) out.stages.push_back(k);
     }
-    contexts += domain ? 1 : 0;
-    const char* sharing = !on_gpu(own) ? "cpu" : own.mps ? "overlap" : contexts > 1 ? "turns" : "alone";
+    out.contexts += domain ? 1 : 0;
+    return out;
+}
+
+const char* sharing_of(const stage_setup& own, const sharers& with) {
+    return !on_gpu(own) ? "cpu" : own.mps ? "overlap" : with.contexts > 1 ? "turns" : "alone";
+}
+
+bool takes_turns(const run_setup& s, const stage_setup& own) {
+    return s.turn_frames != 0U && !own.spec.latest() &&
+           std::string_view(sharing_of(own, sharers_of(s, own))) == "turns";
+}
+
+}  // namespace
+
+std::string idle_turns(const run_setup& s) {
+    if (s.turn_frames.value_or(0) == 0) return "";
+    bool overlap = false, gpu = false;
+    for (const stage_setup& st : s.stages) {
+        if (takes_turns(s, st)) return "";
+        overlap = overlap || st.mps;
+        gpu = gpu || on_gpu(st);
+    }
+    return fmt::format("turns = {} means nothing in this run: {}", *s.turn_frames,
+                       overlap ? "in an MPS domain stages overlap on the GPU"
+                       : gpu   ? "no two contexts of it share a GPU"
+                               : "none of its stages runs on a GPU");
+}
+
+json depth_rule_of(const run_setup& s, u32 stage) {
+    const stage_setup& own = s.stages[stage];
+    const sharers with = sharers_of(s, own);
     return {{"latency", word_of(latency_words, s.latency)},
-            {"sharing", sharing},
+            {"sharing", sharing_of(own, with)},
             {"lanes_given", own.spec.in_flight.has_value()},
             {"window_given", own.link.window.has_value()},
-            {"contexts", contexts},
-            {"beside", beside}};
+            {"contexts", with.contexts},
+            {"token", takes_turns(s, own) ? token_of(s, own) : shm::none},
+            {"turn_frames", s.turn_frames.value_or(0)},
+            {"beside", with.stages}};
 }
 
 json depths_json(const run_setup& s) {

@@ -38,6 +38,9 @@ void choose_depths(run_setup& s, const free_memory& memory);
 /// run that is taken over: its memory is taken already.
 void require_room(const run_setup& s, const free_memory& memory);
 
+/// Why turns that the file asks for mean nothing in this run; "": they do, or it doesn't ask.
+[[nodiscard]] std::string idle_turns(const run_setup& s);
+
 /// What a stage is told: the "depth" of its attach message (stages/runner/attach.hpp).
 [[nodiscard]] nlohmann::json depth_rule_of(const run_setup& s, u32 stage);
 

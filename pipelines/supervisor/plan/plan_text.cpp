@@ -1,4 +1,5 @@
 #include "supervisor/plan/plan_text.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -58,8 +59,10 @@ std::string depth_text(const run_setup& s, const ring::plan& p) {
     std::string text = "in flight:";
     for (u32 k = 0; k < p.stages.size(); ++k)
         text += fmt::format("{} {} {}", k == 0 ? "" : ",", p.stages[k].name, p.stages[k].in_flight);
-    if (s.depth_reason.empty()) return text;
-    return text + fmt::format("; {}; a stage uses as many as it finds worth their while", s.depth_reason);
+    if (!s.depth_reason.empty())
+        text += fmt::format("; {}; a stage uses as many as it finds worth their while", s.depth_reason);
+    if (const std::string idle = idle_turns(s); !idle.empty()) text += "; " + idle;
+    return text;
 }
 
 json parameters_json(const parameter_plan& plan) {

@@ -143,13 +143,12 @@ void queue::fill(void* to, u8 value, u64 bytes) {
     });
 }
 
-void queue::write_status(status_word* at, status_word value) {
-    submit([at, value](pool&) { store_status(at, value); });
-}
-
-void queue::check_status(const status_word* at, status_word expected, u32* torn) {
-    submit([at, expected, torn](pool&) {
-        if (!status_equals(at, expected)) std::atomic_ref<u32>(*torn).fetch_add(1, std::memory_order_relaxed);
+void queue::status(const status_step& step) {
+    submit([step](pool&) {
+        for (u32 k = 0; k < step.count; ++k)
+            if (!status_equals(step.checks[k].at, step.checks[k].expected))
+                std::atomic_ref<u32>(*step.torn).fetch_add(1, std::memory_order_relaxed);
+        if (step.write != nullptr) store_status(step.write, step.value);
     });
 }
 

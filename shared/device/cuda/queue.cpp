@@ -28,14 +28,9 @@ void queue::fill(void* to, u8 value, u64 bytes) {
     CAROUSEL_CUDA_RUN(label_, cudaMemsetAsync(to, value, bytes, stream_));
 }
 
-void queue::write_status(status_word* at, status_word value) {
+void queue::status(const status_step& step) {
     on_.bind();
-    CAROUSEL_CUDA_RUN(label_, launch_write_status(stream_, at, value));
-}
-
-void queue::check_status(const status_word* at, status_word expected, u32* torn) {
-    on_.bind();
-    CAROUSEL_CUDA_RUN(label_, launch_check_status(stream_, at, expected, torn));
+    CAROUSEL_CUDA_RUN(label_, launch_status(stream_, step));
 }
 
 void queue::drain() {

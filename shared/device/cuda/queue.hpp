@@ -17,8 +17,7 @@ public:
     [[nodiscard]] device_kind kind() const noexcept override { return device_kind::cuda; }
     void copy(void* to, const void* from, u64 bytes) override;
     void fill(void* to, u8 value, u64 bytes) override;
-    void write_status(status_word* at, status_word value) override;
-    void check_status(const status_word* at, status_word expected, u32* torn) override;
+    void status(const status_step& step) override;
     void drain() override;
     void fault() override;
     void submit(std::function<void(cpu::pool&)> task) override;

@@ -3,20 +3,30 @@
 namespace carousel::device::cuda {
 namespace {
 
-// One 16-byte store. The fence before it orders READY behind whatever this thread's stream wrote, for readers
-// outside the GPU as well; the one behind it makes the word visible to them before anything that is enqueued
-// later.
-__global__ void write_status_kernel(uint4* at, uint4 value) {
-    __threadfence_system();
-    __stwt(at, value);
-    __threadfence_system();
-}
+struct status_args {
+    const uint4* at[status_step::most];
+    uint4 expected[status_step::most];
+    u32 count;
+    u32* torn;
+    uint4* write;
+    uint4 value;
+};
 
-__global__ void check_status_kernel(const uint4* at, uint4 expected, u32* torn) {
-    const uint4 found = __ldcv(at);
-    const bool same =
-        found.x == expected.x && found.y == expected.y && found.z == expected.z && found.w == expected.w;
-    if (!same) atomicAdd_system(torn, 1U);  // host memory: touched only when something is wrong
+// Comparisons come behind all that the stream has done before, as every kernel does. Each store is one of 16
+// bytes. The fence before it orders READY behind whatever the stream wrote, for readers outside the GPU as
+// well, and behind the comparisons; the one behind it makes the word visible to them before anything that is
+// enqueued later.
+__global__ void status_kernel(const __grid_constant__ status_args a) {
+    for (u32 k = 0; k < a.count; ++k) {
+        const uint4 found = __ldcv(a.at[k]);
+        const uint4 expected = a.expected[k];
+        const bool same =
+            found.x == expected.x && found.y == expected.y && found.z == expected.z && found.w == expected.w;
+        if (!same) atomicAdd_system(a.torn, 1U);  // host memory: touched only when something is wrong
+    }
+    __threadfence_system();
+    if (a.write == nullptr) return;
+    __stwt(a.write, a.value);
     __threadfence_system();
 }
 
@@ -29,14 +39,17 @@ uint4 as_vector(status_word word) noexcept {
 
 }  // namespace
 
-cudaError_t launch_write_status(cudaStream_t stream, status_word* at, status_word value) noexcept {
-    write_status_kernel<<<1, 1, 0, stream>>>(reinterpret_cast<uint4*>(at), as_vector(value));
-    return cudaGetLastError();
-}
-
-cudaError_t launch_check_status(cudaStream_t stream, const status_word* at, status_word expected,
-                                u32* torn) noexcept {
-    check_status_kernel<<<1, 1, 0, stream>>>(reinterpret_cast<const uint4*>(at), as_vector(expected), torn);
+cudaError_t launch_status(cudaStream_t stream, const status_step& step) noexcept {
+    status_args a{};
+    for (u32 k = 0; k < step.count; ++k) {
+        a.at[k] = reinterpret_cast<const uint4*>(step.checks[k].at);
+        a.expected[k] = as_vector(step.checks[k].expected);
+    }
+    a.count = step.count;
+    a.torn = step.torn;
+    a.write = reinterpret_cast<uint4*>(step.write);
+    a.value = as_vector(step.value);
+    status_kernel<<<1, 1, 0, stream>>>(a);
     return cudaGetLastError();
 }
 

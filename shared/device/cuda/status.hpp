@@ -1,5 +1,5 @@
 #pragma once
-// The status word's store and comparison as kernels of one thread: 32-bit stream writes can't carry 16 bytes
+// Status words' store and comparisons as one kernel of one thread: 32-bit stream writes can't carry 16 bytes
 // in one piece.
 
 #include <cuda_runtime_api.h>
@@ -9,10 +9,7 @@
 namespace carousel::device::cuda {
 
 /// Enqueues; returns the launch's error.
-[[nodiscard]] cudaError_t launch_write_status(cudaStream_t stream, status_word* at,
-                                              status_word value) noexcept;
-[[nodiscard]] cudaError_t launch_check_status(cudaStream_t stream, const status_word* at,
-                                              status_word expected, u32* torn) noexcept;
+[[nodiscard]] cudaError_t launch_status(cudaStream_t stream, const status_step& step) noexcept;
 
 /// A store to an address that no allocation has: the context is lost with cudaErrorIllegalAddress.
 [[nodiscard]] cudaError_t launch_fault(cudaStream_t stream) noexcept;

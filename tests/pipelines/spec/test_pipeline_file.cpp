@@ -128,6 +128,7 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
     CHECK(p.fps == 0);
     CHECK_FALSE(p.stages[0].in_flight.has_value());
     CHECK(p.latency == supervisor::latency_kind::balanced);
+    CHECK_FALSE(p.turn_frames);
     CHECK(p.stages[0].instances == 1);
     CHECK(p.stages[0].max_attempts == 3);
     CHECK(p.stages[0].restart == supervisor::restart_policy::always);
@@ -195,6 +196,11 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"[pipeline]", "since = 2024-05-01", "p.toml:2:9: since: a date or time; expected"},
         {"triangles = 100", "in_flight = \"all\"",
          "p.toml:8:13: in_flight = \"all\": expected a whole number from 1 to 16, or \"auto\""},
+        {"[pipeline]", "turns = 0",
+         "p.toml:2:9: turns = 0: expected \"auto\", \"off\", or how many frames a turn has, from 1 to 16"},
+        {"[pipeline]", "turns = \"on\"",
+         "p.toml:2:9: turns = \"on\": expected \"auto\", \"off\", or how many frames a turn has, from 1 to "
+         "16"},
         {"[pipeline]", "latency = \"lo\"",
          "p.toml:2:11: latency = \"lo\": expected \"low\" or \"balanced\" or \"throughput\"; did you mean "
          "\"low\"?"},

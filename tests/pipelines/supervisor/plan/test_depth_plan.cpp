@@ -184,6 +184,32 @@ TEST_CASE("what the devices can't hold is refused with the place and the numbers
     CHECK_NOTHROW(require_room(host, free_memory{}));  // where nobody knows, the one who takes it will say
 }
 
+TEST_CASE("stages with a context each on one GPU get one token, and who asks for turns in vain is told why") {
+    run_setup s = chain({gpu0, gpu0, gpu1, gpu1, cpu});
+    CHECK(depth_rule_of(s, 0)["token"] == 0);
+    CHECK(depth_rule_of(s, 1)["token"] == 0);
+    CHECK(depth_rule_of(s, 2)["token"] == 1);
+    CHECK(depth_rule_of(s, 4)["token"] == shm::none);
+    CHECK(depth_rule_of(s, 0)["turn_frames"] == 0);
+    CHECK(idle_turns(s).empty());
+    s.turn_frames = 8;
+    CHECK(depth_rule_of(s, 0)["turn_frames"] == 8);
+    CHECK(idle_turns(s).empty());
+    s.turn_frames = 0;
+    CHECK(depth_rule_of(s, 0)["token"] == shm::none);
+    CHECK(idle_turns(s).empty());
+    s.turn_frames = 8;
+    for (stage_setup& st : s.stages) st.mps = st.device.kind == device_kind::cuda;
+    CHECK(depth_rule_of(s, 0)["token"] == shm::none);
+    CHECK(idle_turns(s) == "turns = 8 means nothing in this run: in an MPS domain stages overlap on the GPU");
+    run_setup apart = chain({gpu0, gpu1, cpu});
+    apart.turn_frames = 1;
+    CHECK(idle_turns(apart) == "turns = 1 means nothing in this run: no two contexts of it share a GPU");
+    run_setup host = chain({cpu, cpu});
+    host.turn_frames = 1;
+    CHECK(idle_turns(host) == "turns = 1 means nothing in this run: none of its stages runs on a GPU");
+}
+
 TEST_CASE("a stage is told who takes turns with it") {
     run_setup s = chain({gpu0, gpu0, gpu1, cpu});
     s.stages[1].spec.instances = 2;

@@ -1,0 +1,92 @@
+#pragma once
+// Turns on a GPU that several contexts of a run share. Contexts that run freely make the GPU switch between
+// them in the middle of their frames. A stage that holds the turn begins several frames in a row, and the
+// others begin theirs when it is their turn.
+//
+//   token    {kind:2, seat:6, limit_us:16, since_us:40}   0: nobody's
+//            HELD     the seat begins frames
+//            OFFERED  it is the seat's to take, because it wants it
+//            A token that is older than its limit is late: anybody who wants it takes it over, whatever its
+//            kind.
+//   wanted   a bit a seat: it has a frame to begin, and waits
+//
+// The token is a hint. No word of the ring depends on it: a stage may begin a frame at any time, with or
+// without it, and the model (tests/model) lets every stage do so. So no safety rests on the token, and a wild
+// value in it costs at most one limit.
+//
+// What a death leaves: a token HELD or OFFERED, which is late after its limit (20 ms at most); a bit in
+// wanted, which the one who takes over a late token clears for the seat that has let it grow late. A process
+// that is stopped is treated as a dead one, and wants anew when it wakes.
+//
+// Memory order: nothing is published behind the token. A stage that wants it sets its bit and then looks at
+// the token; a stage that lays it down frees it and then looks at the bits. Both do it in sequentially
+// consistent order, so one of them sees the other. Where a ring of the doorbell is lost all the same (its
+// ringer has died), a wait is bounded by the token's limit.
+//
+// Who may call: the process that sits on the seat.
+
+#include "ring/words.hpp"
+
+namespace carousel::ring {
+
+enum class turn_kind : u8 { free, offered, held };
+
+struct turn_word {
+    turn_kind kind = turn_kind::free;
+    u32 seat = 0;
+    u32 limit_us = 0;  ///< how old it may grow
+    u64 since_us = 0;  ///< CLOCK_MONOTONIC, its low 40 bits
+
+    static constexpr unsigned clock_bits = 40;
+    [[nodiscard]] static constexpr turn_word of(u64 w) {
+        return {static_cast<turn_kind>(field(w, 62, 2)), static_cast<u32>(field(w, 56, 6)),
+                static_cast<u32>(field(w, 40, 16)), field(w, 0, clock_bits)};
+    }
+    [[nodiscard]] constexpr u64 pack() const {
+        return place(static_cast<u64>(kind), 62, 2) | place(seat, 56, 6) | place(limit_us, 40, 16) |
+               place(since_us, 0, clock_bits);
+    }
+    /// How long until anybody may take it over, in us; 0: now.
+    [[nodiscard]] constexpr u64 left_us(u64 now_us) const {
+        constexpr u64 mask = (u64{1} << clock_bits) - 1;
+        const u64 age = (now_us - since_us) & mask, ahead = (since_us - now_us) & mask;
+        if (age != 0 && ahead <= limit_us) return limit_us;  // written by a clock that was read after ours
+        return age >= limit_us ? 0 : limit_us - age;
+    }
+    bool operator==(const turn_word&) const = default;
+};
+
+inline constexpr u32 least_turn_us = 2'000, longest_turn_us = 20'000;
+/// An offer that nobody takes is late after that.
+inline constexpr u32 offer_us = 2'000;
+
+class turn {
+public:
+    /// `token`: an index below shm::max_turns. Throws nothing; an index out of range ends the process.
+    turn(shm::control_block& c, u32 token, u32 seat) noexcept;
+
+    enum class taking : u8 { no, yes, from_late };
+    /// Takes a token that is free, offered to this seat, or late. `no`: the seat's bit is set, and the
+    /// doorbell of its stage rings when the token is offered to it.
+    [[nodiscard]] taking take(u64 now_ns, u32 limit_us) noexcept;
+    /// Holds it from now on for another limit. False: it isn't this seat's any more.
+    [[nodiscard]] bool renew(u64 now_ns, u32 limit_us) noexcept;
+    /// Offers it to the next seat that wants it, in the order of seats from this one on, else frees it.
+    /// Nothing where the token isn't this seat's any more.
+    void hand_on(u64 now_ns) noexcept;
+    /// This seat has nothing to begin any more.
+    void want_no_more() noexcept;
+    [[nodiscard]] bool others_want() const noexcept;
+    /// How long the wait for the token may last: until it is late. 1 us at least.
+    [[nodiscard]] u64 patience_ns(u64 now_ns) const noexcept;
+
+private:
+    [[nodiscard]] u32 next_of(u64 wanted) const noexcept;
+    [[nodiscard]] bool offer(u64 from, u64 now_ns) noexcept;
+
+    shm::control_block* control_;
+    shm::turn_block* block_;
+    u32 seat_;
+};
+
+}  // namespace carousel::ring

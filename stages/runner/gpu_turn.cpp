@@ -1,0 +1,101 @@
+#include "stages/runner/gpu_turn.hpp"
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+
+namespace carousel::stages {
+namespace {
+
+/// From the moment in which a turn is handed on until the next stage's work is queued: a wake and a launch.
+constexpr u64 hand_over_ns = 60'000;
+/// What the host takes to queue a frame, with a margin: a turn isn't late while its frames are being queued.
+constexpr u64 queueing_ns = 100'000;
+
+}  // namespace
+
+gpu_turn::gpu_turn(shm::control_block& c, u32 token, u32 seat) {
+    if (token >= shm::max_turns || seat >= shm::max_seats) return;
+    turn_ = std::make_unique<ring::turn>(c, token, seat);
+    counters_ = &c.stage[std::min(c.seat[seat].stage, shm::max_stages - 1)].counters;
+}
+
+void gpu_turn::set(u32 frames, u64 work_ns) {
+    if (!turn_) return;
+    const std::lock_guard lock(mutex_);
+    const bool ends = frames == 0 && frames_ != 0;
+    frames_ = frames;
+    const u64 two_turns_us = 2 * u64{frames} * (work_ns + queueing_ns) / 1000;
+    limit_us_ =
+        work_ns == 0
+            ? ring::longest_turn_us
+            : static_cast<u32>(std::clamp<u64>(two_turns_us, ring::least_turn_us, ring::longest_turn_us));
+    early_ = work_ns == 0
+                 ? 0
+                 : static_cast<u32>(std::min<u64>((hand_over_ns + work_ns - 1) / work_ns, frames / 2));
+    if (!ends) return;
+    if (held_) turn_->hand_on(now_ns());
+    held_ = false;
+    turn_->want_no_more();
+}
+
+bool gpu_turn::take(u64 now) {
+    const ring::turn::taking got = turn_->take(now, limit_us_);
+    if (got == ring::turn::taking::no) return false;
+    counters_->turns.fetch_add(1, std::memory_order_relaxed);
+    if (got == ring::turn::taking::from_late) counters_->late_turns.fetch_add(1, std::memory_order_relaxed);
+    held_ = true;
+    left_ = frames_;
+    return true;
+}
+
+bool gpu_turn::may_begin() {
+    if (!turn_) return true;
+    const std::lock_guard lock(mutex_);
+    if (frames_ == 0 || (held_ && left_ > 0)) return true;
+    const u64 now = now_ns();
+    if (!held_) return take(now);
+    // Closed, and its last frames are not complete. Where nobody waits it goes on as a new one.
+    if (turn_->others_want()) return false;
+    held_ = turn_->renew(now, limit_us_);
+    if (!held_) return take(now);
+    left_ = frames_;
+    return true;
+}
+
+void gpu_turn::submitted() {
+    if (!turn_) return;
+    const std::lock_guard lock(mutex_);
+    ++outstanding_;
+    if (left_ > 0) --left_;
+    if (left_ == 0) hand_on_if_through();
+}
+
+void gpu_turn::close() {
+    left_ = 0;
+    hand_on_if_through();
+}
+
+void gpu_turn::nothing_to_begin() {
+    if (!turn_) return;
+    const std::lock_guard lock(mutex_);
+    if (held_) close();
+    if (frames_ != 0 && !held_) turn_->want_no_more();
+}
+
+void gpu_turn::hand_on_if_through() {
+    if (!held_ || left_ > 0 || outstanding_ > early_) return;
+    turn_->hand_on(now_ns());
+    held_ = false;
+}
+
+void gpu_turn::complete() {
+    if (!turn_) return;
+    const std::lock_guard lock(mutex_);
+    if (outstanding_ > 0) --outstanding_;
+    hand_on_if_through();
+}
+
+u64 gpu_turn::patience_ns() const { return turn_ ? turn_->patience_ns(now_ns()) : 0; }
+
+}  // namespace carousel::stages

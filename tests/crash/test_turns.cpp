@@ -1,0 +1,94 @@
+// Stages that take turns, with real processes: who dies, stops or hangs while it has the turn holds nobody up
+// for long, and harms no frame. The stages run on the CPU as they would on a GPU that they share.
+#include <csignal>
+#include <numeric>
+
+#include "tests/crash/crash_drive.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+constexpr const char* as_on_a_gpu = "CAROUSEL_TEST_DEPTH_ON_CPU=1";
+
+u64 turns(const json& report, const char* what) {
+    u64 sum = 0;
+    for (const json& s : report.at("stages"))
+        if (s.at("turns").is_object()) sum += s["turns"].at(what).get<u64>();
+    return sum;
+}
+
+void check_whole(run_fixture& run, u64 frames) {
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    CHECK(r["frames"] == frames);
+    CHECK(r["image_hash"] == undisturbed_hash(frames));
+    CHECK(r["begun_again"] == 0);
+    check_undamaged(r);
+    CHECK(run.left_behind() == "");
+}
+
+}  // namespace
+
+TEST_CASE("stages take turns, of so many frames as the file says, or none at all") {
+    const std::string how = GENERATE(as<std::string>(), "\"auto\"", "2", "\"off\"");
+    CAPTURE(how);
+    run_fixture run;
+    run.start(run.pipeline("turns", number_pipeline("turns", "turns = " + how + "\n", "", "")),
+              {"--frames", "600"}, {as_on_a_gpu});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, 600);
+    const u64 taken = turns(run.report(), "taken");
+    if (how == "\"off\"") {
+        CHECK(taken == 0);
+    } else {
+        CHECK(taken >= 3);
+    }
+    if (how == "2") CHECK(taken >= 600 * 3 / 2 / 3);  // a third of them may have gone on as a new turn
+}
+
+TEST_CASE("a stage that dies or stops with the turn holds nobody up: the others take it over") {
+    const auto [point, how] =
+        GENERATE(table<crash_point, std::string>({{crash_point::job_opened, "kill"},
+                                                  {crash_point::clock_started, "kill"},
+                                                  {crash_point::clock_started, "stop"},
+                                                  {crash_point::event_recorded, "kill"},
+                                                  {crash_point::work_complete, "stop"},
+                                                  {crash_point::work_complete, "kill"}}));
+    CAPTURE(std::string(name_of(point)), how);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("middle", point, how, 40);
+    plan.add("numbers", point, how, 90);
+    plan.write();
+    run.start(run.pipeline("holders", number_pipeline("holders", crash_keys + std::string("turns = 2\n"), "",
+                                                      "work_ms = 1\n")),
+              {"--frames", "400"}, {as_on_a_gpu, plan.environment()});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(plan.still_to_come() == "");
+    check_whole(run, 400);
+    CHECK(turns(run.report(), "taken") > 100);
+    if (how == "stop") CHECK(turns(run.report(), "taken_over") >= 1);
+}
+
+TEST_CASE("stages that are killed at random while they take turns lose no frame") {
+    run_fixture run;
+    run.start(
+        run.pipeline("random", number_pipeline("random", "fps = 300\nturns = 3\n", "", "work_ms = 1\n")),
+        {"--frames", "900"}, {as_on_a_gpu});
+    REQUIRE(run.wait_running());
+    const char* const victims[] = {"middle", "numbers", "sink"};
+    for (int k = 0; k < 12 && run.running(); ++k) {
+        run.hit(victims[k % 3], k % 4 == 3 ? SIGABRT : SIGKILL);
+        sleep_s(0.15);
+    }
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_whole(run, 900);
+    CHECK(run.report()["deaths"] >= 3);
+}

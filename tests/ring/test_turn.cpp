@@ -1,0 +1,203 @@
+// The token of turns on a GPU: who takes it, who is next, and what a death or a stop leaves of it.
+#include "ring/turn.hpp"
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "shm/doorbell.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using ring::turn;
+using ring::turn_kind;
+using ring::turn_word;
+using taking = ring::turn::taking;
+
+namespace {
+
+constexpr u64 ms = 1'000'000;
+
+/// `seats` stages of one seat each, and one GPU.
+struct shared_gpu {
+    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
+    std::vector<turn> seat;
+    u64 now = 1000 * ms;
+
+    explicit shared_gpu(u32 seats) {
+        c->stages = c->seats = seats;
+        for (u32 k = 0; k < seats; ++k) c->seat[k].stage = k;
+        for (u32 k = 0; k < seats; ++k) seat.emplace_back(*c, 3, k);
+    }
+    [[nodiscard]] turn_word token() const { return turn_word::of(c->turn[3].token.load()); }
+    [[nodiscard]] u64 wanted() const { return c->turn[3].wanted.load(); }
+    [[nodiscard]] u32 rings(u32 k) const { return shm::ticket(c->stage[k].doorbell); }
+    taking take(u32 k, u32 limit_us = 10'000) { return seat[k].take(now, limit_us); }
+};
+
+}  // namespace
+
+TEST_CASE("a turn's word keeps its fields") {
+    const turn_word w{turn_kind::held, 63, 20'000, (u64{1} << 40U) - 1};
+    CHECK(turn_word::of(w.pack()) == w);
+    CHECK(turn_word{}.pack() == 0);
+}
+
+TEST_CASE("a token grows late after its limit, also where the clock's field comes round") {
+    const u64 start = GENERATE(u64{5'000}, (u64{1} << 40U) - 500);
+    const turn_word w = turn_word::of(turn_word{turn_kind::held, 1, 2'000, start}.pack());
+    CHECK(w.left_us(start) == 2'000);
+    CHECK(w.left_us(start + 1'500) == 500);
+    CHECK(w.left_us(start + 2'000) == 0);
+    CHECK(w.left_us(start + 90'000) == 0);
+    CHECK(w.left_us(start - 3) == 2'000);  // written behind our look at the clock
+}
+
+TEST_CASE("a free token is taken, and a held one is not") {
+    shared_gpu g(2);
+    CHECK(g.take(0) == taking::yes);
+    CHECK(g.token() == turn_word{turn_kind::held, 0, 10'000, g.now / 1000});
+    CHECK(g.take(1) == taking::no);
+    CHECK(g.wanted() == 0b10);
+    CHECK(g.token().seat == 0);
+    CHECK(g.seat[0].others_want());
+    CHECK_FALSE(g.seat[1].others_want());
+}
+
+TEST_CASE("a turn goes to the next seat that wants it, round and round, and its doorbell rings") {
+    shared_gpu g(4);
+    REQUIRE(g.take(2) == taking::yes);
+    for (const u32 k : {0U, 1U, 3U}) REQUIRE(g.take(k) == taking::no);
+    u32 holder = 2;
+    for (const u32 next : {3U, 0U, 1U}) {
+        const u32 before = g.rings(next);
+        g.seat[holder].hand_on(g.now);
+        CHECK(g.token().kind == turn_kind::offered);
+        CHECK(g.token().seat == next);
+        CHECK(g.rings(next) != before);
+        for (u32 other = 0; other < 4; ++other)
+            if (other != next && other != holder && (g.wanted() >> other & 1U) != 0)
+                CHECK(g.take(other) == taking::no);
+        CHECK(g.take(next) == taking::yes);
+        CHECK((g.wanted() >> next & 1U) == 0);
+        holder = next;
+    }
+    g.seat[holder].hand_on(g.now);
+    CHECK(g.token().kind == turn_kind::free);
+}
+
+TEST_CASE(
+    "a token of a holder that is silent is taken over after its limit, and nothing is offered to the silent "
+    "one") {
+    shared_gpu g(3);
+    REQUIRE(g.take(0, 5'000) == taking::yes);
+    REQUIRE(g.take(1) == taking::no);
+    CHECK(g.seat[1].patience_ns(g.now) == 5 * ms);
+    g.now += 4 * ms;
+    CHECK(g.take(1) == taking::no);
+    g.now += 1 * ms;
+    CHECK(g.take(1) == taking::from_late);
+    CHECK(g.token().seat == 1);
+    g.seat[0].hand_on(g.now);  // it wakes
+    CHECK(g.token() == turn_word{turn_kind::held, 1, 10'000, g.now / 1000});
+    CHECK_FALSE(g.seat[0].renew(g.now, 5'000));
+
+    // An offer that nobody takes: seat 2 has died since it wanted.
+    REQUIRE(g.take(2) == taking::no);
+    g.seat[1].hand_on(g.now);
+    REQUIRE(g.token().kind == turn_kind::offered);
+    REQUIRE(g.take(0) == taking::no);
+    g.now += ring::offer_us * 1000;
+    CHECK(g.take(0) == taking::from_late);
+    CHECK(g.wanted() == 0);
+    g.seat[0].hand_on(g.now);
+    CHECK(g.token().kind == turn_kind::free);
+}
+
+TEST_CASE("a successor takes the token that its predecessor on the seat has left") {
+    shared_gpu g(2);
+    REQUIRE(g.take(0) == taking::yes);
+    g.now += 1 * ms;
+    CHECK(turn(*g.c, 3, 0).take(g.now, 7'000) == taking::yes);
+    CHECK(g.token() == turn_word{turn_kind::held, 0, 7'000, g.now / 1000});
+}
+
+TEST_CASE("a holder that goes on alone holds the token for another limit") {
+    shared_gpu g(2);
+    REQUIRE(g.take(0, 5'000) == taking::yes);
+    g.now += 4 * ms;
+    CHECK(g.seat[0].renew(g.now, 5'000));
+    g.now += 4 * ms;
+    CHECK(g.take(1) == taking::no);
+}
+
+TEST_CASE("a seat that has nothing to begin any more is passed over") {
+    shared_gpu g(3);
+    REQUIRE(g.take(0) == taking::yes);
+    REQUIRE(g.take(1) == taking::no);
+    REQUIRE(g.take(2) == taking::no);
+    g.seat[1].want_no_more();
+    g.seat[0].hand_on(g.now);
+    CHECK(g.token().seat == 2);
+}
+
+TEST_CASE(
+    "whatever stands in a token's word, a seat that wants it has it within the longest limit of the field") {
+    std::mt19937_64 random(20261124);
+    for (int round = 0; round < 20'000; ++round) {
+        shared_gpu g(3);
+        g.c->turn[3].token.store(random());
+        g.c->turn[3].wanted.store(random());
+        taking got = g.take(1);
+        for (int k = 0; got == taking::no && k < 3; ++k) {
+            g.now += g.seat[1].patience_ns(g.now);
+            got = g.take(1);
+        }
+        CAPTURE(round);
+        REQUIRE(got != taking::no);
+        g.seat[1].hand_on(g.now);
+        REQUIRE(g.token().kind != turn_kind::held);
+    }
+}
+
+// Each live seat wants the token again and again. Some die or stop with it, or while it is offered to them.
+TEST_CASE("in random histories with deaths and stops every live seat comes to its turn within a bound") {
+    for (u64 seed = 1; seed <= 300; ++seed) {
+        CAPTURE(seed);
+        std::mt19937_64 random(seed);
+        const u32 seats = 2 + static_cast<u32>(random() % 5);
+        shared_gpu g(seats);
+        enum class life { rests, wants, holds, silent };
+        std::vector<life> is(seats, life::rests);
+        std::vector<u64> since(seats, 0), until(seats, 0);
+        u64 turns = 0, late = 0;
+        // Everybody before it may hold for a limit, or let an offer and a turn grow late.
+        const u64 bound = u64{seats} * (ring::longest_turn_us + ring::offer_us) * 1000 + 2 * ms;
+        for (u32 step = 0; step < 4'000; ++step) {
+            g.now += 100'000;
+            const u32 k = static_cast<u32>(random() % seats);
+            switch (is[k]) {
+                case life::rests:
+                    is[k] = life::wants, since[k] = g.now;
+                    [[fallthrough]];
+                case life::wants:
+                    if (const taking t = g.take(k, 2'000 + static_cast<u32>(random() % 18'000));
+                        t != taking::no) {
+                        ++turns, late += t == taking::from_late ? 1 : 0;
+                        is[k] = life::holds;
+                    }
+                    REQUIRE(g.now - since[k] <= bound);
+                    break;
+                case life::holds:
+                    if (random() % 3 == 0) g.seat[k].hand_on(g.now), is[k] = life::rests;
+                    break;
+                case life::silent:
+                    if (g.now >= until[k]) is[k] = life::rests;
+                    break;
+            }
+            if (random() % 200 == 0) is[k] = life::silent, until[k] = g.now + random() % (60 * ms);
+        }
+        CHECK(turns > 100);
+        CHECK(late > 0);
+    }
+}
