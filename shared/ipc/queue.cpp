@@ -171,11 +171,18 @@ std::vector<u32> queue::epochs(cell_state s) const {
 
 void mend(queue_block& b, u32 dead) {
     at(step::mend_begun);
+    // What another mend has marked is this one's, whoever had died, and goes before all else: a tally knows
+    // the last cell alone that was counted. A mend marks one at a time, so there is one at most; behind it
+    // what the tallies know is over.
     for (u32 k = 0; k < b.capacity; ++k) {
         const cell_word w = cell_word::of(load(b.cell()[k]));
-        // What another mend has marked and not counted is this one's as well, whoever had died.
         if (w.state == cell_state::tomb) bury(b, k, w, cell_state::tomb, b.tombs);
         if (w.state == cell_state::lost) bury(b, k, w, cell_state::lost, b.lost);
+    }
+    count_done(b.tombs);
+    count_done(b.lost);
+    for (u32 k = 0; k < b.capacity; ++k) {
+        const cell_word w = cell_word::of(load(b.cell()[k]));
         if (w.epoch != dead) continue;
 #ifndef CAROUSEL_BUG_KEEPS_CLAIMED
         if (w.state == cell_state::claimed) bury(b, k, w, cell_state::tomb, b.tombs);

@@ -57,7 +57,8 @@ inline void hint(word& at, u64 seen, u64 next) { (void)cas(at, seen, next); }
 
 /// Counts a loss at `place` in `round` exactly once, however often a mend is cut off and begun again. The
 /// place stays in a state of its own (LOST) from before it is counted until behind it, and only the holder
-/// counts, one place after the other: so the last one counted is the only one that can be met again.
+/// counts, one place after the other. So the last one counted is the only one that can be met again, where
+/// each mend begins with what it finds LOST and then clears the tally (count_done), whatever it knows.
 inline void count_once(word& tally, u64 place, u64 round) {
     const u64 before = load(tally), mark = ((place + 1) & 0xFFFFFFU) << 16U | (round & 0xFFFFU);
     if ((before & ((u64{1} << 40) - 1)) == mark) return;

@@ -82,9 +82,10 @@ void history::body(fiber& f) {
     try {
         if (f.holder) {
             while (!to_mend_.empty()) {
-                const u32 dead = to_mend_.front();
+                // Any of them: a holder that comes behind a dead one begins where its registry does.
+                const u32 dead = to_mend_[random_() % to_mend_.size()];
                 mend(dead);
-                to_mend_.erase(to_mend_.begin());
+                to_mend_.erase(std::find(to_mend_.begin(), to_mend_.end(), dead));
             }
         } else {
             for (;;) {

@@ -1,6 +1,7 @@
 #include <thread>
 
 #include "ipc/queue.hpp"
+#include "ipc/step.hpp"
 #include "tests/support/catch.hpp"
 #include "zeroed.hpp"
 
@@ -19,6 +20,17 @@ struct made {
     void leave(u32 k, cell_state s, u32 epoch) {
         const u64 lap = cell_word::of(load(b->cell()[k])).count;
         b->cell()[k].store(cell_word{lap, epoch, s}.pack());
+    }
+    // A mend whose holder dies at that step.
+    void mend_cut_off_at(u32 dead, step there) {
+        struct died {};
+        static step deadly;
+        deadly = there;
+        set_hooks({.at = [](step s) {
+            if (s == deadly) throw died{};
+        }});
+        CHECK_THROWS_AS(mend(*b, dead), died);
+        set_hooks({});
     }
 };
 }  // namespace
@@ -92,6 +104,37 @@ TEST_CASE("an element that a dead process popped is counted, one that it leased 
     u64 value = 0;
     REQUIRE(m.of(2).try_pop(value));
     CHECK(value == 2);
+}
+
+TEST_CASE(
+    "a loss that was counted by a mend that was cut off is not counted again behind another one's loss") {
+    made m(4);
+    m.leave(0, cell_state::claimed, 8);
+    m.leave(1, cell_state::claimed, 9);
+    m.mend_cut_off_at(9, step::loss_counted);
+    CHECK(m.of(1).bytes().tombs() == 1);
+    mend(*m.b, 8);
+    mend(*m.b, 9);
+    CHECK(m.of(1).bytes().tombs() == 2);
+    REQUIRE(m.of(1).try_push(5));
+    m.leave(2, cell_state::popping, 7);
+    REQUIRE(m.of(1).try_push(6));
+    m.leave(3, cell_state::popping, 6);
+    m.mend_cut_off_at(6, step::loss_counted);
+    mend(*m.b, 7);
+    mend(*m.b, 6);
+    CHECK(m.of(1).bytes().lost() == 2);
+}
+
+TEST_CASE("what a mend that was cut off has counted doesn't hide a loss at the same cell in a later round") {
+    made m(1);
+    m.leave(0, cell_state::claimed, 8);
+    m.mend_cut_off_at(8, step::mended_word);  // the cell is free, and the tally still knows it
+    mend(*m.b, 8);
+    m.b->cell()[0].store(
+        cell_word{u64{1} << 16U, 9, cell_state::claimed}.pack());  // its round looks the same
+    mend(*m.b, 9);
+    CHECK(m.of(1).bytes().tombs() == 2);
 }
 
 TEST_CASE("many producers that died at their claims leave no element hidden behind their tombs") {
