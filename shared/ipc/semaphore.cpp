@@ -1,5 +1,6 @@
 #include "ipc/semaphore.hpp"
 
+#include "core/clock.hpp"
 #include "ipc/step.hpp"
 
 namespace carousel::ipc {
@@ -8,6 +9,18 @@ namespace {
 void go_on(word& at_place, const line_word& w) {
     (void)cas(at_place, w.pack(), line_word{w.count + 1, 0, line_state::empty}.pack());
 }
+
+/// What the hint `late` says: whose patience is measured since when. 0: nobody's.
+struct late_mark {
+    static constexpr u64 ticket_mask = (u64{1} << 28) - 1, clock_mask = (u64{1} << 36) - 1;
+    [[nodiscard]] static u64 pack(u64 ticket, u64 ms) {
+        return ((ticket + 1) & ticket_mask) << 36U | (ms & clock_mask);
+    }
+    [[nodiscard]] static bool names(u64 mark, u64 ticket) {
+        return mark != 0 && mark >> 36U == ((ticket + 1) & ticket_mask);
+    }
+    [[nodiscard]] static u64 age_ms(u64 mark, u64 ms) { return (ms - mark) & clock_mask; }
+};
 
 }  // namespace
 
@@ -32,24 +45,29 @@ std::optional<u64> semaphore::join() {
     return std::nullopt;
 }
 
+bool semaphore::in_line(u64 ticket) const {
+    return line_word::of(load(place(ticket))) == line_word{lap_of(ticket).count, epoch_, line_state::waiting};
+}
+
 void semaphore::leave(u64 ticket) {
     go_on(place(ticket), {lap_of(ticket).count, epoch_, line_state::waiting});
     at(step::line_left);
     shm::ring(b_->bell);
 }
 
-u32 semaphore::waiting_before(u64 ticket) {
+semaphore::in_front semaphore::before(u64 ticket) {
     u64 first = load(b_->head);
     while (first < ticket && round_of(line_word::of(load(place(first))).count, lap_of(first).count) > 0) {
         hint(b_->head, first, first + 1);
         ++first;
     }
-    u32 waiting = 0;
+    in_front all;
     for (u64 t = first; t < ticket; ++t) {
-        if (round_of(line_word::of(load(place(t))).count, lap_of(t).count) <= 0) ++waiting;
+        if (round_of(line_word::of(load(place(t))).count, lap_of(t).count) <= 0 && all.waiting++ == 0)
+            all.first = t;
         at(step::turn_looked);
     }
-    return waiting;
+    return all;
 }
 
 // A free permit, if there are more free ones than `waiting`.
@@ -72,17 +90,20 @@ std::optional<u32> semaphore::free_beyond(u32 waiting) const {
 std::optional<permit> semaphore::take(u64 ticket) {
     for (u32 look = 0; look <= b_->permits; ++look) {
 #ifndef CAROUSEL_BUG_COUNTS_LATE
-        const u32 before = waiting_before(ticket);
-        const std::optional<u32> k = free_beyond(before);
+        const in_front others = before(ticket);
+        const std::optional<u32> k = free_beyond(others.waiting);
 #else
         // Seeded bug: the permits are looked at first, so one that somebody has taken and left the line with
         // counts twice.
         const u32 free = free_permits();
         at(step::turn_known);
-        const u32 before = waiting_before(ticket);
-        const std::optional<u32> k = before < free ? free_beyond(0) : std::nullopt;
+        const in_front others = before(ticket);
+        const std::optional<u32> k = others.waiting < free ? free_beyond(0) : std::nullopt;
 #endif
-        if (!k) return std::nullopt;
+        if (!k) {
+            pass_by_late(others);
+            return std::nullopt;
+        }
         const permit_word seen = permit_word::of(load(b_->permit()[*k]));
         at(step::turn_known);
         const u64 held = permit_word{seen.count, epoch_, permit_state::held}.pack();
@@ -97,12 +118,38 @@ std::optional<permit> semaphore::take(u64 ticket) {
     return std::nullopt;
 }
 
+// The first of those in front may take a free permit at once. It is passed by when it hasn't for so long: it
+// has stopped, or died, or its machine is in trouble, and its place is the next one's.
+void semaphore::pass_by_late(const in_front& others) {
+    if (others.waiting == 0) return;
+    const u64 now_ms = clock_ns() / ns_per_ms, mark = load(b_->late);
+    const bool named = late_mark::names(mark, others.first);
+    if (free_permits() == 0) {  // it waits as all do
+        if (named) hint(b_->late, mark, 0);
+        return;
+    }
+    if (!named) {
+        hint(b_->late, mark, late_mark::pack(others.first, now_ms));
+        return;
+    }
+    if (late_mark::age_ms(mark, now_ms) < line_patience_ns / ns_per_ms) return;
+    word& late = place(others.first);
+    const line_word w = line_word::of(load(late));
+    if (w.state != line_state::waiting || w.count != lap_of(others.first).count) return;
+    go_on(late, w);
+    at(step::line_passed);
+    shm::ring(b_->bell);
+}
+
 std::optional<permit> semaphore::acquire(u64 timeout_ns) {
     const u64 deadline = deadline_after(timeout_ns);
     std::optional<u64> ticket;
     for (;;) {
-        const u32 seen = shm::ticket(b_->bell);  // before the look: a ring behind it ends the sleep
+        const u32 seen = shm::ticket(b_->bell);           // before the look: a ring behind it ends the sleep
+        if (ticket && !in_line(*ticket)) ticket.reset();  // it was passed by
         if (!ticket) ticket = join();
+        if (!ticket)
+            pass_by_late(before(load(b_->tail)));  // the line is full: of those that are late, perhaps
         if (ticket) {
             if (const std::optional<permit> got = take(*ticket)) {
                 leave(*ticket);

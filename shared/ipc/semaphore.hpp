@@ -5,6 +5,8 @@
 //   permit word P[k]   {generation, epoch, FREE | HELD}        FREE(g) -> HELD(g, e) -> FREE(g + 1)
 //   line word L[n]     {lap, epoch, EMPTY | WAITING}           EMPTY(l) -> WAITING(l, e) -> EMPTY(l + 1)
 //   head, tail         hints: where the line begins and ends; the words of the line are the truth
+//   late               a hint: {1 + ticket:28, since_ms:36}: the first of the line lets a permit lie since
+//   then
 //
 // Each permit is a word of its own, so there are never more out than there are. Ticket t stands at place
 // t mod N of the line, in lap t / N: a ticket is taken by the one CAS that says who waits there, and given
@@ -13,16 +15,25 @@
 //
 // Whose turn it is: who has fewer waiting in front of it than permits are free. Those in front are counted
 // first, then the free permits: who has left the line had taken its permit before, so no permit is counted
-// for two. One is always left for each of those in front: nobody starves behind later ones, and a client that
-// rests in the line keeps one permit from the others, not all.
+// for two. One is always left for each of those in front: nobody starves behind later ones.
 //
+// A client that is stopped in the line, or slow, would keep a permit from all behind it. So the first of the
+// line is passed by when it has let a free permit lie for line_patience_ns: whoever sees that moves its place
+// on to the next lap. It finds its place gone when it looks again, and takes a new ticket. Only fairness
+// rests on that clock: a permit is taken by the CAS of its word, in the line or out of it. If the late one
+// wakes between its look and that CAS it takes the permit all the same, and one behind it may get its own a
+// place too early.
+//
+// clang-format off
 // step                            | a death right behind it leaves           | who mends it
 // L: EMPTY -> WAITING             | a ticket that nobody will use            | mend: EMPTY of the next lap
-// P: FREE -> HELD                 | a permit out, and its ticket in the line | mend: FREE(g + 1), and the
-// ticket L: WAITING -> EMPTY             | a permit out; nobody woken               | mend rings; sleeps are
-// 100 ms P: HELD -> FREE                 | nobody woken                             | the same tail or head
-// not moved          | a hint that is behind                    | whoever comes next moves it mend, cut off
-// anywhere          | some words mended                        | the next holder mends again
+// P: FREE -> HELD                 | a permit out, and its ticket in the line | mend: FREE(g + 1), and the ticket
+// L: WAITING -> EMPTY             | a permit out; nobody woken               | mend rings; sleeps are 100 ms
+// P: HELD -> FREE                 | nobody woken                             | the same
+// L: another's WAITING -> EMPTY   | nobody woken                             | sleeps are 100 ms at most
+// tail, head or late not moved    | a hint that is behind                    | whoever comes next moves it
+// mend, cut off anywhere          | some words mended                        | the next holder mends again
+// clang-format on
 //
 // try_acquire takes a ticket as well, and leaves at once if its turn hasn't come: it overtakes nobody.
 
@@ -30,6 +41,7 @@
 #include <vector>
 
 #include "ipc/words.hpp"
+#include "shm/doorbell.hpp"
 
 namespace carousel::ipc {
 
@@ -40,12 +52,15 @@ using line_word = owner_word<line_state>;
 
 inline constexpr u32 max_permits = 4096;
 inline constexpr u32 max_line = 1024;  ///< who finds the line full waits in front of it, without a ticket
+/// So long the first of the line may let a free permit lie: who runs looks at least every shm::max_sleep_ns.
+inline constexpr u64 line_patience_ns = 5 * shm::max_sleep_ns;
 
 struct semaphore_block {
     u32 permits, line;  ///< written once, before anybody sees the block
     shm::doorbell_word bell;
     alignas(64) word head;
     alignas(64) word tail;
+    word late;
     // permits words, then line words
     [[nodiscard]] word* permit() { return reinterpret_cast<word*>(this + 1); }
     [[nodiscard]] word* place() { return permit() + permits; }
@@ -77,11 +92,17 @@ public:
     [[nodiscard]] u32 waiting() const;
 
 private:
+    struct in_front {
+        u32 waiting = 0;
+        u64 first = 0;  ///< of them
+    };
     [[nodiscard]] std::optional<u64> join();
+    [[nodiscard]] bool in_line(u64 ticket) const;
     void leave(u64 ticket);
     [[nodiscard]] std::optional<permit> take(u64 ticket);
-    [[nodiscard]] u32 waiting_before(u64 ticket);
+    [[nodiscard]] in_front before(u64 ticket);
     [[nodiscard]] std::optional<u32> free_beyond(u32 waiting) const;
+    void pass_by_late(const in_front& others);
     [[nodiscard]] word& place(u64 ticket) const { return b_->place()[ticket % b_->line]; }
     [[nodiscard]] line_word lap_of(u64 ticket) const {
         return {(ticket / b_->line) & count_mask, 0, line_state::empty};

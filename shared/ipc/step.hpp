@@ -27,6 +27,7 @@ enum class step : u8 {
     permit_taken,     ///< holds it, and is still in the line
     line_left,        ///< has left the line, nobody is woken
     permit_released,  ///< given back, nobody is woken
+    line_passed,      ///< the first of the line is out of it, for it was late; nobody is woken
     // a queue
     cell_claimed,    ///< the cell is its own, what stands in it is of another round
     cell_written,    ///< written, not published

@@ -1,5 +1,11 @@
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <thread>
 
+#include "core/clock.hpp"
 #include "ipc/semaphore.hpp"
 #include "ipc/step.hpp"
 #include "tests/support/catch.hpp"
@@ -16,6 +22,21 @@ struct made {
         b->make(permits, line);
     }
     semaphore of(u32 epoch) { return {*b, epoch}; }
+    // As one that stands in the line and doesn't look.
+    void rests(u64 ticket, u32 epoch) {
+        const u64 lap = ticket / b->line;
+        b->place()[ticket % b->line].store(line_word{lap, epoch, line_state::waiting}.pack());
+    }
+};
+
+// Time stands still but for what a test says.
+struct told_time {
+    static inline u64 now = 0;
+    told_time() {
+        now = 1000 * ns_per_s;
+        set_hooks({.now_ns = [] { return now; }});
+    }
+    ~told_time() { set_hooks({}); }
 };
 }  // namespace
 
@@ -95,4 +116,127 @@ TEST_CASE("threads that share one permit never have it together") {
     for (std::thread& t : all) t.join();
     CHECK(most == 1);
     CHECK(turns == 800);
+}
+
+TEST_CASE(
+    "a client that rests at the head of the line is passed by when its patience is over, and not before") {
+    made m(1);
+    told_time t;
+    m.rests(0, 7);
+    CHECK_FALSE(m.of(2).try_acquire());
+    t.now += line_patience_ns - ns_per_ms;
+    CHECK_FALSE(m.of(3).try_acquire());
+    CHECK(m.of(3).waiting() == 1);
+    t.now += ns_per_ms;
+    CHECK_FALSE(m.of(2).try_acquire());  // it has looked before the other was passed by
+    CHECK(m.of(2).waiting() == 0);
+    CHECK(m.of(2).try_acquire());
+}
+
+TEST_CASE("nobody is passed by for the time in which no permit was free") {
+    made m(1);
+    told_time t;
+    m.rests(0, 7);
+    CHECK_FALSE(m.of(2).try_acquire());
+    m.b->permit()[0].store(permit_word{0, 9, permit_state::held}.pack());
+    t.now += 10 * line_patience_ns;
+    CHECK_FALSE(m.of(2).try_acquire());
+    CHECK(m.of(9).release({0, 0}));
+    CHECK_FALSE(m.of(2).try_acquire());
+    CHECK(m.of(2).waiting() == 1);
+}
+
+TEST_CASE("the first of the line alone is passed by, and the next one has its patience for itself") {
+    made m(1);
+    told_time t;
+    m.rests(0, 7);
+    m.rests(1, 8);
+    CHECK_FALSE(m.of(2).try_acquire());
+    t.now += line_patience_ns;
+    CHECK_FALSE(m.of(2).try_acquire());
+    CHECK(line_word::of(load(m.b->place()[0])).state == line_state::empty);
+    CHECK(line_word::of(load(m.b->place()[1])).epoch == 8);
+    CHECK_FALSE(m.of(2).try_acquire());
+    t.now += line_patience_ns - ns_per_ms;
+    CHECK_FALSE(m.of(2).try_acquire());
+    CHECK(m.of(2).waiting() == 1);
+}
+
+TEST_CASE("a full line of clients that rest lets others in one after the other") {
+    made m(1, 2);
+    told_time t;
+    m.rests(1, 7);
+    m.rests(2, 8);
+    CHECK_FALSE(m.of(2).try_acquire());
+    t.now += line_patience_ns;
+    CHECK_FALSE(m.of(2).try_acquire());
+    CHECK(m.of(2).waiting() == 1);
+    CHECK_FALSE(m.of(2).try_acquire());
+    t.now += line_patience_ns;
+    CHECK_FALSE(m.of(2).try_acquire());
+    CHECK(m.of(2).try_acquire());
+}
+
+TEST_CASE("who was passed by takes a new ticket behind the others") {
+    static made* m = nullptr;
+    static u32 sleeps = 0;
+    made mine(1);
+    m = &mine, sleeps = 0;
+    REQUIRE(m->of(1).try_acquire());  // ticket 0
+    set_hooks({.sleep = [](shm::doorbell_word&, u32, u64) {
+        const line_word waits{0, 2, line_state::waiting};
+        if (++sleeps == 1) {
+            CHECK(line_word::of(load(m->b->place()[1])) == waits);
+            m->b->place()[1].store(line_word{1, 0, line_state::empty}.pack());
+            m->rests(2, 3);
+        } else {
+            CHECK(line_word::of(load(m->b->place()[3])) == waits);
+            mend(*m->b, 3);
+            mend(*m->b, 1);
+        }
+        return true;
+    }});
+    const auto got = m->of(2).acquire(60 * ns_per_s);
+    set_hooks({});
+    CHECK(got);
+    CHECK(sleeps == 2);
+    CHECK(m->of(2).waiting() == 0);
+}
+
+TEST_CASE(
+    "a process that is stopped in the line holds up those behind it for its patience, not for its stop") {
+    const u64 bytes = semaphore_block::bytes(1, 8);
+    void* shared = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(shared != MAP_FAILED);
+    auto& b = *static_cast<semaphore_block*>(shared);
+    b.make(1, 8);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        set_hooks({.at = [](step s) {
+            if (s == step::line_joined) (void)::raise(SIGSTOP);
+        }});
+        semaphore s(b, 7);
+        const auto got = s.acquire(60 * ns_per_s);
+        ::_exit(got && s.release(*got) ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, WUNTRACED) == child);
+    REQUIRE(WIFSTOPPED(status));
+    semaphore s(b, 2);
+    const u64 began = now_ns();
+    const auto got = s.acquire(60 * ns_per_s);
+    CHECK(got);
+    CHECK(now_ns() - began >= line_patience_ns / 2);
+    if (got) CHECK(s.release(*got));
+    // It wakes, finds its place gone and comes to its turn all the same.
+    for (;;) {
+        (void)::kill(child, SIGCONT);
+        REQUIRE(::waitpid(child, &status, WUNTRACED) == child);
+        if (!WIFSTOPPED(status)) break;
+    }
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    CHECK(s.free_permits() == 1);
+    CHECK(s.waiting() == 0);
+    (void)::munmap(shared, bytes);
 }
