@@ -1,0 +1,152 @@
+#pragma once
+// What all the models have in common: lives that end, stop and wake, the registry's entries, the fence, the
+// retirement by the holder, and its deaths in the midst of it.
+//
+// A life has a body (it runs, is stopped, has ended) and an entry (ATTACHED, DEAD, FENCED, FREE), and the two
+// don't always agree: a connection that breaks makes an entry DEAD whose body runs on (`cut`). The entry is
+// FENCED when the body has ended, and only then mended; it is FREE when all is mended. A holder that dies is
+// followed by one that begins again with any of the fenced.
+
+#include <array>
+
+#include "search.hpp"
+
+namespace carousel::ipc_model {
+
+inline constexpr u8 most_lives = 3, the_holder = 0xFF;
+
+enum class body : u8 { runs, stopped, ended };
+enum class entry : u8 { attached, dead, fenced, free };
+struct life {
+    body is = body::runs;
+    entry in = entry::attached;
+    u8 epoch = 0;
+};
+
+/// How often each may happen yet.
+struct faults {
+    u8 deaths = 0, stops = 0, cuts = 0, holder_deaths = 0, births = 0;
+};
+
+/// The clauses of the retirement; each `false` is a seeded bug.
+struct retirement_rules {
+    bool waits_for_fence = true;   ///< no mend while the body may run
+    bool frees_entry_last = true;  ///< FREE only behind the mend
+    bool new_epoch = true;         ///< an epoch is borne by one life alone, until behind its mend
+};
+
+/// The holder's place in a mend. `pc`, `k` and the rest are the model's.
+struct mender {
+    u8 dead = 0;  ///< 1 + the life; 0: it rests
+    u8 epoch = 0, pc = 0, k = 0, n = 0;
+};
+
+struct setting {
+    u8 lives = 2;
+    faults may{};
+    retirement_rules retirement{};
+    bool stops_for_ever = false;  ///< nobody may rely on a stopped life to wake
+};
+
+/// The part of a state that all models have.
+struct common {
+    std::array<life, most_lives> who{};
+    faults left{};
+    mender holder{};
+};
+
+inline common begun(const setting& c) {
+    common s;
+    for (u8 p = 0; p < most_lives; ++p) {
+        s.who[p].epoch = static_cast<u8>(p + 1);
+        if (p >= c.lives) s.who[p].is = body::ended, s.who[p].in = entry::free;
+    }
+    s.left = c.may;
+    return s;
+}
+
+template <class State>
+void end_mend(State& t) {
+    life& dead = t.who[t.holder.dead - 1];
+    if (dead.epoch == t.holder.epoch && dead.in == entry::fenced) dead.in = entry::free;
+    t.holder = {};
+}
+
+/// A model has besides (see search.hpp): `what`, its setting; step(state, life, sink), the next step of a
+/// life that runs; mend_step(state, sink); dies(state&, life), what ends with the body; born(state&, life);
+/// busy(state, life): it has something to do or to lose.
+template <class Model, class State>
+void expand_lives(const Model& m, const State& s, sink<State>& out) {
+    const setting& c = m.what;
+    for (u8 p = 0; p < c.lives; ++p) {
+        const life& me = s.who[p];
+        if (me.is == body::runs) m.step(s, p, out);
+        if (me.is != body::ended && s.left.deaths > 0 && m.busy(s, p)) {
+            State t = s;
+            --t.left.deaths;
+            m.dies(t, p);
+            t.who[p].is = body::ended;
+            out.fault(t, "DIES", p);
+        }
+        if (me.is == body::runs && s.left.stops > 0 && m.busy(s, p)) {
+            State t = s;
+            --t.left.stops;
+            t.who[p].is = body::stopped;
+            out.fault(t, "STOPS", p);
+        }
+        if (me.is == body::stopped) {
+            State t = s;
+            t.who[p].is = body::runs;
+            out.take(t, "wakes", p, !c.stops_for_ever, nullptr);
+        }
+        if (me.in == entry::attached && me.is != body::ended && s.left.cuts > 0) {
+            State t = s;
+            --t.left.cuts;
+            t.who[p].in = entry::dead;
+            out.fault(t, "CUT", p);
+        }
+        const bool over = me.is == body::ended || (!c.retirement.waits_for_fence && me.in == entry::dead);
+        if (over && (me.in == entry::attached || me.in == entry::dead)) {
+            State t = s;
+            t.who[p].in = entry::fenced;
+            out.work(t, "fenced", p);
+        }
+        if (s.holder.dead == 0 && me.in == entry::fenced) {
+            State t = s;
+            t.holder.dead = static_cast<u8>(p + 1), t.holder.epoch = me.epoch;
+            if (!c.retirement.frees_entry_last) t.who[p].in = entry::free;
+            out.work(t, "mends", the_holder);
+        }
+        const bool may_come = c.retirement.new_epoch ? me.in == entry::free : me.in == entry::fenced;
+        if (me.is == body::ended && may_come && s.left.births > 0) {
+            State t = s;
+            --t.left.births;
+            t.who[p].is = body::runs;
+            if (c.retirement.new_epoch)
+                t.who[p].in = entry::attached, t.who[p].epoch = static_cast<u8>(me.epoch + most_lives);
+            m.born(t, p);
+            out.fault(t, "BORN", p);
+        }
+    }
+    if (s.holder.dead == 0) return;
+    m.mend_step(s, out);
+    if (s.left.holder_deaths > 0) {
+        State t = s;
+        --t.left.holder_deaths;
+        t.holder = {};
+        out.fault(t, "DIES", the_holder);
+    }
+}
+
+/// No life has anything to do, and no death is unmended.
+template <class Model, class State>
+bool all_rest(const Model& m, const State& s) {
+    for (u8 p = 0; p < m.what.lives; ++p) {
+        const life& me = s.who[p];
+        if (me.is == body::ended ? me.in != entry::free : me.is == body::runs && m.busy(s, p)) return false;
+        if (me.is == body::stopped && !m.what.stops_for_ever) return false;
+    }
+    return s.holder.dead == 0;
+}
+
+}  // namespace carousel::ipc_model

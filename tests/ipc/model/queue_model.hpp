@@ -1,0 +1,34 @@
+#pragma once
+// The queue of ipc/queue.cpp, one step for each load and each CAS of its words; a payload is written and read
+// in two halves. Bells and time are left out: whoever can make a step makes it some day. A life below
+// `producers` pushes, the others consume.
+
+#include "lives.hpp"
+
+namespace carousel::ipc_model {
+
+struct queue_setup : setting {
+    u8 capacity = 2, producers = 1;
+    u8 elements = 2;    ///< of each producer
+    bool pops = true;   ///< consumers pop, else they lease and commit
+    u8 give_backs = 0;  ///< of all together
+    u8 rounds = 4;      ///< a tally's mark tells so many laps apart
+
+    // The rules of the code; each `false` is a seeded bug.
+    bool writes_first = true;                        ///< the payload is written before the cell is published
+    bool reads_first = true;                         ///< and read before the cell is freed
+    bool claim_checked = true, take_checked = true;  ///< by CAS
+    bool claim_named = true;                         ///< a claim bears its epoch
+    bool waits_for_claimed = true;                   ///< a consumer doesn't pass by a cell that is claimed
+    bool lap_compared = true;                        ///< a producer looks whether the cell is of its lap
+    bool mends_claimed = true, mends_popping = true, mends_leased = true;
+    bool tombs_move_on = true;   ///< to the next lap
+    bool counted_once = true;    ///< a loss that is marked and counted is not counted again
+    bool graves_first = true;    ///< a mend begins with what another mend has marked
+    bool marks_cleared = true;   ///< and then clears the marks of the tallies
+    bool popped_is_lost = true;  ///< what a dead one was popping is not delivered again
+};
+
+result explore(const queue_setup& s, u64 max_states);
+
+}  // namespace carousel::ipc_model
