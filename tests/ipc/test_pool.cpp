@@ -1,4 +1,8 @@
 #include "ipc/give.hpp"
+
+#include <utility>
+
+#include "ipc/step.hpp"
 #include "tests/support/catch.hpp"
 #include "zeroed.hpp"
 
@@ -23,6 +27,21 @@ struct made {
         mend(*b, dead, named);
     }
 };
+
+// Something that another one does, or a death, at the n-th pass of a step.
+struct intervention {
+    static inline step there{};
+    static inline int passes = 0;
+    static inline void (*does)() = nullptr;
+    intervention(step s, int nth, void (*what)()) {
+        there = s, passes = nth, does = what;
+        set_hooks({.at = [](step now) {
+            if (now == there && --passes == 0) does();
+        }});
+    }
+    ~intervention() { set_hooks({}); }
+};
+struct died {};
 }  // namespace
 
 TEST_CASE("blocks lie beside each other, first fit, and their offsets say where") {
@@ -127,4 +146,118 @@ TEST_CASE("a cell that names no block is told apart from an empty queue") {
     damaged = false;
     CHECK_FALSE(try_receive(out, receiver, &e, &damaged));
     CHECK(damaged);
+}
+
+TEST_CASE("two that claim the same room meet at one unit, and the later one gives its part back") {
+    static made* m = nullptr;
+    static std::optional<block> other;
+    made mine(7);
+    m = &mine, other.reset();
+    std::optional<block> got;
+    {
+        // When the first unit is claimed, another one takes the second and third.
+        const intervention i(step::head_claimed, 1, [] {
+            const unit_word w{400, 2, unit_state::owned};
+            m->b->unit()[1].store(w.pack());
+            m->b->unit()[2].store(unit_word{1, 0, unit_state::body}.pack());
+            other = block{1, 2, 400};
+        });
+        got = m->of(1).try_acquire(3);
+    }
+    REQUIRE(got);
+    CHECK(got->unit == 3);
+    CHECK(m->of(1).use().free == 2);
+    CHECK(m->of(1).release(*got));
+    CHECK(m->of(2).release(*other));
+    CHECK(m->of(1).use().free == 7);
+}
+
+TEST_CASE("a claim or a release that a death cuts off is ended by the mend, whole") {
+    made m(4);
+    const auto cut_off = [&](step there, int nth) {
+        const intervention i(there, nth, [] { throw died{}; });
+        const auto k = m.of(1).try_acquire(4);
+        if (k) (void)m.of(1).release(*k);
+    };
+    for (const step there : {step::head_claimed, step::body_claimed, step::block_owned, step::block_leaving,
+                             step::body_freed, step::block_freed})
+        for (int nth = 1; nth <= (there == step::body_claimed || there == step::body_freed ? 3 : 1); ++nth) {
+            INFO(name_of(there) << " " << nth);
+            CHECK_THROWS_AS(cut_off(there, nth), died);
+            m.mend_all(1);
+            CHECK(m.of(1).use().free == 4);
+        }
+}
+
+TEST_CASE("the name of a block that was released fits no later block, though it lies there") {
+    made m(2);
+    const auto first = m.of(1).try_acquire(2);
+    REQUIRE(first);
+    CHECK(m.of(1).release(*first));
+    REQUIRE(m.of(1).try_acquire(2));
+    CHECK_FALSE(m.of(1).release(*first));
+    CHECK(m.of(1).use().free == 0);
+}
+
+TEST_CASE("a cell whose block has got another owner meanwhile takes nothing from it") {
+    made m(4);
+    REQUIRE(m.of(1).try_acquire(2));
+    CHECK_FALSE(m.of(2).take({0, 500, 501}));
+    CHECK(m.of(2).owners() == std::vector<u32>{1});
+}
+
+TEST_CASE("a block that finds no room in the queue stays its giver's") {
+    made m(4);
+    pool giver = m.of(1);
+    queue in = m.cells_of(1);
+    block_ref e;
+    REQUIRE(try_give(giver, *giver.try_acquire(1), in, &e));
+    REQUIRE(try_give(giver, *giver.try_acquire(1), in, &e));
+    const auto k = giver.try_acquire(1);
+    CHECK_FALSE(try_give(giver, *k, in, &e));
+    CHECK(giver.use().given == 2);
+    CHECK(giver.release(*k));
+}
+
+TEST_CASE("a receiver frees the cell, and the queue has room again") {
+    made m(4);
+    pool giver = m.of(1), receiver = m.of(2);
+    queue in = m.cells_of(1), out = m.cells_of(2);
+    block_ref e;
+    for (int k = 0; k < 6; ++k) {
+        REQUIRE(try_give(giver, *giver.try_acquire(1), in, &e));
+        const auto got = try_receive(out, receiver, &e);
+        REQUIRE(got);
+        CHECK(out.leasers().empty());
+        CHECK(receiver.release(*got));
+    }
+}
+
+TEST_CASE("a giver that dies while a receiver has leased its cell has given the block") {
+    made m(4);
+    pool giver = m.of(1), receiver = m.of(2);
+    const block_ref r = giver.name(*giver.try_acquire(2));
+    REQUIRE(m.cells_of(1).try_push(&r));
+    block_ref e;
+    queue out = m.cells_of(2);
+    const auto leased = out.try_lease(&e);
+    REQUIRE(leased);
+    m.mend_all(1);
+    const auto got = receiver.take(e);
+    REQUIRE(got);
+    CHECK(got->units == 2);
+    CHECK(out.commit(*leased));
+    CHECK(receiver.release(*got));
+}
+
+TEST_CASE("whoever frees a block rings for those that wait") {
+    made m(2);
+    u32 seen = shm::ticket(m.b->bell);
+    const auto rung = [&] { return std::exchange(seen, shm::ticket(m.b->bell)) != shm::ticket(m.b->bell); };
+    const auto k = m.of(1).try_acquire(2);
+    CHECK_FALSE(rung());
+    CHECK(m.of(1).release(*k));
+    CHECK(rung());
+    m.mend_all(9);
+    CHECK(rung());
 }

@@ -1,4 +1,5 @@
 #include <thread>
+#include <utility>
 
 #include "ipc/queue.hpp"
 #include "ipc/step.hpp"
@@ -106,6 +107,40 @@ TEST_CASE("an element that a dead process popped is counted, one that it leased 
     CHECK(value == 2);
 }
 
+TEST_CASE("a mend leaves what the living have claimed, popped and leased") {
+    made m(4);
+    const u64 in[] = {1, 2};
+    REQUIRE(m.of(1).try_push(in, 2) == 2);
+    u64 value = 0;
+    const auto held = m.of(2).try_lease(value);
+    REQUIRE(held);
+    m.leave(1, cell_state::popping, 3);
+    m.leave(2, cell_state::claimed, 4);
+    mend(*m.b, 9);
+    CHECK(m.of(2).bytes().lost() == 0);
+    CHECK(m.of(2).bytes().tombs() == 0);
+    CHECK(m.of(2).bytes().claimers() == std::vector<u32>{4});
+    CHECK(m.of(2).commit(*held));
+}
+
+TEST_CASE("whoever publishes, consumes or gives back a cell rings for those that wait") {
+    made m(4);
+    u32 seen = shm::ticket(m.b->bell);
+    const auto rung = [&] { return std::exchange(seen, shm::ticket(m.b->bell)) != shm::ticket(m.b->bell); };
+    u64 value = 0;
+    REQUIRE(m.of(1).try_push(1));
+    CHECK(rung());
+    const auto held = m.of(2).try_lease(value);
+    REQUIRE(held);
+    CHECK_FALSE(rung());
+    CHECK(m.of(2).bytes().give_back(*held));
+    CHECK(rung());
+    REQUIRE(m.of(2).try_pop(value));
+    CHECK(rung());
+    mend(*m.b, 9);
+    CHECK(rung());
+}
+
 TEST_CASE(
     "a loss that was counted by a mend that was cut off is not counted again behind another one's loss") {
     made m(4);
@@ -124,6 +159,8 @@ TEST_CASE(
     mend(*m.b, 7);
     mend(*m.b, 6);
     CHECK(m.of(1).bytes().lost() == 2);
+    const u64 in[] = {1, 2, 3, 4};
+    CHECK(m.of(1).try_push(in, 4) == 4);  // no cell is still marked
 }
 
 TEST_CASE("what a mend that was cut off has counted doesn't hide a loss at the same cell in a later round") {

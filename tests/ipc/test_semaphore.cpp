@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <thread>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "ipc/semaphore.hpp"
@@ -96,6 +97,41 @@ TEST_CASE("a mend gives back what the dead one had and nothing else, as often as
         CHECK(m.of(9).free_permits() == 2);
         CHECK(m.of(9).holders() == std::vector<u32>{2});
     }
+}
+
+TEST_CASE("a mend leaves the permits and tickets of the living") {
+    made m(2);
+    REQUIRE(m.of(1).try_acquire());
+    m.rests(1, 3);
+    m.rests(2, 1);
+    mend(*m.b, 1);
+    CHECK(m.of(9).waiting() == 1);
+    CHECK(line_word::of(load(m.b->place()[1])).epoch == 3);
+    mend(*m.b, 3);
+    CHECK(m.of(9).waiting() == 0);
+}
+
+TEST_CASE("a permit that was released releases nothing once more, though its life has it again") {
+    made m(1);
+    const auto first = m.of(1).try_acquire();
+    REQUIRE(first);
+    CHECK(m.of(1).release(*first));
+    REQUIRE(m.of(1).try_acquire());
+    CHECK_FALSE(m.of(1).release(*first));
+    CHECK(m.of(1).free_permits() == 0);
+}
+
+TEST_CASE("whoever gives a permit back, leaves the line or mends rings for those that wait") {
+    made m(1);
+    const auto held = m.of(1).try_acquire();
+    u32 seen = shm::ticket(m.b->bell);
+    const auto rung = [&] { return std::exchange(seen, shm::ticket(m.b->bell)) != shm::ticket(m.b->bell); };
+    CHECK_FALSE(m.of(2).try_acquire());
+    CHECK(rung());  // it was in the line
+    CHECK(m.of(1).release(*held));
+    CHECK(rung());
+    mend(*m.b, 9);
+    CHECK(rung());
 }
 
 TEST_CASE("threads that share one permit never have it together") {

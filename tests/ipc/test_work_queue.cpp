@@ -1,4 +1,8 @@
 #include "ipc/work_queue.hpp"
+
+#include <utility>
+
+#include "shm/doorbell.hpp"
 #include "tests/support/catch.hpp"
 #include "zeroed.hpp"
 
@@ -86,4 +90,46 @@ TEST_CASE("a claim that waits ends at its time, and no task is left out by the l
         CHECK(m.of(2).commit(*t));
     }
     CHECK(seen == 7);
+}
+
+TEST_CASE("a claim that is over commits nothing of the task that has its place now") {
+    made m(1, 3);
+    const task_name first = m.submit(1);
+    const claimed_task old = m.claim(2);
+    CHECK(m.of(2).commit(old));
+    const task_name second = m.submit(2);
+    CHECK(second.place == first.place);
+    CHECK(m.of(2).fate(first) == task_fate::over);
+    const claimed_task now = m.claim(2);
+    CHECK_FALSE(m.of(2).commit(old));
+    CHECK_FALSE(m.of(2).fail(old));
+    CHECK(m.of(2).fate(second) == task_fate::claimed);
+    CHECK(m.of(2).commit(now));
+}
+
+TEST_CASE("a mend leaves what the living fill, have claimed and read") {
+    made m(3, 1);
+    m.b->place()[0].store(task_word{0, 0, 4, task_state::filling}.pack());
+    const task_name name = m.submit(2);
+    const claimed_task t = m.claim(2);
+    m.b->place()[2].store(task_word{0, 1, 5, task_state::reading}.pack());
+    mend(*m.b, 9);
+    CHECK(m.of(2).fate(name) == task_fate::claimed);
+    CHECK(m.of(2).count(task_state::filling) == 1);
+    CHECK(m.of(2).count(task_state::reading) == 1);
+    CHECK(m.of(2).commit(t));
+}
+
+TEST_CASE("whoever submits, commits or fails a task rings for those that wait") {
+    made m(2, 3);
+    u32 seen = shm::ticket(m.b->bell);
+    const auto rung = [&] { return std::exchange(seen, shm::ticket(m.b->bell)) != shm::ticket(m.b->bell); };
+    (void)m.submit(1);
+    CHECK(rung());
+    CHECK(m.of(2).fail(m.claim(2)));
+    CHECK(rung());
+    CHECK(m.of(2).commit(m.claim(2)));
+    CHECK(rung());
+    mend(*m.b, 9);
+    CHECK(rung());
 }
