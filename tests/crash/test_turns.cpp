@@ -73,7 +73,8 @@ TEST_CASE("a stage that dies or stops with the turn holds nobody up: the others 
     CHECK(plan.still_to_come() == "");
     check_whole(run, 400);
     CHECK(turns(run.report(), "taken") > 100);
-    if (how == "stop") CHECK(turns(run.report(), "taken_over") >= 1);
+    // At work_complete the turn may have been handed on already, early.
+    if (how == "stop" && point == crash_point::clock_started) CHECK(turns(run.report(), "taken_over") >= 1);
 }
 
 TEST_CASE("stages that are killed at random while they take turns lose no frame") {
