@@ -39,11 +39,13 @@ LAYERS = {
     **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
     "doctor": RUN + SUPERVISOR,
     "chaos": RUN + SUPERVISOR,
-    "bench": LIBRARY + ["kernels", "os", "spec", "supervisor/plan", "viewer/watch"],
+    "plot": ["core"],
+    "lab": RUN + ["os", "plot"],
+    "bench": LIBRARY + ["kernels", "plot", "os", "spec", "supervisor/plan", "viewer/watch"],
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
     "alloc": BASE + ["device", "ring", "telemetry", "run"],
-    "cli": RUN + ["ipc"] + SUPERVISOR + ["doctor", "chaos", "bench"],
+    "cli": RUN + ["ipc"] + SUPERVISOR + ["doctor", "chaos", "bench", "lab"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/peek": LIBRARY + ["viewer/watch"],
     "viewer/web": LIBRARY + ["viewer/watch"],
@@ -52,6 +54,7 @@ LAYERS = {
 # What a stage on a GPU includes by choice; none of our own files does.
 CUDA_FOR_USERS = ("stages/sdk/carousel/cuda.hpp", "tests/gpu/device_stage.cpp")
 EXAMPLES = "stages/examples/"
+LESSON_PROGRAM = re.compile(r"pipelines/lab/lessons/[^/]+/(?!lesson\.cpp$)")   # a lesson's programs; lesson.cpp is its data
 PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/testing.hpp", "carousel/ipc.hpp")
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
@@ -97,7 +100,7 @@ def layer_of_include(path):
 
 def check_includes(name, text):
     layer = layer_of(name)
-    if layer is None or name.startswith(EXAMPLES):
+    if layer is None or name.startswith(EXAMPLES) or LESSON_PROGRAM.match(name):
         return
     for number, line in enumerate(text.splitlines(), 1):
         m = re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)
@@ -114,11 +117,12 @@ def check_includes(name, text):
 
 
 def check_example(name, text):
-    """An example is what a user writes: of Carousel it knows the installed headers, and no other file but its own."""
+    """An example, and a lesson's program, is what a user writes: of Carousel it knows the installed headers, and no other file but its
+    own."""
     folder = "/".join(name.split("/")[:3]) + "/"
     for number, line in enumerate(text.splitlines(), 1):
         m = re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)
-        if not m or not name.startswith(EXAMPLES):
+        if not m or not (name.startswith(EXAMPLES) or LESSON_PROGRAM.match(name)):
             continue
         if m[1] == '"' and "/" in m[2]:
             yield number, f"{m[2]}: an example includes its own files ({folder}) and <{'>, <'.join(PUBLIC)}>"

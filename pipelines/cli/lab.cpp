@@ -1,0 +1,108 @@
+// `carousel lab`: lessons that measure on this machine what they say.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iostream>
+
+#include "cli/command.hpp"
+#include "cli/completers.hpp"
+#include "cli/start.hpp"
+#include "lab/tell.hpp"
+#include "lab/web_page.hpp"
+#include "spec/describe.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+struct lab_arguments {
+    std::vector<std::string> lessons;
+    bool all = false, no_ask = false;
+    std::string report;
+};
+
+/// Asks until one of the answers is typed; nullopt: an empty line, or the end of the input.
+std::optional<int> ask(const lab::lesson& l, const cli_environment& env) {
+    for (std::string typed;;) {
+        env.out << fmt::format("Your prediction (a to {}, Enter for none)? ",
+                               static_cast<char>('a' + l.answers.size() - 1));
+        env.out.flush();
+        if (!std::getline(std::cin, typed) || typed.empty()) return std::nullopt;
+        if (const auto answer = lab::answer_from(typed, l.answers.size())) return answer;
+    }
+}
+
+lab::lesson_result teach(const lab::lesson& l, bool asks, const cli_environment& env) {
+    const std::size_t columns = columns_of(env);
+    env.out << lab::question_text(l, columns);
+    const std::optional<int> predicted = asks ? ask(l, env) : std::nullopt;
+    env.out.flush();
+    lab::lesson_result r = lab::run_lesson(l, {executable_folder()}, [&](const std::string& what) {
+        if (env.err_is_terminal) env.err << what << "\n";
+    });
+    env.out << lab::result_text(r, predicted, columns) << "\n";
+    env.out.flush();
+    return r;
+}
+
+/// Opened before anything runs: a page that can't be written is known at once, not after minutes.
+std::ofstream opened(const std::string& file) {
+    std::ofstream out;
+    if (file.empty()) return out;
+    out.open(file, std::ios::binary);
+    if (!out) throw output_error(fmt::format("writing {}: {}", file, errno_text(errno)));
+    return out;
+}
+
+int run_lab(const lab_arguments& a, const cli_environment& env) {
+    if (a.all && !a.lessons.empty())
+        throw config_error("lab: --all runs every lesson; leave it out, or the lesson's name");
+    if (!a.all && a.lessons.empty()) {
+        if (!a.report.empty())
+            throw config_error("lab: --report writes what was run: name a lesson, or --all");
+        env.out << lab::list_text(columns_of(env));
+        return exit_code::ok;
+    }
+    std::vector<const lab::lesson*> chosen;
+    for (const std::string& word : a.lessons) chosen.push_back(&lab::lesson_from(word));
+    if (a.all) chosen.assign(lab::all_lessons().begin(), lab::all_lessons().end());
+    std::ofstream page = opened(a.report);
+    const bool asks = !a.no_ask && ::isatty(STDIN_FILENO) == 1 && env.out_is_terminal;
+    if (!a.no_ask && !asks) env.err << "no terminal: no prediction is asked for (as with --no-ask)\n";
+    std::vector<lab::lesson_result> results;
+    for (const lab::lesson* l : chosen) results.push_back(teach(*l, asks, env));
+    if (page.is_open()) {
+        page << lab::web_page(results, lab::this_machine());
+        page.flush();
+        if (!page) throw output_error(fmt::format("writing {}: {}", a.report, errno_text(errno)));
+    }
+    env.err << lab::failures_text(results);
+    return lab::failures_text(results).empty() ? exit_code::ok : exit_code::stage_failed;
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<lab_arguments>();
+    CLI::Option* lesson = p.app.add_option("LESSON", a->lessons, "Its number or its name [list them]");
+    std::vector<std::string> names;
+    for (const lab::lesson* l : lab::all_lessons()) names.emplace_back(l->name);
+    p.offers[lesson] = offer(std::move(names));
+    p.app.add_flag("--all", a->all, "Every lesson");
+    p.app.add_flag("--no-ask", a->no_ask, "Ask for no prediction");
+    p.offers[p.app.add_option("--report", a->report, "Write one HTML page of what was run")
+                 ->type_name("FILE")] = offer_files({".html"});
+    p.app.footer(
+        "\nA lesson asks what you expect, measures it on this machine, says why by the figures just "
+        "measured, and "
+        "kills\nsomebody. What needs a GPU, a second one or MPS says so where there is none; the rest runs.\n"
+        "Exit code 1: a lesson measured what none of its explanations fits.\n\n"
+        "Examples:\n  carousel lab\n  carousel lab 5\n  carousel lab --all --no-ask --report lab.html");
+    return [a](const common_words&, const cli_environment& env) { return run_lab(*a, env); };
+}
+
+}  // namespace
+
+const command lab_command{"lab", "Lessons on IPC: predict, measure here, understand, break it", add};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,26 @@
+#pragma once
+// A space (`carousel hold`) for the time of one lesson, under a name that no other lesson or lab has. Its
+// holder is a child of this process and dies with it (PR_SET_PDEATHSIG), so that nothing is left behind
+// however we end.
+
+#include <string>
+
+#include "core/types.hpp"
+
+namespace carousel::lab {
+
+class held_space {
+public:
+    /// Returns when programs can open it. Throws config_error: no program, no room, no answer in 10 s.
+    explicit held_space(const std::string& programs);
+    ~held_space();
+    held_space(const held_space&) = delete;
+    held_space& operator=(const held_space&) = delete;
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+private:
+    std::string name_;
+    i32 pid_ = 0;
+};
+
+}  // namespace carousel::lab

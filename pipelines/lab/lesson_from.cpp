@@ -1,0 +1,21 @@
+#include <fmt/format.h>
+
+#include "core/did_you_mean.hpp"
+#include "core/errors.hpp"
+#include "lab/lesson.hpp"
+
+namespace carousel::lab {
+
+const lesson& lesson_from(const std::string& word) {
+    std::vector<std::string> names;
+    for (const lesson* l : all_lessons()) {
+        if (word == std::to_string(l->number) || word == fmt::format("{:02}", l->number) || word == l->name ||
+            word == fmt::format("{:02}_{}", l->number, l->name))
+            return *l;
+        names.emplace_back(l->name);
+    }
+    throw config_error(fmt::format("lab: \"{}\" is no lesson{}; `carousel lab` lists them", word,
+                                   did_you_mean_clause(word, names)));
+}
+
+}  // namespace carousel::lab

@@ -1,0 +1,12 @@
+#include "lab/lessons/list.hpp"
+
+namespace carousel::lab {
+
+std::span<const lesson* const> all_lessons() noexcept {
+    static constexpr const lesson* all[] = {
+        &handles_lesson, &events_lesson, &order_lesson, &bandwidth_lesson, &coherence_lesson,
+    };
+    return all;
+}
+
+}  // namespace carousel::lab

@@ -1,0 +1,63 @@
+// Lesson 2: what is known of events between processes.
+#include "lab/lessons/list.hpp"
+
+namespace carousel::lab {
+
+const lesson events_lesson{
+    .number = 2,
+    .name = "events",
+    .title = "an event across processes: ready too early, and a recorder that dies",
+    .question = "A process is killed before it signals. What does the one see that waits for its signal?",
+    .answers = {"An error", "Nothing, for ever", "The signal: the kernel cleans up"},
+    .decided_by = "a signal whose sender is dead",
+    .programs = {{"carousel-lab-events", "cpu"}, {"carousel-lab-events-cuda", "gpu", 60}},
+    .plot = {"from the kill of the producer to the waiter's going on",
+             "",
+             "us",
+             {{"a word, written by a third", "word.us"}, {"CUDA: a stream's word", "cuda.word.us"}}},
+    .claims = {
+        {"ready is set, then the work begins",
+         "Set ready = 1 and record the event; the consumer waits for ready.",
+         "cpu",
+         false,
+         {{{above("early.wrong", 0)},
+           "Of {early.tries} frames {early.wrong} were read before they were there: the flag says that "
+           "somebody "
+           "began, not that something is done."},
+          {{equal("early.wrong", 0)},
+           "All {early.tries} frames were right, by luck: the reader never got the processor between flag "
+           "and work "
+           "here. Nothing promises that."}}},
+        {"the work, then ready",
+         "",
+         "cpu",
+         false,
+         {{{equal("late.wrong", 0)},
+           "Of {late.tries} frames none was wrong: release behind the work, acquire before the reading."}}},
+        {"the textbook's flag, its producer killed behind it",
+         "",
+         "cpu",
+         true,
+         {{{equal("textbook.ready", 1), equal("textbook.whole", 0)},
+           "ready says 1, the data is not there, and nothing will ever say so."}}},
+        {"a signal whose sender is dead",
+         "Wait for the semaphore (or the event).",
+         "cpu",
+         true,
+         {{{equal("hang.released", 0)},
+           "Nothing came within the second that this lesson gave it; the texts' wait has no bound. A "
+           "semaphore or "
+           "an event knows nothing of processes.",
+           1},
+          {{equal("hang.released", 1)}, "The wait ended although nobody had posted.", 2}}},
+        {"a word that a third one may write",
+         "",
+         "cpu",
+         true,
+         {{{equal("word.saved", 1), below("word.us", 1e6)},
+           "The death was seen by a pidfd, the word changed from SUBMITTED to ABORTED by one "
+           "compare-and-swap, and "
+           "the waiter went on {word.us} us behind the kill. That is what Carousel's job words are."}}},
+    }};
+
+}  // namespace carousel::lab

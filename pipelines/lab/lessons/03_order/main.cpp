@@ -1,0 +1,125 @@
+// Two programs started apart: who waits for whom? First as the texts do it, with shared memory that both
+// open; then by a space that somebody holds. Usage: carousel-lab-order SPACE (the name that `carousel hold`
+// got)
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <carousel/ipc.hpp>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+namespace {
+
+const std::string shm_name = "/carousel-lesson-" + std::to_string(getpid());
+
+double now_ms() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
+}
+
+/// Runs `body` in a process of its own; its exit code, or minus the signal that ended it.
+template <class Body>
+int apart(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        _exit(body());
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/// The consumer of the texts: it opens, maps and reads. 0: it read what the producer writes.
+int read_it(int flags) {
+    const int fd = shm_open(shm_name.c_str(), flags, 0600);
+    if (fd < 0) return errno == ENOENT ? 2 : 3;
+    void* at = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) return 4;
+    return *static_cast<volatile int*>(at) == 77 ? 0 : 5;
+}
+
+/// The producer of the texts, killed behind shm_open() or (`bytes` > 0) behind ftruncate().
+void killed_producer(off_t bytes) {
+    (void)apart([bytes] {
+        const int fd = shm_open(shm_name.c_str(), O_CREAT | O_RDWR, 0600);
+        if (bytes > 0 && ftruncate(fd, bytes) != 0) return 1;
+        return kill(getpid(), SIGKILL);  // behind it would come mmap() and the value 77
+    });
+}
+
+void textbook() {
+    const int probe = shm_open(shm_name.c_str(), O_CREAT | O_RDWR, 0600);
+    if (probe < 0) {
+        std::printf("missing shm no POSIX shared memory here: %s\n", std::strerror(errno));
+        return;
+    }
+    close(probe), shm_unlink(shm_name.c_str());
+    killed_producer(0);
+    std::printf("figure unsized.signal %d\n", -apart([] { return read_it(O_RDONLY); }));
+    shm_unlink(shm_name.c_str());
+    killed_producer(4096);
+    std::printf("figure unset.code %d\n", apart([] { return read_it(O_RDONLY); }));
+    shm_unlink(shm_name.c_str());
+    // The consumer is first.
+    std::printf("figure first.code %d\n", apart([] { return read_it(O_RDONLY); }));
+}
+
+/// A space that nobody holds: a bounded wait, and a sentence.
+void nobody() {
+    const double begin = now_ms();
+    try {
+        (void)carousel::ipc::open("nobody-" + std::to_string(getpid()), {.wait_s = 0.3});
+    } catch (const carousel::error& e) {
+        const bool names = std::strstr(e.what(), "carousel hold") != nullptr;
+        std::printf("%s\nfigure nobody.ms %.0f\nfigure nobody.names_it %d\n", e.what(), now_ms() - begin,
+                    names);
+    }
+}
+
+/// The consumer comes 200 ms before the producer, then the producer first; `killed`: the producer is killed
+/// as soon as it has given.
+void held(const char* name, const std::string& space, const std::string& queue, int consumer_waits_ms,
+          bool killed) {
+    std::fflush(stdout);
+    const double begin = now_ms();
+    const pid_t producer = fork();
+    if (producer == 0) {
+        alarm(20);
+        if (consumer_waits_ms == 0) usleep(200'000);
+        auto mine = carousel::ipc::open(space).queue<int>(queue, 16);
+        mine.push(77, std::chrono::seconds(5));
+        if (killed) kill(getpid(), SIGKILL);
+        _exit(0);
+    }
+    usleep(static_cast<useconds_t>(consumer_waits_ms) * 1000);
+    const int got = apart([&] {
+        auto mine = carousel::ipc::open(space).queue<int>(queue, 16);
+        return mine.pop(std::chrono::seconds(5)) == 77 ? 0 : 1;
+    });
+    std::printf("figure %s.got %d\nfigure %s.ms %.1f\n", name, got == 0, name, now_ms() - begin);
+    waitpid(producer, nullptr, 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string space = argc > 1 ? argv[1] : "lab";
+    textbook();
+    nobody();
+    const std::string queue = "order-" + std::to_string(getpid());
+    held("consumer_first", space, queue + "-a", 0, false);
+    held("producer_first", space, queue + "-b", 200, false);
+    held("producer_killed", space, queue + "-c", 200, true);
+    return 0;
+}

@@ -1,0 +1,121 @@
+// Memory of one's own beside memory of another process (a memfd that it made): bandwidth by size, latency of
+// a chase of pointers; then the maker is killed while the other reads.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace {
+
+constexpr size_t least = 16 << 10, most = 64 << 20, line = 64;
+constexpr int rounds = 7;
+
+double now_ns() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+double median(std::vector<double> all) {
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2];
+}
+
+std::uint64_t sum(const std::uint64_t* at, size_t bytes) {
+    std::uint64_t s[4] = {};
+    for (size_t k = 0; k < bytes / 8; k += 4)
+        for (size_t j = 0; j < 4; ++j) s[j] += at[k + j];
+    return s[0] + s[1] + s[2] + s[3];
+}
+volatile std::uint64_t kept;  // so that the compiler leaves the reading in
+
+/// GB/s, of one round.
+double read_once(const void* at, size_t bytes) {
+    const size_t times = std::max<size_t>(1, (8 << 20) / bytes);
+    const double begin = now_ns();
+    for (size_t k = 0; k < times; ++k) kept = sum(static_cast<const std::uint64_t*>(at), bytes);
+    return static_cast<double>(bytes * times) / (now_ns() - begin);
+}
+/// ns a step along one ring of all lines, in an order that no prefetcher guesses.
+double chase_once(const void* at, size_t bytes) {
+    const size_t steps = std::min<size_t>(bytes / line, 100'000);
+    std::uint64_t where = 0;
+    const double begin = now_ns();
+    for (size_t k = 0; k < steps; ++k)
+        where = *reinterpret_cast<const volatile std::uint64_t*>(static_cast<const char*>(at) + where);
+    kept = where;
+    return (now_ns() - begin) / static_cast<double>(steps);
+}
+void lay_ring(void* at, size_t bytes) {
+    std::vector<std::uint64_t> order(bytes / line);
+    std::iota(order.begin(), order.end(), 0U);
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(1));
+    for (size_t k = 0; k < order.size(); ++k)
+        *reinterpret_cast<std::uint64_t*>(static_cast<char*>(at) + order[k] * line) =
+            order[(k + 1) % order.size()] * line;
+}
+
+void* make(int fd) {
+    void* at =
+        mmap(nullptr, most, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) _exit(9);
+    std::memset(at, 0, most);
+    return at;
+}
+
+}  // namespace
+
+int main() {
+    const int fd = memfd_create("lesson", 0);
+    if (fd < 0 || ftruncate(fd, most) != 0) return 1;
+    void* const own = make(-1);
+    // Another process makes the memory's pages and lives, until it is killed at the end.
+    const pid_t maker = fork();
+    if (maker == 0) {
+        alarm(60);
+        (void)make(fd);
+        for (;;) pause();
+    }
+    void* const theirs = mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (theirs == MAP_FAILED) return 1;
+    usleep(100'000);
+
+    std::vector<double> read_ratios, chase_ratios;
+    for (size_t bytes = least; bytes <= most; bytes *= 4) {
+        lay_ring(own, bytes), lay_ring(theirs, bytes);
+        std::vector<double> reads[2], chases[2];
+        for (int k = 0; k < rounds; ++k)  // by turns, so that what else runs here meets both
+            for (int who = 0; who < 2; ++who) {
+                reads[who].push_back(read_once(who == 0 ? own : theirs, bytes));
+                chases[who].push_back(chase_once(who == 0 ? own : theirs, bytes));
+            }
+        const char* names[2] = {"own", "other-process"};
+        for (int who = 0; who < 2; ++who)
+            std::printf("curve %s %zu %.3f\n", names[who], bytes, median(reads[who]));
+        read_ratios.push_back(median(reads[1]) / median(reads[0]));
+        chase_ratios.push_back(median(chases[1]) / median(chases[0]));
+        if (bytes * 4 > most)
+            std::printf(
+                "figure read.own %.3f\nfigure read.other %.3f\nfigure chase.own %.2f\nfigure chase.other "
+                "%.2f\n",
+                median(reads[0]), median(reads[1]), median(chases[0]), median(chases[1]));
+    }
+    std::printf("figure read.ratio %.4f\nfigure chase.ratio %.4f\n", median(read_ratios),
+                median(chase_ratios));
+
+    const double before = read_once(theirs, most);
+    kill(maker, SIGKILL);
+    waitpid(maker, nullptr, 0);
+    std::vector<double> after;
+    for (int k = 0; k < rounds; ++k) after.push_back(read_once(theirs, most));
+    std::printf("figure killed.ratio %.3f\n", median(after) / before);
+    return 0;
+}

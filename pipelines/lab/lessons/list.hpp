@@ -1,0 +1,10 @@
+#pragma once
+// The lessons, each in its folder.
+
+#include "lab/lesson.hpp"
+
+namespace carousel::lab {
+
+extern const lesson handles_lesson, events_lesson, order_lesson, bandwidth_lesson, coherence_lesson;
+
+}  // namespace carousel::lab

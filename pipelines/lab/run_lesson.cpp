@@ -1,0 +1,90 @@
+#include "lab/run_lesson.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "lab/held_space.hpp"
+#include "os/subprocess.hpp"
+
+namespace carousel::lab {
+namespace {
+
+constexpr const char* gpu = "gpu";
+
+std::string last_line(const std::string& text) {
+    const std::size_t end = text.find_last_not_of('\n');
+    if (end == std::string::npos) return "";
+    const std::size_t begin = text.find_last_of('\n', end);
+    return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                       end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+}
+
+/// What needs a GPU can't run: two GPUs and MPS neither.
+void without_gpu(figures& f, const std::string& why) {
+    for (const char* need : {gpu, "two_gpus", "mps"}) f.missing.emplace(need, why);
+}
+
+void run_program(const lesson_program& p, const std::string& space, const lab_places& places,
+                 lesson_result& r) {
+    const std::string program = places.programs + "/" + p.name;
+    const bool of_gpu = std::strcmp(p.needs, gpu) == 0;
+    if (::access(program.c_str(), X_OK) != 0) {
+        if (of_gpu)
+            without_gpu(r.measured, fmt::format("built without CUDA: {} is not there", p.name));
+        else
+            r.failures.push_back(
+                fmt::format("{}: {}; build it, or install Carousel anew", program, errno_text(errno)));
+        return;
+    }
+    std::vector<std::string> words{program};
+    if (!space.empty()) words.push_back(space);
+    const supervisor::subprocess_result got = supervisor::run_subprocess(words, "", p.limit_s * 1000);
+    if (got.started && !got.timed_out && got.signal == 0 && got.exit_code == exit_code::no_device && of_gpu) {
+        without_gpu(r.measured, last_line(got.messages));
+        return;
+    }
+    try {
+        read_figures(got.output, r.measured);
+    } catch (const config_error& e) {
+        r.failures.push_back(fmt::format("{} printed {}", p.name, e.what()));
+    }
+    if (!got.succeeded())
+        r.failures.push_back(
+            fmt::format("{}: {}: {}", p.name, got.ending(p.limit_s * 1000), last_line(got.messages)));
+}
+
+}  // namespace
+
+bool lesson_result::passed() const noexcept {
+    return failures.empty() && std::none_of(verdicts.begin(), verdicts.end(), [](const claim_verdict& v) {
+               return v.what == outcome::unexplained;
+           });
+}
+
+lesson_result run_lesson(const lesson& l, const lab_places& places,
+                         const std::function<void(const std::string&)>& say) {
+    lesson_result r;
+    r.about = &l;
+    const u64 begin = now_ns();
+    try {
+        std::unique_ptr<held_space> space;
+        if (l.space) space = std::make_unique<held_space>(places.programs);
+        for (const lesson_program& p : l.programs) {
+            say(fmt::format("lesson {} ({}): {}", l.number, l.name, p.name));
+            run_program(p, space ? space->name() : "", places, r);
+        }
+    } catch (const error& e) {
+        r.failures.emplace_back(e.what());
+    }
+    r.verdicts = judge(l, r.measured);
+    r.seconds = static_cast<f64>(now_ns() - begin) / 1e9;
+    return r;
+}
+
+}  // namespace carousel::lab

@@ -1,0 +1,110 @@
+#include "lab/tell.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "lab/lesson_plot.hpp"
+#include "os/table.hpp"
+#include "plot/chart.hpp"
+
+namespace carousel::lab {
+namespace {
+
+char letter(int answer) { return static_cast<char>('a' + answer); }
+
+/// Each line of the text within so many columns.
+std::string lines_of(const std::string& text, std::size_t columns, std::size_t indent) {
+    return std::string(indent, ' ') + supervisor::wrapped(text, columns - indent, indent) + "\n";
+}
+
+const char* mark_of(outcome what) {
+    switch (what) {
+        case outcome::explained:
+            return "";
+        case outcome::not_here:
+            return "not here: ";
+        case outcome::unexplained:
+            return "UNEXPLAINED: ";
+    }
+    return "";
+}
+
+std::string verdict_lines(const claim_verdict& v, std::size_t columns) {
+    std::string text = fmt::format("{}{}\n", v.about->kill ? "the kill: " : "", v.about->name);
+    if (*v.about->textbook != 0)
+        text += lines_of(fmt::format("the texts: {}", v.about->textbook), columns, 2);
+    return text + lines_of(fmt::format("{}{}", mark_of(v.what), supervisor::printable(v.text)), columns, 2);
+}
+
+std::string prediction_line(const lesson_result& r, std::optional<int> predicted) {
+    const std::optional<int> right = right_answer(*r.about, r.verdicts);
+    if (!right) return "What was predicted can't be checked here.\n";
+    const char* text = r.about->answers[static_cast<std::size_t>(*right)];
+    if (!predicted) return fmt::format("The answer: {}) {}\n", letter(*right), text);
+    if (*predicted == *right) return fmt::format("Your prediction was right: {}) {}\n", letter(*right), text);
+    return fmt::format("You predicted {}); this machine says {}) {}\n", letter(*predicted), letter(*right),
+                       text);
+}
+
+}  // namespace
+
+std::string list_text(std::size_t columns) {
+    std::string text;
+    for (const lesson* l : all_lessons())
+        text +=
+            supervisor::shortened(fmt::format("{:>3}  {:<12} {}", l->number, l->name, l->title), columns) +
+            "\n";
+    return text +
+           "`carousel lab 1` begins; `carousel lab --all --report lab.html` runs them all and writes a "
+           "page.\n";
+}
+
+std::string question_text(const lesson& l, std::size_t columns) {
+    std::string text = fmt::format("Lesson {}: {}\n\n{}\n", l.number, l.title, page_of(l));
+    text += lines_of(l.question, columns, 0);
+    for (std::size_t k = 0; k < l.answers.size(); ++k)
+        text += fmt::format("  {}) {}\n", letter(static_cast<int>(k)), l.answers[k]);
+    return text;
+}
+
+std::string result_text(const lesson_result& r, std::optional<int> predicted, std::size_t columns) {
+    std::string text = "\n";
+    for (const std::string& line : r.measured.said) text += supervisor::printable(line) + "\n";
+    if (const auto c = curves_of(r))
+        text += "\n" + plot::text_of(*c, columns);
+    else if (const auto b = bars_of(r))
+        text += "\n" + plot::text_of(*b, columns);
+    text += "\n" + prediction_line(r, predicted) + "\n";
+    for (const bool kill : {false, true})
+        for (const claim_verdict& v : r.verdicts)
+            if (v.about->kill == kill) text += verdict_lines(v, columns);
+    for (const std::string& f : r.failures)
+        text += lines_of("FAILED: " + supervisor::printable(f), columns, 0);
+    return text + fmt::format("\nlesson {}: {} in {:.1f} s\n", r.about->number,
+                              r.passed() ? "explained" : "FAILED", r.seconds);
+}
+
+std::optional<int> answer_from(const std::string& typed, std::size_t answers) {
+    std::string word;
+    for (const char c : typed)
+        if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+            word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (word.size() != 1 || word[0] < 'a' || word[0] >= letter(static_cast<int>(answers)))
+        return std::nullopt;
+    return word[0] - 'a';
+}
+
+std::string failures_text(const std::vector<lesson_result>& all) {
+    std::string names;
+    std::size_t failed = 0;
+    for (const lesson_result& r : all) {
+        if (r.passed()) continue;
+        ++failed;
+        names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", r.about->number, r.about->name);
+    }
+    return failed == 0 ? "" : fmt::format("{} of {} lessons failed: {}\n", failed, all.size(), names);
+}
+
+}  // namespace carousel::lab

@@ -1,0 +1,97 @@
+#include "lab/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace carousel::lab {
+namespace {
+
+/// "a = 1, b = 0.5" of all figures that the claim's rows ask for; "b is missing".
+std::string asked_figures(const claim& c, const figures& f) {
+    std::vector<std::string> names;
+    std::string text;
+    for (const explanation_row& row : c.rows)
+        for (const condition& one : row.when) {
+            if (std::find(names.begin(), names.end(), one.figure) != names.end()) continue;
+            names.emplace_back(one.figure);
+            const auto at = f.values.find(one.figure);
+            text += text.empty() ? "" : ", ";
+            text += at == f.values.end() ? fmt::format("{} is missing", one.figure)
+                                         : fmt::format("{} = {:.4g}", one.figure, at->second);
+        }
+    return text;
+}
+
+}  // namespace
+
+bool holds(const condition& c, const figures& f) noexcept {
+    const auto at = f.values.find(c.figure);
+    if (at == f.values.end()) return false;
+    switch (c.is) {
+        case relation::below:
+            return at->second < c.bound;
+        case relation::above:
+            return at->second > c.bound;
+        case relation::equal:
+            return at->second == c.bound;
+    }
+    return false;
+}
+
+std::string filled(const char* text, const figures& f) {
+    std::string out;
+    for (const char* at = text; *at != 0;) {
+        const char* end = *at == '{' ? std::strchr(at, '}') : nullptr;
+        if (end == nullptr) {
+            out += *at++;
+            continue;
+        }
+        const auto value = f.values.find(std::string(at + 1, end));
+        if (value == f.values.end())
+            out += "?";
+        else if (std::fabs(value->second) >= 1000 && std::fabs(value->second) < 1e9)
+            out += fmt::format("{:.0f}", value->second);
+        else
+            out += fmt::format("{:.3g}", value->second);
+        at = end + 1;
+    }
+    return out;
+}
+
+claim_verdict judge(const claim& c, const figures& f) {
+    claim_verdict v;
+    v.about = &c;
+    if (const auto why = f.missing.find(c.needs); why != f.missing.end()) {
+        v.what = outcome::not_here, v.text = why->second;
+        return v;
+    }
+    for (std::size_t k = 0; k < c.rows.size(); ++k) {
+        const explanation_row& row = c.rows[k];
+        if (row.when.empty() || !std::all_of(row.when.begin(), row.when.end(),
+                                             [&](const condition& one) { return holds(one, f); }))
+            continue;
+        v.what = outcome::explained, v.text = filled(row.text, f), v.answer = row.answer, v.row = k;
+        return v;
+    }
+    v.text = fmt::format("no explanation fits what was measured: {}", asked_figures(c, f));
+    return v;
+}
+
+std::vector<claim_verdict> judge(const lesson& l, const figures& f) {
+    std::vector<claim_verdict> all;
+    for (const claim& c : l.claims) all.push_back(judge(c, f));
+    return all;
+}
+
+std::optional<int> right_answer(const lesson& l, const std::vector<claim_verdict>& all) {
+    for (const claim_verdict& v : all)
+        if (std::strcmp(v.about->name, l.decided_by) == 0 && v.what == outcome::explained &&
+            v.answer != no_answer)
+            return v.answer;
+    return std::nullopt;
+}
+
+}  // namespace carousel::lab

@@ -1,0 +1,105 @@
+#include "lab/web_page.hpp"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <ctime>
+#include <fstream>
+#include <thread>
+
+#include "lab/lesson_plot.hpp"
+#include "plot/chart.hpp"
+
+namespace carousel::lab {
+namespace {
+
+using plot::escaped;
+
+constexpr const char* style =
+    "body{font:16px/1.45 sans-serif;color:#202020;background:#fff;max-width:60em;margin:2em auto;padding:0 "
+    "1em}"
+    "h2{border-top:1px solid #ccc;padding-top:1em;margin-top:2em}pre{background:#f5f5f5;padding:.8em;"
+    "overflow-x:auto}svg{max-width:100%;height:auto}table{border-collapse:collapse;width:100%}"
+    "td,th{border:1px solid #ccc;padding:.4em .6em;text-align:left;vertical-align:top}"
+    ".not{color:#666}.bad{background:#ffe3d6}.kill td:first-child::before{content:'the kill: ';"
+    "font-weight:bold}li.right{font-weight:bold}";
+
+const char* class_of(outcome what) {
+    return what == outcome::explained ? "" : what == outcome::not_here ? " not" : " bad";
+}
+
+std::string answers_of(const lesson_result& r) {
+    const std::optional<int> right = right_answer(*r.about, r.verdicts);
+    std::string html = "<ol type=\"a\">\n";
+    for (std::size_t k = 0; k < r.about->answers.size(); ++k)
+        html += fmt::format("<li{}>{}</li>\n", right == static_cast<int>(k) ? " class=\"right\"" : "",
+                            escaped(r.about->answers[k]));
+    return html + "</ol>\n";
+}
+
+std::string table_of(const lesson_result& r) {
+    std::string html = "<table>\n<tr><th>subject</th><th>the texts</th><th>this machine</th></tr>\n";
+    for (const bool kill : {false, true})
+        for (const claim_verdict& v : r.verdicts) {
+            if (v.about->kill != kill) continue;
+            html += fmt::format("<tr class=\"{}{}\"><td>{}</td><td>{}</td><td>{}{}</td></tr>\n",
+                                kill ? "kill" : "", class_of(v.what), escaped(v.about->name),
+                                escaped(v.about->textbook), v.what == outcome::not_here ? "not here: " : "",
+                                escaped(v.text));
+        }
+    return html + "</table>\n";
+}
+
+std::string section_of(const lesson_result& r) {
+    const lesson& l = *r.about;
+    std::string html = fmt::format("<h2 id=\"lesson{0}\">{0}. {1}</h2>\n<pre>{2}</pre>\n<p>{3}</p>\n",
+                                   l.number, escaped(l.title), escaped(page_of(l)), escaped(l.question));
+    html += answers_of(r);
+    if (const auto c = curves_of(r))
+        html += plot::svg_of(*c);
+    else if (const auto b = bars_of(r))
+        html += plot::svg_of(*b);
+    html += table_of(r);
+    for (const std::string& f : r.failures) html += fmt::format("<p class=\"bad\">{}</p>\n", escaped(f));
+    return html;
+}
+
+std::string first_line_with(const char* file, const std::string& key) {
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with(key))
+            if (const std::size_t at = line.find(": "); at != std::string::npos) return line.substr(at + 2);
+    return "unknown";
+}
+
+}  // namespace
+
+lab_machine this_machine() {
+    utsname u{};
+    const bool known = ::uname(&u) == 0;
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    char when[32] = "";
+    ::gmtime_r(&now, &utc);
+    (void)std::strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", &utc);
+    return {fmt::format("{}, {} threads", first_line_with("/proc/cpuinfo", "model name"),
+                        std::thread::hardware_concurrency()),
+            known ? fmt::format("{} {}", u.sysname, u.release) : "unknown", when};
+}
+
+std::string web_page(const std::vector<lesson_result>& all, const lab_machine& machine) {
+    std::string html = fmt::format(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Carousel: the lab"
+        "</title>\n<style>{}</style>\n</head>\n<body>\n<h1>The lab: what IPC does on this machine</h1>\n"
+        "<p>{}, {}, {}. Every sentence below was chosen by the figures that were just measured here.</p>\n",
+        style, escaped(machine.processor), escaped(machine.system), escaped(machine.when));
+    html += "<ol>\n";
+    for (const lesson_result& r : all)
+        html += fmt::format("<li value=\"{0}\"><a href=\"#lesson{0}\">{1}</a>{2}</li>\n", r.about->number,
+                            escaped(r.about->title), r.passed() ? "" : " <b>failed</b>");
+    html += "</ol>\n";
+    for (const lesson_result& r : all) html += section_of(r);
+    return html + "</body>\n</html>\n";
+}
+
+}  // namespace carousel::lab

@@ -1,0 +1,33 @@
+#pragma once
+// A logarithmic axis of whole decades around `low` .. `high`, from position `begin` to `end`.
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/types.hpp"
+
+namespace carousel::plot {
+
+struct axis {
+    f64 first, last, begin, end;  // decades; positions
+    axis(f64 low, f64 high, f64 from, f64 to)
+        : first(std::floor(std::log10(low))), last(std::ceil(std::log10(high))), begin(from), end(to) {
+        if (last <= first) last = first + 1;
+    }
+    [[nodiscard]] f64 at(f64 value) const {
+        return begin + (std::log10(value) - first) / (last - first) * (end - begin);
+    }
+};
+
+/// The least and the greatest of what can stand on such an axis.
+struct extent {
+    f64 least = 0, most = 0;
+    void add(f64 value) {
+        if (!(value > 0) || !std::isfinite(value)) return;
+        least = most > 0 ? std::min(least, value) : value;
+        most = std::max(most, value);
+    }
+    [[nodiscard]] bool empty() const { return !(most > 0); }
+};
+
+}  // namespace carousel::plot

@@ -1,0 +1,50 @@
+#pragma once
+// Plots of measurements: curves over a logarithmic x axis and bars beside their names, each as SVG 1.1 by
+// itself (no fonts or styles from elsewhere) and as text for a terminal. What can't stand on a logarithmic
+// axis (0, below 0, no number) is left out; a chart of nothing says so. Pure functions.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::plot {
+
+struct curve {
+    std::string name;
+    std::vector<std::pair<f64, f64>> points;  ///< x, y in the units of the labels
+    bool dashed = false;                      ///< with hollow dots: a peer beside the one of the same color
+    std::size_t color = 0;                    ///< of the palette, which begins anew behind its last
+};
+
+/// Both axes are logarithmic. A curve of one point is a dot.
+struct chart {
+    std::string title, subtitle, x_label, y_label;
+    std::vector<curve> curves;
+};
+
+struct bar {
+    std::string name;
+    f64 value = 0;  ///< in the unit of the label
+};
+
+/// Along one logarithmic axis, from a decade below the least.
+struct bar_chart {
+    std::string title, subtitle, label;
+    std::vector<bar> bars;
+};
+
+[[nodiscard]] std::string svg_of(const chart& c);
+[[nodiscard]] std::string svg_of(const bar_chart& c);
+
+/// Lines of at most `columns` (at least 40), each with its end.
+[[nodiscard]] std::string text_of(const chart& c, std::size_t columns, std::size_t rows = 14);
+[[nodiscard]] std::string text_of(const bar_chart& c, std::size_t columns);
+
+/// A text inside XML and HTML.
+[[nodiscard]] std::string escaped(const std::string& text);
+/// 1000 as "1k", 0.01 as "0.01".
+[[nodiscard]] std::string short_number(f64 value);
+
+}  // namespace carousel::plot

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "plot/axis.hpp"
+#include "plot/chart.hpp"
+
+namespace carousel::plot {
+namespace {
+
+constexpr f64 width = 860, height = 520, left = 80, right = 230, top = 62, bottom = 64;
+constexpr f64 bar_left = 300, bar_right = 110, bar_step = 26;
+// told apart also by those who don't see red and green (Okabe and Ito's palette)
+constexpr std::array<const char*, 6> colors{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
+
+std::string text(f64 x, f64 y, const char* anchor, const std::string& what, const char* more = "") {
+    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more,
+                       escaped(what));
+}
+std::string rule(f64 x0, f64 y0, f64 x1, f64 y1, const char* stroke) {
+    return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x0,
+                       y0, x1, y1, stroke);
+}
+
+const char* color_of(const curve& c) { return colors[c.color % colors.size()]; }
+
+std::string head(const std::string& title, const std::string& subtitle, f64 high, f64 at) {
+    return fmt::format(
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+               "{1}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#202020\">\n<rect width=\"{0}\" "
+               "height=\"{1}\" fill=\"#ffffff\"/>\n",
+               width, high) +
+           text(at, 24, "start", title, " font-size=\"16\" font-weight=\"bold\"") +
+           text(at, 44, "start", subtitle);
+}
+
+std::string grid(const axis& x, const axis& y) {
+    std::string out;
+    for (f64 decade = x.first; decade <= x.last; ++decade) {
+        for (int step = 1; step < 10; ++step) {
+            const f64 value = step * std::pow(10.0, decade);
+            if (step > 1 && decade == x.last) break;
+            out += rule(x.at(value), y.begin, x.at(value), y.end, step == 1 ? "#b8b8b8" : "#ececec");
+        }
+        out +=
+            text(x.at(std::pow(10.0, decade)), y.begin + 20, "middle", short_number(std::pow(10.0, decade)));
+    }
+    for (f64 decade = y.first; decade <= y.last; ++decade) {
+        for (int step = 1; step < 10; ++step) {
+            const f64 value = step * std::pow(10.0, decade);
+            if (step > 1 && decade == y.last) break;
+            out += rule(x.begin, y.at(value), x.end, y.at(value), step == 1 ? "#b8b8b8" : "#ececec");
+        }
+        for (const int step : {1, 2, 5}) {  // 2 and 5 where there is room for them
+            if (step > 1 && (decade == y.last || y.last - y.first > 3)) break;
+            const f64 value = step * std::pow(10.0, decade);
+            out += text(x.begin - 8, y.at(value) + 4, "end", short_number(value));
+        }
+    }
+    return out;
+}
+
+std::string drawn(const curve& c, const axis& x, const axis& y) {
+    const std::string dashes = c.dashed ? " stroke-dasharray=\"6 4\"" : "";
+    std::string points, dots;
+    for (const auto& [a, b] : c.points) {
+        if (!(a > 0) || !(b > 0)) continue;
+        points += fmt::format("{:.1f},{:.1f} ", x.at(a), y.at(b));
+        dots += fmt::format(
+            "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
+            x.at(a), y.at(b), c.dashed ? "#ffffff" : color_of(c), color_of(c));
+    }
+    return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}/>\n", points,
+                       color_of(c), dashes) +
+           dots;
+}
+
+std::string legend(const chart& c) {
+    std::string out;
+    for (std::size_t k = 0; k < c.curves.size(); ++k) {
+        const curve& one = c.curves[k];
+        const f64 at = top + 14 + 22 * static_cast<f64>(k), from = width - right + 18;
+        out += fmt::format(
+            "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
+            "stroke-width=\"2\"{}/>\n",
+            from, at - 4, from + 34, at - 4, color_of(one), one.dashed ? " stroke-dasharray=\"6 4\"" : "");
+        out += text(from + 42, at, "start", one.name);
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string escaped(const std::string& raw) {
+    std::string out;
+    for (const char c : raw) {
+        switch (c) {
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            default:
+                out += c;
+        }
+    }
+    return out;
+}
+
+std::string short_number(f64 value) {
+    if (value >= 1e9) return fmt::format("{:g}G", value / 1e9);
+    if (value >= 1e6) return fmt::format("{:g}M", value / 1e6);
+    if (value >= 1e3) return fmt::format("{:g}k", value / 1e3);
+    return fmt::format("{:g}", value);
+}
+
+std::string svg_of(const chart& c) {
+    extent xs, ys;
+    for (const curve& one : c.curves)
+        for (const auto& [a, b] : one.points) xs.add(a), ys.add(b);
+    std::string svg = head(c.title, c.subtitle, height, left);
+    if (xs.empty() || ys.empty())
+        return svg + text(left, height / 2, "start", "nothing was measured") + "</svg>\n";
+    const axis x(xs.least, xs.most, left, width - right), y(ys.least, ys.most, height - bottom, top);
+    svg += grid(x, y);
+    for (const curve& one : c.curves) svg += drawn(one, x, y);
+    svg += text((left + width - right) / 2, height - 18, "middle", c.x_label);
+    svg += text(22, (top + height - bottom) / 2, "middle", c.y_label,
+                fmt::format(" transform=\"rotate(-90 22 {:.1f})\"", (top + height - bottom) / 2).c_str());
+    return svg + legend(c) + "</svg>\n";
+}
+
+std::string svg_of(const bar_chart& c) {
+    extent all;
+    for (const bar& b : c.bars) all.add(b.value);
+    const f64 high = top + bar_step * static_cast<f64>(c.bars.size()) + bottom, end = high - bottom;
+    std::string svg = head(c.title, c.subtitle, high, 20);
+    if (all.empty()) return svg + text(20, top + 10, "start", "nothing was measured") + "</svg>\n";
+    const axis x(all.least / 3, all.most, bar_left, width - bar_right);
+    for (f64 decade = x.first; decade <= x.last; ++decade) {
+        const f64 at = x.at(std::pow(10.0, decade));
+        svg += rule(at, top, at, end, "#b8b8b8");
+        svg += text(at, end + 18, "middle", short_number(std::pow(10.0, decade)));
+    }
+    for (std::size_t k = 0; k < c.bars.size(); ++k) {
+        const f64 y = top + bar_step * static_cast<f64>(k) + 4;
+        svg += text(bar_left - 10, y + 13, "end", c.bars[k].name);
+        if (!(c.bars[k].value > 0)) continue;
+        const f64 to = x.at(c.bars[k].value);
+        svg += fmt::format(
+            "<rect class=\"bar\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"18\" fill=\"{}\"/>\n",
+            bar_left, y, to - bar_left, colors[0]);
+        svg += text(to + 6, y + 13, "start", fmt::format("{:.3g}", c.bars[k].value));
+    }
+    return svg + text((bar_left + width - bar_right) / 2, high - 18, "middle", c.label) + "</svg>\n";
+}
+
+}  // namespace carousel::plot

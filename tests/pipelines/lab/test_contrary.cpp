@@ -1,0 +1,143 @@
+// Each lesson is fed figures that contradict it: it must fail, or choose the other explanation.
+#include <algorithm>
+#include <cstring>
+
+#include "lab/lesson.hpp"
+#include "lab/verdict.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::lab;
+
+namespace {
+
+constexpr std::size_t fails = 99;
+
+struct contrary {
+    const char* lesson;
+    const char* claim;
+    std::map<std::string, f64> usual;   ///< with these the first row is told
+    std::map<std::string, f64> change;  ///< these contradict it
+    std::size_t row = fails;            ///< that is told then
+};
+
+const contrary all_contraries[] = {
+    {"handles",
+     "every road carries it",
+     {{"sysv.works", 1}, {"file.works", 1}, {"socket.works", 1}, {"fork.works", 1}},
+     {{"file.works", 0}}},
+    {"handles",
+     "a whole handle whose maker is dead",
+     {{"file.left", 1}, {"stale.opens", 0}},
+     {{"stale.opens", 1}},
+     1},
+    {"handles",
+     "a descriptor whose maker is dead",
+     {{"rights.works", 1}, {"mapped.works", 1}},
+     {{"rights.works", 0}}},
+    {"handles",
+     "the textbook's file, its maker killed before fclose()",
+     {{"textbook.bytes", 0}, {"textbook.opens", 0}},
+     {{"textbook.opens", 1}}},
+    {"events",
+     "ready is set, then the work begins",
+     {{"early.wrong", 50}, {"early.tries", 50}},
+     {{"early.wrong", 0}},
+     1},
+    {"events", "the work, then ready", {{"late.wrong", 0}, {"late.tries", 50}}, {{"late.wrong", 1}}},
+    {"events", "a signal whose sender is dead", {{"hang.released", 0}}, {{"hang.released", 1}}, 1},
+    {"events",
+     "the textbook's flag, its producer killed behind it",
+     {{"textbook.ready", 1}, {"textbook.whole", 0}},
+     {{"textbook.whole", 1}}},
+    {"events", "a word that a third one may write", {{"word.saved", 1}, {"word.us", 90}}, {{"word.us", 2e6}}},
+    {"order", "the maker is killed behind shm_open()", {{"unsized.signal", 7}}, {{"unsized.signal", 0}}, 2},
+    {"order", "the maker is killed behind ftruncate()", {{"unset.code", 5}}, {{"unset.code", 0}}},
+    {"order",
+     "either first, by a space",
+     {{"consumer_first.got", 1}, {"producer_first.got", 1}},
+     {{"consumer_first.got", 0}}},
+    {"order", "nobody holds the space", {{"nobody.names_it", 1}, {"nobody.ms", 300}}, {{"nobody.ms", 9000}}},
+    {"bandwidth", "reading", {{"read.ratio", 1.0}}, {{"read.ratio", 0.4}}, 1},
+    {"bandwidth", "a chase of pointers", {{"chase.ratio", 1.0}}, {{"chase.ratio", 100}}},
+    {"bandwidth", "the maker is killed while it is read", {{"killed.ratio", 1.0}}, {{"killed.ratio", 0.01}}},
+    {"coherence", "a plain load in a loop", {{"plain.sees", 0}}, {{"plain.sees", 1}}, 2},
+    {"coherence", "a volatile load in a loop", {{"volatile.sees", 1}}, {{"volatile.sees", 0}}},
+    {"coherence", "data beside a flag of release and acquire", {{"acquire.torn", 0}}, {{"acquire.torn", 1}}},
+    {"coherence",
+     "each writes its own word and reads the other's",
+     {{"weak.both_zero", 9}, {"seq_cst.both_zero", 0}},
+     {{"seq_cst.both_zero", 1}}},
+    {"coherence",
+     "the writer is killed",
+     {{"killed.poller_ends", 0}, {"killed.saved", 1}},
+     {{"killed.poller_ends", 1}}},
+};
+
+claim_verdict told(const contrary& c, std::map<std::string, f64> values) {
+    for (const auto& [name, value] : c.change) values.insert({name, value});
+    figures f;
+    f.values = std::move(values);
+    const lesson& l = lesson_from(c.lesson);
+    const auto at = std::find_if(l.claims.begin(), l.claims.end(),
+                                 [&](const claim& one) { return std::strcmp(one.name, c.claim) == 0; });
+    REQUIRE(at != l.claims.end());
+    return judge(*at, f);
+}
+
+}  // namespace
+
+TEST_CASE("contrary figures make a lesson fail, or choose the other explanation") {
+    for (const contrary& c : all_contraries) {
+        CAPTURE(c.lesson, c.claim);
+        const claim_verdict usual = told(c, c.usual);
+        CHECK(usual.what == outcome::explained);
+        CHECK(usual.row == 0);
+        auto values = c.change;  // insert() above keeps what is there: the change counts
+        values.insert(c.usual.begin(), c.usual.end());
+        const claim_verdict other = told(c, values);
+        if (c.row == fails) {
+            CHECK(other.what == outcome::unexplained);
+        } else {
+            CHECK(other.what == outcome::explained);
+            CHECK(other.row == c.row);
+        }
+    }
+}
+
+TEST_CASE("each lesson has a set of contrary figures, and its deciding claim has answers") {
+    for (const lesson* l : all_lessons()) {
+        CAPTURE(l->name);
+        CHECK(std::any_of(std::begin(all_contraries), std::end(all_contraries),
+                          [&](const contrary& c) { return std::strcmp(c.lesson, l->name) == 0; }));
+        const auto decides = std::find_if(l->claims.begin(), l->claims.end(), [&](const claim& c) {
+            return std::strcmp(c.name, l->decided_by) == 0;
+        });
+        REQUIRE(decides != l->claims.end());
+        for (const explanation_row& row : decides->rows) {
+            CHECK(row.answer >= 0);
+            CHECK(row.answer < static_cast<int>(l->answers.size()));
+        }
+    }
+}
+
+TEST_CASE("no claim is explained by no figures, and each row asks for some") {
+    for (const lesson* l : all_lessons())
+        for (const claim& c : l->claims) {
+            CAPTURE(l->name, c.name);
+            CHECK(judge(c, figures{}).what == outcome::unexplained);
+            for (const explanation_row& row : c.rows) CHECK_FALSE(row.when.empty());
+        }
+}
+
+TEST_CASE("a claim whose need is missing says why, and fails nothing") {
+    figures f;
+    f.missing["shm"] = "no POSIX shared memory here: No such file or directory";
+    const lesson& l = lesson_from("order");
+    for (const claim_verdict& v : judge(l, f))
+        if (std::strcmp(v.about->needs, "shm") == 0) {
+            CHECK(v.what == outcome::not_here);
+            CHECK(v.text == f.missing["shm"]);
+        }
+    CHECK_FALSE(right_answer(l, judge(l, f)));
+}

@@ -1,0 +1,30 @@
+// What a lesson's program may print.
+#include "core/errors.hpp"
+#include "lab/figures.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::lab;
+
+TEST_CASE("figures, points of curves, what is missing and other words are told apart") {
+    figures f;
+    read_figures(
+        "figure a.us 12.5\ncurve own 16 3\ncurve other 16 2e1\ncurve own 32 4\nmissing gpu no driver here\n"
+        "figures of speech\n",
+        f);
+    CHECK(f.values == std::map<std::string, f64>{{"a.us", 12.5}});
+    REQUIRE(f.curves.size() == 2);
+    CHECK(f.curves[0].name == "own");
+    CHECK(f.curves[0].points == std::vector<std::pair<f64, f64>>{{16, 3}, {32, 4}});
+    CHECK(f.missing.at("gpu") == "no driver here");
+    CHECK(f.said == std::vector<std::string>{"figures of speech"});
+}
+
+TEST_CASE("a line that begins like a figure and is none is refused") {
+    for (const char* line : {"figure a", "figure a x", "figure a 1 2", "figure a nan", "figure a 1e999",
+                             "curve a 1", "curve a 1 2 3", "missing ", "figure  "}) {
+        CAPTURE(line);
+        figures f;
+        CHECK_THROWS_AS(read_figures(line, f), config_error);
+    }
+}

@@ -1,0 +1,100 @@
+// What a lesson looks like: in a terminal, on the page, in plots.
+#include <algorithm>
+#include <sstream>
+
+#include "core/errors.hpp"
+#include "lab/tell.hpp"
+#include "lab/web_page.hpp"
+#include "plot/chart.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::lab;
+using namespace carousel::test;
+
+namespace {
+
+lesson_result result_of(const char* name, std::map<std::string, f64> values) {
+    lesson_result r;
+    r.about = &lesson_from(name);
+    r.measured.values = std::move(values);
+    r.measured.missing["gpu"] = "no GPU <here>";
+    r.verdicts = judge(*r.about, r.measured);
+    return r;
+}
+
+std::size_t widest(const std::string& text) {
+    std::istringstream lines(text);
+    std::size_t most = 0;
+    for (std::string line; std::getline(lines, line);) most = std::max(most, line.size());
+    return most;
+}
+
+}  // namespace
+
+TEST_CASE("a lesson is found by its number, its name and its folder") {
+    for (const char* word : {"5", "05", "coherence", "05_coherence"}) CHECK(lesson_from(word).number == 5);
+    CHECK_THROWS_WITH(lesson_from("cohernce"), contains("did you mean \"coherence\""));
+    CHECK_THROWS_WITH(lesson_from("99"), contains("`carousel lab` lists them"));
+    CHECK_THROWS_AS(lesson_from(""), config_error);
+}
+
+TEST_CASE("each lesson has a page of at most one screen") {
+    for (const lesson* l : all_lessons()) {
+        CAPTURE(l->name);
+        const std::string page = page_of(*l);
+        CHECK(page.size() > 200);
+        CHECK(std::count(page.begin(), page.end(), '\n') <= 24);
+        CHECK(widest(page) <= 96);
+        CHECK(list_text(80).find(l->name) != std::string::npos);
+        CHECK(widest(question_text(*l, 100)) <= 100);
+    }
+}
+
+TEST_CASE("predictions are read as people type them") {
+    CHECK(answer_from("b", 3) == 1);
+    CHECK(answer_from(" B) ", 3) == 1);
+    for (const char* typed : {"", "d", "bc", "1", "?"}) CHECK_FALSE(answer_from(typed, 3));
+}
+
+TEST_CASE("a result tells the prediction, the figures and the kill last") {
+    const std::string text = result_text(
+        result_of("events", {{"hang.released", 0}, {"early.wrong", 50}, {"early.tries", 50}}), 0, 100);
+    CHECK(text.find("You predicted a); this machine says b)") != std::string::npos);
+    CHECK(text.find("Of 50 frames 50 were read") != std::string::npos);
+    CHECK(text.find("the kill: a signal") > text.find("ready is set, then the work begins"));
+    CHECK(text.find("UNEXPLAINED: no explanation fits what was measured: late.wrong is missing") !=
+          std::string::npos);
+    CHECK(text.find("FAILED in") != std::string::npos);
+    CHECK(result_text(result_of("events", {{"hang.released", 0}}), 1, 100).find("prediction was right") !=
+          std::string::npos);
+}
+
+TEST_CASE("the page needs nothing else and escapes what it quotes") {
+    lesson_result r = result_of("events", {{"word.us", 85}});
+    r.failures.emplace_back("<script>");
+    const std::string page = web_page({r}, {"a & b", "Linux", "today"});
+    CHECK(page.find("a &amp; b") != std::string::npos);
+    CHECK(page.find("&lt;script&gt;") != std::string::npos);
+    CHECK(page.find("<script>") == std::string::npos);
+    CHECK(page.find("<svg") != std::string::npos);
+    for (const char* foreign : {"src=", "@import", "url("}) CHECK(page.find(foreign) == std::string::npos);
+    CHECK(failures_text({r}) == "1 of 1 lessons failed: 2 (events)\n");
+}
+
+TEST_CASE("plots leave out what can't stand on a logarithmic axis, and keep to their width") {
+    const plot::chart c{"t", "s", "bytes", "GB/s", {{"a<b", {{1, 1}, {0, 5}, {1e6, 3e3}}, false, 0}}};
+    const std::string svg = plot::svg_of(c);
+    CHECK(svg.find("a&lt;b") != std::string::npos);
+    std::size_t dots = 0;
+    for (std::size_t at = svg.find("<circle"); at != std::string::npos; at = svg.find("<circle", at + 1))
+        ++dots;
+    CHECK(dots == 2);
+    CHECK(widest(plot::text_of(c, 60)) <= 60);
+    const plot::bar_chart b{"t", "s", "us", {{"one", 3}, {"none", 0}, {"long name of a bar", 4000}}};
+    CHECK(widest(plot::text_of(b, 60)) <= 60);
+    CHECK(plot::text_of(b, 60).find("none -") != std::string::npos);
+    CHECK(plot::svg_of(plot::chart{}).find("nothing was measured") != std::string::npos);
+    CHECK(plot::text_of(plot::bar_chart{"t", "", "us", {}}, 60).find("nothing was measured") !=
+          std::string::npos);
+}
