@@ -43,6 +43,7 @@ class Tidy(unittest.TestCase):
             "viewer includes": {"viewer/a.hpp": pragma + '#include "stages/sdk/stage.hpp"\n'},
             "kernels includes": {"kernels/a.hpp": pragma + '#include "ring/ring.hpp"\n'},
             "its own files": {"stages/examples/a/a.hpp": pragma + '#include "stages/sdk/settings.hpp"\n'},
+            "core/errors.hpp: an example includes": {"pipelines/lab/lessons/01_a/cuda/a.hpp": pragma + '#include "core/errors.hpp"\n'},
             "no public header": {"stages/examples/a/a.hpp": pragma + "#include <carousel/detail/core/errors.hpp>\n"},
             "no Boost mutex": {"shared/shm/a.hpp": pragma + "#include <boost/interprocess/sync/interprocess_mutex.hpp>\n"},
             "outside a folder cuda": {"shared/device/a.hpp": pragma + "#include <cuda_runtime.h>\n"},

@@ -114,6 +114,11 @@ void held(const char* name, const std::string& space, const std::string& queue, 
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-order SPACE   (it measures, and prints its figures)
+");
+        return 2;
+    }
     const std::string space = argc > 1 ? argv[1] : "lab";
     textbook();
     nobody();

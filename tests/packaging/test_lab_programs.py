@@ -1,0 +1,68 @@
+"""The programs of the lab's lessons, built as their reader would: each file alone, against an installation.
+
+Usage: test_lab_programs.py BUILD_FOLDER ROOT CMAKE CXX NVCC
+"""
+import os
+import re
+import shutil
+import sys
+import unittest
+
+from installed import Installation, run
+
+PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(lesson LANGUAGES CXX)
+find_package(carousel REQUIRED)
+add_executable(lesson main.cpp)
+target_link_libraries(lesson PRIVATE carousel::ipc)
+target_compile_options(lesson PRIVATE -Wall -Wextra -Werror)
+"""
+
+
+class LabPrograms(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.all = Installation(sys.argv[1:])
+        cls.lessons = os.path.join(cls.all.root, "pipelines/lab/lessons")
+        cls.names = sorted(n for n in os.listdir(cls.lessons) if re.match(r"\d\d_", n))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.all.end()
+
+    def test_each_lesson_is_one_folder_with_a_page_and_a_short_program(self):
+        self.assertGreaterEqual(len(self.names), 5)
+        for name in self.names:
+            for file in ("main.cpp", "page.md", "lesson.cpp"):
+                self.assertTrue(os.path.isfile(os.path.join(self.lessons, name, file)), f"{name}/{file}")
+
+    def test_each_program_builds_alone(self):
+        for name in self.names:
+            with self.subTest(name):
+                source = os.path.join(self.lessons, name, "main.cpp")
+                with open(source, encoding="utf-8") as f:
+                    carousel = "#include <carousel/" in f.read()
+                folder = os.path.join(self.all.folder, name)
+                os.mkdir(folder)
+                shutil.copy(source, folder)
+                if not carousel:   # plain POSIX: nothing of ours
+                    run(self.all.cxx, "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-o", os.path.join(folder, "lesson"),
+                        os.path.join(folder, "main.cpp"), "-pthread")
+                    continue
+                with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as f:
+                    f.write(PROJECT)
+                self.all.build_without_toolkit(folder)
+
+    def test_each_program_for_a_gpu_builds_alone(self):
+        if self.all.nvcc == "none":
+            self.skipTest("built without CUDA")
+        for name in self.names:
+            source = os.path.join(self.lessons, name, "cuda/main.cu")
+            if os.path.isfile(source):
+                with self.subTest(name):
+                    run(self.all.nvcc, "-std=c++20", "-ccbin", self.all.cxx, "-arch=sm_75", "-o",
+                        os.path.join(self.all.folder, name + "-cuda"), source)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(argv=sys.argv[:1]))
