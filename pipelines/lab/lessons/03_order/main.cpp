@@ -115,11 +115,16 @@ void held(const char* name, const std::string& space, const std::string& queue, 
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-order SPACE   (it measures, and prints its figures)
-");
+        std::fprintf(stderr, "usage: carousel-lab-order SPACE   (it measures, and prints its figures)\n");
         return 2;
     }
     const std::string space = argc > 1 ? argv[1] : "lab";
+    try {
+        (void)carousel::ipc::open(space);  // a child below can't say why it failed
+    } catch (const carousel::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return e.code();
+    }
     textbook();
     nobody();
     const std::string queue = "order-" + std::to_string(getpid());
