@@ -37,6 +37,7 @@ class Lab(unittest.TestCase):
         for number, name in names:
             self.assertRegex(done.stdout, rf"(?m)^lesson {number}: explained in ")
         self.assertIn("the kill: ", done.stdout)
+        self.assertRegex(done.stdout, r"not here: (no GPU: |built without CUDA: )")
         with open(page, encoding="utf-8") as f:
             html = f.read()
         for number, _ in names:

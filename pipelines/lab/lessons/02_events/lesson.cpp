@@ -58,6 +58,49 @@ const lesson events_lesson{
            "The death was seen by a pidfd, the word changed from SUBMITTED to ABORTED by one "
            "compare-and-swap, and "
            "the waiter went on {word.us} us behind the kill. That is what Carousel's job words are."}}},
+        {"CUDA: an event that nobody has recorded",
+         "The consumer's stream waits for the event.",
+         "gpu",
+         false,
+         {{{equal("cuda.unrecorded.code", 0), equal("cuda.early.whole", 0)},
+           "It reads as complete (cudaSuccess), and the stream that waited for it read what wasn't there "
+           "yet: the "
+           "textbook's ready was set before the record."},
+          {{above("cuda.unrecorded.code", 0)},
+           "It reads as not complete here (error {cuda.unrecorded.code})."}}},
+        {"CUDA: an event that was recorded first",
+         "",
+         "gpu",
+         false,
+         {{{equal("cuda.late.whole", 1)}, "Then the stream waits as it should, and the data is whole."}}},
+        {"CUDA: the recorder is killed in mid-work",
+         "The event fires when the work is done.",
+         "gpu",
+         true,
+         {{{equal("cuda.dead.code", 600)},
+           "A second behind the death it still reads cudaErrorNotReady, and so it will: nobody can complete "
+           "it."},
+          {{equal("cuda.dead.code", 0)},
+           "It reads cudaSuccess although its work was aborted: under MPS it may. A word must decide."},
+          {{above("cuda.dead.code", 600)},
+           "The one that asked got error {cuda.dead.code}: under MPS it shares the fault of the dead one."}}},
+        {"CUDA: a stream that waits for the dead one's event",
+         "",
+         "gpu",
+         true,
+         {{{equal("cuda.hang.released", 0)},
+           "It hung, {cuda.hang.s} s until this lesson killed it; it would hang for ever, and every "
+           "device-wide "
+           "synchronisation of its process with it."},
+          {{equal("cuda.hang.released", 1)},
+           "It went on behind the death: this driver completes such an event."}}},
+        {"CUDA: a stream that waits for a word",
+         "",
+         "gpu",
+         true,
+         {{{equal("cuda.word.saved", 1)},
+           "Another process wrote the word in the dead one's place, and the stream went on {cuda.word.us} us "
+           "later."}}},
     }};
 
 }  // namespace carousel::lab

@@ -51,6 +51,36 @@ const lesson bandwidth_lesson{
            "The reading went on at {killed.ratio} times the rate: pages belong to whoever maps them or holds "
            "their "
            "descriptor."}}},
+        {"CUDA: imported against local",
+         "IPC has a cost; or: zero copy, no cost.",
+         "gpu",
+         false,
+         {{{above("cuda.legacy.ratio", 0.95), below("cuda.legacy.ratio", 1.05), above("cuda.vmm.ratio", 0.95),
+            below("cuda.vmm.ratio", 1.05)},
+           "Kernels read 256 MiB of cudaMalloc at {cuda.local.read} GB/s, imported by a legacy handle at "
+           "{cuda.legacy.read} (ratio {cuda.legacy.ratio}), VMM by descriptor at {cuda.vmm.read} "
+           "({cuda.vmm.ratio}): no difference."},
+          {{above("cuda.legacy.ratio", 0.2), below("cuda.legacy.ratio", 1.5), above("cuda.vmm.ratio", 0.2),
+            below("cuda.vmm.ratio", 1.5)},
+           "Local {cuda.local.read} GB/s, legacy {cuda.legacy.read}, VMM {cuda.vmm.read}: on this GPU "
+           "imported memory is not the same. Is somebody else at work on it, or is it mapped from another "
+           "GPU?"}}},
+        {"CUDA: a chase of pointers",
+         "",
+         "gpu",
+         false,
+         {{{above("cuda.chase.ratio", 0.9), below("cuda.chase.ratio", 1.1)},
+           "{cuda.local.chase} ns a step in local memory, {cuda.legacy.chase} in imported: no difference."},
+          {{above("cuda.chase.ratio", 1.1), below("cuda.chase.ratio", 50)},
+           "{cuda.local.chase} ns a step in local memory, {cuda.legacy.chase} in imported, ratio "
+           "{cuda.chase.ratio}."}}},
+        {"CUDA: the exporter is killed while it is read",
+         "",
+         "gpu",
+         true,
+         {{{above("cuda.killed.ratio", 0.5)},
+           "Who had mapped it reads on, at {cuda.killed.ratio} times the rate: the mapping keeps the "
+           "memory."}}},
     }};
 
 }  // namespace carousel::lab

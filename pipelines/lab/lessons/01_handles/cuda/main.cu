@@ -1,0 +1,292 @@
+// CUDA's handles: what can be exported, what an importer sees, and what is left when the exporter is killed.
+// Beside them VMM memory by its descriptor. The parent never touches CUDA: it forks, holds the descriptor,
+// and kills.
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+namespace {
+
+constexpr size_t bytes = 2 << 20;
+constexpr unsigned magic = 0x5EED5EED, next_magic = 0x0BAD0BAD;
+constexpr int many = 1000;
+
+struct shared {
+    std::atomic<int> step;
+    char why[200];  // there is no GPU here
+    cudaIpcMemHandle_t whole, inner, small, freed, handles[many];
+    long neighbour;      // bytes between two small allocations
+    char figures[8192];  // of whoever has the step
+};
+shared* common;
+int sockets[2];
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+void figure(const char* name, double value) {
+    const size_t used = std::strlen(common->figures);
+    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
+}
+/// False: nobody came within 20 s.
+bool wait_for(int step) {
+    for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
+    return common->step.load() >= step;
+}
+bool begin_cuda() {
+    cudaError_t e = cudaSetDevice(0);
+    if (e == cudaSuccess) e = cudaFree(nullptr);
+    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
+    return e == cudaSuccess;
+}
+unsigned word_at(const void* at) {
+    unsigned word = 0;
+    if (cudaMemcpy(&word, at, sizeof word, cudaMemcpyDeviceToHost) != cudaSuccess) (void)cudaGetLastError();
+    return word;
+}
+int code(cudaError_t e) {
+    (void)cudaGetLastError();
+    return static_cast<int>(e);
+}
+
+/// The driver's functions by name: a program that names libcuda would not start without a driver.
+template <class F>
+F driver(const char* name) {
+    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    return library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, name));
+}
+CUdeviceptr map(CUmemGenericAllocationHandle h, CUresult& r) {
+    CUdeviceptr at = 0;
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    r = driver<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&at, bytes, 0, 0, 0);
+    if (r == CUDA_SUCCESS) r = driver<decltype(&cuMemMap)>("cuMemMap")(at, bytes, 0, h, 0);
+    if (r == CUDA_SUCCESS) r = driver<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at, bytes, &access, 1);
+    return at;
+}
+void send_fd(int fd) {
+    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+    iovec io{&byte, 1};
+    msghdr m{};
+    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
+    cmsghdr* c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    sendmsg(sockets[1], &m, 0);
+}
+int receive_fd() {
+    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+    iovec io{&byte, 1};
+    msghdr m{};
+    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
+    int fd = -1;
+    if (recvmsg(sockets[0], &m, 0) == 1 && CMSG_FIRSTHDR(&m) != nullptr)
+        std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+    return fd;
+}
+
+/// One VMM allocation, mapped twice in this process; its descriptor goes to the parent.
+void export_vmm() {
+    CUmemAllocationProp prop{};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    CUmemGenericAllocationHandle h = 0;
+    CUresult r = driver<decltype(&cuMemCreate)>("cuMemCreate")(&h, bytes, &prop, 0), r2 = r;
+    if (r != CUDA_SUCCESS) return;
+    const CUdeviceptr a = map(h, r), b = map(h, r2);
+    int fd = -1;
+    driver<decltype(&cuMemExportToShareableHandle)>("cuMemExportToShareableHandle")(
+        &fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (r == CUDA_SUCCESS && r2 == CUDA_SUCCESS) {
+        cudaMemcpy(reinterpret_cast<void*>(a), &magic, sizeof magic, cudaMemcpyHostToDevice);
+        figure("cuda.twice.two_places", a != b);
+        figure("cuda.twice.same", word_at(reinterpret_cast<void*>(b)) == magic);
+        cudaIpcMemHandle_t legacy;
+        figure("cuda.export.vmm", code(cudaIpcGetMemHandle(&legacy, reinterpret_cast<void*>(a))));
+    }
+    cudaDeviceSynchronize();
+    send_fd(fd);
+}
+
+int exporter() {
+    if (!begin_cuda()) return 3;
+    void *whole = nullptr, *managed = nullptr, *pooled = nullptr, *host = nullptr, *freed = nullptr,
+         *home = nullptr;
+    unsigned *small = nullptr, *next = nullptr;
+    cudaMalloc(&whole, bytes), cudaMalloc(&freed, bytes);
+    cudaMalloc(&small, 3), cudaMalloc(&next, 3);  // sizes that no page has
+    cudaMemcpy(whole, &magic, sizeof magic, cudaMemcpyHostToDevice);
+    cudaMemcpy(static_cast<char*>(whole) + 4096, &next_magic, sizeof magic, cudaMemcpyHostToDevice);
+    cudaMemcpy(next, &next_magic, 3, cudaMemcpyHostToDevice);
+    common->neighbour = reinterpret_cast<char*>(next) - reinterpret_cast<char*>(small);
+    figure("cuda.export.malloc", code(cudaIpcGetMemHandle(&common->whole, whole)));
+    figure("cuda.export.inner", code(cudaIpcGetMemHandle(&common->inner, static_cast<char*>(whole) + 4096)));
+    figure("cuda.export.small", code(cudaIpcGetMemHandle(&common->small, small)));
+    cudaIpcMemHandle_t h;
+    cudaMallocManaged(&managed, bytes);
+    figure("cuda.export.managed", code(cudaIpcGetMemHandle(&h, managed)));
+    cudaMallocAsync(&pooled, bytes, nullptr);
+    cudaDeviceSynchronize();
+    figure("cuda.export.async", code(cudaIpcGetMemHandle(&h, pooled)));
+    cudaMallocHost(&host, bytes);
+    figure("cuda.export.host", code(cudaIpcGetMemHandle(&h, host)));
+    figure("cuda.home.open",
+           code(cudaIpcOpenMemHandle(&home, common->whole, cudaIpcMemLazyEnablePeerAccess)));
+    cudaIpcGetMemHandle(&common->freed, freed);
+    cudaFree(freed);
+    int exported = 0;
+    for (void* at = nullptr; exported < many && cudaMalloc(&at, bytes) == cudaSuccess; ++exported)
+        if (cudaIpcGetMemHandle(&common->handles[exported], at) != cudaSuccess) break;
+    (void)cudaGetLastError();
+    figure("cuda.many.exported", exported);
+    figure("cuda.bits", 8.0 * sizeof(void*));
+    export_vmm();
+    cudaDeviceSynchronize();
+    common->step = 1;
+    for (;;) pause();  // the kill
+}
+
+void* open(const cudaIpcMemHandle_t& h, cudaError_t& e) {
+    void* at = nullptr;
+    e = cudaIpcOpenMemHandle(&at, h, cudaIpcMemLazyEnablePeerAccess);
+    (void)cudaGetLastError();
+    return at;
+}
+
+int importer() {
+    if (!wait_for(1) || !begin_cuda()) return 3;
+    cudaError_t e;
+    const double begin = now_us();
+    void* const whole = open(common->whole, e);
+    figure("cuda.open.us", now_us() - begin);
+    figure("cuda.open.whole", e == cudaSuccess && word_at(whole) == magic);
+    void* const again = open(common->whole, e);
+    figure("cuda.again.code", e), figure("cuda.again.same", again == whole);
+    if (void* const inner = open(common->inner, e); e == cudaSuccess)
+        figure("cuda.inner.at_base", word_at(inner) == magic ? 1 : word_at(inner) == next_magic ? 0 : 2);
+    if (void* const small = open(common->small, e); e == cudaSuccess) {
+        const long far = common->neighbour < 0 ? -common->neighbour : common->neighbour;
+        const bool seen = far < long(bytes) && (word_at(static_cast<char*>(small) + common->neighbour) &
+                                                0xFFFFFF) == (next_magic & 0xFFFFFF);
+        figure("cuda.neighbour.seen", seen);
+    }
+    (void)open(common->freed, e);
+    figure("cuda.freed.code", e);
+    cudaIpcMemHandle_t rubbish;
+    std::memset(&rubbish, 0x55, sizeof rubbish);
+    (void)open(rubbish, e);
+    figure("cuda.rubbish.code", e);
+    int opened = 0;
+    const double from = now_us();
+    for (; opened < many; ++opened) {
+        (void)open(common->handles[opened], e);
+        if (e != cudaSuccess) break;
+    }
+    figure("cuda.many.opened", opened), figure("cuda.many.us", (now_us() - from) / many);
+    common->step = 2;
+    if (!wait_for(3)) return 1;
+    figure("cuda.mapped.works", word_at(whole) == magic);  // its exporter is dead
+    return 0;
+}
+
+/// On the other GPU, where there is one.
+int other_device() {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 2) {
+        std::strcat(common->figures, "missing two_gpus only one GPU here\n");
+        return 0;
+    }
+    cudaError_t e = cudaSetDevice(1);
+    void* const at = open(common->whole, e);
+    figure("two_gpus.open.code", e);
+    figure("two_gpus.whole", e == cudaSuccess && word_at(at) == magic);
+    return 0;
+}
+
+/// Comes when the exporter is dead, with a handle that is whole (from the file, as the texts have it) and a
+/// descriptor.
+int newcomer(int fd, const char* file) {
+    if (!begin_cuda()) return 3;
+    cudaIpcMemHandle_t h{};
+    FILE* in = std::fopen(file, "rb");
+    figure("cuda.file.whole", in != nullptr && std::fread(&h, sizeof h, 1, in) == 1);
+    if (in != nullptr) std::fclose(in);
+    cudaError_t e;
+    (void)open(h, e);
+    figure("cuda.stale.code", e);
+    if (fd < 0) return 0;
+    const double begin = now_us();
+    CUmemGenericAllocationHandle vmm = 0;
+    CUresult r = driver<decltype(&cuMemImportFromShareableHandle)>("cuMemImportFromShareableHandle")(
+        &vmm, reinterpret_cast<void*>(static_cast<intptr_t>(fd)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    const CUdeviceptr at = r == CUDA_SUCCESS ? map(vmm, r) : 0;
+    figure("cuda.vmm.us", now_us() - begin);
+    figure("cuda.vmm.whole", r == CUDA_SUCCESS && word_at(reinterpret_cast<void*>(at)) == magic);
+    return 0;
+}
+
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(40);
+        _exit(body());
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-handles-cuda   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
+    common = static_cast<shared*>(at);
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
+        std::fprintf(stderr, "%s\n",
+                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+        return 3;
+    }
+    const pid_t maker = start(exporter), user = start(importer);
+    const bool both = wait_for(2);
+    if (both) (void)end_of(start(other_device));
+    timeval second{1, 0};
+    setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
+    const int fd = both ? receive_fd() : -1;
+    const std::string file = "/tmp/carousel-lesson-" + std::to_string(getpid());
+    FILE* out = std::fopen(file.c_str(), "wb");
+    if (out != nullptr) std::fwrite(&common->whole, sizeof common->whole, 1, out), std::fclose(out);
+    kill(maker, SIGKILL);
+    (void)end_of(maker);
+    common->step = 3;
+    if (!both) kill(user, SIGKILL);
+    (void)end_of(user);
+    if (both) (void)end_of(start([&] { return newcomer(fd, file.c_str()); }));
+    unlink(file.c_str());
+    std::fputs(common->figures, stdout);
+    return both ? 0 : 1;
+}

@@ -1,0 +1,221 @@
+// CUDA's events between processes: an event that was never recorded, the textbook's flag that is set too
+// early, a recorder that is killed, and a word in GPU memory that a stream waits on. The parent never touches
+// CUDA.
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+namespace {
+
+constexpr size_t words = 1 << 20;
+constexpr unsigned magic = 0x5EED5EED;
+
+struct shared {
+    std::atomic<int> step, released;
+    std::atomic<double> at_us;
+    char why[200];
+    cudaIpcEventHandle_t event;
+    cudaIpcMemHandle_t data, word;
+    char figures[4096];
+};
+shared* common;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+void figure(const char* name, double value) {
+    const size_t used = std::strlen(common->figures);
+    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
+}
+bool wait_for(int step) {
+    for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
+    return common->step.load() >= step;
+}
+bool begin_cuda() {
+    cudaError_t e = cudaSetDevice(0);
+    if (e == cudaSuccess) e = cudaFree(nullptr);
+    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
+    return e == cudaSuccess;
+}
+using wait_value = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+wait_value stream_wait_value() {
+    void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    return library == nullptr ? nullptr
+                              : reinterpret_cast<wait_value>(dlsym(library, "cuStreamWaitValue32_v2"));
+}
+
+__global__ void work(unsigned* data, size_t number, long long nanoseconds) {
+    if (threadIdx.x == 0) {  // what comes before it on the stream; bounded
+        unsigned long long begin, now;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+        do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        while (static_cast<long long>(now - begin) < nanoseconds);
+    }
+    __syncthreads();
+    for (size_t k = threadIdx.x; k < number; k += blockDim.x) data[k] = 0x5EED5EED;
+}
+
+int producer() {
+    if (!begin_cuda()) return 3;
+    unsigned *data = nullptr, *word = nullptr;
+    cudaEvent_t event;
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess);
+    cudaMalloc(&data, words * 4), cudaMalloc(&word, 2 << 20);
+    cudaMemset(data, 0, words * 4), cudaMemset(word, 0, 4);
+    cudaDeviceSynchronize();
+    cudaIpcGetEventHandle(&common->event, event);
+    cudaIpcGetMemHandle(&common->data, data), cudaIpcGetMemHandle(&common->word, word);
+    common->step = 1;  // the textbook's ready: the handles are there, nothing is recorded
+    if (!wait_for(2)) return 1;
+    work<<<1, 256, 0, stream>>>(data, words, 100'000'000);
+    cudaEventRecord(event, stream);
+    cudaStreamSynchronize(stream);
+    common->step = 3;  // this frame is done
+    if (!wait_for(4)) return 1;
+    work<<<1, 256, 0, stream>>>(data, words, 8'000'000'000);  // it would take 8 s
+    cudaEventRecord(event, stream);
+    (void)cudaStreamQuery(stream);
+    usleep(100'000);
+    common->step = 5;
+    for (;;) pause();  // the kill
+}
+
+struct imported {
+    cudaEvent_t event = nullptr;
+    void *data = nullptr, *word = nullptr;
+    bool there = false;
+};
+imported import() {
+    imported i;
+    i.there = begin_cuda() && cudaIpcOpenEventHandle(&i.event, common->event) == cudaSuccess &&
+              cudaIpcOpenMemHandle(&i.data, common->data, cudaIpcMemLazyEnablePeerAccess) == cudaSuccess &&
+              cudaIpcOpenMemHandle(&i.word, common->word, cudaIpcMemLazyEnablePeerAccess) == cudaSuccess;
+    return i;
+}
+
+/// The textbook's consumer: it waits for ready, lets its stream wait for the event, and reads.
+int consumer() {
+    if (!wait_for(1)) return 1;
+    imported i = import();
+    cudaStream_t stream;
+    if (!i.there || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return 1;
+    figure("cuda.unrecorded.code", cudaEventQuery(i.event));
+    unsigned last = 0;
+    cudaStreamWaitEvent(stream, i.event, 0);
+    cudaMemcpyAsync(&last, static_cast<unsigned*>(i.data) + words - 1, 4, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    figure("cuda.early.whole", last == magic);
+    common->step = 2;
+    if (!wait_for(3)) return 1;
+    cudaStreamWaitEvent(stream, i.event, 0);
+    cudaMemcpyAsync(&last, static_cast<unsigned*>(i.data) + words - 1, 4, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    figure("cuda.late.whole", last == magic);
+    common->step = 4;
+    if (!wait_for(6)) return 1;  // the recorder is dead
+    int code = cudaErrorNotReady;
+    for (int k = 0; k < 1000 && code == cudaErrorNotReady; ++k) usleep(1000), code = cudaEventQuery(i.event);
+    figure("cuda.dead.code", code);
+    const unsigned one = 1;  // it had the word open before the death: a newcomer could not open it any more
+    common->at_us = now_us();
+    cudaMemcpyAsync(i.word, &one, sizeof one, cudaMemcpyHostToDevice, stream);
+    cudaStreamSynchronize(stream);
+    common->step = 7;
+    _exit(0);  // an ordinary exit would wait for the driver
+}
+
+/// Its stream waits for the dead one's event: it is killed in the end.
+int hanging() {
+    if (!wait_for(5)) return 1;
+    imported i = import();
+    cudaStream_t stream;
+    if (!i.there || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return 1;
+    cudaStreamWaitEvent(stream, i.event, 0);
+    cudaStreamSynchronize(stream);
+    common->released = 1;
+    _exit(0);
+}
+
+/// Its stream waits for a word, which another process writes in the dead one's place.
+int saved() {
+    if (!wait_for(5)) return 1;
+    imported i = import();
+    cudaStream_t stream;
+    const wait_value wait = stream_wait_value();
+    if (!i.there || wait == nullptr ||
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+        return 1;
+    const bool waits =
+        wait(stream, reinterpret_cast<CUdeviceptr>(i.word), 1, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS;
+    if (!waits) return 2;
+    cudaStreamSynchronize(stream);
+    figure("cuda.word.us", now_us() - common->at_us.load());
+    _exit(0);
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(40);
+        _exit(body());
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+/// -1: it had to be killed after so long.
+int end_within(pid_t pid, int ms) {
+    for (int status = 0; ms > 0; --ms, usleep(1000))
+        if (waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return -1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-events-cuda   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return 1;
+    common = static_cast<shared*>(at);
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
+        std::fprintf(stderr, "%s\n",
+                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+        return 3;
+    }
+    const pid_t one = start(producer), two = start(consumer), three = start(hanging), four = start(saved);
+    const bool came = wait_for(5);
+    usleep(1'500'000);  // the two that wait have their contexts
+    const double killed = now_us();
+    kill(one, SIGKILL);
+    (void)end_of(one);
+    common->step = 6;
+    const bool asked = came && wait_for(7);
+    figure("cuda.word.saved", end_within(four, 3000) == 0 && asked);
+    figure("cuda.hang.code", end_within(three, 2000)), figure("cuda.hang.released", common->released.load());
+    figure("cuda.hang.s", (now_us() - killed) / 1e6);
+    (void)end_within(two, 1000);
+    std::fputs(common->figures, stdout);
+    return asked ? 0 : 1;
+}
