@@ -12,6 +12,10 @@ constexpr const char* job_kind = "job word";
 constexpr const char* slot_kind = "slot word";
 constexpr const char* lease_kind = "lease word";
 constexpr const char* seat_kind = "state of a stage";
+constexpr const char* death_kind = "cause of death";
+constexpr const char* process_kind = "state of a process";
+constexpr const char* fault_kind = "injected fault";
+constexpr const char* limit_kind = "what limits a run";
 constexpr const char* log_kind = "word of a log or report";
 
 constexpr auto table = std::to_array<explanation>({
@@ -59,6 +63,22 @@ constexpr auto table = std::to_array<explanation>({
     {exit_kind, "139", "Ended by SIGSEGV (128 + signal 11): a stray access on the CPU.",
      "The stage's own code; its frames go to its successor.",
      "`carousel run --set 'STAGE.prefix=gdb --args'`: such a stage has no deadline."},
+
+    {exit_kind, "129", "Ended by SIGHUP (128 + signal 1).", "The terminal went away.",
+     "`carousel up -d` runs in the background."},
+    {exit_kind, "131", "Ended by SIGQUIT (128 + signal 3).", "Somebody's Ctrl-\\.", "Nothing."},
+    {exit_kind, "132", "Ended by SIGILL (128 + signal 4): an instruction that this processor lacks.",
+     "A program that was built for another processor.", "Build it on this machine, or for an older one."},
+    {exit_kind, "134", "Ended by SIGABRT (128 + signal 6): abort(), an assertion, or a broken heap.",
+     "The stage's own code; its frames go to its successor.", "`carousel logs STAGE` has its last words."},
+    {exit_kind, "135", "Ended by SIGBUS (128 + signal 7): memory that is mapped and not there.",
+     "A file or shared memory that somebody has made shorter, or that was read before it had a size.",
+     "`carousel lab order` shows how; Carousel's memory is sealed against it."},
+    {exit_kind, "136", "Ended by SIGFPE (128 + signal 8): a division of integers by zero.",
+     "The stage's own code; its frames go to its successor.", "`carousel logs STAGE`, then a debugger."},
+    {exit_kind, "141", "Ended by SIGPIPE (128 + signal 13): nobody reads what it writes.",
+     "A pipe to a program that has ended, like head.", "Nothing."},
+    {exit_kind, "143", "Ended by SIGTERM (128 + signal 15).", "Somebody asked it to leave.", "Nothing."},
 
     {cuda_kind, "cudaErrorInvalidResourceHandle",
      "A handle of memory or of an event that can't be opened, or a stream or event of another context.",
@@ -164,6 +184,48 @@ constexpr auto table = std::to_array<explanation>({
      "The run is about to end.", "Nothing."},
     {seat_kind, "standby", "A process that has done prepare() and waits for a seat.",
      "standby = true in the stage's table.", "Nothing."},
+
+    {process_kind, "absent", "No process has this entry.", "A seat between two processes.", "Nothing."},
+    {process_kind, "dying", "Its words are aborted, and it has not ended yet.",
+     "From its death, or its deadline, to its fence.",
+     "Nothing: behind a GPU context about a tenth of a second."},
+    {process_kind, "dead", "It has ended, and nothing of it can write any more.",
+     "Behind its fence, until its entry is another's.", "Nothing."},
+
+    {death_kind, "deadline missed", "The supervisor killed it: a frame took longer than it may.",
+     "It hung, was stopped from elsewhere, or takes longer than frame_timeout_ms.",
+     "`carousel logs STAGE`; if it is healthy and slow, raise frame_timeout_ms."},
+    {death_kind, "not ready in time", "The supervisor killed it: it was not through with its start in time.",
+     "prepare() hangs or takes longer than a start may: 30 s.", "`carousel logs STAGE` has how far it came."},
+    {death_kind, "unknown", "How it ended is not known yet, or nobody could see it.",
+     "Behind a GPU context the kernel tells about a tenth of a second later; another supervisor's child "
+     "tells nobody.",
+     "`carousel logs STAGE` has its last words."},
+    {death_kind, "killed", "A signal from outside ended it.",
+     "`carousel kill` or `restart`, somebody's kill, or the kernel when memory ran out.",
+     "Nothing; a process that nobody killed: `dmesg | grep -i oom`."},
+    {death_kind, "with its MPS domain", "Another process broke the domain that it was in.",
+     "Under MPS a fault of one ends every client of that GPU.",
+     "`carousel logs` shows who died first; isolation = \"process\" gives each stage a context of its own."},
+
+    {fault_kind, "hang", "The stage never ended its next frame, because it was asked to.",
+     "`carousel inject` or `carousel chaos`.", "Nothing: it is found at frame_timeout_ms and replaced."},
+    {fault_kind, "gpu-fault", "A kernel touched an illegal address, because it was asked to.",
+     "`carousel inject` or `carousel chaos`, of stages on a GPU.", "Nothing: exit code 70, and a successor."},
+    {fault_kind, "exit", "The stage ended itself in mid-frame, because it was asked to.",
+     "`carousel inject` or `carousel chaos`.", "Nothing: its frames go to its successor."},
+    {fault_kind, "abort", "The stage called abort() in mid-frame, because it was asked to.",
+     "`carousel inject` or `carousel chaos`.", "Nothing: its frames go to its successor."},
+
+    {limit_kind, "stage", "One stage is busy all the time, and the others wait for it.",
+     "`carousel ps` and the viewer name it.", "More instances of it, a smaller size, or less work."},
+    {limit_kind, "pace", "The source keeps a rate of its own.", "--fps, or a camera's rate.", "Nothing."},
+    {limit_kind, "held", "A stage is held by `carousel stop`.", "The rings behind it are full.",
+     "`carousel cont STAGE`."},
+    {limit_kind, "none", "Nothing limits the run just now.", "It begins, ends, or has nothing to do.",
+     "Nothing."},
+    {limit_kind, "unknown", "Too little was seen to say what limits.", "The first second of a run.",
+     "Look again."},
 
     {log_kind, "lost", "A frame that no sink has committed.",
      "Counted from the sinks' ledgers, not from the ring's words.",

@@ -19,9 +19,13 @@ std::string lower(std::string_view text) {
     return out;
 }
 
-/// "Exit code 71" -> "71", "128 + 9" -> "137", "signal 9" -> "137".
+/// "Exit code 71" -> "71", "128 + 9" -> "137", "signal 9" and "signal 9 (SIGKILL), injected" -> "137".
 std::string plain(std::string_view asked) {
     std::string word = lower(asked);
+    // as ps and the report say it: "signal 11 (SIGSEGV), injected"
+    for (const char* behind : {" (", ", injected"})
+        if (const std::size_t at = word.find(behind); at != std::string::npos) word.resize(at);
+    const std::string told = word;
     std::erase_if(word, [](char c) { return c == ' ' || c == '+'; });
     const auto after = [&](std::string_view head) {
         const bool digits = word.size() > head.size() && word.size() <= head.size() + 3 &&
@@ -34,7 +38,7 @@ std::string plain(std::string_view asked) {
     for (const char* head : {"signal", "128"})
         if (const std::string number = after(head); !number.empty() && word.size() > 3)
             return std::to_string(128 + std::stoi(number));
-    return lower(asked);
+    return told;
 }
 
 /// Words of `text` in lines of at most `columns`, each behind `indent`.

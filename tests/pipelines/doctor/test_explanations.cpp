@@ -1,28 +1,108 @@
 // What `carousel explain` knows: every exit code and every state of the ring's words, and what it says of the
 // rest.
 #include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "core/errors.hpp"
 #include "doctor/explanations.hpp"
+#include "shm/injected_fault.hpp"
 #include "supervisor/processes/state_table.hpp"
+#include "telemetry/bottleneck.hpp"
+#include "telemetry/snapshot.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
 using namespace carousel::supervisor;
 using namespace carousel::test;
 
-TEST_CASE("every exit code of a run and of a stage is explained") {
-    for (const int code :
-         {exit_code::ok, exit_code::stage_failed, exit_code::usage, exit_code::no_device, exit_code::given_up,
-          exit_code::gpu_fault, exit_code::revoked, exit_code::supervisor_gone, exit_code::stage_exception,
-          exit_code::shared_memory, exit_code::output}) {
+namespace {
+
+std::string source(const std::string& file) {
+    std::ifstream in(CAROUSEL_SOURCE_FOLDER "/shared/" + file);
+    std::stringstream text;
+    text << in.rdbuf();
+    REQUIRE_FALSE(text.str().empty());
+    return text.str();
+}
+/// What the first group of the pattern takes, at each place.
+std::vector<std::string> all_of(const std::string& text, const std::string& pattern) {
+    const std::regex expression(pattern);
+    std::vector<std::string> found;
+    for (std::sregex_iterator at(text.begin(), text.end(), expression), end; at != end; ++at)
+        found.push_back((*at)[1]);
+    return found;
+}
+bool explained_as(const std::string& word, const std::string& kind) {
+    const auto found = explain(word);
+    return std::any_of(found.begin(), found.end(), [&](const explanation& e) { return e.kind == kind; });
+}
+
+}  // namespace
+
+TEST_CASE("every exit code that the code names is explained") {
+    const auto codes = all_of(source("core/errors.hpp"), "inline constexpr int \\w+ = (\\d+);");
+    REQUIRE(codes.size() >= 11);
+    for (const std::string& code : codes) {
         CAPTURE(code);
-        const auto found = explain(std::to_string(code));
-        REQUIRE(found.size() == 1);
-        CHECK(std::string(found[0].kind) == "exit code");
+        CHECK(explained_as(code, "exit code"));
     }
+}
+
+TEST_CASE("every state of a job, a slot and a lease is explained") {
+    const std::string words = source("ring/words.hpp");
+    for (const auto& [type, kind] :
+         {std::pair{"job_state", "job word"}, {"slot_state", "slot word"}, {"lease_state", "lease word"}}) {
+        const auto list = all_of(words, std::string("enum class ") + type + " : u8 \\{([^}]*)\\}");
+        REQUIRE(list.size() == 1);
+        const auto states = all_of(list[0], "(\\w+)");
+        REQUIRE(states.size() >= 4);
+        for (const std::string& state : states) {
+            CAPTURE(type, state);
+            CHECK(explained_as(state, kind));
+        }
+    }
+}
+
+TEST_CASE("every cause of death that is told is explained") {
+    for (const int number :
+         {SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM}) {
+        death d;
+        d.known = true, d.signal = number;
+        CAPTURE(describe(d));
+        CHECK(explained_as(describe(d), "exit code"));
+    }
+    death late;
+    late.deadline = true;
+    for (const bool ready : {false, true})
+        for (const bool injected : {false, true}) {
+            late.was_ready = ready, late.injected = injected;
+            CAPTURE(describe(late));
+            CHECK(explained_as(describe(late), "cause of death"));
+        }
+    CHECK(explained_as(describe(death{}), "cause of death"));
+    CHECK(explained_as(with_domain_text, "cause of death"));
+    CHECK(explained_as(death_by_signal_text, "cause of death"));
+    death own;
+    own.known = true, own.exit_code = exit_code::gpu_fault;
+    CHECK(explained_as(describe(own), "exit code"));
+    for (const shm::injected_fault_row& row : shm::injected_faults)
+        CHECK(explained_as(row.name, "injected fault"));
+}
+
+TEST_CASE("every state of a process and of a slot, and all that may limit a run, is explained") {
+    for (u8 s = 0; s <= static_cast<u8>(ring::entry_state::fenced); ++s)
+        CHECK_NOTHROW(explain(telemetry::name_of(static_cast<ring::entry_state>(s))));
+    for (u8 s = 0; s <= static_cast<u8>(telemetry::slot_phase::quarantined); ++s)
+        CHECK_NOTHROW(explain(telemetry::name_of(static_cast<telemetry::slot_phase>(s))));
+    using limit = telemetry::bottleneck::kind;
+    for (const limit k :
+         {limit::unknown, limit::nothing, limit::stage, limit::pace, limit::held, limit::down})
+        CHECK_NOTHROW(explain(telemetry::name_of(k)));
 }
 
 TEST_CASE("every state that ps says of a stage is explained") {
