@@ -1,6 +1,7 @@
 #include "bench/commands.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,7 +11,7 @@
 
 namespace carousel::bench {
 namespace {
-const std::vector<std::string> names = {"raster", "pipeline"};
+const std::vector<std::string> names = {"raster", "pipeline", "ipc"};
 }
 
 void add_bench_commands(CLI::App& bench, bench_words& words) {
@@ -20,8 +21,10 @@ void add_bench_commands(CLI::App& bench, bench_words& words) {
     add_pipeline_bench_options(
         *bench.add_subcommand("pipeline", "Time whole runs of any pipeline, one build or two in turns"),
         words.pipeline);
+    add_ipc_bench_options(
+        *bench.add_subcommand("ipc", "Time what crossing from one process to another costs"), words.ipc);
     bench.require_subcommand(1);
-    bench.footer("\n`carousel bench raster --help` and `carousel bench pipeline --help` tell more.");
+    bench.footer("\n`carousel bench raster --help` and its like tell more.");
 }
 
 std::string check_bench_command(const CLI::App& bench, const bench_words& words) {
@@ -29,12 +32,13 @@ std::string check_bench_command(const CLI::App& bench, const bench_words& words)
     const std::string name = chosen.empty() ? "" : chosen.front()->get_name();
     if (name == "raster") (void)read_options(words.raster);
     if (name == "pipeline") (void)read_options(words.pipeline);
+    if (name == "ipc") (void)read_options(words.ipc);
     return name;
 }
 
 void require_bench_command(const std::string& what) {
     if (what.starts_with('-') || std::find(names.begin(), names.end(), what) != names.end()) return;
-    throw config_error(fmt::format("carousel bench: \"{}\" is none of {}, {}{}", what, names[0], names[1],
+    throw config_error(fmt::format("carousel bench: \"{}\" is none of {}{}", what, fmt::join(names, ", "),
                                    did_you_mean_clause(what, names)));
 }
 

@@ -1,9 +1,10 @@
 #pragma once
-// The words behind `carousel bench`: raster or pipeline, and what each of them takes.
+// The words behind `carousel bench`: raster, pipeline or ipc, and what each of them takes.
 
 #include <string>
 #include <vector>
 
+#include "bench/ipc/options.hpp"
 #include "bench/options.hpp"
 #include "bench/pipeline_options.hpp"
 
@@ -12,9 +13,10 @@ namespace carousel::bench {
 struct bench_words {
     bench_texts raster;
     pipeline_bench_texts pipeline;
+    ipc_bench_texts ipc;
 };
 
-/// Adds the commands `raster` and `pipeline` to `bench`.
+/// Adds the commands `raster`, `pipeline` and `ipc` to `bench`.
 void add_bench_commands(CLI::App& bench, bench_words& words);
 
 /// The command that was read, or "". Throws config_error for values that can't be.

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "bench/commands.hpp"
+#include "bench/ipc/run.hpp"
 #include "bench/pipeline_bench.hpp"
 #include "bench/plot.hpp"
 #include "bench/raster.hpp"
@@ -72,13 +73,30 @@ int run_pipeline(const bench::pipeline_bench_options& o) {
     return deliver(o.json, bench::json_of(r), bench::table_of(r));
 }
 
+int run_ipc(const bench::ipc_bench_options& o) {
+    if (!o.json.empty() && o.json != "-") write_file(o.json, "");
+    if (!o.plot.empty()) write_file(o.plot, "");
+    bench::ipc_bench_result r;
+    {
+        progress_line line;
+        r = bench::run_ipc_bench(o, supervisor::executable_folder(),
+                                 [&](const std::string& what) { line.say(what); });
+    }
+    if (!o.plot.empty()) write_file(o.plot, bench::plot_of(r));
+    (void)deliver(o.json, bench::json_of(r), bench::table_of(r));
+    const std::string wrong = bench::wrong_rows(r);
+    if (!wrong.empty()) fmt::print(stderr, "error: what was moved is not right in: {}\n", wrong);
+    return wrong.empty() ? exit_code::ok : exit_code::stage_failed;
+}
+
 int run(int argc, char** argv) {
-    CLI::App app("Times the renderer's kernels, or whole runs of a pipeline", "carousel bench");
+    CLI::App app("Times the renderer's kernels, whole runs of a pipeline, or IPC", "carousel bench");
     bench::bench_words words;
     bench::add_bench_commands(app, words);
     try {
         if (argc > 1) bench::require_bench_command(argv[1]);
         app.parse(argc, argv);
+        if (app.got_subcommand("ipc")) return run_ipc(bench::read_options(words.ipc));
         return app.got_subcommand("pipeline") ? run_pipeline(bench::read_options(words.pipeline))
                                               : run_raster(bench::read_options(words.raster));
     } catch (const CLI::CallForHelp&) {

@@ -45,6 +45,9 @@ void add_offers(CLI::App& bench, completers& offers) {
     to("pipeline", "--against", offer_folders());
     to("pipeline", "--modes", offer({"mps", "none", "process", "none,process,mps", "process,mps"}));
     to("pipeline", "--out", offer_files({""}));
+    to("ipc", "--tables", offer(bench::ipc_tables()));
+    to("ipc", "--json", offer_files({""}));
+    to("ipc", "--plot", offer_files({".svg"}));
 }
 
 void look(const std::vector<std::string>& words) {
@@ -63,6 +66,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command bench_command{"bench", "Time the renderer's kernels, or whole runs of a pipeline", add, look};
+const command bench_command{
+    "bench", "Time the renderer's kernels, whole runs of a pipeline, or what IPC costs", add, look};
 
 }  // namespace carousel::supervisor

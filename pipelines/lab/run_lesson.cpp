@@ -9,7 +9,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "lab/held_space.hpp"
+#include "os/held_space.hpp"
 #include "os/subprocess.hpp"
 
 namespace carousel::lab {
@@ -73,8 +73,8 @@ lesson_result run_lesson(const lesson& l, const lab_places& places,
     r.about = &l;
     const u64 begin = now_ns();
     try {
-        std::unique_ptr<held_space> space;
-        if (l.space) space = std::make_unique<held_space>(places.programs);
+        std::unique_ptr<supervisor::held_space> space;
+        if (l.space) space = std::make_unique<supervisor::held_space>(places.programs, "lab");
         for (const lesson_program& p : l.programs) {
             say(fmt::format("lesson {} ({}): {}", l.number, l.name, p.name));
             run_program(p, space ? space->name() : "", places, r);

@@ -138,6 +138,15 @@ std::string svg_of(const chart& c) {
     return svg + legend(c) + "</svg>\n";
 }
 
+std::string svg_of(const std::vector<chart>& all) {
+    std::string svg = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\">\n",
+                                  width, height * static_cast<f64>(all.size()));
+    for (std::size_t k = 0; k < all.size(); ++k)
+        svg += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", height * static_cast<f64>(k),
+                           svg_of(all[k]));
+    return svg + "</svg>\n";
+}
+
 std::string svg_of(const bar_chart& c) {
     extent all;
     for (const bar& b : c.bars) all.add(b.value);

@@ -120,6 +120,34 @@ TEST_CASE("What a bench of a pipeline can't take is refused by the name of its o
     }
 }
 
+TEST_CASE(
+    "A bench of IPC has five rounds of all tables for one to sixteen workers, and a quick one has fewer") {
+    const ipc_bench_options o = read_options(ipc_bench_texts{});
+    REQUIRE((o.rounds == 5 && o.processes == std::vector<u32>{1, 2, 4, 8, 16} && o.tables == ipc_tables()));
+    ipc_bench_texts t;
+    t.quick = true, t.tables = "hops", t.processes = "4,2";
+    const ipc_bench_options quick = read_options(t);
+    REQUIRE((quick.rounds == 3 && quick.processes == std::vector<u32>{2, 4}));
+    REQUIRE((quick.wants("hops") && !quick.wants("memory")));
+}
+
+TEST_CASE("What a bench of IPC can't take is refused by the name of its option") {
+    const std::pair<std::function<void(ipc_bench_texts&)>, const char*> bad[] = {
+        {[](ipc_bench_texts& t) { t.tables = "hop"; }, "did you mean \"hops\""},
+        {[](ipc_bench_texts& t) { t.processes = "0"; }, "--processes: \"0\""},
+        {[](ipc_bench_texts& t) { t.processes = "1,"; }, "--processes: \"\""},
+        {[](ipc_bench_texts& t) { t.processes = "65"; }, "1 to 64"},
+        {[](ipc_bench_texts& t) { t.rounds = 5000; }, "--rounds: 5000"},
+        {[](ipc_bench_texts& t) { t.plot = "x.png"; }, "must end in .svg"},
+    };
+    for (const auto& [change, expected] : bad) {
+        ipc_bench_texts t;
+        change(t);
+        CAPTURE(expected);
+        REQUIRE_THROWS_WITH(read_options(t), test::contains(expected));
+    }
+}
+
 TEST_CASE("A word behind `carousel bench` that is no bench is refused, with the one that may be meant") {
     REQUIRE_NOTHROW(require_bench_command("raster"));
     REQUIRE_NOTHROW(require_bench_command("pipeline"));

@@ -1,5 +1,5 @@
 #pragma once
-// A space (`carousel hold`) for the time of one lesson, under a name that no other lesson or lab has. Its
+// A space (`carousel hold`) for as long as this object lives, under a name that nobody else has. Its
 // holder is a child of this process and dies with it (PR_SET_PDEATHSIG), so that nothing is left behind
 // however we end.
 
@@ -7,12 +7,12 @@
 
 #include "core/types.hpp"
 
-namespace carousel::lab {
+namespace carousel::supervisor {
 
 class held_space {
 public:
     /// Returns when programs can open it. Throws config_error: no program, no room, no answer in 10 s.
-    explicit held_space(const std::string& programs);
+    held_space(const std::string& programs, const std::string& purpose);
     ~held_space();
     held_space(const held_space&) = delete;
     held_space& operator=(const held_space&) = delete;
@@ -23,4 +23,4 @@ private:
     i32 pid_ = 0;
 };
 
-}  // namespace carousel::lab
+}  // namespace carousel::supervisor

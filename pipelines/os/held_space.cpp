@@ -1,4 +1,4 @@
-#include "lab/held_space.hpp"
+#include "os/held_space.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
 
-namespace carousel::lab {
+namespace carousel::supervisor {
 namespace {
 
 constexpr int answer_ms = 10'000;
@@ -34,9 +34,9 @@ constexpr int answer_ms = 10'000;
 
 }  // namespace
 
-held_space::held_space(const std::string& programs) {
+held_space::held_space(const std::string& programs, const std::string& purpose) {
     static std::atomic<u32> number{0};
-    name_ = fmt::format("lab-{}-{}", ::getpid(), number++);
+    name_ = fmt::format("{}-{}-{}", purpose, ::getpid(), number++);
     int fds[2];
     if (::pipe2(fds, O_CLOEXEC) != 0)
         throw config_error(fmt::format("a pipe for `carousel hold {}`: {}", name_, errno_text(errno)));
@@ -70,4 +70,4 @@ held_space::~held_space() {
     ::waitpid(pid_, nullptr, 0);
 }
 
-}  // namespace carousel::lab
+}  // namespace carousel::supervisor

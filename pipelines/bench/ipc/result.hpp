@@ -1,0 +1,54 @@
+#pragma once
+// What `carousel bench ipc` found, and how it is told.
+//
+// JSON: {rounds, clocks: {processor, mhz_before, mhz_after},
+//   memory: [{kind, read_gb_s, write_gb_s, copy_gb_s, chase_ns, open_us, ratio_to_local, sizes: [{bytes,
+//   read_gb_s}], verified}], hops: [{means, us, p95_us, round_trips, verified}], primitives: [{primitive, by,
+//   workers: "processes" | "threads", number, operations_s, ns, p95_ns, verified}]}
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::bench {
+
+struct memory_row {
+    std::string kind;
+    f64 read = 0, write = 0, copy = 0;       ///< GB/s of the largest size; of a copy what is read and written
+    f64 chase_ns = 0, open_us = 0;           ///< open_us: to have it mapped, and to give it back
+    f64 ratio = 1;                           ///< of reading, to the first row
+    std::vector<std::pair<f64, f64>> sizes;  ///< bytes, GB/s
+    bool verified = false;
+};
+struct hop_row {
+    std::string means;
+    f64 us = 0, p95_us = 0;  ///< of one way
+    u64 round_trips = 0;
+    bool verified = false;
+};
+struct primitive_row {
+    std::string primitive, by;
+    bool processes = false;  ///< else threads of one process
+    u32 number = 0;
+    f64 operations_s = 0, ns = 0, p95_ns = 0;  ///< ns: that one operation takes of one worker
+    bool verified = false;
+};
+
+struct ipc_bench_result {
+    u32 rounds = 0;
+    std::string processor;
+    f64 mhz_before = 0, mhz_after = 0;  ///< of the processors, as the kernel says; 0: it doesn't
+    std::vector<memory_row> memory;
+    std::vector<hop_row> hops;
+    std::vector<primitive_row> primitives;
+};
+
+[[nodiscard]] std::string json_of(const ipc_bench_result& r);
+[[nodiscard]] std::string table_of(const ipc_bench_result& r);
+[[nodiscard]] std::string plot_of(const ipc_bench_result& r);
+/// Names of rows whose data was not right; "" when all was.
+[[nodiscard]] std::string wrong_rows(const ipc_bench_result& r);
+
+}  // namespace carousel::bench

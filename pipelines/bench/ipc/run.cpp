@@ -1,0 +1,43 @@
+#include "bench/ipc/run.hpp"
+
+#include <fstream>
+#include <memory>
+
+#include "os/held_space.hpp"
+
+namespace carousel::bench {
+namespace {
+
+/// The value behind ": " of the first line that begins so.
+std::string processor_says(const std::string& key) {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with(key))
+            if (const std::size_t at = line.find(": "); at != std::string::npos) return line.substr(at + 2);
+    return "";
+}
+f64 mhz() {
+    const std::string text = processor_says("cpu MHz");
+    return text.empty() ? 0 : std::strtod(text.c_str(), nullptr);
+}
+
+}  // namespace
+
+ipc_bench_result run_ipc_bench(const ipc_bench_options& o, const std::string& programs,
+                               const say_progress& say) {
+    ipc_bench_result r;
+    r.rounds = o.rounds;
+    r.processor = processor_says("model name");
+    if (r.processor.empty()) r.processor = "unknown processor";
+    r.mhz_before = mhz();
+    const auto space = o.wants("hops") || o.wants("primitives")
+                           ? std::make_unique<supervisor::held_space>(programs, "bench")
+                           : nullptr;
+    if (o.wants("memory")) measure_memory(o, r, say);
+    if (o.wants("hops")) measure_hops(o, space->name(), r, say);
+    if (o.wants("primitives")) measure_primitives(o, space->name(), r, say);
+    r.mhz_after = mhz();
+    return r;
+}
+
+}  // namespace carousel::bench

@@ -1,0 +1,55 @@
+#pragma once
+// Processes and threads that do the same thing at the same time, and shared memory for what they find.
+
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <new>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "core/types.hpp"
+
+namespace carousel::bench {
+
+/// A T in memory that children of this process share; zeroed.
+template <class T>
+class shared_with_children {
+public:
+    shared_with_children() {
+        void* at = ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED) throw shm_error("memory for the bench's processes can't be mapped");
+        it_ = new (at) T;
+    }
+    ~shared_with_children() { ::munmap(it_, sizeof(T)); }
+    shared_with_children(const shared_with_children&) = delete;
+    shared_with_children& operator=(const shared_with_children&) = delete;
+    T* operator->() const { return it_; }
+    T& operator*() const { return *it_; }
+
+private:
+    T* it_;
+};
+
+/// Runs `body` in a child. It ends with what body returns, with 1 where that throws, and is killed behind 60
+/// s.
+[[nodiscard]] pid_t start_child(const std::function<int()>& body);
+/// Waits for its end. False: anything but exit code 0.
+bool end_child(pid_t pid);
+
+/// One operation after the other until `stop` is not 0; returns how many.
+using worker_loop = std::function<u64(const std::atomic<u32>& stop)>;
+/// Called once in each process (or thread) before the clock runs: opens what the loop needs.
+using worker_setup = std::function<worker_loop(u32 worker)>;
+
+struct round_result {
+    u64 operations = 0;
+    f64 seconds = 0;
+    bool well = false;  ///< every worker came to its end
+};
+/// So many workers, all at once, for `ms`.
+[[nodiscard]] round_result run_round(bool processes, u32 number, u32 ms, const worker_setup& setup);
+
+}  // namespace carousel::bench
