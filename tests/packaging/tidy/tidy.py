@@ -90,8 +90,8 @@ def layer_of(name):
 
 def layer_of_include(path):
     """The layer that an #include "path" goes to; None for a header beside the file or of another project."""
-    if path.startswith("carousel/"):  # <carousel/stage.hpp>, as users write it
-        path = "stages/sdk/" + path
+    if path.startswith("carousel/"):  # <carousel/stage.hpp>, as users write it; <carousel/ipc.hpp> stands in shared/ipc
+        path = ("ipc/" if path == "carousel/ipc.hpp" else "stages/sdk/") + path
     folder = path.removeprefix("shared/").removeprefix("pipelines/").split("/")[:-1]
     while folder and "/".join(folder) not in LAYERS:
         folder.pop()
