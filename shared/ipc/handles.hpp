@@ -68,8 +68,9 @@ private:
     using held::held;
 };
 
-/// Permits, granted in the order in which they were asked for. A waiter that dies leaves the line. One that is
-/// stopped at its head, with a permit free, is passed by after half a second and waits anew when it goes on.
+/// Permits, granted in the order in which they were asked for. A waiter that dies leaves the line. One that
+/// is stopped at its head, with a permit free, is passed by after half a second and waits anew when it goes
+/// on.
 class shared_semaphore : public primitive {
 public:
     /// Throws timed_out, which names who has the permits.
