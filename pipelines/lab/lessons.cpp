@@ -5,6 +5,7 @@ namespace carousel::lab {
 std::span<const lesson* const> all_lessons() noexcept {
     static constexpr const lesson* all[] = {
         &handles_lesson, &events_lesson, &order_lesson, &bandwidth_lesson, &coherence_lesson,
+        &queue_lesson,   &work_lesson,   &pool_lesson,  &semaphore_lesson,
     };
     return all;
 }

@@ -5,6 +5,7 @@
 
 namespace carousel::lab {
 
-extern const lesson handles_lesson, events_lesson, order_lesson, bandwidth_lesson, coherence_lesson;
+extern const lesson handles_lesson, events_lesson, order_lesson, bandwidth_lesson, coherence_lesson,
+    queue_lesson, work_lesson, pool_lesson, semaphore_lesson;
 
 }  // namespace carousel::lab

@@ -1,0 +1,152 @@
+// A queue between processes: a naive ring with a claimed index, and one of a space; a producer is killed
+// between claim and value, a consumer behind its pop. Usage: carousel-lab-queue SPACE (the name that
+// `carousel hold` got)
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <carousel/ipc.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+namespace {
+
+using std::chrono::seconds;
+std::string space;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        try {
+            _exit(body());
+        } catch (const carousel::error& e) {
+            std::fprintf(stderr, "%s\n", e.what());
+            _exit(9);
+        }
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+template <class T>
+T* shared_memory() {
+    void* at = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) _exit(9);
+    return new (at) T;
+}
+
+constexpr unsigned number = 20'000;
+
+/// As the texts have it: claim a place, write, set its flag; the consumer takes the places in their order.
+struct naive {
+    std::atomic<unsigned> tail{0}, head{0};
+    struct {
+        std::atomic<bool> full{false};
+        unsigned value = 0;
+    } cells[64];
+};
+void naive_ring() {
+    auto* q = shared_memory<naive>();
+    const pid_t dead = start([&] {
+        q->tail.fetch_add(1);
+        return kill(getpid(), SIGKILL);  // the kill: claimed, not written
+    });
+    (void)end_of(dead);
+    const pid_t producer = start([&] {
+        for (unsigned k = 0; k < 10; ++k) {
+            auto& cell = q->cells[q->tail.fetch_add(1)];
+            cell.value = k;
+            cell.full = true;
+        }
+        return 0;
+    });
+    (void)end_of(producer);
+    unsigned got = 0;
+    for (const double end = now_us() + 5e5; now_us() < end && got < 10;)
+        if (q->cells[q->head].full) ++q->head, ++got;
+    std::printf("figure naive.got %u\n", got);
+}
+
+/// Two producers, one consumer: each producer's order is kept, and nothing is missing.
+void held() {
+    auto queue = carousel::ipc::open(space).queue<unsigned>("samples", 256);
+    const double begin = now_us();
+    pid_t pids[2];
+    for (unsigned p = 0; p < 2; ++p)
+        pids[p] = start([p] {
+            auto mine = carousel::ipc::open(space).queue<unsigned>("samples", 256);
+            for (unsigned k = 0; k < number; ++k) mine.push(k * 2 + p, seconds(5));
+            return 0;
+        });
+    unsigned next[2] = {}, wrong = 0;
+    for (unsigned k = 0; k < 2 * number; ++k) {
+        const unsigned v = queue.pop(seconds(5));
+        wrong += v / 2 != next[v % 2]++;
+    }
+    std::printf("figure held.wrong %u\nfigure held.number %u\nfigure held.ns %.0f\n", wrong, 2 * number,
+                (now_us() - begin) * 1e3 / (2 * number));
+    for (const pid_t pid : pids) (void)end_of(pid);
+}
+
+/// A consumer dies behind pop() (at most once) and one behind lease() (delivered again).
+void dead_consumers() {
+    auto queue = carousel::ipc::open(space).queue<unsigned>("leased", 16);
+    queue.push(1, seconds(5));
+    (void)end_of(start([] {
+        (void)carousel::ipc::open(space).queue<unsigned>("leased", 16).pop(seconds(5));
+        return kill(getpid(), SIGKILL);
+    }));
+    queue.push(2, seconds(5));
+    (void)end_of(start([] {
+        auto mine = carousel::ipc::open(space).queue<unsigned>("leased", 16);
+        const auto leased = mine.lease(seconds(5));
+        return kill(getpid(), SIGKILL);
+    }));
+    const double begin = now_us();
+    unsigned got = 0;
+    try {
+        got = queue.pop(seconds(5));
+    } catch (const carousel::ipc::timed_out&) {
+        // it never came back
+    }
+    std::printf("figure leased.again %u\nfigure leased.us %.0f\nfigure popped.lost %d\n", got,
+                now_us() - begin, static_cast<int>(queue.lost()));
+}
+
+void run() {
+    naive_ring();
+    held();
+    dead_consumers();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-queue SPACE   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    space = argc > 1 ? argv[1] : "lab";
+    try {
+        run();
+        return 0;
+    } catch (const carousel::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return e.code();
+    }
+}

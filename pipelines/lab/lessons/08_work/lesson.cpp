@@ -1,0 +1,43 @@
+// Lesson 8: what is known of it.
+#include "lab/lessons/list.hpp"
+
+namespace carousel::lab {
+
+const lesson work_lesson{
+    .number = 8,
+    .name = "work",
+    .title = "a work queue, a master and four workers, half of them killed",
+    .question =
+        "Four workers take 200 tasks by a shared index; two are killed in mid-task. How many tasks are never "
+        "done?",
+    .answers = {"None: the others take them", "One for each that was killed", "All behind the first death"},
+    .decided_by = "an index that everybody counts up",
+    .space = true,
+    .programs = {{"carousel-lab-work", "cpu", 60}},
+    .plot = {"200 tasks, two of four workers killed", "", "ms", {{"work queue of a space", "held.ms"}}},
+    .claims = {
+        {"an index that everybody counts up",
+         "next.fetch_add(1) gives each worker its task.",
+         "cpu",
+         true,
+         {{{above("naive.missing", 0), below("naive.missing", 5)},
+           "{naive.missing} tasks were never done, and nobody knows which: the index has no owner.",
+           1},
+          {{equal("naive.missing", 0)}, "All were done: the two were killed behind the last task here.", 0}}},
+        {"a work queue of a space",
+         "",
+         "cpu",
+         true,
+         {{{equal("held.once", 200), above("held.killed", 0)},
+           "{held.killed} workers were killed, and each of the 200 tasks was committed once, in {held.ms} "
+           "ms; {held.letters} dead letters."}}},
+        {"a task that kills its worker",
+         "Try it again.",
+         "cpu",
+         true,
+         {{{equal("poison.deaths", 3), equal("poison.letters", 1)},
+           "Three workers died of it; then it was a dead letter, to be looked at by somebody. Without a "
+           "bound it would have killed for ever."}}},
+    }};
+
+}  // namespace carousel::lab

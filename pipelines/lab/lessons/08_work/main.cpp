@@ -1,0 +1,149 @@
+// A master and workers: tasks of a space, half of the workers killed in mid-task; beside it a naive list with
+// a next index. Usage: carousel-lab-work SPACE (the name that `carousel hold` got)
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <carousel/ipc.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+namespace {
+
+using std::chrono::seconds;
+std::string space;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        try {
+            _exit(body());
+        } catch (const carousel::error& e) {
+            std::fprintf(stderr, "%s\n", e.what());
+            _exit(9);
+        }
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+template <class T>
+T* shared_memory() {
+    void* at = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) _exit(9);
+    return new (at) T;
+}
+
+constexpr unsigned tasks = 200, workers = 4;
+
+struct board {
+    std::atomic<unsigned> next{0}, done{0};
+    std::atomic<unsigned> times[tasks] = {};
+    std::atomic<bool> half{false};
+};
+
+/// As the texts have it: an index that everybody counts up. Two workers are killed in mid-task.
+void naive() {
+    auto* b = shared_memory<board>();
+    pid_t pids[workers];
+    for (unsigned w = 0; w < workers; ++w)
+        pids[w] = start([&, w] {
+            for (unsigned k; (k = b->next.fetch_add(1)) < tasks;) {
+                if (w < workers / 2 && k >= tasks / 4) return kill(getpid(), SIGKILL);
+                usleep(200);
+                b->times[k].fetch_add(1);
+            }
+            return 0;
+        });
+    for (const pid_t pid : pids) (void)end_of(pid);
+    unsigned missing = 0;
+    for (const auto& t : b->times) missing += t == 0;
+    std::printf("figure naive.missing %u\n", missing);
+}
+
+void held() {
+    auto* b = shared_memory<board>();
+    auto queue = carousel::ipc::open(space).work_queue<unsigned>("tasks", 512, 3);
+    for (unsigned k = 0; k < tasks; ++k) (void)queue.submit(k, seconds(5));
+    const double begin = now_us();
+    pid_t pids[workers];
+    for (unsigned w = 0; w < workers; ++w)
+        pids[w] = start([&, w] {
+            auto mine = carousel::ipc::open(space).work_queue<unsigned>("tasks", 512, 3);
+            while (b->done.load() < tasks) {
+                auto task = mine.try_claim();
+                if (!task) {
+                    usleep(100);
+                    continue;
+                }
+                if (w < workers / 2 && b->done.load() >= tasks / 4) return kill(getpid(), SIGKILL);
+                usleep(200);
+                const unsigned k = task->value();
+                task->commit();
+                b->times[k].fetch_add(1), b->done.fetch_add(1);
+            }
+            return 0;
+        });
+    unsigned killed = 0;
+    for (const pid_t pid : pids) killed += end_of(pid) == -1;
+    unsigned once = 0;
+    for (const auto& t : b->times) once += t == 1;
+    std::printf("figure held.killed %u\nfigure held.once %u\nfigure held.ms %.1f\nfigure held.letters %u\n",
+                killed, once, (now_us() - begin) / 1e3, queue.dead_letters());
+}
+
+/// A task that kills whoever takes it.
+void poison() {
+    auto queue = carousel::ipc::open(space).work_queue<unsigned>("poison", 16, 3);
+    (void)queue.submit(13, seconds(5));
+    unsigned deaths = 0;
+    for (const double end = now_us() + 5e6; queue.dead_letters() == 0 && now_us() < end;) {
+        const pid_t pid = start([] {
+            auto mine = carousel::ipc::open(space).work_queue<unsigned>("poison", 16, 3);
+            for (int k = 0; k < 200; ++k, usleep(1000))
+                if (auto task = mine.try_claim()) return kill(getpid(), SIGKILL);
+            return 0;
+        });
+        deaths += end_of(pid) == -1;
+        usleep(20'000);
+    }
+    std::printf("figure poison.deaths %u\nfigure poison.letters %u\n", deaths, queue.dead_letters());
+}
+
+void run() {
+    naive();
+    held();
+    poison();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-work SPACE   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    space = argc > 1 ? argv[1] : "lab";
+    try {
+        run();
+        return 0;
+    } catch (const carousel::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return e.code();
+    }
+}

@@ -1,0 +1,146 @@
+// Blocks of one memory between processes: a naive pool, a bitmap in shared memory, and one of a space;
+// holders are killed. Usage: carousel-lab-pool SPACE (the name that `carousel hold` got)
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <carousel/ipc.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+namespace {
+
+using std::chrono::seconds;
+std::string space;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        try {
+            _exit(body());
+        } catch (const carousel::error& e) {
+            std::fprintf(stderr, "%s\n", e.what());
+            _exit(9);
+        }
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+template <class T>
+T* shared_memory() {
+    void* at = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) _exit(9);
+    return new (at) T;
+}
+
+constexpr unsigned blocks = 16, kills = 20, unit = 65536;
+
+struct naive {
+    std::atomic<unsigned> taken{0};  // a bit a block
+};
+int take(naive& p) {
+    for (unsigned k = 0; k < blocks; ++k)
+        if ((p.taken.fetch_or(1U << k) & (1U << k)) == 0) return static_cast<int>(k);
+    return -1;
+}
+
+void leak() {
+    auto* p = shared_memory<naive>();
+    unsigned served = 0;
+    for (unsigned k = 0; k < kills; ++k) {
+        auto* mine = shared_memory<std::atomic<int>>();
+        *mine = -2;
+        const pid_t holder = start([&] {
+            *mine = take(*p);
+            return pause();
+        });
+        while (*mine == -2) usleep(100);
+        served += *mine >= 0;
+        kill(holder, SIGKILL);
+        (void)end_of(holder);
+    }
+    std::printf("figure naive.served %u\nfigure naive.left %d\n", served,
+                static_cast<int>(blocks) - __builtin_popcount(p->taken));
+}
+
+void held() {
+    auto pool = carousel::ipc::open(space).pool("blocks", blocks * unit, unit);
+    unsigned served = 0;
+    double longest = 0;
+    for (unsigned k = 0; k < kills; ++k) {
+        auto* got = shared_memory<std::atomic<int>>();
+        const pid_t holder = start([&] {
+            auto mine = carousel::ipc::open(space).pool("blocks", blocks * unit, unit);
+            const auto block = mine.acquire(unit, seconds(5));
+            *got = 1;
+            return pause();
+        });
+        for (int wait = 0; *got == 0 && wait < 50'000; ++wait) usleep(100);
+        served += *got == 1;
+        const double begin = now_us();
+        kill(holder, SIGKILL);
+        while (pool.state().free_bytes < blocks * unit && now_us() < begin + 5e6) usleep(50);
+        longest = longest < now_us() - begin ? now_us() - begin : longest;
+        (void)end_of(holder);
+    }
+    std::printf(
+        "figure held.served %u\nfigure held.kills %u\nfigure held.free %d\nfigure held.longest_us %.0f\n",
+        served, kills, static_cast<int>(pool.state().free_bytes / unit), longest);
+}
+
+/// A block's offset means the same in every process, its address doesn't have to.
+void travels() {
+    auto lab = carousel::ipc::open(space);
+    auto pool = lab.pool("travelling", blocks * unit, unit);
+    auto way = lab.block_queue<int>("way", 4, pool);
+    const pid_t giver = start([] {
+        auto mine = carousel::ipc::open(space);
+        auto from = mine.pool("travelling", blocks * unit, unit);
+        auto block = from.acquire(unit, seconds(5));
+        block.data()[0] = std::byte{77};
+        mine.block_queue<int>("way", 4, from).give(std::move(block), 1, seconds(5));
+        return kill(getpid(), SIGKILL);
+    });
+    const auto got = way.receive(seconds(5));
+    (void)end_of(giver);
+    std::printf("figure given.whole %d\n", got.block.data()[0] == std::byte{77});
+}
+
+void run() {
+    leak();
+    held();
+    travels();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-pool SPACE   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    space = argc > 1 ? argv[1] : "lab";
+    try {
+        run();
+        return 0;
+    } catch (const carousel::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return e.code();
+    }
+}

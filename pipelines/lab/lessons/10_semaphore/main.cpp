@@ -1,0 +1,142 @@
+// One permit between processes: a naive one, a counter in shared memory, and one of a space; a holder is
+// killed. Usage: carousel-lab-semaphore SPACE (the name that `carousel hold` got)
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <carousel/ipc.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+namespace {
+
+using std::chrono::seconds;
+std::string space;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        try {
+            _exit(body());
+        } catch (const carousel::error& e) {
+            std::fprintf(stderr, "%s\n", e.what());
+            _exit(9);
+        }
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+template <class T>
+T* shared_memory() {
+    void* at = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) _exit(9);
+    return new (at) T;
+}
+
+struct naive {
+    std::atomic<int> permits{1};
+};
+bool acquire(naive& s, double us) {
+    for (const double end = now_us() + us; now_us() < end; usleep(10)) {
+        int one = 1;
+        if (s.permits.compare_exchange_weak(one, 0)) return true;
+    }
+    return false;
+}
+
+/// Four processes take turns; the word that they change is no atomic one.
+void turns() {
+    struct counted {
+        volatile long value = 0;
+    };
+    auto* all = shared_memory<counted>();
+    pid_t pids[4];
+    const double begin = now_us();
+    for (pid_t& pid : pids)
+        pid = start([&] {
+            auto turn = carousel::ipc::open(space).semaphore("turns", 1);
+            for (int k = 0; k < 500; ++k) {
+                const auto held = turn.acquire(seconds(10));
+                all->value = all->value + 1;
+            }
+            return 0;
+        });
+    bool well = true;
+    for (const pid_t pid : pids) well = end_of(pid) == 0 && well;
+    std::printf("figure turns.well %d\nfigure turns.count %ld\nfigure turns.us %.1f\n", well, all->value,
+                (now_us() - begin) / 2000);
+}
+
+void kill_a_holder_of_the_naive_one() {
+    auto* s = shared_memory<naive>();
+    const pid_t holder = start([&] { return acquire(*s, 1e6) ? pause() : 1; });
+    while (s->permits.load() == 1) usleep(100);
+    kill(holder, SIGKILL);
+    (void)end_of(holder);
+    std::printf("figure naive.again %d\n", acquire(*s, 1e6));
+}
+
+void kill_a_holder() {
+    auto turn = carousel::ipc::open(space).semaphore("killed", 1);
+    const pid_t holder = start([] {
+        auto mine = carousel::ipc::open(space).semaphore("killed", 1);
+        const auto held = mine.acquire(seconds(5));
+        return pause();
+    });
+    while (turn.free() == 1) usleep(100);
+    try {
+        (void)turn.acquire(std::chrono::milliseconds(100));
+    } catch (const carousel::ipc::timed_out& e) {
+        std::printf("%s\nfigure bound.names %d\n", e.what(),
+                    std::string(e.what()).find(std::to_string(holder)) != std::string::npos);
+    }
+    const double begin = now_us();
+    kill(holder, SIGKILL);
+    try {
+        const auto mine = turn.acquire(seconds(5));
+        std::printf("figure killed.again 1\nfigure killed.us %.1f\n", now_us() - begin);
+    } catch (const carousel::ipc::timed_out&) {
+        std::printf("figure killed.again 0\n");
+    }
+    (void)end_of(holder);
+    std::printf("figure killed.free %u\n", turn.free());
+}
+
+void run() {
+    turns();
+    kill_a_holder_of_the_naive_one();
+    kill_a_holder();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-semaphore SPACE   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    space = argc > 1 ? argv[1] : "lab";
+    try {
+        run();
+        return 0;
+    } catch (const carousel::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return e.code();
+    }
+}
