@@ -17,12 +17,12 @@ inline u64 from_environment(const char* name, u64 otherwise) {
 
 // Until one fails; a control goes on until one has failed by the rule in question.
 inline campaign_result histories(one_history of, bool mends_the_living, u64& done,
-                                 const std::string& rule = "") {
+                                 const std::string& rule = "", const history_options& like = {}) {
     campaign_result all;
     const u64 first = from_environment("CAROUSEL_IPC_SEED", 1);
     const u64 last = first + from_environment("CAROUSEL_IPC_HISTORIES", 1500);
     for (u64 seed = first; seed < last && all.failed == 0; ++seed) {
-        history_options o;
+        history_options o = like;
         o.seed = seed;
         o.clients = 2 + static_cast<u32>(seed % 5);
         o.kills = 6 + static_cast<u32>(seed % 20);

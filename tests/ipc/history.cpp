@@ -38,6 +38,7 @@ struct history::fiber {
     bool holder = false;
     bool idle = true;     // between two deeds, or the holder with nothing to mend
     bool doomed = false;  // the next resume throws at its step
+    u64 stopped_until = 0;
     bool died = false;
     const shm::doorbell_word* bell = nullptr;
     u32 seen = 0;
@@ -51,7 +52,7 @@ struct history::fiber {
 history* history::only_ = nullptr;
 
 history::history(const history_options& o)
-    : options_(o), random_(o.seed), kills_(o.kills), holder_kills_(o.holder_kills) {
+    : options_(o), random_(o.seed), kills_(o.kills), holder_kills_(o.holder_kills), stops_(o.stops) {
     CAROUSEL_ASSERT(only_ == nullptr);
     only_ = this;
     ipc::set_hooks({&history::at_step, &history::time_ns, &history::sleep});
@@ -104,6 +105,7 @@ void history::begin(fiber& f, bool holder) {
     f.holder = holder;
     f.idle = f.doomed = f.died = false;
     f.bell = nullptr;
+    f.stopped_until = 0;
     if (!holder) f.who.epoch = next_epoch_++, f.who.random = &random_;
     getcontext(&f.context);
     f.context.uc_stack.ss_sp = f.stack.get();
@@ -141,7 +143,7 @@ void history::at_step(ipc::step s) {
     only_->pause(*f);
 }
 
-u64 history::time_ns() { return only_->step_ * 1000; }
+u64 history::time_ns() { return only_->step_ * only_->options_.step_ns; }
 
 bool history::sleep(shm::doorbell_word& bell, u32 seen, u64 timeout_ns) {
     fiber* f = only_->running_;
@@ -157,8 +159,9 @@ bool history::sleep(shm::doorbell_word& bell, u32 seen, u64 timeout_ns) {
 bool history::runnable(const fiber& f) const {
     if (f.doomed) return true;
     if (f.holder) return true;
+    if (step_ < f.stopped_until && !over()) return false;
     if (f.idle && over()) return false;
-    return f.bell == nullptr || shm::ticket(*f.bell) != f.seen || step_ * 1000 >= f.wakes_at;
+    return f.bell == nullptr || shm::ticket(*f.bell) != f.seen || step_ * options_.step_ns >= f.wakes_at;
 }
 
 void history::reap(fiber& f) {
@@ -195,6 +198,10 @@ void history::schedule() {
     }
     resume(f);
     if (f.died) reap(f);
+    if (!over() && stops_ > 0 && !f.holder && !f.idle && random_() % options_.kill_in == 0) {
+        --stops_;
+        f.stopped_until = step_ + random_() % options_.stop_steps;
+    }
 }
 
 bool history::run() {

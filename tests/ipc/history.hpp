@@ -4,8 +4,8 @@
 // who dies there. A death is an exception that nobody catches but the fiber's end: what shared memory holds
 // then is what a SIGKILL leaves. Behind it the holder's fiber mends, and can die in the midst of it, too.
 //
-// Time is the scheduler's: every step is a microsecond, and a sleep at a doorbell ends when it rings or its
-// time is over.
+// Time is the scheduler's: every step is a microsecond (or what the options say), and a sleep at a doorbell
+// ends when it rings or its time is over. A fiber that is stopped goes on after so many steps, where it was.
 
 #include <ucontext.h>
 
@@ -30,10 +30,13 @@ struct life {
 struct history_options {
     u64 seed = 1;
     u32 clients = 4;
-    u32 kills = 12;                 ///< of clients
-    u32 holder_kills = 6;           ///< of the holder, in the midst of a mend
-    u64 steps = 3000;               ///< then no client begins anything new and nobody is killed
-    u32 kill_in = 60;               ///< one step in so many kills, while there are kills left
+    u32 kills = 12;        ///< of clients
+    u32 holder_kills = 6;  ///< of the holder, in the midst of a mend
+    u64 steps = 3000;      ///< then no client begins anything new and nobody is killed
+    u32 kill_in = 60;      ///< one step in so many kills, while there are kills left
+    u32 stops = 0;         ///< of clients, each for stop_steps at most
+    u64 stop_steps = 1000;
+    u64 step_ns = 1000;
     bool mends_the_living = false;  ///< control: the mend does not wait for the fence
 };
 
@@ -83,7 +86,7 @@ private:
     std::string finding_;
     std::array<u32, ipc::steps> kills_at_{};
     u64 step_ = 0;
-    u32 next_epoch_ = 1, kills_ = 0, holder_kills_ = 0;
+    u32 next_epoch_ = 1, kills_ = 0, holder_kills_ = 0, stops_ = 0;
     fiber* running_ = nullptr;
     ucontext_t scheduler_{};
     static history* only_;

@@ -1,6 +1,7 @@
 #include "histories.hpp"
 
 #include <map>
+#include <set>
 
 #include "ipc/semaphore.hpp"
 #include "zeroed.hpp"
@@ -15,8 +16,23 @@ struct record {
     std::map<u32, u32> owner;  // permit index -> epoch, from its grant to just before its release
     std::map<u32, std::optional<permit>> held;  // epoch -> what it holds between deeds
     std::map<u32, u64> joined;                  // epoch -> when it came into the line; none once it has one
+    std::set<u32> passed;                       // who was passed by and hasn't joined again
     u64 joins = 0;
+    bool late = false;  // one of them has taken a permit all the same: from there on order is not asked for
 };
+
+// Somebody has moved a place on: whose ticket is in the line no more?
+void on_passed(record& r, semaphore_block& b) {
+    std::set<u32> in_line;
+    for (u32 k = 0; k < b.line; ++k)
+        if (const line_word w = line_word::of(load(b.place()[k])); w.state == line_state::waiting)
+            in_line.insert(w.epoch);
+    for (auto at = r.joined.begin(); at != r.joined.end();) {
+        const bool gone = in_line.count(at->first) == 0;
+        if (gone) r.passed.insert(at->first);
+        at = gone ? r.joined.erase(at) : std::next(at);
+    }
+}
 
 void on_grant(history& h, record& r, semaphore_block& b, u32 epoch) {
     r.joined.erase(epoch);
@@ -48,16 +64,21 @@ bool semaphore_history(history& h, u64 seed, u64& done) {
         const u32 epoch = h.now()->epoch;
         if (s == step::line_joined) {
             r.joined[epoch] = ++r.joins;
+            r.passed.erase(epoch);
         } else if (s == step::permit_taken) {
             const u64 mine = r.joined[epoch];
             u32 before = 0;
             for (const auto& [e, when] : r.joined) before += when < mine ? 1U : 0U;
             on_grant(h, r, *b, epoch);
+            r.late = r.late || r.passed.count(epoch) != 0;
             // Each of those in front has a permit left.
-            if (before > semaphore(*b, 0).free_permits()) h.find("a waiter was overtaken");
+            if (!r.late && before > semaphore(*b, 0).free_permits()) h.find("a waiter was overtaken");
             ++done;
         } else if (s == step::line_left) {
             r.joined.erase(epoch);
+            r.passed.erase(epoch);
+        } else if (s == step::line_passed) {
+            on_passed(r, *b);
         } else if (s == step::permit_released) {
             r.held[epoch].reset();
         }
@@ -66,6 +87,7 @@ bool semaphore_history(history& h, u64 seed, u64& done) {
         r.joined.erase(
             l.epoch);  // the mend takes it out; until then it holds up others, and overtakes nobody
         r.held.erase(l.epoch);
+        r.passed.erase(l.epoch);
     };
     h.mend = [&](u32 dead) {
         // From here on its permits may be another's.

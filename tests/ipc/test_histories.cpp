@@ -12,9 +12,10 @@ using ipc::step;
 namespace {
 
 // Sound, and worth something: so much was done, and a death fell at each of these steps.
-void require_sound(one_history of, u64 least, std::initializer_list<step> died_at) {
+void require_sound(one_history of, u64 least, std::initializer_list<step> died_at,
+                   const history_options& like = {}) {
     u64 done = 0;
-    const campaign_result all = histories(of, false, done);
+    const campaign_result all = histories(of, false, done, "", like);
     std::cout << all.text() << "; " << done << " done\n";
     INFO(all.text());
     REQUIRE(all.failed == 0);
@@ -41,6 +42,19 @@ TEST_CASE("semaphore: no permit is out twice or gone and nobody is overtaken, wh
                    step::permit_released, step::mend_begun, step::mended_word, step::mend_done});
 }
 
+TEST_CASE(
+    "semaphore: the same where clients stop for longer than the line's patience, and wake where they were") {
+    history_options o;
+    o.stops = 12, o.stop_steps = 2000, o.step_ns = 1'000'000;
+    require_sound(semaphore_history, 30'000, {step::line_joined, step::permit_taken, step::line_passed}, o);
+}
+
+TEST_CASE("queue: the same where clients stop and wake where they were") {
+    history_options o;
+    o.stops = 12;
+    require_sound(queue_history, 20'000, {step::cell_claimed, step::cell_popping, step::cell_leased}, o);
+}
+
 TEST_CASE("queue: no element comes twice and no leased one is lost, whoever dies at which step") {
     require_sound(queue_history, 50'000,
                   {step::cell_claimed, step::cell_written, step::cell_published, step::cell_popping,
@@ -61,6 +75,13 @@ TEST_CASE("pool: no unit is in two blocks and none is leaked, whoever dies at wh
         {step::serial_drawn, step::head_claimed, step::body_claimed, step::block_owned, step::block_leaving,
          step::body_freed, step::block_freed, step::block_named, step::block_given, step::block_taken,
          step::cell_consumed, step::mend_begun, step::mended_word, step::mend_done});
+}
+
+TEST_CASE("work queue and pool: the same where clients stop and wake where they were") {
+    history_options o;
+    o.stops = 12;
+    require_sound(work_history, 20'000, {step::task_filling, step::task_claimed, step::task_committed}, o);
+    require_sound(pool_history, 20'000, {step::head_claimed, step::body_claimed, step::block_taken}, o);
 }
 
 TEST_CASE("control: a mend before the fence puts a permit out twice") {
