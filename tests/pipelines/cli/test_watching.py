@@ -285,7 +285,7 @@ class Completion(Live):
         self.assertIn(f"{folder}/demo.toml", self.offered("run", folder + "/"))
         self.assertEqual(self.offered("run", folder + "/dem"), [f"{folder}/demo.toml"])
         self.assertEqual(self.offered("graph", "x.toml", "--format", "m"), ["mermaid"])
-        self.assertEqual(sorted(self.offered("bench", "")), ["pipeline", "raster"])
+        self.assertEqual(sorted(self.offered("bench", "")), ["ipc", "pipeline", "raster"])
         self.assertEqual(self.offered("bench", "pipeline", folder + "/dem"), [f"{folder}/demo.toml"])
         self.assertEqual(self.offered("bench", "pipeline", "--mod"), ["--modes"])
         self.assertEqual(self.offered("bench", "raster", "--peer", ""), ["opengl"])
