@@ -14,10 +14,30 @@ using theme::px;
 
 constexpr std::array right{place::stages, place::rings, place::plots, place::events};
 
-panel* find(std::vector<placed_panel>& panels, place where) {
+std::vector<panel*> at(std::vector<placed_panel>& panels, place where) {
+    std::vector<panel*> found;
     for (placed_panel& p : panels)
-        if (p.where == where) return p.what.get();
-    return nullptr;
+        if (p.where == where) found.push_back(p.what.get());
+    return found;
+}
+
+/// What the tallest of a place's panels takes.
+f32 wanted_at(std::vector<placed_panel>& panels, place where, const model& m) {
+    f32 most = 0;
+    for (const panel* p : at(panels, where)) most = std::max(most, p->wanted_height(m));
+    return most;
+}
+
+void draw_titles(std::span<panel* const> sharing, u32& front) {
+    const theme::palette& c = theme::colors();
+    for (u32 k = 0; k < sharing.size(); ++k) {
+        if (k > 0) ImGui::SameLine(0, px(12));
+        ui::text(sharing[k]->title(), k == front ? c.text : c.muted);
+        if (sharing.size() == 1) return;
+        ui::mark(fmt::format("title.{}", sharing[k]->name()));
+        ui::tip("D: the next one");
+        if (ImGui::IsItemHovered() && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) front = k;
+    }
 }
 
 // A border that can be dragged: moves `fraction` of the span [from, to]. Drawn between two panels.
@@ -45,14 +65,17 @@ f32 frame_height() {
     return 2 * ImGui::GetStyle().WindowPadding.y + ImGui::GetTextLineHeightWithSpacing() + px(2);
 }
 
-void draw_panel(panel& p, model& m, picture_store& store, ImVec2 low, ImVec2 high) {
+void draw_panel(std::span<panel* const> sharing, u32& front, model& m, picture_store& store, ImVec2 low,
+                ImVec2 high) {
+    front %= static_cast<u32>(sharing.size());
+    panel& p = *sharing[front];
     const ImVec2 size(std::max(px(40), high.x - low.x), std::max(px(30), high.y - low.y));
     ImGui::SetCursorScreenPos(low);
     ImGui::PushID(p.name());
     if (ImGui::BeginChild("panel", size, true,
                           ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {
         const f32 right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
-        ui::text(p.title(), theme::colors().text);
+        draw_titles(sharing, front);
         ImGui::SameLine(0, px(16));
         const f32 left = ImGui::GetCursorScreenPos().x;
         ImGui::BeginGroup();
@@ -84,8 +107,9 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     const f32 foot_share = std::max(s.bottom_split, std::min(0.5F, px(224) / (middle - low.x)));
     const f32 foot = low.x + (middle - low.x) * foot_share;
     const auto show = [&](place where, f32 x0, f32 y0, f32 x1, f32 y1) {
-        if (panel* p = find(panels, where); p != nullptr)
-            draw_panel(*p, m, store, ImVec2(x0, y0), ImVec2(x1, y1));
+        if (const std::vector<panel*> sharing = at(panels, where); !sharing.empty())
+            draw_panel(sharing, front_[static_cast<std::size_t>(where)], m, store, ImVec2(x0, y0),
+                       ImVec2(x1, y1));
     };
     show(place::image, low.x, low.y, middle - gap / 2, below - gap / 2);
     show(place::scene, low.x, below + gap / 2, foot - gap / 2, high.y);
@@ -130,8 +154,7 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
 // As kept, but in a low window the image, which has room to spare there, leaves the scene what it takes.
 f32 layout::left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 least_image = 0.5F;
-    const panel* scene = find(panels, place::scene);
-    const f32 wanted = scene != nullptr ? (scene->wanted_height(m) + px(6)) / height : 0;
+    const f32 wanted = (wanted_at(panels, place::scene, m) + px(6)) / height;
     return std::min(m.kept.left_split, std::max(least_image, 1 - wanted));
 }
 
@@ -142,8 +165,7 @@ right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f3
     right_ends ends = m.kept.right_splits;
     f32 from = 0;
     for (std::size_t k = 0; k < 2; ++k) {
-        const panel* p = find(panels, right[k]);
-        const f32 wanted = p != nullptr ? std::min(most[k], (p->wanted_height(m) + px(6)) / height) : 0;
+        const f32 wanted = std::min(most[k], (wanted_at(panels, right[k], m) + px(6)) / height);
         from = ends[k] = std::max(ends[k], from + wanted);
     }
     ends[2] = std::max(ends[2], std::min(from + least_plots, 1 - least_events));
@@ -160,7 +182,9 @@ void layout::draw_tabs(std::vector<placed_panel>& panels, model& m, picture_stor
             continue;
         }
         ui::mark(fmt::format("tab.{}", p.what->name()));
-        draw_panel(*p.what, m, store, ImGui::GetCursorScreenPos(), high);
+        panel* const alone = p.what.get();
+        u32 front = 0;
+        draw_panel({&alone, 1}, front, m, store, ImGui::GetCursorScreenPos(), high);
         ImGui::EndTabItem();
     }
     ImGui::EndTabBar();

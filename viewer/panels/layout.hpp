@@ -1,10 +1,12 @@
 #pragma once
 // Where the panels stand: two columns with movable borders, or, in a small window, one panel at a time behind
-// tabs.
+// tabs. Panels with the same place share it: one of them is in front, a click on another's title or a key
+// brings that one to the front.
 
 #include <imgui.h>
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "viewer/panels/panel.hpp"
@@ -18,6 +20,10 @@ class layout {
 public:
     /// Draws all panels into the rectangle.
     void draw(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high);
+    /// Wherever several panels share a place, the next one comes to the front.
+    void bring_next() noexcept {
+        for (u32& k : front_) ++k;
+    }
 
 private:
     [[nodiscard]] static f32 left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height);
@@ -26,11 +32,16 @@ private:
                       ImVec2 high);
     void draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
                    ImVec2 high);
+
+    std::array<u32, place_count>
+        front_{};  ///< by place: which of its panels is in front, modulo their number
 };
 
 /// Height of a panel's title line and edges.
 [[nodiscard]] f32 frame_height();
-/// One panel in its rectangle: title line with its menu, then its content.
-void draw_panel(panel& p, model& m, picture_store& store, ImVec2 low, ImVec2 high);
+/// The front one of the panels of a place in its rectangle: title line with its menu, then its content.
+/// Several have their titles side by side, and a click on one changes `front`.
+void draw_panel(std::span<panel* const> sharing, u32& front, model& m, picture_store& store, ImVec2 low,
+                ImVec2 high);
 
 }  // namespace carousel::viewer

@@ -11,6 +11,7 @@ std::vector<placed_panel> make_panels() {
     all.push_back({place::rings, make_rings_panel()});
     all.push_back({place::plots, make_plots_panel()});
     all.push_back({place::events, make_events_panel()});
+    all.push_back({place::events, make_depth_panel()});
     return all;
 }
 

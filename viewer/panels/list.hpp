@@ -12,5 +12,6 @@ namespace carousel::viewer {
 [[nodiscard]] std::unique_ptr<panel> make_rings_panel();
 [[nodiscard]] std::unique_ptr<panel> make_plots_panel();
 [[nodiscard]] std::unique_ptr<panel> make_events_panel();
+[[nodiscard]] std::unique_ptr<panel> make_depth_panel();
 
 }  // namespace carousel::viewer

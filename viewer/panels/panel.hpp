@@ -30,8 +30,9 @@ public:
     virtual bool on_key(model&, const key_press&) { return false; }
 };
 
-/// Where a panel stands; the layout decides what that means.
+/// Where a panel stands; the layout decides what that means. Several may share a place.
 enum class place : u8 { image, scene, timeline, stages, rings, plots, events };
+inline constexpr std::size_t place_count = 7;
 
 struct placed_panel {
     place where;

@@ -135,6 +135,15 @@ std::string readers_text(const model& m, std::size_t link) {
     return text.empty() ? "no readers" : text;
 }
 
+/// The widest window that a process of the producing stage uses now; what was planned as long as none says
+/// it.
+u32 open_window(const model& m, const telemetry::link_view& l) {
+    u32 widest = 0;
+    for (const telemetry::seat_view& s : m.snap.seats)
+        if (s.stage == l.stage) widest = std::max(widest, s.depth.window);
+    return widest > 0 ? widest : l.window;
+}
+
 class rings_panel final : public panel {
 public:
     [[nodiscard]] const char* name() const noexcept override { return "rings"; }
@@ -191,9 +200,12 @@ private:
         const char* memory =
             l.memory <= 2 ? device::name_of(static_cast<device::memory_kind>(l.memory)) : "?";
         const std::string newest = l.newest > l.tail ? fmt::format("{}", l.newest - 1) : "none";
+        const u32 open = open_window(m, l);
+        const std::string window =
+            open < l.window ? fmt::format("{} of {}", open, l.window) : fmt::format("{}", l.window);
         const std::string about =
             fmt::format("{} slots of {} ({}) · window {} · tail {} · newest ready {}", l.slots.size(),
-                        ui::bytes(static_cast<f64>(l.slot_bytes)), memory, l.window, l.tail, newest);
+                        ui::bytes(static_cast<f64>(l.slot_bytes)), memory, window, l.tail, newest);
         const f32 begin = ImGui::GetCursorScreenPos().x;
         ImGui::SetCursorPosY(ImGui::GetCursorPosY() + px(1));
         ui::text(ui::fitted(about, std::max(px(60), right - begin - rate_width - px(14))),

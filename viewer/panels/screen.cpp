@@ -24,6 +24,7 @@ constexpr shortcut shortcuts[] = {
     {"N", "watch another run; the window never changes its run by itself"},
     {"Ctrl+Q", "close the viewer; the pipeline goes on unless it was started with it"},
     {"", ""},
+    {"D", "the next of the panels that share a place: events, depth"},
     {"1 ... 9", "choose a stage"},
     {"", "What harms a stage takes Ctrl; the letter alone does nothing:"},
     {"Ctrl+K", "kill -9 the chosen stage"},
@@ -273,6 +274,10 @@ void screen::on_key(model& m, const key_press& k) {
     }
     if (!k.ctrl && !k.shift && k.key == 'P') {
         m.screenshot = true;
+        return;
+    }
+    if (!k.ctrl && !k.shift && k.key == 'D') {
+        layout_.bring_next();
         return;
     }
     const bool question = m.phase == run_phase::waiting && m.snap.stages.empty();
