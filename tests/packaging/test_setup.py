@@ -217,13 +217,14 @@ class Setup(unittest.TestCase):
         self.assertIn("fuzz targets skipped: no clang++ with libFuzzer", text.splitlines()[-1])
         self.put("clang++", "exit 0")
         calls = self.start("tests/run", "--all")[2]
-        self.assertIn("-LE ^gpu$", calls.splitlines()[-1])
+        tests = [line for line in calls.splitlines() if line.startswith("ctest")]
+        self.assertEqual([re.search(r"build/(\w+)", line)[1] for line in tests], ["release", "fuzz", "tsan"])
+        self.assertIn("-LE ^gpu$", tests[0])
         # One build of clang serves the fuzz targets and the unit tests under asan.
         self.assertEqual([line.split()[2] for line in calls.splitlines() if line.startswith("cmake")], ["fuzz"])  # tsan is configured since the run before
         self.assertIn("unit_tests fuzzers", calls)
-        self.assertIn("build/fuzz --output-on-failure --no-tests=error -j 2 -LE ^(long|gpu|processes|control|packaging)$", calls)
+        self.assertIn("build/fuzz --output-on-failure --no-tests=error -j 2 -LE ^(long|gpu|processes|control|packaging|model)$", calls)
         self.assertNotIn("fuzz", self.start("tests/run")[2])
-        self.assertIn("-LE ^gpu$", calls.splitlines()[-1])
         self.put("nvidia-smi", "echo 'GPU 0: some GPU (UUID: GPU-1)'")
         self.assertIn("-LE ^long$", self.start("tests/run")[2].splitlines()[-1])
         self.assertIn("-L ^gpu$", self.start("tests/run", "--gpu-only")[2])
