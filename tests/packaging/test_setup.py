@@ -3,6 +3,7 @@
 The scripts run in a copy of their own, on a PATH that holds the system's commands except those that are replaced or taken away.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
