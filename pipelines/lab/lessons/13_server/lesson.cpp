@@ -44,7 +44,8 @@ const lesson server_lesson{
          "cpu",
          true,
          {{{equal("anew.lost", 0), equal("anew.wrong", 0)},
-           "Every request was answered, and rightly: what the dead one had claimed waited again behind its "
+           "All {load.requests} requests were answered, and rightly: what the dead one had claimed waited "
+           "again behind its "
            "fence. Half were answered within {anew.p50_us} us, the last behind {anew.longest_us}; a worker "
            "that "
            "started and loaded its weights was ready {anew.takeover_us} us behind the kill."}}},

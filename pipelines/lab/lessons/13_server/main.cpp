@@ -16,13 +16,15 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace {
 
 using std::chrono::seconds;
-constexpr unsigned workers = 4, requests = 400, layer = 1 << 16, layers = 64, dies_behind = 5;
+constexpr unsigned workers = 4, requests = 400, load = 2000, window = 64, under_way = 100, layer = 1 << 16,
+                   layers = 64, dies_behind = 5;
 constexpr size_t weight_bytes = size_t{layer} * layers * 4;  // 16 MiB
 constexpr rlimit no_core{0, 0};
 std::string space;
@@ -38,7 +40,7 @@ struct answer {
 struct board {
     std::atomic<unsigned> stop, takes_over;
     std::atomic<double> killed_us, ready_us;
-    std::atomic<unsigned> ready, pss_kib, sum;
+    std::atomic<unsigned> ready, pss_kib, sum, served, taken;
 };
 board* shared;
 
@@ -166,9 +168,11 @@ void dealt(int weights) {
 
 using requests_of = carousel::ipc::shared_work_queue<request>;
 using answers_of = carousel::ipc::shared_queue<answer>;
-/// Claims, infers, answers, commits, until it is told to stop.
-int serve(requests_of& asked, answers_of& answered, const unsigned* model, unsigned dies) {
-    for (unsigned done = 0; shared->stop == 0;) {
+/// Claims, infers, answers, commits, until it is told to stop. `dies`: killed with a request in its hands,
+/// when the others, which begin behind it, have served a hundred.
+int serve(requests_of& asked, answers_of& answered, const unsigned* model, bool dies) {
+    while (!dies && shared->taken == 0) usleep(50);
+    while (shared->stop == 0) {
         auto task = asked.try_claim();
         if (!task) {
             usleep(50);
@@ -176,18 +180,21 @@ int serve(requests_of& asked, answers_of& answered, const unsigned* model, unsig
         }
         const request r = task->value();
         const unsigned y = infer(model, r.number);
-        if (done++ == dies) {
+        if (dies) {
+            shared->taken = 1;
+            while (shared->served < under_way) usleep(50);
             shared->killed_us = now_us();
             return kill(getpid(), SIGKILL);
         }
         answered.push({r.number, y, now_us() - r.asked_us}, seconds(5));
         task->commit();
+        ++shared->served;
     }
     return 0;
 }
 requests_of open_requests() { return carousel::ipc::open(space).work_queue<request>("requests", 512, 3); }
 answers_of open_answers() { return carousel::ipc::open(space).queue<answer>("answers", 512); }
-int worker(int weights, unsigned dies) {
+int worker(int weights, bool dies) {
     auto asked = open_requests();
     auto answered = open_answers();
     return serve(asked, answered, map(weights, PROT_READ), dies);
@@ -201,61 +208,68 @@ int standby(int weights) {
     shared->ready = 1;
     while (shared->takes_over == 0 && shared->stop == 0) usleep(20);
     shared->ready_us = now_us();
-    return serve(asked, answered, model, ~0U);
+    return serve(asked, answered, model, false);
 }
-/// What takes the dead one's place, ready so many us behind the kill.
-double successor_us(const char* what, int weights, std::vector<pid_t>& pids) {
-    if (what == nullptr) {
-        shared->takes_over = 1;
-    } else {
-        pids.push_back(start([=] {
-            auto asked = open_requests();
-            auto answered = open_answers();
-            const unsigned* const seen = map(weights, PROT_READ);
-            const std::vector<unsigned> copy(
-                seen, seen + weight_bytes / 4);  // its own, as it is loaded from a file
-            shared->ready_us = now_us();
-            return serve(asked, answered, copy.data(), ~0U);
-        }));
-    }
-    for (int k = 0; k < 50'000 && shared->ready_us == 0; ++k) usleep(100);
-    return shared->ready_us - shared->killed_us;
-}
-/// The load: every request is answered, with the value that this process works out, too.
-double claimed(const char* name, int weights, bool with_standby) {
-    shared->stop = shared->ready = shared->takes_over = 0, shared->ready_us = shared->killed_us = 0;
+/// As it is without a standby: its weights are its own, as if they were loaded from a file.
+int newcomer(int weights) {
     auto asked = open_requests();
     auto answered = open_answers();
-    const unsigned* const model = map(weights, PROT_READ);
+    const unsigned* const seen = map(weights, PROT_READ);
+    const std::vector<unsigned> copy(seen, seen + weight_bytes / 4);
+    shared->ready_us = now_us();
+    return serve(asked, answered, copy.data(), false);
+}
+
+struct tally {
+    unsigned wrong = 0, lost = 0, twice = 0;
+    std::vector<double> latency;
+};
+/// Two thousand requests, 64 under way at most; each answer is worked out here, too. When the victim is dead
+/// its place is taken.
+tally put_under_load(const unsigned* model, pid_t victim, const std::function<void()>& take_its_place) {
+    auto asked = open_requests();
+    auto answered = open_answers();
+    tally t;
+    std::vector<unsigned> times(load, 0);
+    for (unsigned sent = 0, got = 0; got < load;) {
+        if (victim > 0 && waitpid(victim, nullptr, WNOHANG) == victim) victim = 0, take_its_place();
+        for (; sent < load && sent - got < window; ++sent) (void)asked.submit({sent, now_us()}, seconds(5));
+        const answer a = answered.pop(seconds(10));
+        t.wrong += a.value != infer(model, a.number);
+        got += times[a.number]++ == 0;
+        t.latency.push_back(a.took_us);
+    }
+    if (victim > 0) (void)end_of(victim);
+    for (const unsigned n : times) t.lost += n == 0, t.twice += n > 1;
+    std::sort(t.latency.begin(), t.latency.end());
+    return t;
+}
+/// us from the kill to the one that takes the place.
+double claimed(const char* name, int weights, bool with_standby) {
+    shared->stop = shared->ready = shared->takes_over = shared->served = shared->taken = 0;
+    shared->ready_us = shared->killed_us = 0;
     std::vector<pid_t> pids;
     if (with_standby) {
         pids.push_back(start([&] { return standby(weights); }));
         for (int k = 0; k < 10'000 && shared->ready == 0; ++k) usleep(500);
     }
-    const pid_t victim = start([&] { return worker(weights, dies_behind); });
-    for (unsigned w = 1; w < workers; ++w) pids.push_back(start([&] { return worker(weights, ~0U); }));
-    for (unsigned k = 0; k < requests; ++k) (void)asked.submit({k, now_us()}, seconds(5));
-    (void)end_of(victim);
-    const double taken_over = successor_us(with_standby ? nullptr : "anew", weights, pids);
-    std::vector<unsigned> times(requests, 0);
-    std::vector<double> latency;
-    unsigned wrong = 0;
-    for (unsigned got = 0; got < requests;) {
-        const answer a = answered.pop(seconds(10));
-        wrong += a.value != infer(model, a.number);
-        got += times[a.number]++ == 0;
-        latency.push_back(a.took_us);
-    }
+    const pid_t victim = start([&] { return worker(weights, true); });
+    for (unsigned w = 1; w < workers; ++w) pids.push_back(start([&] { return worker(weights, false); }));
+    const tally t = put_under_load(map(weights, PROT_READ), victim, [&] {
+        if (with_standby)
+            shared->takes_over = 1;
+        else
+            pids.push_back(start([&] { return newcomer(weights); }));
+    });
+    for (int k = 0; k < 50'000 && shared->ready_us == 0; ++k) usleep(100);
+    const double taken_over = shared->ready_us - shared->killed_us;
     shared->stop = 1;
     for (const pid_t pid : pids) (void)end_of(pid);
-    std::sort(latency.begin(), latency.end());
-    const auto lost = std::count(times.begin(), times.end(), 0U);
-    const auto twice = std::count_if(times.begin(), times.end(), [](unsigned n) { return n > 1; });
     std::printf(
-        "figure %s.lost %d\nfigure %s.twice %d\nfigure %s.wrong %u\nfigure %s.takeover_us %.0f\n"
+        "figure %s.lost %u\nfigure %s.twice %u\nfigure %s.wrong %u\nfigure %s.takeover_us %.0f\n"
         "figure %s.p50_us %.0f\nfigure %s.longest_us %.0f\n",
-        name, static_cast<int>(lost), name, static_cast<int>(twice), name, wrong, name, taken_over, name,
-        latency[latency.size() / 2], name, latency.back());
+        name, t.lost, name, t.twice, name, t.wrong, name, taken_over, name, t.latency[t.latency.size() / 2],
+        name, t.latency.back());
     return taken_over;
 }
 
@@ -276,6 +290,7 @@ void run() {
     std::printf("figure memory.share %.3f\n", memory("one", weights, false) / copies);
     std::printf("figure weights.mib %.0f\n", weight_bytes / 1048576.0);
     dealt(weights);
+    std::printf("figure load.requests %u\n", load);
     const double anew = claimed("anew", weights, false);
     std::printf("figure standby.gain %.1f\n", anew / claimed("standby", weights, true));
     stray_write(weights);
