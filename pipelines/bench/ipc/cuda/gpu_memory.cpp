@@ -269,7 +269,7 @@ gpu_memory_row row_from(const told_row& t, const std::string& kind, const std::s
 void measure_place(int device, u64 bytes, const ipc_bench_options& o, gpu_result& r) {
     const std::string on = device == 0 ? "same GPU" : "peer GPU";
     const shared_with_children<board> b;
-    auto [to, from] = shm::socket_pair();
+    const auto sockets = shm::socket_pair();
     const auto tell = [&](const auto& work) {
         return start_child([&] {
             try {
@@ -280,8 +280,8 @@ void measure_place(int device, u64 bytes, const ipc_bench_options& o, gpu_result
             }
         });
     };
-    const pid_t makes = tell([&] { return owner(*b, device, bytes, to.get()); });
-    const pid_t reads = tell([&] { return reader(*b, device, bytes, o.rounds, from.get()); });
+    const pid_t makes = tell([&] { return owner(*b, device, bytes, sockets.first.get()); });
+    const pid_t reads = tell([&] { return reader(*b, device, bytes, o.rounds, sockets.second.get()); });
     const bool well = end_child(reads);
     if (!well) b->step = 2;
     if (!end_child(makes) || !well) {

@@ -20,6 +20,14 @@ int device() {
     check(cudaGetDevice(&d), "cudaGetDevice");
     return d;
 }
+void* to_pointer(CUdeviceptr at) {
+    return reinterpret_cast<void*>(
+        at);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are numbers
+}
+/// A descriptor, as the importing functions take it.
+void* handle_of(int fd) {
+    return reinterpret_cast<void*>(static_cast<intptr_t>(fd));  // NOLINT(performance-no-int-to-ptr): theirs
+}
 void* map_vmm(CUmemGenericAllocationHandle h, u64 bytes) {
     CUdeviceptr at = 0;
     CUmemAccessDesc access{};
@@ -30,7 +38,7 @@ void* map_vmm(CUmemGenericAllocationHandle h, u64 bytes) {
           "cuMemAddressReserve");
     check(driver<decltype(&cuMemMap)>("cuMemMap")(at, bytes, 0, h, 0), "cuMemMap");
     check(driver<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at, bytes, &access, 1), "cuMemSetAccess");
-    return reinterpret_cast<void*>(at);
+    return to_pointer(at);
 }
 void* make_vmm(u64 bytes, int& fd) {
     CUmemAllocationProp prop{};
@@ -129,23 +137,23 @@ void* make(kind k, u64 bytes, ticket& t, int& fd) {
 opened open(kind k, u64 bytes, const ticket& t, int fd) {
     opened o;
     const u64 begin = now_ns();
-    u64 got = begin;
-    void* const as_handle = reinterpret_cast<void*>(static_cast<intptr_t>(fd));
+    u64 got = 0;  // when the handle was open, and its memory not yet mapped
+    const auto is_open = [&] { o.open_us = static_cast<f64>((got = now_ns()) - begin) / 1000; };
     switch (k) {
         case kind::legacy:
             check(cudaIpcOpenMemHandle(&o.at, t.legacy, cudaIpcMemLazyEnablePeerAccess),
                   "cudaIpcOpenMemHandle");
-            got = now_ns();
+            is_open();
             break;
         case kind::vmm:
             check(driver<decltype(&cuMemImportFromShareableHandle)>("cuMemImportFromShareableHandle")(
-                      &o.vmm, as_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                      &o.vmm, handle_of(fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                   "cuMemImportFromShareableHandle");
-            got = now_ns();
+            is_open();
             o.at = map_vmm(o.vmm, bytes);
             break;
         case kind::pool: {
-            check(cudaMemPoolImportFromShareableHandle(&o.pool, as_handle,
+            check(cudaMemPoolImportFromShareableHandle(&o.pool, handle_of(fd),
                                                        cudaMemHandleTypePosixFileDescriptor, 0),
                   "cudaMemPoolImportFromShareableHandle");
             cudaMemAccessDesc access{};
@@ -153,18 +161,18 @@ opened open(kind k, u64 bytes, const ticket& t, int fd) {
             access.location.id = device();
             access.flags = cudaMemAccessFlagsProtReadWrite;
             check(cudaMemPoolSetAccess(o.pool, &access, 1), "cudaMemPoolSetAccess");
-            got = now_ns();
+            is_open();
             cudaMemPoolPtrExportData data = t.pooled;
             check(cudaMemPoolImportPointer(&o.at, o.pool, &data), "cudaMemPoolImportPointer");
             break;
         }
         case kind::memfd:
             o.host = map_host(bytes, fd);
-            got = now_ns();
+            is_open();
             o.at = registered(o.host, bytes);
             break;
     }
-    o.open_us = static_cast<f64>(got - begin) / 1000, o.map_us = us_since(got);
+    o.map_us = us_since(got);
     return o;
 }
 
