@@ -23,8 +23,8 @@ ordered_json json_of(const gpu_memory_row& m) {
             {"h2d", m.h2d},
             {"d2h", m.d2h},
             {"both_ways", m.both},
-            {"copy_engine", m.copy_engine},
-            {"copy_kernel", m.copy_kernel},
+            {"device_memcpy", m.memcpy},
+            {"device_copy_kernel", m.copy_kernel},
             {"kernel_read", m.read},
             {"kernel_write", m.write},
             {"chase_ns", m.chase_ns},
@@ -43,13 +43,13 @@ std::string memory_table(const gpu_result& r) {
     std::string text = fmt::format(
         "\n{:<28} {:<9} {:>6} {:>6} {:>6} {:>7} {:>7} {:>7} {:>6} {:>7} {:>7} {:>8} {:>8} {:>8} {:>6}\n",
         fmt::format("GPU memory, {} MiB, GB/s", r.memory.front().bytes >> 20U), "on", "H2D", "D2H", "both",
-        "copy CE", "copy SM", "read", "floor", "write", "chase ns", "open us", "map us", "close us", "ratio");
+        "memcpy", "copy SM", "read", "floor", "write", "chase ns", "open us", "map us", "close us", "ratio");
     for (const gpu_memory_row& m : r.memory)
         text += fmt::format(
             "{:<28} {:<9} {:>6.1f} {:>6.1f} {:>6.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>6} {:>7.1f} {:>8.1f} "
             "{:>7.1f} {:>8.1f} "
             "{:>8.1f} {:>6.3f}{}\n",
-            m.kind, m.on, m.h2d, m.d2h, m.both, m.copy_engine, m.copy_kernel, m.read,
+            m.kind, m.on, m.h2d, m.d2h, m.both, m.memcpy, m.copy_kernel, m.read,
             share(m.read, floor_of(m, r)), m.write, m.chase_ns, m.open_us, m.map_us, m.close_us, m.ratio,
             mark(m.verified));
     return text +

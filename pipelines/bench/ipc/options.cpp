@@ -27,7 +27,7 @@ What crossing from one process to another costs on this machine:
   primitives  operations of all workers per second, and ns that one takes: <carousel/ipc.hpp> between processes,
               beside Boost's between processes and the best that threads of one process have
   gpu-memory  a GPU's own memory and another process's by each kind of handle, of the same GPU and of a peer: GB/s by
-              copy engine and by kernels, a chase of pointers, us to open, map and close
+              the driver's copies and by kernels, a chase of pointers, us to open, map and close
   gpu-hops    a kernel of one process to a kernel of another by each means: time slices, MPS, two GPUs, one process
 All by turns in the same run, medians of the rounds; what was moved is verified, and a row that isn't right fails the run.
 Where there is no GPU, no second one or no MPS, the rest is measured; the output says why.

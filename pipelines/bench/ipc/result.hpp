@@ -7,9 +7,9 @@
 //   workers: "processes" | "threads", number, operations_s, ns, p95_ns, verified}],
 //   gpu: {name, clocks: {sm_mhz_before, sm_mhz_after, memory_mhz}, floors: {memory_gb_s, pcie_gb_s,
 //   nvlink_gb_s}, missing: {need: why}, memory: [{kind, on: "same GPU" | "peer GPU" | "host", bytes, h2d,
-//   d2h, both_ways, copy_engine, copy_kernel, kernel_read, kernel_write (GB/s of bytes moved once; both_ways:
-//   their sum), chase_ns, open_us, map_us, close_us, ratio_to_local, verified}], hops: [{means, where, us,
-//   ratio, round_trips, verified}]}}
+//   d2h, both_ways, device_memcpy, device_copy_kernel, kernel_read, kernel_write (GB/s of bytes moved once;
+//   both_ways: their sum), chase_ns, open_us, map_us, close_us, ratio_to_local, verified}], hops: [{means,
+//   where, us, ratio, round_trips, verified}]}}
 
 #include <map>
 #include <string>
@@ -45,8 +45,9 @@ struct primitive_row {
 struct gpu_memory_row {
     std::string kind, on;
     u64 bytes = 0;
-    f64 h2d = 0, d2h = 0, both = 0, copy_engine = 0, copy_kernel = 0;  ///< GB/s, bytes moved once
-    f64 read = 0, write = 0;                                           ///< by kernels
+    f64 h2d = 0, d2h = 0, both = 0, memcpy = 0, copy_kernel = 0;  ///< GB/s, bytes moved once; memcpy: to the
+                                                                  ///< reader's memory, as the driver does it
+    f64 read = 0, write = 0;                                      ///< by kernels
     f64 chase_ns = 0, open_us = 0, map_us = 0, close_us = 0;
     f64 ratio = 0;  ///< of reading, to the memory of the same place that is the reader's own
     bool verified = false;

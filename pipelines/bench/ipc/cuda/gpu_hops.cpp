@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -223,6 +224,8 @@ std::string run_round(const place& p, bool quick, f64 (&us)[all_means], bool (&w
     const auto child = [&](const std::function<void()>& work) {
         return start_child([&] {
             if (p.folder != nullptr) p.folder->enter();
+            ::setenv("CUDA_MODULE_LOADING", "EAGER",
+                     0);  // what is loaded later waits for streams that are held
             try {
                 work();
                 return 0;
