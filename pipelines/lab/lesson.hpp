@@ -42,7 +42,7 @@ struct explanation_row {
 struct claim {
     const char* name;      ///< a few words
     const char* textbook;  ///< what the texts say; "": they say nothing
-    const char* needs;     ///< "cpu", "gpu", "two_gpus", "mps", "shm"
+    const char* needs;     ///< "cpu", "gpu", "two_gpus", "mps", "shm", or what a program says is missing
     bool kill = false;     ///< somebody is killed for it
     std::vector<explanation_row> rows;
 };

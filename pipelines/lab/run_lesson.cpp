@@ -25,9 +25,9 @@ std::string last_line(const std::string& text) {
                        end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
-/// What needs a GPU can't run: two GPUs and MPS neither.
+/// What needs a GPU can't run: two GPUs, two users of one, and MPS neither.
 void without_gpu(figures& f, const std::string& why) {
-    for (const char* need : {gpu, "two_gpus", "mps"}) f.missing.emplace(need, why);
+    for (const char* need : {gpu, "two_gpus", "two_gpu_users", "mps"}) f.missing.emplace(need, why);
 }
 
 void run_program(const lesson_program& p, const std::string& space, const lab_places& places,

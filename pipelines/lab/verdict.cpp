@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+
+#include "plot/chart.hpp"
 
 namespace carousel::lab {
 namespace {
@@ -50,12 +51,7 @@ std::string filled(const char* text, const figures& f) {
             continue;
         }
         const auto value = f.values.find(std::string(at + 1, end));
-        if (value == f.values.end())
-            out += "?";
-        else if (std::fabs(value->second) >= 1000 && std::fabs(value->second) < 1e9)
-            out += fmt::format("{:.0f}", value->second);
-        else
-            out += fmt::format("{:.3g}", value->second);
+        out += value == f.values.end() ? "?" : plot::value_text(value->second);
         at = end + 1;
     }
     return out;

@@ -5,6 +5,7 @@
 
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "lab/lesson_plot.hpp"
@@ -18,15 +19,12 @@ using plot::escaped;
 constexpr const char* style =
     "body{font:16px/1.45 sans-serif;color:#202020;background:#fff;max-width:60em;margin:2em auto;padding:0 "
     "1em}"
-    "h2{border-top:1px solid #ccc;padding-top:1em;margin-top:2em}pre{background:#f5f5f5;padding:.8em;"
-    "overflow-x:auto}svg{max-width:100%;height:auto}table{border-collapse:collapse;width:100%}"
-    "td,th{border:1px solid #ccc;padding:.4em .6em;text-align:left;vertical-align:top}"
+    "h2{border-top:1px solid #ccc;padding-top:1em;margin-top:2em}.page{background:#f5f5f5;"
+    "padding:.1em 1em}svg{max-width:100%;height:auto}table{border-collapse:collapse;width:100%}"
+    "td,th{border:1px solid #ccc;padding:.4em "
+    ".6em;text-align:left;vertical-align:top}td:first-child{width:22%}td:nth-child(2){width:24%}"
     ".not{color:#666}.bad{background:#ffe3d6}.kill td:first-child::before{content:'the kill: ';"
     "font-weight:bold}li.right{font-weight:bold}";
-
-const char* class_of(outcome what) {
-    return what == outcome::explained ? "" : what == outcome::not_here ? " not" : " bad";
-}
 
 std::string answers_of(const lesson_result& r) {
     const std::optional<int> right = right_answer(*r.about, r.verdicts);
@@ -41,25 +39,49 @@ std::string table_of(const lesson_result& r) {
     std::string html = "<table>\n<tr><th>subject</th><th>the texts</th><th>this machine</th></tr>\n";
     for (const bool kill : {false, true})
         for (const claim_verdict& v : r.verdicts) {
-            if (v.about->kill != kill) continue;
-            html += fmt::format("<tr class=\"{}{}\"><td>{}</td><td>{}</td><td>{}{}</td></tr>\n",
-                                kill ? "kill" : "", class_of(v.what), escaped(v.about->name),
-                                escaped(v.about->textbook), v.what == outcome::not_here ? "not here: " : "",
-                                escaped(v.text));
+            if (v.about->kill != kill || v.what == outcome::not_here) continue;
+            html += fmt::format("<tr class=\"{}{}\"><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                                kill ? "kill" : "", v.what == outcome::explained ? "" : " bad",
+                                escaped(v.about->name), escaped(v.about->textbook), escaped(v.text));
         }
     return html + "</table>\n";
 }
 
+/// What could not run, a line for each reason.
+std::string not_here_of(const lesson_result& r) {
+    std::map<std::string, std::string> subjects;  // reason -> names
+    for (const claim_verdict& v : r.verdicts)
+        if (v.what == outcome::not_here) {
+            std::string& names = subjects[v.text];
+            names += (names.empty() ? "" : "; ") + std::string(v.about->name);
+        }
+    std::string html;
+    for (const auto& [why, names] : subjects)
+        html += fmt::format("<p class=\"not\">Not here ({}): {}.</p>\n", escaped(why), escaped(names));
+    return html;
+}
+
+/// Its paragraphs stand apart by empty lines.
+std::string paragraphs_of(const std::string& page) {
+    std::string html = "<p>";
+    for (std::size_t at = 0; at < page.size(); ++at) {
+        const bool gap = page.compare(at, 2, "\n\n") == 0 && at + 2 < page.size();
+        html += gap ? "</p>\n<p>" : escaped(page.substr(at, 1));
+        at += gap ? 1 : 0;
+    }
+    return "<div class=\"page\">" + html + "</p></div>\n";
+}
+
 std::string section_of(const lesson_result& r) {
     const lesson& l = *r.about;
-    std::string html = fmt::format("<h2 id=\"lesson{0}\">{0}. {1}</h2>\n<pre>{2}</pre>\n<p>{3}</p>\n",
-                                   l.number, escaped(l.title), escaped(page_of(l)), escaped(l.question));
+    std::string html = fmt::format("<h2 id=\"lesson{0}\">{0}. {1}</h2>\n{2}<p><b>{3}</b></p>\n", l.number,
+                                   escaped(l.title), paragraphs_of(page_of(l)), escaped(l.question));
     html += answers_of(r);
     if (const auto c = curves_of(r))
         html += plot::svg_of(*c);
     else if (const auto b = bars_of(r))
         html += plot::svg_of(*b);
-    html += table_of(r);
+    html += table_of(r) + not_here_of(r);
     for (const std::string& f : r.failures) html += fmt::format("<p class=\"bad\">{}</p>\n", escaped(f));
     return html;
 }

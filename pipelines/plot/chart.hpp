@@ -46,6 +46,8 @@ struct bar_chart {
 
 /// A text inside XML and HTML.
 [[nodiscard]] std::string escaped(const std::string& text);
+/// Three digits, and no exponent where people read numbers: 12236 as "12236", 0.01234 as "0.0123".
+[[nodiscard]] std::string value_text(f64 value);
 /// 1000 as "1k", 0.01 as "0.01".
 [[nodiscard]] std::string short_number(f64 value);
 

@@ -115,6 +115,10 @@ std::string escaped(const std::string& raw) {
     return out;
 }
 
+std::string value_text(f64 value) {
+    const f64 size = std::fabs(value);
+    return size >= 1000 && size < 1e9 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
 std::string short_number(f64 value) {
     if (value >= 1e9) return fmt::format("{:g}G", value / 1e9);
     if (value >= 1e6) return fmt::format("{:g}M", value / 1e6);
@@ -167,7 +171,7 @@ std::string svg_of(const bar_chart& c) {
         svg += fmt::format(
             "<rect class=\"bar\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"18\" fill=\"{}\"/>\n",
             bar_left, y, to - bar_left, colors[0]);
-        svg += text(to + 6, y + 13, "start", fmt::format("{:.3g}", c.bars[k].value));
+        svg += text(to + 6, y + 13, "start", value_text(c.bars[k].value));
     }
     return svg + text((bar_left + width - bar_right) / 2, high - 18, "middle", c.label) + "</svg>\n";
 }

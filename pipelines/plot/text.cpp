@@ -78,8 +78,8 @@ std::string text_of(const bar_chart& c, std::size_t columns) {
             continue;
         }
         const auto length = static_cast<std::size_t>(std::clamp(x.at(b.value), 1.0, static_cast<f64>(wide)));
-        out += "  " + padded(b.name, names, true) + " " + std::string(length, '#') +
-               fmt::format(" {:.3g}\n", b.value);
+        out += "  " + padded(b.name, names, true) + " " + std::string(length, '#') + " " +
+               value_text(b.value) + "\n";
     }
     return out;
 }

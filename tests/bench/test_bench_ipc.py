@@ -20,7 +20,7 @@ class BenchIpc(unittest.TestCase):
 
     def bench(self, *words, before=()):
         return subprocess.run([*before, os.path.join(PROGRAMS, "carousel"), "bench", "ipc", *words], capture_output=True, text=True,
-                              check=False, timeout=110, env={**os.environ, "XDG_RUNTIME_DIR": self.runtime})
+                              check=False, timeout=110, env={**os.environ, "XDG_RUNTIME_DIR": self.runtime, "CUDA_VISIBLE_DEVICES": ""})
 
     def test_all_tables_with_figures_that_agree(self):
         plot, report = (os.path.join(self.folder, name) for name in ("p.svg", "r.json"))
@@ -50,6 +50,9 @@ class BenchIpc(unittest.TestCase):
             self.assertTrue(p["verified"], p)
             self.assertAlmostEqual(p["ns"] * p["operations_s"] / p["number"] / 1e9, 1, delta=0.01)
         self.assertEqual(xml.parse(plot).getroot().tag, "{http://www.w3.org/2000/svg}svg")
+        self.assertRegex(said["gpu"]["missing"]["gpu"], "^(no GPU: |built without CUDA)")
+        self.assertEqual((said["gpu"]["memory"], said["gpu"]["hops"]), ([], []))
+        self.assertIn("not here: gpu: ", done.stdout)
         self.assertEqual(os.listdir(os.path.join(self.runtime, "carousel-spaces")), [], "the bench's space is left")
         self.assertEqual([n for n in os.listdir("/dev/shm") if n.startswith("carousel-bench-")], [])
 
@@ -75,6 +78,9 @@ class BenchIpc(unittest.TestCase):
             done = self.bench(*words)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(expected, done.stderr)
+        done = self.bench("--quick", "--tables", "gpu-memory,gpu-hops")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("asks for the GPU's alone", done.stderr)
         self.assertEqual(self.bench("--quick", "--json", os.path.join(self.folder, "none", "r.json")).returncode, 75)
 
 

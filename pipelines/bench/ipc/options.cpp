@@ -21,13 +21,17 @@ Examples:
   carousel bench ipc --quick
   carousel bench ipc --tables primitives --processes 1,4,16 --json ipc.json --plot ipc.svg
 
-What crossing from one process to another costs on this machine's CPU:
+What crossing from one process to another costs on this machine:
   memory      a process's own and a memfd of another process: GB/s, ns a step of a chase, us to open, map and close
   hops        one process to another and back, by each means: us of one way, median and 95th percentile
   primitives  operations of all workers per second, and ns that one takes: <carousel/ipc.hpp> between processes,
               beside Boost's between processes and the best that threads of one process have
+  gpu-memory  a GPU's own memory and another process's by each kind of handle, of the same GPU and of a peer: GB/s by
+              the driver's copies and by kernels, a chase of pointers, us to open, map and close
+  gpu-hops    a kernel of one process to a kernel of another by each means: time slices, MPS, two GPUs, one process
 All by turns in the same run, medians of the rounds; what was moved is verified, and a row that isn't right fails the run.
-Exit codes: 0; 1 a row was wrong; 2 usage; 74 no shared memory; 75 a file can't be written.)";
+Where there is no GPU, no second one or no MPS, the rest is measured; the output says why.
+Exit codes: 0; 1 a row was wrong; 2 usage; 3 GPU tables alone, and no GPU; 74 no shared memory; 75 a file can't be written.)";
 
 u32 count_from(const char* option, const std::string& text, u32 most) {
     u32 value = 0;
@@ -41,7 +45,7 @@ u32 count_from(const char* option, const std::string& text, u32 most) {
 }  // namespace
 
 const std::vector<std::string>& ipc_tables() {
-    static const std::vector<std::string> all = {"memory", "hops", "primitives"};
+    static const std::vector<std::string> all = {"memory", "hops", "primitives", "gpu-memory", "gpu-hops"};
     return all;
 }
 
@@ -50,7 +54,7 @@ bool ipc_bench_options::wants(const std::string& table) const {
 }
 
 void add_ipc_bench_options(CLI::App& app, ipc_bench_texts& t) {
-    app.add_option("--tables", t.tables, "memory, hops, primitives [all]")
+    app.add_option("--tables", t.tables, "memory, hops, primitives, gpu-memory, gpu-hops [all]")
         ->type_name("NAME[,NAME...]")
         ->take_last();
     app.add_option("--processes", t.processes, "Workers of the primitives [1,2,4,8,16; quick: 1,4]")
@@ -70,6 +74,7 @@ void add_ipc_bench_options(CLI::App& app, ipc_bench_texts& t) {
 
 ipc_bench_options read_options(const ipc_bench_texts& t) {
     ipc_bench_options o;
+    o.quick = t.quick;
     if (t.quick) o.rounds = 3, o.round_ms = 20, o.hops = 2'000;
     if (t.rounds > most_rounds)
         throw config_error(fmt::format("--rounds: {} is none of 1 to {}", t.rounds, most_rounds));

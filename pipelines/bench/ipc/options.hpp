@@ -26,12 +26,13 @@ struct ipc_bench_options {
     std::vector<std::string> tables;  ///< of ipc_tables()
     u32 rounds = 5;
     u32 round_ms = 100;      ///< of a row of the primitives
-    u32 hops = 20'000;       ///< round trips of a row
+    u32 hops = 20'000;       ///< round trips of a row of the CPU's
+    bool quick = false;      ///< smaller memory and fewer hops on a GPU, too
     std::string plot, json;  ///< "": not wanted; "-": stdout
     [[nodiscard]] bool wants(const std::string& table) const;
 };
 
-/// memory, hops, primitives.
+/// memory, hops, primitives, gpu-memory, gpu-hops.
 [[nodiscard]] const std::vector<std::string>& ipc_tables();
 void add_ipc_bench_options(CLI::App& app, ipc_bench_texts& texts);
 /// Throws config_error with a sentence for whatever can't be.

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/ipc/gpu_report.hpp"
 #include "bench/ipc/result.hpp"
 #include "plot/chart.hpp"
 
@@ -53,6 +54,7 @@ std::string json_of(const ipc_bench_result& r) {
                                      {"ns", p.ns},
                                      {"p95_ns", p.p95_ns},
                                      {"verified", p.verified}});
+    all["gpu"] = gpu_json(r.gpu);
     return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -75,7 +77,7 @@ std::string table_of(const ipc_bench_result& r) {
     for (const primitive_row& p : r.primitives)
         text += fmt::format("{:<54} {:>7} {:>14.0f} {:>11.1f} {:>11.1f}{}\n", name_of(p), p.number,
                             p.operations_s, p.ns, p.p95_ns, mark(p.verified));
-    return text;
+    return text + gpu_table(r.gpu);
 }
 
 std::string plot_of(const ipc_bench_result& r) {
@@ -90,7 +92,10 @@ std::string plot_of(const ipc_bench_result& r) {
             primitives.curves.push_back({name, {}, !p.processes, primitives.curves.size()});
         primitives.curves.back().points.emplace_back(p.number, p.ns);
     }
-    return plot::svg_of(std::vector<plot::chart>{memory, primitives});
+    std::vector<plot::chart> all{memory, primitives};
+    for (plot::chart& c : gpu_plots(r.gpu)) all.push_back(std::move(c));
+    std::erase_if(all, [](const plot::chart& c) { return c.curves.empty(); });
+    return plot::svg_of(all);
 }
 
 std::string wrong_rows(const ipc_bench_result& r) {
@@ -102,6 +107,8 @@ std::string wrong_rows(const ipc_bench_result& r) {
     for (const hop_row& h : r.hops) add(h.verified, h.means);
     for (const primitive_row& p : r.primitives)
         add(p.verified, fmt::format("{}, {} workers", name_of(p), p.number));
+    for (const gpu_memory_row& m : r.gpu.memory) add(m.verified, fmt::format("{}, {}", m.kind, m.on));
+    for (const gpu_hop_row& h : r.gpu.hops) add(h.verified, fmt::format("{}, {}", h.means, h.where));
     return names;
 }
 

@@ -4,8 +4,14 @@
 // JSON: {rounds, clocks: {processor, mhz_before, mhz_after},
 //   memory: [{kind, read_gb_s, write_gb_s, copy_gb_s, chase_ns, open_us, ratio_to_local, sizes: [{bytes,
 //   read_gb_s}], verified}], hops: [{means, us, p95_us, round_trips, verified}], primitives: [{primitive, by,
-//   workers: "processes" | "threads", number, operations_s, ns, p95_ns, verified}]}
+//   workers: "processes" | "threads", number, operations_s, ns, p95_ns, verified}],
+//   gpu: {name, clocks: {sm_mhz_before, sm_mhz_after, memory_mhz}, floors: {memory_gb_s, pcie_gb_s,
+//   nvlink_gb_s}, missing: {need: why}, memory: [{kind, on: "same GPU" | "peer GPU" | "host", bytes, h2d,
+//   d2h, both_ways, device_memcpy, device_copy_kernel, kernel_read, kernel_write (GB/s of bytes moved once;
+//   both_ways: their sum), chase_ns, open_us, map_us, close_us, ratio_to_local, verified}], hops: [{means,
+//   where, us, ratio, round_trips, verified}]}}
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +42,32 @@ struct primitive_row {
     bool verified = false;
 };
 
+struct gpu_memory_row {
+    std::string kind, on;
+    u64 bytes = 0;
+    f64 h2d = 0, d2h = 0, both = 0, memcpy = 0, copy_kernel = 0;  ///< GB/s, bytes moved once; memcpy: to the
+                                                                  ///< reader's memory, as the driver does it
+    f64 read = 0, write = 0;                                      ///< by kernels
+    f64 chase_ns = 0, open_us = 0, map_us = 0, close_us = 0;
+    f64 ratio = 0;  ///< of reading, to the memory of the same place that is the reader's own
+    bool verified = false;
+};
+struct gpu_hop_row {
+    std::string means, where;  ///< where: "one process", "time slices", "MPS", "two GPUs"
+    f64 us = 0;                ///< of one way, a tiny kernel at each end
+    f64 ratio = 0;             ///< to the same means within one process
+    u64 round_trips = 0;
+    bool verified = false;
+};
+struct gpu_result {
+    std::string name;  ///< "": none was found
+    f64 sm_mhz_before = 0, sm_mhz_after = 0, memory_mhz = 0;
+    f64 memory_floor = 0, pcie_floor = 0, nvlink_floor = 0;  ///< GB/s of one way; 0: the driver doesn't say
+    std::map<std::string, std::string> missing;              ///< need -> why
+    std::vector<gpu_memory_row> memory;
+    std::vector<gpu_hop_row> hops;
+};
+
 struct ipc_bench_result {
     u32 rounds = 0;
     std::string processor;
@@ -43,6 +75,7 @@ struct ipc_bench_result {
     std::vector<memory_row> memory;
     std::vector<hop_row> hops;
     std::vector<primitive_row> primitives;
+    gpu_result gpu;
 };
 
 [[nodiscard]] std::string json_of(const ipc_bench_result& r);

@@ -1,8 +1,11 @@
 #include "bench/ipc/run.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 
+#include "bench/ipc/gpu.hpp"
+#include "core/errors.hpp"
 #include "os/held_space.hpp"
 
 namespace carousel::bench {
@@ -36,7 +39,15 @@ ipc_bench_result run_ipc_bench(const ipc_bench_options& o, const std::string& pr
     if (o.wants("memory")) measure_memory(o, r, say);
     if (o.wants("hops")) measure_hops(o, space->name(), r, say);
     if (o.wants("primitives")) measure_primitives(o, space->name(), r, say);
+    if (o.wants("gpu-memory")) measure_gpu_memory(o, r, say);
+    if (o.wants("gpu-hops")) measure_gpu_hops(o, r, say);
     r.mhz_after = mhz();
+    const auto no_gpu = r.gpu.missing.find("gpu");
+    const bool gpu_alone = std::all_of(o.tables.begin(), o.tables.end(),
+                                       [](const std::string& t) { return t.starts_with("gpu-"); });
+    if (no_gpu != r.gpu.missing.end() && gpu_alone)
+        throw device_error("bench ipc: --tables asks for the GPU's alone, and there is none: " +
+                           no_gpu->second);
     return r;
 }
 

@@ -79,6 +79,8 @@ TEST_CASE("the page needs nothing else and escapes what it quotes") {
     CHECK(page.find("<script>") == std::string::npos);
     CHECK(page.find("<svg") != std::string::npos);
     for (const char* foreign : {"src=", "@import", "url("}) CHECK(page.find(foreign) == std::string::npos);
+    CHECK(page.find("Not here (no GPU &lt;here&gt;): CUDA: an event that nobody has recorded; ") !=
+          std::string::npos);
     CHECK(failures_text({r}) == "1 of 1 lessons failed: 2 (events)\n");
 }
 
@@ -94,6 +96,9 @@ TEST_CASE("plots leave out what can't stand on a logarithmic axis, and keep to t
     const plot::bar_chart b{"t", "s", "us", {{"one", 3}, {"none", 0}, {"long name of a bar", 4000}}};
     CHECK(widest(plot::text_of(b, 60)) <= 60);
     CHECK(plot::text_of(b, 60).find("none -") != std::string::npos);
+    CHECK(plot::svg_of(b).find(">4000<") != std::string::npos);
+    CHECK(plot::value_text(12236.4) == "12236");
+    CHECK(plot::value_text(0.012345) == "0.0123");
     CHECK(plot::svg_of(plot::chart{}).find("nothing was measured") != std::string::npos);
     CHECK(plot::text_of(plot::bar_chart{"t", "", "us", {}}, 60).find("nothing was measured") !=
           std::string::npos);

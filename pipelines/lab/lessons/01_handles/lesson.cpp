@@ -179,6 +179,18 @@ const lesson handles_lesson{
          true,
          {{{equal("cuda.file.whole", 1), above("cuda.stale.code", 0), equal("cuda.mapped.works", 1)},
            "All 64 bytes were there; a newcomer gets error {cuda.stale.code}. Who had it open reads on."}}},
+        {"CUDA: the textbook's file, its maker killed before fclose()",
+         "fopen, fwrite, fclose; fread, cudaIpcOpenMemHandle.",
+         "gpu",
+         true,
+         {{{below("cuda.textbook.bytes", 64), above("cuda.textbook.code", 0)},
+           "The file was there with {cuda.textbook.bytes} bytes of 64, and what the consumer took for a "
+           "handle was "
+           "refused with error {cuda.textbook.code}, which names neither file nor writer."},
+          {{equal("cuda.textbook.bytes", 64), above("cuda.textbook.code", 0)},
+           "All 64 bytes were there, of a dead exporter: error {cuda.textbook.code}."},
+          {{below("cuda.textbook.bytes", 65), equal("cuda.textbook.code", 0)},
+           "{cuda.textbook.bytes} bytes of 64 were there, and something opened."}}},
         {"CUDA: a descriptor whose maker is dead",
          "",
          "gpu",

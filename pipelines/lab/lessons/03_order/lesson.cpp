@@ -13,7 +13,7 @@ const lesson order_lesson{
     .answers = {"It reads 0", "shm_open() fails", "SIGBUS"},
     .decided_by = "the maker is killed behind shm_open()",
     .space = true,
-    .programs = {{"carousel-lab-order", "cpu"}},
+    .programs = {{"carousel-lab-order", "cpu"}, {"carousel-lab-order-cuda", "gpu", 90}},
     .plot = {"from the start of the first program to the value at the second",
              "",
              "ms",
@@ -68,6 +68,25 @@ const lesson order_lesson{
            "What it had pushed arrived at the consumer, {producer_killed.ms} ms behind the beginning: a "
            "queue's cell "
            "is published or it is not, whatever dies."}}},
+        {"CUDA: two programs that were started apart",
+         "Both must come from one launcher.",
+         "gpu",
+         false,
+         {{{equal("cuda.consumer_first.code", 0), equal("cuda.producer_first.code", 0)},
+           "Neither is the other's parent, and they share a file's path: the consumer first, "
+           "{cuda.consumer_first.ms} "
+           "ms; the producer first, {cuda.producer_first.ms} ms, of which 300 are the pause between the two. "
+           "The "
+           "rest is two starts of CUDA."}}},
+        {"CUDA: the producer has ended when the consumer comes",
+         "Write the handle, and go.",
+         "gpu",
+         true,
+         {{{equal("cuda.ended.code", 5)},
+           "The file is whole, and its handle is refused: the exporter must live until the last importer has "
+           "opened it."},
+          {{equal("cuda.ended.code", 0)}, "The handle still opened: something else holds that memory."},
+          {{equal("cuda.ended.code", 6)}, "It opened, and what it named was somebody else's memory."}}},
     }};
 
 }  // namespace carousel::lab

@@ -11,11 +11,14 @@ const lesson coherence_lesson{
     .answers = {"When the other has set it", "Never, or at once: as the compiler likes",
                 "At the next context switch"},
     .decided_by = "a plain load in a loop",
-    .programs = {{"carousel-lab-coherence", "cpu", 60}},
+    .programs = {{"carousel-lab-coherence", "cpu", 60}, {"carousel-lab-coherence-cuda", "gpu", 90}},
     .plot = {"one hop between two processes",
              "",
              "us",
-             {{"CPU: relaxed word", "relaxed.hop_us"}, {"CPU: release, acquire", "acquire.hop_us"}}},
+             {{"CPU: relaxed word", "relaxed.hop_us"},
+              {"CPU: release, acquire", "acquire.hop_us"},
+              {"GPU: spinning kernels, MPS", "cuda.mps.hop_us"},
+              {"GPU: spinning kernels, time slices", "cuda.slices.hop_us"}}},
     .claims = {
         {"a plain load in a loop",
          "Poll the flag: while (*ready == 0);",
@@ -87,6 +90,48 @@ const lesson coherence_lesson{
            "The poller spun on, half a second until this lesson wrote the word in the dead one's place; "
            "{killed.us} us later it had ended. A loop without a bound is a promise about somebody else's "
            "life."}}},
+        {"CUDA: a plain load in a kernel's loop",
+         "Poll the flag in the kernel.",
+         "gpu",
+         false,
+         {{{equal("cuda.plain.sees", 0)},
+           "It never saw the write of the other process's kernel: the compiler loads once."},
+          {{equal("cuda.plain.sees", 1)},
+           "It saw the write: this compiler left the load in the loop. None has to."}}},
+        {"CUDA: a volatile, a relaxed and an acquire load",
+         "Make it volatile.",
+         "gpu",
+         false,
+         {{{equal("cuda.volatile.sees", 1), equal("cuda.relaxed.sees", 1), equal("cuda.acquire.sees", 1)},
+           "All three saw it. The scope must be the system's (.sys): the other is another process."}}},
+        {"CUDA: a hop between two spinning kernels, in time slices",
+         "Let the kernel wait for the other process's.",
+         "gpu",
+         false,
+         {{{above("cuda.slices.hop_us", 500)},
+           "{cuda.slices.hop_us} us: the spinning kernel keeps its whole time slice, while the one that it "
+           "waits "
+           "for has none."},
+          {{below("cuda.slices.hop_us", 500.001), above("cuda.slices.hop_us", 0)},
+           "{cuda.slices.hop_us} us: the two ran at the same time here. Is MPS on?"}}},
+        {"CUDA: the same under MPS",
+         "",
+         "mps",
+         false,
+         {{{above("cuda.mps.hop_us", 0), below("cuda.mps.hop_us", 200)},
+           "{cuda.mps.hop_us} us: both kernels are on the GPU at once."}}},
+        {"CUDA: data beside a flag",
+         "",
+         "mps",
+         false,
+         {{{equal("cuda.acquire.torn", 0), above("cuda.relaxed.torn", 0)},
+           "Release and acquire: 0 of {cuda.tries} messages were old. Relaxed: {cuda.relaxed.torn} were, "
+           "since a "
+           "multiprocessor's L1 holds what it has read before."},
+          {{equal("cuda.acquire.torn", 0), equal("cuda.relaxed.torn", 0)},
+           "Release and acquire: 0 of {cuda.tries} messages were old; relaxed none either here, which "
+           "nothing "
+           "promises."}}},
     }};
 
 }  // namespace carousel::lab

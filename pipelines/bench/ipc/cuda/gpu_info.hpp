@@ -1,0 +1,20 @@
+#pragma once
+// What the first GPU is, its clocks at this instant, and what its parts can do at best, asked by a child.
+
+#include <string>
+
+#include "bench/ipc/result.hpp"
+
+namespace carousel::bench::gpu {
+
+struct gpu_info {
+    u32 devices = 0;
+    std::string why, name;  ///< why: there is none
+    bool peers = false;     ///< the first two reach each other's memory
+    f64 sm_mhz = 0, memory_mhz = 0;
+    f64 memory_gb_s = 0, pcie_gb_s = 0, nvlink_gb_s = 0;
+};
+[[nodiscard]] gpu_info look_at_gpus();
+void tell_gpu(const gpu_info& info, bool before, gpu_result& r);
+
+}  // namespace carousel::bench::gpu

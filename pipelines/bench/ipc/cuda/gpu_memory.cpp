@@ -1,0 +1,334 @@
+// GPU memory of another process beside one's own. Two children: the owner makes memory of every kind and
+// fills it; the reader opens all of it, measures by turns, and writes it anew, which the owner checks.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <random>
+
+#include "bench/ipc/cuda/gpu_info.hpp"
+#include "bench/ipc/cuda/gpu_parts.hpp"
+#include "bench/ipc/cuda/kernels.hpp"
+#include "bench/ipc/gpu.hpp"
+#include "bench/statistics.hpp"
+#include "core/clock.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::bench {
+namespace {
+
+using namespace gpu;
+
+constexpr u64 patience_ns = 20'000'000'000, line = 128;
+constexpr u32 columns = 8, most_rows = kinds + 1, steps = 20'000;
+constexpr u32 owners_seed = 0x0A0B0C0D, readers_seed = 0x01020304;
+
+struct told_row {
+    f64 column[columns];  // in the order of gpu_memory_row
+    f64 open_us, map_us, close_us;
+    u32 verified;
+    char why[160];  // "": it could be measured
+};
+/// What the two children and their parent share.
+struct board {
+    std::atomic<u32> step;
+    ticket tickets[kinds];
+    told_row own, host, rows[kinds];
+    char why[200];
+    u32 wrong[kinds];  // that the owner found in what the reader wrote
+};
+void say_why(char (&to)[160], const std::string& text) { text.copy(to, sizeof to - 1); }
+bool wait_for(const std::atomic<u32>& word, u32 step) {
+    for (const u64 end = now_ns() + patience_ns; word.load() < step && now_ns() < end;) ::usleep(200);
+    return word.load() >= step;
+}
+u32 wrong_words(const void* at, u64 bytes, u32 seed) {
+    u32 *wrong = nullptr, n = 1;
+    check(cudaMalloc(&wrong, sizeof n), "cudaMalloc");
+    check(cudaMemset(wrong, 0, sizeof n), "cudaMemset");
+    count_wrong(at, bytes, seed, wrong, nullptr);
+    check(cudaMemcpy(&n, wrong, sizeof n, cudaMemcpyDeviceToHost), "checking what was moved");
+    check(cudaFree(wrong), "cudaFree");
+    return n;
+}
+
+/// Makes all kinds, sends their descriptors in order (a message without one where there is none).
+int owner(board& b, int device, u64 bytes, int socket) {
+    check(cudaSetDevice(device), "cudaSetDevice");
+    void* made[kinds] = {};
+    for (u32 k = 0; k < kinds; ++k) {
+        int fd = -1;
+        try {
+            made[k] = make(static_cast<kind>(k), bytes, b.tickets[k], fd);
+            fill(made[k], bytes, owners_seed, nullptr);
+            check(cudaStreamSynchronize(nullptr), "filling");
+        } catch (const error& e) {
+            say_why(b.rows[k].why, e.what());
+        }
+        if (!shm::send_message(socket, "memory", fd < 0 ? std::vector<int>{} : std::vector<int>{fd}))
+            return 1;
+    }
+    b.step = 1;
+    if (!wait_for(b.step, 2)) return 1;
+    for (u32 k = 0; k < kinds; ++k)
+        if (made[k] != nullptr && b.rows[k].why[0] == 0)
+            b.wrong[k] = wrong_words(made[k], bytes, readers_seed);
+    return 0;
+}
+
+/// What the reader measures with.
+struct bench_tools {
+    u64 bytes;
+    bool holds = false;  // the first time nothing is held: what is loaded lazily would wait for held streams
+    gate held;
+    cudaStream_t one = nullptr, other = nullptr;
+    cudaEvent_t begin = nullptr, end = nullptr, joined = nullptr;
+    void *device = nullptr, *pinned = nullptr;
+    u32* result = nullptr;
+
+    explicit bench_tools(u64 of) : bytes(of) {
+        for (cudaStream_t* s : {&one, &other})
+            check(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), "cudaStreamCreate");
+        for (cudaEvent_t* e : {&begin, &end, &joined}) check(cudaEventCreate(e), "cudaEventCreate");
+        check(cudaMalloc(&device, bytes), "cudaMalloc");
+        check(cudaMalloc(&result, sizeof *result), "cudaMalloc");
+        check(cudaHostAlloc(&pinned, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+        std::memset(pinned, 1, bytes);
+    }
+    /// ms of one of `times`, enqueued while the stream is held.
+    template <class Enqueue>
+    f64 time_of(u32 times, const Enqueue& enqueue) {
+        if (holds) held.hold(one);
+        check(cudaEventRecord(begin, one), "cudaEventRecord");
+        check(cudaStreamWaitEvent(other, begin, 0), "cudaStreamWaitEvent");
+        for (u32 k = 0; k < times; ++k) enqueue();
+        check(cudaEventRecord(joined, other), "cudaEventRecord");
+        check(cudaStreamWaitEvent(one, joined, 0), "cudaStreamWaitEvent");
+        check(cudaEventRecord(end, one), "cudaEventRecord");
+        held.release();
+        check(cudaEventSynchronize(end), "what was measured");
+        f32 ms = 0;
+        check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
+        return static_cast<f64>(ms) / times;
+    }
+    /// GB/s of so many bytes a time.
+    template <class Enqueue>
+    f64 rate_of(u64 moved, u32 times, const Enqueue& enqueue) {
+        return static_cast<f64>(moved) / time_of(times, enqueue) / 1e6;
+    }
+    void copy(void* to, const void* from, u64 n, cudaStream_t s) const {
+        check(cudaMemcpyAsync(to, from, n, cudaMemcpyDefault, s), "cudaMemcpyAsync");
+    }
+};
+
+struct subject {
+    told_row* row = nullptr;
+    void* at = nullptr;
+    bool on_host = false;
+    std::vector<f64> column[columns];
+};
+
+/// One ring through all lines, in an order that no prefetcher guesses.
+void lay_ring(const bench_tools& t, void* at) {
+    const u64 most = std::min<u64>(t.bytes, u64{1} << 31U);
+    std::vector<u32> order(most / line);
+    std::iota(order.begin(), order.end(), 0U);
+    std::shuffle(order.begin(), order.end(), std::mt19937(1));
+    auto* const words = static_cast<u32*>(t.pinned);
+    for (std::size_t k = 0; k < order.size(); ++k)
+        words[order[k] * (line / 4)] = order[(k + 1) % order.size()] * static_cast<u32>(line);
+    check(cudaMemcpy(at, t.pinned, most, cudaMemcpyDefault), "laying a ring");
+}
+
+void measure_round(bench_tools& t, subject& s) {
+    const u64 n = t.bytes, half = n / 2;
+    auto* const far = static_cast<char*>(s.on_host ? t.device : t.pinned);  // the other side of the bus
+    auto* const at = static_cast<char*>(s.at);
+    const u32 few = 4, many = s.on_host ? 4 : 16;
+    char *const to_gpu_from = s.on_host ? at : far, *const to_gpu = s.on_host ? far : at;
+    u32 c = 0;
+    const auto add = [&](f64 v) { s.column[c++].push_back(v); };
+    add(t.rate_of(n, few, [&] { t.copy(to_gpu, to_gpu_from, n, t.one); }));
+    add(t.rate_of(n, few, [&] { t.copy(to_gpu_from, to_gpu, n, t.one); }));
+    add(t.rate_of(n, few, [&] {
+        t.copy(to_gpu, to_gpu_from, half, t.one);
+        t.copy(to_gpu_from + half, to_gpu + half, half, t.other);
+    }));
+    add(t.rate_of(n, many, [&] { t.copy(t.device, at, n, t.one); }));
+    add(t.rate_of(n, many, [&] { copy_all(t.device, at, n, t.one); }));
+    add(t.rate_of(n, many, [&] { read_all(at, n, t.result, t.one); }));
+    add(t.rate_of(n, many, [&] { write_all(at, n, 7, t.one); }));
+    lay_ring(t, at);
+    add(1e6 / steps * t.time_of(1, [&] { chase(at, steps, t.result, t.one); }));
+}
+void warm_up(bench_tools& t) {
+    lay_ring(t, t.device);
+    chase(t.device, 1, t.result, t.one);
+    read_all(t.device, t.bytes, t.result, t.one), write_all(t.device, t.bytes, 7, t.one);
+    copy_all(t.device, t.device, t.bytes, t.one), fill(t.device, t.bytes, 1, t.one);
+    (void)wrong_words(t.device, t.bytes, 1);
+    check(cudaDeviceSynchronize(), "the first kernels");
+}
+/// What is copied there and back is what was sent, and what a kernel writes stays for the owner.
+bool moves_well(const bench_tools& t, void* at) {
+    auto* const words = static_cast<u32*>(t.pinned);
+    const u64 n = t.bytes / 4;
+    for (u64 k = 0; k < n; ++k) words[k] = static_cast<u32>(k * 7);
+    check(cudaMemcpy(at, t.pinned, t.bytes, cudaMemcpyDefault), "a copy there");
+    std::memset(t.pinned, 0, t.bytes);
+    check(cudaMemcpy(t.pinned, at, t.bytes, cudaMemcpyDefault), "a copy back");
+    bool well = true;
+    for (u64 k = 0; k < n; ++k) well = well && words[k] == static_cast<u32>(k * 7);
+    fill(at, t.bytes, readers_seed, t.one);
+    check(cudaStreamSynchronize(t.one), "the last writing");
+    return well && wrong_words(at, t.bytes, readers_seed) == 0;
+}
+void conclude(subject& s) {
+    for (u32 c = 0; c < columns; ++c) s.row->column[c] = median_of(s.column[c]);
+}
+
+/// Memory of the reader's own, where the owner's is: on its device, on the other one, and of the host.
+void add_own(std::vector<subject>& all, board& b, const bench_tools& t, int on, u32 rounds) {
+    std::vector<f64> open_us, close_us;
+    check(cudaSetDevice(on), "cudaSetDevice");
+    void* at = nullptr;
+    for (u32 k = 0; k < rounds; ++k) {
+        u64 begin = now_ns();
+        check(cudaMalloc(&at, t.bytes), "cudaMalloc");
+        open_us.push_back(static_cast<f64>(now_ns() - begin) / 1000);
+        begin = now_ns();
+        check(cudaFree(at), "cudaFree");
+        close_us.push_back(static_cast<f64>(now_ns() - begin) / 1000);
+    }
+    check(cudaMalloc(&at, t.bytes), "cudaMalloc");
+    check(cudaSetDevice(0), "cudaSetDevice");
+    b.own.open_us = median_of(open_us), b.own.close_us = median_of(close_us);
+    all.push_back({&b.own, at, false, {}});
+    check(cudaHostAlloc(&at, t.bytes, cudaHostAllocMapped), "cudaHostAlloc");
+    all.push_back({&b.host, at, true, {}});
+}
+/// Opens and closes it some times, then leaves it open.
+std::optional<subject> open_kind(board& b, kind k, u64 bytes, int fd, u32 rounds) {
+    told_row& row = b.rows[static_cast<u32>(k)];
+    if (row.why[0] != 0) return std::nullopt;
+    try {
+        std::vector<f64> open_us, map_us, close_us;
+        for (u32 n = 0; n < rounds; ++n) {
+            opened o = gpu::open(k, bytes, b.tickets[static_cast<u32>(k)], fd);
+            open_us.push_back(o.open_us), map_us.push_back(o.map_us);
+            close_us.push_back(gpu::close(k, bytes, o));
+        }
+        const opened o = gpu::open(k, bytes, b.tickets[static_cast<u32>(k)], fd);
+        row.open_us = median_of(open_us), row.map_us = median_of(map_us), row.close_us = median_of(close_us);
+        row.verified = wrong_words(o.at, bytes, owners_seed) == 0;
+        return subject{&row, o.at, k == kind::memfd, {}};
+    } catch (const error& e) {
+        say_why(row.why, e.what());
+        return std::nullopt;
+    }
+}
+
+int reader(board& b, int own_on, u64 bytes, u32 rounds, int socket) {
+    if (!wait_for(b.step, 1)) return 1;
+    check(cudaSetDevice(0), "cudaSetDevice");
+    if (own_on != 0) check(cudaDeviceEnablePeerAccess(own_on, 0), "cudaDeviceEnablePeerAccess");
+    bench_tools t(bytes);
+    warm_up(t);
+    std::vector<subject> all;
+    all.reserve(kinds + 2);
+    add_own(all, b, t, own_on, rounds);
+    for (u32 k = 0; k < kinds; ++k) {
+        shm::message m;
+        if (shm::receive_message(socket, m, patience_ns) != shm::receive_status::ok) return 1;
+        if (const auto s =
+                open_kind(b, static_cast<kind>(k), bytes, m.fds.empty() ? -1 : m.fds[0].get(), rounds))
+            all.push_back(*s);
+    }
+    b.own.verified = b.host.verified = 1;
+    for (u32 k = 0; k <= rounds; ++k, t.holds = true)
+        for (subject& s : all) {
+            measure_round(t, s);
+            if (!t.holds)
+                for (auto& c : s.column) c.clear();
+        }
+    for (subject& s : all) {
+        conclude(s);
+        s.row->verified = moves_well(t, s.at) && s.row->verified;
+    }
+    b.step = 2;
+    return 0;
+}
+
+gpu_memory_row row_from(const told_row& t, const std::string& kind, const std::string& on, u64 bytes,
+                        f64 own) {
+    const f64* const c = t.column;
+    gpu_memory_row row{kind, on, bytes, c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]};
+    row.open_us = t.open_us, row.map_us = t.map_us, row.close_us = t.close_us;
+    row.ratio = own > 0 ? row.read / own : 0, row.verified = t.verified != 0;
+    return row;
+}
+/// The owner on `device`, the reader on the first.
+void measure_place(int device, u64 bytes, const ipc_bench_options& o, gpu_result& r) {
+    const std::string on = device == 0 ? "same GPU" : "peer GPU";
+    const shared_with_children<board> b;
+    const auto sockets = shm::socket_pair();
+    const auto tell = [&](const auto& work) {
+        return start_child([&] {
+            try {
+                return work();
+            } catch (const error& e) {
+                std::string(e.what()).copy(b->why, sizeof b->why - 1);
+                return 1;
+            }
+        });
+    };
+    const pid_t makes = tell([&] { return owner(*b, device, bytes, sockets.first.get()); });
+    const pid_t reads = tell([&] { return reader(*b, device, bytes, o.rounds, sockets.second.get()); });
+    const bool well = end_child(reads);
+    if (!well) b->step = 2;
+    if (!end_child(makes) || !well) {
+        r.missing["memory, " + on] = b->why[0] != 0 ? b->why : "a process of the bench came to no end";
+        return;
+    }
+    r.memory.push_back(row_from(b->own, "own memory", on, bytes, b->own.column[5]));
+    for (u32 k = 0; k < kinds; ++k) {
+        const bool host = static_cast<kind>(k) == kind::memfd;
+        if (host && device != 0) continue;  // it is the same memory as before
+        if (host)
+            r.memory.push_back(row_from(b->host, "own pinned memory", "host", bytes, b->host.column[5]));
+        if (b->rows[k].why[0] != 0) {
+            r.missing[std::string(name_of(static_cast<kind>(k))) + ", " + on] = b->rows[k].why;
+            continue;
+        }
+        gpu_memory_row row = row_from(b->rows[k], name_of(static_cast<kind>(k)), host ? "host" : on, bytes,
+                                      host ? b->host.column[5] : b->own.column[5]);
+        row.verified = row.verified && b->wrong[k] == 0;
+        r.memory.push_back(row);
+    }
+}
+
+}  // namespace
+
+void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r, const say_progress& say) {
+    const gpu_info before = look_at_gpus();
+    if (before.devices == 0) {
+        r.gpu.missing["gpu"] = before.why;
+        return;
+    }
+    tell_gpu(before, true, r.gpu);
+    const u64 bytes = o.quick ? u64{64} << 20U : u64{256} << 20U;
+    say("GPU memory, the same GPU");
+    measure_place(0, bytes, o, r.gpu);
+    if (before.devices > 1 && before.peers) {
+        say("GPU memory, a peer GPU");
+        measure_place(1, bytes, o, r.gpu);
+    } else {
+        r.gpu.missing["memory, peer GPU"] =
+            before.devices > 1 ? "the first two GPUs are no peers" : "only one GPU here";
+    }
+    tell_gpu(look_at_gpus(), false, r.gpu);
+}
+
+}  // namespace carousel::bench

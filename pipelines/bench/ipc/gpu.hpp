@@ -1,0 +1,17 @@
+#pragma once
+// The GPU's tables of `carousel bench ipc`. The calling process never touches CUDA: each row is measured by
+// children that end with it. In a build without CUDA, and where no GPU answers, both say why in
+// ipc_bench_result::gpu.missing and measure nothing.
+
+#include "bench/ipc/run.hpp"
+
+namespace carousel::bench {
+
+/// Memory of another process beside one's own: rates, a chase of pointers, what opening it costs. A GPU's
+/// own, and with two GPUs that of the other one.
+void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r, const say_progress& say);
+/// From a kernel of one process to a kernel of another by each means: in time slices, under MPS (of a daemon
+/// that lives for this table only), over two GPUs, and beside them two streams of one process.
+void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r, const say_progress& say);
+
+}  // namespace carousel::bench

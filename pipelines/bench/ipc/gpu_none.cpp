@@ -1,0 +1,13 @@
+// A build without CUDA.
+#include "bench/ipc/gpu.hpp"
+
+namespace carousel::bench {
+
+void measure_gpu_memory(const ipc_bench_options&, ipc_bench_result& r, const say_progress&) {
+    r.gpu.missing["gpu"] = "built without CUDA";
+}
+void measure_gpu_hops(const ipc_bench_options&, ipc_bench_result& r, const say_progress&) {
+    r.gpu.missing["gpu"] = "built without CUDA";
+}
+
+}  // namespace carousel::bench

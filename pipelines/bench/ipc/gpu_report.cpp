@@ -1,0 +1,120 @@
+// The GPU's results as JSON, tables and plots.
+#include "bench/ipc/gpu_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace carousel::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* mark(bool verified) { return verified ? "" : "  WRONG"; }
+/// "92 %" of what the hardware can do; "" where that isn't known.
+std::string share(f64 value, f64 floor) {
+    return value > 0 && floor > 0 ? fmt::format("{:.0f} %", 100 * value / floor) : "";
+}
+ordered_json json_of(const gpu_memory_row& m) {
+    return {{"kind", m.kind},
+            {"on", m.on},
+            {"bytes", m.bytes},
+            {"h2d", m.h2d},
+            {"d2h", m.d2h},
+            {"both_ways", m.both},
+            {"device_memcpy", m.memcpy},
+            {"device_copy_kernel", m.copy_kernel},
+            {"kernel_read", m.read},
+            {"kernel_write", m.write},
+            {"chase_ns", m.chase_ns},
+            {"open_us", m.open_us},
+            {"map_us", m.map_us},
+            {"close_us", m.close_us},
+            {"ratio_to_local", m.ratio},
+            {"verified", m.verified}};
+}
+/// What reading is bound by, where the memory is.
+f64 floor_of(const gpu_memory_row& m, const gpu_result& r) {
+    return m.on == "same GPU" ? r.memory_floor : m.on == "host" ? r.pcie_floor : r.nvlink_floor;
+}
+std::string memory_table(const gpu_result& r) {
+    if (r.memory.empty()) return "";
+    std::string text = fmt::format(
+        "\n{:<28} {:<9} {:>6} {:>6} {:>6} {:>7} {:>7} {:>7} {:>6} {:>7} {:>7} {:>8} {:>8} {:>8} {:>6}\n",
+        fmt::format("GPU memory, {} MiB, GB/s", r.memory.front().bytes >> 20U), "on", "H2D", "D2H", "both",
+        "memcpy", "copy SM", "read", "floor", "write", "chase ns", "open us", "map us", "close us", "ratio");
+    for (const gpu_memory_row& m : r.memory)
+        text += fmt::format(
+            "{:<28} {:<9} {:>6.1f} {:>6.1f} {:>6.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>6} {:>7.1f} {:>8.1f} "
+            "{:>7.1f} {:>8.1f} "
+            "{:>8.1f} {:>6.3f}{}\n",
+            m.kind, m.on, m.h2d, m.d2h, m.both, m.memcpy, m.copy_kernel, m.read,
+            share(m.read, floor_of(m, r)), m.write, m.chase_ns, m.open_us, m.map_us, m.close_us, m.ratio,
+            mark(m.verified));
+    return text +
+           fmt::format("floors: memory {:.0f} GB/s, PCIe {:.0f}, NVLink {:.0f} (one way; 0: not known)\n",
+                       r.memory_floor, r.pcie_floor, r.nvlink_floor);
+}
+std::string hop_table(const gpu_result& r) {
+    if (r.hops.empty()) return "";
+    std::string text = fmt::format("\n{:<36} {:<12} {:>10} {:>18}\n", "a kernel to another's kernel", "where",
+                                   "us", "to one process");
+    for (const gpu_hop_row& h : r.hops)
+        text += fmt::format("{:<36} {:<12} {:>10.2f} {:>18.2f}{}\n", h.means, h.where, h.us, h.ratio,
+                            mark(h.verified));
+    return text;
+}
+
+}  // namespace
+
+ordered_json gpu_json(const gpu_result& r) {
+    ordered_json all = {
+        {"name", r.name},
+        {"clocks",
+         {{"sm_mhz_before", r.sm_mhz_before},
+          {"sm_mhz_after", r.sm_mhz_after},
+          {"memory_mhz", r.memory_mhz}}},
+        {"floors",
+         {{"memory_gb_s", r.memory_floor}, {"pcie_gb_s", r.pcie_floor}, {"nvlink_gb_s", r.nvlink_floor}}},
+        {"missing", r.missing},
+        {"memory", ordered_json::array()},
+        {"hops", ordered_json::array()}};
+    for (const gpu_memory_row& m : r.memory) all["memory"].push_back(json_of(m));
+    for (const gpu_hop_row& h : r.hops)
+        all["hops"].push_back({{"means", h.means},
+                               {"where", h.where},
+                               {"us", h.us},
+                               {"ratio", h.ratio},
+                               {"round_trips", h.round_trips},
+                               {"verified", h.verified}});
+    return all;
+}
+
+std::string gpu_table(const gpu_result& r) {
+    std::string text;
+    if (!r.name.empty())
+        text = fmt::format("\n{} | SM {:.0f} MHz before, {:.0f} behind, memory {:.0f} MHz\n", r.name,
+                           r.sm_mhz_before, r.sm_mhz_after, r.memory_mhz);
+    text += memory_table(r) + hop_table(r);
+    for (const auto& [need, why] : r.missing) text += fmt::format("not here: {}: {}\n", need, why);
+    return text;
+}
+
+std::vector<plot::chart> gpu_plots(const gpu_result& r) {
+    if (r.hops.empty()) return {};
+    plot::chart hops{
+        "Hops between kernels", "1 one process, 2 MPS, 3 two GPUs, 4 time slices", "where", "us", {}};
+    constexpr const char* places[] = {"one process", "MPS", "two GPUs", "time slices"};
+    for (const gpu_hop_row& h : r.hops) {
+        auto at = std::find_if(hops.curves.begin(), hops.curves.end(),
+                               [&](const plot::curve& c) { return c.name == h.means; });
+        if (at == hops.curves.end()) at = hops.curves.insert(at, {h.means, {}, false, hops.curves.size()});
+        const auto place = std::find(std::begin(places), std::end(places), h.where) - std::begin(places);
+        at->points.emplace_back(static_cast<f64>(place + 1), h.us);
+    }
+    for (plot::curve& c : hops.curves) std::sort(c.points.begin(), c.points.end());
+    return {hops};
+}
+
+}  // namespace carousel::bench

@@ -1,0 +1,281 @@
+// What a kernel that polls sees of another process's writes, by the kind of its loads; data beside a flag;
+// and what a hop between two spinning kernels costs in time slices and under MPS. The parent never touches
+// CUDA. The MPS daemon is this lesson's own, with a folder of its own, and ends with it.
+#include <cuda_runtime.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <string>
+
+namespace {
+
+constexpr unsigned line = 32, data_words = 64;  // words that lie apart, and what a message has
+enum { plain, as_volatile, relaxed, acquire, kinds };
+const char* const names[kinds] = {"plain", "volatile", "relaxed", "acquire"};
+
+struct shared {
+    std::atomic<int> step;
+    cudaIpcMemHandle_t handle;
+    int sees[kinds];
+    double hop_us;
+    unsigned torn;
+    char why[200];
+};
+shared* common;
+std::string folder;  // of the MPS daemon's pipes; nobody answers in it while there is none
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+bool wait_for(int step) {
+    for (int k = 0; k < 15'000 && common->step.load() < step; ++k) usleep(1000);
+    return common->step.load() >= step;
+}
+bool begin_cuda() {
+    cudaError_t e = cudaSetDevice(0);
+    if (e == cudaSuccess) e = cudaFree(nullptr);
+    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
+    return e == cudaSuccess;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(30);
+        _exit(body());
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+/// False: not within so many ms; then it is killed.
+bool end_within(pid_t pid, int ms) {
+    for (int status = 0; ms > 0; --ms, usleep(1000))
+        if (waitpid(pid, &status, WNOHANG) == pid) return true;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return false;
+}
+
+__device__ unsigned long long now_ns() {
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+__device__ unsigned load_relaxed(const unsigned* at) {
+    unsigned v;
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(at));
+    return v;
+}
+__device__ unsigned load_acquire(const unsigned* at) {
+    unsigned v;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
+    return v;
+}
+__device__ void store_relaxed(unsigned* at, unsigned v) {
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(v));
+}
+__device__ void store_release(unsigned* at, unsigned v) {
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(v) : "memory");
+}
+
+/// Polls for a second at most. *saw: 1, it saw the write.
+template <int kind>
+__global__ void poll(const unsigned* at, unsigned* saw) {
+    const unsigned long long end = now_ns() + 1'000'000'000ULL;
+    unsigned v = 0;
+    do {
+        if (kind == plain) v = *at;
+        if (kind == as_volatile) v = *static_cast<const volatile unsigned*>(at);
+        if (kind == relaxed) v = load_relaxed(at);
+        if (kind == acquire) v = load_acquire(at);
+    } while (v == 0 && now_ns() < end);
+    *saw = v != 0;
+}
+__global__ void write_word(unsigned* at) { store_release(at, 1); }
+
+/// One of two that send messages to and fro: data, then the flag. Bounded in all.
+__global__ void messages(unsigned* memory, unsigned number, bool first, bool ordered, unsigned* torn) {
+    unsigned *flag = memory, *back = memory + line, *data = memory + 2 * line;
+    const unsigned long long end = now_ns() + 6'000'000'000ULL;
+    for (unsigned k = 1; k <= number; ++k) {
+        if (first) {
+            for (unsigned w = 0; w < data_words; ++w) data[w] = k;
+            ordered ? store_release(flag, k) : store_relaxed(flag, k);
+            while (load_acquire(back) != k)
+                if (now_ns() > end) return;
+            continue;
+        }
+        while ((ordered ? load_acquire(flag) : load_relaxed(flag)) != k)
+            if (now_ns() > end) return;
+        bool whole = true;
+        for (unsigned w = 0; w < data_words; ++w) whole = data[w] == k && whole;
+        torn[0] += !whole, torn[1] = k;
+        store_release(back, k);
+    }
+}
+
+/// Makes the memory, and writes when it is told to.
+int writer(unsigned number, bool ordered) {
+    unsigned *memory = nullptr, *unused = nullptr;
+    if (!begin_cuda() || cudaMalloc(&memory, 2 << 20) != cudaSuccess ||
+        cudaMalloc(&unused, 8) != cudaSuccess || cudaMemset(memory, 0, 2 << 20) != cudaSuccess ||
+        cudaIpcGetMemHandle(&common->handle, memory) != cudaSuccess)
+        return 1;
+    write_word<<<1, 1>>>(memory + 7 * line);  // the modules are loaded
+    messages<<<1, 1>>>(memory, 0, true, ordered, unused);
+    if (cudaDeviceSynchronize() != cudaSuccess) return 1;
+    common->step = 1;
+    for (int kind = 0; number == 0 && kind < kinds; ++kind) {
+        if (!wait_for(2 + 2 * kind)) return 1;
+        usleep(200'000);  // the other polls
+        write_word<<<1, 1>>>(memory + (8 + kind) * line);
+        if (cudaDeviceSynchronize() != cudaSuccess || !wait_for(3 + 2 * kind)) return 1;
+    }
+    if (number == 0) return 0;
+    if (!wait_for(2)) return 1;
+    messages<<<1, 1>>>(memory, number, true, ordered, unused);
+    const bool well = cudaDeviceSynchronize() == cudaSuccess;
+    return well && wait_for(3) ? 0 : 1;
+}
+template <int kind>
+void poll_as(unsigned* memory, unsigned* saw) {
+    unsigned seen = 2;
+    poll<kind><<<1, 1>>>(memory + 7 * line, saw);  // its module is loaded; that word is set
+    cudaDeviceSynchronize();
+    common->step = 2 + 2 * kind;
+    poll<kind><<<1, 1>>>(memory + (8 + kind) * line, saw);
+    cudaMemcpy(&seen, saw, sizeof seen, cudaMemcpyDeviceToHost);
+    common->sees[kind] = static_cast<int>(seen);
+    common->step = 3 + 2 * kind;
+}
+int reader(unsigned number, bool ordered) {
+    void* opened = nullptr;
+    unsigned *torn = nullptr, found[2] = {};
+    if (!wait_for(1) || !begin_cuda() ||
+        cudaIpcOpenMemHandle(&opened, common->handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess ||
+        cudaMalloc(&torn, 8) != cudaSuccess || cudaMemset(torn, 0, 8) != cudaSuccess)
+        return 1;
+    unsigned* const memory = static_cast<unsigned*>(opened);
+    if (number == 0) {
+        poll_as<plain>(memory, torn), poll_as<as_volatile>(memory, torn);
+        poll_as<relaxed>(memory, torn), poll_as<acquire>(memory, torn);
+        return 0;
+    }
+    messages<<<1, 1>>>(memory, 0, false, ordered, torn);
+    if (cudaDeviceSynchronize() != cudaSuccess) return 1;
+    common->step = 2;
+    const double begin = now_us();
+    messages<<<1, 1>>>(memory, number, false, ordered, torn);
+    const bool well = cudaMemcpy(found, torn, sizeof found, cudaMemcpyDeviceToHost) == cudaSuccess;
+    common->hop_us = (now_us() - begin) / 2 / number;
+    common->torn = found[0];
+    common->step = 3;
+    return well && found[1] == number ? 0 : 1;
+}
+/// Both at once; false: it came to no end.
+bool both(unsigned number, bool ordered) {
+    common->step = 0;
+    const pid_t a = start([&] { return writer(number, ordered); }),
+                b = start([&] { return reader(number, ordered); });
+    const bool well = end_of(b) == 0;
+    if (!well) kill(a, SIGKILL);
+    return end_of(a) == 0 && well;
+}
+void figure(const std::string& name, double value) { std::printf("figure %s %.6g\n", name.c_str(), value); }
+
+/// Its pid, once clients can come; -1: there is none here.
+pid_t start_daemon() {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setpgid(0, 0);
+        (void)!freopen("/dev/null", "r", stdin);
+        (void)!freopen((folder + "/said").c_str(), "w", stdout);
+        (void)!freopen((folder + "/said").c_str(), "w", stderr);
+        execlp("nvidia-cuda-mps-control", "nvidia-cuda-mps-control", "-f", nullptr);
+        _exit(127);
+    }
+    for (int k = 0; k < 3000; ++k, usleep(1000)) {
+        if (waitpid(pid, nullptr, WNOHANG) == pid) return -1;
+        if (access((folder + "/control").c_str(), F_OK) == 0) return pid;
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return -1;
+}
+/// It and its server.
+void end_daemon(pid_t pid) {
+    (void)end_within(start([] {
+                         FILE* to = popen("nvidia-cuda-mps-control > /dev/null 2>&1", "w");
+                         if (to == nullptr) return 1;
+                         std::fputs("quit -t 1\n", to);
+                         return pclose(to);
+                     }),
+                     5'000);
+    (void)end_within(pid, 3'000);
+    kill(-pid, SIGKILL);  // a server that didn't hear it
+}
+
+void under_mps() {
+    constexpr unsigned number = 2000;
+    const pid_t daemon = start_daemon();
+    if (daemon < 0) {
+        std::printf("missing mps no MPS daemon could be started here (nvidia-cuda-mps-control)\n");
+        return;
+    }
+    if (both(number, true)) {
+        figure("cuda.mps.hop_us", common->hop_us), figure("cuda.acquire.torn", common->torn);
+        figure("cuda.tries", number);
+        if (both(number, false)) figure("cuda.relaxed.torn", common->torn);
+    } else {
+        std::printf("missing mps the MPS daemon runs, and no client could work under it: %s\n", common->why);
+    }
+    end_daemon(daemon);
+}
+bool in_time_slices() {
+    if (!both(0, false)) return false;
+    for (int kind = 0; kind < kinds; ++kind)
+        figure(std::string("cuda.") + names[kind] + ".sees", common->sees[kind]);
+    if (!both(50, true)) return false;
+    figure("cuda.slices.hop_us", common->hop_us);
+    return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-coherence-cuda   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char pattern[] = "/tmp/carousel-lesson-XXXXXX";
+    if (at == MAP_FAILED || mkdtemp(pattern) == nullptr) return 1;
+    common = static_cast<shared*>(at);
+    folder = pattern;
+    setenv("CUDA_MPS_PIPE_DIRECTORY", pattern, 1), setenv("CUDA_MPS_LOG_DIRECTORY", pattern, 1);
+    int code = end_of(start([] { return begin_cuda() ? 0 : 3; })) == 0 ? 0 : 3;
+    if (code == 3)
+        std::fprintf(stderr, "%s\n",
+                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+    else
+        code = in_time_slices() ? 0 : 1;
+    if (code == 0) under_mps();
+    std::error_code gone;
+    std::filesystem::remove_all(folder, gone);
+    return code;
+}

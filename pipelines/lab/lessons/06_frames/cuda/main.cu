@@ -1,0 +1,212 @@
+// A ring of frames in GPU memory with status words that say whose they are. Its producer is killed in the
+// middle of a kernel; the buffer is watched until it rests, and only then written anew. The parent never
+// touches CUDA: it mends the words, and its pidfd of the producer is the fence.
+#include <cuda_runtime.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+namespace {
+
+constexpr unsigned slots = 4, words = 1 << 18, frames = 20, dies_in = 10;
+enum : uint64_t { empty, writing, ready };
+
+struct shared {
+    std::atomic<int> step;
+    std::atomic<uint64_t> word[slots];  // state, epoch and frame
+    std::atomic<double> killed_us, fence_us, again_us;
+    char why[200];
+    cudaIpcMemHandle_t handle;
+    char figures[4096];
+};
+shared* common;
+
+uint64_t word_of(uint64_t state, unsigned epoch, unsigned frame) {
+    return state | uint64_t{epoch} << 8 | uint64_t{frame} << 32;
+}
+uint64_t state_of(uint64_t word) { return word & 0xFF; }
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+void figure(const char* name, double value) {
+    const size_t used = std::strlen(common->figures);
+    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
+}
+bool wait_for(int step) {
+    for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
+    return common->step.load() >= step;
+}
+bool wait_for(const std::atomic<uint64_t>& word, uint64_t state) {
+    for (int k = 0; k < 200'000 && state_of(word.load()) != state; ++k) usleep(50);
+    return state_of(word.load()) == state;
+}
+bool begin_cuda() {
+    cudaError_t e = cudaSetDevice(0);
+    if (e == cudaSuccess) e = cudaFree(nullptr);
+    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
+    return e == cudaSuccess;
+}
+
+__global__ void write_frame(unsigned* at, unsigned frame) {
+    for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < words; k += gridDim.x * blockDim.x)
+        at[k] = frame;
+}
+/// A frame that takes seconds: it counts up in the first words all the time. Bounded.
+__global__ void write_slowly(unsigned* at, unsigned long long nanoseconds) {
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    do {
+        *static_cast<volatile unsigned*>(at) = *static_cast<volatile unsigned*>(at) + 1;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - begin < nanoseconds);
+}
+__global__ void count_wrong(const unsigned* at, unsigned frame, unsigned* wrong) {
+    for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < words; k += gridDim.x * blockDim.x)
+        if (at[k] != frame) atomicAdd(wrong, 1U);
+}
+
+/// Frames from `from` on, each claimed with this epoch.
+int producer(unsigned epoch, unsigned from) {
+    void* memory = nullptr;
+    if (!wait_for(1) || !begin_cuda() ||
+        cudaIpcOpenMemHandle(&memory, common->handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess)
+        return 1;
+    for (unsigned frame = from; frame < frames; ++frame) {
+        std::atomic<uint64_t>& word = common->word[frame % slots];
+        unsigned* const at = static_cast<unsigned*>(memory) + size_t{frame % slots} * words;
+        if (!wait_for(word, empty)) return 2;
+        uint64_t was = word.load();
+        const uint64_t mine = word_of(writing, epoch, frame);
+        if (!word.compare_exchange_strong(was, mine)) return 3;
+        if (epoch == 1 && frame == dies_in) {
+            write_slowly<<<1, 1>>>(at, 8'000'000'000ULL);
+            (void)cudaStreamQuery(nullptr);
+            usleep(200'000);
+            common->step = 2;
+            for (;;) pause();  // the kill
+        }
+        write_frame<<<64, 256>>>(at, frame);
+        if (cudaDeviceSynchronize() != cudaSuccess) return 4;
+        was = mine;
+        if (!word.compare_exchange_strong(was, word_of(ready, epoch, frame))) return 5;
+        if (epoch == 2 && frame == from) common->again_us = now_us();
+    }
+    return 0;
+}
+
+/// Looks at the dead one's buffer until the fence is passed by 200 ms.
+void watch(const unsigned* at) {
+    unsigned seen = 0;
+    const auto look = [&] {
+        return cudaMemcpy(&seen, at, sizeof seen, cudaMemcpyDeviceToHost) == cudaSuccess;
+    };
+    unsigned last = (look(), seen), behind_fence = 0;
+    double changed_us = 0;
+    common->step = 3;  // now it may die
+    for (double end = now_us() + 10e6; now_us() < end;) {
+        const double fence_us = common->fence_us.load();  // before the look: what it sees is behind it
+        if (!look()) break;
+        if (seen != last) changed_us = now_us(), last = seen, behind_fence += fence_us > 0;
+        if (fence_us > 0 && now_us() > fence_us + 200'000) break;
+    }
+    const double killed_us = common->killed_us.load();
+    figure("cuda.late.ms", changed_us > killed_us ? (changed_us - killed_us) / 1000 : 0);
+    figure("cuda.late.behind_fence", behind_fence);
+    figure("cuda.fence.ms", (common->fence_us.load() - killed_us) / 1000);
+    common->step = 4;
+}
+/// Owns the memory, reads every frame.
+int consumer() {
+    if (!begin_cuda()) return 3;
+    unsigned *memory = nullptr, *wrong = nullptr, total = 0, got = 0;
+    if (cudaMalloc(&memory, size_t{slots} * words * 4) != cudaSuccess ||
+        cudaMalloc(&wrong, 4) != cudaSuccess ||
+        cudaMemset(memory, 0, size_t{slots} * words * 4) != cudaSuccess ||
+        cudaMemset(wrong, 0, 4) != cudaSuccess ||
+        cudaIpcGetMemHandle(&common->handle, memory) != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
+        return 1;
+    common->step = 1;
+    for (unsigned frame = 0; frame < frames; ++frame, ++got) {
+        std::atomic<uint64_t>& word = common->word[frame % slots];
+        const unsigned* const at = memory + size_t{frame % slots} * words;
+        if (frame == dies_in) {
+            if (!wait_for(2)) break;
+            watch(at);
+        }
+        if (!wait_for(word, ready)) break;
+        total += word.load() >> 32 != frame;
+        count_wrong<<<64, 256>>>(at, frame, wrong);
+        if (cudaDeviceSynchronize() != cudaSuccess) break;
+        word.store(empty);
+    }
+    unsigned words_wrong = 1;
+    cudaMemcpy(&words_wrong, wrong, sizeof words_wrong, cudaMemcpyDeviceToHost);
+    figure("cuda.frames.got", got), figure("cuda.frames.wrong", total + words_wrong);
+    return got == frames ? 0 : 1;
+}
+
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(40);
+        _exit(body());
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-frames-cuda   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return 1;
+    common = static_cast<shared*>(at);
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
+        std::fprintf(stderr, "%s\n",
+                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+        return 3;
+    }
+    const pid_t reader = start(consumer), writer = start([] { return producer(1, 0); });
+    const bool watched = wait_for(3);
+    pollfd fence{static_cast<int>(syscall(SYS_pidfd_open, writer, 0)), POLLIN, 0};
+    common->killed_us = now_us();
+    kill(writer, SIGKILL);
+    (void)poll(&fence, 1, 10'000);
+    common->fence_us = now_us();
+    (void)end_of(writer);
+    // The mend: what epoch 1 was writing is empty again, and the next process begins with it.
+    for (std::atomic<uint64_t>& word : common->word) {
+        uint64_t was = word.load();
+        if (state_of(was) == writing) word.compare_exchange_strong(was, empty);
+    }
+    bool well = watched && wait_for(4);  // a real ring goes on at once, with a spare buffer
+    const double begin = now_us();
+    if (well) well = end_of(start([] { return producer(2, dies_in); })) == 0;
+    figure("cuda.again.ms", (common->again_us.load() - begin) / 1000);
+    if (!well) kill(reader, SIGKILL);
+    well = end_of(reader) == 0 && well;
+    std::fputs(common->figures, stdout);
+    return well ? 0 : 1;
+}

@@ -1,0 +1,214 @@
+// A ring of frames between processes, whose status words are anonymous, as the texts have them, or say whose
+// they are; the producer is killed in mid-write, again and again.
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <random>
+#include <vector>
+
+namespace {
+
+constexpr unsigned slots = 4, words = 1 << 18, kills = 20, naive_frames = 20, dies_at = 5, seed = 6;
+enum : uint64_t { empty, writing, ready };
+
+/// state, whose it is, and which frame: 8, 24 and 32 bits.
+uint64_t word_of(uint64_t state, unsigned epoch, unsigned frame) {
+    return state | uint64_t{epoch} << 8 | uint64_t{frame} << 32;
+}
+uint64_t state_of(uint64_t word) { return word & 0xFF; }
+unsigned epoch_of(uint64_t word) { return word >> 8 & 0xFFFFFF; }
+unsigned frame_of(uint64_t word) { return static_cast<unsigned>(word >> 32); }
+
+struct slot {
+    alignas(64) std::atomic<uint64_t> word;
+    alignas(64) volatile unsigned data[words];
+};
+struct ring {
+    std::atomic<unsigned> next;      // anonymous: the frame that the next claim is for
+    std::atomic<unsigned> consumed;  // frames that were read: written before their slot is freed
+    std::atomic<unsigned> last;      // the producer may stop behind this one
+    std::atomic<unsigned> lost, repeated, torn;
+    slot all[slots];
+};
+ring* shared;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(30);
+        _exit(body());
+    }
+    return pid;
+}
+void end_of(pid_t pid) { waitpid(pid, nullptr, 0); }
+void clear() { std::memset(static_cast<void*>(shared), 0, sizeof *shared); }
+/// Of bounded patience: false when the word didn't come to this state.
+bool wait_for(const std::atomic<uint64_t>& word, uint64_t state, double seconds) {
+    for (const double end = now_us() + seconds * 1e6; now_us() < end; sched_yield())
+        if (state_of(word.load(std::memory_order_acquire)) == state) return true;
+    return false;
+}
+/// `half`: the kill comes in the middle of the write.
+void write(slot& s, unsigned frame, bool half = false) {
+    for (unsigned k = 0; k < words; ++k) {
+        if (half && k == words / 2) kill(getpid(), SIGKILL);
+        s.data[k] = frame;
+    }
+}
+bool is_whole(const slot& s, unsigned frame) {
+    for (const volatile unsigned& w : s.data)
+        if (w != frame) return false;
+    return true;
+}
+
+/// As the texts have it: EMPTY, WRITING, READY, and nobody's name in it. `resets`: a new producer clears the
+/// ring.
+int anonymous_producer(unsigned dies, bool resets) {
+    if (resets)
+        for (slot& s : shared->all) s.word = empty;
+    for (unsigned frame; (frame = shared->next.fetch_add(1)) < naive_frames;) {
+        slot& s = shared->all[frame % slots];
+        if (!wait_for(s.word, empty, 1)) return 1;
+        s.word = writing;
+        write(s, frame, frame == dies);
+        s.word.store(ready, std::memory_order_release);
+    }
+    return 0;
+}
+void anonymous(const char* name, bool resets) {
+    clear();
+    const pid_t first = start([] { return anonymous_producer(slots, false); });
+    unsigned got = 0, wrong = 0;
+    // Frame 0 is read, so its slot is free again; the producer dies in it, in the middle of frame 4.
+    for (unsigned at = 0; wait_for(shared->all[at % slots].word, ready, 0.5); ++at) {
+        slot& s = shared->all[at % slots];
+        const unsigned frame = s.data[0];
+        ++(is_whole(s, frame) ? got : wrong);
+        s.word.store(empty, std::memory_order_release);
+        if (at > 0) continue;
+        end_of(first);
+        if (start([&] { return anonymous_producer(naive_frames, resets); }) < 0) return;
+        for (int k = 0; k < 1000 && shared->next.load() <= slots + 1; ++k) usleep(1000);  // it has begun
+    }
+    end_of(-1);
+    std::printf("figure %s.got %u\nfigure %s.of %u\nfigure %s.wrong %u\n", name, got, name, naive_frames,
+                name, wrong);
+}
+
+/// One buffer and no word at all: whoever reads while another writes has half of each.
+void no_word() {
+    clear();
+    slot& s = shared->all[0];
+    write(s, 1);
+    end_of(start([&] {
+        write(s, 2, true);
+        return 0;
+    }));
+    std::printf("figure bare.torn %d\n", !is_whole(s, 1) && !is_whole(s, 2));
+}
+
+/// A claim is one CAS that says whose it is, and so is what publishes it.
+int owned_producer(unsigned epoch, unsigned from, unsigned dies) {
+    for (unsigned frame = from; frame <= shared->last.load(); ++frame) {
+        slot& s = shared->all[frame % slots];
+        if (!wait_for(s.word, empty, 5)) return 1;
+        uint64_t was = s.word;
+        const uint64_t mine = word_of(writing, epoch, frame);
+        if (!s.word.compare_exchange_strong(was, mine)) return 2;
+        write(s, frame, frame == dies);
+        uint64_t expected = mine;
+        if (!s.word.compare_exchange_strong(expected, word_of(ready, epoch, frame))) return 3;
+    }
+    return 0;
+}
+int consumer() {
+    for (unsigned frame = 0; frame <= shared->last.load(); ++frame) {
+        slot& s = shared->all[frame % slots];
+        if (!wait_for(s.word, ready, 5)) return 1;
+        const uint64_t was = s.word.load();
+        if (frame_of(was) > frame) ++shared->lost;
+        if (frame_of(was) < frame) ++shared->repeated;
+        if (!is_whole(s, frame)) ++shared->torn;
+        shared->consumed.store(frame + 1);  // first: a death behind it repeats nothing
+        s.word.store(empty, std::memory_order_release);
+    }
+    return 0;
+}
+/// Behind the end of `epoch`: what it was writing is empty again. Returns the frame to go on with.
+unsigned mend(unsigned epoch, unsigned& in_mid_write) {
+    unsigned next = shared->consumed;
+    for (slot& s : shared->all) {
+        uint64_t was = s.word;
+        if (state_of(was) == writing && epoch_of(was) == epoch)
+            in_mid_write += s.word.compare_exchange_strong(was, empty);
+        else if (state_of(was) == ready)
+            next = std::max(next, frame_of(was) + 1);
+    }
+    return std::max<unsigned>(next, shared->consumed);
+}
+void owned() {
+    clear();
+    shared->last = ~0U - 1;
+    const pid_t reader = start(consumer);
+    std::mt19937 random(seed);
+    unsigned in_mid_write = 0, from = 0, epoch = 1;
+    std::vector<double> gaps;
+    for (; epoch <= kills; ++epoch) {
+        const unsigned dies = epoch == 1 ? dies_at : ~0U;  // the others are killed whatever they do
+        const pid_t producer = start([&] { return owned_producer(epoch, from, dies); });
+        if (epoch > 1) {
+            usleep(1000 + random() % 3000);
+            kill(producer, SIGKILL);
+        }
+        const double begin = now_us();
+        end_of(producer);
+        from = mend(epoch, in_mid_write);
+        gaps.push_back(now_us() - begin);
+    }
+    const double begin = now_us();
+    const unsigned before = from;
+    shared->last = from + 200;
+    end_of(start([&] { return owned_producer(epoch, from, ~0U); }));
+    end_of(reader);
+    const double us = (now_us() - begin) / (shared->consumed - before);
+    std::nth_element(gaps.begin(), gaps.begin() + kills / 2, gaps.end());
+    std::printf(
+        "figure owned.kills %u\nfigure owned.mid_write %u\nfigure owned.frames %u\nfigure owned.complete %d\n"
+        "figure owned.lost %u\nfigure owned.repeated %u\nfigure owned.torn %u\nfigure owned.frame_us %.1f\n"
+        "figure owned.mend_us %.1f\n",
+        kills, in_mid_write, shared->consumed.load(), shared->consumed.load() == shared->last.load() + 1,
+        shared->lost.load(), shared->repeated.load(), shared->torn.load(), us, gaps[kills / 2]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-frames   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(ring), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return 1;
+    shared = static_cast<ring*>(at);
+    no_word();
+    anonymous("naive", false);
+    anonymous("reset", true);
+    owned();
+    return 0;
+}

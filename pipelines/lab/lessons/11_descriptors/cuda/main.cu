@@ -1,0 +1,239 @@
+// VMM memory by its descriptor: its maker and everybody who uses it is killed, a process without CUDA holds
+// it. Then a mapping that may only read, and the end: the descriptor is closed, and the GPU has it back.
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+namespace {
+
+constexpr size_t bytes = size_t{1} << 30, words = bytes / 4;
+constexpr unsigned lives = 3;
+
+struct shared {
+    std::atomic<int> step;
+    std::atomic<double> free_mib[3];  // before it is made, while only the descriptor holds it, behind its end
+    char why[200];
+    char figures[4096];
+};
+shared* common;
+int sockets[2];
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+void figure(const char* name, double value) {
+    const size_t used = std::strlen(common->figures);
+    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
+}
+bool wait_for(int step) {
+    for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
+    return common->step.load() >= step;
+}
+bool begin_cuda() {
+    cudaError_t e = cudaSetDevice(0);
+    if (e == cudaSuccess) e = cudaFree(nullptr);
+    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
+    return e == cudaSuccess;
+}
+/// The driver's functions by name: a program that names libcuda would not start without a driver.
+template <class F>
+F driver(const char* name) {
+    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    return library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, name));
+}
+void send_fd(int fd) {
+    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+    iovec io{&byte, 1};
+    msghdr m{};
+    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
+    cmsghdr* c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    sendmsg(sockets[1], &m, 0);
+}
+int receive_fd() {
+    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+    iovec io{&byte, 1};
+    msghdr m{};
+    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
+    int fd = -1;
+    if (recvmsg(sockets[0], &m, 0) == 1 && CMSG_FIRSTHDR(&m) != nullptr)
+        std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+    return fd;
+}
+unsigned* map(CUmemGenericAllocationHandle h, CUmemAccess_flags flags) {
+    CUdeviceptr at = 0;
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.flags = flags;
+    const bool open =
+        driver<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&at, bytes, 0, 0, 0) == CUDA_SUCCESS &&
+        driver<decltype(&cuMemMap)>("cuMemMap")(at, bytes, 0, h, 0) == CUDA_SUCCESS &&
+        driver<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at, bytes, &access, 1) == CUDA_SUCCESS;
+    return open ? reinterpret_cast<unsigned*>(at) : nullptr;
+}
+unsigned* import(int fd, CUmemAccess_flags flags, double& import_us, double& map_us) {
+    const double begin = now_us();
+    CUmemGenericAllocationHandle h = 0;
+    if (driver<decltype(&cuMemImportFromShareableHandle)>("cuMemImportFromShareableHandle")(
+            &h, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS)
+        return nullptr;
+    const double imported = now_us();
+    unsigned* const at = map(h, flags);
+    import_us = imported - begin, map_us = now_us() - imported;
+    return at;
+}
+
+__global__ void number(unsigned* at) {
+    for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < words;
+         k += size_t{gridDim.x} * blockDim.x)
+        at[k] = static_cast<unsigned>(k);
+}
+/// Counts the words that aren't what so many lives have left, and (in a life of its own) adds one to each.
+__global__ void check(unsigned* at, unsigned life, bool adds, unsigned* wrong) {
+    for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < words;
+         k += size_t{gridDim.x} * blockDim.x) {
+        if (at[k] != static_cast<unsigned>(k) + life) atomicAdd(wrong, 1U);
+        if (adds) at[k] = static_cast<unsigned>(k) + life + 1;
+    }
+}
+/// False: a word was wrong, or CUDA said an error.
+bool is_whole(unsigned* at, unsigned life, bool adds) {
+    unsigned *wrong = nullptr, number_wrong = 1;
+    if (cudaMalloc(&wrong, 4) != cudaSuccess || cudaMemset(wrong, 0, 4) != cudaSuccess) return false;
+    check<<<512, 256>>>(at, life, adds, wrong);
+    return cudaMemcpy(&number_wrong, wrong, 4, cudaMemcpyDeviceToHost) == cudaSuccess && number_wrong == 0;
+}
+
+int maker() {
+    if (!begin_cuda()) return 3;
+    CUmemAllocationProp prop{};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    CUmemGenericAllocationHandle h = 0;
+    int fd = -1;
+    if (driver<decltype(&cuMemCreate)>("cuMemCreate")(&h, bytes, &prop, 0) != CUDA_SUCCESS ||
+        driver<decltype(&cuMemExportToShareableHandle)>("cuMemExportToShareableHandle")(
+            &fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS)
+        return 1;
+    unsigned* const at = map(h, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    if (at == nullptr) return 1;
+    number<<<512, 256>>>(at);
+    if (cudaDeviceSynchronize() != cudaSuccess) return 1;
+    send_fd(fd);
+    return kill(getpid(), SIGKILL);
+}
+/// Dies by SIGKILL when every word was right: any other end says that one wasn't.
+int user(int fd, unsigned life) {
+    double import_us = 0, map_us = 0;
+    unsigned* const at =
+        begin_cuda() ? import(fd, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, import_us, map_us) : nullptr;
+    if (at == nullptr || !is_whole(at, life, true)) return 1;
+    if (life == 0) figure("cuda.import.us", import_us), figure("cuda.map.us", map_us);
+    return kill(getpid(), SIGKILL);
+}
+__global__ void scribble(unsigned* at) { at[threadIdx.x] = 0xBAD; }
+int read_only(int fd) {
+    double us = 0;
+    unsigned* const at = begin_cuda() ? import(fd, CU_MEM_ACCESS_FLAGS_PROT_READ, us, us) : nullptr;
+    if (at == nullptr) return 1;
+    figure("cuda.readonly.read", is_whole(at, lives, false));
+    scribble<<<1, 32>>>(at);
+    figure("cuda.readonly.code", cudaDeviceSynchronize());
+    _exit(0);
+}
+int still_whole(int fd) {
+    double us = 0;
+    unsigned* const at = begin_cuda() ? import(fd, CU_MEM_ACCESS_FLAGS_PROT_READ, us, us) : nullptr;
+    figure("cuda.readonly.whole", at != nullptr && is_whole(at, lives, false));
+    return 0;
+}
+/// A process of its own tells how much is free at each step.
+int onlooker() {
+    if (!begin_cuda()) return 3;
+    for (int k = 0; k < 3; ++k) {
+        if (!wait_for(2 * k + 1)) return 1;
+        size_t free = 0, all = 0;
+        cudaMemGetInfo(&free, &all);
+        common->free_mib[k] = static_cast<double>(free) / (1 << 20);
+        common->step = 2 * k + 2;
+    }
+    return 0;
+}
+
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(50);
+        _exit(body());
+    }
+    return pid;
+}
+/// Exit code, or minus the signal that ended it.
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+bool ask_onlooker(int step) {
+    common->step = step;
+    return wait_for(step + 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr,
+                     "usage: carousel-lab-descriptors-cuda   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
+    common = static_cast<shared*>(at);
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
+        std::fprintf(stderr, "%s\n",
+                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+        return 3;
+    }
+    const pid_t looks = start(onlooker);
+    bool well = ask_onlooker(1) && end_of(start(maker)) == -SIGKILL;
+    timeval second{1, 0};
+    setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
+    const int fd = well ? receive_fd() : -1;
+    unsigned number_of = 0, damaged = 0;
+    for (; fd >= 0 && number_of < lives; ++number_of)
+        damaged += end_of(start([&] { return user(fd, number_of); })) != -SIGKILL;
+    figure("cuda.lives.number", number_of), figure("cuda.lives.damaged", damaged);
+    if (fd >= 0)
+        (void)end_of(start([&] { return read_only(fd); })),
+            (void)end_of(start([&] { return still_whole(fd); }));
+    well = well && fd >= 0 && ask_onlooker(3);
+    close(fd);
+    usleep(200'000);  // the driver's part of it
+    well = well && ask_onlooker(5);
+    if (!well) kill(looks, SIGKILL);
+    well = end_of(looks) == 0 && well;
+    const double mib = static_cast<double>(bytes) / (1 << 20);
+    figure("cuda.mib", mib);
+    figure("cuda.held.share", (common->free_mib[0] - common->free_mib[1]) / mib);
+    figure("cuda.freed.share", (common->free_mib[0] - common->free_mib[2]) / mib);
+    std::fputs(common->figures, stdout);
+    return well ? 0 : 1;
+}

@@ -1,0 +1,212 @@
+// Memory by its descriptor: it outlives who made it and everybody who used it, as long as somebody holds the
+// descriptor, and is gone with the last. Beside it shared memory by name, which stays when nobody is left.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr size_t bytes = 64 << 20, words = bytes / 4;
+constexpr unsigned lives = 10;
+const std::string name = "carousel-lesson-" + std::to_string(getpid());
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        _exit(body());
+    }
+    return pid;
+}
+/// Exit code, or minus the signal that ended it.
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+void die() { kill(getpid(), SIGKILL); }
+
+void send_fd(int to, int fd) {
+    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+    iovec io{&byte, 1};
+    msghdr m{};
+    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
+    cmsghdr* c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    if (sendmsg(to, &m, 0) != 1) _exit(9);
+}
+int receive_fd(int from) {
+    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+    iovec io{&byte, 1};
+    msghdr m{};
+    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
+    int fd = -1;
+    if (recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m) != nullptr)
+        std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+    return fd;
+}
+unsigned* map(int fd) {
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) _exit(9);
+    return static_cast<unsigned*>(at);
+}
+/// Processes that have this memory open or mapped, of those that this user may look at.
+int holders(const std::string& of) {
+    int n = 0;
+    for (const auto& p : std::filesystem::directory_iterator("/proc")) {
+        if (!std::isdigit(p.path().filename().c_str()[0])) continue;
+        std::error_code no;  // it has ended, or is another user's
+        std::ifstream maps(p.path() / "maps");
+        std::string line;
+        bool holds = false;
+        while (!holds && std::getline(maps, line)) holds = line.find(of) != std::string::npos;
+        for (std::filesystem::directory_iterator f(p.path() / "fd", no), end; !no && f != end;
+             f.increment(no))
+            holds = holds || std::filesystem::read_symlink(*f, no).string().find(of) != std::string::npos;
+        n += holds;
+    }
+    return n;
+}
+
+/// Holds the descriptor and gives it to whoever comes. It has no other part in it.
+int hold(int maker, int clients) {
+    const int fd = receive_fd(maker);
+    for (char asked; recv(clients, &asked, 1, 0) == 1;) send_fd(clients, fd);
+    return 0;
+}
+
+void ten_lives() {
+    int maker[2], clients[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, maker) != 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET, 0, clients) != 0)
+        _exit(9);
+    const pid_t holder = start([&] {
+        close(clients[0]);
+        return hold(maker[1], clients[1]);
+    });
+    (void)end_of(start([&] {
+        const int fd = memfd_create(name.c_str(), MFD_ALLOW_SEALING);
+        if (fd < 0 || ftruncate(fd, bytes) != 0) return 1;
+        unsigned* at = map(fd);
+        for (size_t k = 0; k < words; ++k) at[k] = static_cast<unsigned>(k);
+        send_fd(maker[0], fd);
+        die();
+        return 0;
+    }));
+    close(clients[1]);
+    unsigned damaged = 0;
+    std::vector<double> times;
+    for (unsigned life = 0; life < lives; ++life) {
+        const char ask = 1;
+        const double begin = now_us();
+        if (send(clients[0], &ask, 1, 0) != 1) break;
+        const int fd = receive_fd(clients[0]);
+        const bool whole = fd >= 0 && end_of(start([&] {
+                                          unsigned* at = map(fd);
+                                          for (size_t k = 0; k < words; ++k)
+                                              if (at[k]++ != k + life) return 1;
+                                          die();
+                                          return 1;
+                                      })) == -SIGKILL;
+        times.push_back(now_us() - begin);
+        damaged += !whole;
+        close(fd);
+    }
+    // What a newcomer needs until it can read: the descriptor and a mapping.
+    const char ask = 1;
+    const double begin = now_us();
+    const bool asked = send(clients[0], &ask, 1, 0) == 1;
+    const int fd = asked ? receive_fd(clients[0]) : -1;
+    const double got = now_us();
+    unsigned* const at = map(fd);
+    const unsigned first = *at;
+    std::printf("figure lives.number %zu\nfigure lives.damaged %u\nfigure lives.count %u\n", times.size(),
+                damaged, first);
+    std::printf("figure descriptor.us %.1f\nfigure map.us %.1f\n", got - begin, now_us() - got);
+    std::printf("figure held.by %d\n", holders(name));
+    kill(holder, SIGKILL);
+    (void)end_of(holder);
+    std::printf("figure orphan.count %u\n", *at);  // this process has it still
+    munmap(at, bytes), close(fd);
+    std::printf("figure memfd.left %d\n", holders(name));
+}
+
+/// What stays of memory that has a name when its maker is dead.
+void names() {
+    const key_t key = 0x4D000000 | (getpid() & 0xFFFFFF);
+    (void)end_of(start([&] {
+        (void)shmget(key, 4096, IPC_CREAT | 0600);
+        const int fd = shm_open(("/" + name).c_str(), O_CREAT | O_RDWR, 0600);
+        if (fd >= 0 && ftruncate(fd, 4096) == 0) die();
+        die();
+        return 0;
+    }));
+    const int id = shmget(key, 4096, 0600);
+    std::printf("figure sysv.left %d\n", id >= 0);
+    if (id >= 0) shmctl(id, IPC_RMID, nullptr);
+    const int fd = shm_open(("/" + name).c_str(), O_RDWR, 0600);
+    if (fd < 0 && access("/dev/shm", W_OK) != 0)
+        std::printf("missing shm no POSIX shared memory here: %s\n", std::strerror(errno));
+    std::printf("figure posix.left %d\n", fd >= 0);
+    shm_unlink(("/" + name).c_str());
+}
+
+/// Whoever has the descriptor may make it shorter, and every reader dies of it; a seal forbids that.
+int reader_of(bool sealed, int& truncated) {
+    const int fd = memfd_create(name.c_str(), MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, bytes) != 0) _exit(9);
+    if (sealed) fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    int ways[2];
+    if (pipe(ways) != 0) _exit(9);
+    const pid_t reader = start([&] {
+        const volatile unsigned* at = map(fd);
+        char go;
+        return read(ways[0], &go, 1) == 1 && at[words - 1] == 0 ? 0 : 1;
+    });
+    truncated = ftruncate(fd, 0) == 0 ? 0 : errno;
+    const bool went = write(ways[1], "x", 1) == 1;
+    close(fd), close(ways[0]), close(ways[1]);
+    return went ? end_of(reader) : -1;
+}
+void seals() {
+    int truncated = 0;
+    std::printf("figure unsealed.signal %d\n", -reader_of(false, truncated));
+    std::printf("figure sealed.signal %d\n", -reader_of(true, truncated));
+    std::printf("figure sealed.code %d\n", truncated);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-descriptors   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    ten_lives();
+    names();
+    seals();
+    return 0;
+}

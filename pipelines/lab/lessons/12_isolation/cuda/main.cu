@@ -1,0 +1,250 @@
+// What isolation costs on a GPU: a hop from a kernel of one process to a kernel of another, in time slices
+// and under MPS, beside one process; and what a neighbour's fault does in each. The parent never touches
+// CUDA. The MPS daemon is this lesson's own, with a folder of its own, and ends with it.
+#include <cuda_runtime.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr unsigned hops = 300;
+
+struct shared {
+    std::atomic<unsigned> turn, ready, stop;
+    double hop_us, stall_ms, context_mib;
+    int code, faulty;
+    char why[200];
+};
+shared* common;
+std::string folder;  // of the MPS daemon's pipes; nobody answers in it while there is none
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+bool begin_cuda() {
+    cudaError_t e = cudaSetDevice(0);
+    if (e == cudaSuccess) e = cudaFree(nullptr);
+    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
+    return e == cudaSuccess;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(30);
+        _exit(body());
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+/// False: not within so many ms; then it is killed.
+bool end_within(pid_t pid, int ms) {
+    for (int status = 0; ms > 0; --ms, usleep(1000))
+        if (waitpid(pid, &status, WNOHANG) == pid) return true;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return false;
+}
+
+__global__ void tiny(unsigned* at) { ++*at; }
+__global__ void faulty_store(unsigned* at) { *at = 1; }
+
+double median(std::vector<double> all) {
+    if (all.empty()) return 0;
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2];
+}
+/// Two streams of one process by turns.
+int one_process() {
+    unsigned* at = nullptr;
+    cudaStream_t streams[2];
+    if (!begin_cuda() || cudaMalloc(&at, 4) != cudaSuccess) return 1;
+    for (cudaStream_t& s : streams) cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+    std::vector<double> each;
+    for (unsigned k = 0; k < hops; ++k) {
+        const double begin = now_us();
+        tiny<<<1, 1, 0, streams[k % 2]>>>(at);
+        if (cudaStreamSynchronize(streams[k % 2]) != cudaSuccess) return 1;
+        each.push_back(now_us() - begin);
+    }
+    common->hop_us = median(each);
+    return 0;
+}
+/// One of two processes: a kernel when it is its turn.
+int take_turns(unsigned number) {
+    unsigned* at = nullptr;
+    if (!begin_cuda() || cudaMalloc(&at, 4) != cudaSuccess) return 1;
+    tiny<<<1, 1>>>(at);  // the module is loaded
+    if (cudaDeviceSynchronize() != cudaSuccess) return 1;
+    ++common->ready;
+    for (const double end = now_us() + 20e6; common->ready < 2;)
+        if (now_us() > end) return 1;
+    std::vector<double> each;
+    double last = now_us();
+    for (unsigned k = 0; k < hops; ++k) {
+        for (const double end = now_us() + 2e6; common->turn % 2 != number;)
+            if (now_us() > end) return 1;
+        tiny<<<1, 1>>>(at);
+        if (cudaStreamSynchronize(nullptr) != cudaSuccess) return 1;
+        ++common->turn;
+        const double now = now_us();
+        each.push_back((now - last) / 2), last = now;
+    }
+    if (number == 0) common->hop_us = median(each);
+    return 0;
+}
+void figure(const std::string& name, double value) { std::printf("figure %s %.6g\n", name.c_str(), value); }
+
+double hop_between_processes() {
+    common->turn = common->ready = 0, common->hop_us = 0;
+    const pid_t a = start([] { return take_turns(0); }), b = start([] { return take_turns(1); });
+    const bool well = end_within(a, 25'000);
+    if (!end_within(b, 2'000) || !well) return 0;
+    return common->hop_us;
+}
+
+/// A neighbour that works all the time: the longest that it was held up, and its first error.
+int neighbour() {
+    unsigned* at = nullptr;
+    size_t before = 0, with = 0, all = 0;
+    if (!begin_cuda() || cudaMalloc(&at, 4) != cudaSuccess || cudaMemGetInfo(&before, &all) != cudaSuccess)
+        return 1;
+    common->ready = 1;
+    double last = now_us();
+    for (bool measured = false; common->stop == 0 && common->code == 0; last = now_us()) {
+        tiny<<<1, 1>>>(at);
+        common->code = cudaStreamSynchronize(nullptr);
+        if (common->ready < 3) continue;
+        if (!measured) {
+            cudaMemGetInfo(&with, &all);
+            common->context_mib = (static_cast<double>(before) - static_cast<double>(with)) / (1 << 20);
+            common->ready = 4, measured = true;
+            continue;
+        }
+        common->stall_ms = std::max(common->stall_ms, (now_us() - last) / 1000);
+    }
+    _exit(0);
+}
+/// The kill: a kernel of its own faults.
+int faulty() {
+    unsigned* at = nullptr;
+    if (!begin_cuda() || cudaMalloc(&at, 4) != cudaSuccess) return 1;
+    tiny<<<1, 1>>>(at);
+    cudaDeviceSynchronize();
+    common->ready = 3;
+    for (const double end = now_us() + 5e6; common->ready < 4 && now_us() < end;) usleep(100);
+    usleep(50'000);
+    faulty_store<<<1, 1>>>(nullptr);
+    common->faulty = cudaDeviceSynchronize();
+    _exit(0);
+}
+void fault(const std::string& mode) {
+    common->ready = common->stop = 0, common->code = common->faulty = 0, common->stall_ms = 0;
+    const pid_t beside = start(neighbour);
+    for (int k = 0; k < 10'000 && common->ready == 0; ++k) usleep(1000);
+    (void)end_within(start(faulty), 10'000);
+    usleep(700'000);
+    common->stop = 1;
+    (void)end_within(beside, 3'000);
+    figure("cuda." + mode + ".code", common->code), figure("cuda." + mode + ".faulty", common->faulty);
+    figure("cuda." + mode + ".stall_ms", common->stall_ms);
+    if (mode == "slices") figure("cuda.context.mib", common->context_mib);
+}
+
+/// Its pid, once clients can come; -1: there is none here.
+pid_t start_daemon() {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setpgid(0, 0);
+        (void)!freopen("/dev/null", "r", stdin);
+        (void)!freopen((folder + "/said").c_str(), "w", stdout);
+        (void)!freopen((folder + "/said").c_str(), "w", stderr);
+        execlp("nvidia-cuda-mps-control", "nvidia-cuda-mps-control", "-f", nullptr);
+        _exit(127);
+    }
+    for (int k = 0; k < 3000; ++k, usleep(1000)) {
+        if (waitpid(pid, nullptr, WNOHANG) == pid) return -1;
+        if (access((folder + "/control").c_str(), F_OK) == 0) return pid;
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return -1;
+}
+/// It and its server.
+void end_daemon(pid_t pid) {
+    (void)end_within(start([] {
+                         FILE* to = popen("nvidia-cuda-mps-control > /dev/null 2>&1", "w");
+                         if (to == nullptr) return 1;
+                         std::fputs("quit -t 1\n", to);
+                         return pclose(to);
+                     }),
+                     5'000);
+    (void)end_within(pid, 3'000);
+    kill(-pid, SIGKILL);  // a server that didn't hear it
+}
+
+void under_mps(double one_us) {
+    const pid_t daemon = start_daemon();
+    if (daemon < 0) {
+        std::printf("missing mps no MPS daemon could be started here (nvidia-cuda-mps-control)\n");
+        return;
+    }
+    const double us = hop_between_processes();
+    if (us > 0) {
+        figure("cuda.mps.hop_us", us), figure("cuda.mps.ratio", us / one_us);
+        fault("mps");
+    } else {
+        std::printf("missing mps the MPS daemon runs, and no client could work under it: %s\n", common->why);
+    }
+    end_daemon(daemon);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-isolation-cuda   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char pattern[] = "/tmp/carousel-lesson-XXXXXX";
+    if (at == MAP_FAILED || mkdtemp(pattern) == nullptr) return 1;
+    common = static_cast<shared*>(at);
+    folder = pattern;
+    setenv("CUDA_MPS_PIPE_DIRECTORY", pattern, 1), setenv("CUDA_MPS_LOG_DIRECTORY", pattern, 1);
+    int code = end_of(start([] { return begin_cuda() ? 0 : 3; })) == 0 ? 0 : 3;
+    if (code == 3)
+        std::fprintf(stderr, "%s\n",
+                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+    else if (end_of(start(one_process)) != 0)
+        code = 1;
+    if (code == 0) {
+        const double one_us = common->hop_us, slices_us = hop_between_processes();
+        figure("cuda.one.hop_us", one_us), figure("cuda.slices.hop_us", slices_us);
+        figure("cuda.slices.ratio", slices_us / one_us);
+        fault("slices");
+        under_mps(one_us);
+    }
+    std::error_code gone;
+    std::filesystem::remove_all(folder, gone);
+    return code;
+}

@@ -1,0 +1,184 @@
+// What isolation costs on a CPU: two workers by turns on one processor, as threads of one process and as two
+// processes; their start; and what a fault of one does to the other.
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr unsigned turns = 5000, starts = 50, page = 4096, pages = 512;
+constexpr rlimit no_core{0, 0};
+
+struct shared {
+    std::atomic<unsigned> turn, beats, stop;
+    double us;
+};
+shared* all;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(30);
+        _exit(body());
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+/// The first processor that this process may use.
+int first_processor() {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+    int cpu = 0;
+    while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &set)) ++cpu;
+    return cpu;
+}
+void stay_on(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+void futex(std::atomic<unsigned>& word, int what, unsigned value) {
+    const timespec second{1, 0};
+    syscall(SYS_futex, &word, what, value, what == FUTEX_WAIT ? &second : nullptr, nullptr, 0);
+}
+
+/// So many turns of the one with this number; `touches`: pages of its own that it reads in each. Returns us
+/// of one turn of both, the median.
+double take_turns(unsigned number, const volatile char* touched) {
+    std::vector<double> each;
+    double last = now_us();
+    for (unsigned k = 0; k < turns; ++k) {
+        for (unsigned now; (now = all->turn.load()) % 2 != number;) futex(all->turn, FUTEX_WAIT, now);
+        if (touched != nullptr)
+            for (unsigned p = 0; p < pages; ++p) (void)touched[size_t{p} * page];
+        const double now = now_us();
+        each.push_back(now - last), last = now;
+        all->turn.fetch_add(1), futex(all->turn, FUTEX_WAKE, 1);
+    }
+    std::nth_element(each.begin(), each.begin() + turns / 2, each.end());
+    return each[turns / 2];
+}
+volatile char* own_pages() {
+    void* at = mmap(nullptr, size_t{pages} * page, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return at == MAP_FAILED ? nullptr : static_cast<volatile char*>(at);
+}
+/// us from one worker to the other; in a process of its own that stays on one processor.
+double switches(const char* name, bool processes, bool touches) {
+    all->turn = 0, all->us = 0;
+    (void)end_of(start([&] {
+        stay_on(first_processor());
+        pid_t other = 0;
+        std::thread thread;
+        const auto second = [&] { (void)take_turns(1, touches ? own_pages() : nullptr); };
+        if (processes)
+            other = start([&] { return second(), 0; });
+        else
+            thread = std::thread(second);
+        all->us = take_turns(0, touches ? own_pages() : nullptr) / 2;
+        if (processes) (void)end_of(other);
+        if (thread.joinable()) thread.join();
+        return 0;
+    }));
+    std::printf("figure %s %.2f\n", name, all->us);
+    return all->us;
+}
+
+void time_starts() {
+    std::vector<double> process, thread;
+    for (unsigned k = 0; k < starts; ++k) {
+        double begin = now_us();
+        (void)end_of(start([] { return 0; }));
+        process.push_back(now_us() - begin);
+        begin = now_us();
+        std::thread([] {}).join();
+        thread.push_back(now_us() - begin);
+    }
+    std::sort(process.begin(), process.end()), std::sort(thread.begin(), thread.end());
+    std::printf("figure process.start_us %.1f\nfigure thread.start_us %.1f\n", process[starts / 2],
+                thread[starts / 2]);
+}
+
+/// A neighbour that works and says so, and the longest it was held up.
+double beat() {
+    double longest = 0, last = now_us();
+    while (all->stop == 0) {
+        ++all->beats;
+        const double now = now_us();
+        longest = std::max(longest, now - last), last = now;
+        usleep(100);
+    }
+    return longest;
+}
+/// The kill: one of two workers writes to where nothing is. Does the other go on?
+void fault(const char* name, bool processes) {
+    all->beats = all->stop = 0;
+    void* const nowhere = mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const auto faulty = [nowhere] {
+        usleep(50'000);
+        *static_cast<volatile int*>(nowhere) = 1;
+    };
+    const pid_t team = start([&] {
+        std::thread thread;
+        if (processes)
+            (void)start([&] { return faulty(), 0; });
+        else
+            thread = std::thread(faulty);
+        const double longest = beat();
+        std::printf("figure %s.stall_us %.0f\n", name, longest);
+        std::fflush(stdout);
+        if (thread.joinable()) thread.join();
+        return 0;
+    });
+    usleep(150'000);
+    const unsigned then = all->beats;
+    usleep(100'000);
+    std::printf("figure %s.survives %d\n", name, all->beats > then);
+    all->stop = 1;
+    (void)end_of(team);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-isolation   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return 1;
+    all = static_cast<shared*>(at);
+    setrlimit(RLIMIT_CORE, &no_core);
+    const double threads = switches("threads.switch_us", false, false);
+    std::printf("figure processes.ratio %.3f\n", switches("processes.switch_us", true, false) / threads);
+    (void)switches("threads.touching_us", false, true);
+    (void)switches("processes.touching_us", true, true);
+    time_starts();
+    fault("threads", false);
+    fault("processes", true);
+    return 0;
+}

@@ -1,0 +1,318 @@
+// An inference server: requests, workers, one set of weights. Workers with a pipe of requests each, and
+// workers that claim them from a work queue of a space; one is killed under load, and a standby takes its
+// place. Usage: carousel-lab-server SPACE (the name that `carousel hold` got)
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <carousel/ipc.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using std::chrono::seconds;
+constexpr unsigned workers = 4, requests = 400, load = 2000, window = 64, under_way = 100, layer = 1 << 16,
+                   layers = 64, dies_behind = 5;
+constexpr size_t weight_bytes = size_t{layer} * layers * 4;  // 16 MiB
+constexpr rlimit no_core{0, 0};
+std::string space;
+
+struct request {
+    unsigned number;
+    double asked_us;
+};
+struct answer {
+    unsigned number, value;
+    double took_us;
+};
+struct board {
+    std::atomic<unsigned> stop, takes_over;
+    std::atomic<double> killed_us, ready_us;
+    std::atomic<unsigned> ready, pss_kib, sum, served, taken;
+};
+board* shared;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(30);
+        try {
+            _exit(body());
+        } catch (const carousel::error& e) {
+            std::fprintf(stderr, "%s\n", e.what());
+            _exit(9);
+        }
+    }
+    return pid;
+}
+/// Exit code, or minus the signal that ended it.
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+unsigned* map(int fd, int protection) {
+    void* at = mmap(nullptr, weight_bytes, protection, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) _exit(9);
+    return static_cast<unsigned*>(at);
+}
+int make_weights() {
+    const int fd = memfd_create("lesson-weights", MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, weight_bytes) != 0) _exit(9);
+    unsigned* const w = map(fd, PROT_READ | PROT_WRITE);
+    for (size_t k = 0; k < weight_bytes / 4; ++k) w[k] = static_cast<unsigned>(k * 2654435761U);
+    munmap(w, weight_bytes);
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);  // nobody maps it to
+    // write any more
+    return fd;
+}
+/// The model: one of its layers, chosen and weighed by the request.
+unsigned infer(const unsigned* weights, unsigned number) {
+    const unsigned* const w = weights + size_t{number % layers} * layer;
+    unsigned y = 0;
+    for (unsigned k = 0; k < layer; ++k) y += w[k] * (number + k);
+    return y;
+}
+/// What this process's memory comes to, each shared page divided by those that have it.
+unsigned own_kib() {
+    std::ifstream in("/proc/self/smaps_rollup");
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with("Pss:"))
+            return static_cast<unsigned>(std::strtoul(line.c_str() + 4, nullptr, 10));
+    return 0;
+}
+
+/// Goes on when every worker is here.
+void meet(std::atomic<unsigned>& here) {
+    for (++here; here < workers;) usleep(500);
+}
+/// Four workers with a copy of the weights each, or with one set for all.
+double memory(const char* name, int weights, bool copies) {
+    shared->ready = shared->stop = shared->pss_kib = 0;
+    pid_t pids[workers];
+    for (pid_t& pid : pids)
+        pid = start([&] {
+            const double begin = now_us();
+            const unsigned* w = map(weights, PROT_READ);
+            std::vector<unsigned> copy;
+            if (copies) {
+                copy.assign(w, w + weight_bytes / 4);
+                munmap(const_cast<unsigned*>(w), weight_bytes);
+                w = copy.data();
+            }
+            unsigned y = infer(w, 0);
+            shared->ready_us = now_us() - begin;  // of whoever is last
+            for (unsigned k = 1; k < layers; ++k) y += infer(w, k);
+            shared->sum = y;
+            meet(shared->ready);
+            shared->pss_kib += own_kib();  // now all of them have all of it
+            meet(shared->stop);
+            return 0;
+        });
+    for (const pid_t pid : pids) (void)end_of(pid);
+    const double mib = shared->pss_kib / 1024.0;
+    std::printf("figure %s.mib %.1f\nfigure %s.first_us %.0f\n", name, mib, name, shared->ready_us.load());
+    return mib;
+}
+
+/// As servers often have it: a pipe of requests for each worker, dealt by turns. One is killed in its sixth.
+void dealt(int weights) {
+    int ways[workers][2], back[2];
+    pid_t pids[workers];
+    if (pipe(back) != 0) _exit(9);
+    for (auto& way : ways)
+        if (pipe(way) != 0) _exit(9);
+    for (unsigned k = 0; k < requests; ++k) {
+        const request r{k, now_us()};
+        if (write(ways[k % workers][1], &r, sizeof r) != sizeof r) _exit(9);
+    }
+    for (unsigned w = 0; w < workers; ++w)
+        pids[w] = start([&, w] {
+            for (auto& way : ways) close(way[1]);
+            const unsigned* const model = map(weights, PROT_READ);
+            unsigned done = 0;
+            for (request r; read(ways[w][0], &r, sizeof r) == sizeof r; ++done) {
+                const answer a{r.number, infer(model, r.number), now_us() - r.asked_us};
+                if (w == 0 && done == dies_behind) return kill(getpid(), SIGKILL);
+                if (write(back[1], &a, sizeof a) != sizeof a) return 1;
+            }
+            return 0;
+        });
+    for (auto& way : ways) close(way[0]), close(way[1]);
+    close(back[1]);
+    unsigned answered = 0;
+    for (answer a; read(back[0], &a, sizeof a) == sizeof a;) ++answered;
+    for (const pid_t pid : pids) (void)end_of(pid);
+    close(back[0]);
+    std::printf("figure dealt.lost %u\nfigure dealt.of %u\n", requests - answered, requests);
+}
+
+using requests_of = carousel::ipc::shared_work_queue<request>;
+using answers_of = carousel::ipc::shared_queue<answer>;
+/// Claims, infers, answers, commits, until it is told to stop. `dies`: killed with a request in its hands,
+/// when the others, which begin behind it, have served a hundred.
+int serve(requests_of& asked, answers_of& answered, const unsigned* model, bool dies) {
+    while (!dies && shared->taken == 0) usleep(50);
+    while (shared->stop == 0) {
+        auto task = asked.try_claim();
+        if (!task) {
+            usleep(50);
+            continue;
+        }
+        const request r = task->value();
+        const unsigned y = infer(model, r.number);
+        if (dies) {
+            shared->taken = 1;
+            while (shared->served < under_way) usleep(50);
+            shared->killed_us = now_us();
+            return kill(getpid(), SIGKILL);
+        }
+        answered.push({r.number, y, now_us() - r.asked_us}, seconds(5));
+        task->commit();
+        ++shared->served;
+    }
+    return 0;
+}
+requests_of open_requests() { return carousel::ipc::open(space).work_queue<request>("requests", 512, 3); }
+answers_of open_answers() { return carousel::ipc::open(space).queue<answer>("answers", 512); }
+int worker(int weights, bool dies) {
+    auto asked = open_requests();
+    auto answered = open_answers();
+    return serve(asked, answered, map(weights, PROT_READ), dies);
+}
+/// Has all that a worker has, and waits for its turn.
+int standby(int weights) {
+    auto asked = open_requests();
+    auto answered = open_answers();
+    const unsigned* const model = map(weights, PROT_READ);
+    for (unsigned k = 0; k < layers; ++k) shared->sum = infer(model, k);  // every page is mapped
+    shared->ready = 1;
+    while (shared->takes_over == 0 && shared->stop == 0) usleep(20);
+    shared->ready_us = now_us();
+    return serve(asked, answered, model, false);
+}
+/// As it is without a standby: its weights are its own, as if they were loaded from a file.
+int newcomer(int weights) {
+    auto asked = open_requests();
+    auto answered = open_answers();
+    const unsigned* const seen = map(weights, PROT_READ);
+    const std::vector<unsigned> copy(seen, seen + weight_bytes / 4);
+    shared->ready_us = now_us();
+    return serve(asked, answered, copy.data(), false);
+}
+
+struct tally {
+    unsigned wrong = 0, lost = 0, twice = 0;
+    std::vector<double> latency;
+};
+/// Two thousand requests, 64 under way at most; each answer is worked out here, too. When the victim is dead
+/// its place is taken.
+tally put_under_load(const unsigned* model, pid_t victim, const std::function<void()>& take_its_place) {
+    auto asked = open_requests();
+    auto answered = open_answers();
+    tally t;
+    std::vector<unsigned> times(load, 0);
+    for (unsigned sent = 0, got = 0; got < load;) {
+        if (victim > 0 && waitpid(victim, nullptr, WNOHANG) == victim) victim = 0, take_its_place();
+        for (; sent < load && sent - got < window; ++sent) (void)asked.submit({sent, now_us()}, seconds(5));
+        const answer a = answered.pop(seconds(10));
+        t.wrong += a.value != infer(model, a.number);
+        got += times[a.number]++ == 0;
+        t.latency.push_back(a.took_us);
+    }
+    if (victim > 0) (void)end_of(victim);
+    for (const unsigned n : times) t.lost += n == 0, t.twice += n > 1;
+    std::sort(t.latency.begin(), t.latency.end());
+    return t;
+}
+/// us from the kill to the one that takes the place.
+double claimed(const char* name, int weights, bool with_standby) {
+    shared->stop = shared->ready = shared->takes_over = shared->served = shared->taken = 0;
+    shared->ready_us = shared->killed_us = 0;
+    std::vector<pid_t> pids;
+    if (with_standby) {
+        pids.push_back(start([&] { return standby(weights); }));
+        for (int k = 0; k < 10'000 && shared->ready == 0; ++k) usleep(500);
+    }
+    const pid_t victim = start([&] { return worker(weights, true); });
+    for (unsigned w = 1; w < workers; ++w) pids.push_back(start([&] { return worker(weights, false); }));
+    const tally t = put_under_load(map(weights, PROT_READ), victim, [&] {
+        if (with_standby)
+            shared->takes_over = 1;
+        else
+            pids.push_back(start([&] { return newcomer(weights); }));
+    });
+    for (int k = 0; k < 50'000 && shared->ready_us == 0; ++k) usleep(100);
+    const double taken_over = shared->ready_us - shared->killed_us;
+    shared->stop = 1;
+    for (const pid_t pid : pids) (void)end_of(pid);
+    std::printf(
+        "figure %s.lost %u\nfigure %s.twice %u\nfigure %s.wrong %u\nfigure %s.takeover_us %.0f\n"
+        "figure %s.p50_us %.0f\nfigure %s.longest_us %.0f\n",
+        name, t.lost, name, t.twice, name, t.wrong, name, taken_over, name, t.latency[t.latency.size() / 2],
+        name, t.latency.back());
+    return taken_over;
+}
+
+/// A worker that writes into the weights, as a wild pointer would.
+void stray_write(int weights) {
+    const int signal = -end_of(start([&] {
+        unsigned* const w = map(weights, PROT_READ);
+        *static_cast<volatile unsigned*>(w) = 1;
+        return 0;
+    }));
+    const unsigned* const w = map(weights, PROT_READ);
+    std::printf("figure stray.signal %d\nfigure stray.whole %d\n", signal, w[0] == 0 && w[1] == 2654435761U);
+}
+
+void run() {
+    const int weights = make_weights();
+    const double copies = memory("copies", weights, true);
+    std::printf("figure memory.share %.3f\n", memory("one", weights, false) / copies);
+    std::printf("figure weights.mib %.0f\n", weight_bytes / 1048576.0);
+    dealt(weights);
+    std::printf("figure load.requests %u\n", load);
+    const double anew = claimed("anew", weights, false);
+    std::printf("figure standby.gain %.1f\n", anew / claimed("standby", weights, true));
+    stray_write(weights);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-server SPACE   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    space = argc > 1 ? argv[1] : "lab";
+    void* at = mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return 1;
+    shared = new (at) board;
+    setrlimit(RLIMIT_CORE, &no_core);
+    try {
+        run();
+        return 0;
+    } catch (const carousel::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return e.code();
+    }
+}

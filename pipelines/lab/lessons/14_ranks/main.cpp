@@ -1,0 +1,272 @@
+// Ranks of one node that pass blocks of memory in a ring, as clients of a space. Where Open MPI is installed
+// they are ranks of mpirun, which starts this program again; else they are forked. Beside it a copy between
+// two processes, by a pipe and by process_vm_readv (as MPI's own transport does it). Usage:
+// carousel-lab-ranks SPACE (the name that `carousel hold` got)
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <carousel/ipc.hpp>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+constexpr unsigned ranks = 4, laps = 25, page = 4096, blocks = 4, dying_rank = 2;
+constexpr size_t most = 8 << 20, sizes[] = {64 << 10, 1 << 20, most};
+std::string space;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(30);
+        try {
+            _exit(body());
+        } catch (const carousel::error& e) {
+            std::fprintf(stderr, "%s\n", e.what());
+            _exit(9);
+        }
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/// What a rank says when it is through.
+struct word {
+    unsigned rank, size, wrong, hops;
+    double us;
+};
+/// A block's first word in each page counts its hops.
+bool advance(std::span<std::byte> block, unsigned hops) {
+    bool whole = true;
+    for (size_t at = 0; at < block.size(); at += page) {
+        unsigned seen = 0;
+        std::memcpy(&seen, &block[at], sizeof seen);
+        whole = whole && seen == hops;
+        seen = hops + 1;
+        std::memcpy(&block[at], &seen, sizeof seen);
+    }
+    return whole;
+}
+struct ring {
+    carousel::ipc::space lab = carousel::ipc::open(space);
+    carousel::ipc::shared_pool pool = lab.pool("blocks", blocks* most);
+    carousel::ipc::shared_queue<word> words = lab.queue<word>("words", 64);
+    std::vector<carousel::ipc::block_queue<unsigned>> to;  // a queue for each rank
+    explicit ring(const char* job) {
+        for (unsigned r = 0; r < ranks; ++r)
+            to.push_back(lab.block_queue<unsigned>(std::string(job) + std::to_string(r), 4, pool));
+    }
+};
+
+/// One rank's part: blocks of every size go round; rank 0 begins and takes the time of a hop.
+int pass_round(unsigned rank) {
+    ring all("to-");
+    for (unsigned size = 0; size < std::size(sizes); ++size) {
+        unsigned wrong = 0, hops = 0;
+        double begin = 0;
+        for (unsigned lap = 0; lap < laps; ++lap) {
+            if (rank == 0 && lap == 0) {
+                auto block = all.pool.acquire(sizes[size], seconds(5));
+                std::memset(block.data().data(), 0, block.data().size());
+                begin = now_us();
+                wrong += !advance(block.data(), hops);
+                all.to[1].give(std::move(block), ++hops, seconds(5));
+                continue;
+            }
+            auto got = all.to[rank].receive(seconds(10));
+            hops = got.about;
+            wrong += !advance(got.block.data(), hops);
+            all.to[(rank + 1) % ranks].give(std::move(got.block), ++hops, seconds(5));
+        }
+        double us = 0;
+        if (rank == 0) us = (now_us() - begin) / (hops ? hops : 1);
+        if (rank == 0)
+            (void)all.to[0].receive(seconds(10));  // the last lap ends here: the block is free again
+        all.words.push({rank, size, wrong, hops, us}, seconds(5));
+    }
+    return 0;
+}
+/// The kill: a rank dies with a block that it has received. The others wait for a second and say who is left.
+int pass_and_die(unsigned rank) {
+    ring all("last-");
+    try {
+        if (rank == 0) {
+            auto block = all.pool.acquire(most, seconds(5));
+            all.to[1].give(std::move(block), 1, seconds(5));
+        }
+        auto got = all.to[rank].receive(seconds(2));
+        if (rank == dying_rank) return kill(getpid(), SIGKILL);
+        all.to[(rank + 1) % ranks].give(std::move(got.block), 1, seconds(5));
+    } catch (const carousel::ipc::timed_out&) {
+        // as it should be, behind the dead one
+    }
+    usleep(rank == 1 ? 2'000'000 : 0);  // it has done its part, and stays
+    all.words.push({rank, 99, 0, 0, 0}, seconds(5));
+    return 0;
+}
+int rank_main(const std::string& job, unsigned rank) {
+    return job == "die" ? pass_and_die(rank) : pass_round(rank);
+}
+
+/// The job's exit code; `by_mpi`: as mpirun's, which starts this program so many times.
+int run_job(const std::string& job, bool by_mpi, const char* self) {
+    if (by_mpi)
+        return end_of(start([&] {
+            setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1), setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+            dup2(STDERR_FILENO, STDOUT_FILENO);  // its words are no figures
+            execlp("mpirun", "mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "plm", "isolated",
+                   "-n", std::to_string(ranks).c_str(), self, space.c_str(), job.c_str(), nullptr);
+            return 127;
+        }));
+    int code = 0;
+    std::vector<pid_t> pids;
+    for (unsigned r = 0; r < ranks; ++r) pids.push_back(start([&, r] { return rank_main(job, r); }));
+    for (const pid_t pid : pids) code = end_of(pid) != 0 ? 1 : code;
+    return code;
+}
+
+double tell_round(ring& all) {
+    unsigned wrong = 0, said = 0;
+    double us = 0;
+    for (word w; said < ranks * std::size(sizes); ++said) {
+        w = all.words.pop(seconds(5));
+        wrong += w.wrong;
+        if (w.rank != 0) continue;
+        std::printf("curve by-offset %zu %.2f\n", sizes[w.size], w.us);
+        if (sizes[w.size] == most) us = w.us;
+    }
+    std::printf("figure ring.wrong %u\nfigure ring.number %u\nfigure ring.laps %u\nfigure offset.us %.1f\n",
+                wrong, ranks, laps, us);
+    return us;
+}
+
+/// us for so many bytes from a child's memory into this one's, by a pipe or by process_vm_readv; 0: refused.
+double copy_us(size_t bytes, bool by_pipe) {
+    void* at = mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    int ways[2];
+    if (at == MAP_FAILED || pipe(ways) != 0) return 0;
+    constexpr unsigned times = 9;
+    const pid_t sender = start([&] {
+        std::memset(at, 1, most);
+        char go = 1;
+        if (!by_pipe) return write(ways[1], &go, 1) == 1 ? pause() : 1;
+        for (unsigned k = 0; k < times; ++k)
+            for (size_t sent = 0; sent < bytes;) {
+                const ssize_t n = write(ways[1], static_cast<char*>(at) + sent, bytes - sent);
+                if (n <= 0) return 1;
+                sent += static_cast<size_t>(n);
+            }
+        return 0;
+    });
+    char go = 0;
+    bool well = by_pipe || read(ways[0], &go, 1) == 1;
+    std::vector<double> each;
+    for (unsigned k = 0; k < times && well; ++k) {
+        const double begin = now_us();
+        if (by_pipe)
+            for (size_t got = 0; got < bytes && well;) {
+                const ssize_t n = read(ways[0], static_cast<char*>(at) + got, bytes - got);
+                well = n > 0, got += well ? static_cast<size_t>(n) : 0;
+            }
+        else {
+            const iovec here{at, bytes}, there{at, bytes};
+            well = process_vm_readv(sender, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+        }
+        each.push_back(now_us() - begin);
+    }
+    well = well && static_cast<char*>(at)[bytes - 1] == 1;
+    kill(sender, SIGKILL);
+    (void)end_of(sender);
+    close(ways[0]), close(ways[1]), munmap(at, most);
+    std::sort(each.begin(), each.end());
+    return well ? each[each.size() / 2] : 0;
+}
+double copies(const char* name, bool by_pipe) {
+    double us = 0;
+    for (const size_t bytes : sizes)
+        if ((us = copy_us(bytes, by_pipe)) > 0) std::printf("curve %s %zu %.2f\n", name, bytes, us);
+    return us;
+}
+
+/// A rank is killed: who is left, and when its block is free again.
+void killed(ring& all, bool by_mpi, const char* self) {
+    const int code = run_job("die", by_mpi, self);
+    const double begin = now_us();
+    while (all.pool.state().free_bytes < blocks * most && now_us() < begin + 5e6) usleep(100);
+    unsigned left = 0;
+    while (all.words.try_pop()) ++left;
+    std::printf("figure killed.left %u\nfigure killed.code %d\nfigure killed.free %d\n", left, code,
+                static_cast<int>(all.pool.state().free_bytes / most));
+}
+
+void run(const char* self) {
+    ring all("to-");
+    bool by_mpi = end_of(start([] {
+                      (void)!freopen("/dev/null", "w", stdout);
+                      execlp("mpirun", "mpirun", "--version", nullptr);
+                      return 127;
+                  })) == 0;
+    if (!by_mpi) std::printf("Open MPI isn't installed here (no mpirun): the ranks are forked.\n");
+    if (by_mpi && run_job("ring", true, self) != 0) {
+        std::printf("mpirun is here and could not start four ranks: they are forked.\n");
+        by_mpi = false;
+        while (all.words.try_pop()) {
+        }
+        if (run_job("ring", false, self) != 0)
+            throw carousel::error(carousel::exit_code::stage_failed, "no ring");
+    } else if (!by_mpi && run_job("ring", false, self) != 0) {
+        throw carousel::error(carousel::exit_code::stage_failed, "a rank didn't come to its end");
+    }
+    std::printf("figure ranks.mpi %d\n", by_mpi);
+    const double offset_us = tell_round(all);
+    const double pipe_us = copies("pipe", true), direct_us = copies("process_vm_readv", false);
+    std::printf("figure pipe.us %.1f\nfigure offset.share %.3f\n", pipe_us, offset_us / pipe_us);
+    if (direct_us > 0) std::printf("figure direct.us %.1f\n", direct_us);
+    if (direct_us <= 0)
+        std::printf("missing direct process_vm_readv is refused here: %s\n", std::strerror(errno));
+    killed(all, by_mpi, self);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-ranks SPACE   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    space = argc > 1 ? argv[1] : "lab";
+    try {
+        const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+        if (argc > 2 && rank != nullptr) return rank_main(argv[2], static_cast<unsigned>(std::atoi(rank)));
+        if (argc > 2) return 2;  // another mpirun, which doesn't say which rank this is
+        run(argv[0]);
+        return 0;
+    } catch (const carousel::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return e.code();
+    }
+}

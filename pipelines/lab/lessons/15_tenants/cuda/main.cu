@@ -1,0 +1,258 @@
+// Two tenants of one GPU: another user's process is given a handle and a descriptor, asks how much is free,
+// and looks for what a dead one has left in memory. Takes the right to become two users (root). The parent
+// never touches CUDA.
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <grp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+namespace {
+
+constexpr size_t bytes = 256 << 20, words = bytes / 4;
+constexpr uid_t owner = 65533, stranger = 65534;
+
+struct shared {
+    std::atomic<int> step;  // -1: somebody could not do his part
+    char why[200];
+    cudaIpcMemHandle_t handle;
+    char figures[4096];
+};
+shared* common;
+int sockets[2];
+
+void figure(const char* name, double value) {
+    const size_t used = std::strlen(common->figures);
+    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
+}
+void missing(const char* why) {
+    const size_t used = std::strlen(common->figures);
+    std::snprintf(common->figures + used, sizeof common->figures - used, "missing two_gpu_users %s\n", why);
+}
+bool wait_for(int step) {
+    for (int k = 0; k < 20'000 && common->step.load() < step && common->step.load() >= 0; ++k) usleep(1000);
+    return common->step.load() >= step;
+}
+bool begin_cuda() {
+    cudaError_t e = cudaSetDevice(0);
+    if (e == cudaSuccess) e = cudaFree(nullptr);
+    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
+    return e == cudaSuccess;
+}
+bool become(uid_t user) {
+    return setgroups(0, nullptr) == 0 && setresgid(user, user, user) == 0 &&
+           setresuid(user, user, user) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
+}
+/// The driver's functions by name: a program that names libcuda would not start without a driver.
+template <class F>
+F driver(const char* name) {
+    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    return library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, name));
+}
+void send_fd(int fd) {
+    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+    iovec io{&byte, 1};
+    msghdr m{};
+    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
+    cmsghdr* c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    sendmsg(sockets[1], &m, 0);
+}
+int receive_fd() {
+    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+    iovec io{&byte, 1};
+    msghdr m{};
+    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
+    int fd = -1;
+    if (recvmsg(sockets[0], &m, 0) == 1 && CMSG_FIRSTHDR(&m) != nullptr)
+        std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+    return fd;
+}
+unsigned* map(CUmemGenericAllocationHandle h) {
+    CUdeviceptr at = 0;
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    const bool open =
+        driver<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&at, bytes, 0, 0, 0) == CUDA_SUCCESS &&
+        driver<decltype(&cuMemMap)>("cuMemMap")(at, bytes, 0, h, 0) == CUDA_SUCCESS &&
+        driver<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at, bytes, &access, 1) == CUDA_SUCCESS;
+    return open ? reinterpret_cast<unsigned*>(at) : nullptr;
+}
+
+/// A pattern that is found nowhere else.
+__host__ __device__ unsigned secret(size_t k) { return static_cast<unsigned>(k * 2654435761ULL) ^ 0x5EC2E7U; }
+__global__ void fill(unsigned* at) {
+    for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < words;
+         k += size_t{gridDim.x} * blockDim.x)
+        at[k] = secret(k);
+}
+/// Words that are the secret's, wherever in the pages they lie; pages begin where the secret's did, or 2 MiB
+/// later.
+__global__ void find(const unsigned* at, size_t number, unsigned long long* found) {
+    constexpr size_t page = (2 << 20) / 4;
+    for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < number;
+         k += size_t{gridDim.x} * blockDim.x)
+        for (size_t from = k % page; at[k] != 0 && from < words; from += page)
+            if (at[k] == secret(from)) {
+                atomicAdd(found, 1ULL);
+                break;
+            }
+}
+/// Of `number` words at `at`; -1: CUDA said an error.
+double found_in(const unsigned* at, size_t number) {
+    unsigned long long *found = nullptr, n = 0;
+    if (cudaMalloc(&found, 8) != cudaSuccess || cudaMemset(found, 0, 8) != cudaSuccess) return -1;
+    find<<<2048, 256>>>(at, number, found);
+    if (cudaMemcpy(&n, found, 8, cudaMemcpyDeviceToHost) != cudaSuccess) return -1;
+    return static_cast<double>(n);
+}
+
+/// Has a secret in memory with a handle and in memory with a descriptor.
+int owner_main() {
+    unsigned* legacy = nullptr;
+    CUmemAllocationProp prop{};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    CUmemGenericAllocationHandle h = 0;
+    int fd = -1;
+    if (!become(owner) || !begin_cuda()) return common->step = -1;
+    if (!wait_for(1) || cudaMalloc(&legacy, bytes) != cudaSuccess ||
+        cudaIpcGetMemHandle(&common->handle, legacy) != cudaSuccess ||
+        driver<decltype(&cuMemCreate)>("cuMemCreate")(&h, bytes, &prop, 0) != CUDA_SUCCESS ||
+        driver<decltype(&cuMemExportToShareableHandle)>("cuMemExportToShareableHandle")(
+            &fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS)
+        return common->step = -1;
+    unsigned* const vmm = map(h);
+    if (vmm == nullptr) return common->step = -1;
+    fill<<<1024, 256>>>(legacy), fill<<<1024, 256>>>(vmm);
+    if (cudaDeviceSynchronize() != cudaSuccess) return common->step = -1;
+    send_fd(fd);
+    common->step = 2;
+    for (;;) pause();  // the kill
+}
+void try_handle() {
+    void* at = nullptr;
+    const cudaError_t e = cudaIpcOpenMemHandle(&at, common->handle, cudaIpcMemLazyEnablePeerAccess);
+    (void)cudaGetLastError();
+    figure("cuda.handle.code", e);
+    unsigned word = 0;
+    if (e == cudaSuccess) cudaMemcpy(&word, static_cast<unsigned*>(at) + 77, 4, cudaMemcpyDeviceToHost);
+    figure("cuda.handle.whole", word == secret(77));
+    if (e == cudaSuccess) cudaIpcCloseMemHandle(at);
+}
+void try_descriptor(int fd) {
+    CUmemGenericAllocationHandle h = 0;
+    unsigned word = 0;
+    const bool imported = driver<decltype(&cuMemImportFromShareableHandle)>("cuMemImportFromShareableHandle")(
+                              &h, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
+                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS;
+    const unsigned* const at = imported ? map(h) : nullptr;
+    if (at != nullptr) cudaMemcpy(&word, at + 77, 4, cudaMemcpyDeviceToHost);
+    figure("cuda.descriptor.whole", word == secret(77));
+    if (at == nullptr) return;
+    driver<decltype(&cuMemUnmap)>("cuMemUnmap")(reinterpret_cast<CUdeviceptr>(at), bytes);
+    driver<decltype(&cuMemRelease)>("cuMemRelease")(h);
+}
+/// All that is free, but for a rest, word by word.
+void look_for_leftovers() {
+    size_t free = 0, all = 0;
+    unsigned* at = nullptr;
+    cudaMemGetInfo(&free, &all);
+    size_t take = free / (2 << 20) * (2 << 20);
+    while (take > bytes && cudaMalloc(&at, take) != cudaSuccess)
+        take -= size_t{64} << 20, (void)cudaGetLastError();
+    figure("cuda.leftover.share", static_cast<double>(take) / static_cast<double>(free));
+    figure("cuda.leftover.words", found_in(at, take / 4));
+    cudaFree(at);
+}
+int stranger_main() {
+    if (!become(stranger) || !begin_cuda()) return common->step = -1;
+    size_t before = 0, with = 0, all = 0;
+    usleep(500'000);  // the other has its context
+    cudaMemGetInfo(&before, &all);
+    common->step = 1;
+    if (!wait_for(2)) return 1;
+    cudaMemGetInfo(&with, &all);
+    figure("cuda.mib", 2 * bytes / 1048576.0);
+    figure("cuda.seen.share", (static_cast<double>(before) - static_cast<double>(with)) / (2 * bytes));
+    try_handle();
+    try_descriptor(receive_fd());
+    common->step = 3;
+    if (!wait_for(4)) return 1;  // the owner is dead
+    look_for_leftovers();
+    return 0;
+}
+/// Freed and taken again within one process.
+int own_leftovers() {
+    unsigned* at = nullptr;
+    if (!begin_cuda() || cudaMalloc(&at, bytes) != cudaSuccess) return 1;
+    fill<<<1024, 256>>>(at);
+    cudaDeviceSynchronize();
+    cudaFree(at);
+    if (cudaMalloc(&at, bytes) != cudaSuccess) return 1;
+    figure("cuda.own.words", found_in(at, words));
+    return 0;
+}
+
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(40);
+        _exit(body());
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+void two_users() {
+    if (end_of(start([] { return become(owner) ? 0 : 2; })) != 0)
+        return missing("this process may not become another user: start the lab as root for that");
+    if (end_of(start([] { return become(stranger) && begin_cuda() ? 0 : 2; })) != 0)
+        return missing("another user can't use this GPU (look at the rights of /dev/nvidia*)");
+    const pid_t has = start(owner_main), looks = start(stranger_main);
+    const bool looked = wait_for(3);
+    kill(has, SIGKILL);
+    (void)end_of(has);
+    if (looked) common->step = 4;
+    if (!looked) kill(looks, SIGKILL);
+    (void)end_of(looks);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr, "usage: carousel-lab-tenants-cuda   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
+    common = static_cast<shared*>(at);
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
+        std::fprintf(stderr, "%s\n",
+                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+        return 3;
+    }
+    const bool well = end_of(start(own_leftovers)) == 0;
+    two_users();
+    std::fputs(common->figures, stdout);
+    return well ? 0 : 1;
+}

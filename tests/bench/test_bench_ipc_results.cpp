@@ -1,0 +1,61 @@
+// What `carousel bench ipc` tells of a GPU, from results made by hand.
+#include <nlohmann/json.hpp>
+
+#include "bench/ipc/result.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::bench;
+using namespace carousel::test;
+
+namespace {
+
+ipc_bench_result some_result() {
+    ipc_bench_result r;
+    r.gpu.name = "a GPU";
+    r.gpu.memory_floor = 4000, r.gpu.pcie_floor = 60;
+    r.gpu.missing["memory, peer GPU"] = "only one GPU here";
+    gpu_memory_row own{"own memory", "same GPU", 256U << 20U};
+    own.read = 3600, own.ratio = 1, own.verified = true;
+    gpu_memory_row legacy = own;
+    legacy.kind = "legacy handle", legacy.read = 1800, legacy.ratio = 0.5;
+    gpu_memory_row host = own;
+    host.kind = "memfd, registered", host.on = "host", host.read = 45;
+    r.gpu.memory = {own, legacy, host};
+    r.gpu.hops = {{"IPC event, polled", "one process", 5, 1, 300, true},
+                  {"IPC event, polled", "time slices", 140, 28, 300, true}};
+    return r;
+}
+
+}  // namespace
+
+TEST_CASE("a GPU's rows stand beside what its hardware can do, where the memory lies") {
+    const std::string table = table_of(some_result());
+    CHECK(table.find(" 90 %") != std::string::npos);  // of its own memory
+    CHECK(table.find(" 45 %") != std::string::npos);  // of a handle's at half the rate
+    CHECK(table.find(" 75 %") != std::string::npos);  // of the bus
+    CHECK(table.find("not here: memory, peer GPU: only one GPU here") != std::string::npos);
+    CHECK(table.find("WRONG") == std::string::npos);
+}
+
+TEST_CASE("a GPU's rows are in the JSON, and what is missing with its reason") {
+    const auto said = nlohmann::json::parse(json_of(some_result())).at("gpu");
+    CHECK(said.at("memory").at(1).at("ratio_to_local") == 0.5);
+    CHECK(said.at("hops").at(1).at("where") == "time slices");
+    CHECK(said.at("floors").at("memory_gb_s") == 4000);
+    CHECK(said.at("missing").at("memory, peer GPU") == "only one GPU here");
+}
+
+TEST_CASE("data that isn't right names its row of the GPU") {
+    ipc_bench_result r = some_result();
+    CHECK(wrong_rows(r).empty());
+    r.gpu.memory[1].verified = false, r.gpu.hops[1].verified = false;
+    CHECK(wrong_rows(r) == "legacy handle, same GPU; IPC event, polled, time slices");
+    CHECK(table_of(r).find("WRONG") != std::string::npos);
+}
+
+TEST_CASE("the hops of a GPU are drawn, a curve for each means") {
+    const std::string svg = plot_of(some_result());
+    CHECK(svg.find("IPC event, polled") != std::string::npos);
+    CHECK(plot_of(ipc_bench_result{}).find("IPC event") == std::string::npos);
+}

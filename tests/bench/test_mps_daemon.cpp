@@ -1,0 +1,82 @@
+// The bench's MPS daemon, with a program in its place that says what it was told.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "bench/ipc/mps_daemon.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::bench;
+
+namespace {
+
+/// A folder in PATH with a program of the daemon's name.
+class fake_daemon {
+public:
+    explicit fake_daemon(const char* script)
+        : path_("/tmp/carousel-fake-XXXXXX"), before_(std::getenv("PATH")) {
+        REQUIRE(::mkdtemp(path_.data()) != nullptr);
+        const std::string program = path_ + "/nvidia-cuda-mps-control";
+        std::ofstream(program) << "#!/bin/sh\n" << script;
+        ::chmod(program.c_str(), 0700);
+        ::setenv("PATH", (path_ + ":" + before_).c_str(), 1);
+    }
+    ~fake_daemon() {
+        ::setenv("PATH", before_.c_str(), 1);
+        std::filesystem::remove_all(path_);
+    }
+    [[nodiscard]] std::string said(const char* file) const {
+        std::ifstream in(path_ + "/" + file);
+        std::string word;
+        in >> word;
+        return word;
+    }
+
+private:
+    std::string path_, before_;
+};
+
+// With -f it is the daemon and stays until it is told to quit; else it passes the word on.
+constexpr const char* obedient = R"(here=$(dirname "$0")
+if [ "$1" = -f ]; then
+  touch "$CUDA_MPS_PIPE_DIRECTORY/control"
+  while [ ! -e "$CUDA_MPS_PIPE_DIRECTORY/quit" ]; do sleep 0.01; done
+  echo quit > "$here/ended"
+else
+  read word more
+  [ "$word" = quit ] && touch "$CUDA_MPS_PIPE_DIRECTORY/quit"
+fi
+)";
+
+}  // namespace
+
+TEST_CASE("the daemon has a folder of its own, and is told to quit with its object") {
+    const fake_daemon fake(obedient);
+    std::string folder;
+    {
+        const mps_folder in;
+        folder = in.path();
+        const mps_daemon daemon(in);
+        CHECK(daemon.runs());
+        CHECK(std::filesystem::exists(folder + "/control"));
+    }
+    CHECK(fake.said("ended") == "quit");
+    CHECK_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_CASE("a daemon that ends at once is none") {
+    const fake_daemon fake("exit 1\n");
+    const mps_folder in;
+    CHECK_FALSE(mps_daemon(in).runs());
+}
+
+TEST_CASE("clients look for their daemon in its folder and nowhere else") {
+    const mps_folder in;
+    in.enter();
+    CHECK(std::getenv("CUDA_MPS_PIPE_DIRECTORY") == in.path());
+    ::unsetenv("CUDA_MPS_PIPE_DIRECTORY"), ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
+}
