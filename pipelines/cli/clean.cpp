@@ -53,6 +53,7 @@ command_action add(const command_parts& p) {
 }  // namespace
 
 const command clean_command{
-    "clean", "Remove what dead runs left (shared memory, sockets); living ones are never touched", add};
+    "clean", "Remove what dead runs and spaces left (shared memory, sockets); living ones are never touched",
+    add};
 
 }  // namespace carousel::supervisor

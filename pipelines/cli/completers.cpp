@@ -8,6 +8,7 @@
 #include "run/parameter_message.hpp"
 #include "run/ps_message.hpp"
 #include "runs/client.hpp"
+#include "runs/spaces.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -63,6 +64,26 @@ completer offer_folders() { return offer_files({}); }
 words_t running_pipelines(const asked_for&) {
     words_t names;
     for (const run::record& r : run::living_runs()) names.push_back(r.name);
+    return names;
+}
+
+words_t living_spaces(const asked_for&) {
+    words_t names;
+    for (const seen_space& s : see_spaces()) names.push_back(s.found.name);
+    return names;
+}
+
+words_t orphaned_spaces(const asked_for&) {
+    words_t names;
+    for (const ipc::found_space& s : ipc::spaces_here())
+        if (s.state == ipc::space_state::orphaned) names.push_back(s.name);
+    return names;
+}
+
+words_t pipelines_and_spaces(const asked_for& asked) {
+    words_t names = running_pipelines(asked);
+    for (std::string& name : living_spaces(asked))
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
     return names;
 }
 

@@ -13,6 +13,10 @@ namespace carousel::supervisor {
 [[nodiscard]] completer offer_folders();
 
 [[nodiscard]] std::vector<std::string> running_pipelines(const asked_for& asked);
+/// Of this user, but those of pipelines that nobody has opened. orphaned_spaces: without a holder.
+[[nodiscard]] std::vector<std::string> living_spaces(const asked_for& asked);
+[[nodiscard]] std::vector<std::string> orphaned_spaces(const asked_for& asked);
+[[nodiscard]] std::vector<std::string> pipelines_and_spaces(const asked_for& asked);
 /// Of the pipeline that -p names, else of the only one that runs; with several instances each of them, too.
 /// Not those that stand in the command line already.
 [[nodiscard]] std::vector<std::string> running_stages(const asked_for& asked);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "cli/clients.hpp"
+#include "cli/completers.hpp"
 #include "runs/client.hpp"
+#include "runs/spaces.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -15,6 +17,12 @@ struct down_arguments : told_arguments {
 int take_down(const down_arguments& a, const cli_environment& env) {
     const f64 timeout_s = seconds_or("--timeout", a.timeout, 30);
     if (!a.stages.empty()) return tell_stages(a, run::seat_request{run::seat_order::down, ""}, env);
+    const auto space = a.pipeline.empty() ? std::nullopt : ipc::find_space(a.pipeline);
+    const auto of_run = space ? run::read_record(run::run_folder(a.pipeline)) : std::nullopt;
+    if (space && space->state != ipc::space_state::dead && !(of_run && run::is_alive(*of_run))) {
+        env.out << end_space(*space, timeout_s) << "\n";
+        return exit_code::ok;
+    }
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     end_pipeline(run, timeout_s);
     env.out << fmt::format("pipeline \"{}\" has ended\n", run.name);
@@ -24,8 +32,11 @@ int take_down(const down_arguments& a, const cli_environment& env) {
 command_action add(const command_parts& p) {
     const auto a = std::make_shared<down_arguments>();
     add_told_options(p, *a, false);
+    p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
     p.app.add_option("--timeout", a->timeout, "Wait S seconds for the pipeline's end [30]")->type_name("S");
-    p.app.footer("\nExample:\n  carousel down fragment");
+    p.app.footer(
+        "\nExamples:\n  carousel down fragment\n  carousel down -p lab     (a space: as Ctrl-C in `carousel "
+        "hold lab`)");
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
         return take_down(*a, env);
@@ -34,7 +45,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command down_command{"down", "End stages until `up`; without a stage: end the pipeline, as Ctrl-C does",
-                           add};
+const command down_command{
+    "down", "End stages until `up`; without a stage: end the pipeline or the space, as Ctrl-C does", add};
 
 }  // namespace carousel::supervisor

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "cli/completers.hpp"
 #include "cli/options.hpp"
 #include "ipc/holder.hpp"
 #include "os/interrupts.hpp"
 #include "os/table.hpp"
+#include "runs/spaces.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -37,6 +39,7 @@ u64 bytes_from(const std::string& text) {
 }
 
 int hold(const hold_arguments& a, const cli_environment& env) {
+    require_no_run(a.name);
     interrupts stop;
     ipc::holder h(a.name, bytes_from(a.size));
     env.out << fmt::format("{} \"{}\": {}{}\n", h.adopted() ? "took over" : "holding", a.name,
@@ -52,7 +55,8 @@ int hold(const hold_arguments& a, const cli_environment& env) {
 
 command_action add(const command_parts& p) {
     const auto a = std::make_shared<hold_arguments>();
-    p.app.add_option("NAME", a->name, "The name by which programs open it")->required();
+    p.offers[p.app.add_option("NAME", a->name, "The name by which programs open it")->required()] =
+        orphaned_spaces;
     p.app.add_option("--size", a->size, "Memory for all that is in it, like 256M [64M]")->type_name("BYTES");
     p.app.footer(
         "\nPrograms open it with carousel::ipc::open(\"NAME\"), see <carousel/ipc.hpp>. Ctrl-C ends it; its "

@@ -1,30 +1,68 @@
-// `carousel ps`.
+// `carousel ps`: of a pipeline, and of the spaces of this user.
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/clients.hpp"
+#include "cli/completers.hpp"
+#include "core/clock.hpp"
 #include "run/client.hpp"
 #include "runs/client.hpp"
+#include "runs/spaces.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
+constexpr u32 look_again_us = 20'000;
+
+bool runs(const std::string& name) {
+    const std::vector<run::record> all = run::living_runs();
+    return name.empty()
+               ? !all.empty()
+               : std::any_of(all.begin(), all.end(), [&](const run::record& r) { return r.name == name; });
+}
+
+std::string dumped(const json& j) { return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
 
 int show(const client_arguments& a, bool as_json, const cli_environment& env) {
-    const run::record run = choose_pipeline(a.pipeline, a.wait_s);
-    const json reply = run::client(run).ask(run::ps_request{}, a.wait_s);
+    const u64 since = now_ns(), until = since + static_cast<u64>(std::clamp(a.wait_s, 0.0, 1e9) * 1e9);
+    std::vector<seen_space> spaces = see_spaces(a.pipeline);
+    while (!runs(a.pipeline) && spaces.empty() && now_ns() < until) {
+        ::usleep(look_again_us);
+        spaces = see_spaces(a.pipeline);
+    }
+    if (!runs(a.pipeline) && !spaces.empty()) {
+        env.out << (as_json ? dumped({{"ok", true}, {"spaces", spaces_json(spaces)}}) : spaces_text(spaces));
+        return exit_code::ok;
+    }
+    const run::record run = choose_pipeline(a.pipeline, a.wait_s, since);
+    json reply = run::client(run).ask(run::ps_request{}, a.wait_s);
     require_well(reply, run.name);
-    env.out << (as_json ? reply.dump(2, ' ', false, json::error_handler_t::replace) + "\n"
-                        : ps_table(run::read_ps(reply)));
+    // Its own has nothing to say until somebody has opened it.
+    std::erase_if(spaces, [](const seen_space& s) { return s.view && s.view->id.empty(); });
+    if (as_json) {
+        reply["spaces"] = spaces_json(spaces);
+        env.out << dumped(reply);
+    } else {
+        env.out << ps_table(run::read_ps(reply));
+        if (!spaces.empty()) env.out << "\n" << spaces_text(spaces);
+    }
     return exit_code::ok;
 }
 
 command_action add(const command_parts& p) {
     const auto a = std::make_shared<client_arguments>();
     add_client_options(p, *a);
+    p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
     add_json(p);
-    p.app.footer("\nExamples:\n  carousel ps\n  carousel ps -p demo --json");
+    p.app.footer(
+        "\nSpaces (`carousel hold`) stand behind the pipeline, with their clients and what each holds; -p "
+        "names "
+        "one of either.\n\nExamples:\n  carousel ps\n  carousel ps -p demo --json\n  carousel ps -p lab");
     return [a](const common_words& c, const cli_environment& env) {
         read_wait(*a);
         return show(*a, c.json, env);
@@ -33,6 +71,7 @@ command_action add(const command_parts& p) {
 
 }  // namespace
 
-const command ps_command{"ps", "Show the stages of a running pipeline", add};
+const command ps_command{"ps", "Show the stages of a running pipeline, and the spaces with their clients",
+                         add};
 
 }  // namespace carousel::supervisor

@@ -125,6 +125,7 @@ std::vector<finding> examine(const doctor_places& places) {
     examine_shared_memory(all, places.shared_memory);
     examine_limits(all);
     examine_run_folder(all);
+    examine_spaces(all);
     examine_processes(all);
     examine_death_signs(all);
     examine_cuda(all, places);

@@ -15,6 +15,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "ipc/spaces.hpp"
 #include "run/directory.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/marked_process.hpp"
@@ -118,6 +119,21 @@ bool is_kept_log(const std::string& folder) {
            !fs::exists(folder + "/run.json", ignored) && !fs::exists(folder + "/control.sock", ignored);
 }
 
+// Memory of a space is nowhere in the file system: what a dead one leaves is its folder.
+void find_dead_spaces(std::vector<leftover>& found) {
+    struct stat info {};
+    for (const ipc::found_space& s : ipc::spaces_here()) {
+        if (s.state != ipc::space_state::dead || !is_ours(s.place.folder, S_IFDIR, info) || is_fresh(info))
+            continue;
+        found.push_back(
+            {"space", s.place.folder, s.name, "", bytes_in(s.place.folder),
+             s.holder == 0
+                 ? "nobody holds it and no process has its memory"
+                 : fmt::format("its holder (process {}) is gone and no process has its memory", s.holder),
+             ""});
+    }
+}
+
 std::vector<std::string> default_runs() {
     std::set<std::string> folders = {run::runs_folder(), fmt::format("/tmp/carousel-{}", ::geteuid())};
     return {folders.begin(), folders.end()};
@@ -178,6 +194,7 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
             l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
         found.push_back(std::move(l));
     }
+    find_dead_spaces(found);
     return found;
 }
 
@@ -187,6 +204,10 @@ std::string remove_leftover(const leftover& l) {
     if (l.kind == "shared memory") {
         fs::remove(l.path, failed);
         return failed ? failed.message() : "";
+    }
+    if (l.kind == "space") {
+        const auto s = ipc::find_space(l.name);
+        return s ? ipc::remove_dead(*s) : "";
     }
     if (l.kind == "log") {
         const fs::path folder = fs::path(l.path).parent_path();

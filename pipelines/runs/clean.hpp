@@ -1,7 +1,8 @@
 #pragma once
 // What dead runs left behind: folders whose supervisor is gone, shared memory objects that no living run owns
-// and no process maps. Used by `carousel clean` and at the start of every run. Never touches what belongs to
-// a living run, to another user, or to a process that can't be judged from here.
+// and no process maps, folders of spaces that nobody has. Used by `carousel clean` and at the start of every
+// run. Never touches what belongs to a living run, to another user, or to a process that can't be judged from
+// here.
 
 #include <string>
 #include <vector>
@@ -11,8 +12,8 @@
 namespace carousel::supervisor {
 
 struct leftover {
-    std::string kind;  ///< "run folder" | "shared memory" | "log": lines that a run has left on purpose;
-                       ///< `carousel clean` alone takes them
+    std::string kind;  ///< "run folder" | "shared memory" | "space" | "log": lines that a run has left on
+                       ///< purpose; `carousel clean` alone takes them
     std::string path;
     std::string name;    ///< the pipeline's, where known
     std::string run_id;  ///< where known

@@ -13,6 +13,7 @@
 #include "core/errors.hpp"
 #include "os/table.hpp"
 #include "runs/orphaned_run.hpp"
+#include "runs/spaces.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
@@ -21,8 +22,9 @@ namespace {
 constexpr u32 look_again_us = 20'000;
 constexpr u64 successor_patience_ns = 2 * ns_per_s;
 
-u64 deadline_after(f64 seconds) {
-    return now_ns() + static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s));
+u64 deadline_after(f64 seconds, u64 since_ns = 0) {
+    return (since_ns == 0 ? now_ns() : since_ns) +
+           static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s));
 }
 
 std::string list_of(const std::vector<run::record>& runs) {
@@ -54,13 +56,20 @@ std::string orphans_text() {
 }
 
 [[noreturn]] void refuse_choice(const std::string& name, const std::vector<run::record>& runs, f64 wait_s) {
+    if (!name.empty())
+        if (const auto space = ipc::find_space(name); space && space->state != ipc::space_state::dead)
+            throw config_error(fmt::format(
+                "\"{0}\" is a space and no pipeline, its clients are no stages: `carousel ps -p {0}` "
+                "shows them, `carousel down -p {0}` ends it",
+                name));
     if (runs.empty())
-        throw config_error(fmt::format("{} is running{}; start one with `carousel run FILE` (looked in {}){}",
-                                       name.empty() ? "no pipeline" : fmt::format("no pipeline \"{}\"", name),
-                                       waited(wait_s), run::runs_folder(), orphans_text()));
+        throw config_error(
+            fmt::format("{} is running{}; start one with `carousel run FILE` (looked in {}){}{}",
+                        name.empty() ? "no pipeline" : fmt::format("no pipeline \"{}\"", name),
+                        waited(wait_s), run::runs_folder(), list_of_spaces(), orphans_text()));
     if (name.empty())
         throw config_error("several pipelines are running; choose one with -p NAME:" + list_of(runs) +
-                           orphans_text());
+                           list_of_spaces() + orphans_text());
     std::vector<std::string> names;
     for (const run::record& r : runs) names.push_back(r.name);
     throw config_error(fmt::format("no pipeline \"{}\" is running{}{}; these are:{}{}", name, waited(wait_s),
@@ -81,8 +90,8 @@ std::string bytes(f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); 
 
 // A run whose supervisor was killed is still the user's: beside it, the only one with a supervisor isn't
 // taken without being named.
-run::record choose(const std::string& name, f64 wait_s, bool lost_too) {
-    const u64 deadline = deadline_after(wait_s);
+run::record choose(const std::string& name, f64 wait_s, bool lost_too, u64 since_ns = 0) {
+    const u64 deadline = deadline_after(wait_s, since_ns);
     for (;;) {
         const std::vector<run::record> runs = run::living_runs(), lost = orphans();
         std::vector<run::record> candidates = runs;
@@ -100,7 +109,9 @@ run::record choose(const std::string& name, f64 wait_s, bool lost_too) {
 
 }  // namespace
 
-run::record choose_pipeline(const std::string& name, f64 wait_s) { return choose(name, wait_s, false); }
+run::record choose_pipeline(const std::string& name, f64 wait_s, u64 since_ns) {
+    return choose(name, wait_s, false, since_ns);
+}
 run::record choose_watched(const std::string& name, f64 wait_s) { return choose(name, wait_s, true); }
 
 bool goes_on(run::record& r, u64& gone_since_ns) {

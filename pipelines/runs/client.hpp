@@ -12,8 +12,9 @@
 namespace carousel::supervisor {
 
 /// The pipeline that is meant: of that name, or the only one that runs (one whose supervisor was killed and
-/// whose stages go on counts). Waits up to wait_s for it to come. Throws config_error that lists what runs.
-[[nodiscard]] run::record choose_pipeline(const std::string& name, f64 wait_s);
+/// whose stages go on counts). Waits up to wait_s for it to come, from `since_ns` on (0: from now on). Throws
+/// config_error that lists what runs.
+[[nodiscard]] run::record choose_pipeline(const std::string& name, f64 wait_s, u64 since_ns = 0);
 /// The same for those who only look: one without a supervisor can be watched, too.
 [[nodiscard]] run::record choose_watched(const std::string& name, f64 wait_s);
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,16 +17,24 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "ipc/space_view.hpp"
 #include "ipc/step.hpp"
 
 namespace carousel::ipc {
 namespace {
 
 using nlohmann::json;
+constexpr u64 rest_ns = 200 * ns_per_ms, look_ns = ns_per_s, lock_patience_ns = 200 * ns_per_ms;
 
 // Whatever bytes a request had, its refusal can be sent.
 std::string refusal(const std::string& why) {
     return json{{"refused", why}}.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+[[noreturn]] void refuse_held(const std::string& name, const hold_place& p) {
+    const auto r = read_record(p);
+    throw config_error(fmt::format("the space \"{}\" is held already{}: use it, or choose another name", name,
+                                   r ? fmt::format(" by process {}", r->pid) : ""));
 }
 
 /// The lock file is still the one at that path: a holder that has ended may have removed it meanwhile.
@@ -38,57 +47,80 @@ bool is_at(int fd, const std::string& path) {
 
 }  // namespace
 
-holder::holder(const std::string& name, u64 bytes) : name_(name), place_(place_of(name)), bytes_(bytes) {
+holder::holder(const std::string& name, u64 bytes, memory_when when)
+    : name_(name), place_(place_of(name)), bytes_(bytes == 0 ? u64{64} << 20U : bytes), when_(when) {
     take_lock();
+    events_.reset(::epoll_create1(EPOLL_CLOEXEC));
+    if (!events_)
+        throw shm_error(fmt::format("holding the space \"{}\": epoll_create1: {}", name, errno_text(errno)));
     const std::optional<hold_record> left = read_record(place_);
     std::error_code ignored;
     std::filesystem::remove(place_.socket(), ignored);  // of a dead holder: the lock says so
     listener_ = shm::listen_at(place_.socket());
-    if (left && mappers_of(left->id) > 0)
+    watch(listener_);
+    const bool goes_on = left && mappers_of(left->id) > 0;
+    if (goes_on) wanted_id_ = left->id;
+    if (when == memory_when::asked_for) {
+        write_record(place_, {::getpid(), goes_on ? left->id : no_memory});
+        return;
+    }
+    if (goes_on)
         take_over(*left);
     else
-        memory_ = memory::make(name, bytes == 0 ? u64{64} << 20U : bytes);
-    write_record(place_, {::getpid(), memory_->block().id});
-    const u64 lives = load(memory_->block().holder);
-    (void)cas(memory_->block().holder, lives, lives + 1);
-    find_again();
+        memory_ = memory::make(name, bytes_);
+    if (adopted_ && bytes != 0 && memory_->block().bytes != (bytes + 4095) / 4096 * 4096)
+        throw config_error(
+            fmt::format("the space \"{}\" that is to be taken over has {} bytes, --size says {}: leave "
+                        "--size out, or end its clients",
+                        name_, memory_->block().bytes, bytes));
+    begin();
 }
 
 holder::~holder() {
     std::error_code ignored;
     std::filesystem::remove(place_.socket(), ignored);
-    if (memory_ && clients() == 0) std::filesystem::remove_all(place_.folder, ignored);
+    const bool nobody = clients() == 0 && (memory_ || wanted_id_.empty());
+    if (nobody) std::filesystem::remove_all(place_.folder, ignored);
 }
 
 void holder::take_lock() {
-    for (;;) {
+    for (const u64 until = now_ns() + lock_patience_ns;;) {
         make_place_folder(place_);
         lock_.reset(::open(place_.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
         if (!lock_ && errno != ENOENT)
             throw shm_error(fmt::format("opening {}: {}", place_.lock(), errno_text(errno)));
         if (!lock_) continue;  // the folder was removed by one that has ended
-        if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) break;
+        // Who removes a dead space has it for an instant.
+        while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+            if (now_ns() >= until) return refuse_held(name_, place_);
+            ::usleep(5'000);
+        }
         if (is_at(lock_.get(), place_.lock())) return;
     }
-    const auto r = read_record(place_);
-    throw config_error(fmt::format("the space \"{}\" is held already{}: use it, or choose another name",
-                                   name_, r ? fmt::format(" by process {}", r->pid) : ""));
+}
+
+void holder::watch(const shm::unique_fd& fd) const {
+    epoll_event e{};
+    e.events = EPOLLIN;
+    // Its end takes it out again: nobody else has it.
+    (void)::epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &e);
 }
 
 void holder::take_over(const hold_record& left) {
-    wanted_id_ = left.id;
     for (const u64 until = now_ns() + adoption_patience_ns; !memory_ && now_ns() < until;) run_once(50);
     if (!memory_)
         throw shm_error(fmt::format(
             "taking over the space \"{}\": {} processes have its memory and none has handed it over in {} s: "
             "continue them if they are stopped, or end them",
             name_, mappers_of(left.id), adoption_patience_ns / ns_per_s));
-    adopted_ = true;
-    if (bytes_ != 0 && memory_->block().bytes != (bytes_ + 4095) / 4096 * 4096)
-        throw config_error(
-            fmt::format("the space \"{}\" that is to be taken over has {} bytes, --size says {}: leave "
-                        "--size out, or end its clients",
-                        name_, memory_->block().bytes, bytes_));
+}
+
+// The memory is there: it is said whose it is, and each client is looked for.
+void holder::begin() {
+    write_record(place_, {::getpid(), memory_->block().id});
+    const u64 lives = load(memory_->block().holder);
+    (void)cas(memory_->block().holder, lives, lives + 1);
+    find_again();
 }
 
 // Each entry of the registry has a process, or is mended now.
@@ -100,23 +132,21 @@ void holder::find_again() {
             std::any_of(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == k; });
         if (!c || known) continue;
         shm::unique_fd pidfd(shm::open_pidfd(c.process));
-        if (!pidfd || c.state == entry_state::fenced)
+        if (!pidfd || c.state == entry_state::fenced) {
             bury(memory_->block(), k);
-        else
-            clients_.push_back({k, c.epoch, std::move(pidfd), {}});
+            continue;
+        }
+        watch(pidfd);
+        clients_.push_back({k, c.epoch, std::move(pidfd), {}});
     }
 }
 
 u32 holder::clients() const { return static_cast<u32>(clients_.size()); }
 
 void holder::run_once(int timeout_ms) {
-    std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};
-    for (const client& c : clients_) {
-        fds.push_back({c.pidfd.get(), POLLIN, 0});
-        fds.push_back({c.socket.get(), POLLIN, 0});  // -1 is passed by
-    }
-    for (const guest& g : guests_) fds.push_back({g.socket.get(), POLLIN, 0});
-    if (::poll(fds.data(), fds.size(), timeout_ms) <= 0) return;
+    accept_again();
+    epoll_event any{};
+    if (::epoll_wait(events_.get(), &any, 1, timeout_ms) <= 0) return;
     // What has happened is asked of each by itself: the lists change on the way, and a living client must
     // never be taken for a dead one.
     for (client& c : clients_) look_after(c);
@@ -157,6 +187,11 @@ void holder::look_after(client& c) {
 void holder::let_in() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!fd && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            // No descriptors, say: who connects waits, and so do we, in place of being woken again and again.
+            (void)::epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+            accept_again_ns_ = now_ns() + rest_ns;
+        }
         if (!fd) return;
         if (shm::peer_of(fd.get()).uid != ::geteuid()) {
             (void)shm::send_message(
@@ -164,8 +199,16 @@ void holder::let_in() {
                                               ::geteuid())));
             continue;
         }
-        if (guests_.size() < 2 * max_clients) guests_.push_back({std::move(fd)});
+        if (guests_.size() >= 2 * max_clients) continue;
+        watch(fd);
+        guests_.push_back({std::move(fd)});
     }
+}
+
+void holder::accept_again() {
+    if (accept_again_ns_ == 0 || now_ns() < accept_again_ns_) return;
+    accept_again_ns_ = 0;
+    watch(listener_);
 }
 
 // False: it is no guest any more.
@@ -175,6 +218,10 @@ bool holder::hear(guest& g) {
     if (got == shm::receive_status::would_block) return true;
     if (got != shm::receive_status::ok) return false;
     const json asked = json::parse(m.text, nullptr, false);
+    if (asks_to_look(asked)) {
+        (void)shm::send_message(g.socket.get(), look());
+        return false;
+    }
     const bool comes_back = asked.is_object() && asked.contains("return");
     const json said = asked.is_object() ? asked.value(comes_back ? "return" : "attach", json()) : json();
     const auto refuse = [&](const std::string& why) {
@@ -194,16 +241,7 @@ bool holder::hear(guest& g) {
     shm::unique_fd pidfd(shm::open_pidfd(who));
     if (!pidfd) return refuse("its process can't be watched: it is of another pid namespace, or has ended");
     if (comes_back) {
-        if (!memory_ && !m.fds.empty()) {
-            try {
-                memory handed = memory::map(std::move(m.fds[0]), name_);
-                if (wanted_id_ != handed.block().id)
-                    return refuse("the memory is of another space of that name: open it again");
-                memory_ = std::move(handed);
-            } catch (const error& e) {
-                return refuse(e.what());
-            }
-        }
+        if (const std::string why = take_memory(m); !why.empty()) return refuse(why);
         const json epoch = said.value("epoch", json());
         const client_id c = memory_ && epoch.is_number_unsigned()
                                 ? attach_again(memory_->block().registry, epoch.get<u32>(), who)
@@ -212,6 +250,7 @@ bool holder::hear(guest& g) {
         welcome(g, c, std::move(pidfd), false);
         return false;
     }
+    if (const std::string why = make_memory(); !why.empty()) return refuse(why);
     if (!memory_) return false;  // it is being taken over: whoever attaches comes again
     const client_id c = attach(memory_->block().registry, who);
     if (!c)
@@ -220,10 +259,44 @@ bool holder::hear(guest& g) {
     return false;
 }
 
+// Empty, or why what was handed over isn't taken.
+std::string holder::take_memory(shm::message& m) {
+    if (memory_ || m.fds.empty()) return "";
+    try {
+        memory handed = memory::map(std::move(m.fds[0]), name_);
+        if (wanted_id_ != handed.block().id)
+            return "the memory is of another space of that name: open it again";
+        memory_ = std::move(handed);
+        adopted_ = true;
+        if (when_ == memory_when::asked_for) begin();
+        return "";
+    } catch (const error& e) {
+        return e.what();
+    }
+}
+
+// For the first client of a space that is made when it is asked for. Empty, or why there is none.
+std::string holder::make_memory() {
+    if (memory_ || when_ == memory_when::at_once) return "";
+    if (const u64 now = now_ns(); !wanted_id_.empty() && now >= look_again_ns_) {
+        look_again_ns_ = now + look_ns;
+        if (mappers_of(wanted_id_) == 0) wanted_id_.clear();
+    }
+    if (!wanted_id_.empty()) return "";
+    try {
+        memory_ = memory::make(name_, bytes_);
+        begin();
+        return "";
+    } catch (const error& e) {
+        return e.what();
+    }
+}
+
 void holder::welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool with_memory) {
     const json told{{"welcome", {{"epoch", c.epoch}, {"entry", c.entry}}}};
     std::vector<int> fds;
     if (with_memory) fds.push_back(memory_->fd());
+    watch(pidfd);  // its socket is watched since it was a guest's
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),
         clients_.end());
@@ -244,6 +317,12 @@ std::string holder::make(const std::string& text) const {
     } catch (const error& e) {
         return refusal(e.what());
     }
+}
+
+std::string holder::look() const {
+    space_view v = memory_ ? view_of(memory_->block()) : space_view{};
+    v.name = name_, v.holder = ::getpid(), v.of_run = when_ == memory_when::asked_for;
+    return text_of(v);
 }
 
 }  // namespace carousel::ipc

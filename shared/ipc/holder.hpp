@@ -11,6 +11,10 @@
 // registry by its pidfd, and mends again whatever is FENCED or has died meanwhile. With no process left that
 // maps the memory it makes a new space.
 //
+// A running pipeline is a space, too: its supervisor has a holder that makes the memory when the first client
+// comes (memory_when::asked_for), and that never waits: what a dead supervisor has left is taken over when
+// one of its clients comes, and until then whoever attaches comes again.
+//
 // One thread. What a crash leaves at each step stands in registry.hpp, space_block.hpp and each primitive.
 
 #include <memory>
@@ -26,12 +30,15 @@ namespace carousel::ipc {
 
 inline constexpr u64 adoption_patience_ns = 5'000'000'000;
 
+enum class memory_when : u8 { at_once, asked_for };
+
 class holder {
 public:
     /// Makes the space, or takes over what a dead holder has left. Throws config_error: held already, or
     /// another size than what is taken over has (0: whatever it has); shm_error: no room, or processes that
-    /// have its memory don't hand it over.
-    holder(const std::string& name, u64 bytes);
+    /// have its memory don't hand it over. `asked_for`: throws config_error: held already; shm_error: no
+    /// folder.
+    holder(const std::string& name, u64 bytes, memory_when when = memory_when::at_once);
     /// Clients that live go on as behind a death. Without any the folder goes, too.
     ~holder();
     holder(const holder&) = delete;
@@ -39,8 +46,11 @@ public:
 
     /// Waits so long for something to happen and deals with it.
     void run_once(int timeout_ms);
+    /// Can be read when run_once(0) has something to do: for a loop that has others to watch.
+    [[nodiscard]] int events() const noexcept { return events_.get(); }
     [[nodiscard]] bool adopted() const noexcept { return adopted_; }
     [[nodiscard]] u32 clients() const;
+    /// Only where the memory was made at once.
     [[nodiscard]] space_block& block() const { return memory_->block(); }
 
 private:
@@ -52,24 +62,33 @@ private:
         shm::unique_fd socket;  ///< has said nothing yet
     };
     void take_lock();
+    void watch(const shm::unique_fd& fd) const;
     void take_over(const hold_record& left);
+    void begin();
     void find_again();
     void let_in();
+    void accept_again();
     bool hear(guest& g);
+    [[nodiscard]] std::string take_memory(shm::message& m);
+    [[nodiscard]] std::string make_memory();
     void welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool with_memory);
     bool answer(client& c);
     void look_after(client& c);
     [[nodiscard]] std::string make(const std::string& text) const;
+    [[nodiscard]] std::string look() const;
 
     std::string name_;
     hold_place place_;
     u64 bytes_ = 0;
-    shm::unique_fd lock_, listener_;
+    memory_when when_;
+    shm::unique_fd lock_, events_, listener_;
     std::optional<memory> memory_;
     std::vector<client> clients_;
     std::vector<guest> guests_;
     bool adopted_ = false;
-    std::string wanted_id_;  ///< of the memory that is to be handed over
+    std::string wanted_id_;    ///< of the memory that is to be handed over
+    u64 look_again_ns_ = 0;    ///< whether anybody has that memory still
+    u64 accept_again_ns_ = 0;  ///< no descriptors are left: 0: there are
 };
 
 }  // namespace carousel::ipc

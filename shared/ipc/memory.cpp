@@ -130,15 +130,18 @@ memory memory::map(shm::unique_fd fd, const std::string& name) {
     }
 }
 
-u32 mappers_of(const std::string& id) {
-    u32 n = 0;
+std::vector<i32> processes_with(const std::string& id) {
+    std::vector<i32> all;
     std::error_code failed;
     for (const auto& process : std::filesystem::directory_iterator("/proc", failed)) {
         const std::string name = process.path().filename().string();
         if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-        n += maps(process.path(), memfd_name(id)) ? 1U : 0U;
+        if (maps(process.path(), memfd_name(id))) all.push_back(std::stoi(name));
     }
-    return n;
+    std::sort(all.begin(), all.end());
+    return all;
 }
+
+u32 mappers_of(const std::string& id) { return static_cast<u32>(processes_with(id).size()); }
 
 }  // namespace carousel::ipc

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ipc/space_block.hpp"
 #include "shm/fd_socket.hpp"
@@ -36,7 +37,8 @@ private:
     space_block* block_ = nullptr;
 };
 
-/// Processes that map the memory of the space with that id, by /proc.
+/// Processes that map the memory of the space with that id, by /proc: their pids, and how many.
+[[nodiscard]] std::vector<i32> processes_with(const std::string& id);
 [[nodiscard]] u32 mappers_of(const std::string& id);
 
 }  // namespace carousel::ipc

@@ -15,16 +15,6 @@
 namespace carousel::ipc {
 namespace {
 
-std::string spaces_folder() {
-    const char* folder = std::getenv("XDG_RUNTIME_DIR");
-    struct stat info {};
-    // sudo and containers leave the variable pointing at another user's folder, or at none.
-    if (folder != nullptr && folder[0] == '/' && ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
-        info.st_uid == ::geteuid())
-        return std::string(folder) + "/carousel-spaces";
-    return fmt::format("/tmp/carousel-spaces-{}", ::geteuid());
-}
-
 void make_private(const std::string& folder) {
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
         throw shm_error(fmt::format("making the folder {}: {}", folder, errno_text(errno)));
@@ -39,13 +29,24 @@ void make_private(const std::string& folder) {
 
 }  // namespace
 
+std::string spaces_folder() {
+    const char* folder = std::getenv("XDG_RUNTIME_DIR");
+    struct stat info {};
+    // sudo and containers leave the variable pointing at another user's folder, or at none.
+    if (folder != nullptr && folder[0] == '/' && ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
+        info.st_uid == ::geteuid())
+        return std::string(folder) + "/carousel-spaces";
+    return fmt::format("/tmp/carousel-spaces-{}", ::geteuid());
+}
+
 hold_place place_of(const std::string& name) {
-    bool well = !name.empty() && name.size() <= longest_name;
+    bool well = !name.empty() && name.size() <= longest_name && name.front() != '.' && name.back() != '.';
     for (const char c : name)
-        well = well && (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_');
+        well = well && (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.');
     if (!well)
-        throw config_error(fmt::format(
-            "\"{}\" can't be the name of a space: 1 to {} letters, digits, - and _", name, longest_name));
+        throw config_error(
+            fmt::format("\"{}\" can't be the name of a space: 1 to {} letters, digits, -, _ and inner dots",
+                        name, longest_name));
     return {spaces_folder() + "/" + name};
 }
 

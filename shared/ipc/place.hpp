@@ -27,11 +27,16 @@ struct hold_place {
     [[nodiscard]] std::string record() const { return folder + "/record"; }
 };
 
-/// Throws config_error: no name for a folder (letters, digits, - and _, at most 40).
+/// Where all spaces of this user are; not made.
+[[nodiscard]] std::string spaces_folder();
+/// Throws config_error: no name for a folder (letters, digits, -, _ and inner dots, at most 40: a run's,
+/// too).
 [[nodiscard]] hold_place place_of(const std::string& name);
 /// Makes the folders. Throws shm_error: another user's, no folder, no room.
 void make_place_folder(const hold_place& p);
 
+/// In place of an id: nobody has asked for the memory yet.
+inline constexpr const char* no_memory = "-";
 struct hold_record {
     i32 pid = 0;
     std::string id;

@@ -104,6 +104,11 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
                                            seats_->label_width);
 }
 
+void engine::hold(std::unique_ptr<ipc::holder> space) {
+    space_ = std::move(space);
+    if (space_) loop_.watch(space_->events(), EPOLLIN, [this](u32) { space_->run_once(0); });
+}
+
 // The processes are gone (run() has seen to that) unless an exception came through: then they are ended here.
 engine::~engine() {
     if (seats_ && !seats_->all_gone()) {
@@ -175,6 +180,7 @@ void engine::tick() {
     if (const std::string text = seats_->ledgers.tick(now, segment_->block()); !text.empty())
         seats_->say(text);
     if (page_) page_->tick(now);
+    if (space_) space_->run_once(0);  // it may rest from letting in
     if (const std::string text = parameters_.news(now); !text.empty()) seats_->say(text);
     if (stop_at_ns_ != 0 && now >= stop_at_ns_ && phase_ == phase::running) begin_drain("the time is over");
     // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a

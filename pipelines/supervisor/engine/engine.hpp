@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "ipc/holder.hpp"
 #include "os/descriptors.hpp"
 #include "os/event_loop.hpp"
 #include "run/answer_message.hpp"
@@ -63,6 +64,8 @@ public:
     /// One round of the loop, without having started anybody: for tests of what comes over the socket.
     void turn(int timeout_ms) { loop_.run_once(timeout_ms); }
     [[nodiscard]] const shm::control_block& control() const noexcept { return segment_->block(); }
+    /// The space that the run is for other programs; null: none.
+    void hold(std::unique_ptr<ipc::holder> space);
     /// For those who watch the run and keep its control block.
     void note_end(int exit_code) noexcept { telemetry::note_end(segment_->block(), exit_code); }
     [[nodiscard]] process_table& seats() noexcept { return *seats_; }
@@ -177,6 +180,7 @@ private:
     bool doubted_ = false;                       ///< the present rebuild mends damage
     std::string still_because_;                  ///< reason last said for standing still
     std::unique_ptr<shm::trace_segment> trace_;  ///< once somebody has asked for a trace
+    std::unique_ptr<ipc::holder> space_;         ///< null: none
     descriptor_reserve reserve_;
     u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< no descriptors are left: 0: there are
     bool shut_out_said_ = false;  ///< of this shortage: that nobody who connects can be let in

@@ -18,6 +18,7 @@
 #include "runs/orphaned_run.hpp"
 #include "runs/run_lock.hpp"
 #include "supervisor/engine/engine.hpp"
+#include "supervisor/engine/run_space.hpp"
 #include "supervisor/mps/mps_control.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/pictures.hpp"
@@ -202,6 +203,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
         if (before && !o.fresh) say_fresh(*before, out);
         lock.clear_leftovers();
     }
+    std::unique_ptr<ipc::holder> space = space_of_run(p.name, out);
     if (o.keep_logs) lock.keep_logs();
     check_report_path(o.report_file);
     const machine_offer machine = probe_for(p);
@@ -227,6 +229,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     engine e(s, run_id, executable_folder(), o.seconds, out,
              left ? engine::beginning::adopt : engine::beginning::fresh);
     lock.leave_folder(false);
+    e.hold(std::move(space));
     e.seats().journal->note(::getpid(),
                             fmt::format("{}: {}, {} stages of {}", s.name, left ? "is taken over" : "begins",
                                         s.stages.size(), s.file));

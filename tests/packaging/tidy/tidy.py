@@ -12,7 +12,7 @@ WRITTEN_BY_PROGRAMS = ("tests/mutations/RESULTS.md", "tests/crash/reports/wild_w
 
 # Which folders a folder may include, besides itself and its own subfolders. Includes go down only. The longest name that fits counts.
 BASE = ["core", "shm"]
-RUN = BASE + ["ring", "telemetry", "run"]        # what a process needs that loads no CUDA
+RUN = BASE + ["ipc", "ring", "telemetry", "run"]   # what a process needs that loads no CUDA
 LIBRARY = RUN + ["device"]
 SUPERVISOR = ["os", "runs", "spec", "supervisor/plan", "supervisor/mps", "supervisor/processes", "supervisor/engine"]
 RENDERER = LIBRARY + ["kernels", "stages/sdk", "stages/scene"]
@@ -41,11 +41,11 @@ LAYERS = {
     "chaos": RUN + SUPERVISOR,
     "plot": ["core"],
     "lab": RUN + ["os", "plot"],
-    "bench": LIBRARY + ["ipc", "kernels", "plot", "os", "spec", "supervisor/plan", "viewer/watch"],
+    "bench": LIBRARY + ["kernels", "plot", "os", "spec", "supervisor/plan", "viewer/watch"],
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
     "alloc": BASE + ["device", "ring", "telemetry", "run"],
-    "cli": RUN + ["ipc"] + SUPERVISOR + ["doctor", "chaos", "bench", "lab"],
+    "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench", "lab"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/peek": LIBRARY + ["viewer/watch"],
     "viewer/web": LIBRARY + ["viewer/watch"],

@@ -1,0 +1,36 @@
+// doctor: whether this machine can hold spaces for programs that are no stages, and how those that are there
+// do.
+#include <fmt/format.h>
+
+#include "core/errors.hpp"
+#include "doctor/doctor.hpp"
+#include "ipc/memory.hpp"
+#include "ipc/spaces.hpp"
+
+namespace carousel::supervisor {
+
+void examine_spaces(std::vector<finding>& all) {
+    try {
+        (void)ipc::memory::make("doctor", 1 << 20);  // made, sealed, mapped, and gone again
+    } catch (const error& e) {
+        all.push_back(
+            {"spaces", verdict::warn, e.what(),
+             "pipelines run without: `carousel hold` needs memfd_create and its seals (Linux 3.17)"});
+        return;
+    }
+    u32 held = 0, orphaned = 0, dead = 0;
+    for (const ipc::found_space& s : ipc::spaces_here()) {
+        held += s.state == ipc::space_state::held ? 1U : 0U;
+        orphaned += s.state == ipc::space_state::orphaned ? 1U : 0U;
+        dead += s.state == ipc::space_state::dead ? 1U : 0U;
+    }
+    all.push_back(
+        {"spaces", orphaned > 0 ? verdict::warn : verdict::ok,
+         fmt::format("memory can be sealed and handed on; {} held, {} without a holder, {} dead (in {})",
+                     held, orphaned, dead, ipc::spaces_folder()),
+         orphaned > 0 ? "`carousel hold NAME` takes one over (`carousel ps` lists them)"
+         : dead > 0   ? "`carousel clean` removes what dead ones left"
+                      : ""});
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,186 @@
+#include "runs/spaces.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+#include "os/table.hpp"
+#include "run/directory.hpp"
+#include "runs/orphaned_run.hpp"
+#include "shm/process_id.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using ipc::space_state;
+using nlohmann::json;
+
+std::string counted_text(u64 n, const char* one, const char* many) {
+    return fmt::format("{} {}", n, n == 1 ? one : many);
+}
+
+std::string pids_text(const std::vector<i32>& pids) {
+    std::string out;
+    for (std::size_t k = 0; k < std::min<std::size_t>(pids.size(), 8); ++k)
+        out += (k == 0 ? "" : ", ") + std::to_string(pids[k]);
+    return pids.size() > 8 ? out + ", ..." : out;
+}
+
+std::string orphan_text(const ipc::found_space& s) {
+    return fmt::format(
+        "its holder (process {}) is gone, {} with its memory ({}): `carousel hold {}` takes it over",
+        s.holder, counted_text(s.clients.size(), "process goes on", "processes go on"), pids_text(s.clients),
+        s.name);
+}
+
+std::string holds_text(const ipc::client_view& c) {
+    std::string out;
+    for (const ipc::holding& h : c.holds) {
+        out += fmt::format("{}{}: {} {}", out.empty() ? "" : "; ", h.primitive, h.count, h.as);
+        if (h.bytes > 0) out += fmt::format(" ({})", human_bytes(h.bytes));
+    }
+    return out.empty() ? "-" : out;
+}
+
+std::string figures_text(const ipc::primitive_view& p) {
+    std::string out;
+    for (const auto& [name, value] : p.figures) {
+        const bool bytes = name.ends_with("_bytes");
+        std::string what = bytes ? name.substr(0, name.size() - 6) : name;
+        std::replace(what.begin(), what.end(), '_', ' ');
+        out += fmt::format("{}{} {}", out.empty() ? "" : ", ",
+                           bytes ? human_bytes(value) : std::to_string(value), what);
+    }
+    return out;
+}
+
+std::string view_text(const ipc::space_view& v) {
+    const char* of = v.of_run ? "of the pipeline of that name" : "held by";
+    std::string out =
+        fmt::format("space {}: {}{}", v.name, of, v.of_run ? "" : " process " + std::to_string(v.holder));
+    if (v.id.empty()) return out + ", nobody has opened it yet\n";
+    out += fmt::format(
+        ", {} ({} free), {}{}\n", human_bytes(v.bytes), human_bytes(v.free_bytes),
+        counted_text(v.clients.size(), "client", "clients"),
+        v.lives > 1 ? fmt::format(", taken over {}", counted_text(v.lives - 1, "time", "times")) : "");
+    if (!v.clients.empty()) {
+        table t({">CLIENT", "COMMAND", "STATE", ">AGE", ">LAST SIGN", "HOLDS"});
+        for (const ipc::client_view& c : v.clients)
+            t.add({std::to_string(c.pid), c.command.empty() ? "-" : c.command, c.state,
+                   human_seconds(c.age_s), human_seconds(c.silent_s),
+                   v.cut ? "(too much to list)" : holds_text(c)});
+        out += t.text();
+    }
+    if (!v.primitives.empty()) {
+        table t({"PRIMITIVE", "WHAT IT IS", "WHAT IS IN IT"});
+        for (const ipc::primitive_view& p : v.primitives) t.add({p.name, p.shape, figures_text(p)});
+        out += t.text();
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<seen_space> see_spaces(const std::string& name) {
+    std::vector<seen_space> all;
+    for (ipc::found_space& f : ipc::spaces_here()) {
+        if (f.state == space_state::dead || (!name.empty() && f.name != name)) continue;
+        seen_space s{std::move(f)};
+        try {
+            if (s.found.state == space_state::held) s.view = ipc::look_at(s.found);
+        } catch (const error& e) {
+            s.trouble = e.what();
+        }
+        const bool unopened = s.view && s.view->of_run && s.view->id.empty();
+        if (!unopened || !name.empty()) all.push_back(std::move(s));
+    }
+    return all;
+}
+
+std::string spaces_text(const std::vector<seen_space>& all) {
+    std::string out;
+    for (const seen_space& s : all) {
+        if (!out.empty()) out += "\n";
+        if (s.view)
+            out += view_text(*s.view);
+        else
+            out += "! " +
+                   (s.trouble.empty() ? fmt::format("space {}: {}", s.found.name, orphan_text(s.found))
+                                      : s.trouble) +
+                   "\n";
+    }
+    return out;
+}
+
+json spaces_json(const std::vector<seen_space>& all) {
+    json out = json::array();
+    for (const seen_space& s : all) {
+        json one = s.view ? ipc::to_json(*s.view) : json{{"name", s.found.name}, {"holder", s.found.holder}};
+        one["state"] = s.found.state == space_state::held ? "held" : "orphaned";
+        if (!s.trouble.empty()) one["trouble"] = s.trouble;
+        if (s.found.state == space_state::orphaned) one["processes"] = s.found.clients;
+        out.push_back(std::move(one));
+    }
+    return out;
+}
+
+std::string list_of_spaces() {
+    std::string out;
+    for (const ipc::found_space& s : ipc::spaces_here()) {
+        if (s.state == space_state::dead ||
+            (s.state == space_state::held && run::read_record(run::run_folder(s.name))))
+            continue;
+        out += fmt::format(
+            "\n  {}  (a space, {})", s.name,
+            s.state == space_state::held ? fmt::format("held by process {}", s.holder) : "without a holder");
+    }
+    return out;
+}
+
+std::string end_space(const ipc::found_space& s, f64 timeout_s) {
+    if (s.state != space_state::held)
+        throw config_error(
+            fmt::format("the space \"{}\": {}; or end those processes", s.name, orphan_text(s)));
+    const shm::unique_fd socket = shm::connect_to(s.place.socket(), 1'000'000'000);
+    const i32 pid = socket ? shm::peer_of(socket.get()).pid : 0;
+    const shm::unique_fd process(shm::open_pidfd({pid, shm::start_time_of(pid)}));
+    if (!process) return fmt::format("the space \"{}\" has ended", s.name);
+    if (const int failed = shm::signal_pidfd(process.get(), SIGINT); failed != 0 && failed != ESRCH)
+        throw shm_error(fmt::format("the space \"{}\": signalling its holder (process {}): {}", s.name, pid,
+                                    errno_text(failed)));
+    pollfd ended{process.get(), POLLIN, 0};
+    if (::poll(&ended, 1, static_cast<int>(std::clamp(timeout_s, 0.0, 1e6) * 1000)) <= 0)
+        throw shm_error(
+            fmt::format("the space \"{}\": its holder (process {}) has been told to end and has not within "
+                        "{:.3g} s: is it stopped?",
+                        s.name, pid, timeout_s));
+    const std::optional<ipc::found_space> left = ipc::find_space(s.name);
+    if (!left || left->state != space_state::orphaned)
+        return fmt::format("the space \"{}\" has ended", s.name);
+    return fmt::format("the holder of the space \"{}\" has ended; {} with its memory ({})", s.name,
+                       counted_text(left->clients.size(), "process goes on", "processes go on"),
+                       pids_text(left->clients));
+}
+
+void require_no_run(const std::string& name) {
+    if (!run::is_run_name(name)) return;
+    const std::optional<run::record> r = run::read_record(run::run_folder(name));
+    if (!r) return;
+    if (run::is_alive(*r))
+        throw config_error(
+            fmt::format("a pipeline \"{}\" is running (process {}), and its supervisor holds the space "
+                        "of that name: open it, or choose another name",
+                        name, r->supervisor.pid));
+    if (const u32 stages = living_stages(r->run_id); stages > 0)
+        throw config_error(
+            fmt::format("the supervisor of a pipeline \"{}\" was killed and {} of its stages go on: "
+                        "`carousel run {}` takes it over, its space as well; or choose another name",
+                        name, stages, r->file));
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,21 @@
+#include "supervisor/engine/run_space.hpp"
+
+#include <fmt/format.h>
+
+#include "core/errors.hpp"
+
+namespace carousel::supervisor {
+
+std::unique_ptr<ipc::holder> space_of_run(const std::string& name, console& out) {
+    try {
+        return std::make_unique<ipc::holder>(name, 0, ipc::memory_when::asked_for);
+    } catch (const config_error& e) {
+        throw config_error(
+            fmt::format("{} (a running pipeline is a space, too: -p NAME gives it another one)", e.what()));
+    } catch (const error& e) {
+        out.line(fmt::format("warning: programs can't open this run as a space: {}", e.what()));
+        return nullptr;
+    }
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,93 @@
+#include "ipc/spaces.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "ipc/memory.hpp"
+
+namespace carousel::ipc {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr u64 patience_ns = ns_per_s;
+
+bool is_our_folder(const std::string& path) {
+    struct stat info {};
+    return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+// A holder that is stopped doesn't accept, but it listens.
+bool is_listened_to(const std::string& socket) {
+    const shm::unique_fd there = shm::connect_to(socket, patience_ns);
+    return there || (errno != ECONNREFUSED && errno != ENOENT);
+}
+
+found_space found_at(const std::string& name) {
+    found_space s{name, {spaces_folder() + "/" + name}};
+    const auto record = read_record(s.place);
+    if (record) s.holder = record->pid;
+    if (is_listened_to(s.place.socket())) {
+        s.state = space_state::held;
+    } else if (record) {
+        s.clients = processes_with(record->id);
+        if (!s.clients.empty()) s.state = space_state::orphaned;
+    }
+    return s;
+}
+
+}  // namespace
+
+std::vector<found_space> spaces_here() {
+    std::vector<found_space> all;
+    std::error_code failed;
+    for (fs::directory_iterator at(spaces_folder(), failed), end; !failed && at != end; at.increment(failed))
+        if (is_our_folder(at->path().string())) all.push_back(found_at(at->path().filename().string()));
+    std::sort(all.begin(), all.end(),
+              [](const found_space& a, const found_space& b) { return a.name < b.name; });
+    return all;
+}
+
+std::optional<found_space> find_space(const std::string& name) {
+    if (name.empty() || name.find('/') != std::string::npos || name.front() == '.' ||
+        !is_our_folder(spaces_folder() + "/" + name))
+        return std::nullopt;
+    return found_at(name);
+}
+
+space_view look_at(const found_space& s) {
+    const shm::unique_fd socket = shm::connect_to(s.place.socket(), patience_ns);
+    shm::message m;
+    if (!socket || !shm::send_message(socket.get(), look_request()) ||
+        shm::receive_message(socket.get(), m, patience_ns) != shm::receive_status::ok)
+        throw shm_error(
+            fmt::format("the space \"{}\": its holder (process {}) does not answer at {}: is it stopped?",
+                        s.name, s.holder, s.place.socket()));
+    const nlohmann::json said = nlohmann::json::parse(m.text, nullptr, false);
+    if (!said.is_object() || !said.contains("space"))
+        throw shm_error(fmt::format(
+            "the space \"{}\": its holder (process {}) can't say what is in it: it is of an older build, "
+            "hold the space anew",
+            s.name, s.holder));
+    return read_view(said["space"]);
+}
+
+std::string remove_dead(const found_space& s) {
+    const shm::unique_fd lock(::open(s.place.lock().c_str(), O_RDWR | O_CLOEXEC));
+    if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return "somebody holds it again";
+    if (found_at(s.name).state != space_state::dead) return "it is in use again";
+    std::error_code failed;
+    fs::remove_all(s.place.folder, failed);  // its holder would see that its lock file is gone
+    return failed ? failed.message() : "";
+}
+
+}  // namespace carousel::ipc

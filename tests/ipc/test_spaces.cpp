@@ -1,0 +1,74 @@
+// Spaces as they are seen from outside, and those that are made when they are asked for.
+#include <carousel/ipc.hpp>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "ipc/place.hpp"
+#include "ipc/spaces.hpp"
+#include "space_fixture.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::ipc;
+using namespace carousel::test;
+
+TEST_CASE(
+    "a space that is made when it is asked for costs no memory before, and is taken over without waiting") {
+    scene s;
+    {
+        const u64 begun = now_ns();
+        holder idle("idle", 0, memory_when::asked_for);
+        const u64 made = now_ns();
+        constexpr u64 looks = 10'000;
+        for (u64 k = 0; k < looks; ++k) idle.run_once(0);
+        std::cout << "a space that nobody has opened: made in " << (made - begun) / 1000 << " us, "
+                  << (now_ns() - made) / looks << " ns a look\n";
+    }
+    auto first = std::make_unique<held_space>("lab", 0, memory_when::asked_for);
+    CHECK(read_record(place_of("lab"))->id == no_memory);
+    CHECK(look_at(*find_space("lab")).id.empty());
+    space lab = ipc::open("lab");
+    const held_permit p = lab.semaphore("turn", 2).acquire(seconds(1));
+    const std::string id = read_record(place_of("lab"))->id;
+    CHECK(id != no_memory);
+    first.reset();  // as a death: its client goes on
+    CHECK(find_space("lab")->state == space_state::orphaned);
+    const held_space second("lab", 0, memory_when::asked_for);
+    CHECK(soon([&] { return !look_at(*find_space("lab")).id.empty(); }));
+    const space_view v = look_at(*find_space("lab"));
+    CHECK(v.id == id);
+    CHECK(v.of_run);
+    CHECK(v.lives == 2);
+    REQUIRE(v.clients.size() == 1);
+    REQUIRE(v.clients[0].holds.size() == 1);
+    CHECK(v.clients[0].holds[0].as == "permits");
+    CHECK(ipc::open("lab").semaphore("turn", 2).free() == 1);
+}
+
+TEST_CASE(
+    "who looks at a space is no client of it, and a dead one's folder goes while a living one's stays") {
+    scene s;
+    {
+        held_space h("lab");
+        space lab = ipc::open("lab");
+        (void)lab.pool("frames", 1 << 20, 4096).try_acquire(3 * 4096);
+        const held_block block = lab.pool("frames", 1 << 20, 4096).acquire(3 * 4096, seconds(1));
+        (void)lab.queue<u64>("samples", 8).try_push(1);
+        const space_view v = read_view(to_json(look_at(*find_space("lab"))));
+        CHECK(h.of().clients() == 1);
+        REQUIRE(v.primitives.size() == 2);
+        CHECK(v.primitives[0].figures.size() == 4);
+        REQUIRE(v.clients.size() == 1);
+        REQUIRE(v.clients[0].holds.size() == 1);
+        CHECK(v.clients[0].holds[0].bytes == 3 * 4096);
+        CHECK_THAT(remove_dead(*find_space("lab")), contains("somebody holds it"));
+    }
+    CHECK_FALSE(find_space("lab"));
+    make_place_folder(place_of("gone"));
+    write_record(place_of("gone"), {1, "no-such-memory"});
+    REQUIRE(find_space("gone"));
+    CHECK(find_space("gone")->state == space_state::dead);
+    CHECK(remove_dead(*find_space("gone")).empty());
+    CHECK_FALSE(find_space("gone"));
+}

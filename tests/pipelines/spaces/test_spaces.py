@@ -1,0 +1,83 @@
+"""Spaces as the command line shows and ends them. Usage: test_spaces.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from space_world import Spaces, wait_for  # noqa: E402
+
+
+class SeenSpaces(Spaces):
+    def test_ps_lists_clients_with_what_each_holds_and_a_death_gives_it_back(self):
+        self.hold("lab")
+        one, two = self.client("lab"), self.client("lab")
+        seen = self.spaces()["lab"]
+        self.assertEqual((seen["state"], seen["of_run"], seen["bytes"]), ("held", False, 4 << 20))
+        clients = {c["pid"]: c for c in seen["clients"]}
+        self.assertEqual(set(clients), {one.pid, two.pid})
+        for c in clients.values():
+            self.assertEqual((c["state"], c["command"]), ("attached", "carousel-space-"))
+            held = {(h["primitive"], h["as"]): (h["count"], h["bytes"]) for h in c["holds"]}
+            self.assertEqual(held, {("turn", "permits"): (1, 0), ("frames", "blocks"): (1, 65536), ("samples", "cells leased"): (1, 0),
+                                    ("tiles", "tasks"): (1, 0)})
+        figures = {p["name"]: p["figures"] for p in seen["primitives"]}
+        self.assertEqual(figures["turn"], {"free": 2, "taken": 2, "waiting": 0})
+        self.assertEqual(figures["frames"]["blocks"], 2)
+        text = self.carousel("ps", "-p", "lab").stdout
+        self.assertIn(f"{one.pid}  carousel-space-  attached", text)
+        self.assertIn("frames: 1 blocks (64.0 KiB)", text)
+        self.kill(one)
+        wait_for("the mend", lambda: set(self.clients_of("lab")) == {two.pid}, 10)
+        figures = {p["name"]: p["figures"] for p in self.spaces()["lab"]["primitives"]}
+        self.assertEqual((figures["turn"]["free"], figures["frames"]["blocks"]), (3, 1))
+        self.assertEqual((figures["samples"]["ready"], figures["tiles"]["waiting"]), (1, 1))
+        self.goes_on(two)
+
+    def test_other_commands_say_what_a_space_is_and_down_ends_it(self):
+        holder = self.hold("lab")
+        client = self.client("lab")
+        for words in (("kill", "x", "-p", "lab"), ("logs", "-p", "lab"), ("restart", "x", "-p", "lab"), ("top", "-p", "lab"), ("set", "-p", "lab")):
+            said = self.carousel(*words)
+            self.assertEqual((words, said.returncode), (words, 2))
+            self.assertIn('"lab" is a space and no pipeline', said.stderr)
+        self.assertIn("lab  (a space, held by process", self.carousel("kill", "x").stderr)
+        for words in (("ps", "-p", ""), ("down", "-p", "")):
+            self.assertEqual((words, self.carousel("__complete", *words).stdout), (words, "lab\n"))
+        self.assertEqual(self.carousel("__complete", "hold", "").stdout, "")
+        said = self.carousel("down", "-p", "lab")
+        self.assertIn("1 process goes on with its memory", said.stdout)
+        holder.wait(10)
+        self.assertEqual(self.carousel("__complete", "hold", "").stdout, "lab\n")
+        said = self.carousel("ps", "-p", "lab")
+        self.assertIn("`carousel hold lab` takes it over", said.stdout)
+        self.assertIn("`carousel hold lab` takes it over", self.carousel("down", "-p", "lab").stderr)
+        self.goes_on(client)
+        client.stdin.close()
+        client.wait(10)
+        self.assertEqual(self.carousel("ps", "-p", "lab").returncode, 2)
+
+    def test_clean_removes_what_a_dead_space_left_and_never_a_living_ones(self):
+        holder = self.hold("lab")
+        client = self.client("lab")
+        folder = os.path.join(self.folder, "carousel-spaces", "lab")
+        long_ago = lambda: os.utime(folder, (1e9, 1e9))  # noqa: E731
+        long_ago()
+        self.assertEqual(self.carousel("clean").stdout, "nothing to clean\n")  # held
+        self.kill(holder)
+        long_ago()
+        self.assertEqual(self.carousel("clean").stdout, "nothing to clean\n")  # its client goes on
+        self.assertIn("1 without a holder", self.carousel("doctor").stdout)
+        self.hold("lab", "took over")
+        self.goes_on(client)
+        for p in self.started:
+            self.kill(p)
+        self.assertEqual(self.carousel("clean").stdout, "nothing to clean\n")  # too fresh: somebody may be making it
+        long_ago()
+        self.assertIn(f"would remove space {folder}", self.carousel("clean", "--dry-run").stdout)
+        self.assertIn("dead", self.carousel("doctor").stdout)
+        self.assertIn(f"removed space {folder}", self.carousel("clean").stdout)
+        self.assertFalse(os.path.exists(folder))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
