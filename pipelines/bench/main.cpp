@@ -64,12 +64,14 @@ int run_raster(const bench::bench_options& o) {
 
 int run_pipeline(const bench::pipeline_bench_options& o) {
     if (!o.json.empty() && o.json != "-") write_file(o.json, "");
+    if (!o.plot.empty()) write_file(o.plot, "");
     bench::pipeline_bench_result r;
     {
         progress_line line;
         r = bench::run_pipeline_bench(o, supervisor::executable_folder(),
                                       [&](const std::string& what) { line.say(what); });
     }
+    if (!o.plot.empty()) write_file(o.plot, bench::plot_of(r));
     return deliver(o.json, bench::json_of(r), bench::table_of(r));
 }
 

@@ -19,12 +19,15 @@ Examples:
   carousel bench pipeline pipelines/demo.toml
   carousel bench pipeline pipelines/demo.toml --against ../before/build/release --sizes 1280x720,1920x1080 --rounds 10
   carousel bench pipeline pipelines/knots.toml --device cuda:0 --modes process,mps --json r.json
+  carousel bench pipeline pipelines/demo.toml --modes none,process,free --depths auto,3,14/16 --lone --plot demo.svg
 
 Each run is a `carousel run` of its own, without pictures (--out ''). It is measured from when frames flow and --warm-up is over until
 --seconds or --frames later; what starts and ends it is in no figure. One round runs every mode and size (and build) once, and the order
 turns from round to round: what else happens on the machine hits all alike. Medians of the rounds, in brackets the least and the greatest.
   frames/s    delivered by every sink           p50, p99  source's claim to sink's commit, of the slowest sink
   CPU/frame   all stages and the supervisor     memory    of all processes, shared memory once; GPU: as nvidia-smi counts it, all GPUs
+Beside each figure stands its bound: the same stages' work alone on that device, one queue of it or several at once, measured in each round
+(stages that Carousel ships, all on one device; else it is left out, and said). --lone measures frames that are alone in the pipeline, too.
 --modes none runs the shipped stages as threads of one process and one context, without ring, ledger or recovery:
 what isolation is measured against. The other modes then say how much of its rate they reach.
 --against BUILD (a build folder, or a prefix of `cmake --install`) measures A = BUILD and B = this build in turns. The difference is
@@ -33,13 +36,19 @@ A frame that is lost, repeated, torn or given up, or a process that dies, ends t
 Exit codes: 0 measured, whatever the verdict; 1 a run failed or harmed a frame; 2 usage or pipeline file; 3 no such device; 75 a file can't
 be written; 130 Ctrl-C.)";
 
-f64 seconds_of(const char* option, const std::string& text, f64 least) {
+/// `is`: "time; seconds".
+f64 number_of(const char* option, const std::string& text, const char* is, f64 least) {
+    constexpr f64 most = 86400;
     f64 value = 0;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (failed != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= 86400))
+    if (failed != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
         throw config_error(
-            fmt::format("{}: \"{}\" is no time; seconds from {} to 86400 are", option, text, least));
+            fmt::format("{}: \"{}\" is no {} from {} to {} are", option, text, is, least, most));
     return value;
+}
+
+f64 seconds_of(const char* option, const std::string& text, f64 least) {
+    return number_of(option, text, "time; seconds", least);
 }
 
 void read_modes(const std::string& text, pipeline_bench_options& o) {
@@ -50,6 +59,26 @@ void read_modes(const std::string& text, pipeline_bench_options& o) {
                                            did_you_mean_clause(mode, {"none", "process", "free", "mps"})));
         o.modes.push_back(mode);
     }
+}
+
+/// "auto", "14" (in_flight and window), "14/16".
+std::optional<forced_depth> depth_from(const std::string& text) {
+    if (text == "auto") return std::nullopt;
+    forced_depth d;
+    const char* const end = text.data() + text.size();
+    auto [at, failed] = std::from_chars(text.data(), end, d.in_flight);
+    d.window = d.in_flight;
+    bool good = failed == std::errc{};
+    if (good && at != end && *at == '/') {
+        const auto [behind, wrong] = std::from_chars(at + 1, end, d.window);
+        at = behind, good = wrong == std::errc{};
+    }
+    if (!good || at != end || d.in_flight < 1 || d.in_flight > 16 || d.window < 1 || d.window > 48)
+        throw config_error(
+            fmt::format("--depths: \"{}\" is no depth; \"auto\", frames in flight from 1 to 16, or these and "
+                        "a window from 1 to 48 as in 14/16 are",
+                        text));
+    return d;
 }
 
 }  // namespace
@@ -78,6 +107,13 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
     app.add_option("--sizes,--size", t.sizes, "Sizes of the pictures [the file's]")
         ->type_name("WxH[,WxH...]")
         ->take_last();
+    app.add_option("--depths", t.depths,
+                   "Frames in flight of every stage and windows of all rings [the file's]")
+        ->type_name("auto|N[/W][,...]")
+        ->take_last();
+    app.add_option("--lone", t.lone, "Also frames that are alone: runs of FPS frames/s [by the bound]")
+        ->type_name("[FPS]")
+        ->expected(0, 1);
     app.add_option("--device", t.device,
                    "auto | cpu | cuda:N, for stages without a device of their own [the file's]")
         ->type_name("DEVICE")
@@ -91,8 +127,12 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
     app.add_option("--json", t.json, "Write the figures of every run as JSON to FILE [stdout]")
         ->type_name("[FILE]")
         ->expected(0, 1);
+    app.add_option("--plot", t.plot, "Draw the figures as SVG into FILE")->type_name("FILE.svg")->take_last();
     app.footer(footer);
-    app.callback([&app, &t] { t.wants_json = app.count("--json") > 0; });
+    app.callback([&app, &t] {
+        t.wants_json = app.count("--json") > 0;
+        t.wants_lone = app.count("--lone") > 0;
+    });
 }
 
 pipeline_bench_options read_options(const pipeline_bench_texts& t) {
@@ -110,6 +150,14 @@ pipeline_bench_options read_options(const pipeline_bench_texts& t) {
     if (!t.sizes.empty())
         for (const std::string& size : split_commas(t.sizes))
             o.sizes.push_back(picture_size_from("--sizes", size));
+    if (!t.depths.empty()) o.depths.clear();
+    for (const std::string& depth : split_commas(t.depths))
+        if (!t.depths.empty()) o.depths.push_back(depth_from(depth));
+    o.lone = t.wants_lone;
+    if (!t.lone.empty()) o.lone_fps = number_of("--lone", t.lone, "pace; frames/s", 0.1);
+    if (!t.plot.empty() && !t.plot.ends_with(".svg"))
+        throw config_error(fmt::format("--plot: \"{}\" must end in .svg", t.plot));
+    o.plot = t.plot;
     for (const std::string& each : t.set) o.words.insert(o.words.end(), {"--set", each});
     if (!t.device.empty()) o.words.insert(o.words.end(), {"--device", t.device});
     o.out = t.out;

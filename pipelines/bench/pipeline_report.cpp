@@ -79,6 +79,9 @@ ordered_json cell_json(const bench_cell& c) {
     return {{"mode", c.mode},
             {"width", c.size ? ordered_json(c.size->width) : ordered_json(nullptr)},
             {"height", c.size ? ordered_json(c.size->height) : ordered_json(nullptr)},
+            {"depth", c.depth ? ordered_json{{"in_flight", c.depth->in_flight}, {"window", c.depth->window}}
+                              : ordered_json(nullptr)},
+            {"load", c.lone ? "lone" : "saturated"},
             {"runs", runs},
             {"median", medians},
             {"difference", difference_json(c)},
@@ -87,48 +90,101 @@ ordered_json cell_json(const bench_cell& c) {
                                                                          resolution_percent(c)))}};
 }
 
-/// The same size without isolation, if that was measured too.
+/// The same size, depth and load without isolation, if that was measured too.
 const bench_cell* baseline_of(const pipeline_bench_result& r, const bench_cell& c) {
-    for (const bench_cell& other : r.cells) {
-        const bool same_size =
-            c.size.has_value() == other.size.has_value() &&
-            (!c.size || (c.size->width == other.size->width && c.size->height == other.size->height));
-        if (other.mode == "none" && c.mode != "none" && same_size) return &other;
-    }
+    for (const bench_cell& other : r.cells)
+        if (other.mode == "none" && c.mode != "none" && other.size == c.size && other.depth == c.depth &&
+            other.lone == c.lone)
+            return &other;
     return nullptr;
 }
 
-/// Rates over none's, round by round, of one build: as a share of it.
-difference share_of(const bench_cell& none, const bench_cell& c, std::size_t build) {
-    difference d = paired_difference(column(none.runs[build], &run_figures::frames_per_second),
-                                     column(c.runs[build], &run_figures::frames_per_second));
+/// b over a, round by round, as a share.
+difference share_of(const std::vector<f64>& a, const std::vector<f64>& b) {
+    difference d = paired_difference(a, b);
     for (f64* percent : {&d.percent, &d.low, &d.high}) *percent = 1 + *percent / 100;
     return d;
 }
 
-ordered_json shares_json(const pipeline_bench_result& r, const bench_cell& c) {
+/// The figure of a cell that stands beside a bound: frames/s, or the time of a frame that is alone.
+f64 run_figures::*compared(const bench_cell& c) {
+    return c.lone ? &run_figures::p50_ms : &run_figures::frames_per_second;
+}
+f64 kernel_figures_said::*compared_bound(const bench_cell& c) {
+    return c.lone ? &kernel_figures_said::lone_ms : &kernel_figures_said::frames_per_second;
+}
+
+/// Of each build; empty: there is nothing to compare with.
+std::vector<difference> shares_of_none(const pipeline_bench_result& r, const bench_cell& c) {
+    std::vector<difference> all;
     const bench_cell* none = baseline_of(r, c);
-    if (none == nullptr) return nullptr;
+    for (std::size_t k = 0; none != nullptr && k < c.runs.size(); ++k)
+        all.push_back(share_of(column(none->runs[k], compared(c)), column(c.runs[k], compared(c))));
+    return all;
+}
+std::vector<difference> shares_of_kernels(const pipeline_bench_result& r, const bench_cell& c) {
+    std::vector<difference> all;
+    const bench_bound* bound = bound_of(r, c);
+    for (std::size_t k = 0; bound != nullptr && k < c.runs.size(); ++k)
+        all.push_back(share_of(column(*bound, compared_bound(c)), column(c.runs[k], compared(c))));
+    return all;
+}
+
+ordered_json shares_json(const std::vector<difference>& shares) {
+    if (shares.empty()) return nullptr;
     ordered_json out = ordered_json::object();
-    for (std::size_t k = 0; k < c.runs.size(); ++k) {
-        const difference d = share_of(*none, c, k);
+    for (std::size_t k = 0; k < shares.size(); ++k) {
+        const difference& d = shares[k];
         out[letter(k)] = d.known ? ordered_json{{"ratio", d.percent}, {"low", d.low}, {"high", d.high}}
                                  : ordered_json(nullptr);
     }
     return out;
 }
 
-std::string shares_text(const pipeline_bench_result& r, const bench_cell& c) {
-    const bench_cell* none = baseline_of(r, c);
-    if (none == nullptr) return "";
+std::string shares_text(const std::vector<difference>& shares, const std::string& of) {
     std::string text;
-    for (std::size_t k = 0; k < c.runs.size(); ++k) {
-        const difference d = share_of(*none, c, k);
+    for (std::size_t k = 0; k < shares.size(); ++k) {
+        const difference& d = shares[k];
         if (d.known)
-            text += fmt::format("  {:.2f} of the frames/s without isolation (95 %: {:.2f} to {:.2f}){}\n",
-                                d.percent, d.low, d.high, c.runs.size() > 1 ? ", " + letter(k) : "");
+            text += fmt::format("  {:.2f} of {} (95 %: {:.2f} to {:.2f}){}\n", d.percent, of, d.low, d.high,
+                                shares.size() > 1 ? ", " + letter(k) : "");
     }
     return text;
+}
+
+std::string all_shares_text(const pipeline_bench_result& r, const bench_cell& c) {
+    const bench_bound* bound = bound_of(r, c);
+    const f64 alone = bound == nullptr ? 0 : median_of(column(*bound, compared_bound(c)));
+    const std::string kernels = c.lone ? fmt::format("the kernels' {:.3g} ms", alone)
+                                       : fmt::format("the kernels' {:.0f} frames/s", alone);
+    return shares_text(shares_of_kernels(r, c), kernels) +
+           shares_text(shares_of_none(r, c),
+                       c.lone ? "the time without isolation" : "the frames/s without isolation");
+}
+
+ordered_json bound_json(const bench_bound& b) {
+    ordered_json rounds = ordered_json::array();
+    for (const kernel_figures_said& f : b.rounds)
+        rounds.push_back({{"lone_ms", f.lone_ms},
+                          {"frames_per_second", f.frames_per_second},
+                          {"queues", f.queues},
+                          {"cpu_ms_per_frame", f.cpu_ms_per_frame}});
+    return {{"width", b.size ? ordered_json(b.size->width) : ordered_json(nullptr)},
+            {"height", b.size ? ordered_json(b.size->height) : ordered_json(nullptr)},
+            {"lone_ms", median_of(column(b, &kernel_figures_said::lone_ms))},
+            {"frames_per_second", median_of(column(b, &kernel_figures_said::frames_per_second))},
+            {"rounds", rounds}};
+}
+
+std::string bound_text(const bench_bound& b) {
+    const spread lone = spread_of(column(b, &kernel_figures_said::lone_ms));
+    const spread rate = spread_of(column(b, &kernel_figures_said::frames_per_second));
+    return fmt::format(
+        "the kernels alone{}: a frame by itself {:.3g} ms ({:.3g}..{:.3g}), {:.5g} frames/s "
+        "({:.5g}..{:.5g}) in {} queue{}\n",
+        b.size ? fmt::format(", {}x{}", b.size->width, b.size->height) : "", lone.median, lone.least,
+        lone.most, rate.median, rate.least, rate.most, b.rounds.back().queues,
+        b.rounds.back().queues > 1 ? "s" : "");
 }
 
 std::string in_table(const figure& f, const std::vector<f64>& values) {
@@ -146,8 +202,7 @@ std::string difference_row(const bench_cell& c, const figure& f) {
 /// A row a figure, a column a build: fits 100 columns whatever is measured.
 std::string cell_table(const bench_cell& c) {
     const bool both = c.runs.size() > 1;
-    std::string text =
-        fmt::format("\n{}{}\n", c.mode, c.size ? fmt::format(", {}x{}", c.size->width, c.size->height) : "");
+    std::string text = "\n" + name_of(c) + "\n";
     text += both ? fmt::format("  {:<13} {:>26} {:>26}  {}\n", "", "A", "B", "B to A (95 %)") : "";
     for (const figure& f : figures) {
         if (!is_told(column(c.runs[0], f.value))) continue;
@@ -156,9 +211,12 @@ std::string cell_table(const bench_cell& c) {
             text += fmt::format(" {:>26}  {}", in_table(f, column(c.runs[1], f.value)), difference_row(c, f));
         text += "\n";
     }
-    if (both)
-        text += fmt::format("  {}\n", verdict_on_rate(difference_in(c, figures[0]), resolution_percent(c)));
     return text;
+}
+
+std::string verdict_text(const bench_cell& c) {
+    if (c.runs.size() < 2) return "";
+    return fmt::format("  {}\n", verdict_on_rate(difference_in(c, figures[0]), resolution_percent(c)));
 }
 
 }  // namespace
@@ -174,8 +232,11 @@ std::string json_of(const pipeline_bench_result& r) {
     all["cells"] = ordered_json::array();
     for (const bench_cell& c : r.cells) {
         all["cells"].push_back(cell_json(c));
-        all["cells"].back()["of_none"] = shares_json(r, c);
+        all["cells"].back()["of_none"] = shares_json(shares_of_none(r, c));
+        all["cells"].back()["of_kernels"] = shares_json(shares_of_kernels(r, c));
     }
+    all["bounds"] = ordered_json::array();
+    for (const bench_bound& b : r.bounds) all["bounds"].push_back(bound_json(b));
     return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -191,7 +252,9 @@ std::string table_of(const pipeline_bench_result& r) {
         text +=
             "p50, p99: of whole runs, their start included (an older build counts no latencies between two "
             "looks)\n";
-    for (const bench_cell& c : r.cells) text += cell_table(c) + shares_text(r, c);
+    for (const bench_bound& b : r.bounds)
+        if (!b.rounds.empty()) text += bound_text(b);
+    for (const bench_cell& c : r.cells) text += cell_table(c) + all_shares_text(r, c) + verdict_text(c);
     return text;
 }
 

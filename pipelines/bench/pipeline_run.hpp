@@ -47,6 +47,14 @@ struct interrupted {};
 /// said.
 [[nodiscard]] run_figures measure_threads(const run_order& o, supervisor::interrupts& ctrl_c);
 
+/// The bound: the stages' work by itself, as carousel-bench-threads measures it (threads/kernels_alone.hpp).
+struct kernel_figures_said {
+    f64 lone_ms = 0, frames_per_second = 0, cpu_ms_per_frame = 0;
+    u32 queues = 0;
+};
+/// Throws error as measure_threads() does. Of `o`: programs, file, words, and a part of the measured time.
+[[nodiscard]] kernel_figures_said measure_bound(const run_order& o, supervisor::interrupts& ctrl_c);
+
 /// The folder in which `carousel` lies: BUILD itself, or BUILD/bin of an installed prefix. Throws
 /// config_error.
 [[nodiscard]] std::string programs_of(const std::string& build);

@@ -1,6 +1,8 @@
-// One measured run of the baseline: carousel-bench-threads, which measures itself and says what it found.
+// One measured run of the baseline, or of its kernels alone: carousel-bench-threads, which measures itself
+// and says what it found.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "bench/pipeline_run.hpp"
@@ -21,25 +23,39 @@ std::string said_by(const supervisor::subprocess_result& r, u32 patience_ms) {
     return !text.empty() ? text : r.started ? r.ending(patience_ms) : r.error;
 }
 
-}  // namespace
-
-run_figures measure_threads(const run_order& o, supervisor::interrupts& ctrl_c) {
+json said_by_threads(const run_order& o, const std::vector<std::string>& more, u32 patience_ms,
+                     supervisor::interrupts& ctrl_c) {
     if (ctrl_c.sleep(0)) throw interrupted{};
-    std::vector<std::string> words{o.programs + "/carousel-bench-threads", o.file, "--warm-up",
-                                   fmt::format("{}", o.warm_up_s)};
-    if (o.frames > 0)
-        words.insert(words.end(), {"--frames", fmt::format("{}", o.frames)});
-    else
-        words.insert(words.end(), {"--seconds", fmt::format("{}", o.seconds)});
+    std::vector<std::string> words{o.programs + "/carousel-bench-threads", o.file};
+    words.insert(words.end(), more.begin(), more.end());
     words.insert(words.end(), o.words.begin(), o.words.end());
-    const u32 patience_ms =
-        o.frames > 0 ? 3'600'000 : static_cast<u32>((o.warm_up_s + o.seconds + 120) * 1e3);
     const supervisor::subprocess_result r = supervisor::run_subprocess(words, "", patience_ms);
     if (ctrl_c.sleep(0)) throw interrupted{};
     if (!r.succeeded())
         throw error(r.exit_code > 0 ? r.exit_code : exit_code::stage_failed,
                     fmt::format("{}: {}", words.front(), said_by(r, patience_ms)));
-    const json said = json::parse(r.output);
+    return json::parse(r.output);
+}
+
+constexpr f64 start_limit_s = 120;
+
+}  // namespace
+
+kernel_figures_said measure_bound(const run_order& o, supervisor::interrupts& ctrl_c) {
+    // Three numbers of queues share the time of one run, a second each at most.
+    const f64 seconds = o.frames > 0 ? 0.3 : std::clamp(o.seconds / 3, 0.1, 1.0);
+    const json said = said_by_threads(o, {"--kernels-alone", "--seconds", fmt::format("{}", seconds)},
+                                      static_cast<u32>(start_limit_s * 1e3), ctrl_c);
+    return {said.at("lone_ms"), said.at("frames_per_second"), said.at("cpu_ms_per_frame"), said.at("queues")};
+}
+
+run_figures measure_threads(const run_order& o, supervisor::interrupts& ctrl_c) {
+    const bool by_frames = o.frames > 0;
+    const json said = said_by_threads(
+        o,
+        {"--warm-up", fmt::format("{}", o.warm_up_s), by_frames ? "--frames" : "--seconds",
+         by_frames ? fmt::format("{}", o.frames) : fmt::format("{}", o.seconds)},
+        by_frames ? 3'600'000 : static_cast<u32>((o.warm_up_s + o.seconds + start_limit_s) * 1e3), ctrl_c);
     run_figures f;
     f.frames = said.at("frames");
     f.seconds = said.at("seconds");

@@ -43,7 +43,10 @@ void add_offers(CLI::App& bench, completers& offers) {
     to("raster", "--picture", offer_files({""}));
     to("pipeline", "FILE", offer_files({".toml"}));
     to("pipeline", "--against", offer_folders());
-    to("pipeline", "--modes", offer({"mps", "none", "process", "none,process,mps", "process,mps"}));
+    to("pipeline", "--modes",
+       offer({"mps", "none", "process", "free", "none,process,mps", "none,process,free,mps", "process,mps"}));
+    to("pipeline", "--depths", offer({"auto", "auto,3,14/16"}));
+    to("pipeline", "--plot", offer_files({".svg"}));
     to("pipeline", "--out", offer_files({""}));
     to("ipc", "--tables", offer(bench::ipc_tables()));
     to("ipc", "--json", offer_files({""}));

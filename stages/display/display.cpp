@@ -54,14 +54,17 @@ void display::prepare(environment& env) {
     }
     hasher_ = std::make_unique<plane_hasher>(env);
     lanes_.clear();
-    for (u32 lane = 0; wants_pictures() && lane < env.in_flight(); ++lane) {
+    // A film is written behind the last question whose frame it is: only a copy is sure to be that frame
+    // then.
+    in_place_ = env.context().kind() == device::device_kind::cpu && !film_;
+    for (u32 lane = 0; wants_pictures() && !in_place_ && lane < env.in_flight(); ++lane) {
         lanes_.push_back(env.context().allocate_host(size_.bytes()));
     }
 }
 
 void display::process(frame& f) {
     hasher_->enqueue(f, "color");
-    if (wants_pictures())
+    if (wants_pictures() && !in_place_)
         f.queue().copy(lanes_[f.lane()]->data(), f.input().bytes("color").data(), size_.bytes());
 }
 
@@ -75,7 +78,8 @@ void display::finish(frame& f) {
     }
     hasher_->give(f);
     if (!wants_pictures()) return;
-    const std::span<const std::byte> picture(lanes_[f.lane()]->host_data(), size_.bytes());
+    const std::span<const std::byte> picture(
+        in_place_ ? f.input().bytes("color").data() : lanes_[f.lane()]->host_data(), size_.bytes());
     if (pictures_) {
         const encoded_picture file =
             encode_picture(pictures_->format(), picture, size_.width, size_.height,

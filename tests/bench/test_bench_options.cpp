@@ -98,6 +98,19 @@ TEST_CASE("A bench of a pipeline writes no pictures, has five rounds of five sec
     REQUIRE((quick.rounds == 3 && quick.seconds == 2 && quick.sizes.size() == 2));
 }
 
+TEST_CASE("A bench of a pipeline takes depths with a window or without, and lone frames at a pace or none") {
+    const pipeline_bench_options none = read_pipeline([](pipeline_bench_texts&) {});
+    REQUIRE(none.depths == std::vector<std::optional<forced_depth>>{std::nullopt});
+    REQUIRE((!none.lone && none.plot.empty()));
+    const pipeline_bench_options o = read_pipeline([](pipeline_bench_texts& t) {
+        t.depths = "auto,3,14/16", t.wants_lone = true, t.lone = "1000", t.plot = "x.svg";
+    });
+    REQUIRE(o.depths ==
+            std::vector<std::optional<forced_depth>>{std::nullopt, forced_depth{3, 3}, forced_depth{14, 16}});
+    REQUIRE((o.lone && o.lone_fps == 1000 && o.plot == "x.svg"));
+    REQUIRE(read_pipeline([](pipeline_bench_texts& t) { t.wants_lone = true; }).lone_fps == 0);
+}
+
 TEST_CASE("What a bench of a pipeline can't take is refused by the name of its option") {
     const std::pair<std::function<void(pipeline_bench_texts&)>, const char*> bad[] = {
         {[](pipeline_bench_texts& t) { t.modes = "proces"; }, "did you mean \"process\""},
@@ -107,6 +120,12 @@ TEST_CASE("What a bench of a pipeline can't take is refused by the name of its o
         {[](pipeline_bench_texts& t) { t.seconds = "0"; }, "--seconds: \"0\""},
         {[](pipeline_bench_texts& t) { t.warm_up = "soon"; }, "--warm-up: \"soon\""},
         {[](pipeline_bench_texts& t) { t.seconds = "1", t.frames = 10; }, "one of them ends a run"},
+        {[](pipeline_bench_texts& t) { t.depths = "0"; }, "--depths: \"0\""},
+        {[](pipeline_bench_texts& t) { t.depths = "17"; }, "--depths: \"17\""},
+        {[](pipeline_bench_texts& t) { t.depths = "3/"; }, "--depths: \"3/\""},
+        {[](pipeline_bench_texts& t) { t.depths = "auto,3/49"; }, "--depths: \"3/49\""},
+        {[](pipeline_bench_texts& t) { t.wants_lone = true, t.lone = "never"; }, "--lone: \"never\""},
+        {[](pipeline_bench_texts& t) { t.plot = "x.png"; }, "must end in .svg"},
     };
     for (const auto& [change, expected] : bad) {
         std::string said;

@@ -91,6 +91,7 @@ class BenchPipeline(unittest.TestCase):
         done = self.bench(path, *SMALL, "--rounds", "1", "--frames", "20", "--warm-up", "0")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("frames/s", done.stdout)
+        self.assertIn("left out: kernels alone:", done.stdout)   # they are of stages that Carousel ships
 
     def test_the_stages_as_threads_of_one_process_make_the_same_pictures_and_are_what_the_others_are_measured_against(self):
         threads = [os.path.join(PROGRAMS, "carousel-bench-threads"), DEMO, "--device", "cpu", "--size", "96x64",
@@ -110,6 +111,30 @@ class BenchPipeline(unittest.TestCase):
         self.assertGreater(none["runs"]["A"][0]["frames"], 0)
         share = process["of_none"]["A"]
         self.assertTrue(0 < share["low"] <= share["ratio"] <= share["high"], share)
+
+    def test_depths_and_lone_frames_are_cells_of_their_own_beside_the_kernels_alone_and_drawn(self):
+        plot = os.path.join(self.folder, "p.svg")
+        done = self.bench(DEMO, *SMALL, "--rounds", "2", "--seconds", "0.3", "--warm-up", "0.1", "--modes", "none,process", "--depths", "1,3/4",
+                          "--lone", "50", "--plot", plot, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        said = json.loads(done.stdout)
+        named = [(c["mode"], c["depth"]["in_flight"], c["depth"]["window"], c["load"]) for c in said["cells"]]
+        self.assertEqual(named, [(m, d, w, load) for m in ("none", "process") for d, w in ((1, 1), (3, 4)) for load in ("saturated", "lone")])
+        bound = said["bounds"][0]
+        self.assertEqual((bound["width"], bound["height"], len(bound["rounds"])), (96, 64, 2))
+        self.assertGreater(bound["lone_ms"], 0)
+        self.assertIn(bound["rounds"][0]["queues"], (1, 2, 4))
+        for c in said["cells"]:
+            self.assertGreater(c["of_kernels"]["A"]["ratio"], 0)
+            if c["load"] == "lone":
+                self.assertLess(c["median"]["A"]["frames_per_second"], 60)
+                self.assertGreater(c["median"]["A"]["p50_ms"], bound["lone_ms"] / 2)
+            else:
+                self.assertGreater(c["median"]["A"]["frames_per_second"], 60)
+        with open(plot, encoding="utf-8") as f:
+            drawn = f.read()
+        for text in ("kernels 96x64", "none 96x64", "process 96x64", "a frame that is alone"):
+            self.assertIn(text, drawn)
 
     def test_a_stage_that_is_not_shipped_or_that_fails_has_no_baseline_and_says_why(self):
         with open(DEMO, encoding="utf-8") as f:

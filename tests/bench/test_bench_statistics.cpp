@@ -117,7 +117,7 @@ TEST_CASE("The table ends with its cells and verdicts, an unmeasured GPU is left
     pipeline_bench_result r;
     r.options.file = "demo.toml";
     r.builds = {"/a", "/b"};
-    r.cells = {{"process", picture_size{64, 36}, {}}};
+    r.cells = {{"process", picture_size{64, 36}, std::nullopt, false, {}}};
     for (const f64 rate : {100.0, 90.0}) {
         auto& runs = r.cells[0].runs.emplace_back();
         for (int k = 0; k < 3; ++k) runs.push_back({rate, 1, 2, 0, 0, 3, 4096, 8192, -1, true, 500, 5});
@@ -128,4 +128,44 @@ TEST_CASE("The table ends with its cells and verdicts, an unmeasured GPU is left
     REQUIRE(text.find("GPU") == std::string::npos);
     REQUIRE(near(resolution_percent(r.cells[0]), 0.2));
     REQUIRE(json_of(r).find("\"gpu_bytes\": null") != std::string::npos);
+}
+
+TEST_CASE(
+    "A cell stands beside the kernels alone of its size: a share of their rate, a multiple of their time") {
+    pipeline_bench_result r;
+    r.options.file = "demo.toml", r.options.rounds = 2, r.options.lone = true;
+    r.builds = {"/a"};
+    r.bounds = {{picture_size{64, 36}, {{0.5, 1000, 2, 1}, {0.5, 2000, 2, 2}}}, {picture_size{128, 72}, {}}};
+    for (const bool lone : {false, true}) {
+        bench_cell& c =
+            r.cells.emplace_back(bench_cell{"process", picture_size{64, 36}, forced_depth{3, 4}, lone, {{}}});
+        for (const f64 rate : {900.0, 1800.0})
+            c.runs[0].push_back({rate, lone ? 1.0 : 9.0, 2, 0, 0, 3, 4096, 8192, -1, true, 500, 5});
+    }
+    const std::string text = table_of(r);
+    CAPTURE(text);
+    REQUIRE_THAT(text, test::contains("0.90 of the kernels' 1500 frames/s"));
+    REQUIRE_THAT(text, test::contains("2.00 of the kernels' 0.5 ms"));
+    REQUIRE_THAT(text, test::contains("process, 64x36, 3 in flight, windows of 4, frames that are alone\n"));
+    const std::string json = json_of(r);
+    REQUIRE_THAT(json, test::contains("\"load\": \"lone\"") && test::contains("\"in_flight\": 3"));
+    r.cells[0].size = r.cells[1].size = picture_size{128, 72};  // whose bound was not measured
+    REQUIRE_THAT(table_of(r), !test::contains("of the kernels'"));
+}
+
+TEST_CASE("The plot of a pipeline's bench has a curve a mode and depth, and the kernels as a dashed one") {
+    pipeline_bench_result r;
+    r.options.file = "some/demo.toml", r.options.rounds = 1;
+    r.bounds = {{picture_size{64, 36}, {{0.5, 1000, 2, 1}}}};
+    const run_figures run{900, 1, 2, 0, 0, 3, 4096, 8192, -1, true, 500, 5};
+    for (const u32 depth : {1U, 3U})
+        r.cells.push_back({"mps", picture_size{64, 36}, forced_depth{depth, 4}, false, {{run}}});
+    const std::string by_size = plot_of(r);
+    REQUIRE_THAT(by_size, test::contains(">demo.toml: as fast as it goes<") && test::contains(">mps 3/4<"));
+    REQUIRE_THAT(by_size, test::contains("stroke-dasharray") && test::contains("pixels of a picture"));
+    r.options.depths = {forced_depth{1, 4}, forced_depth{3, 4}};
+    r.options.lone = true;
+    const std::string by_depth = plot_of(r);
+    REQUIRE_THAT(by_depth, test::contains("frames in flight") && test::contains(">mps 64x36<"));
+    REQUIRE_THAT(by_depth, test::contains("a frame that is alone"));
 }

@@ -174,10 +174,8 @@ private:
 
 }  // namespace
 
-TEST_CASE("a display copies a picture to the host when somebody wants it, and never else") {
-    for (const auto& [out, copied_a_frame] : {std::pair{R"({"out": ""})", 0U},
-                                              {R"({"out": "none"})", 0U},
-                                              {R"({"out": "p_%d.png"})", width * height * 4}}) {
+TEST_CASE("a display on the CPU hashes and packs pictures where they lie, and copies none") {
+    for (const char* out : {R"({"out": ""})", R"({"out": "none"})", R"({"out": "p_%d.png"})"}) {
         scratch_folder folder;
         u64 copied = 0;
         testing::chain c({.width = width, .height = height, .run_directory = folder.path.string()});
@@ -185,7 +183,7 @@ TEST_CASE("a display copies a picture to the host when somebody wants it, and ne
         c.add("display", std::make_unique<counted_display>(copied), out, {"painter"});
         c.prepare();
         for (u64 n = 0; n < 3; ++n) c.run(n);
-        CHECK(copied == 3 * copied_a_frame);
+        CHECK(copied == 0);
         CHECK(ledger_in(folder).read(2, 1)[0].hash == hash_of(2));
         CHECK(ledger_in(folder).summarize(3).hash_names ==
               std::vector<std::string>{std::string(plane_hash_name)});

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "bench/process_figures.hpp"
+#include "bench/threads/kernels_alone.hpp"
 #include "bench/threads/thread_pipeline.hpp"
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
@@ -27,6 +28,7 @@ struct thread_words {
     std::string file;
     supervisor::pipeline_options keys;
     bench::thread_order order;
+    bool kernels_alone = false;
 };
 
 void add_options(CLI::App& app, thread_words& w) {
@@ -38,6 +40,8 @@ void add_options(CLI::App& app, thread_words& w) {
                    "Seconds without a frame, after which a stage is stuck [60]");
     app.add_option("--exactly", w.order.exactly, "So many frames from the first on, and their image_hash");
     app.add_option("--threads", w.order.cpu_threads, "Of the CPU's pool [all cores]");
+    app.add_flag("--kernels-alone", w.kernels_alone,
+                 "The stages' work in one queue after the other, --seconds for each number of queues");
     app.add_option("--device", w.keys.device, "auto | cpu | cuda:N [the file's]");
     app.add_option("--size", w.keys.size, "WxH [the file's]");
     app.add_option("--out", w.keys.out, "Pictures of the displays")->take_all();
@@ -78,6 +82,16 @@ public:
     std::string path;
 };
 
+int say_kernels_alone(const supervisor::pipeline& p, const bench::thread_order& o) {
+    const bench::kernel_figures f = bench::measure_kernels_alone(p, o);
+    const nlohmann::ordered_json said{{"lone_ms", f.lone_ms},
+                                      {"frames_per_second", f.frames_per_second},
+                                      {"queues", f.queues},
+                                      {"cpu_ms_per_frame", f.cpu_ms_per_frame}};
+    fmt::print("{}\n", said.dump(2));
+    return exit_code::ok;
+}
+
 int run(int argc, char** argv) {
     CLI::App app("A pipeline's shipped stages as threads of one process, to be measured against",
                  "carousel-bench-threads");
@@ -96,6 +110,7 @@ int run(int argc, char** argv) {
     const scratch_folder folder;
     w.order.run_directory = folder.path;
     w.order.device = device_of(p);
+    if (w.kernels_alone) return say_kernels_alone(p, w.order);
     const f64 gpu_before = bench::gpu_bytes_in_use();
     bench::memory_figures memory;
     f64 gpu_used = -1;

@@ -55,17 +55,15 @@ public:
         world_.fps = p.fps > 0 ? p.fps : 60;
         world_.failed = [this] { world_.stop = true; };
         if (o.exactly > 0) world_.end = o.exactly;
+        stages_ = make_stages(world_, p);
         u64 most = 0;
-        std::vector<u64> slots;
-        for (u32 k = 0; k < p.stages.size(); ++k) {
-            std::vector<thread_stage*> inputs;
-            for (const u32 i : p.stages[k].input_indices) inputs.push_back(stages_[i].get());
-            stages_.push_back(std::make_unique<thread_stage>(world_, p, p.stages[k], std::move(inputs)));
-            slots.push_back(slots_behind(p, k));
-            most = std::max(most, slots.back());
+        for (u32 k = 0; k < stages_.size(); ++k) {
+            const u64 slots = slots_behind(p, k);
+            stages_[k]->allocate(slots);
+            most = std::max(most, slots);
         }
-        for (std::size_t k = 0; k < stages_.size(); ++k) stages_[k]->allocate(slots[k]);
         for (const auto& s : stages_) s->prepare();
+        world_.pace = p.fps, world_.began_ns = now_ns();
         for (const auto& s : stages_) s->start(most);
     }
     ~thread_pipeline() { end(); }
@@ -94,6 +92,7 @@ public:
     void end() {
         world_.stop = true;
         for (const auto& s : stages_) s->join();
+        for (const auto& s : stages_) s->finish_work();
     }
     void rethrow() const {
         for (const auto& s : stages_)

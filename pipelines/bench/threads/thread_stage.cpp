@@ -94,7 +94,9 @@ thread_stage::thread_stage(thread_world& world, const supervisor::pipeline& p,
     for (thread_stage* i : inputs_) i->readers_.push_back(this);
 }
 
-thread_stage::~thread_stage() {
+thread_stage::~thread_stage() { finish_work(); }
+
+void thread_stage::finish_work() noexcept {
     for (const auto& q : queues_) {
         try {
             q->drain();
@@ -103,9 +105,19 @@ thread_stage::~thread_stage() {
     }
 }
 
-void thread_stage::allocate(u64 slots) {
+std::vector<std::unique_ptr<thread_stage>> make_stages(thread_world& world, const supervisor::pipeline& p) {
+    std::vector<std::unique_ptr<thread_stage>> stages;
+    for (const supervisor::stage_spec& spec : p.stages) {
+        std::vector<thread_stage*> inputs;
+        for (const u32 i : spec.input_indices) inputs.push_back(stages[i].get());
+        stages.push_back(std::make_unique<thread_stage>(world, p, spec, std::move(inputs)));
+    }
+    return stages;
+}
+
+void thread_stage::allocate(u64 slots, std::shared_ptr<device::queue> one_queue) {
     for (u32 k = 0; k < spec_.instances; ++k) {
-        queues_.push_back(world_.device->make_queue());
+        queues_.push_back(one_queue ? one_queue : world_.device->make_queue());
         surroundings_.push_back(std::make_unique<surroundings>(world_, *queues_.back(), k, in_flight_));
     }
     if (frame_format* format = output_of(description_); format != nullptr && !readers_.empty()) {
@@ -123,6 +135,17 @@ void thread_stage::allocate(u64 slots) {
 void thread_stage::prepare() {
     for (u32 k = 0; k < spec_.instances; ++k) objects_[k]->prepare(*surroundings_[k]);
     for (const auto& q : queues_) q->drain();
+}
+
+void thread_stage::work_alone(u64 n) {
+    frame_in_hand f(*this, 0, n);
+    objects_.front()->process(f);
+}
+
+void thread_stage::finish_alone(u64 n) {
+    if (!commits_on_host()) return;
+    frame_in_hand f(*this, 0, n);
+    objects_.front()->finish(f);
 }
 
 void thread_stage::start(u64 most_slots) {
@@ -174,6 +197,12 @@ void thread_stage::enqueue_frames(u32 instance) {
     }
 }
 
+void thread_stage::wait_for_its_time(u64 n) const {
+    const u64 due = world_.began_ns + static_cast<u64>(static_cast<f64>(n) * 1e9 / world_.pace);
+    for (u64 now = now_ns(); !world_.stop && now < due; now = now_ns())
+        std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(due - now, 20 * ns_per_ms)));
+}
+
 void thread_stage::enqueue_one(u32 instance, u64 n) {
     device::queue& queue = *queues_[instance];
     if (n >= under_way() && !wait_finished(n - under_way())) return;  // its lane
@@ -186,6 +215,7 @@ void thread_stage::enqueue_one(u32 instance, u64 n) {
         if (!input->wait_enqueued(n)) return;
         input->cell_of(n).mark->hold(queue);
     }
+    if (is_source() && world_.pace > 0) wait_for_its_time(n);
     cell_of(n).begun_ns = now_ns();
     frame_in_hand f(*this, instance, n);
     objects_[instance]->process(f);

@@ -30,6 +30,8 @@ struct thread_world {
     std::vector<std::byte> parameters;  ///< of every frame: nobody sets any here
     std::string run_directory;
     f64 fps = 60;
+    f64 pace = 0;       ///< frames a second that a source begins; 0: as fast as it goes
+    u64 began_ns = 0;   ///< when the first frame is due
     u64 end = ~u64{0};  ///< no frame from here on
     std::atomic<bool> stop = false;
     std::function<void()> failed;  ///< an exception has been kept: everything ends
@@ -43,12 +45,19 @@ public:
     thread_stage(const thread_stage&) = delete;
     thread_stage& operator=(const thread_stage&) = delete;
 
-    /// Buffers, assets; then, when all stages have theirs, prepare().
-    void allocate(u64 slots);
+    /// Buffers, assets; then, when all stages have theirs, prepare(). `one_queue`: for all instances, of
+    /// whoever calls work_alone(); else each has its own.
+    void allocate(u64 slots, std::shared_ptr<device::queue> one_queue = nullptr);
     void prepare();
+    /// In place of start(): the caller is the only thread, and calls these for one frame after the other.
+    void work_alone(u64 n);
+    void finish_alone(u64 n);
+    [[nodiscard]] bool commits_on_host() const { return objects_.front()->commits_on_host(); }
     /// `slots`: the most that any ring has: so many frames of this one may be asked for.
     void start(u64 most_slots);
     void join();
+    /// Nothing of it is on the device any more. Before any other stage is destroyed: it may read its buffers.
+    void finish_work() noexcept;
 
     [[nodiscard]] const frame_format* output() const { return output_of(description_); }
     [[nodiscard]] bool is_source() const { return inputs_.empty(); }
@@ -76,6 +85,7 @@ private:
     };
     void enqueue_frames(u32 instance);
     void enqueue_one(u32 instance, u64 n);
+    void wait_for_its_time(u64 n) const;
     void finish_frames();
     void finish_one(u64 n);
     [[nodiscard]] cell& cell_of(u64 n) { return cells_[n % cells_.size()]; }
@@ -95,7 +105,7 @@ private:
     description description_;
     std::vector<std::unique_ptr<stage>> objects_;
     std::vector<std::unique_ptr<surroundings>> surroundings_;
-    std::vector<std::unique_ptr<device::queue>> queues_;
+    std::vector<std::shared_ptr<device::queue>> queues_;
     std::vector<std::unique_ptr<device::mapping>> slots_;
     std::vector<cell> cells_;
     std::mutex mutex_;
@@ -107,5 +117,9 @@ private:
     std::vector<f64> latency_ms_;  ///< of frame n at n
     std::vector<u64> hash_;        ///< the same
 };
+
+/// In the order of the file, wired. The world has its device and parameters.
+[[nodiscard]] std::vector<std::unique_ptr<thread_stage>> make_stages(thread_world& world,
+                                                                     const supervisor::pipeline& p);
 
 }  // namespace carousel::bench
