@@ -54,4 +54,4 @@ if(CAROUSEL_PROGRAMS)
   install(TARGETS ${CAROUSEL_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 # The folders in it hold sources alone: left in, they would be installed empty.
-install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHING PATTERN "*.toml" REGEX "/pipelines/[^/.]+$" EXCLUDE)
+install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHING PATTERN "*.toml" PATTERN "*.net" REGEX "/pipelines/[^/.]+$" EXCLUDE)

@@ -14,12 +14,11 @@
 
 #include "core/errors.hpp"
 #include "core/token.hpp"
+#include "shm/sealed_memory.hpp"
 
 namespace carousel::ipc {
 namespace bi = boost::interprocess;
 namespace {
-
-constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 std::string memfd_name(const std::string& id) { return "carousel-space-" + id; }
 
@@ -63,21 +62,13 @@ memory& memory::operator=(memory&&) noexcept = default;
 memory::~memory() = default;
 
 memory memory::make(const std::string& name, u64 bytes) {
-    const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));
-    const u64 size = (std::max<u64>(bytes, sizeof(space_block)) + page - 1) / page * page;
     const std::string id = new_token();
-    shm::unique_fd fd(::memfd_create(memfd_name(id).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!fd)
-        throw shm_error(
-            fmt::format("making the memory of \"{}\": memfd_create: {}", name, errno_text(errno)));
-    int failed = ::ftruncate(fd.get(), static_cast<off_t>(size)) == 0 ? 0 : errno;
-    if (failed == 0) failed = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size));
-    if (failed != 0)
+    auto [fd, size] = shm::make_sealed_memory(memfd_name(id), std::max<u64>(bytes, sizeof(space_block)));
+    // Reserved now: a client that met a full machine in the middle of a step would end by SIGBUS.
+    if (const int failed = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size)); failed != 0)
         throw shm_error(fmt::format(
             "making the memory of \"{}\": no room for {} MiB ({}): give a smaller --size, or free memory",
             name, size >> 20U, errno_text(failed)));
-    if (::fcntl(fd.get(), F_ADD_SEALS, wanted_seals) != 0)
-        throw shm_error(fmt::format("making the memory of \"{}\": sealing it: {}", name, errno_text(errno)));
     try {
         auto m = std::make_unique<mapping>();
         m->region = bi::mapped_region(mappable{fd.get()}, bi::read_write, 0, size);

@@ -1,7 +1,6 @@
 #pragma once
-// Host memory that several processes map: a memfd, sealed so that nobody can shrink it under the others (a
-// truncated mapping is a SIGBUS in whoever touches it). Needs no device: the supervisor makes it and keeps
-// the fd.
+// Sealed host memory (shm/sealed_memory.hpp) as the handle of a ring's or an asset's memory: the supervisor
+// makes it and keeps the fd.
 //
 // Crash: the memory lives as long as somebody holds the fd or maps it.
 
@@ -9,6 +8,7 @@
 
 #include "core/types.hpp"
 #include "device/backend.hpp"
+#include "shm/sealed_memory.hpp"
 
 namespace carousel::device {
 
@@ -26,8 +26,6 @@ public:
     ~memfd_mapping() override;
 };
 
-/// Bytes that this process could still take: the least of MemAvailable and what its cgroup leaves; all ones
-/// when unknown.
-[[nodiscard]] u64 available_host_bytes() noexcept;
+using shm::available_host_bytes;
 
 }  // namespace carousel::device

@@ -35,6 +35,7 @@ LAYERS = {
     "stages/fused": RENDERER + ["stages/vertex", "stages/fragment"],
     "stages/display": RENDERER,
     "stages/sharpen": RENDERER,
+    "stages/inference": RENDERER,
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
     **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
     "doctor": RUN + SUPERVISOR,

@@ -37,8 +37,8 @@ TEST_CASE("every shipped pipeline is there, bears its file's name and is wired s
         CHECK(all.back().format.is_null());
         CHECK(all.back().commits_on_host);
     }
-    for (const char* name :
-         {"demo", "mesh", "workers", "fanout", "mixed", "fused", "ipc_memory", "custom_stage", "knots"})
+    for (const char* name : {"demo", "mesh", "workers", "fanout", "mixed", "fused", "ipc_memory",
+                             "custom_stage", "knots", "inference"})
         CHECK(std::count(names.begin(), names.end(), name) == 1);
 }
 

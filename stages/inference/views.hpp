@@ -1,0 +1,44 @@
+#pragma once
+// Views of the renderer's shapes, as small pictures in grey, for who learns to tell the shapes apart. View n
+// is one picture, a function of n alone: of class n mod 6, from a place, under a light and with a turn that
+// follow from n. The network is trained on the views from first_training_view on; those below are what it has
+// never seen.
+
+#include <array>
+#include <memory>
+
+#include "kernels/kernels.hpp"
+#include "kernels/shape_net.hpp"
+#include "ring/frame_format.hpp"
+
+namespace carousel::stages {
+
+/// The classes, in their order. quad-stack-front-first has the very pictures of quad-stack, and is no class.
+inline constexpr std::array<kernels::mesh_shape, kernels::net_classes> view_classes{
+    kernels::mesh_shape::bumpy_sphere,  kernels::mesh_shape::fractal_terrain,
+    kernels::mesh_shape::torus_knots,   kernels::mesh_shape::quad_stack,
+    kernels::mesh_shape::triangle_soup, kernels::mesh_shape::long_slivers};
+[[nodiscard]] constexpr u32 class_of_view(u64 view) noexcept {
+    return static_cast<u32>(view % view_classes.size());
+}
+inline constexpr u64 first_training_view = u64{1} << 40U;
+
+/// Renders on a queue of the CPU. All that it enqueues uses memory of its own: one queue at a time.
+class view_renderer {
+public:
+    /// Makes the meshes, and waits for them. Throws device_error.
+    view_renderer(device::context& context, device::queue& queue);
+    /// Enqueues one view. `grey`: u8[side][side], valid until the queue has passed the call.
+    void render(device::queue& queue, u64 view, u8* grey);
+
+private:
+    struct shape {
+        kernels::mesh_layout layout;
+        std::unique_ptr<device::mapping> mesh, scene, triangles;
+        ring::frame_format scene_format, triangles_format;
+    };
+    std::array<shape, kernels::net_classes> shapes_;
+    std::unique_ptr<device::mapping> color_, scratch_;
+};
+
+}  // namespace carousel::stages

@@ -1,0 +1,41 @@
+#include "stages/inference/weights_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "core/errors.hpp"
+#include "core/read_file.hpp"
+
+namespace carousel::stages {
+
+using kernels::net_weights;
+
+std::unique_ptr<net_weights> read_weights(const std::string& file) {
+    const auto text = read_file(file);
+    if (!text)
+        throw config_error(fmt::format("reading the network {}: {}: carousel-train-shapes FILE makes one",
+                                       file, errno_text(errno)));
+    auto w = std::make_unique<net_weights>();
+    const net_weights wanted;
+    if (text->size() == sizeof *w) std::memcpy(w.get(), text->data(), sizeof *w);
+    if (text->size() != sizeof *w || w->magic != wanted.magic || w->version != wanted.version ||
+        w->inputs != wanted.inputs || w->hidden != wanted.hidden || w->classes != wanted.classes ||
+        w->shift > 31)
+        throw config_error(fmt::format(
+            "reading the network {}: it is none of {} inputs, {} hidden neurons and {} classes ({} bytes, {} "
+            "expected): make it again by carousel-train-shapes",
+            file, wanted.inputs, wanted.hidden, wanted.classes, text->size(), sizeof *w));
+    return w;
+}
+
+void write_weights(const std::string& file, const net_weights& w) {
+    std::ofstream out(file, std::ios::binary | std::ios::trunc);
+    out.write(reinterpret_cast<const char*>(&w), sizeof w);
+    out.close();
+    if (!out) throw error(exit_code::output, fmt::format("writing {}: {}", file, errno_text(errno)));
+}
+
+}  // namespace carousel::stages
