@@ -17,6 +17,8 @@ std::string share(f64 value, f64 floor) {
     return value > 0 && floor > 0 ? fmt::format("{:.0f} %", 100 * value / floor) : "";
 }
 ordered_json json_of(const gpu_memory_row& m) {
+    ordered_json sizes = ordered_json::array();
+    for (const auto& [bytes, rate] : m.sizes) sizes.push_back({{"bytes", bytes}, {"kernel_read", rate}});
     return {{"kind", m.kind},
             {"on", m.on},
             {"bytes", m.bytes},
@@ -32,6 +34,7 @@ ordered_json json_of(const gpu_memory_row& m) {
             {"map_us", m.map_us},
             {"close_us", m.close_us},
             {"ratio_to_local", m.ratio},
+            {"sizes", sizes},
             {"verified", m.verified}};
 }
 /// What reading is bound by, where the memory is.
@@ -102,7 +105,13 @@ std::string gpu_table(const gpu_result& r) {
 }
 
 std::vector<plot::chart> gpu_plots(const gpu_result& r) {
-    if (r.hops.empty()) return {};
+    std::vector<plot::chart> all;
+    plot::chart memory{"GPU memory: own and another process's", r.name, "bytes", "GB/s, read by kernels", {}};
+    for (const gpu_memory_row& m : r.memory)
+        memory.curves.push_back(
+            {m.kind + ", " + m.on, m.sizes, m.kind.starts_with("own"), memory.curves.size()});
+    if (!memory.curves.empty()) all.push_back(memory);
+    if (r.hops.empty()) return all;
     plot::chart hops{
         "Hops between kernels", "1 one process, 2 MPS, 3 two GPUs, 4 time slices", "where", "us", {}};
     constexpr const char* places[] = {"one process", "MPS", "two GPUs", "time slices"};
@@ -114,7 +123,8 @@ std::vector<plot::chart> gpu_plots(const gpu_result& r) {
         at->points.emplace_back(static_cast<f64>(place + 1), h.us);
     }
     for (plot::curve& c : hops.curves) std::sort(c.points.begin(), c.points.end());
-    return {hops};
+    all.push_back(hops);
+    return all;
 }
 
 }  // namespace carousel::bench
