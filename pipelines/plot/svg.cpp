@@ -39,7 +39,7 @@ std::string head(const std::string& title, const std::string& subtitle, f64 high
 
 std::string grid(const axis& x, const axis& y) {
     std::string out;
-    for (f64 decade = x.first; decade <= x.last; ++decade) {
+    for (int decade = x.first; decade <= x.last; ++decade) {
         for (int step = 1; step < 10; ++step) {
             const f64 value = step * std::pow(10.0, decade);
             if (step > 1 && decade == x.last) break;
@@ -48,7 +48,7 @@ std::string grid(const axis& x, const axis& y) {
         out +=
             text(x.at(std::pow(10.0, decade)), y.begin + 20, "middle", short_number(std::pow(10.0, decade)));
     }
-    for (f64 decade = y.first; decade <= y.last; ++decade) {
+    for (int decade = y.first; decade <= y.last; ++decade) {
         for (int step = 1; step < 10; ++step) {
             const f64 value = step * std::pow(10.0, decade);
             if (step > 1 && decade == y.last) break;
@@ -151,7 +151,7 @@ std::string svg_of(const bar_chart& c) {
     std::string svg = head(c.title, c.subtitle, high, 20);
     if (all.empty()) return svg + text(20, top + 10, "start", "nothing was measured") + "</svg>\n";
     const axis x(all.least / 3, all.most, bar_left, width - bar_right);
-    for (f64 decade = x.first; decade <= x.last; ++decade) {
+    for (int decade = x.first; decade <= x.last; ++decade) {
         const f64 at = x.at(std::pow(10.0, decade));
         svg += rule(at, top, at, end, "#b8b8b8");
         svg += text(at, end + 18, "middle", short_number(std::pow(10.0, decade)));
