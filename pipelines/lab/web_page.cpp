@@ -62,12 +62,16 @@ std::string not_here_of(const lesson_result& r) {
     return html;
 }
 
-/// Its paragraphs stand apart by empty lines.
+/// Its paragraphs stand apart by empty lines; what is typed stands between backquotes.
 std::string paragraphs_of(const std::string& page) {
     std::string html = "<p>";
+    bool typed = false;
     for (std::size_t at = 0; at < page.size(); ++at) {
         const bool gap = page.compare(at, 2, "\n\n") == 0 && at + 2 < page.size();
-        html += gap ? "</p>\n<p>" : escaped(page.substr(at, 1));
+        typed ^= page[at] == '`';
+        html += gap               ? "</p>\n<p>"
+                : page[at] == '`' ? (typed ? "<code>" : "</code>")
+                                  : escaped(page.substr(at, 1));
         at += gap ? 1 : 0;
     }
     return "<div class=\"page\">" + html + "</p></div>\n";
