@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -61,12 +62,16 @@ std::string not_here_of(const lesson_result& r) {
     return html;
 }
 
-/// Its paragraphs stand apart by empty lines.
+/// Its paragraphs stand apart by empty lines; what is typed stands between backquotes.
 std::string paragraphs_of(const std::string& page) {
     std::string html = "<p>";
+    bool typed = false;
     for (std::size_t at = 0; at < page.size(); ++at) {
         const bool gap = page.compare(at, 2, "\n\n") == 0 && at + 2 < page.size();
-        html += gap ? "</p>\n<p>" : escaped(page.substr(at, 1));
+        typed ^= page[at] == '`';
+        html += gap               ? "</p>\n<p>"
+                : page[at] == '`' ? (typed ? "<code>" : "</code>")
+                                  : escaped(page.substr(at, 1));
         at += gap ? 1 : 0;
     }
     return "<div class=\"page\">" + html + "</p></div>\n";
@@ -90,8 +95,22 @@ std::string first_line_with(const char* file, const std::string& key) {
     std::ifstream in(file);
     for (std::string line; std::getline(in, line);)
         if (line.starts_with(key))
-            if (const std::size_t at = line.find(": "); at != std::string::npos) return line.substr(at + 2);
+            if (const std::size_t at = line.find(':'); at != std::string::npos && at + 2 <= line.size())
+                return line.substr(at + 2);
     return "unknown";
+}
+
+/// ", NVIDIA H200, NVIDIA H200": the GPUs that the driver names. No CUDA is loaded for it.
+std::string gpus() {
+    std::string names;
+    std::error_code none;
+    for (std::filesystem::directory_iterator at("/proc/driver/nvidia/gpus", none), end; !none && at != end;
+         at.increment(none)) {
+        std::string name = first_line_with((at->path() / "information").c_str(), "Model:");
+        name.erase(0, name.find_first_not_of(" \t"));
+        names += ", " + name;
+    }
+    return names;
 }
 
 }  // namespace
@@ -104,8 +123,8 @@ lab_machine this_machine() {
     char when[32] = "";
     ::gmtime_r(&now, &utc);
     (void)std::strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", &utc);
-    return {fmt::format("{}, {} threads", first_line_with("/proc/cpuinfo", "model name"),
-                        std::thread::hardware_concurrency()),
+    return {fmt::format("{}, {} threads{}", first_line_with("/proc/cpuinfo", "model name"),
+                        std::thread::hardware_concurrency(), gpus()),
             known ? fmt::format("{} {}", u.sysname, u.release) : "unknown", when};
 }
 

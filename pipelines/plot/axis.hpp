@@ -9,9 +9,13 @@
 namespace carousel::plot {
 
 struct axis {
-    f64 first, last, begin, end;  // decades; positions
+    int first, last;  ///< decades
+    f64 begin, end;   ///< positions
     axis(f64 low, f64 high, f64 from, f64 to)
-        : first(std::floor(std::log10(low))), last(std::ceil(std::log10(high))), begin(from), end(to) {
+        : first(static_cast<int>(std::floor(std::log10(low)))),
+          last(static_cast<int>(std::ceil(std::log10(high)))),
+          begin(from),
+          end(to) {
         if (last <= first) last = first + 1;
     }
     [[nodiscard]] f64 at(f64 value) const {

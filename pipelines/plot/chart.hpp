@@ -38,7 +38,7 @@ struct bar_chart {
 [[nodiscard]] std::string svg_of(const chart& c);
 [[nodiscard]] std::string svg_of(const bar_chart& c);
 /// Below each other in one picture.
-[[nodiscard]] std::string svg_of(const std::vector<chart>& all);
+[[nodiscard]] std::string svg_of(const std::vector<chart>& charts, const std::vector<bar_chart>& bars = {});
 
 /// Lines of at most `columns` (at least 40), each with its end.
 [[nodiscard]] std::string text_of(const chart& c, std::size_t columns, std::size_t rows = 14);

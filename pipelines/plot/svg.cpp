@@ -25,6 +25,8 @@ std::string rule(f64 x0, f64 y0, f64 x1, f64 y1, const char* stroke) {
 
 const char* color_of(const curve& c) { return colors[c.color % colors.size()]; }
 
+f64 height_of(const bar_chart& c) { return top + bar_step * static_cast<f64>(c.bars.size()) + bottom; }
+
 std::string head(const std::string& title, const std::string& subtitle, f64 high, f64 at) {
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
@@ -37,7 +39,7 @@ std::string head(const std::string& title, const std::string& subtitle, f64 high
 
 std::string grid(const axis& x, const axis& y) {
     std::string out;
-    for (f64 decade = x.first; decade <= x.last; ++decade) {
+    for (int decade = x.first; decade <= x.last; ++decade) {
         for (int step = 1; step < 10; ++step) {
             const f64 value = step * std::pow(10.0, decade);
             if (step > 1 && decade == x.last) break;
@@ -46,7 +48,7 @@ std::string grid(const axis& x, const axis& y) {
         out +=
             text(x.at(std::pow(10.0, decade)), y.begin + 20, "middle", short_number(std::pow(10.0, decade)));
     }
-    for (f64 decade = y.first; decade <= y.last; ++decade) {
+    for (int decade = y.first; decade <= y.last; ++decade) {
         for (int step = 1; step < 10; ++step) {
             const f64 value = step * std::pow(10.0, decade);
             if (step > 1 && decade == y.last) break;
@@ -142,23 +144,14 @@ std::string svg_of(const chart& c) {
     return svg + legend(c) + "</svg>\n";
 }
 
-std::string svg_of(const std::vector<chart>& all) {
-    std::string svg = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\">\n",
-                                  width, height * static_cast<f64>(all.size()));
-    for (std::size_t k = 0; k < all.size(); ++k)
-        svg += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", height * static_cast<f64>(k),
-                           svg_of(all[k]));
-    return svg + "</svg>\n";
-}
-
 std::string svg_of(const bar_chart& c) {
     extent all;
     for (const bar& b : c.bars) all.add(b.value);
-    const f64 high = top + bar_step * static_cast<f64>(c.bars.size()) + bottom, end = high - bottom;
+    const f64 high = height_of(c), end = high - bottom;
     std::string svg = head(c.title, c.subtitle, high, 20);
     if (all.empty()) return svg + text(20, top + 10, "start", "nothing was measured") + "</svg>\n";
     const axis x(all.least / 3, all.most, bar_left, width - bar_right);
-    for (f64 decade = x.first; decade <= x.last; ++decade) {
+    for (int decade = x.first; decade <= x.last; ++decade) {
         const f64 at = x.at(std::pow(10.0, decade));
         svg += rule(at, top, at, end, "#b8b8b8");
         svg += text(at, end + 18, "middle", short_number(std::pow(10.0, decade)));
@@ -174,6 +167,19 @@ std::string svg_of(const bar_chart& c) {
         svg += text(to + 6, y + 13, "start", value_text(c.bars[k].value));
     }
     return svg + text((bar_left + width - bar_right) / 2, high - 18, "middle", c.label) + "</svg>\n";
+}
+
+std::string svg_of(const std::vector<chart>& charts, const std::vector<bar_chart>& bars) {
+    std::string parts;
+    f64 y = 0;
+    const auto add = [&](const auto& c, f64 high) {
+        parts += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n", y, svg_of(c));
+        y += high;
+    };
+    for (const chart& c : charts) add(c, height);
+    for (const bar_chart& c : bars) add(c, height_of(c));
+    return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\">\n{}</svg>\n",
+                       width, y, parts);
 }
 
 }  // namespace carousel::plot

@@ -40,7 +40,7 @@ std::string text_of(const chart& c, std::size_t columns, std::size_t rows) {
             if (a > 0 && b > 0) field[place(y.at(b), rows)][place(x.at(a), wide)] = marks[k % 8];
     for (std::size_t row = 0; row < rows; ++row) {
         std::string label;
-        for (f64 decade = y.first; decade <= y.last; ++decade)
+        for (int decade = y.first; decade <= y.last; ++decade)
             if (place(y.at(std::pow(10.0, decade)), rows) == row)
                 label = short_number(std::pow(10.0, decade));
         field[row].erase(field[row].find_last_not_of(' ') + 1);

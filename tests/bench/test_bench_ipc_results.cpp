@@ -15,7 +15,9 @@ ipc_bench_result some_result() {
     r.gpu.name = "a GPU";
     r.gpu.memory_floor = 4000, r.gpu.pcie_floor = 60;
     r.gpu.missing["memory, peer GPU"] = "only one GPU here";
-    gpu_memory_row own{"own memory", "same GPU", 256U << 20U};
+    gpu_memory_row own;
+    own.kind = "own memory", own.on = "same GPU", own.bytes = 256U << 20U;
+    own.sizes = {{1048576, 5000}, {268435456, 3600}};
     own.read = 3600, own.ratio = 1, own.verified = true;
     gpu_memory_row legacy = own;
     legacy.kind = "legacy handle", legacy.read = 1800, legacy.ratio = 0.5;
@@ -54,8 +56,9 @@ TEST_CASE("data that isn't right names its row of the GPU") {
     CHECK(table_of(r).find("WRONG") != std::string::npos);
 }
 
-TEST_CASE("the hops of a GPU are drawn, a curve for each means") {
+TEST_CASE("a GPU's memory and hops are drawn, a curve for each kind and means") {
     const std::string svg = plot_of(some_result());
     CHECK(svg.find("IPC event, polled") != std::string::npos);
+    CHECK(svg.find("legacy handle, same GPU") != std::string::npos);
     CHECK(plot_of(ipc_bench_result{}).find("IPC event") == std::string::npos);
 }

@@ -14,11 +14,15 @@ using namespace carousel::bench;
 
 namespace {
 
+std::string environment(const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
 /// A folder in PATH with a program of the daemon's name.
 class fake_daemon {
 public:
     explicit fake_daemon(const char* script)
-        : path_("/tmp/carousel-fake-XXXXXX"), before_(std::getenv("PATH")) {
+        : path_("/tmp/carousel-fake-XXXXXX"), before_(environment("PATH")) {
         REQUIRE(::mkdtemp(path_.data()) != nullptr);
         const std::string program = path_ + "/nvidia-cuda-mps-control";
         std::ofstream(program) << "#!/bin/sh\n" << script;
@@ -77,6 +81,6 @@ TEST_CASE("a daemon that ends at once is none") {
 TEST_CASE("clients look for their daemon in its folder and nowhere else") {
     const mps_folder in;
     in.enter();
-    CHECK(std::getenv("CUDA_MPS_PIPE_DIRECTORY") == in.path());
+    CHECK(environment("CUDA_MPS_PIPE_DIRECTORY") == in.path());
     ::unsetenv("CUDA_MPS_PIPE_DIRECTORY"), ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
 }

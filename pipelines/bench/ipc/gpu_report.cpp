@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace carousel::bench {
@@ -17,6 +16,8 @@ std::string share(f64 value, f64 floor) {
     return value > 0 && floor > 0 ? fmt::format("{:.0f} %", 100 * value / floor) : "";
 }
 ordered_json json_of(const gpu_memory_row& m) {
+    ordered_json sizes = ordered_json::array();
+    for (const auto& [bytes, rate] : m.sizes) sizes.push_back({{"bytes", bytes}, {"kernel_read", rate}});
     return {{"kind", m.kind},
             {"on", m.on},
             {"bytes", m.bytes},
@@ -32,6 +33,7 @@ ordered_json json_of(const gpu_memory_row& m) {
             {"map_us", m.map_us},
             {"close_us", m.close_us},
             {"ratio_to_local", m.ratio},
+            {"sizes", sizes},
             {"verified", m.verified}};
 }
 /// What reading is bound by, where the memory is.
@@ -101,20 +103,17 @@ std::string gpu_table(const gpu_result& r) {
     return text;
 }
 
-std::vector<plot::chart> gpu_plots(const gpu_result& r) {
-    if (r.hops.empty()) return {};
-    plot::chart hops{
-        "Hops between kernels", "1 one process, 2 MPS, 3 two GPUs, 4 time slices", "where", "us", {}};
-    constexpr const char* places[] = {"one process", "MPS", "two GPUs", "time slices"};
-    for (const gpu_hop_row& h : r.hops) {
-        auto at = std::find_if(hops.curves.begin(), hops.curves.end(),
-                               [&](const plot::curve& c) { return c.name == h.means; });
-        if (at == hops.curves.end()) at = hops.curves.insert(at, {h.means, {}, false, hops.curves.size()});
-        const auto place = std::find(std::begin(places), std::end(places), h.where) - std::begin(places);
-        at->points.emplace_back(static_cast<f64>(place + 1), h.us);
-    }
-    for (plot::curve& c : hops.curves) std::sort(c.points.begin(), c.points.end());
-    return {hops};
+plot::chart gpu_memory_plot(const gpu_result& r) {
+    plot::chart memory{"GPU memory: own and another process's", r.name, "bytes", "GB/s, read by kernels", {}};
+    for (const gpu_memory_row& m : r.memory)
+        memory.curves.push_back(
+            {m.kind + ", " + m.on, m.sizes, m.kind.starts_with("own"), memory.curves.size()});
+    return memory;
+}
+plot::bar_chart gpu_hop_plot(const gpu_result& r) {
+    plot::bar_chart hops{"From a kernel to another's kernel", r.name, "us", {}};
+    for (const gpu_hop_row& h : r.hops) hops.bars.push_back({h.where + ": " + h.means, h.us});
+    return hops;
 }
 
 }  // namespace carousel::bench

@@ -3,7 +3,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
 
 #include "bench/ipc/result.hpp"
 #include "plot/chart.hpp"
@@ -13,7 +12,8 @@ namespace carousel::bench {
 [[nodiscard]] nlohmann::ordered_json gpu_json(const gpu_result& r);
 /// "": nothing of a GPU was asked for.
 [[nodiscard]] std::string gpu_table(const gpu_result& r);
-/// None without figures.
-[[nodiscard]] std::vector<plot::chart> gpu_plots(const gpu_result& r);
+/// GB/s over size, and the hops beside each other; without curves or bars where there are no figures.
+[[nodiscard]] plot::chart gpu_memory_plot(const gpu_result& r);
+[[nodiscard]] plot::bar_chart gpu_hop_plot(const gpu_result& r);
 
 }  // namespace carousel::bench

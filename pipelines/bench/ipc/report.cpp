@@ -92,10 +92,11 @@ std::string plot_of(const ipc_bench_result& r) {
             primitives.curves.push_back({name, {}, !p.processes, primitives.curves.size()});
         primitives.curves.back().points.emplace_back(p.number, p.ns);
     }
-    std::vector<plot::chart> all{memory, primitives};
-    for (plot::chart& c : gpu_plots(r.gpu)) all.push_back(std::move(c));
+    std::vector<plot::chart> all{memory, primitives, gpu_memory_plot(r.gpu)};
     std::erase_if(all, [](const plot::chart& c) { return c.curves.empty(); });
-    return plot::svg_of(all);
+    std::vector<plot::bar_chart> bars{gpu_hop_plot(r.gpu)};
+    std::erase_if(bars, [](const plot::bar_chart& c) { return c.bars.empty(); });
+    return plot::svg_of(all, bars);
 }
 
 std::string wrong_rows(const ipc_bench_result& r) {

@@ -8,8 +8,8 @@
 //   gpu: {name, clocks: {sm_mhz_before, sm_mhz_after, memory_mhz}, floors: {memory_gb_s, pcie_gb_s,
 //   nvlink_gb_s}, missing: {need: why}, memory: [{kind, on: "same GPU" | "peer GPU" | "host", bytes, h2d,
 //   d2h, both_ways, device_memcpy, device_copy_kernel, kernel_read, kernel_write (GB/s of bytes moved once;
-//   both_ways: their sum), chase_ns, open_us, map_us, close_us, ratio_to_local, verified}], hops: [{means,
-//   where, us, ratio, round_trips, verified}]}}
+//   both_ways: their sum), chase_ns, open_us, map_us, close_us, ratio_to_local, sizes: [{bytes,
+//   kernel_read}], verified}], hops: [{means, where, us, ratio, round_trips, verified}]}}
 
 #include <map>
 #include <string>
@@ -50,6 +50,7 @@ struct gpu_memory_row {
     f64 read = 0, write = 0;                                      ///< by kernels
     f64 chase_ns = 0, open_us = 0, map_us = 0, close_us = 0;
     f64 ratio = 0;  ///< of reading, to the memory of the same place that is the reader's own
+    std::vector<std::pair<f64, f64>> sizes;  ///< bytes, GB/s read by kernels
     bool verified = false;
 };
 struct gpu_hop_row {

@@ -106,7 +106,7 @@ class Lab(unittest.TestCase):
         if subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o ro none /dev/shm"], capture_output=True,
                           check=False).returncode != 0:
             self.skipTest("no right to hide /dev/shm here")
-        for name in ("handles", "order"):
+        for name in ("handles", "descriptors", "tenants", "order"):
             done = self.lab(name, "--no-ask", before=hidden)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("not here: no POSIX shared memory here: ", done.stdout)

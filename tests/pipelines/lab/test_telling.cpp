@@ -77,6 +77,7 @@ TEST_CASE("the page needs nothing else and escapes what it quotes") {
     CHECK(page.find("a &amp; b") != std::string::npos);
     CHECK(page.find("&lt;script&gt;") != std::string::npos);
     CHECK(page.find("<script>") == std::string::npos);
+    CHECK(page.find("<code>ready</code>") != std::string::npos);
     CHECK(page.find("<svg") != std::string::npos);
     for (const char* foreign : {"src=", "@import", "url("}) CHECK(page.find(foreign) == std::string::npos);
     CHECK(page.find("Not here (no GPU &lt;here&gt;): CUDA: an event that nobody has recorded; ") !=

@@ -26,9 +26,8 @@ using namespace gpu;
 constexpr u64 patience_ns = 10'000'000'000;
 constexpr u32 words_bytes = 2U << 20U, far = 1024;  // the sides' words, apart from each other
 enum means : u32 { host_word, event_polled, event_waited, wait_value, spin, all_means };
-constexpr const char* means_names[] = {"stream synchronised, word on the CPU", "IPC event, polled",
-                                       "IPC event, waited for by the stream", "stream waits for a value",
-                                       "a kernel spins"};
+constexpr const char* means_names[] = {"word on the CPU, behind a sync", "IPC event, polled",
+                                       "IPC event, stream waits", "value, stream waits", "a kernel spins"};
 
 /// What both sides see, whatever they are.
 struct board {

@@ -22,11 +22,13 @@ namespace {
 using namespace gpu;
 
 constexpr u64 patience_ns = 20'000'000'000, line = 128;
-constexpr u32 columns = 8, most_rows = kinds + 1, steps = 20'000;
+constexpr u32 columns = 8, steps = 20'000;
+constexpr u64 sizes[] = {u64{1} << 20U, u64{4} << 20U, u64{16} << 20U, u64{64} << 20U, u64{256} << 20U};
 constexpr u32 owners_seed = 0x0A0B0C0D, readers_seed = 0x01020304;
 
 struct told_row {
     f64 column[columns];  // in the order of gpu_memory_row
+    f64 by_size[std::size(sizes)];
     f64 open_us, map_us, close_us;
     u32 verified;
     char why[160];  // "": it could be measured
@@ -127,7 +129,7 @@ struct subject {
     told_row* row = nullptr;
     void* at = nullptr;
     bool on_host = false;
-    std::vector<f64> column[columns];
+    std::vector<f64> column[columns], by_size[std::size(sizes)];
 };
 
 /// One ring through all lines, in an order that no prefetcher guesses.
@@ -160,6 +162,9 @@ void measure_round(bench_tools& t, subject& s) {
     add(t.rate_of(n, many, [&] { copy_all(t.device, at, n, t.one); }));
     add(t.rate_of(n, many, [&] { read_all(at, n, t.result, t.one); }));
     add(t.rate_of(n, many, [&] { write_all(at, n, 7, t.one); }));
+    for (std::size_t k = 0; k < std::size(sizes) && sizes[k] <= n; ++k)
+        s.by_size[k].push_back(
+            t.rate_of(sizes[k], 2 * many, [&] { read_all(at, sizes[k], t.result, t.one); }));
     lay_ring(t, at);
     add(1e6 / steps * t.time_of(1, [&] { chase(at, steps, t.result, t.one); }));
 }
@@ -187,6 +192,7 @@ bool moves_well(const bench_tools& t, void* at) {
 }
 void conclude(subject& s) {
     for (u32 c = 0; c < columns; ++c) s.row->column[c] = median_of(s.column[c]);
+    for (std::size_t k = 0; k < std::size(sizes); ++k) s.row->by_size[k] = median_of(s.by_size[k]);
 }
 
 /// Memory of the reader's own, where the owner's is: on its device, on the other one, and of the host.
@@ -205,9 +211,9 @@ void add_own(std::vector<subject>& all, board& b, const bench_tools& t, int on, 
     check(cudaMalloc(&at, t.bytes), "cudaMalloc");
     check(cudaSetDevice(0), "cudaSetDevice");
     b.own.open_us = median_of(open_us), b.own.close_us = median_of(close_us);
-    all.push_back({&b.own, at, false, {}});
+    all.push_back({&b.own, at, false, {}, {}});
     check(cudaHostAlloc(&at, t.bytes, cudaHostAllocMapped), "cudaHostAlloc");
-    all.push_back({&b.host, at, true, {}});
+    all.push_back({&b.host, at, true, {}, {}});
 }
 /// Opens and closes it some times, then leaves it open.
 std::optional<subject> open_kind(board& b, kind k, u64 bytes, int fd, u32 rounds) {
@@ -223,7 +229,7 @@ std::optional<subject> open_kind(board& b, kind k, u64 bytes, int fd, u32 rounds
         const opened o = gpu::open(k, bytes, b.tickets[static_cast<u32>(k)], fd);
         row.open_us = median_of(open_us), row.map_us = median_of(map_us), row.close_us = median_of(close_us);
         row.verified = wrong_words(o.at, bytes, owners_seed) == 0;
-        return subject{&row, o.at, k == kind::memfd, {}};
+        return subject{&row, o.at, k == kind::memfd, {}, {}};
     } catch (const error& e) {
         say_why(row.why, e.what());
         return std::nullopt;
@@ -250,8 +256,9 @@ int reader(board& b, int own_on, u64 bytes, u32 rounds, int socket) {
     for (u32 k = 0; k <= rounds; ++k, t.holds = true)
         for (subject& s : all) {
             measure_round(t, s);
-            if (!t.holds)
-                for (auto& c : s.column) c.clear();
+            if (t.holds) continue;
+            for (auto& c : s.column) c.clear();
+            for (auto& c : s.by_size) c.clear();
         }
     for (subject& s : all) {
         conclude(s);
@@ -264,8 +271,11 @@ int reader(board& b, int own_on, u64 bytes, u32 rounds, int socket) {
 gpu_memory_row row_from(const told_row& t, const std::string& kind, const std::string& on, u64 bytes,
                         f64 own) {
     const f64* const c = t.column;
-    gpu_memory_row row{kind, on, bytes, c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]};
+    gpu_memory_row row{kind, on,   bytes, c[0], c[1], c[2], c[3], c[4], c[5],
+                       c[6], c[7], 0,     0,    0,    0,    {},   false};
     row.open_us = t.open_us, row.map_us = t.map_us, row.close_us = t.close_us;
+    for (std::size_t k = 0; k < std::size(sizes); ++k)
+        if (t.by_size[k] > 0) row.sizes.emplace_back(static_cast<f64>(sizes[k]), t.by_size[k]);
     row.ratio = own > 0 ? row.read / own : 0, row.verified = t.verified != 0;
     return row;
 }

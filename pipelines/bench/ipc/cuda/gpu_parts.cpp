@@ -21,12 +21,11 @@ int device() {
     return d;
 }
 void* to_pointer(CUdeviceptr at) {
-    return reinterpret_cast<void*>(
-        at);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are numbers
+    return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): as the driver has it
 }
 /// A descriptor, as the importing functions take it.
 void* handle_of(int fd) {
-    return reinterpret_cast<void*>(static_cast<intptr_t>(fd));  // NOLINT(performance-no-int-to-ptr): theirs
+    return reinterpret_cast<void*>(static_cast<intptr_t>(fd));  // NOLINT(performance-no-int-to-ptr)
 }
 void* map_vmm(CUmemGenericAllocationHandle h, u64 bytes) {
     CUdeviceptr at = 0;

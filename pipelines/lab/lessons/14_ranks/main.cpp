@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -263,7 +264,7 @@ int main(int argc, char** argv) {
         const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
         if (argc > 2 && rank != nullptr) return rank_main(argv[2], static_cast<unsigned>(std::atoi(rank)));
         if (argc > 2) return 2;  // another mpirun, which doesn't say which rank this is
-        run(argv[0]);
+        run(std::filesystem::read_symlink("/proc/self/exe").c_str());
         return 0;
     } catch (const carousel::error& e) {
         std::fprintf(stderr, "%s\n", e.what());

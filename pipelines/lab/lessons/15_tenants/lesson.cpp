@@ -131,9 +131,9 @@ const lesson tenants_lesson{
          "two_gpu_users",
          true,
          {{{equal("cuda.leftover.words", 0), above("cuda.leftover.share", 0.5)},
-           "The stranger took {cuda.leftover.share} of what was free and looked at every word: none was the "
-           "dead "
-           "one's. The driver clears what it gives to another process."},
+           "The stranger took all but {cuda.leftover.rest_mib} MiB of what was free and looked at every "
+           "word: none "
+           "was the dead one's. The driver clears what it gives to another process."},
           {{above("cuda.leftover.words", 0)},
            "{cuda.leftover.words} words of the dead one's were found: clear what is secret before it is "
            "freed."}}},

@@ -18,6 +18,7 @@
 #include <carousel/ipc.hpp>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -112,7 +113,7 @@ int owner_main(uid_t user) {
     (void)memory_of(("/" + name + "-public").c_str(), 0644);
     for (const auto& [key, mode] : {std::pair{private_key, 0600}, std::pair{public_key, 0644}}) {
         void* at = shmat(shmget(key, 4096, IPC_CREAT | mode), nullptr, 0);
-        if (at != reinterpret_cast<void*>(-1)) std::memcpy(at, &secret, sizeof secret);
+        if (reinterpret_cast<intptr_t>(at) != -1) std::memcpy(at, &secret, sizeof secret);
     }
     socklen_t length = 0;
     const sockaddr_un at = abstract_address(length);
@@ -133,7 +134,7 @@ int owner_main(uid_t user) {
 
 bool opens_sysv(key_t key) {
     const void* at = shmat(shmget(key, 0, 0), nullptr, SHM_RDONLY);
-    return at != reinterpret_cast<void*>(-1) && std::memcmp(at, &secret, sizeof secret) == 0;
+    return reinterpret_cast<intptr_t>(at) != -1 && std::memcmp(at, &secret, sizeof secret) == 0;
 }
 bool reads_file(pid_t pid, const char* file) {
     char some[16];

@@ -26,7 +26,7 @@ struct shared {
     std::atomic<int> step;
     char why[200];  // there is no GPU here
     cudaIpcMemHandle_t whole, inner, small, freed, handles[many];
-    long neighbour;      // bytes between two small allocations
+    size_t neighbour;    // of a small allocation: where the one beside it lies in their 2 MiB
     char figures[8192];  // of whoever has the step
 };
 shared* common;
@@ -133,7 +133,8 @@ int exporter() {
     cudaMemcpy(whole, &magic, sizeof magic, cudaMemcpyHostToDevice);
     cudaMemcpy(static_cast<char*>(whole) + 4096, &next_magic, sizeof magic, cudaMemcpyHostToDevice);
     cudaMemcpy(next, &next_magic, 3, cudaMemcpyHostToDevice);
-    common->neighbour = reinterpret_cast<char*>(next) - reinterpret_cast<char*>(small);
+    const auto place = [](const void* at) { return reinterpret_cast<size_t>(at); };
+    common->neighbour = place(small) / bytes == place(next) / bytes ? place(next) % bytes : bytes;
     figure("cuda.export.malloc", code(cudaIpcGetMemHandle(&common->whole, whole)));
     figure("cuda.export.inner", code(cudaIpcGetMemHandle(&common->inner, static_cast<char*>(whole) + 4096)));
     figure("cuda.export.small", code(cudaIpcGetMemHandle(&common->small, small)));
@@ -180,9 +181,9 @@ int importer() {
     if (void* const inner = open(common->inner, e); e == cudaSuccess)
         figure("cuda.inner.at_base", word_at(inner) == magic ? 1 : word_at(inner) == next_magic ? 0 : 2);
     if (void* const small = open(common->small, e); e == cudaSuccess) {
-        const long far = common->neighbour < 0 ? -common->neighbour : common->neighbour;
-        const bool seen = far < long(bytes) && (word_at(static_cast<char*>(small) + common->neighbour) &
-                                                0xFFFFFF) == (next_magic & 0xFFFFFF);
+        const char* const base = reinterpret_cast<char*>(reinterpret_cast<size_t>(small) / bytes * bytes);
+        const bool seen = common->neighbour < bytes &&
+                          (word_at(base + common->neighbour) & 0xFFFFFF) == (next_magic & 0xFFFFFF);
         figure("cuda.neighbour.seen", seen);
     }
     (void)open(common->freed, e);

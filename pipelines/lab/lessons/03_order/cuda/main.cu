@@ -66,7 +66,7 @@ pid_t start(const char* self, const char* as, const std::string& file) {
     const pid_t pid = fork();
     if (pid == 0) {
         alarm(30);
-        execl(self, self, as, file.c_str(), nullptr);
+        execl("/proc/self/exe", self, as, file.c_str(), nullptr);
         _exit(127);
     }
     return pid;

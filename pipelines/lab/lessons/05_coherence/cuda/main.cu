@@ -200,6 +200,7 @@ void figure(const std::string& name, double value) { std::printf("figure %s %.6g
 
 /// Its pid, once clients can come; -1: there is none here.
 pid_t start_daemon() {
+    std::fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
         setpgid(0, 0);

@@ -172,6 +172,7 @@ void fault(const std::string& mode) {
 
 /// Its pid, once clients can come; -1: there is none here.
 pid_t start_daemon() {
+    std::fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
         setpgid(0, 0);

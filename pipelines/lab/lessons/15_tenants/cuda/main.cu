@@ -175,6 +175,7 @@ void look_for_leftovers() {
     while (take > bytes && cudaMalloc(&at, take) != cudaSuccess)
         take -= size_t{64} << 20, (void)cudaGetLastError();
     figure("cuda.leftover.share", static_cast<double>(take) / static_cast<double>(free));
+    figure("cuda.leftover.rest_mib", static_cast<double>(free - take) / (1 << 20));
     figure("cuda.leftover.words", found_in(at, take / 4));
     cudaFree(at);
 }
