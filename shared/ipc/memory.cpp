@@ -62,7 +62,7 @@ memory::memory(memory&&) noexcept = default;
 memory& memory::operator=(memory&&) noexcept = default;
 memory::~memory() = default;
 
-memory memory::make(const std::string& name, u64 bytes) {
+memory memory::make(const std::string& name, u64 bytes, const gpu_memory& gpu) {
     const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));
     const u64 size = (std::max<u64>(bytes, sizeof(space_block)) + page - 1) / page * page;
     const std::string id = new_token();
@@ -84,6 +84,8 @@ memory memory::make(const std::string& name, u64 bytes) {
         memory made(std::move(fd), std::move(m));
         space_block& s = made.block();
         s.version = space_version, s.uid = ::geteuid(), s.bytes = size;
+        s.gpu_bytes = gpu.bytes;
+        gpu.uuid.copy(s.gpu_uuid, sizeof s.gpu_uuid - 1);
         id.copy(s.id, sizeof s.id - 1);
         name.copy(s.name, longest_name);
         s.magic.store(space_magic, std::memory_order_release);

@@ -6,4 +6,5 @@ set(CAROUSEL_EXAMPLE_FILES
   grayscale/kernel.hpp grayscale/main.cpp grayscale/test_grayscale.cpp
   scan/CMakeLists.txt scan/README.md scan/scan.hpp scan/scan.toml scan/scan_sink.hpp scan/scan_source.hpp
   scan/sink_main.cpp scan/source_main.cpp scan/test_scan.cpp
+  ipc_cuda/CMakeLists.txt ipc_cuda/README.md ipc_cuda/queue.cu
   ipc/CMakeLists.txt ipc/README.md ipc/pool.cpp ipc/queue.cpp ipc/semaphore.cpp ipc/work_queue.cpp)
