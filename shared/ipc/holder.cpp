@@ -80,6 +80,11 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_hands* 
             fmt::format("the space \"{}\" that is to be taken over has {} bytes, --size says {}: leave "
                         "--size out, or end its clients",
                         name_, memory_->block().bytes, bytes));
+    if (adopted_ && gpu_bytes != 0 && memory_->block().gpu_bytes == 0)
+        throw config_error(fmt::format(
+            "the space \"{}\" that is to be taken over has no GPU memory: leave --device out, or end its "
+            "clients",
+            name_));
     begin();
 }
 

@@ -234,6 +234,15 @@ TEST_CASE("a holder that takes over has the GPU memory, ends the mender that it 
     CHECK(attach_to(next)->gpu_fd() >= 0);
 }
 
+TEST_CASE("a space without GPU memory gets none when it is taken over, and says so") {
+    scene s;
+    auto first = std::make_unique<holder>("lab", u64{4} << 20U);
+    const auto stays = attach_to(*first);
+    first.reset();
+    CHECK_THAT(refusal_of([&] { holder next("lab", 0, memory_when::at_once, &s.hands, gpu_bytes); }),
+               contains("leave --device out"));
+}
+
 TEST_CASE("a gate is closed once, by who is first, and the holder closes what is a second late") {
     gate_row row{};
     gate& g = row.of[3];
