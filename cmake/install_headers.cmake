@@ -12,11 +12,11 @@ set(waiting)
 foreach(name stage cpu cuda hash testing)
   list(APPEND waiting ${public_folder}/${name}.hpp)
 endforeach()
-list(APPEND waiting shared/ipc/carousel/ipc.hpp)   # for programs that are no stages
+list(APPEND waiting shared/ipc/carousel/ipc.hpp shared/ipc/cuda/carousel/ipc_cuda.cuh)   # for programs that are no stages
 
 # Where a header of the tree goes, below TO.
 function(carousel_installed_name header result)
-  if(header MATCHES "^(${public_folder}|shared/ipc/carousel)/(.*)$")
+  if(header MATCHES "^(${public_folder}|shared/ipc/carousel|shared/ipc/cuda/carousel)/(.*)$")
     set(${result} carousel/${CMAKE_MATCH_2} PARENT_SCOPE)
   else()
     string(REGEX REPLACE "^shared/" "" below ${header})

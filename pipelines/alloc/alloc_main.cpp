@@ -3,6 +3,9 @@
 //
 //   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]
 //
+//   carousel-alloc --mend --fd N
+//
+// With --mend it mends the words of a space in GPU memory for `carousel hold` (mend.hpp) and makes nothing.
 // Without --requests they are read from stdin.
 //
 // N is one end of a SOCK_SEQPACKET pair; see requests.hpp for what goes over it. Blocks of kind vmm live by
@@ -31,6 +34,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "pipelines/alloc/mend.hpp"
 #include "pipelines/alloc/requests.hpp"
 #include "run/stage_message.hpp"
 #include "shm/fd_socket.hpp"
@@ -50,6 +54,7 @@ struct arguments {
     int fd = -1;
     std::string requests, directory, run_id;
     double grace_s = 0;
+    bool mends = false;
 };
 
 std::string read_stdin() {
@@ -69,6 +74,10 @@ arguments parse(int argc, char** argv) {
     bool given = false;
     for (int i = 1; i < argc; ++i) {
         const std::string_view name = argv[i];
+        if (name == "--mend") {
+            a.mends = true;
+            continue;
+        }
         if (i + 1 >= argc)
             throw config_error(fmt::format("'{}' needs a value, or is unknown; {}", name, usage));
         const std::string_view value = argv[++i];
@@ -97,7 +106,7 @@ arguments parse(int argc, char** argv) {
         throw config_error(fmt::format("--fd {} is no SOCK_SEQPACKET socket; {}", a.fd, usage));
     }
     ::fcntl(a.fd, F_SETFD, FD_CLOEXEC);
-    if (!given) a.requests = read_stdin();
+    if (!given && !a.mends) a.requests = read_stdin();
     return a;
 }
 
@@ -194,7 +203,8 @@ int main(int argc, char** argv) {
     // Ctrl-C goes to the whole process group; the supervisor decides when the memory goes
     ::signal(SIGINT, SIG_IGN);
     try {
-        return serve_all(parse(argc, argv));
+        const arguments a = parse(argc, argv);
+        return a.mends ? alloc::mend(a.fd) : serve_all(a);
     } catch (const error& e) {
         log::error("carousel-alloc: {}", e.what());
         return e.code();

@@ -3,21 +3,23 @@
 #include <fmt/format.h>
 
 #include "cli/completers.hpp"
+#include "cli/gpu_programs.hpp"
 #include "cli/options.hpp"
 #include "ipc/holder.hpp"
 #include "os/interrupts.hpp"
 #include "os/table.hpp"
 #include "runs/spaces.hpp"
+#include "spec/describe.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 struct hold_arguments {
-    std::string name, size;
+    std::string name, size, device = "cpu", device_size = "256M";
 };
 
 /// "256M" as bytes; 0 for "".
-u64 bytes_from(const std::string& text) {
+u64 bytes_from(const char* option, const std::string& text) {
     if (text.empty()) return 0;
     std::size_t used = 0;
     u64 number = 0;
@@ -34,16 +36,29 @@ u64 bytes_from(const std::string& text) {
                                                   : 99U;
     if (number == 0 || shift == 99U || number > (u64{1} << 44U >> shift))
         throw config_error(
-            fmt::format("--size {}: a size is a number with K, M or G behind it, like 256M", text));
+            fmt::format("{} {}: a size is a number with K, M or G behind it, like 256M", option, text));
     return number << shift;
+}
+
+/// 0 for "cuda:0"; -1 for "cpu".
+int ordinal_from(const std::string& text) {
+    if (text == "cpu") return -1;
+    if (text.size() == 6 && text.substr(0, 5) == "cuda:" && text[5] >= '0' && text[5] <= '9')
+        return text[5] - '0';
+    throw config_error(fmt::format("--device {}: a space's device is cpu or cuda:N, like cuda:0", text));
 }
 
 int hold(const hold_arguments& a, const cli_environment& env) {
     require_no_run(a.name);
     interrupts stop;
-    ipc::holder h(a.name, bytes_from(a.size));
-    env.out << fmt::format("{} \"{}\": {}{}\n", h.adopted() ? "took over" : "holding", a.name,
+    const int ordinal = ordinal_from(a.device);
+    gpu_programs programs(executable_folder(), std::max(ordinal, 0));
+    const u64 gpu_bytes = ordinal < 0 ? 0 : bytes_from("--device-size", a.device_size);
+    ipc::holder h(a.name, bytes_from("--size", a.size), ipc::memory_when::at_once, &programs, gpu_bytes);
+    const u64 on_gpu = h.block().gpu_bytes;
+    env.out << fmt::format("{} \"{}\": {}{}{}\n", h.adopted() ? "took over" : "holding", a.name,
                            human_bytes(h.block().bytes),
+                           on_gpu == 0 ? "" : fmt::format(", {} of GPU memory", human_bytes(on_gpu)),
                            h.adopted() ? fmt::format(", {} clients", h.clients()) : "");
     env.out.flush();
     while (!stop.sleep(0)) h.run_once(100);
@@ -58,12 +73,15 @@ command_action add(const command_parts& p) {
     p.offers[p.app.add_option("NAME", a->name, "The name by which programs open it")->required()] =
         orphaned_spaces;
     p.app.add_option("--size", a->size, "Memory for all that is in it, like 256M [64M]")->type_name("BYTES");
+    p.app.add_option("--device", a->device, "cpu | cuda:N: with memory on that GPU, for kernels [cpu]");
+    p.app.add_option("--device-size", a->device_size, "GPU memory for all that is in it [256M]")
+        ->type_name("BYTES");
     p.app.footer(
         "\nPrograms open it with carousel::ipc::open(\"NAME\"), see <carousel/ipc.hpp>. Ctrl-C ends it; its "
         "clients "
         "go on,\nand a second `carousel hold NAME` takes them over.\n\nExamples:\n  carousel hold lab\n  "
         "carousel hold "
-        "lab --size 1G");
+        "lab --size 1G\n  carousel hold lab --device cuda:0 --device-size 4G");
     return [a](const common_words&, const cli_environment& env) { return hold(*a, env); };
 }
 

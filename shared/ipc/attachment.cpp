@@ -69,7 +69,7 @@ attachment::~attachment() {
     keeper_.join();
     memory_.reset();
     // Behind the unmapping: nothing of this life can change the memory any more.
-    if (socket_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
+    if (socket_ && leaves_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
 }
 
 // `trouble`: what a later try may find mended, too. What can't be is thrown.
@@ -89,6 +89,7 @@ bool attachment::try_attach(std::string& trouble) {
         throw shm_error(fmt::format(
             "opening the space \"{}\": its holder sent no memory: rebuild the older of the two", name_));
     memory_ = std::make_unique<memory>(memory::map(std::move(m.fds[0]), name_));
+    if (m.fds.size() > 1) gpu_fd_ = std::move(m.fds[1]);
     epoch_ = said.at("welcome").at("epoch").get<u32>();
     entry_ = said.at("welcome").at("entry").get<u32>();
     socket_ = std::move(socket);
@@ -101,7 +102,9 @@ bool attachment::try_return() {
     json who = introduction();
     who["epoch"] = epoch_;
     shm::message m;
-    const json said = ask(socket.get(), json{{"return", who}}.dump(), m, {memory_->fd()});
+    std::vector<int> fds{memory_->fd()};
+    if (gpu_fd_) fds.push_back(gpu_fd_.get());
+    const json said = ask(socket.get(), json{{"return", who}}.dump(), m, fds);
     if (!said.is_object() || !said.contains("welcome")) {
         // A new space of that name, perhaps: this one's memory goes on among those who have it.
         if (said.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));

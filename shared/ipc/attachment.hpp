@@ -3,7 +3,8 @@
 // the connection: when the holder is gone it looks for the next one, and hands over the memory there.
 //
 // What a death leaves: words that bear the epoch, which the holder mends behind the fence. An orderly end
-// unmaps the memory first and says so then, which is a fence as well.
+// unmaps the memory first and says so then, which is a fence as well: unless kernels of this process may
+// still run (leave_by_death).
 //
 // Any thread may call; ask() one at a time (a mutex of this process alone).
 
@@ -29,6 +30,13 @@ public:
 
     [[nodiscard]] space_block& block() const { return memory_->block(); }
     [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
+    [[nodiscard]] u32 entry() const noexcept { return entry_; }
+    /// Of the space's GPU memory; -1: it has none.
+    [[nodiscard]] int gpu_fd() const noexcept { return gpu_fd_.get(); }
+    /// Where that is mapped in this process; null: it isn't. Kept by who maps it (cuda/).
+    std::atomic<std::byte*> gpu_base{nullptr};
+    /// This process can't say any more that nothing of it writes: its end is its fence then, nothing before.
+    void leave_by_death() noexcept { leaves_ = false; }
     [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
     /// The place of the primitive: found, or made by the holder, within wait_s. Throws config_error: another
     /// shape, no room, no holder to make it.
@@ -43,10 +51,11 @@ private:
     hold_place place_;
     f64 wait_s_;
     std::unique_ptr<memory> memory_;
+    shm::unique_fd gpu_fd_;
     u32 epoch_ = 0, entry_ = no_entry;
     std::mutex mutex_;  // guards socket_
     shm::unique_fd socket_;
-    std::atomic<bool> held_{false}, ends_{false};
+    std::atomic<bool> held_{false}, ends_{false}, leaves_{true};
     std::thread keeper_;
 };
 

@@ -31,6 +31,7 @@ public:
 
 protected:
     friend class space;
+    friend class gpu_space;
     primitive(std::shared_ptr<attachment> to, u32 place, std::string name)
         : to_(std::move(to)), place_(place), name_(std::move(name)) {}
     std::shared_ptr<attachment> to_;
@@ -92,9 +93,11 @@ public:
     held_block& operator=(held_block&& other) noexcept;
     ~held_block() { release(); }
     void release() noexcept;
-    /// In bytes from the beginning of the space: the same in every process.
+    /// In bytes from the beginning of the space, of a GPU pool's block from the beginning of its GPU memory:
+    /// the same in every process.
     [[nodiscard]] u64 offset() const noexcept { return what_[2]; }
-    /// In whole units, at least what was asked for; what stands in it is whatever its last owner left.
+    /// In whole units, at least what was asked for; what stands in it is whatever its last owner left. Of a
+    /// GPU pool: a device pointer of this process, nowhere without a gpu_space (<carousel/ipc_cuda.cuh>).
     [[nodiscard]] std::span<std::byte> data() const noexcept;
 
 private:
@@ -121,6 +124,7 @@ public:
 
 private:
     friend class space;
+    friend class gpu_space;
     friend class block_queue_base;
     using primitive::primitive;
 };

@@ -47,8 +47,12 @@ bool is_at(int fd, const std::string& path) {
 
 }  // namespace
 
-holder::holder(const std::string& name, u64 bytes, memory_when when)
-    : name_(name), place_(place_of(name)), bytes_(bytes == 0 ? u64{64} << 20U : bytes), when_(when) {
+holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_hands* hands, u64 gpu_bytes)
+    : name_(name),
+      place_(place_of(name)),
+      bytes_(bytes == 0 ? u64{64} << 20U : bytes),
+      when_(when),
+      gpu_(hands) {
     take_lock();
     events_.reset(::epoll_create1(EPOLL_CLOEXEC));
     if (!events_)
@@ -64,15 +68,23 @@ holder::holder(const std::string& name, u64 bytes, memory_when when)
         write_record(place_, {::getpid(), goes_on ? left->id : no_memory});
         return;
     }
-    if (goes_on)
+    if (goes_on) {
         take_over(*left);
-    else
-        memory_ = memory::make(name, bytes_);
+    } else {
+        gpu_memory gpu = gpu_bytes == 0 || hands == nullptr ? gpu_memory{} : hands->make(gpu_bytes);
+        memory_ = memory::make(name, bytes_, gpu);
+        gpu_fd_ = std::move(gpu.fd);
+    }
     if (adopted_ && bytes != 0 && memory_->block().bytes != (bytes + 4095) / 4096 * 4096)
         throw config_error(
             fmt::format("the space \"{}\" that is to be taken over has {} bytes, --size says {}: leave "
                         "--size out, or end its clients",
                         name_, memory_->block().bytes, bytes));
+    if (adopted_ && gpu_bytes != 0 && memory_->block().gpu_bytes == 0)
+        throw config_error(fmt::format(
+            "the space \"{}\" that is to be taken over has no GPU memory: leave --device out, or end its "
+            "clients",
+            name_));
     begin();
 }
 
@@ -133,7 +145,7 @@ void holder::find_again() {
         if (!c || known) continue;
         shm::unique_fd pidfd(shm::open_pidfd(c.process));
         if (!pidfd || c.state == entry_state::fenced) {
-            bury(memory_->block(), k);
+            bury(k, c.epoch);
             continue;
         }
         watch(pidfd);
@@ -145,6 +157,7 @@ u32 holder::clients() const { return static_cast<u32>(clients_.size()); }
 
 void holder::run_once(int timeout_ms) {
     accept_again();
+    mend_gpu();
     epoll_event any{};
     if (::epoll_wait(events_.get(), &any, 1, timeout_ms) <= 0) return;
     // What has happened is asked of each by itself: the lists change on the way, and a living client must
@@ -159,6 +172,7 @@ void holder::run_once(int timeout_ms) {
         if (pollfd now{g.socket.get(), POLLIN, 0}; ::poll(&now, 1, 0) <= 0 || hear(g))
             guests_.push_back(std::move(g));
     let_in();
+    mend_gpu();
 }
 
 void holder::look_after(client& c) {
@@ -180,8 +194,27 @@ void holder::look_after(client& c) {
     }
     if (connected && !c.socket) mark_dead(s.registry, c.entry);
     if (!left && now[0].revents == 0) return;
-    bury(s, c.entry);
+    bury(c.entry, c.epoch);
     c.entry = no_entry;
+}
+
+// Behind its fence. Its entry is free when all that it had is mended, on the GPU as well.
+void holder::bury(u32 entry, u32 epoch) {
+    space_block& s = memory_->block();
+    mark_fenced(s.registry, entry);
+    mend_all(s, epoch);
+    if (has_gpu_words(s))
+        gpu_.add(entry, epoch);
+    else
+        free_entry(s.registry, entry);
+}
+
+void holder::mend_gpu() {
+    if (!memory_) return;
+    if (gpu_fd_)
+        for (const client& c : clients_) close_overdue(memory_->block().gates[c.entry], now_ns());
+    for (const u32 entry : gpu_.go_on(*memory_, gpu_fd_.get())) free_entry(memory_->block().registry, entry);
+    for (const shm::unique_fd* fd : gpu_.fresh()) watch(*fd);
 }
 
 void holder::let_in() {
@@ -266,6 +299,9 @@ std::string holder::take_memory(shm::message& m) {
         memory handed = memory::map(std::move(m.fds[0]), name_);
         if (wanted_id_ != handed.block().id)
             return "the memory is of another space of that name: open it again";
+        if (handed.block().gpu_bytes > 0 && m.fds.size() < 2)
+            return "its GPU memory isn't handed over: rebuild the older of the two";
+        if (m.fds.size() > 1) gpu_fd_ = std::move(m.fds[1]);
         memory_ = std::move(handed);
         adopted_ = true;
         if (when_ == memory_when::asked_for) begin();
@@ -296,6 +332,7 @@ void holder::welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool wi
     const json told{{"welcome", {{"epoch", c.epoch}, {"entry", c.entry}}}};
     std::vector<int> fds;
     if (with_memory) fds.push_back(memory_->fd());
+    if (with_memory && gpu_fd_) fds.push_back(gpu_fd_.get());
     watch(pidfd);  // its socket is watched since it was a guest's
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "ipc/gpu_mending.hpp"
 #include "ipc/memory.hpp"
 #include "ipc/place.hpp"
 #include "shm/fd_socket.hpp"
@@ -34,11 +35,13 @@ enum class memory_when : u8 { at_once, asked_for };
 
 class holder {
 public:
-    /// Makes the space, or takes over what a dead holder has left. Throws config_error: held already, or
-    /// another size than what is taken over has (0: whatever it has); shm_error: no room, or processes that
-    /// have its memory don't hand it over. `asked_for`: throws config_error: held already; shm_error: no
-    /// folder.
-    holder(const std::string& name, u64 bytes, memory_when when = memory_when::at_once);
+    /// Makes the space, with so much GPU memory, or takes over what a dead holder has left. Throws
+    /// config_error: held already, or another size than what is taken over has (0: whatever it has);
+    /// shm_error: no room, or processes that have its memory don't hand it over; device_error: no GPU memory.
+    /// `asked_for`: throws config_error: held already; shm_error: no folder. `hands`: who makes and mends GPU
+    /// memory; null: nobody.
+    holder(const std::string& name, u64 bytes, memory_when when = memory_when::at_once,
+           gpu_hands* hands = nullptr, u64 gpu_bytes = 0);
     /// Clients that live go on as behind a death. Without any the folder goes, too.
     ~holder();
     holder(const holder&) = delete;
@@ -74,6 +77,8 @@ private:
     void welcome(guest& g, const client_id& c, shm::unique_fd pidfd, bool with_memory);
     bool answer(client& c);
     void look_after(client& c);
+    void bury(u32 entry, u32 epoch);
+    void mend_gpu();
     [[nodiscard]] std::string make(const std::string& text) const;
     [[nodiscard]] std::string look() const;
 
@@ -83,6 +88,8 @@ private:
     memory_when when_;
     shm::unique_fd lock_, events_, listener_;
     std::optional<memory> memory_;
+    shm::unique_fd gpu_fd_;
+    gpu_mending gpu_;
     std::vector<client> clients_;
     std::vector<guest> guests_;
     bool adopted_ = false;

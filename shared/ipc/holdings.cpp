@@ -116,7 +116,7 @@ primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holdi
     if (is.what == kind::semaphore) v.figures = look(s.block_of<semaphore_block>(place), held);
     if (is.what == kind::queue) v.figures = look(s.block_of<queue_block>(place), held);
     if (is.what == kind::work_queue) v.figures = look(s.block_of<work_queue_block>(place), held);
-    if (is.what == kind::pool) v.figures = look(s.block_of<pool_block>(place), held);
+    if (is_pool(is.what)) v.figures = look(s.block_of<pool_block>(place), held);
     for (const auto& [what, much] : held)
         of_epoch[what.second].push_back({v.name, what.first, much.count, much.bytes});
     return v;

@@ -61,7 +61,7 @@ memory::memory(memory&&) noexcept = default;
 memory& memory::operator=(memory&&) noexcept = default;
 memory::~memory() = default;
 
-memory memory::make(const std::string& name, u64 bytes) {
+memory memory::make(const std::string& name, u64 bytes, const gpu_memory& gpu) {
     const std::string id = new_token();
     auto [fd, size] = shm::make_sealed_memory(memfd_name(id), std::max<u64>(bytes, sizeof(space_block)));
     // Reserved now: a client that met a full machine in the middle of a step would end by SIGBUS.
@@ -75,6 +75,8 @@ memory memory::make(const std::string& name, u64 bytes) {
         memory made(std::move(fd), std::move(m));
         space_block& s = made.block();
         s.version = space_version, s.uid = ::geteuid(), s.bytes = size;
+        s.gpu_bytes = gpu.bytes;
+        gpu.uuid.copy(s.gpu_uuid, sizeof s.gpu_uuid - 1);
         id.copy(s.id, sizeof s.id - 1);
         name.copy(s.name, longest_name);
         s.magic.store(space_magic, std::memory_order_release);

@@ -16,9 +16,9 @@ namespace carousel::ipc {
 
 class memory {
 public:
-    /// A zeroed space of `bytes` (whole pages), its pages reserved, its head written and its magic stored.
-    /// Throws shm_error: no room, no memfd.
-    [[nodiscard]] static memory make(const std::string& name, u64 bytes);
+    /// A zeroed space of `bytes` (whole pages), its pages reserved, its head written and its magic stored;
+    /// with that GPU memory. Throws shm_error: no room, no memfd.
+    [[nodiscard]] static memory make(const std::string& name, u64 bytes, const gpu_memory& gpu = {});
     /// Maps what another process has handed over. Throws shm_error: no space, another layout version, another
     /// user's, cut off or of another size than it says.
     [[nodiscard]] static memory map(shm::unique_fd fd, const std::string& name);

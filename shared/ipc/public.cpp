@@ -115,7 +115,12 @@ void held_block::release() noexcept {
 
 std::span<std::byte> held_block::data() const noexcept {
     if (!to_) return {};
-    return {to_->block().at(what_[2]), static_cast<std::size_t>(what_[3])};
+    const auto bytes = static_cast<std::size_t>(what_[3]);
+    if (to_->block().place[place_].shaped().what == kind::gpu_pool) {
+        std::byte* const gpu = to_->gpu_base.load(std::memory_order_acquire);
+        return gpu == nullptr ? std::span<std::byte>() : std::span(gpu + what_[2], bytes);
+    }
+    return {to_->block().at(what_[2]), bytes};
 }
 
 namespace {

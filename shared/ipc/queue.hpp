@@ -38,12 +38,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "ipc/words.hpp"
+#include "ipc/queue_body.hpp"
 
 namespace carousel::ipc {
-
-enum class cell_state : u8 { free, claimed, ready, popping, leased, tomb, lost };
-using cell_word = owner_word<cell_state>;
 
 struct queue_block {
     u32 capacity, element_bytes;  ///< written once, before anybody sees the block
@@ -57,11 +54,13 @@ struct queue_block {
     // cell words, then elements
     [[nodiscard]] word* cell() { return reinterpret_cast<word*>(this + 1); }
     [[nodiscard]] u8* element(u64 k) {
-        return reinterpret_cast<u8*>(cell() + capacity) + k * stride(element_bytes);
+        return reinterpret_cast<u8*>(cell() + capacity) + k * element_stride(element_bytes);
     }
-    [[nodiscard]] static u64 stride(u32 bytes) { return (u64{bytes} + 7) / 8 * 8; }
     [[nodiscard]] static u64 bytes(u32 capacity, u32 element_bytes) {
-        return sizeof(queue_block) + capacity * (sizeof(word) + stride(element_bytes));
+        return sizeof(queue_block) + capacity * (sizeof(word) + element_stride(element_bytes));
+    }
+    [[nodiscard]] queue_parts<word> parts() {
+        return {cell(), element(0), &head, &tail, &lost, &tombs, capacity, element_bytes};
     }
     void make(u32 cells, u32 bytes_each, u32 pool_place = 0) {
         capacity = cells, element_bytes = bytes_each, pool = pool_place;
@@ -101,13 +100,9 @@ public:
     [[nodiscard]] std::vector<u32> leasers() const { return epochs(cell_state::leased); }
 
 private:
-    [[nodiscard]] std::optional<u64> claim();
-    [[nodiscard]] std::optional<u64> take(cell_state as);
-    bool consume(u64 ticket, cell_state from);
+    [[nodiscard]] std::optional<u64> take(cell_state as, void* to);
     [[nodiscard]] std::vector<u32> epochs(cell_state s) const;
-    [[nodiscard]] word& cell(u64 ticket) const { return b_->cell()[ticket % b_->capacity]; }
-    [[nodiscard]] u64 lap(u64 ticket) const { return (ticket / b_->capacity) & count_mask; }
-    [[nodiscard]] u8* element(u64 ticket) const { return b_->element(ticket % b_->capacity); }
+    [[nodiscard]] queue_body<cpu_side> body() const { return {b_->parts(), epoch_}; }
     queue_block* b_;
     u32 epoch_;
 };

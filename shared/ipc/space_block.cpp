@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "ipc/give.hpp"
+#include "ipc/gpu_layout.hpp"
 #include "ipc/semaphore.hpp"
 #include "ipc/step.hpp"
 #include "ipc/work_queue.hpp"
@@ -29,15 +30,32 @@ u64 words_of(const shape& s) {
         case kind::work_queue:
             return work_queue_block::bytes(static_cast<u32>(s.count), static_cast<u32>(s.each));
         case kind::pool:
+        case kind::gpu_pool:
             return pool_block::bytes(static_cast<u32>(s.count / s.each));
+        case kind::gpu_queue:
+        case kind::gpu_work_queue:
         case kind::none:
             break;
     }
     return 0;
 }
 
+u64 gpu_bytes_of(const shape& s) {
+    if (s.what == kind::gpu_pool) return s.count;
+    if (s.what == kind::gpu_queue) return gpu_queue_bytes(s.count, static_cast<u32>(s.each));
+    return s.what == kind::gpu_work_queue ? gpu_work_queue_bytes(s.count, static_cast<u32>(s.each)) : 0;
+}
+
 u64 bytes_of(const shape& s) {
     return s.what == kind::pool ? up(words_of(s), page) + s.count : up(words_of(s), 64);
+}
+
+u64 gpu_end(const space_block& s) {
+    u64 end = 0;
+    for (const directory_entry& e : s.place)
+        if (place_word::of(load(e.state)).state == place_state::ready)
+            end = std::max(end, e.gpu_offset + e.gpu_bytes);
+    return end;
 }
 
 u64 arena_end(const space_block& s) {
@@ -64,6 +82,11 @@ void make_words(space_block& s, u32 k, const shape& w) {
             s.block_of<pool_block>(k).make(static_cast<u32>(w.count / w.each), w.each,
                                            s.place[k].offset + up(words_of(w), page));
             break;
+        case kind::gpu_pool:
+            s.block_of<pool_block>(k).make(static_cast<u32>(w.count / w.each), w.each, s.place[k].gpu_offset);
+            break;
+        case kind::gpu_queue:  // zeroed GPU memory is an empty one
+        case kind::gpu_work_queue:
         case kind::none:
             break;
     }
@@ -76,8 +99,15 @@ void make_words(space_block& s, u32 k, const shape& w) {
 }  // namespace
 
 const char* name_of(kind k) noexcept {
-    constexpr const char* names[] = {"nothing", "semaphore", "queue", "work queue", "pool"};
-    return static_cast<u8>(k) < 5 ? names[static_cast<u8>(k)] : "?";
+    constexpr const char* names[] = {"nothing",
+                                     "semaphore",
+                                     "queue",
+                                     "work queue",
+                                     "pool",
+                                     "GPU pool",
+                                     "queue on the GPU",
+                                     "work queue on the GPU"};
+    return static_cast<u8>(k) < std::size(names) ? names[static_cast<u8>(k)] : "?";
 }
 
 std::string text_of(const shape& s) {
@@ -92,6 +122,13 @@ std::string text_of(const shape& s) {
                                s.more);
         case kind::pool:
             return fmt::format("a pool of {} bytes in units of {}", s.count, s.each);
+        case kind::gpu_pool:
+            return fmt::format("a GPU pool of {} bytes in units of {}", s.count, s.each);
+        case kind::gpu_queue:
+            return fmt::format("a queue on the GPU of {} elements of {} bytes", s.count, s.each);
+        case kind::gpu_work_queue:
+            return fmt::format("a work queue on the GPU of {} tasks of {} bytes and {} attempts", s.count,
+                               s.each, s.more);
         case kind::none:
             break;
     }
@@ -109,9 +146,11 @@ void check_shape(const std::string& name, const shape& s) {
                 refuse(name, s, fmt::format("it has 1 to {} permits", max_permits));
             return;
         case kind::work_queue:
+        case kind::gpu_work_queue:
             if (s.more < 1 || s.more > most_attempts)
                 refuse(name, s, fmt::format("a task has 1 to {} attempts", most_attempts));
             [[fallthrough]];
+        case kind::gpu_queue:
         case kind::queue:
             if (!cells)
                 refuse(name, s,
@@ -120,6 +159,7 @@ void check_shape(const std::string& name, const shape& s) {
                 refuse(name, s, "an element that carries a block begins with a block_ref");
             return;
         case kind::pool:
+        case kind::gpu_pool:
             if (s.each < page || s.each % page != 0 || s.count % s.each != 0 || s.count / s.each < 1 ||
                 s.count / s.each > most_units)
                 refuse(
@@ -154,7 +194,7 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
         return k;
     }
     if (wanted.what == kind::queue && wanted.more != 0 &&
-        (wanted.more > max_primitives || s.place[wanted.more - 1].what != static_cast<u64>(kind::pool)))
+        (wanted.more > max_primitives || !is_pool(s.place[wanted.more - 1].shaped().what)))
         refuse(name, wanted, "there is no such pool");
     u32 k = 0;
     while (k < max_primitives && place_word::of(load(s.place[k].state)).state != place_state::empty) ++k;
@@ -167,8 +207,19 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
             fmt::format(
                 "it needs {} KiB and the space has {} KiB left: hold a larger one (carousel hold {} --size)",
                 size / 1024, (s.bytes - begin) / 1024, s.name));
+    const u64 gpu_begin = up(gpu_end(s), page), gpu_size = gpu_bytes_of(wanted);
+    if (gpu_size > 0 && s.gpu_bytes == 0)
+        refuse(name, wanted,
+               fmt::format("the space has no GPU memory: hold it with one (carousel hold {} --device cuda:0)",
+                           s.name));
+    if (gpu_size > 0 && gpu_begin + gpu_size > s.gpu_bytes)
+        refuse(name, wanted,
+               fmt::format("it needs {} KiB of GPU memory and the space has {} KiB left: hold a larger one "
+                           "(carousel hold {} --device-size)",
+                           gpu_size / 1024, (s.gpu_bytes - std::min(gpu_begin, s.gpu_bytes)) / 1024, s.name));
     directory_entry& e = s.place[k];
     e.offset = begin, e.bytes = size;
+    e.gpu_offset = gpu_size == 0 ? 0 : gpu_begin, e.gpu_bytes = gpu_size;
     e.what = static_cast<u64>(wanted.what), e.count = wanted.count, e.each = wanted.each,
     e.more = wanted.more;
     std::memset(e.name, 0, sizeof e.name);
@@ -193,7 +244,7 @@ void mend_all(space_block& s, u32 dead) {
     }
     for (u32 pool = 0; pool < max_primitives; ++pool) {
         if (place_word::of(load(s.place[pool].state)).state != place_state::ready ||
-            s.place[pool].shaped().what != kind::pool)
+            !is_pool(s.place[pool].shaped().what))
             continue;
         std::vector<block_ref> refs;
         for (u32 k = 0; k < max_primitives; ++k)
@@ -204,12 +255,10 @@ void mend_all(space_block& s, u32 dead) {
     }
 }
 
-void bury(space_block& s, u32 entry) {
-    const client_id c = client_at(s.registry, entry);
-    if (!c) return;
-    mark_fenced(s.registry, entry);
-    mend_all(s, c.epoch);
-    free_entry(s.registry, entry);
+bool has_gpu_words(const space_block& s) {
+    return std::any_of(std::begin(s.place), std::end(s.place), [](const directory_entry& e) {
+        return place_word::of(load(e.state)).state == place_state::ready && has_gpu_words(e.shaped().what);
+    });
 }
 
 }  // namespace carousel::ipc

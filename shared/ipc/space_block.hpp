@@ -4,6 +4,9 @@
 //   space_block    who it is, the registry, the directory
 //   arena          the primitives' words and the pools' memory, one behind the other
 //
+// A space that was made with a GPU has GPU memory as well (gpu_memory.hpp): the queues of kernels and the
+// memory of GPU pools, one behind the other.
+//
 // The directory is written by the holder alone: it fills an EMPTY place and then publishes it by one CAS.
 // Where the arena is free follows from the published places, so a holder that dies while it makes a primitive
 // leaves an EMPTY place and nothing to mend. A primitive stays for as long as the space does.
@@ -13,16 +16,25 @@
 #include <cstddef>
 #include <string>
 
+#include "ipc/gate.hpp"
+#include "ipc/gpu_memory.hpp"
 #include "ipc/registry.hpp"
 
 namespace carousel::ipc {
 
 inline constexpr u64 space_magic = 0x4341'524F'5350'4143;  ///< "CAROSPAC"
-inline constexpr u32 space_version = 1;                    ///< of everything that lies in the memory
+inline constexpr u32 space_version = 2;                    ///< of everything that lies in the memory
 inline constexpr u32 max_primitives = 64;
 inline constexpr std::size_t longest_name = 40;
 
-enum class kind : u8 { none, semaphore, queue, work_queue, pool };
+/// gpu_pool: its words are the CPUs', its memory is the GPU's. gpu_queue,
+/// gpu_work_queue: all of it is the kernels'.
+enum class kind : u8 { none, semaphore, queue, work_queue, pool, gpu_pool, gpu_queue, gpu_work_queue };
+[[nodiscard]] constexpr bool is_pool(kind k) { return k == kind::pool || k == kind::gpu_pool; }
+/// Its words lie in GPU memory, and are mended there.
+[[nodiscard]] constexpr bool has_gpu_words(kind k) {
+    return k == kind::gpu_queue || k == kind::gpu_work_queue;
+}
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
 /// What a client asks for; what it means follows from the kind.
@@ -42,6 +54,7 @@ struct alignas(64) directory_entry {
     word state;
     u64 offset, bytes;  ///< of its words, from the beginning of the space
     u64 what, count, each, more;
+    u64 gpu_offset, gpu_bytes;  ///< in the GPU memory
     char name[longest_name + 8];
     [[nodiscard]] shape shaped() const { return {static_cast<kind>(what), count, each, more}; }
 };
@@ -52,10 +65,14 @@ struct space_block {
     u64 bytes;
     char id[40];
     char name[longest_name + 8];
-    word holder;  ///< {lives of the holder, 0, 0}: how often the space was taken over
+    u64 gpu_bytes;  ///< 0: no GPU
+    char gpu_uuid[40];
+    word mender, mender_start;  ///< pid and start time of who mends GPU words, or did so last
+    word holder;                ///< {lives of the holder, 0, 0}: how often the space was taken over
     alignas(64) shm::doorbell_word bell;
     registry_block registry;
     directory_entry place[max_primitives];
+    alignas(4096) gate_row gates[max_clients];  ///< whole pages: they are page-locked
 
     [[nodiscard]] std::byte* at(u64 offset) { return reinterpret_cast<std::byte*>(this) + offset; }
     template <class Block>
@@ -80,7 +97,7 @@ void require_shape(const space_block& s, u32 place, const shape& wanted);
 
 /// The holder, behind the fence of `dead`: everything of that life in all primitives. May be repeated.
 void mend_all(space_block& s, u32 dead);
-/// The holder: ends that life in the registry as well.
-void bury(space_block& s, u32 entry);
+/// Something in the GPU memory has words, so a death needs a mender there.
+[[nodiscard]] bool has_gpu_words(const space_block& s);
 
 }  // namespace carousel::ipc

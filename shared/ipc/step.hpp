@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/types.hpp"
+#include "ipc/words.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::ipc {
@@ -84,6 +85,10 @@ inline void at(step s) {
     if (detail::hooked.at != nullptr) [[unlikely]]
         detail::hooked.at(s);
 }
+/// The CPU's side of a body, with its steps.
+struct cpu_side : cpu_words {
+    static void at(step s) { ipc::at(s); }
+};
 [[nodiscard]] u64 clock_ns();
 /// The clock's reading after so long; never comes round.
 [[nodiscard]] u64 deadline_after(u64 timeout_ns);

@@ -14,10 +14,23 @@
 // that its writer had written before, payloads included: a payload is written between the CAS that claims its
 // place and the CAS that publishes it, and read between the CAS that takes it and the CAS that frees it.
 
+//
+// A word is changed by CPUs alone, or by kernels alone: an atomic of one is none for the other. What is done
+// to words is written once (queue_body.hpp, task_body.hpp) over a Side: cpu_words below, or a GPU's (cuda/).
+
 #include <atomic>
 
 #include "core/types.hpp"
 #include "shm/control_block.hpp"
+
+// CAROUSEL_EITHER: for the CPU and for kernels. CAROUSEL_SIDE: for the side that this file is compiled for.
+#if defined(__CUDACC__)
+#define CAROUSEL_EITHER __host__ __device__
+#define CAROUSEL_SIDE __device__
+#else
+#define CAROUSEL_EITHER
+#define CAROUSEL_SIDE
+#endif
 
 namespace carousel::ipc {
 
@@ -31,10 +44,10 @@ struct owner_word {
     u64 count = 0;  ///< a lap, a generation or a serial number: the primitive's header says which
     u32 epoch = 0;
     State state{};
-    [[nodiscard]] static constexpr owner_word of(u64 w) {
+    [[nodiscard]] CAROUSEL_EITHER static constexpr owner_word of(u64 w) {
         return {w >> 28U, static_cast<u32>(w >> 4U) & epoch_mask, static_cast<State>(w & 15U)};
     }
-    [[nodiscard]] constexpr u64 pack() const {
+    [[nodiscard]] CAROUSEL_EITHER constexpr u64 pack() const {
         return (count & count_mask) << 28U | u64{epoch & epoch_mask} << 4U | static_cast<u64>(state);
     }
     bool operator==(const owner_word&) const = default;
@@ -42,7 +55,7 @@ struct owner_word {
 
 /// Where the round of a place stands as seen from round `expected`: 0 the same, 1 the place is further on,
 /// -1 it is behind.
-[[nodiscard]] constexpr int round_of(u64 found, u64 expected) {
+[[nodiscard]] CAROUSEL_EITHER constexpr int round_of(u64 found, u64 expected) {
     const u64 ahead = (found - expected) & count_mask;
     return ahead == 0 ? 0 : ahead < (u64{1} << 35) ? 1 : -1;
 }
@@ -55,19 +68,28 @@ inline bool cas(word& at, u64 expected, u64 desired) {
 /// For hints, which decide nothing: from `seen` to `next`, unless somebody was faster.
 inline void hint(word& at, u64 seen, u64 next) { (void)cas(at, seen, next); }
 
+/// The CPU's side of a body.
+struct cpu_words {
+    using word = ipc::word;
+    [[nodiscard]] static u64 load(const word& at) { return ipc::load(at); }
+    static bool cas(word& at, u64 expected, u64 desired) { return ipc::cas(at, expected, desired); }
+};
+
 /// Counts a loss at `place` in `round` exactly once, however often a mend is cut off and begun again. The
-/// place stays in a state of its own (LOST) from before it is counted until behind it, and only the holder
-/// counts, one place after the other. So the last one counted is the only one that can be met again, where
-/// each mend begins with what it finds LOST and then clears the tally (count_done), whatever it knows.
-inline void count_once(word& tally, u64 place, u64 round) {
-    const u64 before = load(tally), mark = ((place + 1) & 0xFFFFFFU) << 16U | (round & 0xFFFFU);
+/// place stays in a state of its own (LOST) from before it is counted until behind it, and only one mend at a
+/// time counts, one place after the other. So the last one counted is the only one that can be met again,
+/// where each mend begins with what it finds LOST and then clears the tally (count_done), whatever it knows.
+template <class Side = cpu_words>
+CAROUSEL_SIDE void count_once(typename Side::word& tally, u64 place, u64 round) {
+    const u64 before = Side::load(tally), mark = ((place + 1) & 0xFFFFFFU) << 16U | (round & 0xFFFFU);
     if ((before & ((u64{1} << 40) - 1)) == mark) return;
-    (void)cas(tally, before, ((before >> 40U) + 1) << 40U | mark);
+    (void)Side::cas(tally, before, ((before >> 40U) + 1) << 40U | mark);
 }
 /// The place is LOST no more: a later loss there is another one, though its round may look the same.
-inline void count_done(word& tally) {
-    const u64 before = load(tally);
-    (void)cas(tally, before, before >> 40U << 40U);
+template <class Side = cpu_words>
+CAROUSEL_SIDE void count_done(typename Side::word& tally) {
+    const u64 before = Side::load(tally);
+    (void)Side::cas(tally, before, before >> 40U << 40U);
 }
 [[nodiscard]] inline u64 counted(const word& tally) { return load(tally) >> 40U; }
 

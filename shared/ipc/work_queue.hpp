@@ -27,25 +27,9 @@
 #include <optional>
 #include <vector>
 
-#include "ipc/words.hpp"
+#include "ipc/task_body.hpp"
 
 namespace carousel::ipc {
-
-enum class task_state : u8 { free, filling, waiting, claimed, letter, reading };
-struct task_word {
-    u32 generation = 0, attempts = 0, epoch = 0;
-    task_state state = task_state::free;
-    [[nodiscard]] static constexpr task_word of(u64 w) {
-        return {static_cast<u32>(w >> 32U), static_cast<u32>(w >> 28U) & 15U,
-                static_cast<u32>(w >> 4U) & epoch_mask, static_cast<task_state>(w & 15U)};
-    }
-    [[nodiscard]] constexpr u64 pack() const {
-        return u64{generation} << 32U | u64{attempts & 15U} << 28U | u64{epoch & epoch_mask} << 4U |
-               static_cast<u64>(state);
-    }
-    bool operator==(const task_word&) const = default;
-};
-inline constexpr u32 most_attempts = 15;
 
 struct work_queue_block {
     u32 capacity, task_bytes, max_attempts, reserved;  ///< written once
@@ -60,20 +44,15 @@ struct work_queue_block {
     [[nodiscard]] static u64 bytes(u32 capacity, u32 task_bytes) {
         return sizeof(work_queue_block) + capacity * (sizeof(word) + (u64{task_bytes} + 7) / 8 * 8);
     }
+    [[nodiscard]] task_parts<word> parts() {
+        return {place(), task(0), &next_free, &next_waiting, capacity, task_bytes, max_attempts};
+    }
     void make(u32 tasks, u32 bytes_each, u32 attempts) {
         capacity = tasks, task_bytes = bytes_each, max_attempts = attempts;
     }
 };
 static_assert(sizeof(work_queue_block) == 256);
 
-struct task_name {
-    u32 place = 0, generation = 0;
-    bool operator==(const task_name&) const = default;
-};
-struct claimed_task {
-    task_name name;
-    u32 attempts = 0;  ///< failed ones before this one
-};
 enum class task_fate : u8 {
     waiting,
     claimed,
@@ -103,8 +82,7 @@ public:
     [[nodiscard]] std::vector<u32> claimers() const;
 
 private:
-    [[nodiscard]] std::optional<task_word> take(task_state from, task_state to, word& hint_at, u32& place);
-    bool change(u32 place, const task_word& from, const task_word& to);
+    [[nodiscard]] task_body<cpu_side> body() const { return {b_->parts(), epoch_}; }
     work_queue_block* b_;
     u32 epoch_;
 };

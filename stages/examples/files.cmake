@@ -7,4 +7,5 @@ set(CAROUSEL_EXAMPLE_FILES
   scan/CMakeLists.txt scan/README.md scan/scan.hpp scan/scan.toml scan/scan_sink.hpp scan/scan_source.hpp
   scan/sink_main.cpp scan/source_main.cpp scan/test_scan.cpp
   ipc/CMakeLists.txt ipc/README.md ipc/pool.cpp ipc/queue.cpp ipc/ranks.cpp ipc/semaphore.cpp
-  ipc/work_queue.cpp)
+  ipc/work_queue.cpp
+  ipc_cuda/CMakeLists.txt ipc_cuda/README.md ipc_cuda/queue.cu)

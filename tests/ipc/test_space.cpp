@@ -221,12 +221,12 @@ TEST_CASE("a holder refuses strangers and other versions, each with a sentence")
     CHECK_THAT(said("hello"), contains("says who it is first"));
     CHECK_THAT(said("\xff\xfe{"), contains("says who it is first"));
     CHECK_THAT(said(R"({"attach": {"version": 99, "start_time": 1}})"), contains("rebuild the older"));
-    CHECK_THAT(said(R"({"attach": {"version": 1, "start_time": 1}})"), contains("can't be watched"));
-    CHECK_THAT(said(R"({"attach": {"version": 1}})"), contains("can't be watched"));
+    CHECK_THAT(said(R"({"attach": {"version": 2, "start_time": 1}})"), contains("can't be watched"));
+    CHECK_THAT(said(R"({"attach": {"version": 2}})"), contains("can't be watched"));
     const std::string me = std::to_string(shm::this_process().start_time);
-    CHECK_THAT(said(R"({"return": {"version": 1, "epoch": 77, "start_time": )" + me + "}}"),
+    CHECK_THAT(said(R"({"return": {"version": 2, "epoch": 77, "start_time": )" + me + "}}"),
                contains("open the space again"));
-    CHECK_THAT(said(R"({"attach": {"version": 1, "start_time": )" + me + "}}"), contains("welcome"));
+    CHECK_THAT(said(R"({"attach": {"version": 2, "start_time": )" + me + "}}"), contains("welcome"));
 
     // Who is in may ask for anything.
     const shm::unique_fd in = shm::connect_to(place_of("lab").socket());
@@ -236,7 +236,7 @@ TEST_CASE("a holder refuses strangers and other versions, each with a sentence")
         REQUIRE(shm::receive_message(in.get(), m, 20 * ns_per_s) == shm::receive_status::ok);
         return m.text;
     };
-    CHECK_THAT(asks(R"({"attach": {"version": 1, "start_time": )" + me + "}}"), contains("welcome"));
+    CHECK_THAT(asks(R"({"attach": {"version": 2, "start_time": )" + me + "}}"), contains("welcome"));
     CHECK_THAT(asks("\xff\xfe"), contains("no request that a holder knows"));
     CHECK_THAT(asks(std::string(79, 'x') + "\xc3\xa4"), contains("no request that a holder knows"));
     CHECK_THAT(asks(R"({"make": 5})"), contains("no request that a holder knows"));
@@ -264,8 +264,8 @@ TEST_CASE("memory that is no space of this version and user is refused before it
     const memory good = memory::make("lab", 1U << 20U);
     const auto again = [&] { return shm::unique_fd(::dup(good.fd())); };
     CHECK(why(again()).empty());
-    good.block().version = 2;
-    CHECK_THAT(why(again()), contains("its layout is version 2"));
+    good.block().version = 3;
+    CHECK_THAT(why(again()), contains("its layout is version 3"));
     good.block().version = space_version;
     good.block().uid += 1;
     CHECK_THAT(why(again()), contains("run as the same user"));

@@ -40,6 +40,7 @@ driver_api look_up() {
     find(api.map, "cuMemMap");
     find(api.unmap, "cuMemUnmap");
     find(api.set_access, "cuMemSetAccess");
+    find(api.stream_wait_value, "cuStreamWaitValue32");
     return api;
 }
 

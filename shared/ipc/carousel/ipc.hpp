@@ -224,6 +224,7 @@ public:
     [[nodiscard]] bool is_held() const noexcept;
 
 private:
+    friend class gpu_space;
     friend space open(const std::string& name, const open_options& options);
     explicit space(std::shared_ptr<attachment> to) : to_(std::move(to)) {}
     [[nodiscard]] static u32 place_of(const primitive& p) { return p.place_; }

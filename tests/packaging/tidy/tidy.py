@@ -21,6 +21,7 @@ LAYERS = {
     "core": [],
     "shm": ["core"],
     "ipc": BASE,
+    "ipc/cuda": BASE + ["ipc", "device"],
     "device": BASE,
     "ring": BASE + ["device"],
     "telemetry": BASE + ["device", "ring"],
@@ -42,10 +43,10 @@ LAYERS = {
     "chaos": RUN + SUPERVISOR,
     "plot": ["core"],
     "lab": RUN + ["os", "plot"],
-    "bench": LIBRARY + ["kernels", "plot", "os", "spec", "supervisor/plan", "viewer/watch"],
+    "bench": LIBRARY + ["ipc/cuda", "kernels", "plot", "os", "spec", "supervisor/plan", "viewer/watch"],
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
-    "alloc": BASE + ["device", "ring", "telemetry", "run"],
+    "alloc": BASE + ["ipc", "ipc/cuda", "device", "ring", "telemetry", "run"],
     "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench", "lab"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/peek": LIBRARY + ["viewer/watch"],
@@ -56,7 +57,8 @@ LAYERS = {
 CUDA_FOR_USERS = ("stages/sdk/carousel/cuda.hpp", "tests/gpu/device_stage.cpp")
 EXAMPLES = "stages/examples/"
 LESSON_PROGRAM = re.compile(r"pipelines/lab/lessons/[^/]+/(?!lesson\.cpp$)")   # a lesson's programs; lesson.cpp is its data
-PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/testing.hpp", "carousel/ipc.hpp")
+PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/testing.hpp", "carousel/ipc.hpp",
+          "carousel/ipc_cuda.cuh")
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
 EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}
@@ -92,7 +94,7 @@ def layer_of(name):
 def layer_of_include(path):
     """The layer that an #include "path" goes to; None for a header beside the file or of another project."""
     if path.startswith("carousel/"):  # <carousel/stage.hpp>, as users write it; <carousel/ipc.hpp> stands in shared/ipc
-        path = ("ipc/" if path == "carousel/ipc.hpp" else "stages/sdk/") + path
+        path = {"carousel/ipc.hpp": "ipc/", "carousel/ipc_cuda.cuh": "ipc/cuda/"}.get(path, "stages/sdk/") + path
     folder = path.removeprefix("shared/").removeprefix("pipelines/").split("/")[:-1]
     while folder and "/".join(folder) not in LAYERS:
         folder.pop()

@@ -1,0 +1,45 @@
+#include "pipelines/alloc/mend.hpp"
+
+#include <sys/prctl.h>
+
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "device/backend.hpp"
+#include "ipc/memory.hpp"
+#if defined(CAROUSEL_WITH_CUDA)
+#include "ipc/cuda/mend.hpp"
+#endif
+
+namespace carousel::alloc {
+namespace {
+
+constexpr u64 patience_ns = 30'000'000'000;
+
+}  // namespace
+
+int mend(int socket) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the next holder sends one of its own
+    shm::message m;
+    if (shm::receive_message(socket, m, patience_ns) != shm::receive_status::ok)
+        throw shm_error("mending GPU memory: the holder said nothing");
+    const auto order = ipc::mend_order_from(m.text);
+    if (!order || m.fds.size() != 2)
+        throw shm_error("mending GPU memory: the holder's order is incomplete: rebuild the older of the two");
+    ipc::memory space = ipc::memory::map(std::move(m.fds[0]), "that is mended");
+    const auto device = device::open({device::device_kind::cuda, space.block().gpu_uuid, 0});
+    device::memory_handle handle;
+    handle.kind = device::memory_kind::vmm;
+    handle.bytes = space.block().gpu_bytes;
+    handle.fd = m.fds[1].get();
+    handle.uuid = space.block().gpu_uuid;
+    const auto gpu = device->map(handle);
+#if defined(CAROUSEL_WITH_CUDA)
+    ipc::mend_gpu_words(space.block(), gpu->data(), order->epochs);
+#endif
+    if (!shm::send_message(socket, ipc::mended_text))
+        throw shm_error("mending GPU memory: the holder is gone");
+    return exit_code::ok;
+}
+
+}  // namespace carousel::alloc

@@ -1,0 +1,23 @@
+#pragma once
+// What `carousel hold` needs of a GPU, done by carousel-alloc: this process never touches CUDA.
+
+#include <string>
+
+#include "ipc/gpu_memory.hpp"
+
+namespace carousel::supervisor {
+
+class gpu_programs final : public ipc::gpu_hands {
+public:
+    /// `folder`: where carousel-alloc lies.
+    gpu_programs(std::string folder, int ordinal) : folder_(std::move(folder)), ordinal_(ordinal) {}
+    [[nodiscard]] ipc::gpu_memory make(u64 bytes) override;
+    [[nodiscard]] ipc::gpu_mender start_mender() override;
+    void reap(const ipc::gpu_mender& m) override;
+
+private:
+    std::string folder_;
+    int ordinal_;
+};
+
+}  // namespace carousel::supervisor

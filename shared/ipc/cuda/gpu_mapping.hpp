@@ -1,0 +1,41 @@
+#pragma once
+// The GPU memory of a space in this process: mapped once, for one GPU, and unmapped before the process says
+// that nothing of it writes there any more.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "core/types.hpp"
+
+namespace carousel::ipc {
+
+class attachment;
+class stream_gates;
+
+class gpu_mapping {
+public:
+    /// For the calling thread's current GPU. Throws config_error: the space has no GPU memory, or this
+    /// process has mapped it already; device_error: no way from this GPU to that memory.
+    explicit gpu_mapping(std::shared_ptr<attachment> to);
+    /// Waits for this process's kernels on that GPU.
+    ~gpu_mapping();
+    gpu_mapping(const gpu_mapping&) = delete;
+    gpu_mapping& operator=(const gpu_mapping&) = delete;
+    [[nodiscard]] std::byte* data() const noexcept;
+    [[nodiscard]] u64 bytes() const noexcept;
+    /// Throws config_error: it isn't all inside.
+    [[nodiscard]] std::byte* at(u64 offset, u64 bytes) const;
+    /// Throws config_error: no pointer into this mapping.
+    [[nodiscard]] u64 offset_of(const void* pointer) const;
+    [[nodiscard]] int ordinal() const noexcept;
+    /// Made when it is first asked for.
+    [[nodiscard]] stream_gates& gates();
+    [[nodiscard]] const std::shared_ptr<attachment>& to() const noexcept;
+
+private:
+    struct parts;
+    std::unique_ptr<parts> parts_;
+};
+
+}  // namespace carousel::ipc

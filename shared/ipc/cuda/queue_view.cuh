@@ -1,0 +1,123 @@
+#pragma once
+// A queue as kernels see it: passed to them by value, used by any of their threads.
+
+#include <cuda/std/type_traits>
+
+#include "ipc/cuda/gpu_side.cuh"
+#include "ipc/gpu_layout.hpp"
+
+namespace carousel::ipc {
+
+/// The longest that a kernel waits for another process: in time slices that one doesn't run meanwhile.
+inline constexpr u64 longest_kernel_wait_ns = 100'000'000;
+
+/// An element that a process has leased. It may be committed by a later kernel of the process.
+struct queue_lease {
+    u64 ticket = 0;
+};
+
+namespace detail {
+// Elements stand at multiples of 8 bytes.
+template <class T>
+__device__ void copy_in(u8* to, const T& value) {
+    memcpy(__builtin_assume_aligned(to, 8), &value, sizeof(T));
+}
+template <class T>
+__device__ void copy_out(T& value, const u8* from) {
+    memcpy(&value, __builtin_assume_aligned(from, 8), sizeof(T));
+}
+[[nodiscard]] __device__ inline u64 gpu_clock_ns() {
+    u64 now = 0;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+// `look` until it succeeds, or so long.
+template <class Look>
+[[nodiscard]] __device__ bool look_for(u64 timeout_ns, Look look) {
+    if (look()) return true;
+    const u64 patience = timeout_ns < longest_kernel_wait_ns ? timeout_ns : longest_kernel_wait_ns;
+    const u64 begun = gpu_clock_ns();
+    for (u32 rest = 64; gpu_clock_ns() - begun < patience; rest = rest < 4096 ? 2 * rest : rest) {
+        __nanosleep(rest);
+        if (look()) return true;
+    }
+    return false;
+}
+}  // namespace detail
+
+/// Every function may be called by any thread of any kernel of the process that has made the view. Those that
+/// try never wait; the others wait at most timeout_ns, and at most longest_kernel_wait_ns.
+template <class T, class Side = gpu_side>
+class queue_view {
+    static_assert(::cuda::std::is_trivially_copyable_v<T>, "elements travel between processes as bytes");
+    static_assert(alignof(T) <= 8, "elements stand at multiples of 8 bytes");
+
+public:
+    queue_view() = default;
+    queue_view(const queue_parts<u64>& parts, u32 epoch) : parts_(parts), epoch_(epoch) {}
+
+    /// False: full.
+    [[nodiscard]] __device__ bool try_push(const T& value) const {
+        const queue_body<Side> q(parts_, epoch_);
+        u64 ticket = 0;
+        if (!q.claim(ticket)) return false;
+        detail::copy_in(q.element(ticket), value);
+        Side::at(step::cell_written);
+        (void)q.publish(ticket);
+        Side::at(step::cell_published);
+        return true;
+    }
+    /// In order, as many as there is room for: so many were pushed.
+    [[nodiscard]] __device__ u32 try_push(const T* values, u32 count) const {
+        u32 n = 0;
+        while (n < count && try_push(values[n])) ++n;
+        return n;
+    }
+    [[nodiscard]] __device__ bool push(const T& value, u64 timeout_ns) const {
+        return detail::look_for(timeout_ns, [&] { return try_push(value); });
+    }
+    /// False: empty, or what comes first is claimed and not published. At most once: what a process had
+    /// popped when it died is counted (gpu_queue_state::lost).
+    [[nodiscard]] __device__ bool try_pop(T& value) const {
+        const queue_body<Side> q(parts_, epoch_);
+        u64 ticket = 0;
+        if (!q.take(cell_state::popping, ticket)) return false;
+        detail::copy_out(value, q.element(ticket));
+        return q.consume(ticket, cell_state::popping);
+    }
+    [[nodiscard]] __device__ u32 try_pop(T* values, u32 count) const {
+        u32 n = 0;
+        while (n < count && try_pop(values[n])) ++n;
+        return n;
+    }
+    [[nodiscard]] __device__ bool pop(T& value, u64 timeout_ns) const {
+        return detail::look_for(timeout_ns, [&] { return try_pop(value); });
+    }
+    /// The element stays its cell's until commit() or give_back(); if this process dies before, it is
+    /// delivered again.
+    [[nodiscard]] __device__ bool try_lease(T& value, queue_lease& lease) const {
+        const queue_body<Side> q(parts_, epoch_);
+        if (!q.take(cell_state::leased, lease.ticket)) return false;
+        detail::copy_out(value, q.element(lease.ticket));
+        return true;
+    }
+    [[nodiscard]] __device__ bool lease(T& value, queue_lease& l, u64 timeout_ns) const {
+        return detail::look_for(timeout_ns, [&] { return try_lease(value, l); });
+    }
+    /// False: it isn't this process's lease (any more).
+    __device__ bool commit(const queue_lease& l) const {
+        return queue_body<Side>(parts_, epoch_).consume(l.ticket, cell_state::leased);
+    }
+    __device__ bool give_back(const queue_lease& l) const {
+        return queue_body<Side>(parts_, epoch_).give_back(l.ticket);
+    }
+    [[nodiscard]] CAROUSEL_EITHER u32 capacity() const { return parts_.capacity; }
+    [[nodiscard]] const queue_parts<u64>& parts() const { return parts_; }
+    [[nodiscard]] u32 epoch() const { return epoch_; }
+
+private:
+    queue_parts<u64> parts_;
+    u32 epoch_ = 0;
+};
+
+}  // namespace carousel::ipc

@@ -1,0 +1,152 @@
+#include "ipc/cuda/stream_gates.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "device/cuda/check.hpp"
+#include "device/cuda/driver.hpp"
+
+namespace carousel::ipc {
+namespace cuda = device::cuda;
+namespace {
+
+// Handed to a host function, which takes it back.
+using owned_wait = std::shared_ptr<stream_wait>;
+
+std::string label(int ordinal) { return fmt::format("cuda:{}", ordinal); }
+
+}  // namespace
+
+stream_gates::stream_gates(attachment& to, int ordinal) : to_(&to), row_(&to.block().gates[to.entry()]) {
+    gate_row* const all = to.block().gates;
+    CAROUSEL_CUDA_SETUP(label(ordinal), cudaHostRegister(all, sizeof to.block().gates,
+                                                         cudaHostRegisterMapped | cudaHostRegisterPortable));
+    void* at = nullptr;
+    if (const cudaError_t status = cudaHostGetDevicePointer(&at, all, 0); status != cudaSuccess) {
+        (void)cudaHostUnregister(all);
+        cuda::fail_setup(status, "cudaHostGetDevicePointer", label(ordinal));
+    }
+    on_device_ = static_cast<std::byte*>(at) + (row_ - all) * static_cast<std::ptrdiff_t>(sizeof(gate_row));
+}
+
+// The process's kernels have ended: no stream waits any more.
+stream_gates::~stream_gates() {
+    {
+        const std::lock_guard lock(mutex_);
+        ends_ = true;
+        for (auto& [place, l] : lines_) l.any.notify_all();
+    }
+    for (auto& [place, l] : lines_) l.thread.join();
+    CAROUSEL_CUDA_LOG(cudaHostUnregister(to_->block().gates));
+}
+
+owned_wait stream_gates::acquire(u32 place, cudaStream_t stream, i64 timeout_ns, const std::string& name) {
+    constexpr i64 longest_ns = 3600 * static_cast<i64>(ns_per_s);
+    if (timeout_ns <= 0 || timeout_ns > longest_ns)
+        throw config_error(fmt::format(
+            "\"{}\": a stream that waits for a permit needs a timeout, more than 0 and at most an hour, "
+            "for whoever has the permit may never give it back: say how long it may wait, like 50ms",
+            name));
+    auto w = std::make_shared<stream_wait>();
+    w->in = this, w->place = place, w->timeout_ns = static_cast<u64>(timeout_ns);
+    {
+        const std::lock_guard lock(mutex_);
+        while (w->gate < gates_each && !used_[w->gate].expired()) ++w->gate;
+        if (w->gate == gates_each)
+            throw config_error(
+                fmt::format("{} permits of streams are asked for or held in this process, as many as "
+                            "can be at a time: release some, and let go of their stream_permit",
+                            gates_each));
+        used_[w->gate] = w;
+        line& l = lines_[place];
+        if (!l.thread.joinable()) l.thread = std::thread([this, place, &l] { serve(place, l); });
+    }
+    // The stream may get there late: until it asks, the deadline is far.
+    w->generation = open_gate(at(*w), ~u64{0} - gate_grace_ns);
+    auto asks = std::make_unique<owned_wait>(w);
+    CAROUSEL_CUDA_RUN("a stream", cudaLaunchHostFunc(stream, on_asked, asks.get()));
+    (void)asks.release();
+    const auto address = reinterpret_cast<CUdeviceptr>(word_of(*w));
+    const cudaError_t status = cuda::as_runtime(cuda::driver().stream_wait_value(
+        stream, address, gate_word(w->generation, gate_state::granted), CU_STREAM_WAIT_VALUE_GEQ));
+    if (status != cudaSuccess) drop(w);
+    if (status != cudaSuccess) cuda::fail_run(status, "cuStreamWaitValue32", "a stream");
+    return w;
+}
+
+void stream_gates::on_asked(void* wait) {
+    const std::unique_ptr<owned_wait> w(static_cast<owned_wait*>(wait));
+    stream_gates& in = *(*w)->in;
+    const std::lock_guard lock(in.mutex_);
+    (*w)->deadline_ns = now_ns() + (*w)->timeout_ns;
+    in.at(**w).deadline_ns.store((*w)->deadline_ns, std::memory_order_release);
+    line& l = in.lines_.at((*w)->place);
+    l.asked.push_back(*w);
+    l.any.notify_one();
+}
+
+// One place in the semaphore's line after the other, in the order in which the streams have asked.
+void stream_gates::serve(u32 place, line& l) {
+    sigset_t all;  // signals are for the program's own threads
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    for (;;) {
+        owned_wait w;
+        {
+            std::unique_lock lock(mutex_);
+            l.any.wait(lock, [&] { return ends_ || !l.asked.empty(); });
+            if (l.asked.empty()) return;
+            w = std::move(l.asked.front());
+            l.asked.pop_front();
+        }
+        const u64 now = now_ns();
+        const std::optional<permit> got =
+            semaphore_at(place).acquire(w->deadline_ns > now ? w->deadline_ns - now : 0);
+        const std::lock_guard lock(mutex_);
+        w->held = got;
+        decide(*w);
+    }
+}
+
+void stream_gates::decide(stream_wait& w) {
+    w.decided = true;
+    const bool closed = close_gate(at(w), w.generation, w.held ? gate_state::granted : gate_state::expired);
+    // The holder was faster: the stream has gone on without it.
+    if (!closed || w.dropped) give_back(w);
+}
+
+void stream_gates::give_back(stream_wait& w) {
+    if (w.held) (void)semaphore_at(w.place).release(*w.held);
+    w.held.reset();
+}
+
+void stream_gates::release(const owned_wait& w, cudaStream_t stream) {
+    auto last = std::make_unique<owned_wait>(w);
+    CAROUSEL_CUDA_RUN("a stream", cudaLaunchHostFunc(stream, on_released, last.get()));
+    (void)last.release();
+}
+
+void stream_gates::on_released(void* wait) {
+    const std::unique_ptr<owned_wait> w(static_cast<owned_wait*>(wait));
+    (*w)->in->drop(*w);
+}
+
+void stream_gates::drop(const owned_wait& w) {
+    const std::lock_guard lock(mutex_);
+    w->dropped = true;
+    if (w->decided) give_back(*w);
+}
+
+gate_state stream_gates::state(const stream_wait& w) const {
+    const u32 now = at(w).at.load(std::memory_order_acquire);
+    return now >> 2U == w.generation ? state_of(now) : gate_state::closed;
+}
+
+const u32* stream_gates::word_of(const stream_wait& w) const {
+    return reinterpret_cast<const u32*>(on_device_ + w.gate * sizeof(gate));
+}
+
+}  // namespace carousel::ipc

@@ -1,0 +1,81 @@
+#pragma once
+// Streams that wait for a permit of a semaphore. The semaphore's words are the CPUs': a thread of this
+// process waits in its line for the stream, which waits at a gate (ipc/gate.hpp).
+//
+// In stream order: a host function asks the thread, the stream waits at the gate, kernels, and a host
+// function gives the permit back. The host functions wait for nothing, so no stream holds another one up.
+//
+// A death leaves a permit, a place in the line and a gate at which nobody waits: semaphore.hpp, gate.hpp.
+
+#include <cuda_runtime_api.h>
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "ipc/attachment.hpp"
+#include "ipc/gate.hpp"
+#include "ipc/semaphore.hpp"
+
+namespace carousel::ipc {
+
+class stream_gates;
+
+/// One wait of one stream. Its words in this process are guarded by the mutex of its stream_gates.
+struct stream_wait {
+    stream_gates* in = nullptr;
+    u32 place = 0, gate = 0, generation = 0;
+    u64 timeout_ns = 0, deadline_ns = 0;
+    std::optional<permit> held;
+    bool decided = false, dropped = false;
+};
+
+class stream_gates {
+public:
+    /// Page-locks the gates of this process for the GPU `ordinal`. Throws device_error.
+    stream_gates(attachment& to, int ordinal);
+    ~stream_gates();
+    stream_gates(const stream_gates&) = delete;
+    stream_gates& operator=(const stream_gates&) = delete;
+
+    /// Throws config_error: no timeout, or too many waits at a time.
+    [[nodiscard]] std::shared_ptr<stream_wait> acquire(u32 place, cudaStream_t stream, i64 timeout_ns,
+                                                       const std::string& name);
+    /// In stream order.
+    void release(const std::shared_ptr<stream_wait>& w, cudaStream_t stream);
+    /// At once, or as soon as it is granted.
+    void drop(const std::shared_ptr<stream_wait>& w);
+    [[nodiscard]] gate_state state(const stream_wait& w) const;
+    /// For kernels.
+    [[nodiscard]] const u32* word_of(const stream_wait& w) const;
+
+private:
+    struct line {
+        std::deque<std::shared_ptr<stream_wait>> asked;
+        std::condition_variable any;
+        std::thread thread;
+    };
+    static void CUDART_CB on_asked(void* wait);
+    static void CUDART_CB on_released(void* wait);
+    void serve(u32 place, line& l);
+    void decide(stream_wait& w);
+    void give_back(stream_wait& w);
+    [[nodiscard]] gate& at(const stream_wait& w) const { return row_->of[w.gate]; }
+    [[nodiscard]] semaphore semaphore_at(u32 place) const {
+        return {to_->block().block_of<semaphore_block>(place), to_->epoch()};
+    }
+    attachment* to_;
+    gate_row* row_;
+    std::byte* on_device_ = nullptr;
+    std::mutex mutex_;
+    std::weak_ptr<stream_wait> used_[gates_each];
+    std::map<u32, line> lines_;
+    bool ends_ = false;
+};
+
+}  // namespace carousel::ipc

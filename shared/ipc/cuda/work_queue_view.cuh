@@ -1,0 +1,69 @@
+#pragma once
+// A work queue as kernels see it: passed to them by value, used by any of their threads.
+
+#include <cuda/std/type_traits>
+
+#include "ipc/cuda/queue_view.cuh"
+#include "ipc/gpu_layout.hpp"
+
+namespace carousel::ipc {
+
+/// Every function may be called by any thread of any kernel of the process that has made the view, and never
+/// waits, but for claim: at most timeout_ns, and at most longest_kernel_wait_ns.
+template <class T, class Side = gpu_side>
+class work_queue_view {
+    static_assert(::cuda::std::is_trivially_copyable_v<T>, "tasks travel between processes as bytes");
+    static_assert(alignof(T) <= 8, "tasks stand at multiples of 8 bytes");
+
+public:
+    work_queue_view() = default;
+    work_queue_view(const task_parts<u64>& parts, u32 epoch) : parts_(parts), epoch_(epoch) {}
+
+    /// False: no place is free.
+    [[nodiscard]] __device__ bool try_submit(const T& task) const {
+        task_name n;
+        return try_submit(task, n);
+    }
+    /// `name`: the task's, for good.
+    [[nodiscard]] __device__ bool try_submit(const T& task, task_name& name) const {
+        const task_body<Side> w(parts_, epoch_);
+        if (!w.fill(name)) return false;
+        detail::copy_in(w.task(name.place), task);
+        Side::at(step::task_written);
+        return w.submit(name);
+    }
+    /// False: nothing waits. The claim is this process's until commit() or fail(), by any of its kernels; if
+    /// it dies before, the task waits again with one attempt more.
+    [[nodiscard]] __device__ bool try_claim(T& task, claimed_task& claim) const {
+        const task_body<Side> w(parts_, epoch_);
+        if (!w.claim(claim)) return false;
+        detail::copy_out(task, w.task(claim.name.place));
+        return true;
+    }
+    [[nodiscard]] __device__ bool claim(T& task, claimed_task& c, u64 timeout_ns) const {
+        return detail::look_for(timeout_ns, [&] { return try_claim(task, c); });
+    }
+    /// False: it isn't this process's claim (any more).
+    __device__ bool commit(const claimed_task& c) const { return task_body<Side>(parts_, epoch_).commit(c); }
+    /// It waits again, or is a dead letter.
+    __device__ bool fail(const claimed_task& c) const { return task_body<Side>(parts_, epoch_).fail(c); }
+    /// Takes a dead letter out; a death in between leaves it there.
+    [[nodiscard]] __device__ bool take_dead_letter(T& task) const {
+        const task_body<Side> w(parts_, epoch_);
+        claimed_task t;
+        if (!w.read_letter(t)) return false;
+        detail::copy_out(task, w.task(t.name.place));
+        Side::at(step::task_letter_read);
+        w.take_letter_out(t);
+        return true;
+    }
+    [[nodiscard]] CAROUSEL_EITHER u32 capacity() const { return parts_.capacity; }
+    [[nodiscard]] const task_parts<u64>& parts() const { return parts_; }
+    [[nodiscard]] u32 epoch() const { return epoch_; }
+
+private:
+    task_parts<u64> parts_;
+    u32 epoch_ = 0;
+};
+
+}  // namespace carousel::ipc

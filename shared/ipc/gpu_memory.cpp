@@ -1,0 +1,22 @@
+#include "ipc/gpu_memory.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace carousel::ipc {
+
+using nlohmann::json;
+
+std::string to_text(const mend_order& o) { return json{{"mend", o.epochs}}.dump(); }
+
+std::optional<mend_order> mend_order_from(const std::string& text) {
+    const json said = json::parse(text, nullptr, false);
+    if (!said.is_object() || !said.contains("mend") || !said["mend"].is_array()) return std::nullopt;
+    mend_order o;
+    for (const json& e : said["mend"]) {
+        if (!e.is_number_unsigned()) return std::nullopt;
+        o.epochs.push_back(e.get<u32>());
+    }
+    return o;
+}
+
+}  // namespace carousel::ipc

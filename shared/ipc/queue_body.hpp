@@ -1,0 +1,210 @@
+#pragma once
+// The queue's steps, written once for the CPU and for kernels: what the histories and the model prove on the
+// CPU is what runs on a GPU. queue.hpp has the words, the table of what a death leaves at each step and the
+// argument of memory order, which hold for both.
+//
+// Side has the words and what is done to them:
+//   word                          a word in the memory of that side
+//   load(word), cas(word, from, to)   acquire; acq_rel, acquire where it fails
+//   at(step)                      a named step is passed
+//
+// Every loop is bounded, in a kernel as well: then the queue is full, or empty.
+
+#include "ipc/step.hpp"
+#include "ipc/words.hpp"
+
+namespace carousel::ipc {
+
+enum class cell_state : u8 { free, claimed, ready, popping, leased, tomb, lost };
+using cell_word = owner_word<cell_state>;
+
+/// Where a queue's parts are in this process.
+template <class Word>
+struct queue_parts {
+    using word = Word;
+    word* cell = nullptr;
+    u8* elements = nullptr;
+    word *head = nullptr, *tail = nullptr;   ///< hints
+    word *lost = nullptr, *tombs = nullptr;  ///< tallies
+    u32 capacity = 0, element_bytes = 0;
+};
+/// Of the elements: whole words.
+[[nodiscard]] CAROUSEL_EITHER constexpr u64 element_stride(u32 bytes) { return (u64{bytes} + 7) / 8 * 8; }
+
+template <class Side>
+class queue_body {
+public:
+    using word = typename Side::word;
+    CAROUSEL_EITHER queue_body(const queue_parts<word>& p, u32 epoch) : p_(p), epoch_(epoch) {}
+
+    /// FREE -> CLAIMED. False: full.
+    [[nodiscard]] CAROUSEL_SIDE bool claim(u64& ticket) const;
+    /// CLAIMED -> READY, behind the writing of the element.
+    CAROUSEL_SIDE bool publish(u64 ticket) const;
+    /// READY -> POPPING or LEASED. False: empty, or what comes first is claimed and not published.
+    [[nodiscard]] CAROUSEL_SIDE bool take(cell_state as, u64& ticket) const;
+    /// POPPING or LEASED -> FREE(lap + 1). False: it isn't this life's (any more).
+    CAROUSEL_SIDE bool consume(u64 ticket, cell_state from) const;
+    /// LEASED -> READY.
+    CAROUSEL_SIDE bool give_back(u64 ticket) const;
+    [[nodiscard]] CAROUSEL_SIDE u8* element(u64 ticket) const {
+        return p_.elements + ticket % p_.capacity * element_stride(p_.element_bytes);
+    }
+
+    // ---- a mend, behind the fence of `dead`, one at a time; it may be cut off and begun again anywhere.
+    // First settle_marked for each cell, then settle_done, then mend_cell for each.
+    CAROUSEL_SIDE void settle_marked(u32 k) const;
+    CAROUSEL_SIDE void settle_done() const;
+    CAROUSEL_SIDE void mend_cell(u32 k, u32 dead) const;
+
+private:
+    CAROUSEL_SIDE static void hint(word& at_word, u64 seen, u64 next) {
+        (void)Side::cas(at_word, seen, next);
+    }
+    [[nodiscard]] CAROUSEL_SIDE word& cell(u64 ticket) const { return p_.cell[ticket % p_.capacity]; }
+    [[nodiscard]] CAROUSEL_SIDE u64 lap(u64 ticket) const { return (ticket / p_.capacity) & count_mask; }
+    CAROUSEL_SIDE void bury(u32 k, cell_word w, cell_state grave, word& tally) const;
+    queue_parts<word> p_;
+    u32 epoch_;
+};
+
+// Lock-free: who fails has been overtaken by a claim of another, or moves a hint that was behind.
+template <class Side>
+CAROUSEL_SIDE bool queue_body<Side>::claim(u64& ticket) const {
+    ticket = Side::load(*p_.tail);
+    for (u64 look = 0; look < 4 * u64{p_.capacity}; ++look) {
+        const cell_word here = cell_word::of(Side::load(cell(ticket)));
+        const int round = round_of(here.count, lap(ticket));
+        if (round < 0) return false;  // what was pushed a lap ago is still there: full
+        if (round == 0 && here.state == cell_state::free) {
+            const cell_word mine{here.count, epoch_, cell_state::claimed};
+            if (!Side::cas(cell(ticket), here.pack(), mine.pack())) continue;
+            hint(*p_.tail, ticket, ticket + 1);
+            Side::at(step::cell_claimed);
+            return true;
+        }
+        hint(*p_.tail, ticket, ticket + 1);
+        const u64 tail = Side::load(*p_.tail);
+        ticket = tail > ticket ? tail : ticket + 1;
+    }
+    return false;
+}
+
+template <class Side>
+CAROUSEL_SIDE bool queue_body<Side>::publish(u64 ticket) const {
+    const cell_word mine{lap(ticket), epoch_, cell_state::claimed};
+    return Side::cas(cell(ticket), mine.pack(), cell_word{mine.count, 0, cell_state::ready}.pack());
+}
+
+template <class Side>
+CAROUSEL_SIDE bool queue_body<Side>::take(cell_state as, u64& ticket) const {
+    ticket = Side::load(*p_.head);
+    u64 first = ticket;  // all before it have been passed by
+    // Who fails has been overtaken. The hint may be laps behind: the cells of dead producers are freed
+    // without a consumer.
+    u64 failed = 0;
+    while (ticket < first + p_.capacity && failed <= p_.capacity) {
+        const cell_word here = cell_word::of(Side::load(cell(ticket)));
+        const int round = round_of(here.count, lap(ticket));
+        if (round < 0) return false;
+        if (round == 0) {
+            if (here.state == cell_state::free) return false;
+#ifndef CAROUSEL_BUG_PASSES_CLAIMED
+            if (here.state == cell_state::claimed) return false;
+#endif
+            if (here.state == cell_state::ready) {
+                const cell_word mine{here.count, epoch_, as};
+                if (!Side::cas(cell(ticket), here.pack(), mine.pack())) {
+                    ++failed;
+                    continue;  // somebody was faster: look again
+                }
+                Side::at(as == cell_state::leased ? step::cell_leased : step::cell_popping);
+                return true;
+            }
+        } else if (ticket == first) {
+            hint(*p_.head, ticket, ticket + 1);
+            ++first;
+        }
+        Side::at(step::cell_passed);
+        ++ticket;
+    }
+    return false;
+}
+
+template <class Side>
+CAROUSEL_SIDE bool queue_body<Side>::consume(u64 ticket, cell_state from) const {
+    const cell_word mine{lap(ticket), epoch_, from};
+    const cell_word next{mine.count + 1, 0, cell_state::free};
+    if (!Side::cas(cell(ticket), mine.pack(), next.pack())) return false;
+    Side::at(step::cell_consumed);
+    return true;
+}
+
+template <class Side>
+CAROUSEL_SIDE bool queue_body<Side>::give_back(u64 ticket) const {
+    const cell_word mine{lap(ticket), epoch_, cell_state::leased};
+    const cell_word next{mine.count, 0, cell_state::ready};
+    if (!Side::cas(cell(ticket), mine.pack(), next.pack())) return false;
+    Side::at(step::cell_returned);
+    return true;
+}
+
+// From a state in which a dead one has left the cell to the next lap, counted once.
+template <class Side>
+CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state grave, word& tally) const {
+    if (w.state != grave) {
+        const cell_word marked{w.count, 0, grave};
+        if (!Side::cas(p_.cell[k], w.pack(), marked.pack())) return;
+        w = marked;
+        Side::at(step::loss_marked);
+    }
+#ifndef CAROUSEL_BUG_COUNTS_TWICE
+    count_once<Side>(tally, k, w.count);
+#else
+    (void)Side::cas(tally, Side::load(tally), Side::load(tally) + (u64{1} << 40U));  // seeded bug
+#endif
+    Side::at(step::loss_counted);
+    (void)Side::cas(p_.cell[k], w.pack(), cell_word{w.count + 1, 0, cell_state::free}.pack());
+    Side::at(step::mended_word);
+    count_done<Side>(tally);
+}
+
+// What another mend has marked is this one's, whoever had died, and goes before all else: a tally knows the
+// last cell alone that was counted. A mend marks one at a time, so there is one at most.
+template <class Side>
+CAROUSEL_SIDE void queue_body<Side>::settle_marked(u32 k) const {
+    const cell_word w = cell_word::of(Side::load(p_.cell[k]));
+    if (w.state == cell_state::tomb) bury(k, w, cell_state::tomb, *p_.tombs);
+    if (w.state == cell_state::lost) bury(k, w, cell_state::lost, *p_.lost);
+}
+
+// Behind them what the tallies know is over.
+template <class Side>
+CAROUSEL_SIDE void queue_body<Side>::settle_done() const {
+    count_done<Side>(*p_.tombs);
+    count_done<Side>(*p_.lost);
+}
+
+template <class Side>
+CAROUSEL_SIDE void queue_body<Side>::mend_cell(u32 k, u32 dead) const {
+    const cell_word w = cell_word::of(Side::load(p_.cell[k]));
+    if (w.epoch != dead) return;
+#ifndef CAROUSEL_BUG_KEEPS_CLAIMED
+    if (w.state == cell_state::claimed) bury(k, w, cell_state::tomb, *p_.tombs);
+#endif
+#ifndef CAROUSEL_BUG_REDELIVERS_POPPED
+    if (w.state == cell_state::popping) bury(k, w, cell_state::lost, *p_.lost);
+#else
+    if (w.state == cell_state::popping)
+        (void)Side::cas(p_.cell[k], w.pack(), cell_word{w.count, 0, cell_state::ready}.pack());
+#endif
+    if (w.state != cell_state::leased) return;
+#ifndef CAROUSEL_BUG_LOSES_LEASED
+    (void)Side::cas(p_.cell[k], w.pack(), cell_word{w.count, 0, cell_state::ready}.pack());
+#else
+    (void)Side::cas(p_.cell[k], w.pack(), cell_word{w.count + 1, 0, cell_state::free}.pack());
+#endif
+    Side::at(step::mended_word);
+}
+
+}  // namespace carousel::ipc

@@ -1,0 +1,36 @@
+#pragma once
+// The processes of gpu_kills.cpp, and its last look at what they leave.
+
+#include <memory>
+#include <string>
+
+#include "gpu_book.cuh"
+
+namespace carousel::test {
+
+inline constexpr u32 queue_elements = 96, work_attempts = 4;
+inline constexpr u64 pool_bytes = u64{24} << 20U;
+
+struct client_words {
+    std::string space, book;
+    u64 story = 0, seed = 1;
+    u32 step = ~0U;  ///< to die at
+    u32 number = 0;  ///< of this client
+    int device = 0;
+};
+/// Until it is killed.
+[[noreturn]] void client_main(const client_words& w);
+
+struct final_look {
+    std::unique_ptr<gpu_story> story;
+    u32 room[3] = {};  ///< of each queue: what could be pushed into the empty one
+    u64 lost[2] = {}, tombs[2] = {}, left = 0;
+    u64 pool_bytes = 0, pool_free = 0;
+    u32 free_permits = 0, waiting = 0;
+};
+/// Empties the queues first.
+final_look look_at_last(const std::string& space, u64 story_offset);
+/// Of GPUs that a process sees.
+int number_of_gpus();
+
+}  // namespace carousel::test

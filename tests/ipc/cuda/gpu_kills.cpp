@@ -1,0 +1,255 @@
+// Queues and work queues that kernels fill and empty, and blocks of GPU memory, among processes that are
+// killed: at random in the midst of their kernels, at each named step, the holder and the mender as well.
+// Then every element must have come once, and the space must be as empty as a new one.
+//
+//   ipc_gpu_kills KILLS [SEED] [GPUS] [SECONDS]
+//
+// KILLS: of processes that use every primitive. GPUS: of which clients take turns [1]. SECONDS: fewer
+// kills, if so long is over [120].
+//
+// `carousel` is looked for beside it, or where CAROUSEL_PROGRAMS says. Exit code 0: all rules held; 77: no
+// GPU.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "gpu_client.cuh"
+#include "ipc/attachment.hpp"
+#include "ipc/pool.hpp"
+#include "ipc/step.hpp"
+
+extern char** environ;
+
+using namespace carousel;
+using namespace carousel::ipc;
+using namespace carousel::test;
+
+namespace {
+
+constexpr u32 all_clients = 8;
+constexpr step steps[] = {step::cell_claimed,   step::cell_written, step::cell_published, step::cell_popping,
+                          step::cell_leased,    step::cell_passed,  step::cell_consumed,  step::cell_returned,
+                          step::task_filling,   step::task_written, step::task_submitted, step::task_claimed,
+                          step::task_committed, step::task_failed};
+
+void rest_us(u64 us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); }
+
+pid_t start(const std::vector<std::string>& words) {
+    std::vector<char*> argv;
+    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+    argv.push_back(nullptr);
+    pid_t pid = 0;
+    if (::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ) != 0)
+        throw std::runtime_error("starting " + words[0]);
+    return pid;
+}
+
+// Has it ended? Then it is reaped, and `status` says how.
+bool ended(pid_t pid, int& status) { return ::waitpid(pid, &status, WNOHANG) == pid; }
+
+class field {
+public:
+    field(u64 kills, u64 seed, int gpus, u64 most_s)
+        : kills_(kills), seed_(seed), random_(seed), gpus_(gpus), until_(now_ns() + most_s * ns_per_s) {
+        char folder[] = "/tmp/ipc-gpu-kills-XXXXXX";
+        if (::mkdtemp(folder) == nullptr) throw std::runtime_error("making a folder below /tmp");
+        folder_ = folder;
+        ::setenv("XDG_RUNTIME_DIR", folder, 1);
+        book_ = &map_book(folder_ + "/book");
+        hold();
+        keeper_ = std::make_unique<attachment>("field", 60);
+        const u64 unit = 65536, bytes = (sizeof(gpu_story) + unit - 1) / unit * unit;
+        const u32 place = keeper_->place("story", {kind::gpu_pool, bytes, unit, 0});
+        pool book(keeper_->block().block_of<pool_block>(place), keeper_->epoch());
+        story_ = book.offset(book.try_acquire(static_cast<u32>(bytes / unit)).value());
+        for (u32 k = 0; k < all_clients; ++k) begin(k);
+    }
+    ~field() {
+        for (const pid_t p : clients_) finish(p);
+        keeper_.reset();
+        finish(holder_);
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+    }
+    field(const field&) = delete;
+    field& operator=(const field&) = delete;
+
+    void rage() {
+        u64 at = 0;
+        while (killed_ < kills_ && now_ns() < until_) {
+            rest_us(random_() % 10'000);
+            if (++at % 512 == 0) renew_holder();
+            if (at % 64 == 0) kill_mender();
+            const u32 k = static_cast<u32>(random_() % all_clients);
+            int status = 0;
+            if (!ended(clients_[k], status)) {
+                if (book_->ready[k] != 0 && (!at_step_[k] || random_() % 8 == 0))
+                    ::kill(clients_[k], SIGKILL);
+                continue;
+            }
+            if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) ++by_itself_;
+            ++killed_;
+            begin(k);
+            if (by_itself_ > 20) return;  // the GPU is in trouble, or the domain
+        }
+    }
+
+    int judge() {
+        for (pid_t& p : clients_) finish(p), p = 0;
+        const u64 begun = now_ns();
+        while (others() > 0 && now_ns() - begun < 30 * ns_per_s) rest_us(10'000);
+        if (others() > 0)
+            book_->find(fmt::format("{} dead clients are still in the registry after 30 s", others()));
+        const f64 settled_s = static_cast<f64>(now_ns() - begun) / 1e9;
+        const final_look last = look_at_last("field", story_);
+        rules(last);
+        fmt::print(
+            "seed {}: killed {} clients, {} at a step, {} holders, {} menders; {} ended by themselves\n{} "
+            "elements consumed, {} kernels; leased: {} in doubt, {} tombs; popped: {} "
+            "lost, {} missing, {} tombs; tasks: {} in doubt, {} letters; {} turns; settled in {:.2f} s\n",
+            seed_, killed_, book_->at_step.load(), holders_, menders_, by_itself_, last.story->done,
+            book_->deeds.load(), in_doubt_, last.tombs[0], last.lost[1], missing_, last.tombs[1],
+            tasks_in_doubt_, letters_, last.story->turns, settled_s);
+        if (book_->broken == 0) return 0;
+        fmt::print("BROKEN {} times, first: {}\n", book_->broken.load(), book_->first_broken);
+        return 1;
+    }
+
+private:
+    void rules(const final_look& l) {
+        if (by_itself_ > 0) book_->find(fmt::format("{} clients ended by themselves", by_itself_));
+        if (l.story->torn > 0) book_->find(fmt::format("{} elements were torn", l.story->torn));
+        if (l.story->foreign > 0)
+            book_->find(fmt::format("{} leases weren't their holder's", l.story->foreign));
+        if (l.story->overwritten > 0)
+            book_->find(fmt::format("{} words of blocks were another's", l.story->overwritten));
+        for (u32 k = 0; k < std::min(book_->next_item[0].load(), items_each); ++k) {
+            const u32 s = l.story->item[k];
+            if (times(s, finished) > 1) book_->find(fmt::format("element {} was committed twice", k));
+            if (times(s, sent) > 0 && times(s, finished) == 0) {
+                if (times(s, finishing) == 0) book_->find(fmt::format("element {} is lost", k));
+                ++in_doubt_;  // its holder died at its commit, and had not yet put that down
+            }
+        }
+        for (u32 k = 0; k < std::min(book_->next_item[1].load(), items_each); ++k) {
+            const u32 s = l.story->item[items_each + k];
+            if (times(s, finished) > 1) book_->find(fmt::format("element {} was popped twice", k));
+            if (times(s, sent) > 0 && times(s, finished) == 0) ++missing_;
+        }
+        for (u32 k = 0; k < std::min(book_->next_item[2].load(), items_each); ++k) {
+            const u32 s = l.story->item[2 * items_each + k];
+            letters_ += times(s, letters);
+            if (times(s, finished) + times(s, letters) > 1)
+                book_->find(fmt::format("task {} ended twice", k));
+            if (times(s, sent) > 0 && times(s, finished) + times(s, letters) == 0) {
+                if (times(s, finishing) == 0) book_->find(fmt::format("task {} is lost", k));
+                ++tasks_in_doubt_;
+            }
+        }
+        if (l.lost[0] != 0) book_->find("a queue that is leased alone has lost something");
+        // A death may also strike between the pop and its line in the story, or the push and its own.
+        if (missing_ > l.lost[1] + killed_ * 2 * 128) book_->find("more are missing than deaths can explain");
+        for (const u32 room : l.room)
+            if (room != queue_elements)
+                book_->find(fmt::format("capacity is {} of {}", room, queue_elements));
+        if (l.free_permits != 1 || l.waiting != 0)
+            book_->find(
+                fmt::format("{} permits are free, {} places of the line taken", l.free_permits, l.waiting));
+        if (l.left != 0) book_->find(fmt::format("{} cells are still taken", l.left));
+        if (l.pool_free != l.pool_bytes)
+            book_->find(fmt::format("{} bytes are leaked", l.pool_bytes - l.pool_free));
+    }
+    void hold() {
+        const char* where = std::getenv("CAROUSEL_PROGRAMS");
+        const std::string programs =
+            where != nullptr ? where : std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
+        holder_ =
+            start({programs + "/carousel", "hold", "field", "--device", "cuda:0", "--device-size", "320M"});
+    }
+    void renew_holder() {
+        finish(holder_);
+        hold();
+        ++holders_;
+    }
+    void kill_mender() {
+        const shm::process_id m{static_cast<i32>(keeper_->block().mender.load()),
+                                keeper_->block().mender_start.load()};
+        const shm::unique_fd pidfd(m.pid == 0 ? -1 : shm::open_pidfd(m));
+        if (pidfd && shm::is_alive(m) && shm::signal_pidfd(pidfd.get(), SIGKILL) == 0) ++menders_;
+    }
+    void begin(u32 k) {
+        book_->ready[k] = 0;
+        at_step_[k] = random_() % 2 == 0;
+        const step deadly = at_step_[k] ? steps[random_() % std::size(steps)] : step::count_;
+        clients_[k] = start({"/proc/self/exe", folder_ + "/book", std::to_string(story_),
+                             std::to_string(random_()), std::to_string(static_cast<u32>(deadly)),
+                             std::to_string(k), std::to_string(static_cast<int>(k) % gpus_)});
+    }
+    static void finish(pid_t p) {
+        if (p <= 0) return;
+        ::kill(p, SIGKILL);
+        ::waitpid(p, nullptr, 0);
+    }
+    [[nodiscard]] u32 others() const {
+        u32 n = 0;
+        for (u32 k = 0; k < max_clients; ++k) {
+            const client_id c = client_at(keeper_->block().registry, k);
+            n += c && c.epoch != keeper_->epoch() ? 1U : 0U;
+        }
+        return n;
+    }
+
+    u64 kills_, seed_, story_ = 0;
+    std::mt19937_64 random_;
+    int gpus_;
+    u64 until_;
+    std::string folder_;
+    host_book* book_ = nullptr;
+    std::unique_ptr<attachment> keeper_;
+    pid_t holder_ = 0, clients_[all_clients] = {};
+    bool at_step_[all_clients] = {};
+    u64 killed_ = 0, holders_ = 0, menders_ = 0, by_itself_ = 0;
+    u64 in_doubt_ = 0, missing_ = 0, tasks_in_doubt_ = 0, letters_ = 0;
+};
+
+// Asked of a child: the one that starts others must not have touched CUDA.
+int gpus_here() {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(number_of_gpus());
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+}
+
+u64 number(const char* text) { return std::strtoull(text, nullptr, 10); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        if (argc == 7)
+            client_main({"field", argv[1], number(argv[2]), number(argv[3]),
+                         static_cast<u32>(number(argv[4])), static_cast<u32>(number(argv[5])),
+                         static_cast<int>(number(argv[6]))});
+        if (argc < 2) return fmt::print(stderr, "usage: ipc_gpu_kills KILLS [SEED] [GPUS] [SECONDS]\n"), 2;
+        const int gpus = argc > 3 ? static_cast<int>(number(argv[3])) : 1;
+        if (gpus_here() < gpus) return fmt::print("skipped: CUDA finds fewer than {} GPUs here\n", gpus), 77;
+        field f(number(argv[1]), argc > 2 ? number(argv[2]) : 1, gpus, argc > 4 ? number(argv[4]) : 120);
+        f.rage();
+        return f.judge();
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "{}\n", e.what());
+        return 3;
+    }
+}

@@ -1,0 +1,312 @@
+// A space with GPU memory as its holder and its clients see it, none of whom has CUDA: a memfd stands for the
+// memory, processes of this test for the mender. What kernels do there: cuda/gpu_kills.cpp.
+#include <carousel/ipc.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "ipc/attachment.hpp"
+#include "ipc/gpu_layout.hpp"
+#include "ipc/holder.hpp"
+#include "ipc/pool.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+#include "zeroed.hpp"
+
+using namespace carousel;
+using namespace carousel::ipc;
+using carousel::test::contains;
+
+namespace {
+
+constexpr u64 gpu_bytes = u64{1} << 20U;
+
+/// Menders are children that wait for what they are told; `gone`: they end before they have done anything.
+class fake_hands final : public gpu_hands {
+public:
+    [[nodiscard]] gpu_memory make(u64 bytes) override {
+        gpu_memory m;
+        m.fd.reset(::memfd_create("gpu", MFD_CLOEXEC));
+        REQUIRE(::ftruncate(m.fd.get(), static_cast<off_t>(bytes)) == 0);
+        m.bytes = bytes, m.uuid = std::string(32, 'a');
+        return m;
+    }
+    [[nodiscard]] gpu_mender start_mender() override {
+        ++started;
+        auto [ours, theirs] = shm::socket_pair();
+        const pid_t pid = ::fork();
+        if (pid == 0) be_mender(theirs.get());
+        gpu_mender m;
+        m.process = {pid, shm::start_time_of(pid)};
+        m.pidfd.reset(shm::open_pidfd(m.process));
+        m.socket = std::move(ours);
+        return m;
+    }
+    void reap(const gpu_mender& m) override { (void)::waitpid(m.process.pid, nullptr, 0); }
+
+    u32 started = 0, gone = 0;
+    u64 rest_ns = 0;  ///< before it answers
+
+private:
+    [[noreturn]] void be_mender(int socket) const {
+        ::dup2(socket, 3);
+        (void)::close_range(4, ~0U, 0);  // what other processes wait for the end of
+        shm::message m;
+        if (started <= gone || shm::receive_message(3, m, 20 * ns_per_s) != shm::receive_status::ok)
+            ::_exit(1);
+        const auto order = mend_order_from(m.text);
+        if (!order || order->epochs.empty() || m.fds.size() != 2) ::_exit(1);
+        std::this_thread::sleep_for(std::chrono::nanoseconds(rest_ns));
+        (void)shm::send_message(3, mended_text);
+        ::_exit(0);
+    }
+};
+
+struct scene {
+    scratch_folder folder;
+    fake_hands hands;
+    scene() { ::setenv("XDG_RUNTIME_DIR", folder.path.c_str(), 1); }
+};
+
+template <class Fn>
+std::string refusal_of(Fn fn) {
+    try {
+        fn();
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+    return "";
+}
+
+/// The holder runs on this thread until it is so; false: it wasn't in 20 s.
+template <class Condition>
+bool run_until(holder& h, Condition c) {
+    for (const u64 until = now_ns() + 20 * ns_per_s; now_ns() < until; h.run_once(5))
+        if (c()) return true;
+    return false;
+}
+
+/// Attaches a client while the holder runs on this thread.
+std::unique_ptr<attachment> attach_to(holder& h) {
+    std::unique_ptr<attachment> a;
+    std::atomic<bool> done{false};
+    std::thread t([&] { a = std::make_unique<attachment>("lab", 20), done = true; });
+    REQUIRE(run_until(h, [&] { return done.load(); }));
+    t.join();
+    return a;
+}
+
+u32 place_at(holder& h, attachment& a, const std::string& name, const shape& s) {
+    u32 k = 0;
+    std::atomic<bool> done{false};
+    std::thread t([&] { k = a.place(name, s), done = true; });
+    REQUIRE(run_until(h, [&] { return done.load(); }));
+    t.join();
+    return k;
+}
+
+constexpr shape on_gpu{kind::gpu_queue, 64, 16, 0};
+
+}  // namespace
+
+TEST_CASE("without GPU memory a space refuses what lies there, and says how it is held with it") {
+    scene s;
+    holder h("lab", u64{4} << 20U);
+    for (const shape& w :
+         {on_gpu, shape{kind::gpu_work_queue, 8, 8, 3}, shape{kind::gpu_pool, 65536, 4096, 0}})
+        CHECK_THAT(refusal_of([&] { (void)make_place(h.block(), "x", w); }),
+                   contains("carousel hold lab --device"));
+}
+
+TEST_CASE("what lies in GPU memory lies side by side, and no more than there is room for") {
+    scene s;
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    space_block& b = h.block();
+    const u32 pool_at = make_place(b, "pages", {kind::gpu_pool, 65536, 4096, 0});
+    const u32 queue_at = make_place(b, "samples", on_gpu),
+              work = make_place(b, "tiles", {kind::gpu_work_queue, 8, 8, 3});
+    CHECK(b.place[queue_at].gpu_offset >= b.place[pool_at].gpu_offset + 65536);
+    CHECK(b.place[work].gpu_offset >= b.place[queue_at].gpu_offset + gpu_queue_bytes(64, 16));
+    CHECK(b.place[queue_at].gpu_bytes == gpu_queue_bytes(64, 16));
+    CHECK(has_gpu_words(b));
+    CHECK_THAT(refusal_of([&] {
+                   (void)make_place(b, "large", {kind::gpu_pool, gpu_bytes, 4096, 0});
+               }),
+               contains("--device-size"));
+    CHECK_THAT(refusal_of([&] {
+                   (void)make_place(b, "samples", {kind::gpu_queue, 64, 24, 0});
+               }),
+               contains("is a queue on the GPU of 64 elements of 16 bytes here"));
+}
+
+TEST_CASE(
+    "the blocks of a GPU pool are where its memory is, and have no pointer in a process that maps none") {
+    scene s;
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    auto client = attach_to(h);
+    CHECK(client->gpu_fd() >= 0);
+    (void)place_at(h, *client, "first", {kind::gpu_pool, 65536, 4096, 0});
+    const u32 k = place_at(h, *client, "pages", {kind::gpu_pool, 65536, 4096, 0});
+    pool pages(client->block().block_of<pool_block>(k), client->epoch());
+    const auto one = pages.try_acquire(2), two = pages.try_acquire(1);
+    REQUIRE((one && two));
+    CHECK(pages.offset(*one) == client->block().place[k].gpu_offset);
+    CHECK(pages.offset(*two) == pages.offset(*one) + 2 * 4096);
+    CHECK(client->gpu_base.load() == nullptr);
+    client.reset();
+    REQUIRE(run_until(h, [&] { return h.clients() == 0; }));
+    CHECK(pool(h.block().block_of<pool_block>(k), 0).use().free == 16);
+}
+
+TEST_CASE(
+    "a dead life keeps its entry until a mender has been through the GPU's words, and a mender that dies is "
+    "followed") {
+    scene s;
+    s.hands.gone = 1;
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    auto stays = attach_to(h);
+    auto leaves = attach_to(h);
+    (void)place_at(h, *stays, "samples", on_gpu);
+    const u32 entry = leaves->entry();
+    leaves.reset();
+    REQUIRE(run_until(h, [&] { return s.hands.started >= 1; }));
+    CHECK(client_at(h.block().registry, entry).state == entry_state::fenced);
+    REQUIRE(run_until(h, [&] { return !client_at(h.block().registry, entry); }));
+    CHECK(s.hands.started == 2);
+    CHECK(client_at(h.block().registry, stays->entry()).state == entry_state::attached);
+}
+
+TEST_CASE("those that die while one is mended are mended next, by one mender at a time") {
+    scene s;
+    s.hands.rest_ns = 200 * ns_per_ms;
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    auto stays = attach_to(h);
+    (void)place_at(h, *stays, "samples", on_gpu);
+    std::vector<std::unique_ptr<attachment>> leave;
+    for (int k = 0; k < 3; ++k) leave.push_back(attach_to(h));
+    leave[0].reset();
+    REQUIRE(run_until(h, [&] { return s.hands.started == 1; }));
+    const u64 first = h.block().mender.load();
+    leave.clear();
+    REQUIRE(run_until(h, [&] { return s.hands.started == 2; }));
+    CHECK_FALSE(shm::is_alive({static_cast<i32>(first), shm::start_time_of(static_cast<i32>(first))}));
+    REQUIRE(run_until(
+        h, [&] { return h.clients() == 1 && find_client(h.block().registry, 4).entry == no_entry; }));
+    CHECK(s.hands.started == 2);
+}
+
+TEST_CASE("a holder that takes over has the GPU memory, ends the mender that it finds, and mends again") {
+    scene s;
+    fake_hands second;
+    auto first = std::make_unique<holder>("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    auto stays = attach_to(*first);
+    auto leaves = attach_to(*first);
+    (void)place_at(*first, *stays, "samples", on_gpu);
+    const u32 entry = leaves->entry();
+    leaves.reset();
+    REQUIRE(run_until(
+        *first, [&] { return client_at(first->block().registry, entry).state == entry_state::fenced; }));
+    // A mender of the first one, as its death would leave it: it is still about.
+    const pid_t left = ::fork();
+    if (left == 0) {
+        (void)::close_range(3, ~0U, 0);  // the first holder's lock goes with that one alone
+        for (;;) ::pause();
+    }
+    stays->block().mender_start.store(shm::start_time_of(left));
+    stays->block().mender.store(static_cast<u64>(left));
+    s.hands.rest_ns = 20 * ns_per_s;
+    first.reset();
+    holder next("lab", 0, memory_when::at_once, &second);
+    CHECK(next.adopted());
+    CHECK(next.block().gpu_bytes == gpu_bytes);
+    REQUIRE(run_until(next, [&] {
+        (void)::waitpid(left, nullptr, WNOHANG);
+        return !client_at(next.block().registry, entry);
+    }));
+    CHECK(::kill(left, 0) != 0);
+    CHECK(second.started == 1);
+    CHECK(attach_to(next)->gpu_fd() >= 0);
+}
+
+TEST_CASE("a space without GPU memory gets none when it is taken over, and says so") {
+    scene s;
+    auto first = std::make_unique<holder>("lab", u64{4} << 20U);
+    const auto stays = attach_to(*first);
+    first.reset();
+    CHECK_THAT(refusal_of([&] { holder next("lab", 0, memory_when::at_once, &s.hands, gpu_bytes); }),
+               contains("leave --device out"));
+}
+
+TEST_CASE("a gate is closed once, by who is first, and the holder closes what is a second late") {
+    gate_row row{};
+    gate& g = row.of[3];
+    close_overdue(row, 10 * ns_per_s);
+    CHECK(g.at.load() == 0);  // never opened
+    const u32 first = open_gate(g, 5 * ns_per_s);
+    CHECK(state_of(g.at.load()) == gate_state::pending);
+    close_overdue(row, 6 * ns_per_s);
+    CHECK(state_of(g.at.load()) == gate_state::pending);
+    close_overdue(row, 6 * ns_per_s + 1);
+    CHECK(g.at.load() == gate_word(first, gate_state::closed));
+    CHECK_FALSE(close_gate(g, first, gate_state::granted));
+    const u32 second = open_gate(g, ~u64{0});
+    CHECK(second == first + 1);
+    CHECK_FALSE(close_gate(g, first, gate_state::granted));
+    close_overdue(row, 100 * ns_per_s);
+    CHECK(close_gate(g, second, gate_state::granted));
+    CHECK(g.at.load() == gate_word(second, gate_state::granted));
+}
+
+namespace {
+/// The kernels' words on a CPU: plain ones, changed by built-in atomics.
+struct plain_side {
+    using word = u64;
+    static u64 load(const u64& w) { return __atomic_load_n(&w, __ATOMIC_ACQUIRE); }
+    static bool cas(u64& w, u64 expected, u64 desired) {
+        return __atomic_compare_exchange_n(&w, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+    static void at(step) {}
+};
+}  // namespace
+
+TEST_CASE("zeroed GPU memory is an empty queue and an empty work queue, and elements lie side by side") {
+    constexpr u32 capacity = 5, bytes = 12;
+    test::zeroed<u64> memory(gpu_queue_bytes(capacity, bytes));
+    const queue_body<plain_side> q(gpu_queue_at(&*memory, capacity, bytes), 1);
+    u64 ticket = 0;
+    CHECK_FALSE(q.take(cell_state::popping, ticket));
+    for (u32 lap = 0; lap < 3; ++lap) {
+        for (u32 k = 0; k < capacity; ++k) {
+            REQUIRE(q.claim(ticket));
+            std::memset(q.element(ticket), static_cast<int>(lap * 16 + k), bytes);
+            REQUIRE(q.publish(ticket));
+        }
+        CHECK_FALSE(q.claim(ticket));
+        for (u32 k = 0; k < capacity; ++k) {
+            REQUIRE(q.take(cell_state::leased, ticket));
+            for (u32 n = 0; n < bytes; ++n) CHECK(q.element(ticket)[n] == lap * 16 + k);
+            CHECK(q.consume(ticket, cell_state::leased));
+        }
+    }
+    CHECK(reinterpret_cast<u8*>(&*memory) + gpu_queue_bytes(capacity, bytes) == q.element(capacity - 1) + 16);
+    test::zeroed<u64> other(gpu_work_queue_bytes(capacity, bytes));
+    const task_body<plain_side> w(gpu_work_queue_at(&*other, capacity, bytes, 2), 1);
+    claimed_task t;
+    CHECK_FALSE(w.claim(t));
+    for (u32 k = 0; k < capacity; ++k) {
+        task_name n;
+        REQUIRE(w.fill(n));
+        CHECK(w.submit(n));
+    }
+    REQUIRE(w.claim(t));
+    CHECK(w.fail(t));
+    REQUIRE(w.claim(t));
+    CHECK(w.commit(t));
+    CHECK_FALSE(w.commit(t));
+}
