@@ -323,6 +323,7 @@ void engine::end_now(const std::string& why) {
 }
 
 run_outcome engine::outcome() {
+    reserve_.give_up();  // what is kept back is for the ledgers' copies and the report, which come now
     run_outcome o;
     const bool whole = all_delivered();
     o.complete = whole && !seats_->failure;
