@@ -87,7 +87,7 @@ struct bench_tools {
     gate held;
     cudaStream_t one = nullptr, other = nullptr;
     cudaEvent_t begin = nullptr, end = nullptr, joined = nullptr;
-    void *device = nullptr, *pinned = nullptr;
+    void *device = nullptr, *pinned = nullptr, *ring = nullptr;
     u32* result = nullptr;
 
     explicit bench_tools(u64 of) : bytes(of) {
@@ -97,6 +97,7 @@ struct bench_tools {
         check(cudaMalloc(&device, bytes), "cudaMalloc");
         check(cudaMalloc(&result, sizeof *result), "cudaMalloc");
         check(cudaHostAlloc(&pinned, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+        check(cudaHostAlloc(&ring, bytes, cudaHostAllocDefault), "cudaHostAlloc");
         std::memset(pinned, 1, bytes);
     }
     /// ms of one of `times`, enqueued while the stream is held.
@@ -132,16 +133,14 @@ struct subject {
     std::vector<f64> column[columns], by_size[std::size(sizes)];
 };
 
-/// One ring through all lines, in an order that no prefetcher guesses.
-void lay_ring(const bench_tools& t, void* at) {
-    const u64 most = std::min<u64>(t.bytes, u64{1} << 31U);
-    std::vector<u32> order(most / line);
+/// One ring through all lines, in an order that no prefetcher guesses; laid once, copied to each memory.
+void make_ring(const bench_tools& t) {
+    std::vector<u32> order(t.bytes / line);
     std::iota(order.begin(), order.end(), 0U);
     std::shuffle(order.begin(), order.end(), std::mt19937(1));
-    auto* const words = static_cast<u32*>(t.pinned);
+    auto* const words = static_cast<u32*>(t.ring);
     for (std::size_t k = 0; k < order.size(); ++k)
         words[order[k] * (line / 4)] = order[(k + 1) % order.size()] * static_cast<u32>(line);
-    check(cudaMemcpy(at, t.pinned, most, cudaMemcpyDefault), "laying a ring");
 }
 
 void measure_round(bench_tools& t, subject& s) {
@@ -165,11 +164,12 @@ void measure_round(bench_tools& t, subject& s) {
     for (std::size_t k = 0; k < std::size(sizes) && sizes[k] <= n; ++k)
         s.by_size[k].push_back(
             t.rate_of(sizes[k], 2 * many, [&] { read_all(at, sizes[k], t.result, t.one); }));
-    lay_ring(t, at);
+    check(cudaMemcpy(at, t.ring, n, cudaMemcpyDefault), "laying a ring");
     add(1e6 / steps * t.time_of(1, [&] { chase(at, steps, t.result, t.one); }));
 }
 void warm_up(bench_tools& t) {
-    lay_ring(t, t.device);
+    make_ring(t);
+    check(cudaMemcpy(t.device, t.ring, t.bytes, cudaMemcpyDefault), "laying a ring");
     chase(t.device, 1, t.result, t.one);
     read_all(t.device, t.bytes, t.result, t.one), write_all(t.device, t.bytes, 7, t.one);
     copy_all(t.device, t.device, t.bytes, t.one), fill(t.device, t.bytes, 1, t.one);
@@ -212,6 +212,7 @@ void add_own(std::vector<subject>& all, board& b, const bench_tools& t, int on, 
     check(cudaSetDevice(0), "cudaSetDevice");
     b.own.open_us = median_of(open_us), b.own.close_us = median_of(close_us);
     all.push_back({&b.own, at, false, {}, {}});
+    if (on != 0) return;  // the host's memory is the same, wherever the owner is
     check(cudaHostAlloc(&at, t.bytes, cudaHostAllocMapped), "cudaHostAlloc");
     all.push_back({&b.host, at, true, {}, {}});
 }
@@ -305,7 +306,7 @@ void measure_place(int device, u64 bytes, const ipc_bench_options& o, gpu_result
     r.memory.push_back(row_from(b->own, "own memory", on, bytes, b->own.column[5]));
     for (u32 k = 0; k < kinds; ++k) {
         const bool host = static_cast<kind>(k) == kind::memfd;
-        if (host && device != 0) continue;  // it is the same memory as before
+        if (host && device != 0) continue;
         if (host)
             r.memory.push_back(row_from(b->host, "own pinned memory", "host", bytes, b->host.column[5]));
         if (b->rows[k].why[0] != 0) {

@@ -109,7 +109,9 @@ const lesson handles_lesson{
            "3 bytes were exported, and the importer read the allocation beside them: a handle is of the "
            "whole 2 MiB that the driver gives out. Export nothing that shares them with a secret."},
           {{equal("cuda.export.small", 0), equal("cuda.neighbour.seen", 0)},
-           "3 bytes were exported, and the neighbour was not to be seen."},
+           "3 bytes were exported. The allocation made next lies {cuda.neighbour.apart} bytes away, and it "
+           "was not to be "
+           "seen through the handle."},
           {{above("cuda.export.small", 0)},
            "A handle of 3 bytes is refused with error {cuda.export.small}."}}},
         {"CUDA: a pointer into the middle",

@@ -134,6 +134,8 @@ int exporter() {
     cudaMemcpy(static_cast<char*>(whole) + 4096, &next_magic, sizeof magic, cudaMemcpyHostToDevice);
     cudaMemcpy(next, &next_magic, 3, cudaMemcpyHostToDevice);
     const auto place = [](const void* at) { return reinterpret_cast<size_t>(at); };
+    figure("cuda.neighbour.apart",
+           place(next) > place(small) ? place(next) - place(small) : place(small) - place(next));
     common->neighbour = place(small) / bytes == place(next) / bytes ? place(next) % bytes : bytes;
     figure("cuda.export.malloc", code(cudaIpcGetMemHandle(&common->whole, whole)));
     figure("cuda.export.inner", code(cudaIpcGetMemHandle(&common->inner, static_cast<char*>(whole) + 4096)));
