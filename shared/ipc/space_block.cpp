@@ -202,11 +202,11 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
         refuse(name, wanted, fmt::format("the space has {} primitives already, as many as it can", k));
     const u64 begin = arena_end(s), size = up(bytes_of(wanted), page);
     if (size > s.bytes - begin)
-        refuse(
-            name, wanted,
-            fmt::format(
-                "it needs {} KiB and the space has {} KiB left: hold a larger one (carousel hold {} --size)",
-                size / 1024, (s.bytes - begin) / 1024, s.name));
+        refuse(name, wanted,
+               fmt::format("it needs {} KiB and the space has {} KiB left: hold a larger one (carousel hold "
+                           "{} --size; of a "
+                           "run: space_mib in its file)",
+                           size / 1024, (s.bytes - begin) / 1024, s.name));
     const u64 gpu_begin = up(gpu_end(s), page), gpu_size = gpu_bytes_of(wanted);
     if (gpu_size > 0 && s.gpu_bytes == 0)
         refuse(name, wanted,
