@@ -173,7 +173,15 @@ void check_shape(const std::string& name, const shape& s) {
 }
 
 void require_shape(const space_block& s, u32 place, const shape& wanted) {
-    const shape have = s.place[place].shaped();
+    shape have = s.place[place].shaped();
+    const bool same = have.type == wanted.type || have.type == 0 || wanted.type == 0;
+    have.type = wanted.type;
+    if (have == wanted && !same)
+        throw config_error(
+            fmt::format("\"{}\" is {} here, and of another type than asked for: use one struct for it in all "
+                        "programs, or "
+                        "another name",
+                        s.place[place].name, text_of(have)));
     if (have != wanted)
         throw config_error(
             fmt::format("\"{}\" is {} here, asked for was {}: use what is there, or another name",
@@ -221,7 +229,7 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
     e.offset = begin, e.bytes = size;
     e.gpu_offset = gpu_size == 0 ? 0 : gpu_begin, e.gpu_bytes = gpu_size;
     e.what = static_cast<u64>(wanted.what), e.count = wanted.count, e.each = wanted.each,
-    e.more = wanted.more;
+    e.more = wanted.more, e.type = wanted.type;
     std::memset(e.name, 0, sizeof e.name);
     name.copy(e.name, longest_name);
     // A holder before this one may have died while it made another one here: nobody has seen that.
