@@ -104,6 +104,7 @@ struct pipeline_spec {
     u32 latest_lease_ms = 250;  ///< a latest reader's lease may be revoked after so long
     /// stages outlive a killed supervisor by so long; within it `carousel run FILE` takes them over
     f64 supervisor_grace_s = 5;
+    u32 space_mib = 64;  ///< of the space that the run is for other programs, made when one opens it
     isolation_kind isolation =
         isolation_kind::process;  ///< process: a GPU context a stage; mps: one MPS domain for all
     latency_kind latency = latency_kind::balanced;  ///< how many frames "auto" keeps under way

@@ -16,7 +16,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 hour_ms = 3'600'000;
+constexpr u64 hour_ms = 3'600'000, most_space_mib = u64{1} << 20U;
 constexpr u64 no_limit = static_cast<u64>(std::numeric_limits<i64>::max());
 constexpr u32 max_device = 63;
 
@@ -210,6 +210,9 @@ const key_row<pipeline_spec> pipeline_rows[] = {
          p.supervisor_grace_s = r.number(key, p.supervisor_grace_s, 0, hour_ms / 1000.0);
      },
      [](auto& p) { return json(p.supervisor_grace_s); }},
+    {"space_mib",
+     [](auto& r, auto key, auto& p) { p.space_mib = read_u32(r, key, p.space_mib, 1, most_space_mib); },
+     [](auto& p) { return json(p.space_mib); }},
     {"latency", [](auto& r, auto key, auto& p) { p.latency = r.choice(key, p.latency, latency_words); },
      [](auto& p) { return json(word_of(latency_words, p.latency)); }},
     {"turns", [](auto& r, auto, auto& p) { p.turn_frames = read_turns(r); },

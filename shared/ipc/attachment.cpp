@@ -139,7 +139,8 @@ u32 attachment::place(const std::string& name, const shape& wanted) {
                          {"kind", static_cast<u8>(wanted.what)},
                          {"count", wanted.count},
                          {"each", wanted.each},
-                         {"more", wanted.more}}}};
+                         {"more", wanted.more},
+                         {"type", wanted.type}}}};
     const u64 until = now_ns() + static_cast<u64>(std::min(wait_s_, 1e9) * 1e9);
     for (;;) {
         if (const u32 k = find_place(block(), name); k != no_place) {  // needs no holder

@@ -346,7 +346,7 @@ std::string holder::make(const std::string& text) const {
     try {
         const json asked = json::parse(text).at("make");
         shape s{static_cast<kind>(asked.at("kind").get<u8>()), asked.at("count").get<u64>(),
-                asked.at("each").get<u64>(), asked.at("more").get<u64>()};
+                asked.at("each").get<u64>(), asked.at("more").get<u64>(), asked.value("type", u64{0})};
         return json{{"made", make_place(memory_->block(), asked.at("name").get<std::string>(), s)}}.dump();
     } catch (const json::exception& e) {
         return refusal(

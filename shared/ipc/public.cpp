@@ -345,12 +345,12 @@ shared_pool space::pool(const std::string& name, u64 bytes, u64 unit_bytes) {
     const u64 unit = std::max<u64>(unit_bytes, 1);
     return {to_, to_->place(name, {kind::pool, (bytes + unit - 1) / unit * unit, unit_bytes, 0}), name};
 }
-primitive space::queue_of(const std::string& name, u32 cells, u64 bytes, const shared_pool* pool) {
+primitive space::queue_of(const std::string& name, u32 cells, u64 bytes, const shared_pool* pool, u64 type) {
     const u64 carried = pool == nullptr ? 0 : u64{place_of(*pool)} + 1;
-    return primitive(to_, to_->place(name, {kind::queue, cells, bytes, carried}), name);
+    return primitive(to_, to_->place(name, {kind::queue, cells, bytes, carried, type}), name);
 }
-primitive space::work_queue_of(const std::string& name, u32 tasks, u64 bytes, u32 attempts) {
-    return primitive(to_, to_->place(name, {kind::work_queue, tasks, bytes, attempts}), name);
+primitive space::work_queue_of(const std::string& name, u32 tasks, u64 bytes, u32 attempts, u64 type) {
+    return primitive(to_, to_->place(name, {kind::work_queue, tasks, bytes, attempts, type}), name);
 }
 bool space::is_held() const noexcept { return to_->held(); }
 

@@ -173,7 +173,15 @@ void check_shape(const std::string& name, const shape& s) {
 }
 
 void require_shape(const space_block& s, u32 place, const shape& wanted) {
-    const shape have = s.place[place].shaped();
+    shape have = s.place[place].shaped();
+    const bool same = have.type == wanted.type || have.type == 0 || wanted.type == 0;
+    have.type = wanted.type;
+    if (have == wanted && !same)
+        throw config_error(
+            fmt::format("\"{}\" is {} here, and of another type than asked for: use one struct for it in all "
+                        "programs, or "
+                        "another name",
+                        s.place[place].name, text_of(have)));
     if (have != wanted)
         throw config_error(
             fmt::format("\"{}\" is {} here, asked for was {}: use what is there, or another name",
@@ -202,11 +210,11 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
         refuse(name, wanted, fmt::format("the space has {} primitives already, as many as it can", k));
     const u64 begin = arena_end(s), size = up(bytes_of(wanted), page);
     if (size > s.bytes - begin)
-        refuse(
-            name, wanted,
-            fmt::format(
-                "it needs {} KiB and the space has {} KiB left: hold a larger one (carousel hold {} --size)",
-                size / 1024, (s.bytes - begin) / 1024, s.name));
+        refuse(name, wanted,
+               fmt::format("it needs {} KiB and the space has {} KiB left: hold a larger one (carousel hold "
+                           "{} --size; of a "
+                           "run: space_mib in its file)",
+                           size / 1024, (s.bytes - begin) / 1024, s.name));
     const u64 gpu_begin = up(gpu_end(s), page), gpu_size = gpu_bytes_of(wanted);
     if (gpu_size > 0 && s.gpu_bytes == 0)
         refuse(name, wanted,
@@ -221,7 +229,7 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
     e.offset = begin, e.bytes = size;
     e.gpu_offset = gpu_size == 0 ? 0 : gpu_begin, e.gpu_bytes = gpu_size;
     e.what = static_cast<u64>(wanted.what), e.count = wanted.count, e.each = wanted.each,
-    e.more = wanted.more;
+    e.more = wanted.more, e.type = wanted.type;
     std::memset(e.name, 0, sizeof e.name);
     name.copy(e.name, longest_name);
     // A holder before this one may have died while it made another one here: nobody has seen that.

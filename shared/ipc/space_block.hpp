@@ -43,6 +43,7 @@ struct shape {
     u64 count = 0;  ///< permits; cells; tasks; bytes of the pool
     u64 each = 0;   ///< -; bytes of an element; bytes of a task; bytes of a unit
     u64 more = 0;   ///< -; 1 + the place of the pool whose blocks travel; max_attempts; -
+    u64 type = 0;   ///< -; of elements, of tasks (type_tag.hpp), 0: any; -
     bool operator==(const shape&) const = default;
 };
 /// "a queue of 4096 elements of 24 bytes"
@@ -56,7 +57,8 @@ struct alignas(64) directory_entry {
     u64 what, count, each, more;
     u64 gpu_offset, gpu_bytes;  ///< in the GPU memory
     char name[longest_name + 8];
-    [[nodiscard]] shape shaped() const { return {static_cast<kind>(what), count, each, more}; }
+    u64 type;
+    [[nodiscard]] shape shaped() const { return {static_cast<kind>(what), count, each, more, type}; }
 };
 
 struct space_block {

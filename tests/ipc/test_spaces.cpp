@@ -46,6 +46,37 @@ TEST_CASE(
     CHECK(ipc::open("lab").semaphore("turn", 2).free() == 1);
 }
 
+namespace one {
+struct sample {
+    u64 number;
+};
+}  // namespace one
+namespace two {
+struct sample {
+    u64 number;
+};
+struct other {
+    f64 number;
+};
+}  // namespace two
+
+TEST_CASE("a queue whose other end has another type is refused, also where its size is the same") {
+    scene s;
+    const held_space h("lab");
+    space lab = ipc::open("lab"), again = ipc::open("lab");
+    (void)lab.queue<one::sample>("samples", 8);
+    (void)again.queue<two::sample>("samples", 8);  // each program may have it in a namespace of its own
+    const std::string why = refusal_of([&] { (void)again.queue<two::other>("samples", 8); });
+    CHECK_THAT(why, contains("of another type than asked for"));
+    CHECK_THAT(why, contains("use one struct for it in all programs"));
+    CHECK_THAT(refusal_of([&] { (void)again.queue<u64>("samples", 8); }), contains("of another type"));
+    CHECK_THAT(refusal_of([&] { (void)again.queue<u32>("samples", 8); }), contains("asked for was a queue"));
+    (void)lab.work_queue<i32>("tiles", 8);
+    CHECK_THAT(refusal_of([&] { (void)again.work_queue<f32>("tiles", 8); }), contains("of another type"));
+    static_assert(type_tag<long>() == type_tag<long long>() && type_tag<i64>() != type_tag<u64>());
+    static_assert(type_tag<std::pair<int, int>>() == 0);
+}
+
 TEST_CASE(
     "who looks at a space is no client of it, and a dead one's folder goes while a living one's stays") {
     scene s;

@@ -203,7 +203,7 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
         if (before && !o.fresh) say_fresh(*before, out);
         lock.clear_leftovers();
     }
-    std::unique_ptr<ipc::holder> space = space_of_run(p.name, out);
+    std::unique_ptr<ipc::holder> space = space_of_run(p.name, p.space_mib, out);
     if (o.keep_logs) lock.keep_logs();
     check_report_path(o.report_file);
     const machine_offer machine = probe_for(p);

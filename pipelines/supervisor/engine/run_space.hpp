@@ -13,6 +13,6 @@ namespace carousel::supervisor {
 
 /// Before anything of the run is started. Throws config_error: a space of that name is held by somebody else.
 /// Null, and said: there can't be one here, and the run goes without.
-[[nodiscard]] std::unique_ptr<ipc::holder> space_of_run(const std::string& name, console& out);
+[[nodiscard]] std::unique_ptr<ipc::holder> space_of_run(const std::string& name, u32 mib, console& out);
 
 }  // namespace carousel::supervisor

@@ -18,7 +18,8 @@
 // death stops nobody: what is open goes on, and `carousel hold NAME` takes over; meanwhile nothing new can be
 // opened or made, and what the dead held stays where it is.
 //
-// Names. The first who asks for a name decides its shape; another shape is refused with a sentence.
+// Names. The first who asks for a name decides its shape; another shape is refused with a sentence, and
+// elements of another type as well (by the name of the type, without its namespace).
 //
 // Time. Every wait has a bound. acquire(), push(), pop() and their like throw timed_out, whose text names
 // whom it waited for. try_... never wait.
@@ -41,6 +42,7 @@
 
 #include "core/types.hpp"
 #include "ipc/handles.hpp"
+#include "ipc/type_tag.hpp"
 
 namespace carousel::ipc {
 
@@ -206,18 +208,19 @@ public:
     [[nodiscard]] shared_pool pool(const std::string& name, u64 bytes, u64 unit_bytes = 65536);
     template <class T>
     [[nodiscard]] shared_queue<T> queue(const std::string& name, u32 elements) {
-        const primitive p = queue_of(name, elements, sizeof(T), nullptr);
+        const primitive p = queue_of(name, elements, sizeof(T), nullptr, type_tag<T>());
         return shared_queue<T>(to_, place_of(p), name);
     }
     template <class T>
     [[nodiscard]] ipc::block_queue<T> block_queue(const std::string& name, u32 blocks, shared_pool pool) {
-        const primitive p = queue_of(name, blocks, sizeof(typename ipc::block_queue<T>::element), &pool);
+        const primitive p =
+            queue_of(name, blocks, sizeof(typename ipc::block_queue<T>::element), &pool, type_tag<T>());
         return ipc::block_queue<T>(p, std::move(pool));
     }
     /// 1 to 15 attempts.
     template <class T>
     [[nodiscard]] shared_work_queue<T> work_queue(const std::string& name, u32 tasks, u32 max_attempts = 3) {
-        const primitive p = work_queue_of(name, tasks, sizeof(T), max_attempts);
+        const primitive p = work_queue_of(name, tasks, sizeof(T), max_attempts, type_tag<T>());
         return shared_work_queue<T>(to_, place_of(p), name);
     }
     /// False: its holder is gone; what is open goes on.
@@ -228,8 +231,10 @@ private:
     friend space open(const std::string& name, const open_options& options);
     explicit space(std::shared_ptr<attachment> to) : to_(std::move(to)) {}
     [[nodiscard]] static u32 place_of(const primitive& p) { return p.place_; }
-    [[nodiscard]] primitive queue_of(const std::string& name, u32 cells, u64 bytes, const shared_pool* pool);
-    [[nodiscard]] primitive work_queue_of(const std::string& name, u32 tasks, u64 bytes, u32 attempts);
+    [[nodiscard]] primitive queue_of(const std::string& name, u32 cells, u64 bytes, const shared_pool* pool,
+                                     u64 type);
+    [[nodiscard]] primitive work_queue_of(const std::string& name, u32 tasks, u64 bytes, u32 attempts,
+                                          u64 type);
     std::shared_ptr<attachment> to_;
 };
 

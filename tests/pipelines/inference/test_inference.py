@@ -15,6 +15,8 @@ CLASSES, VIEWS = 6, 2400
 
 
 class Inference(Live):
+    kept = None
+
     def begin(self, name, batch=8, *more):
         """A run of VIEWS views, and where its answers and its report come."""
         out, report = os.path.join(self.folder, name + ".txt"), os.path.join(self.folder, name + ".json")
@@ -32,12 +34,18 @@ class Inference(Live):
         with open(out, encoding="ascii") as f, open(report, encoding="utf-8") as r:
             return f.read(), json.load(r)
 
+    def undisturbed(self):
+        """Answers and report of a run that nobody disturbs, the same for all tests."""
+        if Inference.kept is None:
+            Inference.kept = self.finish(self.begin("undisturbed"))
+        return Inference.kept
+
     def whole(self, report):
         for count in ("lost", "repeated", "torn"):
             self.assertEqual((count, report[count]), (count, 0))
 
     def test_a_worker_killed_under_load_changes_no_answer(self):
-        answers, report = self.finish(self.begin("undisturbed"))
+        answers, report = self.undisturbed()
         self.whole(report)
         self.assertEqual(len(answers), VIEWS)
         right = sum(int(answers[n]) == n % CLASSES for n in range(VIEWS))  # no view of these was trained on
@@ -58,10 +66,17 @@ class Inference(Live):
         self.assertEqual(disturbed, answers)
 
     def test_another_size_of_the_batch_gives_the_same_classes(self):
-        of_8, _ = self.finish(self.begin("of_8"))
+        of_8, _ = self.undisturbed()
         of_5, report = self.finish(self.begin("of_5", 5))
         self.whole(report)
         self.assertEqual(of_5, of_8)
+
+    def test_weights_that_are_none_are_told_before_anything_starts(self):
+        file = os.path.join(PIPELINES, "inference.toml")
+        for weights, why in (("", 'weights = "FILE" is missing'), (file, "it is none of 1024 inputs"), ("no.net", "carousel-train-shapes FILE makes one")):
+            said = self.carousel("validate", file, "--set", f"infer.weights={weights}")
+            self.assertEqual((weights, said.returncode), (weights, 2))
+            self.assertIn(why, said.stderr)
 
 
 if __name__ == "__main__":

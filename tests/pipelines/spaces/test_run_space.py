@@ -18,7 +18,7 @@ class RunSpace(Spaces):
         return self.ps()["pipeline"]["pid"]
 
     def test_a_run_is_opened_by_its_name_and_costs_no_memory_before(self):
-        self.up()
+        self.up("--set", "space_mib=3")
         self.assertEqual(memory_of_spaces(self.supervisor()), 0)
         self.assertEqual(self.spaces(), {})
         self.assertNotIn(f"space {self.name}", self.carousel("ps").stdout)
@@ -26,6 +26,7 @@ class RunSpace(Spaces):
         self.assertEqual(memory_of_spaces(self.supervisor()), 1)
         seen = self.spaces()[self.name]
         self.assertEqual((seen["of_run"], seen["holder"], [c["pid"] for c in seen["clients"]]), (True, self.supervisor(), [client.pid]))
+        self.assertEqual(seen["bytes"], 3 << 20)
         self.assertIn(f"space {self.name}: of the pipeline of that name", self.carousel("ps").stdout)
         self.kill(client)
         wait_for("the mend", lambda: not self.clients_of(self.name), 10)

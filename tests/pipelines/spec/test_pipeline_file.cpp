@@ -15,6 +15,7 @@ device = "cpu"
 size = [640, 480]
 frame_timeout_ms = 500
 stall_timeout_ms = 800
+space_mib = 256
 latest_lease_ms = 100
 isolation = "process"
 fps = 59.5
@@ -58,6 +59,7 @@ memory = "ipc"
     CHECK(p.height == 480);
     CHECK(p.frame_timeout_ms == 500);
     CHECK(p.stall_timeout_ms == 800);
+    CHECK(p.space_mib == 256);
     CHECK(p.latest_lease_ms == 100);
     CHECK(p.latency == supervisor::latency_kind::low);
     CHECK(p.fps == 59.5);
@@ -123,6 +125,7 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
     CHECK(p.height == 720);
     CHECK(p.frame_timeout_ms == 2000);
     CHECK(p.stall_timeout_ms == 5000);
+    CHECK(p.space_mib == 64);
     CHECK(p.frames == 0);
     CHECK(p.allow_dead_letters == 0);
     CHECK(p.fps == 0);

@@ -1,0 +1,39 @@
+#pragma once
+// What type the elements of a queue are, as a number that two programs can compare: sizes alone would take a
+// struct of two floats for one of a u64. 0: a type that has no name of its own, which fits any of its size.
+
+#include <string_view>
+#include <type_traits>
+
+#include "core/types.hpp"
+
+namespace carousel::ipc {
+namespace detail {
+
+template <class T>
+[[nodiscard]] constexpr std::string_view name_of_type() {
+    const std::string_view all = __PRETTY_FUNCTION__;  // "... [with T = scan::sample; ...]"
+    const auto begin = all.find("T = ") + 4;
+    return all.substr(begin, all.find_first_of(";]", begin) - begin);
+}
+
+}  // namespace detail
+
+/// Of a class its name without its namespace, for each program may have it in another one; of a number what
+/// kind it is of, for compilers spell those in ways of their own.
+template <class T>
+[[nodiscard]] constexpr u64 type_tag() {
+    u64 tag = 0xCBF2'9CE4'8422'2325;
+    const auto add = [&tag](char c) { tag = (tag ^ static_cast<u8>(c)) * 0x100'0000'01B3; };
+    if constexpr (std::is_arithmetic_v<T>) {
+        add(std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u');
+        return tag;
+    }
+    std::string_view name = detail::name_of_type<T>();
+    if (name.find_first_of("<{") != std::string_view::npos) return 0;
+    if (const auto at = name.rfind("::"); at != std::string_view::npos) name.remove_prefix(at + 2);
+    for (const char c : name) add(c);
+    return tag;
+}
+
+}  // namespace carousel::ipc
