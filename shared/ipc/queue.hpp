@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "ipc/queue_body.hpp"
+#include "ipc/step.hpp"
 
 namespace carousel::ipc {
 

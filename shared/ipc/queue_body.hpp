@@ -10,8 +10,9 @@
 //
 // Every loop is bounded, in a kernel as well: then the queue is full, or empty.
 
-#include "ipc/step.hpp"
-#include "ipc/words.hpp"
+#include "ipc/owner_word.hpp"
+#include "ipc/steps.hpp"
+#include "ipc/tally.hpp"
 
 namespace carousel::ipc {
 

@@ -3,8 +3,8 @@
 // of what a death leaves at each step and the argument of memory order, which hold for both. Side:
 // queue_body.hpp.
 
-#include "ipc/step.hpp"
-#include "ipc/words.hpp"
+#include "ipc/owner_word.hpp"
+#include "ipc/steps.hpp"
 
 namespace carousel::ipc {
 

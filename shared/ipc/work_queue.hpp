@@ -27,6 +27,7 @@
 #include <optional>
 #include <vector>
 
+#include "ipc/step.hpp"
 #include "ipc/task_body.hpp"
 
 namespace carousel::ipc {

@@ -146,7 +146,8 @@ TEST_CASE("what lies in GPU memory lies side by side, and no more than there is 
 }
 
 TEST_CASE(
-    "the blocks of a GPU pool are where its memory is, and have no pointer in a process that maps none") {
+    "the blocks of a GPU pool are where its memory is, have no pointer where nothing is mapped, and come "
+    "back") {
     scene s;
     holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
     auto client = attach_to(h);

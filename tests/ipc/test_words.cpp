@@ -28,13 +28,13 @@ TEST_CASE("rounds are told apart by their distance, also where counts come round
 
 TEST_CASE("a loss that is met again by the next mend is counted once, and a later one at its place again") {
     word tally{0};
-    count_once(tally, 0, 0);
-    count_once(tally, 0, 0);  // the holder had died behind the count
+    count_once<cpu_words>(tally, 0, 0);
+    count_once<cpu_words>(tally, 0, 0);  // the holder had died behind the count
     CHECK(counted(tally) == 1);
-    count_done(tally);
-    count_once(tally, 0, u64{1} << 16U);  // 65,536 rounds later: its mark looks the same
+    count_done<cpu_words>(tally);
+    count_once<cpu_words>(tally, 0, u64{1} << 16U);  // 65,536 rounds later: its mark looks the same
     CHECK(counted(tally) == 2);
-    count_once(tally, 1, 0);
+    count_once<cpu_words>(tally, 1, 0);
     CHECK(counted(tally) == 3);
 }
 

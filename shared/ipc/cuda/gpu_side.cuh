@@ -7,8 +7,8 @@
 
 #include <cuda/atomic>
 
-#include "ipc/step.hpp"
-#include "ipc/words.hpp"
+#include "ipc/owner_word.hpp"
+#include "ipc/steps.hpp"
 
 namespace carousel::ipc {
 

@@ -20,9 +20,10 @@
 extern char** environ;
 
 using namespace carousel::ipc;
-using namespace std::chrono_literals;
 using carousel::u32;
 using carousel::u64;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 namespace {
 
@@ -128,7 +129,7 @@ int child(const char* name) {
     space lab = open(name);
     gpu_space gpu(lab);
     auto travels = lab.block_queue<u32>("travels", 4, gpu.pool("pages", 1 << 20));
-    const auto got = travels.receive(20s);
+    const auto got = travels.receive(seconds(20));
     auto* f = shared_with_kernels<u32>();
     (void)f;
     u32 words[2] = {};
@@ -142,7 +143,7 @@ int child(const char* name) {
 
 void pools(const std::string& name, space& lab, gpu_space& gpu) {
     auto pool = gpu.pool("pages", 1 << 20);
-    auto block = pool.acquire(100'000, 1s);
+    auto block = pool.acquire(100'000, seconds(1));
     is(block.data().size() == 131072, "a block has whole units");
     fill<<<1, 32>>>(reinterpret_cast<u32*>(block.data().data()), 1000, 77);
     cuda_is_well("a kernel that writes a block");
@@ -150,9 +151,9 @@ void pools(const std::string& name, space& lab, gpu_space& gpu) {
     refuses([&] { (void)gpu.at(gpu.bytes() - 4, 8); }, "aren't in the");
     int mine = 0;
     refuses([&] { (void)gpu.offset_of(&mine); }, "means nothing in another process");
-    refuses([&] { (void)pool.acquire(2 << 20, 1s); }, "in a pool of");
+    refuses([&] { (void)pool.acquire(2 << 20, seconds(1)); }, "in a pool of");
     auto travels = lab.block_queue<u32>("travels", 4, pool);
-    travels.give(std::move(block), 5, 1s);
+    travels.give(std::move(block), 5, seconds(1));
     pid_t pid = 0;
     std::string self = "/proc/self/exe", role = "child", n = name;
     char* argv[] = {self.data(), role.data(), n.data(), nullptr};
@@ -170,12 +171,12 @@ void permits(space& lab, gpu_space& gpu) {
     cudaStream_t a = nullptr, b = nullptr;
     (void)cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking);
     (void)cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking);
-    auto held = std::make_unique<held_permit>(by_hand.acquire(1s));
-    auto late = turn.acquire(a, 30ms);
+    auto held = std::make_unique<held_permit>(by_hand.acquire(seconds(1)));
+    auto late = turn.acquire(a, milliseconds(30));
     note<<<1, 1, 0, a>>>(late.device(), f, 0);
     is(cudaStreamSynchronize(a) == cudaSuccess && f->n[0] == 0 && late.now() == permit_now::expired,
        "a stream goes on when its time is over, without a permit");
-    auto waits = turn.acquire(b, 20s);
+    auto waits = turn.acquire(b, seconds(20));
     note<<<1, 1, 0, b>>>(waits.device(), f, 1);
     is(waits.now() == permit_now::pending, "it waits for whoever has it");
     held.reset();
@@ -185,12 +186,12 @@ void permits(space& lab, gpu_space& gpu) {
     waits.release(b);
     is(cudaStreamSynchronize(b) == cudaSuccess && by_hand.free() == 1, "and comes back in stream order");
     {
-        auto dropped = turn.acquire(a, 20s);
+        auto dropped = turn.acquire(a, seconds(20));
         is(cudaStreamSynchronize(a) == cudaSuccess && by_hand.free() == 0, "it has it");
     }
     is(by_hand.free() == 1, "who lets go of a permit gives it back");
-    refuses([&] { (void)turn.acquire(a, 0ns); }, "needs a timeout");
-    refuses([&] { (void)turn.acquire(a, 100h); }, "at most an hour");
+    refuses([&] { (void)turn.acquire(a, nanoseconds(0)); }, "needs a timeout");
+    refuses([&] { (void)turn.acquire(a, std::chrono::hours(100)); }, "at most an hour");
     (void)cudaStreamDestroy(a), (void)cudaStreamDestroy(b);
 }
 

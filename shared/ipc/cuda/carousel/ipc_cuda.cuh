@@ -10,9 +10,10 @@
 //   auto block = frames.acquire(8 << 20, 50ms);            // data() is a device pointer of this process
 //
 // Death. As on the CPU: what a process held comes back behind its fence, exactly once. Until then nobody gets
-// any of it: an element that a dead process was writing holds up the line (some 0.3 s: the holder starts a
-// program that mends the words on the GPU). Under MPS a fault, or a death in a kernel that does not end, ends
-// every client of the MPS server; the space lives, for its holder uses no CUDA.
+// any of it: an element that a dead process was writing holds up the line for about half a second, for the
+// holder starts a program that mends the words on the GPU. Under MPS a fault, or a death in a kernel that
+// does not end, ends every client of the MPS server; the space lives, for its holder uses no CUDA. There the
+// fence is the end of the process as well: in no measurement has its work written anything behind that.
 //
 // Words. A queue of a gpu_space is the kernels' alone: the CPU looks at it (state()), and pushes or pops by
 // kernels. A pool's words are the CPU's alone: kernels use blocks, and acquire none.
