@@ -23,6 +23,9 @@ namespace {
 
 using nlohmann::json;
 
+/// Where the file says graphs = "auto".
+constexpr bool graphs_unless_said = false;
+
 seat* free_seat_for(process_table& t, const std::string& stage, std::string& why) {
     why = fmt::format("the pipeline {} has no stage {}", t.setup->name, stage);
     for (auto& s : t.seats) {
@@ -51,12 +54,13 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.supervisor_grace_s = t.setup->supervisor_grace_s;
     a.kept = t.memory->describe_all(fds);
     a.settings = st.spec.settings;
-    a.asked_device = st.spec.device;
+    a.asked_device = st.spec.devices.empty() ? st.spec.device : st.device_name_of(s.instance);
     a.folder = t.setup->folder;
-    a.depth = depth_rule_of(*t.setup, s.stage);
+    a.depth = depth_rule_of(*t.setup, s.stage, s.instance);
+    a.graphs = t.setup->graphs.value_or(graphs_unless_said);
     a.format = st.format;
     if (t.setup->parameters.schema) a.parameters = t.setup->parameters.schema.to_json();
-    a.device = st.device;
+    a.device = st.device_of(s.instance);
     for (const u32 i : st.spec.input_indices)
         a.inputs.push_back({t.setup->stages[i].spec.name, t.setup->stages[i].format});
     const auto block = [&](bool asset, u32 index) -> json {
