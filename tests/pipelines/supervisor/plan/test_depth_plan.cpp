@@ -247,3 +247,16 @@ TEST_CASE("instances on two GPUs take turns with those who are on the same one")
     s.stages[0].device = s.stages[2].device = cpu;
     CHECK_THAT(idle_turns(s), contains("no two contexts of it share a GPU"));
 }
+
+TEST_CASE("a run that asks for low latency takes turns only where the file says of how many frames") {
+    run_setup s = chain({gpu0, gpu0});
+    s.latency = latency_kind::low;
+    choose_depths(s, room(64 * gib));
+    CHECK(depth_rule_of(s, 0)["token"] == shm::none);
+    CHECK(depth_rule_of(s, 0)["sharing"] == "turns");  // its contexts share the GPU all the same
+    s.turn_frames = 2;
+    CHECK(depth_rule_of(s, 0)["token"] == 0);
+    s.turn_frames.reset();
+    s.latency = latency_kind::balanced;
+    CHECK(depth_rule_of(s, 0)["token"] == 0);
+}
