@@ -36,7 +36,7 @@ bool is_device(const std::string& text) {
 
 std::string read_device(section_reader& r, const std::string& fallback) {
     const std::string expected = "\"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU";
-    const std::string device = r.text("device", fallback, expected);
+    std::string device = r.text("device", fallback, expected);
     if (is_device(device)) return device;
     section_reader::wrong("device", *r.take("device"),
                           expected + did_you_mean_clause(device, {"auto", "cpu", "cuda:0"}));
@@ -151,7 +151,7 @@ std::string read_stage_name(section_reader& r) {
     if (e == nullptr)
         refuse(r.section().at, r.section().title + " has no name; expected e.g. name = \"geometry\"");
     const std::string expected = fmt::format("a name of 1 to {} letters, digits, - and _", max_name);
-    const std::string name = r.text("name", "", expected);
+    std::string name = r.text("name", "", expected);
     if (!is_stage_name(name)) section_reader::wrong("name", *e, expected);
     if (name == "pipeline" || name == "parameters" || name == "link")
         section_reader::wrong("name", *e, "another name: this one stands for a section of the file");
