@@ -82,7 +82,6 @@ u64 fragment_scratch_bytes(u32 width, u32 height) {
 }
 
 void fragment_stage(device::queue& q, const fragment_stage_args& args) {
-    const cudaStream_t stream = stream_of(q);
     raster_args a{};
     a.mesh = view_mesh(args.mesh, args.mesh_block);
     a.in = args.in;
@@ -95,22 +94,22 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
     a.id_limit = args.in.max_instances * args.mesh.counts.triangle_count;
     a.path = args.path;
     const u64 words = (block_alignment + key_bytes(args.width, args.height)) / sizeof(uint4);
-    clear<<<blocks_for(words, 256), 256, 0, stream>>>(reinterpret_cast<uint4*>(args.scratch),
-                                                      static_cast<u32>(words));
+    launch("clear", clear, blocks_for(words, 256), 256, q, reinterpret_cast<uint4*>(args.scratch),
+           static_cast<u32>(words));
     const dim3 tiles((args.width + tile_side - 1) / tile_side, (args.height + tile_side - 1) / tile_side);
     if (a.path == raster_path::small) {
-        raster_all_by_thread<<<blocks_striding(a.id_limit, 256, 8), 256, 0, stream>>>(a);
+        launch("raster_all_by_thread", raster_all_by_thread, blocks_striding(a.id_limit, 256, 8), 256, q, a);
     } else {
         const u32 large_blocks = blocks_striding(u64{a.id_limit} * 32, 256, 3);
         if (a.path == raster_path::automatic) {
-            launch_behind("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, stream, a);
-            launch_behind("raster_large", raster_large, large_blocks, 256, stream, a);
+            launch_behind("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, q, a);
+            launch_behind("raster_large", raster_large, large_blocks, 256, q, a);
         } else {
             // behind the clear, which it doesn't wait for by itself
-            raster_large<<<large_blocks, 256, 0, stream>>>(a);
+            launch("raster_large", raster_large, large_blocks, 256, q, a);
         }
         if (a.path != raster_path::medium)
-            launch_behind("raster_tiles", raster_tiles, tiles, tile_threads, stream, a);
+            launch_behind("raster_tiles", raster_tiles, tiles, tile_threads, q, a);
     }
     if (args.before_resolve.call != nullptr) args.before_resolve.call(args.before_resolve.with);
     const resolve_args r{a.mesh,
@@ -121,9 +120,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
                          args.height,
                          reinterpret_cast<u32*>(args.color)};
     void (*const shade)(resolve_args) = r.shade.mapped != 0 ? resolve<true> : resolve<false>;
-    launch_behind("resolve", shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), stream,
-                  r);
-    check_launch("fragment_stage");
+    launch_behind("resolve", shade, dim3((args.width + 31) / 32, (args.height + 7) / 8), dim3(32, 8), q, r);
 }
 
 }  // namespace carousel::kernels::cuda

@@ -92,18 +92,15 @@ void generate_texture(device::queue& q, const generate_texture_args& args) {
 }
 
 void animate_instances(device::queue& q, const animate_args& args) {
-    fill_models<<<blocks_for(args.instance_count, 64), 64, 0, stream_of(q)>>>(
-        args.sequence, args.scene.spin, args.instance_count, args.spacing, args.stand, args.draw,
-        args.models);
-    check_launch("animate_instances");
+    launch("fill_models", fill_models, blocks_for(args.instance_count, 64), 64, q, args.sequence,
+           args.scene.spin, args.instance_count, args.spacing, args.stand, args.draw, args.models);
 }
 
 void sharpen(device::queue& q, const sharpen_args& args) {
     const dim3 threads(32, 8), blocks((args.width + 31) / 32, (args.height + 7) / 8);
-    sharpen_pixels<<<blocks, threads, 0, stream_of(q)>>>(
-        reinterpret_cast<const u32*>(args.in), reinterpret_cast<u32*>(args.out), static_cast<i32>(args.width),
-        static_cast<i32>(args.height), static_cast<i32>(args.strength));
-    check_launch("sharpen");
+    launch("sharpen_pixels", sharpen_pixels, blocks, threads, q, reinterpret_cast<const u32*>(args.in),
+           reinterpret_cast<u32*>(args.out), static_cast<i32>(args.width), static_cast<i32>(args.height),
+           static_cast<i32>(args.strength));
 }
 
 }  // namespace carousel::kernels::cuda

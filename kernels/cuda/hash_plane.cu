@@ -91,7 +91,6 @@ __global__ void __launch_bounds__(finish_threads) hash_finish(const __grid_const
 u64 hash_scratch_bytes() noexcept { return u64{most_parts} * sizeof(u64); }
 
 void hash_plane(device::queue& q, const hash_args& args) {
-    const cudaStream_t stream = stream_of(q);
     hash_job a{};
     a.in = {reinterpret_cast<const unsigned char*>(args.data), args.row_bytes, args.rows, args.pitch};
     a.parts = reinterpret_cast<u64*>(args.scratch);
@@ -101,12 +100,11 @@ void hash_plane(device::queue& q, const hash_args& args) {
     const bool aligned = reinterpret_cast<u64>(args.data) % 8 == 0;
     a.as_words = aligned && args.row_bytes % 8 == 0 && args.pitch % 8 == 0;
     if (aligned && a.in.dense()) {
-        hash_blocks<true><<<a.count, hash_threads, 0, stream>>>(a);
+        launch("hash_blocks", hash_blocks<true>, a.count, hash_threads, q, a);
     } else {
-        hash_blocks<false><<<a.count, hash_threads, 0, stream>>>(a);
+        launch("hash_blocks", hash_blocks<false>, a.count, hash_threads, q, a);
     }
-    launch_behind("hash_finish", hash_finish, dim3(1), dim3(finish_threads), stream, a);
-    check_launch("hash_plane");
+    launch_behind("hash_finish", hash_finish, dim3(1), dim3(finish_threads), q, a);
 }
 
 }  // namespace carousel::kernels::cuda

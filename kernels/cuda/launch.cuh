@@ -9,6 +9,7 @@
 
 #include "core/errors.hpp"
 #include "device/backend.hpp"
+#include "device/cuda/launch.hpp"
 
 namespace carousel::kernels::cuda {
 
@@ -93,16 +94,20 @@ inline bool may_overlap(void (*kernel)(Args)) {
     return answer.load(std::memory_order_relaxed) == 2;
 }
 
+/// Behind what the stream has; a frame's own kernels all go this way or by the next, so that they can be
+/// played as a graph (device/same_work.hpp).
+template <typename... P>
+inline void launch(const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads, device::queue& q,
+                   const std::type_identity_t<P>&... args) {
+    check(device::cuda::launch(q, name, kernel, blocks, threads, 0, false, args...),
+          std::string("launch of kernel ") + name);
+}
+
 template <typename Args>
-inline void launch_behind(const char* name, void (*kernel)(Args), dim3 blocks, dim3 threads,
-                          cudaStream_t stream, const Args& args) {
-    cudaLaunchAttribute attribute{};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = blocks, config.blockDim = threads, config.stream = stream;
-    config.attrs = &attribute, config.numAttrs = may_overlap(kernel) ? 1 : 0;
-    check(cudaLaunchKernelEx(&config, kernel, args), std::string("launch of kernel ") + name);
+inline void launch_behind(const char* name, void (*kernel)(Args), dim3 blocks, dim3 threads, device::queue& q,
+                          const Args& args) {
+    check(device::cuda::launch(q, name, kernel, blocks, threads, 0, may_overlap(kernel), args),
+          std::string("launch of kernel ") + name);
 }
 
 /// Blocks of a loop that strides over at most `count` items: enough to fill the device, no more.

@@ -262,7 +262,6 @@ __global__ void __launch_bounds__(select_threads, resident_blocks(select_residen
 }  // namespace
 
 void vertex_stage(device::queue& q, const vertex_stage_args& args) {
-    const cudaStream_t stream = stream_of(q);
     select_args a{view_mesh(args.mesh, args.mesh_block),
                   body::view_projection(args.scene.camera, args.width, args.height),
                   body::make_viewport(args.width, args.height, args.scene.camera.near),
@@ -274,9 +273,8 @@ void vertex_stage(device::queue& q, const vertex_stage_args& args) {
     const u64 clusters = u64{cluster_count(args.mesh.counts)} * args.out.max_instances,
               room = u64{multiprocessors()} * select_resident;
     a.each = static_cast<u32>(body::min_<u64>((clusters + room - 1) / room, most_clusters));
-    prepare<<<blocks_for(u64{args.out.max_instances} * 12, 256), 256, 0, stream>>>(a);
-    launch_behind("select_visible", select_visible, blocks_for(clusters, a.each), select_threads, stream, a);
-    check_launch("vertex_stage");
+    launch("prepare", prepare, blocks_for(u64{args.out.max_instances} * 12, 256), 256, q, a);
+    launch_behind("select_visible", select_visible, blocks_for(clusters, a.each), select_threads, q, a);
 }
 
 }  // namespace carousel::kernels::cuda

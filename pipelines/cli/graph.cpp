@@ -30,9 +30,14 @@ struct graph_arguments {
 
 /// A drawing does without the device that a file asks for: GPUs that aren't here are taken for granted.
 machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
+    std::vector<std::string> all;
     for (const stage_spec& s : p.stages) {
-        if (!s.device.starts_with("cuda:")) continue;
-        const auto wanted = static_cast<std::size_t>(std::stoi(s.device.substr(5)));
+        all.push_back(s.device);
+        all.insert(all.end(), s.devices.begin(), s.devices.end());
+    }
+    for (const std::string& device : all) {
+        if (!device.starts_with("cuda:")) continue;
+        const auto wanted = static_cast<std::size_t>(std::stoi(device.substr(5)));
         while (machine.gpus.size() <= wanted) {
             gpu_offer g;
             g.id.kind = device::device_kind::cuda;

@@ -60,6 +60,20 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
                              "not needed", ""));
 }
 
+/// Of several: whose memory this one's kernels reach, for stages and instances on both.
+void add_reach(std::vector<finding>& all, const json& d, std::size_t devices) {
+    if (devices < 2 || !d.contains("peers") || !d["peers"].is_array()) return;
+    std::string text;
+    for (const json& other : d["peers"])
+        if (other.is_number_unsigned())
+            text += fmt::format("{}cuda:{}", text.empty() ? "" : ", ", other.get<u64>());
+    const bool whole = d["peers"].size() + 1 == devices;
+    all.push_back({fmt::format("cuda:{} other GPUs", whole_of(d, "ordinal")),
+                   whole ? verdict::ok : verdict::warn,
+                   text.empty() ? "reaches the memory of none" : "reaches the memory of " + text,
+                   whole ? "" : "put stages that share a ring on GPUs that reach each other"});
+}
+
 void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
     std::ifstream in("/proc/driver/nvidia/version");
     std::string kernel_module;
@@ -115,7 +129,10 @@ std::vector<finding> findings_of_probe(const std::string& answer) {
     const auto devices = j.find("devices");
     if (devices != j.end() && devices->is_array())
         for (const json& d : *devices)
-            if (d.is_object()) findings_of_device(all, d);
+            if (d.is_object()) {
+                findings_of_device(all, d);
+                add_reach(all, d, devices->size());
+            }
     return all;
 }
 

@@ -60,11 +60,12 @@ inline constexpr word_table<device::memory_kind, 2> link_memory_words{
 struct stage_spec {
     std::string name;  ///< letters, digits, - and _; at most 47
     std::string run;   ///< program: found beside carousel or in PATH, or a path relative to the pipeline file
-    std::vector<std::string> inputs;  ///< names of stages, in the file's order
-    std::vector<u32> input_indices;   ///< the same as indices into pipeline::stages
-    bool has_output = false;          ///< some other stage reads it
-    std::string device = "auto";      ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own
-    std::optional<u32> in_flight;     ///< frames under way in one instance; empty: auto (depth_plan.hpp)
+    std::vector<std::string> inputs;   ///< names of stages, in the file's order
+    std::vector<u32> input_indices;    ///< the same as indices into pipeline::stages
+    bool has_output = false;           ///< some other stage reads it
+    std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own
+    std::vector<std::string> devices;  ///< where device is a list: of its instances, round robin; else empty
+    std::optional<u32> in_flight;      ///< frames under way in one instance; empty: auto (depth_plan.hpp)
     u32 instances = 1;
     bool standby = false;  ///< a warm standby behind each instance
     restart_policy restart = restart_policy::always;
@@ -110,6 +111,8 @@ struct pipeline_spec {
     latency_kind latency = latency_kind::balanced;  ///< how many frames "auto" keeps under way
     /// of a stage's turn on a GPU that it shares with other contexts; 0: no turns; empty: chosen by the run
     std::optional<u32> turn_frames;
+    /// stages whose work is alike for every frame play it as CUDA graphs; empty: chosen by the run
+    std::optional<bool> graphs;
     f64 fps = 0;  ///< frames a second of time and pace; 0: as fast as it goes
     /// frames that may be given up without an exit code of its own; all ones: any number
     u64 allow_dead_letters = 0;

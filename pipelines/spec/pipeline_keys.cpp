@@ -36,10 +36,41 @@ bool is_device(const std::string& text) {
 
 std::string read_device(section_reader& r, const std::string& fallback) {
     const std::string expected = "\"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU";
-    const std::string device = r.text("device", fallback, expected);
+    std::string device = r.text("device", fallback, expected);
     if (is_device(device)) return device;
     section_reader::wrong("device", *r.take("device"),
                           expected + did_you_mean_clause(device, {"auto", "cpu", "cuda:0"}));
+}
+
+/// One device, or a list of GPUs: of the stage's instances, round robin.
+void read_stage_device(section_reader& r, stage_spec& s) {
+    const document_entry* e = r.take("device");
+    if (e == nullptr || !e->value.is_array()) {
+        s.device = read_device(r, s.device);
+        return;
+    }
+    const std::string expected = "a list of GPUs, e.g. [\"cuda:0\", \"cuda:1\"]";
+    s.devices = r.texts("device", expected);
+    if (s.devices.empty()) section_reader::wrong("device", *e, expected);
+    for (const std::string& device : s.devices) {
+        if (device == "cpu" || device == "auto")
+            section_reader::wrong("device", *e,
+                                  expected +
+                                      ": the instances of one stage all compute on GPUs, which are "
+                                      "named, or all on the CPU (device = \"cpu\")");
+        if (!is_device(device))
+            section_reader::wrong("device", *e, expected + did_you_mean_clause(device, {"cuda:0", "cuda:1"}));
+    }
+    s.device = s.devices.front();
+}
+
+/// Behind `instances`: of a list each device gets one.
+void check_devices(const stage_spec& s, const document_section& section) {
+    if (s.devices.size() <= s.instances) return;
+    section_reader::wrong("device", section.keys.at("device"),
+                          fmt::format("no more devices than the stage has instances, which are {}: say "
+                                      "instances = {}",
+                                      s.instances, s.devices.size()));
 }
 
 void read_size(section_reader& r, pipeline_spec& p) {
@@ -120,7 +151,7 @@ std::string read_stage_name(section_reader& r) {
     if (e == nullptr)
         refuse(r.section().at, r.section().title + " has no name; expected e.g. name = \"geometry\"");
     const std::string expected = fmt::format("a name of 1 to {} letters, digits, - and _", max_name);
-    const std::string name = r.text("name", "", expected);
+    std::string name = r.text("name", "", expected);
     if (!is_stage_name(name)) section_reader::wrong("name", *e, expected);
     if (name == "pipeline" || name == "parameters" || name == "link")
         section_reader::wrong("name", *e, "another name: this one stands for a section of the file");
@@ -176,6 +207,15 @@ std::optional<u32> read_turns(section_reader& r) {
     return e->value.get<u32>();
 }
 
+/// Empty: "auto".
+std::optional<bool> read_graphs(section_reader& r) {
+    const document_entry* e = r.take("graphs");
+    if (e == nullptr || e->value == "auto") return std::nullopt;
+    if (e->value == "on" || e->value == true) return true;
+    if (e->value == "off" || e->value == false) return false;
+    section_reader::wrong("graphs", *e, "\"auto\", \"on\" or \"off\"");
+}
+
 json number_or_auto(const std::optional<u32>& number) { return number ? json(*number) : json("auto"); }
 
 /// A key of a section: how it is read (what stands in the spec is the default), and what it came to.
@@ -217,6 +257,10 @@ const key_row<pipeline_spec> pipeline_rows[] = {
      [](auto& p) { return json(word_of(latency_words, p.latency)); }},
     {"turns", [](auto& r, auto, auto& p) { p.turn_frames = read_turns(r); },
      [](auto& p) { return p.turn_frames == 0U ? json("off") : number_or_auto(p.turn_frames); }},
+    {"graphs", [](auto& r, auto, auto& p) { p.graphs = read_graphs(r); },
+     [](auto& p) { return !p.graphs   ? json("auto")
+                          : *p.graphs ? json("on")
+                                      : json("off"); }},
     {"fps", [](auto& r, auto key, auto& p) { p.fps = r.number(key, p.fps, 0, 100'000); },
      [](auto& p) { return json(p.fps); }},
     {"frames", [](auto& r, auto key, auto& p) { p.frames = r.integer(key, p.frames, 0, no_limit); },
@@ -237,8 +281,8 @@ const key_row<stage_spec> stage_rows[] = {
          s.inputs = r.texts(key, "a list of stages' names, e.g. [\"vertex\"]");
      },
      [](auto& s) { return json(s.inputs); }},
-    {"device", [](auto& r, auto, auto& s) { s.device = read_device(r, s.device); },
-     [](auto& s) { return json(s.device); }},
+    {"device", [](auto& r, auto, auto& s) { read_stage_device(r, s); },
+     [](auto& s) { return s.devices.empty() ? json(s.device) : json(s.devices); }},
     {"in_flight",
      [](auto& r, auto key, auto& s) { s.in_flight = read_u32_or_auto(r, key, 1, max_in_flight); },
      [](auto& s) { return number_or_auto(s.in_flight); }},
@@ -319,6 +363,7 @@ stage_spec read_stage_keys(const document_section& s, const pipeline& p) {
     out.frame_timeout_ms = p.frame_timeout_ms;
     out.isolation = p.isolation;
     read_all(stage_rows, r, out);
+    check_devices(out, s);
     out.key_at = places_of(s);
     for (const auto& [key, entry] : s.keys)
         if (r.known().count(key) == 0) out.settings[key] = entry.value;

@@ -22,6 +22,7 @@ json to_json(const attach_message& m) {
            {"cpu_threads", m.cpu_threads},
            {"supervisor_grace_s", m.supervisor_grace_s},
            {"settings", m.settings},
+           {"graphs", m.graphs},
            {"asked_device", m.asked_device},
            {"folder", m.folder},
            {"inputs", std::move(inputs)},
@@ -53,6 +54,7 @@ attach_message read_attach(const json& answer) {
     m.cpu_threads = j.value("cpu_threads", 0U);
     m.supervisor_grace_s = j.value("supervisor_grace_s", m.supervisor_grace_s);
     m.settings = j.value("settings", json::object());
+    m.graphs = j.value("graphs", false);
     m.asked_device = j.value("asked_device", m.asked_device);
     m.folder = j.value("folder", "");
     const json& d = j.at("device");

@@ -2,10 +2,10 @@
 // The supervisor's answer to a stage's hello: all that the stage needs to begin, with the descriptors of its
 // memory. Written and read here.
 //   {"attach": {run_id, run_directory, stage, seat, entry, epoch, standby, width, height, cpu_threads,
-//               supervisor_grace_s, settings {...}, asked_device, folder, device {kind, uuid, ordinal},
-//               inputs [{stage, format}], format (own output, or null), parameters (schema, or null),
-//               depth {latency, sharing, lanes_given, window_given, contexts, beside} (or null),
-//               links [{link, MEMORY}], assets [{index, name, MEMORY}], kept [{asset, index, MEMORY}]}}
+//               supervisor_grace_s, settings {...}, graphs, asked_device, folder, device {kind, uuid,
+//               ordinal}, inputs [{stage, format}], format (own output, or null), parameters (schema, or
+//               null), depth {latency, sharing, lanes_given, window_given, contexts, beside} (or null), links
+//               [{link, MEMORY}], assets [{index, name, MEMORY}], kept [{asset, index, MEMORY}]}}
 // MEMORY: memory_message.hpp. "kept" is all memory of the run, also what this stage never maps: it holds
 // those descriptors open for life, so that any one living stage can give a second supervisor everything back.
 
@@ -30,6 +30,7 @@ struct attach_message {
     unsigned cpu_threads = 0;
     f64 supervisor_grace_s = 5;
     nlohmann::json settings = nlohmann::json::object();
+    bool graphs = false;  ///< work that is alike for every frame is played as CUDA graphs
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     device::device_id device;
     std::vector<input> inputs;

@@ -31,6 +31,7 @@ description display::configure(const configuration& with) {
     delay_ms_ = with.settings->integer("delay_ms", 0, 0, 3'600'000);
     const i64 threads = with.settings->integer("finish_threads", 0, 0, 1024);
     description d;
+    d.same_work = !wants_pictures();
     if (pictures_ && delay_ms_ == 0) d.finish_threads = static_cast<u32>(threads);
     return d;
 }

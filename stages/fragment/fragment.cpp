@@ -9,7 +9,8 @@ description fragment::configure(const configuration& with) {
     height_ = with.height;
     return {.outputs = {image_format(width_, height_)},
             .uses = {mesh_asset},
-            .parameters = scene_parameters::schema()};
+            .parameters = scene_parameters::schema(),
+            .same_work = true};
 }
 
 void fragment::prepare(environment& env) {

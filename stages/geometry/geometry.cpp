@@ -13,7 +13,8 @@ description geometry::configure(const configuration& with) {
     require_limits(with, {mesh_.layout(), instances_});
     return {.outputs = {scene_format(mesh_.layout().counts, instances_)},
             .makes = {{mesh_asset, mesh_.layout().bytes}},
-            .parameters = scene_parameters::schema()};
+            .parameters = scene_parameters::schema(),
+            .same_work = true};
 }
 
 void geometry::load_asset(std::string_view, std::span<std::byte> memory, environment& env) {

@@ -86,6 +86,7 @@ void take(run::attach_message&& m, attachment& a) {
     if (!m.format.is_null()) a.output = ring::frame_format::from_json(m.format.dump());
     if (!m.parameters.is_null()) a.parameters = ring::parameter_schema::from_json(m.parameters);
     a.depth = depth_of(m.depth);
+    a.graphs = m.graphs;
     a.links = blocks_of(m.links, "link", a.fds);
     a.assets = blocks_of(m.assets, "index", a.fds);
 }

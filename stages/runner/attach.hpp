@@ -42,6 +42,7 @@ struct attachment {
     std::string asked_device = "auto", folder;  ///< as configure() gets them
     ring::parameter_schema parameters;          ///< of the pipeline; none: it has none
     depth_rule depth;
+    bool graphs = false;  ///< work that is alike for every frame is played as graphs
     std::vector<attached_block> links, assets;
     /// of all memory of the run, open for life: a second supervisor gets them from here
     std::vector<shm::unique_fd> fds;

@@ -26,6 +26,10 @@ u64 work_of(const shm::control_block& c, const shm::stage_block& s) {
 void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     const u64 now = now_ns();
     meter_.add(f.job.submitted_ns, wait_began, now);
+    // From the moment in which the device could begin it.
+    const u64 span = now - std::min(now, std::max(f.job.submitted_ns, last_complete_ns_));
+    last_complete_ns_ = now;
+    if (f.job.void_stage == shm::none && reach_.add(f.by_copy, span)) log::info("{}", reach_.said());
     if (meter_.due(now)) runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "device/same_work.hpp"
 #include "ring/worker.hpp"
 #include "stages/runner/runtime.hpp"
 #include "telemetry/ledger.hpp"
@@ -29,6 +30,8 @@ public:
     std::string hash_name;           ///< what of
     bool in_process = false;         ///< process() of this frame runs
     bool ended = false;              ///< it has said that the stream ends before this frame
+    bool by_copy = false;            ///< rings on another GPU are reached through a slot on this one
+    std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one
 
     [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
     [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }
@@ -40,12 +43,15 @@ public:
     [[nodiscard]] u64 parameter_number() const noexcept override { return job.parameter_number; }
     [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
-        return {runtime_->input(i).slot(job.input[i].index), &runtime_->input_format(i)};
+        mapped_link& in = runtime_->input(i);
+        std::byte* const at = by_copy && in.near ? in.near->data() : in.slot(job.input[i].index);
+        return {at, &runtime_->input_format(i)};
     }
     [[nodiscard]] output_payload output() const noexcept override {
         mapped_link* out = runtime_->output();
-        return out != nullptr ? output_payload{out->slot(job.output.index), &runtime_->output_format()}
-                              : output_payload{};
+        if (out == nullptr) return {};
+        std::byte* const at = by_copy && out->near ? out->near->data() : out->slot(job.output.index);
+        return {at, &runtime_->output_format()};
     }
     [[nodiscard]] u32 lane() const noexcept override { return lane_; }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }

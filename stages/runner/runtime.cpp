@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -19,6 +20,12 @@ namespace carousel::stages {
 namespace {
 
 constexpr double asset_timeout_s = 120;
+
+/// On another GPU. For tests: what is done about it can be seen without a second one.
+bool lies_elsewhere(const device::memory_handle& memory, const device::device_id& own) {
+    if (std::getenv("CAROUSEL_TEST_FAR_RINGS") != nullptr) return true;
+    return memory.kind == device::memory_kind::vmm && !memory.uuid.empty() && memory.uuid != own.uuid;
+}
 
 }  // namespace
 
@@ -45,6 +52,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     check_parameters(d);
     parameter_type_ = d.parameters.type;
     finish_threads_ = d.finish_threads != 0 ? d.finish_threads : device::cpu::usable_cores();
+    same_work_ = d.same_work;
     check_device(d);
     check_ends(d);
     crash_here(crash_point::configured);
@@ -127,6 +135,7 @@ mapped_link runtime::map_link(u32 link) {
                             "damaged, restart the run",
                             l.name, m.slots, m.slot_bytes, b.memory.bytes));
         m.memory = context_->map(b.memory);
+        if (lies_elsewhere(b.memory, attachment_.device)) m.near = context_->allocate(m.slot_bytes);
         return m;
     }
     throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
@@ -164,13 +173,19 @@ const attached_block& runtime::asset_block(std::string_view name) const {
                                    attachment_.stage, name));
 }
 
-// A GPU stage reads shared host memory over the bus at every access: what is read each frame is copied once
-// instead.
+bool runtime::reaches_far() const noexcept {
+    return output_.near || std::any_of(inputs_.begin(), inputs_.end(),
+                                       [](const mapped_link& l) { return l.near != nullptr; });
+}
+
+// A GPU stage reads shared host memory over the bus at every access, and another GPU's over a link: what is
+// read each frame is copied once instead.
 std::span<std::byte> runtime::map_asset(const attached_block& block, bool local_copy) {
     std::unique_ptr<device::mapping> m = context_->map(block.memory);
     const u64 bytes = control().asset[block.index].bytes;
     if (local_copy && context_->kind() == device::device_kind::cuda &&
-        block.memory.kind == device::memory_kind::memfd) {
+        (block.memory.kind == device::memory_kind::memfd ||
+         lies_elsewhere(block.memory, attachment_.device))) {
         std::unique_ptr<device::mapping> local = context_->allocate(bytes);
         queue_->copy(local->data(), m->data(), bytes);
         queue_->drain();

@@ -21,6 +21,8 @@ struct mapped_link {
     std::unique_ptr<device::mapping> memory;
     u64 slot_bytes = 0;
     u32 slots = 0;
+    /// of a ring on another GPU than this process's: one slot on its own (reach.hpp); else null
+    std::unique_ptr<device::mapping> near;
     [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->data() + u64{k} * slot_bytes; }
     [[nodiscard]] device::status_word* status(u32 k) const noexcept {
         return reinterpret_cast<device::status_word*>(slot(k));
@@ -76,6 +78,10 @@ public:
         return attachment_.inputs[i].format;
     }
     [[nodiscard]] const ring::frame_format& output_format() const { return attachment_.output; }
+    /// Whether the work of this stage is alike for every frame, and is to be played as graphs.
+    [[nodiscard]] bool plays_graphs() const noexcept { return same_work_ && attachment_.graphs; }
+    /// Whether a ring of this stage lies on another GPU.
+    [[nodiscard]] bool reaches_far() const noexcept;
     /// As configure() has asked for, at least 1.
     [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
     /// The event behind a job: of its output slot, or of its lane for a sink.
@@ -103,6 +109,7 @@ private:
     mapped_link output_;
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
+    bool same_work_ = false;
     std::string parameter_type_;  ///< as configure() has named it; "": none
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
 };

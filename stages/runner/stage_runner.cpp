@@ -13,7 +13,6 @@
 #include "ring/latest.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
-#include "stages/runner/fault_injection.hpp"
 #include "stages/runner/guarded.hpp"
 #include "stages/runner/running_clock.hpp"
 #include "stages/runner/waiting.hpp"
@@ -51,6 +50,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       hold_(r.control(), r.entry(), finishing_),
       torn_(r.context().allocate_host(sizeof(u32))),
       turn_(r.control(), r.attached().depth.token, r.who().seat),
+      reach_(r.reaches_far()),
       depth_(rule_of(r, s), r.in_flight(), worker_.output() ? worker_.output()->window() : 0),
       poll_ns_(poll_of(r)),
       tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
@@ -62,6 +62,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
         frames_.push_back(std::make_unique<frame_in_work>(r, k));
         idle_.push_back(frames_.back().get());
     }
+    play_graphs();
     if (!wants_pool(r, s)) return;
     // Here and not in run(): a standby that takes over has them already.
     pool_ = std::make_unique<finish_pool>(
@@ -187,57 +188,6 @@ void stage_runner::submit(frame_in_work& f) {
     }
     turn_.submitted();
     changed_.notify_all();
-}
-
-// The first look at the inputs and status WRITING, the stage's own work, the last look and status READY, the
-// event: in queue order.
-void stage_runner::enqueue_checked(frame_in_work& f) {
-    device::queue& q = runtime_->queue();
-    f.ended = false;
-    const bool is_void = f.job.void_stage != shm::none;
-    look_at_status(f, device::status_state::writing);
-    inject_fault_if_asked(*runtime_);
-    f.set_void_text(
-        is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
-                              runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name,
-                              f.job.void_reason)
-                : std::string());
-    if (!is_void) {
-        if (f.job.sequence == tear_at_ && f.job.inputs > 0)
-            q.write_status(runtime_->input(0).status(f.job.input[0].index), {~u64{0}, 0, 0});
-        process(f);
-        if (f.ended) return;
-    } else {
-        worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
-    }
-    look_at_status(f, device::status_state::ready);
-    f.event = &runtime_->event_of(f.job.output.index, f.lane());
-    f.event->record(q, worker_.tag(f.job));
-    crash_here(crash_point::event_recorded);
-}
-
-void stage_runner::process(frame_in_work& f) {
-    f.in_process = true;
-    stage_->process(f);
-    f.in_process = false;
-}
-
-// The inputs' words are to be what their producers left, the output's is this frame's: one launch on a GPU.
-// A void frame's inputs are not looked at.
-void stage_runner::look_at_status(const frame_in_work& f, device::status_state state) {
-    device::status_step step;
-    step.torn = reinterpret_cast<u32*>(torn_->data());
-    for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
-        const shm::frame_header& h = worker_.input(i).block().header[f.job.input[i].index];
-        step.expect(runtime_->input(i).status(f.job.input[i].index),
-                    {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
-    }
-    if (mapped_link* out = runtime_->output()) {
-        step.write = out->status(f.job.output.index);
-        step.value = {f.job.sequence, worker_.epoch(), static_cast<u32>(state)};
-    }
-    static_assert(device::status_step::most >= shm::max_inputs);
-    if (step.count > 0 || step.write != nullptr) runtime_->queue().status(step);
 }
 
 // Where the stage would idle it frees slots, commits what its producers have finished, and then sleeps on its

@@ -27,6 +27,7 @@
 #include "stages/runner/finish_pool.hpp"
 #include "stages/runner/frame_in_work.hpp"
 #include "stages/runner/gpu_turn.hpp"
+#include "stages/runner/reach.hpp"
 #include "stages/runner/work_meter.hpp"
 #include "telemetry/ledger.hpp"
 #include "telemetry/trace_writer.hpp"
@@ -45,10 +46,13 @@ public:
 
 private:
     void submit(frame_in_work& f);
+    void play_graphs();  ///< enqueue.cpp, as the next ones
     void enqueue_checked(frame_in_work& f);
     void process(frame_in_work& f);
-    void end_stream(frame_in_work& f);  ///< stream_end.cpp
+    void copy_inputs(const frame_in_work& f);
+    void copy_output(const frame_in_work& f);
     void look_at_status(const frame_in_work& f, device::status_state state);
+    void end_stream(frame_in_work& f);  ///< stream_end.cpp
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     [[nodiscard]] bool look_around();
     [[nodiscard]] bool due();
@@ -82,9 +86,11 @@ private:
     u32 torn_seen_ = 0;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
     gpu_turn turn_;
+    reach_choice reach_;
     depth_governor depth_;  ///< the main thread's
     u64 next_look_ns_ = 0;
     work_meter meter_;               ///< the completion thread's
+    u64 last_complete_ns_ = 0;       ///< the same
     u64 poll_ns_;                    ///< before it sleeps, 0: not at all
     bool last_wait_changed_ = true;  ///< the main thread's
     u64 tear_at_;

@@ -59,6 +59,11 @@ struct description {
     parameter_schema parameters = {};
     runs_on device = runs_on::any;  ///< where it can run
     bool ends = false;              ///< a source that may call frame::end_stream()
+    /// The work of each frame is alike: process() launches the same kernels in the same order with the same
+    /// sizes, each by carousel::cuda::launch(), and enqueues nothing else; what differs (slots, parameters)
+    /// are their arguments. As a graph (the pipeline's key graphs) that is one launch a frame. A frame whose
+    /// work differs ends the process with its number. Says nothing on the CPU.
+    bool same_work = false;
     /// How many threads call finish() at once, each for another frame: for a stage whose host work on one
     /// frame takes longer than a frame, and that guards what its frames share. 0: one for each core that the
     /// process may run on. More frames than in_flight there never are; further threads help those that are

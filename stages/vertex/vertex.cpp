@@ -9,7 +9,8 @@ description vertex::configure(const configuration& with) {
     height_ = with.height;
     return {.outputs = {triangles_format(mesh_.layout.counts, mesh_.max_instances)},
             .uses = {mesh_asset},
-            .parameters = scene_parameters::schema()};
+            .parameters = scene_parameters::schema(),
+            .same_work = true};
 }
 
 void vertex::prepare(environment& env) { block_ = map_mesh(env, mesh_); }

@@ -93,3 +93,29 @@ TEST_CASE("stages that are killed at random while they take turns lose no frame"
     check_whole(run, 900);
     CHECK(run.report()["deaths"] >= 3);
 }
+
+// The supervisor's own kill is held back, as for a process that hangs in the kernel.
+TEST_CASE("a zombie that held the turn wakes behind its successor, and harms neither a frame nor the turns") {
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("middle", crash_point::clock_started, "stop", 300);
+    plan.write();
+    run.start(run.pipeline("woken", number_pipeline("woken", "frame_timeout_ms = 400\nfps = 300\nturns = 2\n",
+                                                    "", "work_ms = 1\n")),
+              {"--frames", "1200"}, {as_on_a_gpu, "CAROUSEL_TEST_KILL_DELAY_MS=20000", plan.environment()});
+    REQUIRE(run.wait_running());
+    const i32 before = run.pid_of("middle");
+    REQUIRE(before > 0);
+    REQUIRE(run.wait_until(
+        [&] { return run.stage("middle")["state"] == "running" && run.pid_of("middle") != before; }, 15));
+    REQUIRE(::kill(before, 0) == 0);  // it lies there still, and had the turn when it was stopped
+    sleep_s(0.3);
+    REQUIRE(::kill(before, SIGCONT) == 0);
+    CHECK(run.wait_until([&] { return ::kill(before, 0) != 0; }, 10));
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(plan.still_to_come() == "");
+    check_whole(run, 1200);
+    CHECK(turns(run.report(), "taken_over") >= 1);
+    CHECK(turns(run.report(), "taken") > 100);
+}

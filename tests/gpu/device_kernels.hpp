@@ -2,6 +2,7 @@
 // What only a device can do to a stage. Streams are device::queue::native_stream().
 
 #include "core/types.hpp"
+#include "device/backend.hpp"
 
 namespace carousel::test {
 
@@ -9,6 +10,8 @@ enum class device_fault : u8 { illegal, trap, misaligned, endless };
 
 /// *out = *in * 3 + 1, or sequence * 1000 where there is no input.
 void enqueue_number(void* stream, u64* out, const u64* in, u64 sequence);
+/// The same by a launch that can be part of a graph, with so many blocks, of which one does it.
+void launch_number(device::queue& q, u64* out, const u64* in, u64 sequence, u32 blocks);
 /// Keeps the stream busy for so long.
 void enqueue_hold(void* stream, u64 ns);
 /// `word`: 16 bytes of device memory of one's own.

@@ -7,6 +7,8 @@
 //   die_lives  only the first so many lives of a seat die so [1]
 //   sink       it writes nothing [false]
 //   ends_at    a source ends its stream before that frame [-1: never]
+//   same_work  it says that its work is alike for every frame [false]
+//   changes_at from that frame on it isn't [-1: it is]
 #include <map>
 #include <memory>
 #include <span>
@@ -35,8 +37,11 @@ public:
         die_how_ = s.choice("die_how", "illegal", {"illegal", "trap", "misaligned", "memory", "endless"});
         sink_ = s.flag("sink", false);
         ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
+        same_work_ = s.flag("same_work", false);
+        changes_at_ = s.integer("changes_at", -1, -1, 1'000'000);
         carousel::description d;
         d.ends = source_ && ends_at_ >= 0;
+        d.same_work = same_work_;
         d.device = runs_on::cuda;  // it knows how to die on a GPU alone
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         return d;
@@ -58,7 +63,11 @@ public:
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
         u64* out =
             sink_ ? reinterpret_cast<u64*>(seen_->data()) + f.lane() : f.output().plane<u64>("value").data();
-        enqueue_number(stream, out, in, f.sequence());
+        if (same_work_) {
+            launch_number(f.queue(), out, in, f.sequence(), changes_at_ >= 0 && n >= changes_at_ ? 2 : 1);
+        } else {
+            enqueue_number(stream, out, in, f.sequence());
+        }
     }
 
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
@@ -81,8 +90,8 @@ private:
     }
 
     std::string name_, die_how_;
-    bool source_ = false, sink_ = false;
-    i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0, ends_at_ = -1;
+    bool source_ = false, sink_ = false, same_work_ = false;
+    i64 hold_at_ = -1, hold_ms_ = 0, die_at_ = -1, die_lives_ = 0, ends_at_ = -1, changes_at_ = -1;
     const carousel::environment* env_ = nullptr;
     std::unique_ptr<device::mapping> seen_, word_;
 };

@@ -73,6 +73,7 @@ run::attach_message whole() {
     m.cpu_threads = 3;
     m.supervisor_grace_s = 7.5;
     m.settings = {{"out", ""}};
+    m.graphs = true;
     m.asked_device = "cuda:1";
     m.folder = "/pipelines";
     m.device = {device::device_kind::cuda, "00ff", 1};
@@ -90,6 +91,7 @@ TEST_CASE("what a stage is given to begin with is read as it was told") {
     const run::attach_message m = whole(), read = run::read_attach(run::to_json(m));
     CHECK(run::to_json(read) == run::to_json(m));
     CHECK(read.who.epoch == 4);
+    CHECK(read.graphs);
     CHECK(read.device.ordinal == 1);
     CHECK(read.format.is_null());
     CHECK(read.inputs.at(0).stage == "fragment");

@@ -28,6 +28,47 @@ struct event_state {
     std::atomic<u64> recorded{0}, completed{0};
 };
 
+/// The CPU's queue, and what it is asked to do.
+class counting_queue final : public device::queue {
+public:
+    counting_queue(std::unique_ptr<device::queue> inner, queue_counts* counts)
+        : inner_(std::move(inner)), counts_(counts) {}
+    [[nodiscard]] device::queue& inner() noexcept { return *inner_; }
+    [[nodiscard]] device::device_kind kind() const noexcept override { return inner_->kind(); }
+    void copy(void* to, const void* from, u64 bytes) override {
+        if (counts_ != nullptr) counts_->copies.fetch_add(1);
+        inner_->copy(to, from, bytes);
+    }
+    void fill(void* to, u8 value, u64 bytes) override { inner_->fill(to, value, bytes); }
+    void status(const device::status_step& step) override {
+        if (counts_ != nullptr) counts_->status_steps.fetch_add(1);
+        inner_->status(step);
+    }
+    void drain() override { inner_->drain(); }
+    void fault() override { inner_->fault(); }
+    void submit(std::function<void(device::cpu::pool&)> task) override { inner_->submit(std::move(task)); }
+    [[nodiscard]] void* native_stream() const noexcept override { return inner_->native_stream(); }
+
+private:
+    std::unique_ptr<device::queue> inner_;
+    queue_counts* counts_;
+};
+
+device::queue& inner_of(device::queue& q) { return static_cast<counting_queue&>(q).inner(); }
+
+/// The CPU's event, on such a queue.
+class plain_event final : public device::event {
+public:
+    explicit plain_event(std::unique_ptr<device::event> inner) : inner_(std::move(inner)) {}
+    void record(device::queue& on, u64 tag) override { inner_->record(inner_of(on), tag); }
+    bool done() override { return inner_->done(); }
+    void wait() override { inner_->wait(); }
+    [[nodiscard]] handle export_handle() const override { return inner_->export_handle(); }
+
+private:
+    std::unique_ptr<device::event> inner_;
+};
+
 class cuda_like_event final : public device::event {
 public:
     explicit cuda_like_event(std::atomic<u64>* shared)
@@ -36,7 +77,7 @@ public:
         event_state* s = state_.get();
         const u64 number = s->recorded.fetch_add(1) + 1;
         on.submit([s, number](device::cpu::pool&) { s->completed.store(number); });
-        inner_->record(on, tag);
+        inner_->record(inner_of(on), tag);
     }
     bool done() override { return inner_->done(); }
     void wait() override { inner_->wait(); }
@@ -63,12 +104,15 @@ private:
 
 class shared_context final : public device::context {
 public:
-    shared_context(shared_memory& memory, bool as_cuda) : memory_(&memory), as_cuda_(as_cuda), cpu_(1) {}
+    shared_context(shared_memory& memory, bool as_cuda, queue_counts* counts)
+        : memory_(&memory), as_cuda_(as_cuda), counts_(counts), cpu_(1) {}
     [[nodiscard]] device::device_kind kind() const noexcept override { return device::device_kind::cpu; }
     [[nodiscard]] std::string description() const override { return "threads of one process"; }
-    [[nodiscard]] std::unique_ptr<device::queue> make_queue() override { return cpu_.make_queue(); }
+    [[nodiscard]] std::unique_ptr<device::queue> make_queue() override {
+        return std::make_unique<counting_queue>(cpu_.make_queue(), counts_);
+    }
     [[nodiscard]] std::unique_ptr<device::event> make_event(std::atomic<u64>* shared) override {
-        if (!as_cuda_) return cpu_.make_event(shared);
+        if (!as_cuda_) return std::make_unique<plain_event>(cpu_.make_event(shared));
         return std::make_unique<cuda_like_event>(shared);
     }
     [[nodiscard]] std::unique_ptr<device::imported_event> import_event(
@@ -91,6 +135,7 @@ public:
 private:
     shared_memory* memory_;
     bool as_cuda_;
+    queue_counts* counts_;
     device::cpu::context cpu_;
 };
 
@@ -126,8 +171,8 @@ void counting_stage::finish(carousel::frame& f) {
     frames.fetch_add(1);
 }
 
-std::unique_ptr<device::context> shared_memory::open(bool as_cuda) {
-    return std::make_unique<shared_context>(*this, as_cuda);
+std::unique_ptr<device::context> shared_memory::open(bool as_cuda, queue_counts* counts) {
+    return std::make_unique<shared_context>(*this, as_cuda, counts);
 }
 
 std::byte* shared_memory::at(const device::memory_handle& handle) {
@@ -153,6 +198,7 @@ threads_of_a_run::threads_of_a_run(const options& o) : options_(o) {
         s.ends = k == 0 && o.ends_at != ~u64{0};
         s.slot_bytes = s.has_output ? slot_bytes : 0;
         p.stages.push_back(s);
+        counts_.push_back(std::make_unique<queue_counts>());
         made_.push_back(std::make_unique<counting_stage>(k == 0, !s.has_output, k, o.work_us, o.ends_at));
     }
     made_.back()->finish_threads = o.finish_threads;
@@ -208,7 +254,9 @@ void threads_of_a_run::live(u32 stage) {
     counting_stage& s = *made_[stage];
     stages::runtime_sources from;
     from.control = [this](const std::string&) -> shm::control_block& { return *block_; };
-    from.device = [this](const device::device_id&, unsigned) { return memory_.open(options_.as_cuda); };
+    from.device = [this, stage](const device::device_id&, unsigned) {
+        return memory_.open(options_.as_cuda, counts_[stage].get());
+    };
     stages::runtime r(attachment_for(stage), s, from);
     stages::heartbeat heart(r);
     s.prepare(r);

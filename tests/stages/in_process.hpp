@@ -47,13 +47,19 @@ private:
     std::vector<std::unique_ptr<u64>> seen_;
 };
 
+/// What one stage has asked of its queue.
+struct queue_counts {
+    std::atomic<u32> status_steps{0};
+    std::atomic<u32> copies{0};
+};
+
 /// What the processes of a run would share, made once.
 class shared_memory {
 public:
     /// A context over the CPU whose mappings are these. `as_cuda`: its events read as complete until they are
     /// recorded, and again when they have been recorded for a later frame and that is done; helpers may ask
     /// them from any thread.
-    [[nodiscard]] std::unique_ptr<device::context> open(bool as_cuda);
+    [[nodiscard]] std::unique_ptr<device::context> open(bool as_cuda, queue_counts* counts = nullptr);
     [[nodiscard]] std::byte* at(const device::memory_handle& handle);
 
 private:
@@ -83,6 +89,8 @@ public:
     [[nodiscard]] shared_memory& memory() noexcept { return memory_; }
     [[nodiscard]] counting_stage& sink() const noexcept { return *made_.back(); }
     [[nodiscard]] u64 value_in(u32 link, u32 slot) const;
+    /// Of each stage's queue.
+    [[nodiscard]] const queue_counts& counts(u32 stage) const noexcept { return *counts_[stage]; }
     [[nodiscard]] std::string directory() const { return folder_.path.string(); }
     /// Runs all stages to the end of the run; each has its heart and its line to the supervisor, whose ends
     /// are `supervisor`.
@@ -101,6 +109,7 @@ private:
     ring::frame_format format_;
     std::vector<device::memory_handle> rings_;
     std::vector<std::unique_ptr<counting_stage>> made_;
+    std::vector<std::unique_ptr<queue_counts>> counts_;
     std::vector<ring::incarnation_id> who_;
     std::vector<shm::unique_fd> lines_;
 };

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "core/clock.hpp"
@@ -177,4 +178,30 @@ TEST_CASE("runners that take turns deliver all, one after the other") {
     for (u32 k = 0; k < 3; ++k) taken += run.control().stage[k].counters.turns.load();
     CHECK(taken >= 30);
     CHECK(ring::turn_word::of(run.control().turn[0].token.load()).kind != ring::turn_kind::held);
+}
+
+// On a machine with one device, as if each ring lay on another one.
+TEST_CASE(
+    "rings on another device are reached through the mapping and by copies, and the frames are the same") {
+    ::setenv("CAROUSEL_TEST_FAR_RINGS", "1", 1);
+    threads_of_a_run run({.stages = 3, .frames = 1200, .as_cuda = true});
+    run.run();
+    ::unsetenv("CAROUSEL_TEST_FAR_RINGS");
+    CHECK(run.sink().frames.load() == 1200);
+    CHECK(run.sink().wrong.load() == 0);
+    for (u32 k = 0; k < 3; ++k) CHECK(run.control().stage[k].counters.torn.load() == 0);
+    // Two rounds of the trial go by copies: of an input, of an output.
+    const u32 least[] = {2 * 64, 2 * 2 * 64, 2 * 64};
+    for (u32 k = 0; k < 3; ++k) {
+        CAPTURE(k);
+        CHECK(run.counts(k).copies.load() >= least[k]);
+    }
+}
+
+TEST_CASE("a frame costs two status steps of the runner's own, whatever it reads and writes") {
+    threads_of_a_run run({.stages = 3, .frames = 300});
+    run.run();
+    CHECK(run.counts(0).status_steps.load() == 2 * 300);
+    CHECK(run.counts(1).status_steps.load() == 2 * 300);
+    CHECK(run.counts(2).status_steps.load() == 2 * 300);
 }

@@ -97,7 +97,7 @@ run::ps_stage engine::row_of(const seat& s, const std::vector<telemetry::stage_s
     }
     row.cpu_percent = s.cpu_percent;
     row.end_to_end = counted_latencies(st, c.stage[s.stage].counters.end_to_end);
-    row.device = st.device_name;
+    row.device = st.device_name_of(s.instance);
     if (s.now) add_process(row, *s.now, c, now);
     return row;
 }

@@ -110,14 +110,16 @@ u32 stage_of(const run_setup& s, const memory_item& m) {
     return 0;
 }
 
-/// Which of the run's GPUs the stage's is, counted as the stages come.
-u32 token_of(const run_setup& s, const stage_setup& own) {
+/// Which of the run's GPUs that of this uuid is, counted as the stages and their instances come.
+u32 token_of(const run_setup& s, const std::string& uuid) {
     std::vector<std::string> seen;
     for (const stage_setup& st : s.stages) {
-        if (on_gpu(st) && std::find(seen.begin(), seen.end(), st.device.uuid) == seen.end())
-            seen.push_back(st.device.uuid);
+        for (u32 k = 0; on_gpu(st) && k < st.spec.instances; ++k) {
+            const std::string& each = st.device_of(k).uuid;
+            if (std::find(seen.begin(), seen.end(), each) == seen.end()) seen.push_back(each);
+        }
     }
-    const auto at = static_cast<u32>(std::find(seen.begin(), seen.end(), own.device.uuid) - seen.begin());
+    const auto at = static_cast<u32>(std::find(seen.begin(), seen.end(), uuid) - seen.begin());
     return at < shm::max_turns ? at : shm::none;
 }
 
@@ -176,20 +178,22 @@ void require_room(const run_setup& s, const free_memory& memory) {
 
 namespace {
 
-/// Who has a context of its own on the GPU of `own`: how many contexts there are, and which stages' work is
-/// in them.
+/// Who has a context of its own on the GPU of an instance of `own`: how many contexts there are, and which
+/// stages' work is in them.
 struct sharers {
     u32 contexts = 0;
     std::vector<u32> stages;
 };
-sharers sharers_of(const run_setup& s, const stage_setup& own) {
+sharers sharers_of(const run_setup& s, const stage_setup& own, u32 instance) {
     sharers out;
     bool domain = false;
+    const std::string& uuid = own.device_of(instance).uuid;
     for (u32 k = 0; on_gpu(own) && k < s.stages.size(); ++k) {
         const stage_setup& st = s.stages[k];
-        if (!on_gpu(st) || st.device.uuid != own.device.uuid) continue;
+        const u32 there = st.instances_on(uuid);
+        if (!on_gpu(st) || there == 0) continue;
         domain = domain || st.mps;
-        if (!st.mps) out.contexts += st.spec.instances;
+        if (!st.mps) out.contexts += there;
         if (!st.spec.latest()) out.stages.push_back(k);
     }
     out.contexts += domain ? 1 : 0;
@@ -200,9 +204,12 @@ const char* sharing_of(const stage_setup& own, const sharers& with) {
     return !on_gpu(own) ? "cpu" : own.mps ? "overlap" : with.contexts > 1 ? "turns" : "alone";
 }
 
-bool takes_turns(const run_setup& s, const stage_setup& own) {
+/// With two frames in flight, of a run that asks for low latency, a turn is worth less than its hand-over:
+/// such a run takes turns only where the file says of how many frames.
+bool takes_turns(const run_setup& s, const stage_setup& own, u32 instance) {
+    if (!s.turn_frames && s.latency == latency_kind::low) return false;
     return s.turn_frames != 0U && !own.spec.latest() &&
-           std::string_view(sharing_of(own, sharers_of(s, own))) == "turns";
+           std::string_view(sharing_of(own, sharers_of(s, own, instance))) == "turns";
 }
 
 }  // namespace
@@ -211,7 +218,8 @@ std::string idle_turns(const run_setup& s) {
     if (s.turn_frames.value_or(0) == 0) return "";
     bool overlap = false, gpu = false;
     for (const stage_setup& st : s.stages) {
-        if (takes_turns(s, st)) return "";
+        for (u32 k = 0; k < st.spec.instances; ++k)
+            if (takes_turns(s, st, k)) return "";
         overlap = overlap || st.mps;
         gpu = gpu || on_gpu(st);
     }
@@ -221,15 +229,15 @@ std::string idle_turns(const run_setup& s) {
                                : "none of its stages runs on a GPU");
 }
 
-json depth_rule_of(const run_setup& s, u32 stage) {
+json depth_rule_of(const run_setup& s, u32 stage, u32 instance) {
     const stage_setup& own = s.stages[stage];
-    const sharers with = sharers_of(s, own);
+    const sharers with = sharers_of(s, own, instance);
     return {{"latency", word_of(latency_words, s.latency)},
             {"sharing", sharing_of(own, with)},
             {"lanes_given", own.spec.in_flight.has_value()},
             {"window_given", own.link.window.has_value()},
             {"contexts", with.contexts},
-            {"token", takes_turns(s, own) ? token_of(s, own) : shm::none},
+            {"token", takes_turns(s, own, instance) ? token_of(s, own.device_of(instance).uuid) : shm::none},
             {"turn_frames", s.turn_frames.value_or(0)},
             {"beside", with.stages}};
 }

@@ -41,8 +41,8 @@ void require_room(const run_setup& s, const free_memory& memory);
 /// Why turns that the file asks for mean nothing in this run; "": they do, or it doesn't ask.
 [[nodiscard]] std::string idle_turns(const run_setup& s);
 
-/// What a stage is told: the "depth" of its attach message (stages/runner/attach.hpp).
-[[nodiscard]] nlohmann::json depth_rule_of(const run_setup& s, u32 stage);
+/// What an instance of a stage is told: the "depth" of its attach message (stages/runner/attach.hpp).
+[[nodiscard]] nlohmann::json depth_rule_of(const run_setup& s, u32 stage, u32 instance = 0);
 
 /// "in flight 16, 3 ..." of all stages by their names, for a second supervisor; and back again.
 [[nodiscard]] nlohmann::json depths_json(const run_setup& s);

@@ -29,6 +29,11 @@ machine_offer read_probe(const std::string& json_text) {
         g.vmm = d.value("vmm_posix_fd", true);
         for (const char* key : {"total_bytes", "free_bytes"})
             if (d.contains(key) && d[key].is_number_unsigned()) g.free_bytes = d[key];
+        if (d.contains("peers") && d["peers"].is_array()) {
+            g.peers.emplace();
+            for (const json& other : d["peers"])
+                if (other.is_number_integer()) g.peers->push_back(other);
+        }
         out.gpus.push_back(std::move(g));
     }
     if (out.gpus.empty() && out.why_none.empty()) out.why_none = "no CUDA device was found";

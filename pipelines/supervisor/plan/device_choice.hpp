@@ -17,6 +17,8 @@ struct gpu_offer {
     bool vmm = true;  ///< memory can be handed out by fd
     u64 free_bytes =
         ~u64{0};  ///< of its memory, or all of it where nobody says what is free; all ones: unknown
+    /// ordinals of the GPUs whose memory its kernels can reach; empty: not known
+    std::optional<std::vector<int>> peers;
 };
 struct machine_offer {
     std::vector<gpu_offer> gpus;

@@ -18,22 +18,30 @@ memory_choice choose_memory(const std::vector<device_id>& ends, memory_kind wish
     return {wish == memory_kind::ipc ? memory_kind::ipc : memory_kind::vmm, ends.front()};
 }
 
+namespace {
+void add_devices(const stage_setup& s, std::vector<device_id>& to) {
+    for (u32 k = 0; k < s.spec.instances; ++k) to.push_back(s.device_of(k));
+}
+}  // namespace
+
 std::vector<memory_item> plan_memory(const run_setup& s) {
     const ring::plan p = plan_of(s);
     std::vector<memory_item> items;
     u32 link = 0;
     for (u32 k = 0; k < s.stages.size(); ++k) {
         if (!s.stages[k].has_output()) continue;
-        std::vector<device_id> ends{s.stages[k].device};
+        std::vector<device_id> ends;
+        add_devices(s.stages[k], ends);
         for (const stage_setup& other : s.stages)
-            if (other.reads(k)) ends.push_back(other.device);
+            if (other.reads(k)) add_devices(other, ends);
         items.push_back({"ring " + s.stages[k].spec.name, false, link++,
                          u64{ring::derived_slots(p, k)} * s.stages[k].slot_bytes,
                          choose_memory(ends, s.stages[k].memory)});
     }
     for (u32 a = 0; a < s.assets.size(); ++a) {
-        std::vector<device_id> ends{s.stages[s.assets[a].maker].device};
-        for (const u32 user : s.assets[a].users) ends.push_back(s.stages[user].device);
+        std::vector<device_id> ends;
+        add_devices(s.stages[s.assets[a].maker], ends);
+        for (const u32 user : s.assets[a].users) add_devices(s.stages[user], ends);
         items.push_back({"asset " + s.assets[a].name, true, a, s.assets[a].bytes,
                          choose_memory(ends, s.stages[s.assets[a].maker].memory)});
     }

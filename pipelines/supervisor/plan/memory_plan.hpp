@@ -15,9 +15,9 @@ struct memory_choice {
     bool operator==(const memory_choice& o) const { return kind == o.kind && device.uuid == o.device.uuid; }
 };
 
-/// `ends`: producer (or maker) first. All on the CPU, or unlike ends: a memfd, which a GPU page-locks and
-/// maps. All on one GPU: its memory, as `wish` says (vmm or ipc). Several GPUs: the producer's memory, by
-/// vmm, with peer access.
+/// `ends`: producer (or maker) first, each with all its instances. All on the CPU, or unlike ends: a memfd,
+/// which a GPU page-locks and maps. All on one GPU: its memory, as `wish` says (vmm or ipc). Several GPUs:
+/// the producer's memory, by vmm, with peer access.
 [[nodiscard]] memory_choice choose_memory(const std::vector<device::device_id>& ends,
                                           device::memory_kind wish);
 

@@ -86,7 +86,8 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
     for (std::size_t k = 0; k < all.size(); ++k) {
         const stage_spec& s = p.stages[k];
         t.add({name_with_count(s.name, s.instances),
-               s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")), s.device,
+               s.inputs.empty() ? "-" : fmt::format("{}", fmt::join(s.inputs, ", ")),
+               s.devices.empty() ? s.device : fmt::format("{}", fmt::join(s.devices, "+")),
                s.in_flight ? std::to_string(*s.in_flight) : "auto",
                all[k].slot_bytes == 0 ? "-" : human_bytes(all[k].slot_bytes)});
     }

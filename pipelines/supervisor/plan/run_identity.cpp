@@ -36,6 +36,7 @@ json stage_json(const stage_setup& s) {
               {"isolation", word_of(isolation_words, s.mps ? isolation_kind::mps : isolation_kind::process)},
               {"commits_on_host", s.owner_commits},
               {"ends", s.ends}});
+    for (const stage_device& d : s.devices) j["uuids"].push_back(d.id.uuid);
     j.update(values_of(s.link));
     j["memory"] = device::name_of(s.memory);
     return j;

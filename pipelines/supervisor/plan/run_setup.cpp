@@ -10,6 +10,13 @@ bool stage_setup::reads(u32 stage) const noexcept {
     return std::find(spec.input_indices.begin(), spec.input_indices.end(), stage) != spec.input_indices.end();
 }
 
+u32 stage_setup::instances_on(const std::string& uuid) const noexcept {
+    if (devices.empty()) return device.uuid == uuid ? spec.instances : 0;
+    u32 count = 0;
+    for (u32 k = 0; k < spec.instances; ++k) count += device_of(k).uuid == uuid ? 1 : 0;
+    return count;
+}
+
 bool run_setup::has_mps() const noexcept {
     return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) { return s.mps; });
 }

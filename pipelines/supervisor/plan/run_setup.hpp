@@ -21,6 +21,11 @@ struct asset_setup {
     std::vector<u32> users;  ///< stages, the maker among them
 };
 
+struct stage_device {
+    device::device_id id;
+    std::string name;  ///< "cuda:0"
+};
+
 /// A stage as its file describes it, and what was decided behind that.
 struct stage_setup {
     stage_spec spec;        ///< what the file says
@@ -28,8 +33,9 @@ struct stage_setup {
     std::string program;    ///< path
     nlohmann::json format;  ///< of the output; null: none
     u64 slot_bytes = 0;
-    device::device_id device;
-    std::string device_name;                                ///< "cpu", "cuda:0"
+    device::device_id device;                               ///< of a list: the first
+    std::string device_name;                                ///< "cpu", "cuda:0"; of a list: "cuda:0+cuda:1"
+    std::vector<stage_device> devices;                      ///< of a list, as it stands there; else empty
     device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring behind it
     bool deep_on_cpu = false;  ///< for tests: its depth is planned and chosen as on a GPU
     u32 lanes = 0;   ///< what in_flight came to (depth_plan.hpp); 0: not chosen, a number of the file or 3
@@ -40,6 +46,15 @@ struct stage_setup {
                         ///< computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
     [[nodiscard]] bool reads(u32 stage) const noexcept;
+    /// Of an instance: those of a list go round.
+    [[nodiscard]] const device::device_id& device_of(u32 instance) const noexcept {
+        return devices.empty() ? device : devices[instance % devices.size()].id;
+    }
+    [[nodiscard]] const std::string& device_name_of(u32 instance) const noexcept {
+        return devices.empty() ? device_name : devices[instance % devices.size()].name;
+    }
+    /// How many instances lie on a device of that uuid.
+    [[nodiscard]] u32 instances_on(const std::string& uuid) const noexcept;
 };
 
 /// The keys of [pipeline], and what was decided behind them.

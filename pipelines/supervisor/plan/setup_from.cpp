@@ -11,6 +11,7 @@
 #include "core/errors.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/depth_plan.hpp"
+#include "supervisor/plan/peer_reach.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -33,6 +34,11 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         const device_choice c = choose_device(spec.device, machine, d.device);
         s.device = c.id;
         s.device_name = c.name;
+        for (const std::string& each : spec.devices) {
+            const device_choice own = choose_device(each, machine, d.device);
+            s.devices.push_back({own.id, own.name});
+            s.device_name += s.devices.size() > 1 ? "+" + own.name : "";
+        }
         // The second is for tests: what the supervisor does for a domain can be seen on a machine without a
         // GPU.
         s.mps = s.mps && (c.id.kind == device::device_kind::cuda ||
@@ -106,6 +112,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
         return st.device_name == s.stages.front().device_name;
     });
     choose_depths(s, free_memory_of(machine));
+    require_reach(s, machine);
     s.device_name = same ? s.stages.front().device_name : "mixed";
     return s;
 }

@@ -23,6 +23,10 @@ namespace {
 
 using nlohmann::json;
 
+/// Where the file says nothing, in an MPS domain: launches of processes that share a server cost the host
+/// most there. With a context each they gain nothing.
+bool plays_graphs(const run_setup& s, const stage_setup& of) { return s.graphs.value_or(of.mps); }
+
 seat* free_seat_for(process_table& t, const std::string& stage, std::string& why) {
     why = fmt::format("the pipeline {} has no stage {}", t.setup->name, stage);
     for (auto& s : t.seats) {
@@ -51,12 +55,13 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.supervisor_grace_s = t.setup->supervisor_grace_s;
     a.kept = t.memory->describe_all(fds);
     a.settings = st.spec.settings;
-    a.asked_device = st.spec.device;
+    a.asked_device = st.spec.devices.empty() ? st.spec.device : st.device_name_of(s.instance);
     a.folder = t.setup->folder;
-    a.depth = depth_rule_of(*t.setup, s.stage);
+    a.depth = depth_rule_of(*t.setup, s.stage, s.instance);
+    a.graphs = plays_graphs(*t.setup, st);
     a.format = st.format;
     if (t.setup->parameters.schema) a.parameters = t.setup->parameters.schema.to_json();
-    a.device = st.device;
+    a.device = st.device_of(s.instance);
     for (const u32 i : st.spec.input_indices)
         a.inputs.push_back({t.setup->stages[i].spec.name, t.setup->stages[i].format});
     const auto block = [&](bool asset, u32 index) -> json {

@@ -23,13 +23,17 @@ constexpr u64 suspect_after_ns = 200 * ns_per_ms;
 constexpr u64 shortest_heart_ns = 250 * ns_per_ms;
 constexpr u64 least_patience_ns = 60 * ns_per_ms;  ///< three ticks
 
-/// Stages that share a GPU have one number: the first of them. Those on the CPU have none.
-u32 shared_device(const run_setup& s, u32 stage) noexcept {
-    const device::device_id& own = s.stages[stage].device;
+/// Seats that share a GPU have one number: the first stage with an instance on it, and which instance of that
+/// it is. Those on the CPU have none.
+u32 shared_device(const run_setup& s, u32 stage, u32 instance) noexcept {
+    const device::device_id& own = s.stages[stage].device_of(instance);
     if (own.kind != device::device_kind::cuda) return shm::none;
-    for (u32 k = 0; k < stage; ++k)
-        if (s.stages[k].device.kind == own.kind && s.stages[k].device.uuid == own.uuid) return k;
-    return stage;
+    u32 number = 0;
+    for (const stage_setup& st : s.stages) {
+        for (u32 k = 0; k < st.spec.instances; ++k, ++number)
+            if (st.device_of(k).kind == own.kind && st.device_of(k).uuid == own.uuid) return number;
+    }
+    return number;
 }
 
 /// A heart beats while its process computes, so a stage with a long frame_timeout_ms needs no longer one for
@@ -83,7 +87,7 @@ u64 longest_tick_ns(const process_table& t) noexcept {
 
 void restart_device_clocks(process_table& t, u32 device, u64 now) noexcept {
     for (auto& s : t.seats)
-        if (shared_device(*t.setup, s->stage) == device) s->device_base_ns = now;
+        if (shared_device(*t.setup, s->stage, s->instance) == device) s->device_base_ns = now;
 }
 
 bool waits_for_asset(const process_table& t, const seat& s) noexcept {
@@ -207,7 +211,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     v.device_base_ns = s.device_base_ns;
     v.frame_timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
-    v.device = shared_device(*t.setup, s.stage);
+    v.device = shared_device(*t.setup, s.stage, s.instance);
     v.hold_ns = ring::load(e.hold_since_ns);  // before the clock that begins anew when it ends
     v.processing_ns = ring::load(e.processing_since_ns);
     v.device_ns = ring::load(e.device_since_ns);

@@ -9,6 +9,8 @@
 
 namespace carousel::device::cuda {
 
+class graph;
+
 class queue final : public device::queue {
 public:
     explicit queue(const gpu& on);
@@ -23,10 +25,18 @@ public:
     void submit(std::function<void(cpu::pool&)> task) override;
     [[nodiscard]] void* native_stream() const noexcept override { return stream_; }
 
+    [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
+    [[nodiscard]] const std::string& label() const noexcept { return label_; }
+    void bind() const { on_.bind(); }
+    /// Launches are noted in it until another one, or none, is open.
+    void open(graph* work) noexcept { open_ = work; }
+    [[nodiscard]] graph* open_graph() const noexcept { return open_; }
+
 private:
     const gpu& on_;
     std::string label_;
     cudaStream_t stream_ = nullptr;
+    graph* open_ = nullptr;
 };
 
 }  // namespace carousel::device::cuda

@@ -1,5 +1,7 @@
 #include "device/cuda/status.hpp"
 
+#include "device/cuda/launch.hpp"
+
 namespace carousel::device::cuda {
 namespace {
 
@@ -39,7 +41,7 @@ uint4 as_vector(status_word word) noexcept {
 
 }  // namespace
 
-cudaError_t launch_status(cudaStream_t stream, const status_step& step) noexcept {
+cudaError_t launch_status(device::queue& q, const status_step& step) {
     status_args a{};
     for (u32 k = 0; k < step.count; ++k) {
         a.at[k] = reinterpret_cast<const uint4*>(step.checks[k].at);
@@ -49,8 +51,7 @@ cudaError_t launch_status(cudaStream_t stream, const status_step& step) noexcept
     a.torn = step.torn;
     a.write = reinterpret_cast<uint4*>(step.write);
     a.value = as_vector(step.value);
-    status_kernel<<<1, 1, 0, stream>>>(a);
-    return cudaGetLastError();
+    return launch(q, "status", status_kernel, dim3(1), dim3(1), 0, false, a);
 }
 
 cudaError_t launch_fault(cudaStream_t stream) noexcept {

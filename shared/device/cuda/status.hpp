@@ -8,8 +8,8 @@
 
 namespace carousel::device::cuda {
 
-/// Enqueues; returns the launch's error.
-[[nodiscard]] cudaError_t launch_status(cudaStream_t stream, const status_step& step) noexcept;
+/// Enqueues, or notes it (launch.hpp); returns the launch's error.
+[[nodiscard]] cudaError_t launch_status(device::queue& q, const status_step& step);
 
 /// A store to an address that no allocation has: the context is lost with cudaErrorIllegalAddress.
 [[nodiscard]] cudaError_t launch_fault(cudaStream_t stream) noexcept;

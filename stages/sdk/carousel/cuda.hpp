@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include <carousel/stage.hpp>
+#include "device/cuda/launch.hpp"
 
 namespace carousel::cuda {
 
@@ -40,5 +41,15 @@ inline void check(cudaError_t status, std::string_view what) {
 /// Throws cuda_error when the launch right before has failed (a grid of no blocks, too much shared memory, no
 /// code for this GPU).
 inline void check_launch(std::string_view kernel) { check(cudaGetLastError(), kernel); }
+
+/// Launches a kernel on the frame's stream and checks it; `name` is for messages. The only way to launch for
+/// a stage that says description::same_work.
+///   carousel::cuda::launch(f, "my_kernel", my_kernel, grid, block, in, out);
+template <typename... P>
+void launch(frame& f, const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads,
+            const std::type_identity_t<P>&... arguments) {
+    (void)stream(f);
+    check(device::cuda::launch(f.queue(), name, kernel, blocks, threads, 0, false, arguments...), name);
+}
 
 }  // namespace carousel::cuda

@@ -2,10 +2,14 @@
 
 #include <cuda_runtime.h>
 
+#include "core/errors.hpp"
+#include "device/cuda/launch.hpp"
+
 namespace carousel::test {
 namespace {
 
 __global__ void make_number(u64* out, const u64* in, u64 sequence) {
+    if (blockIdx.x != 0) return;
     *out = in != nullptr ? *in * 3 + 1 : sequence * 1000;
 }
 
@@ -31,6 +35,13 @@ __global__ void never_end(volatile u64* word) {
 
 void enqueue_number(void* stream, u64* out, const u64* in, u64 sequence) {
     make_number<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(out, in, sequence);
+}
+
+void launch_number(device::queue& q, u64* out, const u64* in, u64 sequence, u32 blocks) {
+    if (const cudaError_t status =
+            device::cuda::launch(q, "make_number", make_number, blocks, 1, 0, false, out, in, sequence);
+        status != cudaSuccess)
+        throw cuda_error(static_cast<int>(status), cudaGetErrorString(status));
 }
 
 void enqueue_hold(void* stream, u64 ns) { hold<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(ns); }

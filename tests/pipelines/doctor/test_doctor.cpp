@@ -76,6 +76,17 @@ TEST_CASE("the probe's answer becomes findings, whatever it is") {
     CHECK_FALSE(of_name(one, "cuda:0 IPC events").remedy.empty());
 }
 
+TEST_CASE("of several GPUs doctor says which reach which") {
+    const auto all = findings_of_probe(
+        R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
+        "devices":[{"ordinal":0,"name":"A","peers":[1]},{"ordinal":1,"name":"B","peers":[]}]})");
+    CHECK(of_name(all, "cuda:0 other GPUs").found == "reaches the memory of cuda:1");
+    CHECK(of_name(all, "cuda:0 other GPUs").status == verdict::ok);
+    CHECK(of_name(all, "cuda:1 other GPUs").found == "reaches the memory of none");
+    CHECK(of_name(all, "cuda:1 other GPUs").status == verdict::warn);
+    CHECK_FALSE(of_name(all, "cuda:1 other GPUs").remedy.empty());
+}
+
 TEST_CASE("a probe that crashes or hangs is a finding, not doctor's end") {
     const world w;
     doctor_places places;

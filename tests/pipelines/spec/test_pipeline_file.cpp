@@ -1,6 +1,7 @@
 // One section at a time: keys, types, ranges, places.
 
 #include "spec/options.hpp"
+#include "spec/pipeline_keys.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 
 using namespace carousel;
@@ -132,12 +133,38 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
     CHECK_FALSE(p.stages[0].in_flight.has_value());
     CHECK(p.latency == supervisor::latency_kind::balanced);
     CHECK_FALSE(p.turn_frames);
+    CHECK_FALSE(p.graphs);
+    CHECK(p.stages[0].devices.empty());
     CHECK(p.stages[0].instances == 1);
     CHECK(p.stages[0].max_attempts == 3);
     CHECK(p.stages[0].restart == supervisor::restart_policy::always);
     CHECK(p.stages[0].group == supervisor::group_kind::blocking);
     CHECK_FALSE(p.links.at("a").window.has_value());
     CHECK(p.links.at("a").memory == device::memory_kind::vmm);
+}
+
+TEST_CASE("a stage with instances may have a list of GPUs, whose first one stands for the stage") {
+    const pipeline p = parse_pipeline(
+        "[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n"
+        "device = [\"cuda:1\", \"cuda:0\"]\ninstances = 3\n",
+        "p.toml");
+    CHECK(p.stages[1].devices == std::vector<std::string>{"cuda:1", "cuda:0"});
+    CHECK(p.stages[1].device == "cuda:1");
+    CHECK(supervisor::values_of(p.stages[1])["device"] == nlohmann::json{"cuda:1", "cuda:0"});
+    CHECK(p.stages[0].devices.empty());
+}
+
+TEST_CASE("graphs are on, off, or the run's to choose") {
+    const auto graphs = [](const std::string& value) {
+        return parse_pipeline("[pipeline]\ngraphs = " + value +
+                                  "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\n"
+                                  "inputs=[\"a\"]\n",
+                              "p.toml")
+            .graphs;
+    };
+    CHECK(graphs("\"on\"") == true);
+    CHECK(graphs("\"off\"") == false);
+    CHECK_FALSE(graphs("\"auto\"").has_value());
 }
 
 TEST_CASE("isolation is the pipeline's unless a stage has its own") {
@@ -173,6 +200,19 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
          "p.toml:2:22: allow_dead_letters = -1: expected true, false, or how many frames may be given up"},
         {"[pipeline]", "allow_dead_letters = \"all\"",
          "p.toml:2:22: allow_dead_letters = \"all\": expected true, false, or how many"},
+        {"[pipeline]", "graphs = 3", "p.toml:2:10: graphs = 3: expected \"auto\", \"on\" or \"off\""},
+        {"triangles = 100", "device = [\"cuda:0\", \"cpu\"]",
+         "p.toml:8:10: device = [\"cuda:0\",\"cpu\"]: expected a list of GPUs, e.g. [\"cuda:0\", "
+         "\"cuda:1\"]: "
+         "the instances of one stage all compute on GPUs, which are named, or all on the CPU"},
+        {"triangles = 100", "device = [\"cuda:0\", \"auto\"]",
+         "p.toml:8:10: device = [\"cuda:0\",\"auto\"]: expected a list of GPUs"},
+        {"triangles = 100", "device = [\"cuda:0\", \"cuda1\"]",
+         "p.toml:8:10: device = [\"cuda:0\",\"cuda1\"]: expected a list of GPUs"},
+        {"triangles = 100", "device = []", "p.toml:8:10: device = []: expected a list of GPUs"},
+        {"triangles = 100", "device = [\"cuda:0\", \"cuda:1\"]",
+         "p.toml:8:10: device = [\"cuda:0\",\"cuda:1\"]: expected no more devices than the stage has "
+         "instances, which are 1: say instances = 2"},
         {"[pipeline]", "fps = -1", "p.toml:2:7: fps = -1: expected a number from 0 to 100000"},
         {"[pipeline]", "fps = nan", "p.toml:2:7: fps: not a finite number"},
         {"[pipeline]", "frame_timeout_ms = 9",

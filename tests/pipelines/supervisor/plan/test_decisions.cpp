@@ -4,6 +4,7 @@
 #include "core/errors.hpp"
 #include "supervisor/plan/device_choice.hpp"
 #include "supervisor/plan/memory_plan.hpp"
+#include "supervisor/plan/peer_reach.hpp"
 #include "supervisor/plan/pictures.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 using namespace carousel;
 using namespace carousel::supervisor;
+using carousel::test::contains;
 using device::device_id;
 using device::device_kind;
 using device::memory_kind;
@@ -67,6 +69,54 @@ TEST_CASE("every ring and asset gets its memory, in the order of the control blo
     CHECK(items[2].asset);
     CHECK(items[2].choice == memory_choice{memory_kind::ipc, gpu0});
     CHECK(items[3].choice.kind == memory_kind::memfd);
+}
+
+TEST_CASE("a stage whose instances lie on two GPUs has its rings on the first device of who writes them") {
+    run_setup s = chain({gpu0, gpu0, gpu0});
+    s.stages[1].spec.instances = 3;
+    s.stages[1].devices = {{gpu1, "cuda:1"}, {gpu0, "cuda:0"}};
+    s.stages[1].device = gpu1;
+    CHECK(s.stages[1].device_of(0).uuid == "bb");
+    CHECK(s.stages[1].device_of(1).uuid == "aa");
+    CHECK(s.stages[1].device_of(2).uuid == "bb");
+    CHECK(s.stages[1].device_name_of(1) == "cuda:0");
+    CHECK(s.stages[1].instances_on("bb") == 2);
+    CHECK(s.stages[1].instances_on("aa") == 1);
+    CHECK(s.stages[0].instances_on("bb") == 0);
+    s.stages[0].memory = s.stages[1].memory = memory_kind::ipc;
+    const std::vector<memory_item> items = plan_memory(s);
+    CHECK(items[0].choice == memory_choice{memory_kind::vmm, gpu0});  // by vmm, since both reach it
+    CHECK(items[1].choice == memory_choice{memory_kind::vmm, gpu1});
+}
+
+TEST_CASE("an instance that can't reach a ring on another GPU is refused with the place and the reason") {
+    run_setup s = chain({gpu0, gpu0, gpu0});
+    s.stages[1].spec.instances = 2;
+    s.stages[1].devices = {{gpu0, "cuda:0"}, {gpu1, "cuda:1"}};
+    s.stages[1].spec.key_at["device"] = {"p.toml", 9, 1, ""};
+    s.assets.push_back({"mesh", 4096, 0, {0, 1}});
+    const auto why = [&](const std::string& peers_of_1) -> std::string {
+        const machine_offer m = read_probe(R"({"devices": [{"ordinal": 0, "uuid": "aa", "peers": [1]},
+            {"ordinal": 1, "uuid": "bb")" + peers_of_1 +
+                                           "}]}");
+        REQUIRE(m.gpus.size() == 2);
+        try {
+            require_reach(s, m);
+        } catch (const device_error& e) {
+            return e.what();
+        }
+        return "";
+    };
+    CHECK(why(R"(, "peers": [0])") == "");
+    CHECK(why("") == "");  // not told
+    CHECK_THAT(why(R"(, "peers": [])"),
+               contains("p.toml:9:1: stage s1: ring s0 lies on cuda:0, and cuda:1 can't reach that memory"));
+    s.stages[1].devices.clear();
+    s.stages[1].device = gpu0;
+    CHECK(why(R"(, "peers": [])") == "");
+    s.stages[1].device = gpu1;  // a stage as a whole
+    s.stages[1].device_name = "cuda:1";
+    CHECK_THAT(why(R"(, "peers": [])"), contains("and cuda:1 can't reach"));
 }
 
 TEST_CASE("a device is what was asked for, what there is, or a sentence") {

@@ -12,6 +12,7 @@ namespace {
 
 using namespace carousel;
 using namespace carousel::supervisor;
+using carousel::test::contains;
 using device::device_id;
 using device::device_kind;
 
@@ -225,4 +226,37 @@ TEST_CASE("a stage is told who takes turns with it") {
     CHECK(depth_rule_of(s, 3)["sharing"] == "cpu");
     for (stage_setup& st : s.stages) st.mps = st.device.kind == device_kind::cuda;
     CHECK(depth_rule_of(s, 0)["sharing"] == "overlap");
+}
+
+TEST_CASE("instances on two GPUs take turns with those who are on the same one") {
+    run_setup s = chain({gpu0, gpu0, gpu0});
+    s.stages[1].spec.instances = 2;
+    s.stages[1].devices = {{gpu0, "cuda:0"}, {gpu1, "cuda:1"}};
+    choose_depths(s, room(64 * gib));
+    const auto first = depth_rule_of(s, 1, 0), second = depth_rule_of(s, 1, 1), source = depth_rule_of(s, 0);
+    CHECK(source["contexts"] == 3);
+    CHECK(first["contexts"] == 3);
+    CHECK(first["sharing"] == "turns");
+    CHECK(first["token"] == source["token"]);
+    CHECK(first["beside"] == nlohmann::json{0, 1, 2});
+    CHECK(second["contexts"] == 1);
+    CHECK(second["sharing"] == "alone");
+    CHECK(second["token"] == shm::none);
+    s.turn_frames = 4;
+    CHECK(idle_turns(s).empty());
+    s.stages[0].device = s.stages[2].device = cpu;
+    CHECK_THAT(idle_turns(s), contains("no two contexts of it share a GPU"));
+}
+
+TEST_CASE("a run that asks for low latency takes turns only where the file says of how many frames") {
+    run_setup s = chain({gpu0, gpu0});
+    s.latency = latency_kind::low;
+    choose_depths(s, room(64 * gib));
+    CHECK(depth_rule_of(s, 0)["token"] == shm::none);
+    CHECK(depth_rule_of(s, 0)["sharing"] == "turns");  // its contexts share the GPU all the same
+    s.turn_frames = 2;
+    CHECK(depth_rule_of(s, 0)["token"] == 0);
+    s.turn_frames.reset();
+    s.latency = latency_kind::balanced;
+    CHECK(depth_rule_of(s, 0)["token"] == 0);
 }

@@ -1,0 +1,51 @@
+#include "supervisor/plan/peer_reach.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/errors.hpp"
+#include "supervisor/plan/memory_plan.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+void require_reach_of(const run_setup& s, const memory_item& m, u32 stage, const machine_offer& machine) {
+    const stage_setup& st = s.stages[stage];
+    for (u32 k = 0; m.choice.kind == device::memory_kind::vmm && k < st.spec.instances; ++k) {
+        const device::device_id& own = st.device_of(k);
+        const auto gpu = std::find_if(machine.gpus.begin(), machine.gpus.end(),
+                                      [&](const gpu_offer& g) { return g.id.uuid == own.uuid; });
+        if (gpu == machine.gpus.end() || !gpu->peers || own.uuid == m.choice.device.uuid) continue;
+        const std::vector<int>& peers = *gpu->peers;
+        if (std::find(peers.begin(), peers.end(), m.choice.device.ordinal) != peers.end()) continue;
+        throw device_error(fmt::format(
+            "{}: stage {}: {} lies on cuda:{}, and {} can't reach that memory (no NVLink, or PCIe behind "
+            "different bridges), neither by a mapping nor by a copy of its own: put both on one GPU, or one "
+            "of "
+            "the stages on the CPU (then the ring lies on the host); `carousel doctor` shows which GPUs "
+            "reach "
+            "which",
+            st.spec.position_of("device").text(), st.spec.name, m.name, m.choice.device.ordinal,
+            st.device_name_of(k)));
+    }
+}
+
+}  // namespace
+
+void require_reach(const run_setup& s, const machine_offer& machine) {
+    std::vector<u32> makers;  // of the rings, in their order
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        if (s.stages[k].has_output()) makers.push_back(k);
+    for (const memory_item& m : plan_memory(s)) {
+        for (u32 k = 0; k < s.stages.size(); ++k) {
+            const bool maps = m.asset
+                                  ? std::find(s.assets[m.index].users.begin(), s.assets[m.index].users.end(),
+                                              k) != s.assets[m.index].users.end()
+                                  : makers[m.index] == k || s.stages[k].reads(makers[m.index]);
+            if (maps) require_reach_of(s, m, k, machine);
+        }
+    }
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,45 @@
+#pragma once
+// A frame's work as a CUDA graph (device/same_work.hpp says what, and who may call). The graph is captured
+// from the stream at the first frame, so that it is what the stream would have run, overlapping launches
+// included where CUDA can capture them (12.3 and later; else they begin behind each other in the graph). It
+// has one node a launch, in a chain.
+//
+// At frames that are captured to be compared, the launches are not enqueued: what the capture finds then came
+// by another way.
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "device/same_work.hpp"
+
+namespace carousel::device::cuda {
+
+class queue;
+
+[[nodiscard]] std::unique_ptr<same_work> make_graph(device::queue& on);
+
+class graph final : public same_work {
+public:
+    explicit graph(queue& on) : queue_(&on) {}
+    ~graph() override;
+    void begin() override;
+    void end() override;
+    void drop() override;
+    /// A launch between begin() and end().
+    [[nodiscard]] cudaError_t launch(const kernel_launch& k);
+
+private:
+    void build(cudaGraph_t captured);
+    void refuse_others(cudaGraph_t captured);
+    [[nodiscard]] cudaGraph_t end_capture();
+
+    queue* queue_;
+    launch_list list_;
+    bool capturing_ = false;
+    cudaGraph_t graph_ = nullptr;
+    cudaGraphExec_t exec_ = nullptr;
+    std::vector<cudaGraphNode_t> nodes_;  ///< one a launch
+};
+
+}  // namespace carousel::device::cuda

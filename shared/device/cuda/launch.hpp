@@ -1,0 +1,35 @@
+#pragma once
+// How a kernel is launched on a queue, by its name: for a frame's own work, which a runner may play as a
+// graph (device/same_work.hpp).
+
+#include <cuda_runtime_api.h>
+
+#include <type_traits>
+
+#include "device/backend.hpp"
+#include "device/kernel_launch.hpp"
+
+namespace carousel::device::cuda {
+
+/// Launches on a CUDA queue, or notes it where a same_work is open on it. The launch's error.
+[[nodiscard]] cudaError_t launch(queue& q, const kernel_launch& k) noexcept(false);
+
+/// A kernel with its arguments by value, as <<<>>> takes them.
+template <typename... P>
+[[nodiscard]] cudaError_t launch(queue& q, const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads,
+                                 u32 shared_bytes, bool overlaps,
+                                 const std::type_identity_t<P>&... arguments) {
+    static_assert(sizeof...(P) <= kernel_launch::most,
+                  "a kernel with fewer arguments, or with a struct of them");
+    kernel_launch k;
+    k.name = name;
+    k.kernel = reinterpret_cast<const void*>(kernel);
+    k.blocks = {blocks.x, blocks.y, blocks.z};
+    k.threads = {threads.x, threads.y, threads.z};
+    k.shared_bytes = shared_bytes;
+    k.overlaps = overlaps;
+    ((k.arguments[k.count++] = {&arguments, static_cast<u32>(sizeof arguments)}), ...);
+    return launch(q, k);
+}
+
+}  // namespace carousel::device::cuda

@@ -1,0 +1,26 @@
+#pragma once
+// A launch of a kernel as plain data: for code that carries it without knowing CUDA.
+
+#include <array>
+#include <cstddef>
+
+#include "core/types.hpp"
+
+namespace carousel::device {
+
+struct kernel_launch {
+    static constexpr std::size_t most = 16;
+    struct argument {
+        const void* at = nullptr;
+        u32 bytes = 0;
+    };
+    const char* name = "";         ///< for messages
+    const void* kernel = nullptr;  ///< the function's address on the host
+    std::array<u32, 3> blocks{1, 1, 1}, threads{1, 1, 1};
+    u32 shared_bytes = 0;
+    bool overlaps = false;  ///< may begin before the one before it has ended, and waits by itself
+    std::array<argument, most> arguments{};
+    u32 count = 0;  ///< of arguments
+};
+
+}  // namespace carousel::device

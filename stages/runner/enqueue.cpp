@@ -1,0 +1,102 @@
+// What goes into the queue for one frame: the first look at the inputs and status WRITING, the stage's own
+// work, the last look and status READY, the event; in this order. Two launches are the runner's own.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/crash_point.hpp"
+#include "core/log.hpp"
+#include "stages/runner/fault_injection.hpp"
+#include "stages/runner/stage_runner.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr u64 before_payload = ring::plane_alignment;  ///< bytes of a slot: the status word's
+
+}  // namespace
+
+// Work that is alike for every frame is played as a graph a lane, the looks at the status words with it.
+// Rings on another GPU may be reached by copies, which are no part of a graph; nor is the tear that a test
+// asks for.
+void stage_runner::play_graphs() {
+    if (!runtime_->plays_graphs() || runtime_->reaches_far() || tear_at_ != ~u64{0}) return;
+    for (const auto& f : frames_) f->alike = device::make_same_work(runtime_->queue());
+    if (!frames_.empty() && frames_.front()->alike) log::info("plays its frames as graphs, one a lane");
+}
+
+void stage_runner::enqueue_checked(frame_in_work& f) {
+    device::queue& q = runtime_->queue();
+    f.ended = false;
+    const bool is_void = f.job.void_stage != shm::none;
+    f.by_copy = !is_void && reach_.next() == reach_choice::way::copy;
+    inject_fault_if_asked(*runtime_);
+    device::same_work* const alike = is_void ? nullptr : f.alike.get();
+    if (alike != nullptr) alike->begin();
+    look_at_status(f, device::status_state::writing);
+    f.set_void_text(
+        is_void ? fmt::format("given up by stage {} after its last attempt (note {:#x})",
+                              runtime_->control().stage[std::min(f.job.void_stage, shm::max_stages - 1)].name,
+                              f.job.void_reason)
+                : std::string());
+    if (!is_void) {
+        if (f.job.sequence == tear_at_ && f.job.inputs > 0)
+            q.write_status(runtime_->input(0).status(f.job.input[0].index), {~u64{0}, 0, 0});
+        copy_inputs(f);
+        process(f);
+        if (f.ended) {
+            if (alike != nullptr) alike->drop();
+            return;
+        }
+        copy_output(f);
+    } else {
+        worker_.stage().counters.voids.fetch_add(1, std::memory_order_relaxed);
+    }
+    look_at_status(f, device::status_state::ready);
+    if (alike != nullptr) alike->end();
+    f.event = &runtime_->event_of(f.job.output.index, f.lane());
+    f.event->record(q, worker_.tag(f.job));
+    crash_here(crash_point::event_recorded);
+}
+
+void stage_runner::process(frame_in_work& f) {
+    f.in_process = true;
+    stage_->process(f);
+    f.in_process = false;
+}
+
+// The inputs' words are to be what their producers left, the output's is this frame's: one launch on a GPU.
+// A void frame's inputs are not looked at.
+void stage_runner::look_at_status(const frame_in_work& f, device::status_state state) {
+    device::status_step step;
+    step.torn = reinterpret_cast<u32*>(torn_->data());
+    for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
+        const shm::frame_header& h = worker_.input(i).block().header[f.job.input[i].index];
+        step.expect(runtime_->input(i).status(f.job.input[i].index),
+                    {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
+    }
+    if (mapped_link* out = runtime_->output()) {
+        step.write = out->status(f.job.output.index);
+        step.value = {f.job.sequence, worker_.epoch(), static_cast<u32>(state)};
+    }
+    static_assert(device::status_step::most >= shm::max_inputs);
+    if (step.count > 0 || step.write != nullptr) runtime_->queue().status(step);
+}
+
+// Rings on another GPU, where the choice has fallen on copies: what the inputs hold comes over first, and the
+// output goes back last. One slot a ring is enough, since the queue runs in order.
+void stage_runner::copy_inputs(const frame_in_work& f) {
+    for (u32 i = 0; f.by_copy && i < f.job.inputs; ++i) {
+        mapped_link& in = runtime_->input(i);
+        if (in.near) runtime_->queue().copy(in.near->data(), in.slot(f.job.input[i].index), in.slot_bytes);
+    }
+}
+
+void stage_runner::copy_output(const frame_in_work& f) {
+    mapped_link* const out = runtime_->output();
+    if (!f.by_copy || out == nullptr || !out->near || out->slot_bytes <= before_payload) return;
+    runtime_->queue().copy(out->slot(f.job.output.index) + before_payload, out->near->data() + before_payload,
+                           out->slot_bytes - before_payload);
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,46 @@
+#include "stages/runner/reach.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace carousel::stages {
+
+// Frames of the round before, still under way, are passed over, and so are the first ones of a round. A
+// thread that wakes late sees one long span and then short ones, so the mean counts; but not the longest
+// ones, in which contexts that share a GPU have waited for each other.
+bool reach_choice::add(bool by_copy, u64 span_ns) {
+    if (!trial_ || by_copy != (of_round() == way::copy)) return false;
+    if (passed_ < passed_over) {
+        ++passed_;
+        return false;
+    }
+    spans_.push_back(span_ns);
+    if (spans_.size() < frames_a_round) return false;
+    std::sort(spans_.begin(), spans_.end());
+    constexpr u32 counted = frames_a_round - frames_a_round / 4;
+    const u64 mean = std::accumulate(spans_.begin(), spans_.begin() + counted, u64{0}) / counted;
+    u64& best = best_[static_cast<std::size_t>(of_round())];
+    best = std::min(best, mean);
+    spans_.clear();
+    passed_ = 0;
+    ++round_;
+    if (round_ < rounds) {
+        now_.store(of_round(), std::memory_order_relaxed);
+        return false;
+    }
+    trial_ = false;
+    now_.store(best_[1] < best_[0] - best_[0] / 32 ? way::copy : way::mapping, std::memory_order_relaxed);
+    return true;
+}
+
+std::string reach_choice::said() const {
+    return fmt::format(
+        "rings on another GPU are reached {}: {:.3f} ms a frame through the mapping, {:.3f} ms by a "
+        "copy",
+        next() == way::copy ? "by a copy" : "through the mapping", static_cast<f64>(best_[0]) / 1e6,
+        static_cast<f64>(best_[1]) / 1e6);
+}
+
+}  // namespace carousel::stages
