@@ -58,7 +58,7 @@ struct process {
     bool by_hand = false, tool = false;
     bool standing_by = false;  ///< a standby that has said that it is ready to take over
     log_pipe log;
-    u64 spawned_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
+    u64 spawned_ns = 0, attached_ns = 0, ready_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
     domain_part mps;
 
     // Its end.
