@@ -10,27 +10,16 @@ json to_json(const attach_message& m) {
     json inputs = json::array();
     for (const attach_message::input& i : m.inputs)
         inputs.push_back({{"stage", i.stage}, {"format", i.format}});
-    json j{{"run_id", m.run_id},
-           {"run_directory", m.run_directory},
-           {"stage", m.stage},
-           {"seat", m.who.seat},
-           {"entry", m.who.entry},
-           {"epoch", m.who.epoch},
-           {"standby", m.standby},
-           {"width", m.width},
-           {"height", m.height},
-           {"cpu_threads", m.cpu_threads},
-           {"supervisor_grace_s", m.supervisor_grace_s},
-           {"settings", m.settings},
-           {"asked_device", m.asked_device},
-           {"folder", m.folder},
-           {"inputs", std::move(inputs)},
-           {"format", m.format},
-           {"parameters", m.parameters},
-           {"depth", m.depth},
-           {"links", m.links},
-           {"assets", m.assets},
-           {"kept", m.kept}};
+    json j{{"run_id", m.run_id},     {"run_directory", m.run_directory},
+           {"stage", m.stage},       {"seat", m.who.seat},
+           {"entry", m.who.entry},   {"epoch", m.who.epoch},
+           {"standby", m.standby},   {"width", m.width},
+           {"height", m.height},     {"supervisor_grace_s", m.supervisor_grace_s},
+           {"settings", m.settings}, {"asked_device", m.asked_device},
+           {"folder", m.folder},     {"inputs", std::move(inputs)},
+           {"format", m.format},     {"parameters", m.parameters},
+           {"depth", m.depth},       {"links", m.links},
+           {"assets", m.assets},     {"kept", m.kept}};
     j["device"] = {{"kind", m.device.kind == device::device_kind::cuda ? "cuda" : "cpu"},
                    {"uuid", m.device.uuid},
                    {"ordinal", m.device.ordinal}};
@@ -50,7 +39,6 @@ attach_message read_attach(const json& answer) {
     m.standby = j.value("standby", false);
     m.width = j.at("width");
     m.height = j.at("height");
-    m.cpu_threads = j.value("cpu_threads", 0U);
     m.supervisor_grace_s = j.value("supervisor_grace_s", m.supervisor_grace_s);
     m.settings = j.value("settings", json::object());
     m.asked_device = j.value("asked_device", m.asked_device);

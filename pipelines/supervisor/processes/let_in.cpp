@@ -47,7 +47,6 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.standby = &p == s.standby.get();
     a.width = t.setup->width;
     a.height = t.setup->height;
-    a.cpu_threads = t.cpu_threads;
     a.supervisor_grace_s = t.setup->supervisor_grace_s;
     a.kept = t.memory->describe_all(fds);
     a.settings = st.spec.settings;

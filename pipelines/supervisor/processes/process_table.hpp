@@ -213,7 +213,6 @@ struct process_table {
     u64 last_tick_ns = 0;
     /// test hook CAROUSEL_TEST_KILL_DELAY_MS: the unwanted live on so long, as one in state D would
     u64 kill_delay_ns = 0;
-    unsigned cpu_threads = 1;
     std::size_t label_width = 8;        ///< of what stands before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< what the supervisor itself says
 };
