@@ -19,7 +19,6 @@ json to_json(const attach_message& m) {
            {"standby", m.standby},
            {"width", m.width},
            {"height", m.height},
-           {"cpu_threads", m.cpu_threads},
            {"supervisor_grace_s", m.supervisor_grace_s},
            {"settings", m.settings},
            {"graphs", m.graphs},
@@ -51,7 +50,6 @@ attach_message read_attach(const json& answer) {
     m.standby = j.value("standby", false);
     m.width = j.at("width");
     m.height = j.at("height");
-    m.cpu_threads = j.value("cpu_threads", 0U);
     m.supervisor_grace_s = j.value("supervisor_grace_s", m.supervisor_grace_s);
     m.settings = j.value("settings", json::object());
     m.graphs = j.value("graphs", false);

@@ -1,7 +1,7 @@
 #pragma once
 // The supervisor's answer to a stage's hello: all that the stage needs to begin, with the descriptors of its
 // memory. Written and read here.
-//   {"attach": {run_id, run_directory, stage, seat, entry, epoch, standby, width, height, cpu_threads,
+//   {"attach": {run_id, run_directory, stage, seat, entry, epoch, standby, width, height,
 //               supervisor_grace_s, settings {...}, graphs, asked_device, folder, device {kind, uuid,
 //               ordinal}, inputs [{stage, format}], format (own output, or null), parameters (schema, or
 //               null), depth {latency, sharing, lanes_given, window_given, contexts, beside} (or null), links
@@ -27,7 +27,6 @@ struct attach_message {
     ring::incarnation_id who;
     bool standby = false;
     u32 width = 0, height = 0;
-    unsigned cpu_threads = 0;
     f64 supervisor_grace_s = 5;
     nlohmann::json settings = nlohmann::json::object();
     bool graphs = false;  ///< work that is alike for every frame is played as CUDA graphs

@@ -166,17 +166,18 @@ std::optional<std::vector<ps_link>> links_from(const json& list) {
 
 json mps_json(const std::optional<ps_mps>& m) {
     if (!m) return json();
-    return {{"daemon_pid", m->daemon_pid},
-            {"generation", m->generation},
-            {"up", m->up},
-            {"domain_faults", m->domain_faults},
-            {"given_up", m->given_up}};
+    return {{"daemon_pid", m->daemon_pid},       {"generation", m->generation}, {"up", m->up},
+            {"domain_faults", m->domain_faults}, {"given_up", m->given_up},     {"spare", m->spare}};
 }
 
 std::optional<ps_mps> mps_from(const json& j) {
     if (!j.is_object()) return std::nullopt;
-    return ps_mps{count_in<i32>(j, "daemon_pid").value_or(0), count_in<u32>(j, "generation").value_or(0),
-                  flag_in(j, "up"), count_in<u64>(j, "domain_faults").value_or(0), flag_in(j, "given_up")};
+    return ps_mps{count_in<i32>(j, "daemon_pid").value_or(0),
+                  count_in<u32>(j, "generation").value_or(0),
+                  flag_in(j, "up"),
+                  count_in<u64>(j, "domain_faults").value_or(0),
+                  flag_in(j, "given_up"),
+                  flag_in(j, "spare")};
 }
 
 json pipeline_json(const ps_pipeline& p) {

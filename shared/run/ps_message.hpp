@@ -61,6 +61,7 @@ struct ps_mps {
     bool up = false;
     u64 domain_faults = 0;
     bool given_up = false;
+    bool spare = false;  ///< another daemon stands by
 };
 
 struct ps_pipeline {

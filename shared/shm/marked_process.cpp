@@ -42,6 +42,7 @@ i32 parent_of(const std::string& stat) {
 }  // namespace
 
 std::string mps_mark(const std::string& folder) { return "CAROUSEL_MPS_DOMAIN=" + folder; }
+std::string mps_part_mark(const std::string& folder) { return "CAROUSEL_MPS_PART=" + folder; }
 std::string mps_folder(const std::string& run_directory) { return run_directory + "/mps"; }
 
 std::vector<process_id> marked_processes(const std::string& assignment) {

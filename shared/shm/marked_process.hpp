@@ -14,8 +14,10 @@
 
 namespace carousel::shm {
 
-/// The mark of a run's MPS daemon and server: CAROUSEL_MPS_DOMAIN=FOLDER.
+/// The mark of all of a run's MPS daemons and servers: CAROUSEL_MPS_DOMAIN=FOLDER.
 [[nodiscard]] std::string mps_mark(const std::string& folder);
+/// And that of one of them, by the folder of its sockets: CAROUSEL_MPS_PART=FOLDER.
+[[nodiscard]] std::string mps_part_mark(const std::string& folder);
 /// Folder of a run's MPS domain (its unix sockets), below the run's.
 [[nodiscard]] std::string mps_folder(const std::string& run_directory);
 

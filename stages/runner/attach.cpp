@@ -73,7 +73,6 @@ void take(run::attach_message&& m, attachment& a) {
     a.standby = m.standby;
     a.width = m.width;
     a.height = m.height;
-    a.cpu_threads = m.cpu_threads;
     const char* grace = std::getenv("CAROUSEL_SUPERVISOR_GRACE_S");
     a.supervisor_grace_s = grace != nullptr ? std::strtod(grace, nullptr) : m.supervisor_grace_s;
     a.kept_json = m.kept.dump();

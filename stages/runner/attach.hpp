@@ -34,7 +34,6 @@ struct attachment {
     ring::incarnation_id who;  ///< of a standby: epoch 0 until it takes over
     bool standby = false;
     u32 width = 0, height = 0;
-    unsigned cpu_threads = 0;
     std::string settings_json;
     device::device_id device;
     std::vector<input_description> inputs;

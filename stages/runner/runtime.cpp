@@ -56,7 +56,9 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     check_device(d);
     check_ends(d);
     crash_here(crash_point::configured);
-    context_ = from.device(attachment_.device, attachment_.cpu_threads);
+    // On the CPU each stage has a thread a core, and those of stages that have nothing to do sleep: which of
+    // them is the slow one depends on what it draws, and it is to have all cores that the others leave idle.
+    context_ = from.device(attachment_.device, 0);
     crash_here(crash_point::device_open);
     entry().device = static_cast<u32>(context_->kind());
     queue_ = context_->make_queue();

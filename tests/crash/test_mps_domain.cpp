@@ -112,6 +112,36 @@ TEST_CASE(
     CHECK(run.report()["restarts"] == 4);
 }
 
+TEST_CASE(
+    "a spare daemon serves behind a fault and is followed by another, and one fault may follow the other") {
+    run_fixture run;
+    run.start(run.pipeline("spare", shared("spare")), {}, with_fake(run));
+    REQUIRE(run.wait_running());
+    for (u64 faults = 1; faults <= 2; ++faults) {
+        REQUIRE(run.wait_until([&] { return domain_of(run)["spare"] == true; }));
+        const std::vector<i32> before = pids_of(run);
+        const json daemon = domain_of(run)["daemon_pid"];
+        run.hit("middle", SIGKILL);
+        CHECK(all_replaced(run, before));
+        CHECK(domain_of(run)["daemon_pid"] != daemon);
+        CHECK(domain_of(run)["generation"] == faults + 1);
+        CHECK(run.wait_until([&] { return ::kill(daemon.get<i32>(), 0) != 0; }));  // nothing of it is left
+    }
+    const std::vector<i32> before = pids_of(run);
+    run.hit("sink", SIGKILL);  // whether or not a spare one is there again
+    CHECK(all_replaced(run, before));
+    sleep_s(0.2);  // a frame of each
+    run.signal(SIGINT);
+    run.wait();
+    const json r = run.report();
+    INFO(run.log());
+    check_undamaged(r);
+    CHECK(r["mps"]["domain_faults"] == 3);
+    CHECK(r["mps"]["back_ms"]["count"].get<u64>() >= 2);
+    CHECK(r["takeover_parts_ms"]["to_ready"]["count"] == 9);
+    CHECK(run.left_behind() == "");
+}
+
 TEST_CASE("each death of an MPS domain's end is told as such, and those that were only in it as shared") {
     run_fixture run;
     run.start(run.pipeline("told", shared("told", "", "no_device_life = 2\n")), {"--frames", frames},

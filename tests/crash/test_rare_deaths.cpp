@@ -65,7 +65,7 @@ TEST_CASE(
     CAPTURE(victim);
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add(victim, job_chosen, "stop", frames - 4);  // fewer frames are left than its ring has places for
+    plan.add(victim, job_chosen, "stop", frames - 2);  // fewer frames are left than its ring has places for
     plan.write();
     run.start(run.pipeline("rest", text("rest")), {"--frames", std::to_string(frames)}, {plan.environment()});
     REQUIRE(run.wait_running());

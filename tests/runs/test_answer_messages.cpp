@@ -26,7 +26,7 @@ run::ps_answer whole_answer() {
     p.pid = 77;
     p.run_id = "id";
     p.owner_pid = 78;
-    p.mps = run::ps_mps{79, 2, true, 1, false};
+    p.mps = run::ps_mps{79, 2, true, 1, false, true};
     p.file = "demo.toml";
     p.device = "cuda:0";
     p.uptime_s = 7.5;

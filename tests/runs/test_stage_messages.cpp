@@ -70,7 +70,6 @@ run::attach_message whole() {
     m.standby = true;
     m.width = 640;
     m.height = 360;
-    m.cpu_threads = 3;
     m.supervisor_grace_s = 7.5;
     m.settings = {{"out", ""}};
     m.graphs = true;

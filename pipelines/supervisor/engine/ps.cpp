@@ -116,8 +116,9 @@ run::ps_answer engine::carry_out(const run::ps_request&) const {
     p.run_id = run_id_;
     if (memory_.owner_pidfd() >= 0) p.owner_pid = memory_.owner_pid();
     if (domain_)
-        p.mps = run::ps_mps{domain_->daemon_pid(), domain_->generation(), domain_->is_up(),
-                            seats_->account.domain_faults, seats_->account.domain_given_up};
+        p.mps =
+            run::ps_mps{domain_->daemon_pid(),         domain_->generation(),           domain_->is_up(),
+                        seats_->account.domain_faults, seats_->account.domain_given_up, domain_->has_spare()};
     p.file = setup_->file;
     p.device = setup_->device_name;
     p.uptime_s = static_cast<f64>(now - started_ns_) / 1e9;

@@ -257,7 +257,8 @@ json make_report(const report_input& in) {
            {"frames_beyond_end", in.outcome.mends.beyond_end},
            {"mps", !s.has_mps() ? json()
                                 : json{{"domain_faults", in.deaths->domain_faults},
-                                       {"given_up", in.deaths->domain_given_up}}},
+                                       {"given_up", in.deaths->domain_given_up},
+                                       {"back_ms", samples_json(domains_back_ms(*in.recoveries))}}},
            {"seconds", in.outcome.seconds},
            {"frames_per_second",
             in.outcome.seconds > 0 ? static_cast<f64>(in.outcome.end) / in.outcome.seconds : 0.0},
@@ -273,6 +274,11 @@ json make_report(const report_input& in) {
     r["detection_ms"] = samples_json(detections_ms(*in.recoveries));
     r["fence_ms"] = samples_json(fences_ms(*in.recoveries));
     r["takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, false));
+    const takeover_parts parts = parts_of_takeovers_ms(*in.recoveries);
+    r["takeover_parts_ms"] = {{"to_start", samples_json(parts.to_start)},
+                              {"to_attach", samples_json(parts.to_attach)},
+                              {"to_ready", samples_json(parts.to_ready)},
+                              {"to_first_frame", samples_json(parts.to_frame)}};
     r["standby_takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, true));
     r["standby_takeovers"] = in.deaths->promoted;
     // Deaths of stages with a standby behind which a fresh process had to be started.

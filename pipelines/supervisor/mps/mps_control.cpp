@@ -62,7 +62,9 @@ void mps_control::start(u32 timeout_ms) const {
                "choose a shorter --name, or a shorter XDG_RUNTIME_DIR");
     std::error_code failed;
     fs::remove_all(folder_, failed);
-    if (::mkdir(folder_.c_str(), 0700) != 0 || ::mkdir((folder_ + "/log").c_str(), 0700) != 0)
+    if ((::mkdir(domain_.c_str(), 0700) != 0 && errno != EEXIST) ||
+        (folder_ != domain_ && ::mkdir(folder_.c_str(), 0700) != 0) ||
+        ::mkdir((folder_ + "/log").c_str(), 0700) != 0)
         refuse(fmt::format("making the folder {}: {}", folder_, errno_text(errno)),
                "is there room, and may you write there?");
     const std::string said = folder_ + "/log/start.log";
@@ -72,7 +74,8 @@ void mps_control::start(u32 timeout_ms) const {
     // alone shall.
     r.argv = {"env", "-u", "CUDA_VISIBLE_DEVICES", found, "-d"};
     r.environment = client_environment();
-    r.environment.push_back(shm::mps_mark(folder_));
+    r.environment.push_back(shm::mps_mark(domain_));
+    r.environment.push_back(shm::mps_part_mark(folder_));
     r.output = output.get();
     const spawned p = spawn(r);
     pollfd ready{p.pidfd.get(), POLLIN, 0};
@@ -96,7 +99,7 @@ void mps_control::start(u32 timeout_ms) const {
 
 bool mps_control::end(u32 quit_ms) const noexcept try {
     if (quit_ms > 0 && daemon() != 0) (void)ask("quit", quit_ms);
-    const bool gone = shm::end_marked_processes(shm::mps_mark(folder_), end_patience_ns);
+    const bool gone = shm::end_marked_processes(shm::mps_part_mark(folder_), end_patience_ns);
     std::error_code ignored;
     if (gone) fs::remove_all(folder_, ignored);
     return gone;
@@ -107,7 +110,7 @@ bool mps_control::end(u32 quit_ms) const noexcept try {
 i32 mps_control::daemon() const {
     // The oldest: the server, and what the daemon starts else, come behind it.
     shm::process_id oldest;
-    for (const shm::process_id& id : shm::marked_processes(shm::mps_mark(folder_)))
+    for (const shm::process_id& id : shm::marked_processes(shm::mps_part_mark(folder_)))
         if (oldest.pid == 0 || id.start_time < oldest.start_time ||
             (id.start_time == oldest.start_time && id.pid < oldest.pid))
             oldest = id;
@@ -122,6 +125,14 @@ mps_control::answer mps_control::ask(const std::string& command, u32 timeout_ms)
     if (!r.succeeded())
         return {false, fmt::format("`{}`: {} {}", command, r.ending(timeout_ms), trimmed(r.messages))};
     return {true, trimmed(r.output)};
+}
+
+std::string mps_control::start_server(u32 timeout_ms) const {
+    const answer said = ask(fmt::format("start_server -uid {}", ::getuid()), timeout_ms);
+    if (!said.ok) return said.text;
+    const answer servers = ask("get_server_list", timeout_ms);
+    if (!servers.ok || std::atoi(servers.text.c_str()) > 0) return servers.ok ? "" : servers.text;
+    return fmt::format("no server runs ({})", said.text.empty() ? servers.text : said.text);
 }
 
 bool mps_control::answers(u32 timeout_ms) const { return ask("get_server_list", timeout_ms).ok; }

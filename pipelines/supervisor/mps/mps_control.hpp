@@ -22,13 +22,19 @@ inline constexpr const char* no_mps_folder = "/nonexistent-outside-mps";
 
 class mps_control {
 public:
-    /// `folder`: of the sockets. It belongs to the domain whole: start() makes it anew, end() removes it.
-    explicit mps_control(std::string folder) : folder_(std::move(folder)) {}
+    /// `domain`: the folder of all daemons of the run; `part`: which of them this one is, "" where there is
+    /// one. The sockets' folder, DOMAIN/PART, belongs to this daemon: start() makes it anew, end() removes
+    /// it.
+    explicit mps_control(std::string domain, const std::string& part = "")
+        : domain_(std::move(domain)), folder_(part.empty() ? domain_ : domain_ + "/" + part) {}
 
     /// Starts the daemon; it listens when this returns. At most `timeout_ms`, and a second to take back what
     /// came too late. Throws device_error: no such program, refused (with its own words), too slow, or a
     /// folder whose path is too long for a socket.
     void start(u32 timeout_ms = 10'000) const;
+    /// The daemon starts its server now; else the first client has it started, and waits. At most
+    /// `timeout_ms`. Empty: it runs; else why not.
+    [[nodiscard]] std::string start_server(u32 timeout_ms = 10'000) const;
     /// `quit`, then SIGKILL to what is still there: when it returns true no process of the domain is left,
     /// and none of its clients' work runs any more. At most 3 s more than `quit_ms`; quit_ms = 0: no quit (it
     /// waits for clients).
@@ -53,7 +59,7 @@ private:
     };
     [[nodiscard]] answer ask(const std::string& command, u32 timeout_ms) const;
 
-    std::string folder_;
+    std::string domain_, folder_;
 };
 
 }  // namespace carousel::supervisor

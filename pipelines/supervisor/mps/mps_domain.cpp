@@ -1,10 +1,13 @@
 #include "supervisor/mps/mps_domain.hpp"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 
 #include "core/errors.hpp"
 #include "shm/marked_process.hpp"
@@ -13,7 +16,8 @@
 namespace carousel::supervisor {
 
 mps_domain::mps_domain(const std::string& run_directory, event_loop& loop)
-    : control_(shm::mps_folder(run_directory)),
+    : folder_(shm::mps_folder(run_directory)),
+      parts_{mps_control(folder_, "0"), mps_control(folder_, "1")},
       loop_(&loop),
       done_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!done_event_) throw shm_error("making an eventfd: " + errno_text(errno));
@@ -31,25 +35,43 @@ mps_domain::~mps_domain() {
     thread_.join();
     loop_->forget(done_event_.get());
     if (daemon_pidfd_) loop_->forget(daemon_pidfd_.get());
-    (void)control_.end(1000);
+    const bool spare_gone = other().end(0);
+    std::error_code ignored;
+    if (serving().end(1000) && spare_gone) std::filesystem::remove_all(folder_, ignored);
 }
 
 void mps_domain::start() {
-    control_.start();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+    serving().start();
+    name_serving();
     generation_ = 1;
     up_ = true;
-    watch_daemon();
+    watch_daemon(serving().daemon());
 }
 
 bool mps_domain::adopt() {
     generation_ = 1;
-    up_ = control_.daemon() != 0 && control_.answers();
-    if (up_) watch_daemon();
+    std::error_code none;
+    serving_ = std::filesystem::read_symlink(folder_ + "/serving", none) == "1" ? 1 : 0;
+    enqueue({[part = &other()] { return outcome{"", part->end(0), 0}; }, [](const outcome&) {}, {}});
+    const i32 daemon = serving().daemon();
+    up_ = daemon != 0 && serving().answers();
+    if (up_) watch_daemon(daemon);
     return up_;
 }
 
-void mps_domain::watch_daemon() {
-    daemon_ = control_.daemon();
+/// Whoever adopts the run looks here. Old or new, never half; where it can't be written the adopter finds a
+/// daemon that has died, and starts one.
+void mps_domain::name_serving() const {
+    const std::string aside = folder_ + "/serving.tmp";
+    ::unlink(aside.c_str());
+    if (::symlink(serving_ == 0 ? "0" : "1", aside.c_str()) == 0)
+        (void)::rename(aside.c_str(), (folder_ + "/serving").c_str());
+}
+
+void mps_domain::watch_daemon(i32 pid) {
+    daemon_ = pid;
     daemon_pidfd_.reset(shm::open_pidfd({daemon_, shm::start_time_of(daemon_)}));
     if (!daemon_pidfd_) return;  // dead already: the next client that is refused shows it
     loop_->watch(daemon_pidfd_.get(), EPOLLIN, [this](u32) {
@@ -61,32 +83,89 @@ void mps_domain::watch_daemon() {
 }
 
 void mps_domain::end_client(i32 pid, std::function<void(const std::string&)> then) {
-    enqueue({[this, pid] {
-                 return outcome{control_.terminate_client(pid), false};
+    enqueue({[part = &serving(), pid] {
+                 return outcome{part->terminate_client(pid), false, 0};
              },
              [then = std::move(then)](const outcome& o) { then(o.why); },
              {}});
 }
 
-void mps_domain::renew(std::function<void(const std::string&)> then) {
+void mps_domain::make_spare() {
+    if (!up_ || spare_ != spare_state::none || spare_of_ == generation_) return;
+    spare_ = spare_state::making;
+    spare_of_ = generation_;
+    enqueue({[part = &other()] {
+                 outcome o{"", part->end(0), 0};  // the generation before, should it not have ended then
+                 if (!o.ended) return outcome{"the old MPS server can't be ended", false, 0};
+                 part->start();
+                 o.why = part->start_server();
+                 o.daemon = part->daemon();
+                 if (!o.why.empty()) (void)part->end(0);
+                 return o;
+             },
+             [this, of = generation_](const outcome& o) {
+                 if (o.ended) ended_ = std::max(ended_, of - 1);
+                 if (spare_ != spare_state::making || spare_of_ != of)
+                     return;                   // nobody waits for it any more
+                 if (!o.ended) spare_of_ = 0;  // in state D: it is tried again until it goes
+                 spare_ = o.why.empty() ? spare_state::ready : spare_state::none;
+                 spare_daemon_ = o.daemon;
+                 spare_pidfd_.reset(o.why.empty() ? shm::open_pidfd({o.daemon, shm::start_time_of(o.daemon)})
+                                                  : -1);
+             },
+             {}});
+}
+
+bool mps_domain::spare_lives() const noexcept {
+    pollfd ended{spare_pidfd_.get(), POLLIN, 0};
+    return spare_ == spare_state::ready && spare_pidfd_ && ::poll(&ended, 1, 0) == 0;
+}
+
+void mps_domain::renew(renewal then) {
     if (daemon_pidfd_) loop_->forget(daemon_pidfd_.get());
     daemon_pidfd_.reset();
     daemon_ = 0;
     up_ = false;
-    const u32 over = generation_;
     {
         const std::lock_guard lock(mutex_);
         todo_.clear();  // clients that were to be ended one by one go with their server
     }
-    auto work = [this] {
+    const bool spare = spare_lives();
+    spare_ = spare_state::none;
+    spare ? serve_from_spare(std::move(then)) : start_again(std::move(then));
+}
+
+void mps_domain::serve_from_spare(renewal then) {
+    const u32 over = generation_;
+    enqueue({[part = &serving()] {
+                 return outcome{"", part->end(0), 0};
+             },
+             [this, over, gone = std::move(then.over)](const outcome& o) {
+                 if (o.ended) ended_ = std::max(ended_, over);
+                 gone();
+             },
+             {}});
+    serving_ = 1 - serving_;
+    name_serving();
+    generation_ = over + 1;
+    up_ = true;
+    watch_daemon(spare_daemon_);
+    post({{}, [up = std::move(then.up)](const outcome&) { up(""); }, {}});
+}
+
+void mps_domain::start_again(renewal then) {
+    const u32 over = generation_;
+    auto work = [part = &serving(), spare = &other()] {
         outcome o;
-        o.ended = control_.end(0);
+        const bool spare_gone = spare->end(0);  // being started, or being ended, or dead
+        o.ended = part->end(0) && spare_gone;
         if (!o.ended) {
             o.why = "the old MPS server can't be ended";
             return o;
         }
         try {
-            control_.start();
+            part->start();
+            o.daemon = part->daemon();
         } catch (const error& e) {
             o.why = e.what();
         }
@@ -94,15 +173,26 @@ void mps_domain::renew(std::function<void(const std::string&)> then) {
     };
     enqueue({work,
              [this, over, then = std::move(then)](const outcome& o) {
-                 if (o.ended) ended_ = over;
+                 if (o.ended) ended_ = std::max(ended_, over);
                  if (o.why.empty()) {
                      generation_ = over + 1;
                      up_ = true;
-                     watch_daemon();
+                     watch_daemon(o.daemon);
                  }
-                 then(o.why);
+                 then.over();
+                 then.up(o.why);
              },
              {}});
+}
+
+/// Something that is done already: its `then` is called from the event loop.
+void mps_domain::post(task t) {
+    {
+        const std::lock_guard lock(mutex_);
+        done_.push_back(std::move(t));
+    }
+    const u64 one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(done_event_.get(), &one, sizeof one);
 }
 
 void mps_domain::enqueue(task t) {
@@ -130,10 +220,8 @@ void mps_domain::work_off() {
         } catch (const std::exception& e) {
             t.result.why = e.what();
         }
+        post(std::move(t));
         lock.lock();
-        done_.push_back(std::move(t));
-        const u64 one = 1;
-        [[maybe_unused]] const ssize_t written = ::write(done_event_.get(), &one, sizeof one);
     }
 }
 

@@ -6,11 +6,17 @@
 // A generation is one daemon with its server, from 1. When a client dies otherwise than by end_client(), the
 // generation is over: nobody can say when the dead one's work ends, nor whether the server takes newcomers
 // (measured: it may refuse them). renew() kills daemon and server. Their end is the fence of every client of
-// that generation. Then a new daemon is started.
+// that generation.
 //
-// A crash of this process leaves the daemon behind; a supervisor that adopts the run finds it (adopt()), a
-// run of the same name ends it, and so does the last stage that leaves (stages/runner/orphan_cleanup.hpp).
+// A daemon and a server take longer to start than to end, so a spare one stands by (make_spare()): renew()
+// then serves from it at once, and the old one is ended meanwhile. Newcomers need not wait for that end: what
+// the old clients may still write is in quarantine until their fence. Two daemons have a folder each,
+// DIR/mps/0 and DIR/mps/1; the link DIR/mps/serving names the one that serves.
+//
+// A crash of this process leaves the daemons behind; a supervisor that adopts the run finds them (adopt()), a
+// run of the same name ends them, and so does the last stage that leaves (stages/runner/orphan_cleanup.hpp).
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -28,22 +34,31 @@ namespace carousel::supervisor {
 class mps_domain {
 public:
     mps_domain(const std::string& run_directory, event_loop& loop);
-    ~mps_domain();  ///< ends it: a second for `quit`, then SIGKILL; at most 5 s
+    ~mps_domain();  ///< ends it: a second for `quit`, then SIGKILL; at most 8 s
     mps_domain(const mps_domain&) = delete;
     mps_domain& operator=(const mps_domain&) = delete;
 
     /// Blocks until the first daemon listens. Throws device_error.
     void start();
-    /// A daemon of a dead supervisor serves on, and becomes generation 1. False: there is none that answers;
-    /// renew() then.
+    /// A daemon of a dead supervisor serves on, and becomes generation 1; a spare one, or one that was being
+    /// ended, is ended. False: there is none that answers; renew() then.
     [[nodiscard]] bool adopt();
 
     /// Aborted words first. SIGCONT the process too: a stopped one can't be ended. `then(why)`: empty when
     /// nothing of the client runs any more; else why that can't be said. Called from the event loop, always.
     void end_client(i32 pid, std::function<void(const std::string& why)> then);
-    /// Ends the generation and starts the next. `then(why)`: empty when it is up; else why not. What
+    /// Starts a daemon and its server beside those that serve, unless there are such or it has been tried in
+    /// this generation. One that can't be had is done without.
+    void make_spare();
+    [[nodiscard]] bool has_spare() const noexcept { return spare_ == spare_state::ready; }
+
+    struct renewal {
+        std::function<void(const std::string& why)> up;  ///< empty: the next generation serves; else why not
+        std::function<void()> over;                      ///< see has_ended(); a further renewal may drop it
+    };
+    /// Ends the generation and starts the next. Both are called from the event loop, in any order. What
     /// end_client() has not begun is dropped, its `then` is not called: the caller kills its clients itself.
-    void renew(std::function<void(const std::string& why)> then);
+    void renew(renewal then);
     /// Called from the event loop when the daemon has died unasked. Set before start() or adopt().
     void on_death(std::function<void()> told) { told_ = std::move(told); }
 
@@ -55,31 +70,45 @@ public:
     [[nodiscard]] bool has_ended(u32 generation) const noexcept { return generation <= ended_; }
     [[nodiscard]] i32 daemon_pid() const noexcept { return daemon_; }
     [[nodiscard]] std::vector<std::string> client_environment() const {
-        return control_.client_environment();
+        return serving().client_environment();
     }
 
 private:
+    enum class spare_state : u8 { none, making, ready };
     struct outcome {
         std::string why;
-        bool ended = false;  ///< (renew) the old generation is gone, whatever became of the new one
+        bool ended = false;  ///< nothing is left of any generation before, whatever became of the new one
+        i32 daemon = 0;      ///< the new one's pid
     };
     struct task {
         std::function<outcome()> work;
         std::function<void(const outcome&)> then;
         outcome result;
     };
+    [[nodiscard]] const mps_control& serving() const noexcept { return parts_[serving_]; }
+    [[nodiscard]] const mps_control& other() const noexcept { return parts_[1 - serving_]; }
+    [[nodiscard]] bool spare_lives() const noexcept;
+    void serve_from_spare(renewal then);
+    void start_again(renewal then);
+    void name_serving() const;
+    void post(task t);
     void enqueue(task t);
     void work_off();
     void hear();
-    void watch_daemon();
+    void watch_daemon(i32 pid);
 
-    mps_control control_;
+    std::string folder_;
+    std::array<mps_control, 2> parts_;
+    u32 serving_ = 0;
     event_loop* loop_;
     std::function<void()> told_;
     bool up_ = false;
     u32 generation_ = 0, ended_ = 0;
     i32 daemon_ = 0;
-    shm::unique_fd daemon_pidfd_, done_event_;
+    spare_state spare_ = spare_state::none;
+    u32 spare_of_ = 0;  ///< the generation in which it was asked for
+    i32 spare_daemon_ = 0;
+    shm::unique_fd daemon_pidfd_, spare_pidfd_, done_event_;
     std::mutex mutex_;
     std::condition_variable wake_;
     std::deque<task> todo_, done_;

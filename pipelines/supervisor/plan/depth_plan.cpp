@@ -15,7 +15,8 @@ namespace {
 using device::device_kind;
 using nlohmann::json;
 
-constexpr u32 lanes_on_gpu = max_in_flight, lanes_on_cpu = 3, lanes_for_low = 2, ahead = 2;
+/// On the CPU one frame is computed while the next is queued: more only lie in the way of the caches.
+constexpr u32 lanes_on_gpu = max_in_flight, lanes_on_cpu = 2, lanes_for_low = 2, ahead = 2;
 constexpr u64 share = 2;  ///< rings and assets take one part in so many of what is free
 
 bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda || s.deep_on_cpu; }
@@ -43,7 +44,7 @@ u32 window_of(const run_setup& s, u32 k, u32 most) {
     const u32 both = own + readers;
     u32 window = both;
     if (governed && s.latency == latency_kind::balanced) window = std::max(own, readers) + ahead;
-    if (!governed && most >= lanes_on_cpu) window = std::max(8U, both);
+    if (!governed && most > lanes_on_cpu) window = std::max(8U, both);  // some of it is on a GPU
     const u32 besides = own + from.lanes + 1;  // derived_slots(): what a ring holds beside its window
     const u32 room = shm::max_slots > besides ? shm::max_slots - besides : 1;
     return governed ? std::clamp(window, 1U, std::min(room, shm::max_window)) : window;

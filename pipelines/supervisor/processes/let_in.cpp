@@ -51,7 +51,6 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.standby = &p == s.standby.get();
     a.width = t.setup->width;
     a.height = t.setup->height;
-    a.cpu_threads = t.cpu_threads;
     a.supervisor_grace_s = t.setup->supervisor_grace_s;
     a.kept = t.memory->describe_all(fds);
     a.settings = st.spec.settings;
@@ -90,6 +89,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
 std::string let_in_as(process_table& t, seat& s, process& p, int connection, i32 pid) {
     if (std::string why = adopt_process(t, s, p, pid); !why.empty()) return why;
     p.connection = connection;
+    p.attached_ns = now_ns();
     std::vector<int> fds;
     const std::string text = attach_answer(t, s, p, fds);
     // A failed send closes the connection on the other side's way out; the death is then seen like any other.
@@ -141,7 +141,7 @@ void stage_is_ready(process_table& t, int connection) {
         }
         if (!s->now || s->now->connection != connection) continue;
         s->now->how.was_ready = true;
-        s->clock_base_ns = now_ns();
+        s->clock_base_ns = s->now->ready_ns = now_ns();
         s->machine.on(seat_event::ready, now_ns());
         t.note("ready", now_ns(), *s, *s->now, fmt::format("is ready (pid {})", s->now->pid));
     }

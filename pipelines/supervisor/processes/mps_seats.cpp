@@ -20,6 +20,11 @@ namespace {
     return t.domain != nullptr && p.mps.generation != 0 && !t.domain->has_ended(p.mps.generation);
 }
 
+/// Of a generation that is being ended, or has ended.
+[[nodiscard]] bool is_of_the_past(const process_table& t, const process& p) noexcept {
+    return t.domain != nullptr && p.mps.generation != 0 && p.mps.generation != t.domain->generation();
+}
+
 [[nodiscard]] client_view view_of(const process_table& t, const process& p, bool through) noexcept {
     return {is_client(t, p), p.mps.let_go, p.by_us, p.ended, through, t.ending || t.paused};
 }
@@ -58,12 +63,18 @@ void client_ended(process_table& t, seat& s, process& p, const std::string& why)
     if (p.pidfd && !p.ended) shm::signal_pidfd(p.pidfd.get(), SIGKILL);
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
     p.mps.let_go = why.empty();
-    if (!p.mps.let_go && is_client(t, p) && !p.how.through)
+    if (!p.mps.let_go && is_client(t, p) && !is_of_the_past(t, p) && !p.how.through)
         renew_domain(t, fmt::format("{} (pid {}) can't be ended alone: {}", s.label, p.pid, why));
     look_at(t, s, p, now_ns());
 }
 
-void domain_renewed(process_table& t, const std::string& why) {
+void look_at_the_gone(process_table& t) {
+    const u64 now = now_ns();
+    for (auto& s : t.seats)
+        for (auto& p : s->gone) look_at(t, *s, *p, now);
+}
+
+void domain_is_up(process_table& t, const std::string& why) {
     t.renewing = false;
     if (!t.domain->is_up() && !t.domain->has_ended(t.domain->generation())) {
         if (!t.ending) renew_domain(t, why);  // in state D: its buffers stay in quarantine until it goes
@@ -72,7 +83,6 @@ void domain_renewed(process_table& t, const std::string& why) {
     if (!why.empty()) give_domain_up(t, why);
     const u64 now = now_ns();
     for (auto& s : t.seats) {
-        for (auto& p : s->gone) look_at(t, *s, *p, now);
         s->clock_base_ns = std::max(s->clock_base_ns, now);
         if (s->start_wanted && !s->now && now >= s->due_ns)
             t.todo.push_back({work::kind::start, s->index, {}});
@@ -104,7 +114,7 @@ bool fence_is_known(const process_table& t, const process& p) noexcept {
 
 void excuse_process(const process_table& t, process& p) noexcept {
     if (!is_client(t, p)) return;
-    const excuse why = excuse_for(p.how, t.renewing, p.mps.breaks);
+    const excuse why = excuse_for(p.how, t.renewing || is_of_the_past(t, p), p.mps.breaks);
     if (why != excuse::none) p.how.outside = true;
     p.mps.excused = p.mps.excused || why == excuse::device;
 }
@@ -128,7 +138,7 @@ void end_client(process_table& t, const process& p) {
 void domain_breaks(process_table& t, seat& s, process& p) {
     p.mps.broke = true;
     if (p.mps.excused && !fault_was_injected(t, p.mps.generation)) count_fault(t);
-    renew_domain(t, fmt::format("{} (pid {}) died in it", s.label, p.pid));
+    if (!is_of_the_past(t, p)) renew_domain(t, fmt::format("{} (pid {}) died in it", s.label, p.pid));
     tell_end(t, s, p);
 }
 
@@ -169,7 +179,8 @@ void renew_daemon(process_table& t) {
             if (!p->ended && p->pidfd) shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         }
     }
-    t.domain->renew([&t](const std::string& failed) { in_order(t, [&] { domain_renewed(t, failed); }); });
+    t.domain->renew({[&t](const std::string& failed) { in_order(t, [&] { domain_is_up(t, failed); }); },
+                     [&t] { in_order(t, [&] { look_at_the_gone(t); }); }});
 }
 
 void tell_end(process_table& t, const seat& s, const process& p) {
@@ -185,11 +196,12 @@ void tell_end(process_table& t, const seat& s, const process& p) {
 void watch_domain(process_table& t) {
     if (t.domain == nullptr || t.account.domain_given_up) return;
     if (!t.domain->is_up()) return renew_domain(t, "its daemon is gone");
-    t.account.domain_whole =
-        t.account.domain_whole || std::none_of(t.seats.begin(), t.seats.end(), [&t](const auto& s) {
-            return wants_domain(t, *s) &&
-                   (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);
-        });
+    const bool whole = std::none_of(t.seats.begin(), t.seats.end(), [&t](const auto& s) {
+        return wants_domain(t, *s) &&
+               (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);
+    });
+    t.account.domain_whole = t.account.domain_whole || whole;
+    if (whole && !t.ending && !t.paused) t.domain->make_spare();
 }
 
 }  // namespace carousel::supervisor

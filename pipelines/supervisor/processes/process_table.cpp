@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
@@ -16,7 +15,7 @@ namespace carousel::supervisor {
 
 process_table::process_table(const run_setup& s, event_loop& l, console& console)
     : setup(&s), loop(&l), out(&console), ledgers(s) {
-    u32 index = 0, on_cpu = 0;
+    u32 index = 0;
     for (u32 k = 0; k < setup->stages.size(); ++k) {
         const stage_setup& st = setup->stages[k];
         for (u32 i = 0; i < st.spec.instances; ++i) {
@@ -26,7 +25,6 @@ process_table::process_table(const run_setup& s, event_loop& l, console& console
             fresh->instance = i;
             fresh->label = st.spec.instances > 1 ? fmt::format("{}.{}", st.spec.name, i) : st.spec.name;
             label_width = std::max(label_width, fresh->label.size());
-            on_cpu += st.device.kind == device::device_kind::cpu ? 1 : 0;
             seats.push_back(std::move(fresh));
         }
     }
@@ -39,8 +37,6 @@ process_table::process_table(const run_setup& s, event_loop& l, console& console
     recoveries = recovery_log(setup->directory + "/recoveries.jsonl");
     journal = std::make_unique<log_sink>(console, "carousel", label_width, 6,
                                          setup->directory + "/logs/@carousel.jsonl");
-    // the pools share the cores
-    cpu_threads = std::max(1U, std::thread::hardware_concurrency() / std::max(1U, on_cpu));
 }
 
 process_table::~process_table() {

@@ -58,7 +58,7 @@ struct process {
     bool by_hand = false, tool = false;
     bool standing_by = false;  ///< a standby that has said that it is ready to take over
     log_pipe log;
-    u64 spawned_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
+    u64 spawned_ns = 0, attached_ns = 0, ready_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
     domain_part mps;
 
     // Its end.
@@ -213,7 +213,6 @@ struct process_table {
     u64 last_tick_ns = 0;
     /// test hook CAROUSEL_TEST_KILL_DELAY_MS: the unwanted live on so long, as one in state D would
     u64 kill_delay_ns = 0;
-    unsigned cpu_threads = 1;
     std::size_t label_width = 8;        ///< of what stands before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< what the supervisor itself says
 };

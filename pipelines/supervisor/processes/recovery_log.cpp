@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace carousel::supervisor {
@@ -31,6 +32,9 @@ json line_of(const recovery& r) {
     if (r.domain_end != 0) j["domain_end"] = r.domain_end;
     if (r.shared) j["shared"] = true;
     if (!r.committed.empty()) j["committed"] = r.committed;
+    if (r.started_ns != 0) j["started_ns"] = r.started_ns;
+    if (r.attached_ns != 0) j["attached_ns"] = r.attached_ns;
+    if (r.ready_ns != 0) j["ready_ns"] = r.ready_ns;
     return j;
 }
 
@@ -105,6 +109,9 @@ void recovery_log::merge(const recovery& r) {
     keep(at->domain_end, r.domain_end);
     at->shared = at->shared || r.shared;
     keep(at->committed, r.committed);
+    keep(at->started_ns, r.started_ns);
+    keep(at->attached_ns, r.attached_ns);
+    keep(at->ready_ns, r.ready_ns);
 }
 
 void recovery_log::tell(const recovery& r) {
@@ -128,7 +135,10 @@ recovery recovery_from(const json& j) {
             j.value("ended", ""),
             ns("domain_end"),
             j.value("shared", false),
-            j.value("committed", std::vector<u64>())};
+            j.value("committed", std::vector<u64>()),
+            ns("started_ns"),
+            ns("attached_ns"),
+            ns("ready_ns")};
 }
 
 json recoveries_json(const std::vector<recovery>& all) {
@@ -149,6 +159,33 @@ std::vector<f64> takeovers_ms(const std::vector<recovery>& all, bool standbys_on
     return spans(
         all, [](const recovery& r) { return r.signalled_ns != 0 ? r.signalled_ns : r.seen_ns; },
         [&](const recovery& r) { return standbys_only && !r.standby ? 0 : r.followed_ns; });
+}
+
+takeover_parts parts_of_takeovers_ms(const std::vector<recovery>& all) {
+    const auto by_itself = [](u64 recovery::*when) {
+        return [when](const recovery& r) { return r.standby || r.ready_ns == 0 ? 0 : r.*when; };
+    };
+    const auto died = [](const recovery& r) { return r.signalled_ns != 0 ? r.signalled_ns : r.seen_ns; };
+    return {spans(all, died, by_itself(&recovery::started_ns)),
+            spans(all, by_itself(&recovery::started_ns), by_itself(&recovery::attached_ns)),
+            spans(all, by_itself(&recovery::attached_ns), by_itself(&recovery::ready_ns)),
+            spans(all, by_itself(&recovery::ready_ns), by_itself(&recovery::followed_ns))};
+}
+
+std::vector<f64> domains_back_ms(const std::vector<recovery>& all) {
+    struct span {
+        u64 first = ~u64{0}, last = 0;
+    };
+    std::map<u64, span> ends;
+    for (const recovery& r : all) {
+        if (r.domain_end == 0 || r.seen_ns == 0 || r.followed_ns == 0) continue;
+        span& s = ends[r.domain_end];
+        s.first = std::min(s.first, r.seen_ns);
+        s.last = std::max(s.last, r.followed_ns);
+    }
+    std::vector<f64> out;
+    for (const auto& [end, s] : ends) out.push_back(static_cast<f64>(s.last - s.first) / 1e6);
+    return out;
 }
 
 }  // namespace carousel::supervisor

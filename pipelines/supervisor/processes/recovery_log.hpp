@@ -37,6 +37,8 @@ struct recovery {
                           ///< would for every client
     std::vector<u64> committed = {};  ///< of a sink: frames that its job words still called COMMITTED; maybe
                                       ///< without its mark in the ledger
+    /// of that successor: its process was started, came to the supervisor, said that it is ready
+    u64 started_ns = 0, attached_ns = 0, ready_ns = 0;
 };
 
 class recovery_log {
@@ -75,5 +77,15 @@ private:
 [[nodiscard]] std::vector<f64> fences_ms(const std::vector<recovery>& all);
 /// From the signal, or the death being seen, to the successor's first committed frame.
 [[nodiscard]] std::vector<f64> takeovers_ms(const std::vector<recovery>& all, bool standbys_only);
+
+/// Where a takeover's time went, of those that no standby made: until the successor's process was started,
+/// until it came to the supervisor, until it was ready, until its first committed frame.
+struct takeover_parts {
+    std::vector<f64> to_start, to_attach, to_ready, to_frame;
+};
+[[nodiscard]] takeover_parts parts_of_takeovers_ms(const std::vector<recovery>& all);
+/// Of each end of the MPS domain: from the first death that was seen to the first frame of the last of its
+/// stages that came back.
+[[nodiscard]] std::vector<f64> domains_back_ms(const std::vector<recovery>& all);
 
 }  // namespace carousel::supervisor

@@ -79,7 +79,11 @@ void keep_standby(process_table& t, seat& s, u64 now) {
     if (s.vacant_since_ns != 0 && s.now) {
         const u64 first = ring::load(t.c->entry[s.now->who.entry].first_commit_ns);
         if (first > s.vacant_since_ns) {
-            t.recoveries.tell({s.label, s.vacant_pid, s.vacant_epoch, "", 0, 0, 0, first, s.by_standby});
+            recovery back{s.label, s.vacant_pid, s.vacant_epoch, "", 0, 0, 0, first, s.by_standby};
+            back.started_ns = s.now->spawned_ns;
+            back.attached_ns = s.now->attached_ns;
+            back.ready_ns = s.now->ready_ns;
+            t.recoveries.tell(back);
             t.say(fmt::format("{} is back as pid {} after {}{}", s.label, s.now->pid,
                               telemetry::describe_span(first - s.vacant_since_ns),
                               s.by_standby ? " (standby)" : ""));

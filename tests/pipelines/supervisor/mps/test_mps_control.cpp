@@ -21,9 +21,9 @@ using namespace carousel::test;
 /// A domain's folder; nothing of it may be left at the end.
 struct place {
     world w;
-    mps_control control{shm::mps_folder(w.folder())};
+    mps_control control{shm::mps_folder(w.folder()), "0"};
     [[nodiscard]] std::size_t processes() const {
-        return shm::marked_processes(shm::mps_mark(control.folder())).size();
+        return shm::marked_processes(shm::mps_mark(shm::mps_folder(w.folder()))).size();
     }
     [[nodiscard]] bool is_empty() const {
         return processes() == 0 && !std::filesystem::exists(control.folder());
@@ -103,7 +103,7 @@ TEST_CASE("the domain renews itself off the event loop, and says when its daemon
         CHECK(turn_until(loop, [&] { return died; }));
         CHECK_FALSE(domain.is_up());
         std::string why = "not called";
-        domain.renew([&](const std::string& w) { why = w; });
+        domain.renew({[&](const std::string& w) { why = w; }, [] {}});
         CHECK(turn_until(loop, [&] { return why != "not called"; }));
         CHECK(why == "");
         CHECK(domain.has_ended(1));
@@ -111,6 +111,74 @@ TEST_CASE("the domain renews itself off the event loop, and says when its daemon
         CHECK(domain.generation() == 2);
         CHECK(domain.is_up());
         CHECK(p.processes() == 2);  // the first one's server was ended, too
+    }
+    CHECK(p.is_empty());
+}
+
+TEST_CASE("a spare daemon serves at once when the one before is given up, which is ended behind it") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    event_loop loop;
+    {
+        mps_domain domain(p.w.folder(), loop);
+        domain.start();
+        const auto first = domain.client_environment();
+        domain.make_spare();
+        CHECK(turn_until(loop, [&] { return domain.has_spare(); }));
+        CHECK_THAT(fake.log(), contains("start_server -uid"));
+        CHECK(p.processes() == 4);
+        bool over = false;
+        std::string why = "not called";
+        domain.renew({[&](const std::string& w) { why = w; }, [&] { over = true; }});
+        CHECK(domain.is_up());  // nothing was waited for
+        CHECK(domain.generation() == 2);
+        CHECK(domain.client_environment() != first);
+        CHECK_FALSE(domain.has_ended(1));
+        CHECK(turn_until(loop, [&] { return over && why == ""; }));
+        CHECK(domain.has_ended(1));
+        CHECK_FALSE(domain.has_ended(2));
+        CHECK(p.processes() == 2);
+        domain.make_spare();
+        CHECK(turn_until(loop, [&] { return domain.has_spare(); }));
+        CHECK(p.processes() == 4);
+    }
+    CHECK(p.is_empty());
+}
+
+TEST_CASE("without a spare daemon, or with one that has died, the domain starts anew in its place") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    event_loop loop;
+    mps_domain domain(p.w.folder(), loop);
+    domain.start();
+    const auto first = domain.client_environment();
+    domain.make_spare();
+    CHECK(turn_until(loop, [&] { return domain.has_spare(); }));
+    REQUIRE(
+        shm::end_marked_processes(shm::mps_part_mark(shm::mps_folder(p.w.folder()) + "/1"), 5 * ns_per_s));
+    std::string why = "not called";
+    domain.renew({[&](const std::string& w) { why = w; }, [] {}});
+    CHECK_FALSE(domain.is_up());
+    CHECK(turn_until(loop, [&] { return why == ""; }));
+    CHECK(domain.client_environment() == first);
+    CHECK(domain.has_ended(1));
+    CHECK(domain.generation() == 2);
+}
+
+TEST_CASE("whoever adopts a run with two daemons goes on with the one that served, and ends the other") {
+    const place p;
+    const fake_mps fake("", p.w.path("asked"));
+    event_loop loop;
+    p.control.start();
+    const mps_control served(shm::mps_folder(p.w.folder()), "1");
+    served.start();
+    std::filesystem::create_symlink("1", shm::mps_folder(p.w.folder()) + "/serving");
+    const i32 left = served.daemon();
+    {
+        mps_domain domain(p.w.folder(), loop);
+        CHECK(domain.adopt());
+        CHECK(domain.daemon_pid() == left);
+        CHECK(turn_until(loop, [&] { return p.processes() == 2; }));
     }
     CHECK(p.is_empty());
 }

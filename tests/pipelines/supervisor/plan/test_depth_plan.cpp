@@ -74,8 +74,8 @@ TEST_CASE(
 
     s = chain({cpu, cpu, cpu});
     choose_depths(s, room(0, 100 * gib));
-    for (const stage_setup& st : s.stages) CHECK(st.lanes == 3);
-    CHECK(s.stages[0].window == 8);
+    for (const stage_setup& st : s.stages) CHECK(st.lanes == 2);
+    CHECK(s.stages[0].window == 4);
 
     s = chain({gpu0, gpu0, gpu0});
     s.stages[2].spec.input_indices = {0};
@@ -87,7 +87,7 @@ TEST_CASE(
     s = chain({gpu0, cpu});
     choose_depths(s, room(100 * gib));
     CHECK(s.stages[0].lanes == 16);
-    CHECK(s.stages[1].lanes == 3);
+    CHECK(s.stages[1].lanes == 2);
     check_fits(s);
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("frames that are too large for so many come down to half of what is fr
     CHECK(large.stages[0].lanes < small.stages[0].lanes);
     run_setup host = chain({cpu, cpu}, 200 * mib);
     choose_depths(host, room(0, 2 * gib));
-    CHECK(host.stages[0].lanes < 3);
+    CHECK(host.stages[0].lanes < 2);
     CHECK_THAT(host.depth_reason, test::contains("free on the host"));
     run_setup two = chain({gpu0, gpu1, gpu1}, 64 * mib);  // a ring on each: each has its own room
     choose_depths(two, room(8 * gib));

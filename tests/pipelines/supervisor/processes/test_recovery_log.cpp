@@ -84,6 +84,36 @@ TEST_CASE(
     CHECK_FALSE(told[1].contains("shared"));
 }
 
+TEST_CASE(
+    "where a takeover's time went is told in parts, also by the supervisor after it, and of no standby") {
+    const scratch_folder folder;
+    const std::string file = (folder.path / "recoveries.jsonl").string();
+    const auto back = [](const char* seat, i32 pid, u64 followed, bool standby) {
+        recovery r{seat, pid, 1, "", 0, 0, 0, followed, standby};
+        r.started_ns = 105 * ms, r.attached_ns = 125 * ms, r.ready_ns = 325 * ms;
+        return r;
+    };
+    {
+        recovery_log log(file);
+        log.tell({"vertex", 11, 1, "", 0, 100 * ms, 0, 0, false});
+        log.tell(back("vertex", 11, 335 * ms, false));
+        log.tell(back("fragment", 12, 101 * ms, true));
+        recovery r{"vertex", 11, 1};
+        r.domain_end = 1;
+        log.tell(r);
+        recovery other{"display", 13, 1, "", 0, 98 * ms, 0, 340 * ms, false};
+        other.domain_end = 1;
+        log.tell(other);
+    }
+    const recovery_log again(file);
+    const takeover_parts parts = parts_of_takeovers_ms(again.all());
+    CHECK(parts.to_start == std::vector<f64>{5});
+    CHECK(parts.to_attach == std::vector<f64>{20});
+    CHECK(parts.to_ready == std::vector<f64>{200});
+    CHECK(parts.to_frame == std::vector<f64>{10});
+    CHECK(domains_back_ms(again.all()) == std::vector<f64>{242});
+}
+
 TEST_CASE("an account that can't be kept on disk is kept in memory") {
     recovery_log log("/nonexistent/folder/recoveries.jsonl");
     log.tell({"vertex", 11, 2, "", 0, 50 * ms, 60 * ms, 0, false});
