@@ -225,40 +225,6 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("events and depth share a place: D, or a click on a title, brings the other one to the front") {
-    watched w(test::demo_plan(1280, 720));
-    w.r.sit_all();
-    w.look();
-    for (const telemetry::seat_view& seat : w.m.snap.seats)
-        w.r.block().entry[seat.entry].depth.store(
-            telemetry::depth_view{2, 5, telemetry::depth_reason::hops, 0, 70'000}.pack());
-    w.run(60);
-    REQUIRE(w.m.snap.seats[1].depth.lanes == 2);
-    canvas s(false);
-    s.draw(w.m);
-    CHECK(canvas::find("panel.events") != nullptr);
-    CHECK(canvas::find("panel.depth") == nullptr);
-    s.screen.on_key(w.m, {'D', false, false});
-    s.draw(w.m);
-    CHECK(canvas::find("panel.events") == nullptr);
-    const viewer::ui::widget* in = canvas::find("panel.depth");
-    REQUIRE(in != nullptr);
-    for (const char* name : {"geometry", "vertex", "fragment", "display"}) {
-        const viewer::ui::widget* at = canvas::find(std::string("depth.row.") + name);
-        REQUIRE(at != nullptr);
-        CHECK((at->y >= in->y && at->y + at->height <= in->y + in->height));
-    }
-    const viewer::ui::widget* title = canvas::find("title.events");
-    REQUIRE(title != nullptr);
-    const ImVec2 mouse(title->x + title->width / 2, title->y + title->height / 2);
-    s.draw(w.m, 1, mouse);
-    ImGui::GetIO().MouseDown[0] = true;
-    s.draw(w.m, 1, mouse);
-    ImGui::GetIO().MouseDown[0] = false;
-    s.draw(w.m, 2, mouse);
-    CHECK(canvas::find("panel.events") != nullptr);
-}
-
 TEST_CASE("a crash: the banner is there while the stage is dead, and some seconds after its return") {
     watched w(test::demo_plan(1280, 720));
     w.r.sit_all();
