@@ -67,7 +67,7 @@ memory = "ipc"
     CHECK(p.frames == 12);
     CHECK(p.parameters.at("eye").value.dump() == "[1,2.5,3]");
     CHECK(p.parameters.at("shading").value == "depth");
-    CHECK(p.parameters.at("shading").value_at.text() == "dir/all.toml:14:11");
+    CHECK(p.parameters.at("shading").value_at.text() == "dir/all.toml:15:11");
     CHECK(p.parameters.at("other").value == 2);
     REQUIRE(p.stages.size() == 3);
     const auto& s = p.stages[0];
@@ -81,7 +81,7 @@ memory = "ipc"
     CHECK(s.prefix == std::vector<std::string>{"gdb", "--args", "-ex", "run it"});
     CHECK(s.settings.dump() == R"({"own":{"deep":[1,2.5,"x"]}})");
     CHECK(s.has_output);
-    CHECK(s.position_of("own").text() == "dir/all.toml:28:1");
+    CHECK(s.position_of("own").text() == "dir/all.toml:29:1");
     CHECK(p.stages[1].device == "cpu");
     CHECK(p.stages[1].group == supervisor::group_kind::latest);
     CHECK(p.stages[1].optional);
