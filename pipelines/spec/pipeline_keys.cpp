@@ -207,13 +207,11 @@ std::optional<u32> read_turns(section_reader& r) {
     return e->value.get<u32>();
 }
 
-/// Empty: "auto".
-std::optional<bool> read_graphs(section_reader& r) {
+bool read_graphs(section_reader& r) {
     const document_entry* e = r.take("graphs");
-    if (e == nullptr || e->value == "auto") return std::nullopt;
+    if (e == nullptr || e->value == "off" || e->value == false) return false;
     if (e->value == "on" || e->value == true) return true;
-    if (e->value == "off" || e->value == false) return false;
-    section_reader::wrong("graphs", *e, "\"auto\", \"on\" or \"off\"");
+    section_reader::wrong("graphs", *e, "\"on\" or \"off\"");
 }
 
 json number_or_auto(const std::optional<u32>& number) { return number ? json(*number) : json("auto"); }
@@ -258,9 +256,7 @@ const key_row<pipeline_spec> pipeline_rows[] = {
     {"turns", [](auto& r, auto, auto& p) { p.turn_frames = read_turns(r); },
      [](auto& p) { return p.turn_frames == 0U ? json("off") : number_or_auto(p.turn_frames); }},
     {"graphs", [](auto& r, auto, auto& p) { p.graphs = read_graphs(r); },
-     [](auto& p) { return !p.graphs   ? json("auto")
-                          : *p.graphs ? json("on")
-                                      : json("off"); }},
+     [](auto& p) { return json(p.graphs ? "on" : "off"); }},
     {"fps", [](auto& r, auto key, auto& p) { p.fps = r.number(key, p.fps, 0, 100'000); },
      [](auto& p) { return json(p.fps); }},
     {"frames", [](auto& r, auto key, auto& p) { p.frames = r.integer(key, p.frames, 0, no_limit); },

@@ -23,10 +23,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Where the file says nothing, in an MPS domain: launches of processes that share a server cost the host
-/// most there. With a context each they gain nothing.
-bool plays_graphs(const run_setup& s, const stage_setup& of) { return s.graphs.value_or(of.mps); }
-
 seat* free_seat_for(process_table& t, const std::string& stage, std::string& why) {
     why = fmt::format("the pipeline {} has no stage {}", t.setup->name, stage);
     for (auto& s : t.seats) {
@@ -57,7 +53,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
     a.asked_device = st.spec.devices.empty() ? st.spec.device : st.device_name_of(s.instance);
     a.folder = t.setup->folder;
     a.depth = depth_rule_of(*t.setup, s.stage, s.instance);
-    a.graphs = plays_graphs(*t.setup, st);
+    a.graphs = t.setup->graphs;
     a.format = st.format;
     if (t.setup->parameters.schema) a.parameters = t.setup->parameters.schema.to_json();
     a.device = st.device_of(s.instance);

@@ -154,7 +154,7 @@ TEST_CASE("a stage with instances may have a list of GPUs, whose first one stand
     CHECK(p.stages[0].devices.empty());
 }
 
-TEST_CASE("graphs are on, off, or the run's to choose") {
+TEST_CASE("graphs are on or off") {
     const auto graphs = [](const std::string& value) {
         return parse_pipeline("[pipeline]\ngraphs = " + value +
                                   "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\n"
@@ -164,7 +164,6 @@ TEST_CASE("graphs are on, off, or the run's to choose") {
     };
     CHECK(graphs("\"on\"") == true);
     CHECK(graphs("\"off\"") == false);
-    CHECK_FALSE(graphs("\"auto\"").has_value());
 }
 
 TEST_CASE("isolation is the pipeline's unless a stage has its own") {
@@ -200,7 +199,7 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
          "p.toml:2:22: allow_dead_letters = -1: expected true, false, or how many frames may be given up"},
         {"[pipeline]", "allow_dead_letters = \"all\"",
          "p.toml:2:22: allow_dead_letters = \"all\": expected true, false, or how many"},
-        {"[pipeline]", "graphs = 3", "p.toml:2:10: graphs = 3: expected \"auto\", \"on\" or \"off\""},
+        {"[pipeline]", "graphs = 3", "p.toml:2:10: graphs = 3: expected \"on\" or \"off\""},
         {"triangles = 100", "device = [\"cuda:0\", \"cpu\"]",
          "p.toml:8:10: device = [\"cuda:0\",\"cpu\"]: expected a list of GPUs, e.g. [\"cuda:0\", "
          "\"cuda:1\"]: "
