@@ -1,14 +1,13 @@
 #pragma once
 // The word that says who holds what, and in which round (words.hpp), for CPUs and for kernels.
 
+#include "core/host_device.hpp"
 #include "core/types.hpp"
 
-// CAROUSEL_EITHER: for the CPU and for kernels. CAROUSEL_SIDE: for the side that this file is compiled for.
+// For the side that a file is compiled for: the kernels' in .cu files, else the CPU's.
 #if defined(__CUDACC__)
-#define CAROUSEL_EITHER __host__ __device__
 #define CAROUSEL_SIDE __device__
 #else
-#define CAROUSEL_EITHER
 #define CAROUSEL_SIDE
 #endif
 
@@ -22,10 +21,10 @@ struct owner_word {
     u64 count = 0;  ///< a lap, a generation or a serial number: the primitive's header says which
     u32 epoch = 0;
     State state{};
-    [[nodiscard]] CAROUSEL_EITHER static constexpr owner_word of(u64 w) {
+    [[nodiscard]] CAROUSEL_HD static constexpr owner_word of(u64 w) {
         return {w >> 28U, static_cast<u32>(w >> 4U) & epoch_mask, static_cast<State>(w & 15U)};
     }
-    [[nodiscard]] CAROUSEL_EITHER constexpr u64 pack() const {
+    [[nodiscard]] CAROUSEL_HD constexpr u64 pack() const {
         return (count & count_mask) << 28U | u64{epoch & epoch_mask} << 4U | static_cast<u64>(state);
     }
     bool operator==(const owner_word&) const = default;
@@ -33,7 +32,7 @@ struct owner_word {
 
 /// Where the round of a place stands as seen from round `expected`: 0 the same, 1 the place is further on,
 /// -1 it is behind.
-[[nodiscard]] CAROUSEL_EITHER constexpr int round_of(u64 found, u64 expected) {
+[[nodiscard]] CAROUSEL_HD constexpr int round_of(u64 found, u64 expected) {
     const u64 ahead = (found - expected) & count_mask;
     return ahead == 0 ? 0 : ahead < (u64{1} << 35) ? 1 : -1;
 }

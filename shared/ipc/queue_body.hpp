@@ -30,13 +30,13 @@ struct queue_parts {
     u32 capacity = 0, element_bytes = 0;
 };
 /// Of the elements: whole words.
-[[nodiscard]] CAROUSEL_EITHER constexpr u64 element_stride(u32 bytes) { return (u64{bytes} + 7) / 8 * 8; }
+[[nodiscard]] CAROUSEL_HD constexpr u64 element_stride(u32 bytes) { return (u64{bytes} + 7) / 8 * 8; }
 
 template <class Side>
 class queue_body {
 public:
     using word = typename Side::word;
-    CAROUSEL_EITHER queue_body(const queue_parts<word>& p, u32 epoch) : p_(p), epoch_(epoch) {}
+    CAROUSEL_HD queue_body(const queue_parts<word>& p, u32 epoch) : p_(p), epoch_(epoch) {}
 
     /// FREE -> CLAIMED. False: full.
     [[nodiscard]] CAROUSEL_SIDE bool claim(u64& ticket) const;

@@ -12,11 +12,11 @@ enum class task_state : u8 { free, filling, waiting, claimed, letter, reading };
 struct task_word {
     u32 generation = 0, attempts = 0, epoch = 0;
     task_state state = task_state::free;
-    [[nodiscard]] CAROUSEL_EITHER static constexpr task_word of(u64 w) {
+    [[nodiscard]] CAROUSEL_HD static constexpr task_word of(u64 w) {
         return {static_cast<u32>(w >> 32U), static_cast<u32>(w >> 28U) & 15U,
                 static_cast<u32>(w >> 4U) & epoch_mask, static_cast<task_state>(w & 15U)};
     }
-    [[nodiscard]] CAROUSEL_EITHER constexpr u64 pack() const {
+    [[nodiscard]] CAROUSEL_HD constexpr u64 pack() const {
         return u64{generation} << 32U | u64{attempts & 15U} << 28U | u64{epoch & epoch_mask} << 4U |
                static_cast<u64>(state);
     }
@@ -46,7 +46,7 @@ template <class Side>
 class task_body {
 public:
     using word = typename Side::word;
-    CAROUSEL_EITHER task_body(const task_parts<word>& p, u32 epoch) : p_(p), epoch_(epoch) {}
+    CAROUSEL_HD task_body(const task_parts<word>& p, u32 epoch) : p_(p), epoch_(epoch) {}
 
     /// FREE -> FILLING. False: no place is free.
     [[nodiscard]] CAROUSEL_SIDE bool fill(task_name& n) const;

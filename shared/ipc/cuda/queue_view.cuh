@@ -111,7 +111,7 @@ public:
     __device__ bool give_back(const queue_lease& l) const {
         return queue_body<Side>(parts_, epoch_).give_back(l.ticket);
     }
-    [[nodiscard]] CAROUSEL_EITHER u32 capacity() const { return parts_.capacity; }
+    [[nodiscard]] CAROUSEL_HD u32 capacity() const { return parts_.capacity; }
     [[nodiscard]] const queue_parts<u64>& parts() const { return parts_; }
     [[nodiscard]] u32 epoch() const { return epoch_; }
 

@@ -57,7 +57,7 @@ public:
         w.take_letter_out(t);
         return true;
     }
-    [[nodiscard]] CAROUSEL_EITHER u32 capacity() const { return parts_.capacity; }
+    [[nodiscard]] CAROUSEL_HD u32 capacity() const { return parts_.capacity; }
     [[nodiscard]] const task_parts<u64>& parts() const { return parts_; }
     [[nodiscard]] u32 epoch() const { return epoch_; }
 
