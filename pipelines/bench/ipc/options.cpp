@@ -25,8 +25,7 @@ What crossing from one process to another costs on this machine:
   memory      a process's own and a memfd of another process: GB/s, ns a step of a chase, us to open, map and close
   hops        one process to another and back, by each means: us of one way, median and 95th percentile
   primitives  operations of all workers per second, and ns that one takes: <carousel/ipc.hpp> between processes,
-              beside Boost's between processes and the best that threads of one process have; with a
-              GPU also in kernels, beside libcu++ in one process
+              beside Boost's between processes and the best that threads of one process have
   gpu-memory  a GPU's own memory and another process's by each kind of handle, of the same GPU and of a peer: GB/s by
               the driver's copies and by kernels, a chase of pointers, us to open, map and close
   gpu-hops    a kernel of one process to a kernel of another by each means: time slices, MPS, two GPUs, one process

@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "bench/ipc/gpu.hpp"
-#include "bench/ipc/kernel_rows.hpp"
 #include "core/errors.hpp"
 #include "os/held_space.hpp"
 
@@ -40,9 +39,6 @@ ipc_bench_result run_ipc_bench(const ipc_bench_options& o, const std::string& pr
     if (o.wants("memory")) measure_memory(o, r, say);
     if (o.wants("hops")) measure_hops(o, space->name(), r, say);
     if (o.wants("primitives")) measure_primitives(o, space->name(), r, say);
-#if defined(CAROUSEL_WITH_CUDA)
-    if (o.wants("primitives")) measure_kernel_rows(o, programs, r, say);
-#endif
     if (o.wants("gpu-memory")) measure_gpu_memory(o, r, say);
     if (o.wants("gpu-hops")) measure_gpu_hops(o, r, say);
     r.mhz_after = mhz();
