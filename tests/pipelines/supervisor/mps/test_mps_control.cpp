@@ -53,6 +53,17 @@ TEST_CASE("a private MPS daemon is started, asked, and ended with its server and
     CHECK(p.is_empty());
 }
 
+TEST_CASE("a client has one connection to the device, unless the environment says how many") {
+    const mps_control control("/somewhere");
+    const auto has_one = [&] {
+        const std::vector<std::string> words = control.client_environment();
+        return std::count(words.begin(), words.end(), "CUDA_DEVICE_MAX_CONNECTIONS=1") == 1;
+    };
+    CHECK(has_one());
+    const variable asked("CUDA_DEVICE_MAX_CONNECTIONS", "4");
+    CHECK_FALSE(has_one());
+}
+
 TEST_CASE("a daemon that can't be had is told with the reason and a remedy, and leaves nothing") {
     const place p;
     struct row {
