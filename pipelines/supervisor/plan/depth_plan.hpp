@@ -8,7 +8,7 @@
 //   low          2                       lanes of both ends
 //   balanced     16 on a GPU             the larger end's lanes and 2
 //   throughput   16 on a GPU             lanes of both ends, as far as 64 buffers go
-//   on the CPU   3 an instance (low: 2)  lanes of both ends, 8 at least (low: no such end)
+//   on the CPU   2 an instance           lanes of both ends; 8 at least where one end is on a GPU
 //
 // A number of the file is taken as it is. Then all that is "auto" comes down together, one lane at a time,
 // until rings and assets take no more than half of what is free on each device, and of the host's memory: the

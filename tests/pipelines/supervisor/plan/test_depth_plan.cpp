@@ -199,6 +199,13 @@ TEST_CASE("stages with a context each on one GPU get one token, and who asks for
     s.turn_frames = 0;
     CHECK(depth_rule_of(s, 0)["token"] == shm::none);
     CHECK(idle_turns(s).empty());
+    s.turn_frames.reset();
+    for (const auto [latency, token] :
+         {std::pair{latency_kind::low, shm::none}, std::pair{latency_kind::throughput, shm::none},
+          std::pair{latency_kind::balanced, 0U}}) {
+        s.latency = latency;
+        CHECK(depth_rule_of(s, 0)["token"] == token);
+    }
     s.turn_frames = 8;
     for (stage_setup& st : s.stages) st.mps = st.device.kind == device_kind::cuda;
     CHECK(depth_rule_of(s, 0)["token"] == shm::none);
