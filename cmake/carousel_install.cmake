@@ -8,7 +8,7 @@ set(share_folder ${CMAKE_INSTALL_DATADIR}/carousel)
 # --- libraries -----------------------------------------------------------------------------------------------------------------
 carousel_targets_below(${PROJECT_SOURCE_DIR}/shared STATIC_LIBRARY CAROUSEL_LIBRARIES)
 list(APPEND CAROUSEL_LIBRARIES carousel_kernels carousel_stage carousel_testing)
-add_dependencies(programs ${CAROUSEL_LIBRARIES})   # so that what ./pipelines/launch has built can be installed
+add_dependencies(programs ${CAROUSEL_LIBRARIES})   # so that what it has built can be installed
 set(dependencies)
 foreach(library IN LISTS CAROUSEL_LIBRARIES)
   string(REGEX REPLACE "^carousel_" "" name ${library})

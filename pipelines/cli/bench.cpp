@@ -24,8 +24,9 @@ int become_bench(const std::vector<std::string>& all, const cli_environment& env
     pointers.push_back(nullptr);
     env.out.flush();
     ::execv(program.c_str(), pointers.data());
-    throw config_error(
-        fmt::format("starting {}: {}; build the target carousel-bench", program, errno_text(errno)));
+    throw config_error(fmt::format(
+        "starting {}: {}; build the target carousel-bench, or all: cmake --build {} --target programs",
+        program, errno_text(errno), executable_folder()));
 }
 
 void add_offers(CLI::App& bench, completers& offers) {

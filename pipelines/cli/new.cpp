@@ -60,7 +60,9 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
     for (const std::string& command : commands_of(project)) env.out << "  " << command << "\n";
     if (prefix.empty())
         env.out << fmt::format(
-            "PREFIX is where Carousel is installed, by: cmake --install {} --prefix PREFIX\n",
+            "PREFIX is where Carousel is installed, by: cmake --build {0} --target programs && cmake "
+            "--install {0} "
+            "--prefix PREFIX\n",
             executable_folder());
     return exit_code::ok;
 }

@@ -38,8 +38,9 @@ void run_program(const lesson_program& p, const std::string& space, const lab_pl
         if (of_gpu)
             without_gpu(r.measured, fmt::format("built without CUDA: {} is not there", p.name));
         else
-            r.failures.push_back(
-                fmt::format("{}: {}; build it, or install Carousel anew", program, errno_text(errno)));
+            r.failures.push_back(fmt::format(
+                "{}: {}; build it by `cmake --build {} --target programs`, or install Carousel anew", program,
+                errno_text(errno), places.programs));
         return;
     }
     std::vector<std::string> words{program};
