@@ -202,7 +202,7 @@ std::string difference_row(const bench_cell& c, const figure& f) {
 /// A row a figure, a column a build: fits 100 columns whatever is measured.
 std::string cell_table(const bench_cell& c) {
     const bool both = c.runs.size() > 1;
-    std::string text = "\n" + name_of(c) + "\n";
+    std::string text = fmt::format("\n{}\n", name_of(c));
     text += both ? fmt::format("  {:<13} {:>26} {:>26}  {}\n", "", "A", "B", "B to A (95 %)") : "";
     for (const figure& f : figures) {
         if (!is_told(column(c.runs[0], f.value))) continue;
