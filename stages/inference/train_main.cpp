@@ -1,8 +1,11 @@
 // carousel-train-shapes FILE: trains the network that tells the renderer's shapes apart, and says how many of
 // the views that it has not seen it gets right.
 #include <cstdio>
+#include <string>
+#include <string_view>
 
 #include "core/errors.hpp"
+#include "core/standard_output.hpp"
 #include "stages/inference/training.hpp"
 #include "stages/inference/views.hpp"
 #include "stages/inference/weights_file.hpp"
@@ -11,19 +14,24 @@ int main(int argc, char** argv) {
     using namespace carousel;
     constexpr u64 training_views = 9000, held_out = 3000;
     constexpr u32 epochs = 25;
-    if (argc != 2) {
+    const std::string_view file = argc == 2 ? argv[1] : "";
+    if (file == "--help" || file == "-h") {
+        std::puts("Usage: carousel-train-shapes FILE");
+        return after_output(exit_code::ok);
+    }
+    if (file.empty() || file.starts_with('-')) {
         std::fprintf(stderr, "Usage: carousel-train-shapes FILE\n");
         return exit_code::usage;
     }
     try {
         const stages::pictures seen = stages::render_views(stages::first_training_view, training_views);
         const auto weights = stages::train(seen, epochs);
-        stages::write_weights(argv[1], *weights);
+        stages::write_weights(std::string(file), *weights);
         std::printf("of %llu views that it was trained on %.2f %%, of %llu held out %.2f %% are right\n",
                     static_cast<unsigned long long>(training_views), 100 * stages::accuracy(*weights, seen),
                     static_cast<unsigned long long>(held_out),
                     100 * stages::accuracy(*weights, stages::render_views(0, held_out)));
-        return 0;
+        return after_output(exit_code::ok);
     } catch (const error& e) {
         std::fprintf(stderr, "error: %s\n", e.what());
         return e.code();

@@ -160,6 +160,8 @@ private:
     const run_setup* setup_;
     console* console_;
     std::string run_id_, helpers_;
+    descriptor_reserve
+        reserve_;  ///< before all that opens: a lower limit, set later, leaves its numbers usable
     event_loop loop_;
     std::unique_ptr<mps_domain> domain_;  ///< null: no stage asks for it
     memory_keeper memory_;
@@ -177,11 +179,10 @@ private:
     u64 deaths_then_ = 0;  ///< when this block was made
     u64 figures_at_ns_ = 0, mended_at_frame_ = 0;
     u32 mends_in_row_ = 0;
-    bool doubted_ = false;                       ///< the present rebuild mends damage
-    std::string still_because_;                  ///< reason last said for standing still
-    std::unique_ptr<shm::trace_segment> trace_;  ///< once somebody has asked for a trace
-    std::unique_ptr<ipc::holder> space_;         ///< null: none
-    descriptor_reserve reserve_;
+    bool doubted_ = false;                          ///< the present rebuild mends damage
+    std::string still_because_;                     ///< reason last said for standing still
+    std::unique_ptr<shm::trace_segment> trace_;     ///< once somebody has asked for a trace
+    std::unique_ptr<ipc::holder> space_;            ///< null: none
     u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< no descriptors are left: 0: there are
     bool shut_out_said_ = false;  ///< of this shortage: that nobody who connects can be let in
     shm::unique_fd signals_, timer_, listener_;

@@ -46,7 +46,7 @@ std::string find_mps_control() {
     const char* path = std::getenv("PATH");
     std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const std::string file = (folder.empty() ? "." : folder) + "/" + program;
+        std::string file = (folder.empty() ? "." : folder) + "/" + program;
         if (::access(file.c_str(), X_OK) == 0) return file;
     }
     return "";

@@ -12,7 +12,9 @@ namespace carousel::test {
 class fake_mps {
 public:
     /// `how`: words of FAKE_MPS; `log`: file that gets a line a command.
-    fake_mps(const std::string& how, std::string log) : path_(std::getenv("PATH")), log_(std::move(log)) {
+    fake_mps(const std::string& how, std::string log) : log_(std::move(log)) {
+        const char* path = std::getenv("PATH");
+        path_ = path != nullptr ? path : "/usr/bin:/bin";
         std::string first(CAROUSEL_FAKE_MPS);
         first += ":";
         first += path_;
