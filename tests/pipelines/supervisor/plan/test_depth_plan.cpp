@@ -200,7 +200,7 @@ TEST_CASE("stages with a context each on one GPU get one token, and who asks for
     CHECK(depth_rule_of(s, 0)["token"] == shm::none);
     CHECK(idle_turns(s).empty());
     s.turn_frames.reset();
-    for (const auto [latency, token] :
+    for (const auto& [latency, token] :
          {std::pair{latency_kind::low, shm::none}, std::pair{latency_kind::throughput, shm::none},
           std::pair{latency_kind::balanced, 0U}}) {
         s.latency = latency;
