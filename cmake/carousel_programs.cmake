@@ -1,7 +1,7 @@
 # The target `programs`: every program that a user runs, without the tests. A program is an executable that a folder outside tests/
 # adds; nobody has to list it a second time, neither here nor for the installation. The target `pipeline_programs`: those of them
-# that a pipeline and its viewers need. ./pipelines/launch builds these, so that a first launch doesn't wait for benchmarks and
-# lessons.
+# that a pipeline and its page need; `viewer_programs`: the window, where its packages are. ./pipelines/launch builds these, the
+# window where there is a display, so that a first launch doesn't wait for benchmarks and lessons.
 
 # Targets of one type that `folder` and the folders below it have added.
 function(carousel_targets_below folder type result)
@@ -28,9 +28,13 @@ foreach(folder shared kernels stages pipelines viewer)
 endforeach()
 add_custom_target(programs)
 add_custom_target(pipeline_programs)
+add_custom_target(viewer_programs)
 if(CAROUSEL_PROGRAMS)
   add_dependencies(programs ${CAROUSEL_PROGRAMS})
   set(needed ${CAROUSEL_PROGRAMS})
-  list(FILTER needed EXCLUDE REGEX "^carousel-(bench|lab|train)")
+  list(FILTER needed EXCLUDE REGEX "^carousel-(bench|lab|train|viewer)")
   add_dependencies(pipeline_programs ${needed})
+  if(TARGET carousel-viewer)
+    add_dependencies(viewer_programs carousel-viewer)
+  endif()
 endif()
