@@ -2,22 +2,26 @@
 // Gates: words in page-locked host memory at which a stream waits (cuStreamWaitValue32). Each waiting of a
 // stream has a gate of its own, which CPUs alone change; the GPU reads it.
 //
-//   gate word   {generation:30, state:2}    PENDING(g) -> GRANTED(g), EXPIRED(g) or CLOSED(g); then PENDING(g
-//   + 1) deadline    when the stream goes on in any case, CLOCK_MONOTONIC
+// clang-format off
+//   gate word   {generation:30, state:2}   PENDING(g) -> GRANTED(g), EXPIRED(g) or CLOSED(g); then PENDING(g + 1)
+//   deadline    when the stream goes on in any case, CLOCK_MONOTONIC
 //
 // A stream goes on when the word is PENDING(g) no more, and kernels behind it may ask why. A stream waits for
-// nothing that another process does: its own process opens the gate with a deadline, and closes it when the
-// permit is there or the time is over. If it doesn't (its thread is in trouble) the holder does, a second
-// late.
+// nothing that another process does: its own process opens the gate, and closes it when the permit is there or the
+// time is over (gate_wait.hpp). If it doesn't (its thread is in trouble) the holder does, a second late.
 //
-// step                          | a death right behind it leaves     | who mends it
-// deadline, then PENDING        | a gate at which nobody waits       | the next client with that entry goes
-// on PENDING -> GRANTED            | a permit                           | the semaphore's mend PENDING ->
-// EXPIRED, CLOSED    | nothing                            |
+// step                       | a death right behind it leaves        | who mends it
+// the deadline, far          | a deadline that nobody reads          | nobody needs to
+// PENDING                    | a gate at which nobody waits          | the next client with that entry goes on from its
+//                            |                                       | generation; the holder may close it
+// the stream asks: deadline  | the same                              | the same
+// PENDING -> GRANTED         | a permit                              | the semaphore's mend
+// PENDING -> EXPIRED, CLOSED | nothing                               |
+// clang-format on
 //
 // Memory order: the word is changed by CAS (acq_rel) behind the CAS that took the permit; the stream's wait
-// reads it before its next kernel. The deadline goes before PENDING, so who reads the word reads its
-// deadline, or a later one with another generation, and then its CAS fails.
+// reads it before its next kernel. The deadline goes before PENDING, and the holder reads it behind the word:
+// so who has read a word reads its deadline, or a later one with another generation, and then its CAS fails.
 
 #include "ipc/words.hpp"
 
@@ -41,29 +45,13 @@ static_assert(sizeof(gate) == 16 && std::atomic<u32>::is_always_lock_free);
 [[nodiscard]] constexpr gate_state state_of(u32 w) { return static_cast<gate_state>(w & 3U); }
 
 /// By the client whose row it is, for a gate at which nothing waits. Its generation.
-inline u32 open_gate(gate& g, u64 deadline_ns) {
-    const u32 generation = ((g.at.load(std::memory_order_acquire) >> 2U) + 1) & 0x3FFFFFFFU;
-    g.deadline_ns.store(deadline_ns, std::memory_order_release);
-    g.at.store(gate_word(generation, gate_state::pending), std::memory_order_release);
-    return generation;
-}
+u32 open_gate(gate& g, u64 deadline_ns);
 /// False: somebody was faster.
-inline bool close_gate(gate& g, u32 generation, gate_state to) {
-    u32 pending = gate_word(generation, gate_state::pending);
-    return g.at.compare_exchange_strong(pending, gate_word(generation, to), std::memory_order_acq_rel,
-                                        std::memory_order_acquire);
-}
+bool close_gate(gate& g, u32 generation, gate_state to);
 
 inline constexpr u64 gate_grace_ns = 1'000'000'000;
+inline constexpr u64 no_deadline_ns = ~u64{0} - gate_grace_ns;  ///< nobody's time is over
 /// The holder: gates that nobody has closed in time.
-inline void close_overdue(gate_row& row, u64 now_ns) {
-    for (gate& g : row.of) {
-        const u32 w = g.at.load(std::memory_order_acquire);
-        const u64 deadline = load(g.deadline_ns);
-        if (w != 0 && state_of(w) == gate_state::pending && deadline < now_ns &&
-            now_ns - deadline > gate_grace_ns)
-            (void)close_gate(g, w >> 2U, gate_state::closed);
-    }
-}
+void close_overdue(gate_row& row, u64 now_ns);
 
 }  // namespace carousel::ipc

@@ -13,7 +13,9 @@ constexpr std::array<std::string_view, steps> names = {
     "cell_consumed",  "cell_returned",  "task_filling",     "task_written", "task_submitted",  "task_claimed",
     "task_committed", "task_failed",    "task_letter_read", "serial_drawn", "head_claimed",    "body_claimed",
     "block_owned",    "block_leaving",  "body_freed",       "block_freed",  "block_named",     "block_given",
-    "block_taken",    "mend_begun",     "mended_word",      "loss_marked",  "loss_counted",    "mend_done"};
+    "block_taken",    "gate_timed",     "gate_opened",      "gate_asked",   "gate_closed",     "gate_looked",
+    "gate_late",      "mend_begun",     "mended_word",      "loss_marked",  "loss_counted",    "mend_done",
+    "mender_started", "mender_named",   "mender_told",      "mender_heard"};
 static_assert(!names.back().empty(), "a step without a name");
 }  // namespace
 

@@ -48,12 +48,24 @@ enum class step : u8 {
     block_named,    ///< a published cell names it, its word names the giver
     block_given,    ///< its word says that it is the cell's
     block_taken,    ///< the receiver's, the cell still names it
+    // a gate: of the client, then of the holder
+    gate_timed,   ///< its deadline is far, and it is not PENDING
+    gate_opened,  ///< PENDING, the stream isn't told
+    gate_asked,   ///< the stream is there, its deadline is stored
+    gate_closed,  ///< answered, by whoever was first
+    gate_looked,  ///< the holder knows its word
+    gate_late,    ///< and that it is a second late
     // a mend, in the holder
     mend_begun,
     mended_word,   ///< one word is mended
     loss_marked,   ///< LOST, not counted
     loss_counted,  ///< counted, still LOST
     mend_done,
+    // a mender, in the holder
+    mender_started,  ///< it has heard nothing, and nobody knows of it
+    mender_named,    ///< its process stands in the space
+    mender_told,     ///< it mends
+    mender_heard,    ///< it has said that it is done, and no entry is free
     count_
 };
 

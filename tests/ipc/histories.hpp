@@ -17,4 +17,7 @@ bool work_history(history& h, u64 seed, u64& done);
 /// No unit is in two blocks, none is leaked, also while blocks are given through a queue.
 bool pool_history(history& h, u64 seed, u64& done);
 
+/// Streams at gates: kernels run with a permit alone, no gate is closed before its time, none keeps a stream.
+bool gate_history(history& h, u64 seed, u64& done);
+
 }  // namespace carousel::test

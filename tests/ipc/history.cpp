@@ -82,6 +82,7 @@ void history::enter(u32 high, u32 low) {
 void history::body(fiber& f) {
     try {
         if (f.holder) {
+            if (rounds) rounds();
             while (!to_mend_.empty()) {
                 // Any of them: a holder that comes behind a dead one begins where its registry does.
                 const u32 dead = to_mend_[random_() % to_mend_.size()];
@@ -184,7 +185,7 @@ void history::schedule() {
         if (runnable(*f)) ready.push_back(f.get());
     fiber& f = *ready[random_() % ready.size()];  // the holder always is
     if (f.holder && f.idle) {
-        if (to_mend_.empty()) return;
+        if (to_mend_.empty() && !rounds) return;
         begin(f, true);
     }
     u32& kills = f.holder ? holder_kills_ : kills_;

@@ -49,6 +49,7 @@ public:
 
     std::function<void(life&)> client;      ///< one deed: it is called again and again in each life
     std::function<void(u32 epoch)> mend;    ///< behind the fence of that life
+    std::function<void()> rounds;           ///< what the holder does besides, again and again
     std::function<void(ipc::step)> looks;   ///< at each step of a client, on its fiber
     std::function<void(const life&)> died;  ///< before anything is mended
 
@@ -61,6 +62,8 @@ public:
     /// The life whose fiber runs now; null in the holder's.
     [[nodiscard]] const life* now() const;
     [[nodiscard]] bool over() const { return step_ >= options_.steps; }
+    void each_step_takes(u64 ns) { options_.step_ns = ns; }
+    [[nodiscard]] u64 clock_ns() const { return step_ * options_.step_ns; }
     [[nodiscard]] const std::array<u32, ipc::steps>& kills_at() const { return kills_at_; }
     [[nodiscard]] std::mt19937_64& random() { return random_; }
 

@@ -49,6 +49,15 @@ TEST_CASE(
     require_sound(semaphore_history, 30'000, {step::line_joined, step::permit_taken, step::line_passed}, o);
 }
 
+TEST_CASE("gates: kernels run with a permit alone, and no gate keeps a stream, whoever dies at which step") {
+    history_options o;
+    o.stops = 4;
+    require_sound(gate_history, 10'000,
+                  {step::gate_timed, step::gate_opened, step::gate_asked, step::gate_closed,
+                   step::gate_looked, step::gate_late, step::permit_taken, step::permit_released},
+                  o);
+}
+
 TEST_CASE("queue: the same where clients stop and wake where they were") {
     history_options o;
     o.stops = 12;
@@ -86,6 +95,9 @@ TEST_CASE("work queue and pool: the same where clients stop and wake where they 
 
 TEST_CASE("control: a mend before the fence puts a permit out twice") {
     require_found(semaphore_history, "could not release");
+}
+TEST_CASE("control: a mend before the fence takes a permit from under kernels") {
+    require_found(gate_history, "without a permit");
 }
 TEST_CASE("control: a mend before the fence takes a lease from its holder") {
     require_found(queue_history, "not its holder's");

@@ -89,7 +89,7 @@ void stream_permit::drop() noexcept {
     wait_.reset();
 }
 permit_now stream_permit::now() const {
-    return wait_ ? static_cast<permit_now>(on_->gates().state(*wait_)) : permit_now::closed;
+    return wait_ ? static_cast<permit_now>(state_of(*wait_)) : permit_now::closed;
 }
 permit_view stream_permit::device() const {
     if (!wait_) return {nullptr, 0};

@@ -54,18 +54,18 @@ owned_wait stream_gates::acquire(u32 place, cudaStream_t stream, i64 timeout_ns,
     w->in = this, w->place = place, w->timeout_ns = static_cast<u64>(timeout_ns);
     {
         const std::lock_guard lock(mutex_);
-        while (w->gate < gates_each && !used_[w->gate].expired()) ++w->gate;
-        if (w->gate == gates_each)
+        while (w->number < gates_each && !used_[w->number].expired()) ++w->number;
+        if (w->number == gates_each)
             throw config_error(
                 fmt::format("{} permits of streams are asked for or held in this process, as many as "
                             "can be at a time: release some, and let go of their stream_permit",
                             gates_each));
-        used_[w->gate] = w;
+        used_[w->number] = w;
         line& l = lines_[place];
         if (!l.thread.joinable()) l.thread = std::thread([this, place, &l] { serve(place, l); });
     }
-    // The stream may get there late: until it asks, the deadline is far.
-    w->generation = open_gate(at(*w), ~u64{0} - gate_grace_ns);
+    w->gate = &row_->of[w->number];
+    open(*w);
     auto asks = std::make_unique<owned_wait>(w);
     CAROUSEL_CUDA_RUN("a stream", cudaLaunchHostFunc(stream, on_asked, asks.get()));
     (void)asks.release();
@@ -81,8 +81,7 @@ void stream_gates::on_asked(void* wait) {
     const std::unique_ptr<owned_wait> w(static_cast<owned_wait*>(wait));
     stream_gates& in = *(*w)->in;
     const std::lock_guard lock(in.mutex_);
-    (*w)->deadline_ns = now_ns() + (*w)->timeout_ns;
-    in.at(**w).deadline_ns.store((*w)->deadline_ns, std::memory_order_release);
+    ask(**w, now_ns() + (*w)->timeout_ns);
     line& l = in.lines_.at((*w)->place);
     l.asked.push_back(*w);
     l.any.notify_one();
@@ -106,21 +105,8 @@ void stream_gates::serve(u32 place, line& l) {
         const std::optional<permit> got =
             semaphore_at(place).acquire(w->deadline_ns > now ? w->deadline_ns - now : 0);
         const std::lock_guard lock(mutex_);
-        w->held = got;
-        decide(*w);
+        decide(*w, semaphore_at(place), got);
     }
-}
-
-void stream_gates::decide(stream_wait& w) {
-    w.decided = true;
-    const bool closed = close_gate(at(w), w.generation, w.held ? gate_state::granted : gate_state::expired);
-    // The holder was faster: the stream has gone on without it.
-    if (!closed || w.dropped) give_back(w);
-}
-
-void stream_gates::give_back(stream_wait& w) {
-    if (w.held) (void)semaphore_at(w.place).release(*w.held);
-    w.held.reset();
 }
 
 void stream_gates::release(const owned_wait& w, cudaStream_t stream) {
@@ -136,17 +122,11 @@ void stream_gates::on_released(void* wait) {
 
 void stream_gates::drop(const owned_wait& w) {
     const std::lock_guard lock(mutex_);
-    w->dropped = true;
-    if (w->decided) give_back(*w);
-}
-
-gate_state stream_gates::state(const stream_wait& w) const {
-    const u32 now = at(w).at.load(std::memory_order_acquire);
-    return now >> 2U == w.generation ? state_of(now) : gate_state::closed;
+    ipc::drop(*w, semaphore_at(w->place));
 }
 
 const u32* stream_gates::word_of(const stream_wait& w) const {
-    return reinterpret_cast<const u32*>(on_device_ + w.gate * sizeof(gate));
+    return reinterpret_cast<const u32*>(on_device_ + w.number * sizeof(gate));
 }
 
 }  // namespace carousel::ipc

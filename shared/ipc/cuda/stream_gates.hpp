@@ -5,7 +5,8 @@
 // In stream order: a host function asks the thread, the stream waits at the gate, kernels, and a host
 // function gives the permit back. The host functions wait for nothing, so no stream holds another one up.
 //
-// A death leaves a permit, a place in the line and a gate at which nobody waits: semaphore.hpp, gate.hpp.
+// What is decided about a wait, and who gives its permit back, is ipc/gate_wait.hpp. A death leaves a permit,
+// a place in the line and a gate at which nobody waits: semaphore.hpp, gate.hpp.
 
 #include <cuda_runtime_api.h>
 
@@ -19,20 +20,17 @@
 #include <thread>
 
 #include "ipc/attachment.hpp"
-#include "ipc/gate.hpp"
-#include "ipc/semaphore.hpp"
+#include "ipc/gate_wait.hpp"
 
 namespace carousel::ipc {
 
 class stream_gates;
 
 /// One wait of one stream. Its words in this process are guarded by the mutex of its stream_gates.
-struct stream_wait {
+struct stream_wait : gate_wait {
     stream_gates* in = nullptr;
-    u32 place = 0, gate = 0, generation = 0;
-    u64 timeout_ns = 0, deadline_ns = 0;
-    std::optional<permit> held;
-    bool decided = false, dropped = false;
+    u32 place = 0, number = 0;  ///< number: of its gate in the row
+    u64 timeout_ns = 0;
 };
 
 class stream_gates {
@@ -50,7 +48,6 @@ public:
     void release(const std::shared_ptr<stream_wait>& w, cudaStream_t stream);
     /// At once, or as soon as it is granted.
     void drop(const std::shared_ptr<stream_wait>& w);
-    [[nodiscard]] gate_state state(const stream_wait& w) const;
     /// For kernels.
     [[nodiscard]] const u32* word_of(const stream_wait& w) const;
 
@@ -63,9 +60,6 @@ private:
     static void CUDART_CB on_asked(void* wait);
     static void CUDART_CB on_released(void* wait);
     void serve(u32 place, line& l);
-    void decide(stream_wait& w);
-    void give_back(stream_wait& w);
-    [[nodiscard]] gate& at(const stream_wait& w) const { return row_->of[w.gate]; }
     [[nodiscard]] semaphore semaphore_at(u32 place) const {
         return {to_->block().block_of<semaphore_block>(place), to_->epoch()};
     }

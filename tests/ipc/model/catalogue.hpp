@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gate_model.hpp"
 #include "pool_model.hpp"
 #include "queue_model.hpp"
 #include "semaphore_model.hpp"
@@ -30,6 +31,12 @@ listed<Setup> large();
 template <class Setup>
 listed<Setup> seeded();
 
+template <>
+listed<gate_setup> sound();
+template <>
+listed<gate_setup> large();
+template <>
+listed<gate_setup> seeded();
 template <>
 listed<semaphore_setup> sound();
 template <>

@@ -7,9 +7,10 @@
 //
 // Safety, in every state: no permit is out twice, and nobody is overtaken; no element is torn, comes twice or
 // out of its producer's order; no task is claimed or ended twice, or has a wrong count of attempts; no unit
-// is in two blocks. Where all rest: no permit, ticket, cell, place, unit or gift is gone, and each loss was
-// counted once. Liveness, from every state: those who live come to their end, whoever has died, and at a
-// semaphore whoever has stopped.
+// is in two blocks; kernels behind a gate run with a permit alone, all of them are told the same, and no gate
+// is closed before its time. Where all rest: no permit, ticket, cell, place, unit or gift is gone, and each
+// loss was counted once. Liveness, from every state: those who live come to their end, whoever has died, and
+// at a semaphore whoever has stopped.
 //
 // Left out: weak memory (ipc/words.hpp argues the orders); the wrap of counts, epochs and serials; time (a
 // wait may be over at any moment); doorbells (whoever can make a step makes it some day); what stops a queue:
@@ -24,6 +25,8 @@ TEST_CASE("semaphore: permits, tickets and turns hold in every small set-up") {
 TEST_CASE("semaphore: each rule that is left out is found, by what it breaks") {
     check(seeded<semaphore_setup>());
 }
+TEST_CASE("gates: permits, answers and kernels hold in every small set-up") { check(sound<gate_setup>()); }
+TEST_CASE("gates: each rule that is left out is found, by what it breaks") { check(seeded<gate_setup>()); }
 TEST_CASE("queue: elements, order, capacity and counts hold in every small set-up") {
     check(sound<queue_setup>());
 }

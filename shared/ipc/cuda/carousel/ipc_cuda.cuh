@@ -137,11 +137,13 @@ enum class permit_now : u8 {
     pending,
     granted,
     expired,  ///< its time was over: the stream has gone on without a permit
-    closed    ///< the holder has sent the stream on, for this process didn't in time
+    closed    ///< the holder has sent the stream on, for this process didn't in time; or nobody wanted it any
+              ///< more
 };
 
-/// A permit that a stream has asked for. Its end without release() gives it back at once, or as soon as it
-/// comes, whatever the stream does then; a death behind the fence.
+/// A permit that a stream has asked for. Its end without release() gives it back: at once, whatever kernels
+/// that have it do then; or, where it hasn't come yet, as soon as it comes, and kernels that ask are told
+/// that they have none. A death gives it back behind the fence.
 class stream_permit {
 public:
     stream_permit(stream_permit&&) noexcept = default;

@@ -1,0 +1,59 @@
+#include "ipc/gate.hpp"
+
+#include "ipc/step.hpp"
+
+// CAROUSEL_BUG_...: a rule left out, for the tests' controls.
+
+namespace carousel::ipc {
+
+u32 open_gate(gate& g, u64 deadline_ns) {
+#ifndef CAROUSEL_BUG_REOPENS_A_GENERATION
+    const u32 generation = ((g.at.load(std::memory_order_acquire) >> 2U) + 1) & 0x3FFFFFFFU;
+#else
+    const u32 generation = 1;
+#endif
+#ifdef CAROUSEL_BUG_OPENS_FIRST
+    g.at.store(gate_word(generation, gate_state::pending), std::memory_order_release);
+    at(step::gate_timed);
+#endif
+    g.deadline_ns.store(deadline_ns, std::memory_order_release);
+    at(step::gate_timed);
+    g.at.store(gate_word(generation, gate_state::pending), std::memory_order_release);
+    at(step::gate_opened);
+    return generation;
+}
+
+bool close_gate(gate& g, u32 generation, gate_state to) {
+#ifndef CAROUSEL_BUG_CLOSES_BY_STORE
+    u32 pending = gate_word(generation, gate_state::pending);
+    if (!g.at.compare_exchange_strong(pending, gate_word(generation, to), std::memory_order_acq_rel,
+                                      std::memory_order_acquire))
+        return false;
+#else
+    g.at.store(gate_word(generation, to), std::memory_order_release);
+#endif
+    at(step::gate_closed);
+    return true;
+}
+
+void close_overdue(gate_row& row, u64 now_ns) {
+    for (gate& g : row.of) {
+#ifdef CAROUSEL_BUG_READS_DEADLINE_FIRST
+        const u64 deadline = load(g.deadline_ns);
+        at(step::gate_looked);
+#endif
+        const u32 w = g.at.load(std::memory_order_acquire);
+        if (w == 0 || state_of(w) != gate_state::pending) continue;
+#ifndef CAROUSEL_BUG_READS_DEADLINE_FIRST
+        at(step::gate_looked);
+        const u64 deadline = load(g.deadline_ns);
+#endif
+        if (deadline >= now_ns || now_ns - deadline <= gate_grace_ns) continue;
+        at(step::gate_late);
+#ifndef CAROUSEL_BUG_LEAVES_LATE_GATES
+        (void)close_gate(g, w >> 2U, gate_state::closed);
+#endif
+    }
+}
+
+}  // namespace carousel::ipc

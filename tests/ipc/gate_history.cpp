@@ -1,0 +1,146 @@
+#include "histories.hpp"
+
+#include <map>
+
+#include "ipc/gate_wait.hpp"
+#include "zeroed.hpp"
+
+namespace carousel::test {
+namespace {
+
+using namespace carousel::ipc;
+
+constexpr u64 slack_ns = 30'000'000'000;  // until the holder has had its turn, whoever dies
+
+// A stream of one life, which waits for a permit again and again. Host functions, the thread and kernels are
+// deeds of that life, in any order that the stream and the mutex leave open.
+struct one_stream {
+    enum part : u8 { none, to_ask, at_gate, inside, outside, to_release };
+    part at = none;
+    bool asked = false;    // its thread has it in hand
+    bool handle = false;   // somebody will release it
+    bool trouble = false;  // its thread does nothing any more
+    bool excused = false;  // it was let go of when it was granted: its kernels are nobody's business
+    gate_wait w;
+};
+
+struct record {
+    std::map<u32, one_stream> of;  // slot -> its stream; it has the gates of that row
+    std::map<u32, u32> epoch;      // slot -> its life
+};
+
+bool has_permit(semaphore_block& b, u32 epoch) {
+    for (u32 k = 0; k < b.permits; ++k)
+        if (const permit_word w = permit_word::of(load(b.permit()[k]));
+            w.state == permit_state::held && w.epoch == epoch)
+            return true;
+    return false;
+}
+
+// Whoever has made a step: what must hold of all streams.
+void check(history& h, record& r, semaphore_block& b) {
+    u32 within = 0;
+    for (auto& [slot, s] : r.of) {
+        if (s.at == one_stream::inside && !s.excused) {
+            ++within;
+            if (!has_permit(b, r.epoch[slot])) h.find("kernels run without a permit");
+        }
+        if (s.at != one_stream::at_gate && s.at != one_stream::to_ask) continue;
+        const u32 now = s.w.gate->at.load();
+        const bool mine = now >> 2U == s.w.generation;
+        const bool by_holder = mine && state_of(now) == gate_state::closed && !s.w.decided;
+        if (by_holder && (s.at == one_stream::to_ask || h.clock_ns() <= s.w.deadline_ns))
+            h.find("a gate was closed before its time");
+        if (mine && s.at == one_stream::at_gate && state_of(now) == gate_state::pending &&
+            h.clock_ns() > s.w.deadline_ns + gate_grace_ns + slack_ns)
+            h.find("a stream waits for ever");
+    }
+    if (within > b.permits) h.find("a permit is out twice");
+}
+
+// The kernels behind the gate: the first one asks, and so does the last one.
+void run_kernels(history& h, one_stream& s, u64& done) {
+    const bool yes = state_of(s.w) == gate_state::granted;
+    if (s.at == one_stream::at_gate) {
+        if (state_of(s.w) == gate_state::pending) return;
+        s.at = yes ? one_stream::inside : one_stream::outside;
+        return;
+    }
+    if (!s.excused && yes != (s.at == one_stream::inside)) h.find("two kernels are told different things");
+    done += s.at == one_stream::inside ? 1U : 0U;
+    s.at = s.handle ? one_stream::to_release : one_stream::none;
+}
+
+void one_deed(history& h, life& l, one_stream& s, gate_row& row, semaphore_block& b, u64& done) {
+    const semaphore line(b, l.epoch);
+    switch (l.below(6)) {
+        case 0:
+            if (s.at != one_stream::none || s.asked || s.handle) return;
+            s.w = {}, s.excused = false;
+            s.w.gate = &row.of[0];
+            open(s.w);
+            s.at = one_stream::to_ask, s.handle = true;
+            return;
+        case 1:
+            if (s.at != one_stream::to_ask) return;
+            s.at = one_stream::at_gate, s.asked = true, s.trouble = l.below(24) == 0;
+            ask(s.w, clock_ns() + 200'000'000 * (1 + l.below(20)));
+            return;
+        case 2: {
+            if (!s.asked || s.trouble || l.below(4) != 0) return;  // others are faster now and then
+            const u64 now = clock_ns(), left = s.w.deadline_ns > now ? s.w.deadline_ns - now : 0;
+            const auto got = semaphore(b, l.epoch).acquire(l.below(2) * left);
+            if (!got && clock_ns() < s.w.deadline_ns) return;
+            decide(s.w, line, got);
+            s.asked = false;
+            return;
+        }
+        case 3:
+            if (s.at != one_stream::to_release) return;
+            s.at = one_stream::none, s.handle = false;
+            drop(s.w, line);
+            return;
+        case 4:
+            if (!s.handle || s.at == one_stream::to_release || l.below(12) != 0) return;
+            s.handle = false, s.excused = s.w.decided;
+            drop(s.w, line);
+            return;
+        default:
+            if (s.at >= one_stream::at_gate && s.at <= one_stream::outside) run_kernels(h, s, done);
+    }
+}
+
+}  // namespace
+
+bool gate_history(history& h, u64 seed, u64& done) {
+    h.each_step_takes(20'000'000);  // deadlines and the holder's second are over within a history
+    const u32 permits = 1 + static_cast<u32>(seed % 2);
+    zeroed<semaphore_block> b(semaphore_block::bytes(permits, 8));
+    b->make(permits, 8);
+    zeroed<gate_row> rows(sizeof(gate_row) * 8);
+    gate_row* const row = &*rows;
+    record r;
+    h.looks = [&](step) { check(h, r, *b); };
+    h.died = [&](const life& l) { r.of.erase(l.slot); };
+    h.mend = [&](u32 dead) { mend(*b, dead); };
+    h.rounds = [&] {
+        for (u32 k = 0; k < 7; ++k) close_overdue(row[k], clock_ns());
+    };
+    h.client = [&](life& l) {
+        r.epoch[l.slot] = l.epoch;
+        one_deed(h, l, r.of[l.slot], row[l.slot], *b, done);
+        check(h, r, *b);
+    };
+    const bool ended = h.run();
+    if (!ended || !h.finding().empty()) return ended;
+    for (auto& [slot, s] : r.of) {  // those who live come to their end
+        const semaphore line(*b, r.epoch[slot]);
+        if (s.w.gate == nullptr) continue;
+        if (!s.w.dropped) drop(s.w, line);
+        if (s.asked) decide(s.w, line, std::nullopt);
+    }
+    if (semaphore(*b, 0).free_permits() != permits) h.find("a permit is gone");
+    return ended;
+}
+
+}  // namespace carousel::test
