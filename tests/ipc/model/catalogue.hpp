@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gate_model.hpp"
+#include "mender_model.hpp"
 #include "pool_model.hpp"
 #include "queue_model.hpp"
 #include "semaphore_model.hpp"
@@ -37,6 +38,12 @@ template <>
 listed<gate_setup> large();
 template <>
 listed<gate_setup> seeded();
+template <>
+listed<mender_setup> sound();
+template <>
+listed<mender_setup> large();
+template <>
+listed<mender_setup> seeded();
 template <>
 listed<semaphore_setup> sound();
 template <>

@@ -76,7 +76,7 @@ void end_mend(State& t) {
 /// life that runs; mend_step(state, sink); dies(state&, life), what ends with the body; born(state&, life);
 /// busy(state, life): it has something to do or to lose.
 template <class Model, class State>
-void expand_lives(const Model& m, const State& s, sink<State>& out) {
+void expand_bodies(const Model& m, const State& s, sink<State>& out) {
     const setting& c = m.what;
     for (u8 p = 0; p < c.lives; ++p) {
         const life& me = s.who[p];
@@ -111,12 +111,6 @@ void expand_lives(const Model& m, const State& s, sink<State>& out) {
             t.who[p].in = entry::fenced;
             out.work(t, "fenced", p);
         }
-        if (s.holder.dead == 0 && me.in == entry::fenced) {
-            State t = s;
-            t.holder.dead = static_cast<u8>(p + 1), t.holder.epoch = me.epoch;
-            if (!c.retirement.frees_entry_last) t.who[p].in = entry::free;
-            out.work(t, "mends", the_holder);
-        }
         const bool may_come = c.retirement.new_epoch ? me.in == entry::free : me.in == entry::fenced;
         if (me.is == body::ended && may_come && s.left.births > 0) {
             State t = s;
@@ -127,6 +121,19 @@ void expand_lives(const Model& m, const State& s, sink<State>& out) {
             m.born(t, p);
             out.fault(t, "BORN", p);
         }
+    }
+}
+
+/// The same, with the holder that mends the words of one after the other.
+template <class Model, class State>
+void expand_lives(const Model& m, const State& s, sink<State>& out) {
+    expand_bodies(m, s, out);
+    for (u8 p = 0; s.holder.dead == 0 && p < m.what.lives; ++p) {
+        if (s.who[p].in != entry::fenced) continue;
+        State t = s;
+        t.holder.dead = static_cast<u8>(p + 1), t.holder.epoch = s.who[p].epoch;
+        if (!m.what.retirement.frees_entry_last) t.who[p].in = entry::free;
+        out.work(t, "mends", the_holder);
     }
     if (s.holder.dead == 0) return;
     m.mend_step(s, out);
