@@ -11,7 +11,9 @@ const lesson handles_lesson{
         "A process writes a handle to a file, whole, and is killed. Another one reads it. What does it have?",
     .answers = {"The memory: the file is whole", "64 bytes that name nothing", "An empty file"},
     .decided_by = "a whole handle whose maker is dead",
-    .programs = {{"carousel-lab-handles", "cpu"}, {"carousel-lab-handles-cuda", "gpu", 60}},
+    .programs = {{"carousel-lab-handles", "cpu"},
+                 {"carousel-lab-handles-cuda", "gpu", 60},
+                 {"carousel-lab-handles-elsewhere-cuda", "gpu", 60}},
     .plot = {"from fork() to an opened handle",
              "",
              "us",
@@ -162,6 +164,51 @@ const lesson handles_lesson{
          "gpu",
          false,
          {{{above("cuda.rubbish.code", 0)}, "Refused with error {cuda.rubbish.code}."}}},
+        {"CUDA: a handle with one byte altered",
+         "",
+         "gpu",
+         false,
+         {{{above("cuda.altered.refused", 0), equal("cuda.altered.other", 0)},
+           "Each of the 64 bytes was changed in turn: {cuda.altered.refused} of these handles were refused, "
+           "{cuda.altered.same} opened the same memory, for nobody looks at those bytes. None opened another "
+           "one's."},
+          {{above("cuda.altered.other", 0)},
+           "{cuda.altered.other} of 64 handles with one byte changed opened other memory, without an error; "
+           "{cuda.altered.refused} were refused."}}},
+        {"CUDA: opened in the namespaces of a container",
+         "A handle is valid on one machine.",
+         "gpu_namespaces",
+         false,
+         {{{equal("cuda.ipc.whole", 1), equal("cuda.pid.whole", 1), equal("cuda.net.whole", 1),
+            equal("cuda.container.whole", 1)},
+           "It opens in other IPC, PID and network namespaces, and in all of them at once with a /proc and a "
+           "/dev/shm of their own: the driver is one for the whole machine."},
+          {{equal("cuda.ipc.whole", 1), above("cuda.pid.code", 0)},
+           "In another PID namespace it is refused with error {cuda.pid.code}: the handle names its exporter "
+           "by a "
+           "process id, which says nothing there. In another IPC namespace it opens. Containers need one PID "
+           "namespace (--pid=host)."},
+          {{above("cuda.ipc.code", 0), equal("cuda.pid.whole", 1)},
+           "In another IPC namespace it is refused with error {cuda.ipc.code}; in another PID namespace it "
+           "opens. "
+           "Containers need one IPC namespace (--ipc=host)."},
+          {{above("cuda.ipc.code", 0), above("cuda.pid.code", 0)},
+           "It is refused in another IPC namespace (error {cuda.ipc.code}) and in another PID namespace "
+           "({cuda.pid.code}): containers need both of the host (--ipc=host --pid=host)."},
+          {{equal("cuda.ipc.whole", 1), equal("cuda.pid.whole", 1), above("cuda.container.code", 0)},
+           "It opens in another IPC or PID namespace alone, and is refused with error {cuda.container.code} "
+           "where "
+           "all are others, with a /proc and a /dev/shm of their own."}}},
+        {"CUDA: opened under another host name and boot id",
+         "A handle is valid on one machine.",
+         "gpu_boot_id",
+         false,
+         {{{equal("cuda.boot.whole", 1)},
+           "It opens: the driver asks for neither. That it would not open on a second machine is sure all "
+           "the same, "
+           "for the memory isn't there; what the error would be takes one to see."},
+          {{above("cuda.boot.code", 0)},
+           "It is refused with error {cuda.boot.code}: the handle knows the machine it was made on."}}},
         {"CUDA: many open handles",
          "There is a small limit.",
          "gpu",
