@@ -68,17 +68,17 @@ const lesson queue_lesson{
          {{{equal("cuda.held.got", 40000), equal("cuda.held.wrong", 0)},
            "{cuda.held.got} elements went from kernels of two processes to a kernel of a third, each "
            "producer's in "
-           "its order and no host in between, {cuda.held.ns} ns each, one thread at each end."}}},
+           "its order, {cuda.held.ns} ns each: one thread at each end, and the processes by turns."}}},
         {"CUDA: killed while thousands of threads push and pop",
          "",
          "gpu",
          true,
          {{{equal("cuda.storm.got", 10), equal("cuda.storm.left", 0), above("cuda.storm.tombs", 0)},
-           "{cuda.storm.tombs} places were claimed and not filled, {cuda.storm.lost} elements popped and not "
-           "used "
-           "when the kernel was gone. Each word says whose it is: behind the fence a short-lived program "
-           "freed "
-           "them on the GPU, and the next ten elements came {cuda.storm.ms} ms behind the kill."},
+           "When the kernel was gone, places were claimed and not filled ({cuda.storm.tombs}) and elements "
+           "popped and not "
+           "used ({cuda.storm.lost}). Each word says whose it is: behind the fence a short-lived program "
+           "freed them "
+           "on the GPU, and the next ten elements came {cuda.storm.ms} ms behind the kill."},
           {{equal("cuda.storm.got", 10), equal("cuda.storm.left", 0), equal("cuda.storm.tombs", 0)},
            "The next ten elements came {cuda.storm.ms} ms behind the kill, which hit no thread between its "
            "claim "
