@@ -70,7 +70,8 @@ struct lesson {
     const char* question = "";
     std::vector<const char*> answers;
     const char* decided_by = "";  ///< the claim whose row says which answer is right
-    bool space = false;           ///< its programs' first word is the name of a space that somebody holds
+    bool space = false;  ///< its programs' first word is the name of a space that somebody holds for each;
+                         ///< for one of the GPU with memory there
     std::vector<lesson_program> programs;
     lesson_plot plot;
     std::vector<claim> claims;

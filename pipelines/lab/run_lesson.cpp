@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <memory>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -25,29 +26,45 @@ std::string last_line(const std::string& text) {
                        end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
-/// What needs a GPU can't run: two GPUs, two users of one, and MPS neither.
-void without_gpu(figures& f, const std::string& why) {
+/// What needs a GPU can't run: two GPUs, two users of one, and MPS neither, nor what a program tries with one
+/// (needs that begin with "gpu").
+void without_gpu(const lesson& l, figures& f, const std::string& why) {
     for (const char* need : {gpu, "two_gpus", "two_gpu_users", "mps"}) f.missing.emplace(need, why);
+    for (const claim& c : l.claims)
+        if (std::string(c.needs).starts_with(gpu)) f.missing.emplace(c.needs, why);
 }
 
-void run_program(const lesson_program& p, const std::string& space, const lab_places& places,
-                 lesson_result& r) {
+/// Null: the lesson needs none, or there is no GPU to hold one on, which is noted.
+std::unique_ptr<supervisor::held_space> space_for(const lesson& l, bool of_gpu, const lab_places& places,
+                                                  figures& f) {
+    if (!l.space) return nullptr;
+    try {
+        return std::make_unique<supervisor::held_space>(places.programs, "lab", of_gpu ? "cuda:0" : "cpu");
+    } catch (const device_error& e) {
+        without_gpu(l, f, e.what());
+        return nullptr;
+    }
+}
+
+void run_program(const lesson& l, const lesson_program& p, const lab_places& places, lesson_result& r) {
     const std::string program = places.programs + "/" + p.name;
     const bool of_gpu = std::strcmp(p.needs, gpu) == 0;
     if (::access(program.c_str(), X_OK) != 0) {
         if (of_gpu)
-            without_gpu(r.measured, fmt::format("built without CUDA: {} is not there", p.name));
+            without_gpu(l, r.measured, fmt::format("built without CUDA: {} is not there", p.name));
         else
             r.failures.push_back(fmt::format(
                 "{}: {}; build it by `cmake --build {} --target programs`, or install Carousel anew", program,
                 errno_text(errno), places.programs));
         return;
     }
+    const auto space = space_for(l, of_gpu, places, r.measured);
+    if (l.space && !space) return;
     std::vector<std::string> words{program};
-    if (!space.empty()) words.push_back(space);
+    if (space) words.push_back(space->name());
     const supervisor::subprocess_result got = supervisor::run_subprocess(words, "", p.limit_s * 1000);
     if (got.started && !got.timed_out && got.signal == 0 && got.exit_code == exit_code::no_device && of_gpu) {
-        without_gpu(r.measured, last_line(got.messages));
+        without_gpu(l, r.measured, last_line(got.messages));
         return;
     }
     try {
@@ -74,11 +91,9 @@ lesson_result run_lesson(const lesson& l, const lab_places& places,
     r.about = &l;
     const u64 begin = now_ns();
     try {
-        std::unique_ptr<supervisor::held_space> space;
-        if (l.space) space = std::make_unique<supervisor::held_space>(places.programs, "lab");
         for (const lesson_program& p : l.programs) {
             say(fmt::format("lesson {} ({}): {}", l.number, l.name, p.name));
-            run_program(p, space ? space->name() : "", places, r);
+            run_program(l, p, places, r);
         }
     } catch (const error& e) {
         r.failures.emplace_back(e.what());

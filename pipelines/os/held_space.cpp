@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,21 +21,33 @@ namespace {
 constexpr int answer_ms = 10'000;
 
 /// Behind fork(): system calls alone, then another program.
-[[noreturn]] void become_holder(const char* program, const char* name, int out, pid_t parent) {
+[[noreturn]] void become_holder(const char* program, const char* name, const char* device, int out,
+                                int messages, pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);  // it has died before the line above
     ::dup2(out, STDOUT_FILENO);
     const int nothing = ::open("/dev/null", O_RDWR);
     ::dup2(nothing, STDIN_FILENO);
-    ::dup2(nothing, STDERR_FILENO);
+    ::dup2(messages < 0 ? nothing : messages, STDERR_FILENO);
     ::setpgid(0, 0);  // Ctrl-C is for the lab, which ends it
-    ::execl(program, program, "hold", name, static_cast<char*>(nullptr));
+    ::execl(program, program, "hold", name, "--device", device, static_cast<char*>(nullptr));
     ::_exit(127);
+}
+
+/// The last line of what it said before it ended.
+std::string last_words(int messages) {
+    char text[4096];
+    const ssize_t n = messages < 0 ? 0 : ::pread(messages, text, sizeof text, 0);
+    std::string said(text, n > 0 ? static_cast<std::size_t>(n) : 0);
+    while (said.ends_with('\n')) said.pop_back();
+    const std::size_t line = said.rfind('\n');
+    said = line == std::string::npos ? said : said.substr(line + 1);
+    return said.starts_with("error: ") ? said.substr(7) : said;
 }
 
 }  // namespace
 
-held_space::held_space(const std::string& programs, const std::string& purpose) {
+held_space::held_space(const std::string& programs, const std::string& purpose, const std::string& device) {
     static std::atomic<u32> number{0};
     name_ = fmt::format("{}-{}-{}", purpose, ::getpid(), number++);
     int fds[2];
@@ -42,22 +55,29 @@ held_space::held_space(const std::string& programs, const std::string& purpose) 
         throw config_error(fmt::format("a pipe for `carousel hold {}`: {}", name_, errno_text(errno)));
     const shm::unique_fd read(fds[0]);
     shm::unique_fd write(fds[1]);
+    // A file and no pipe: it may say something long after we have stopped to read.
+    const shm::unique_fd messages(::memfd_create("carousel-hold", MFD_CLOEXEC));
     const std::string program = programs + "/carousel";
     const pid_t parent = ::getpid();
     pid_ = ::fork();
-    if (pid_ == 0) become_holder(program.c_str(), name_.c_str(), write.get(), parent);
+    if (pid_ == 0)
+        become_holder(program.c_str(), name_.c_str(), device.c_str(), write.get(), messages.get(), parent);
     if (pid_ < 0) throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
     write.reset();
     pollfd one{read.get(), POLLIN, 0};
     char first = 0;
     // Its first line says that it holds; its end without one closes the pipe.
-    if (::poll(&one, 1, answer_ms) != 1 || ::read(read.get(), &first, 1) != 1) {
-        ::kill(pid_, SIGKILL);
-        ::waitpid(pid_, nullptr, 0);
-        throw config_error(
-            fmt::format("`{} hold {}` held nothing within {} s: try it by hand, and see `carousel doctor`",
-                        program, name_, answer_ms / 1000));
+    if (::poll(&one, 1, answer_ms) == 1 && ::read(read.get(), &first, 1) == 1) return;
+    int status = 0;
+    if (::waitpid(pid_, &status, WNOHANG) == 0) {
+        ::usleep(100'000);  // a pipe is closed before its process has ended
+        if (::waitpid(pid_, &status, WNOHANG) == 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, &status, 0);
     }
+    const std::string said = last_words(messages.get());
+    if (WIFEXITED(status) && WEXITSTATUS(status) == exit_code::no_device) throw device_error(said);
+    throw config_error(fmt::format(
+        "`{} hold {} --device {}` held nothing within {} s{}{}: try it by hand, and see `carousel doctor`",
+        program, name_, device, answer_ms / 1000, said.empty() ? "" : ": ", said));
 }
 
 held_space::~held_space() {

@@ -11,8 +11,9 @@ namespace carousel::supervisor {
 
 class held_space {
 public:
-    /// Returns when programs can open it. Throws config_error: no program, no room, no answer in 10 s.
-    held_space(const std::string& programs, const std::string& purpose);
+    /// Returns when programs can open it. `device`: as `carousel hold --device` takes it. Throws
+    /// config_error: no program, no room, no answer in 10 s; device_error: the GPU isn't there, or can't.
+    held_space(const std::string& programs, const std::string& purpose, const std::string& device = "cpu");
     ~held_space();
     held_space(const held_space&) = delete;
     held_space& operator=(const held_space&) = delete;

@@ -41,6 +41,12 @@ class BenchIpc(unittest.TestCase):
             self.assertTrue(h["verified"], h)
             self.assertEqual(h["round_trips"], 2000)
             self.assertGreaterEqual(h["p95_us"], h["us"])
+            if "MPI" not in h["means"]:
+                self.assertGreater(h["threads_us"], 0, h)   # its peer of one process
+        if len(os.sched_getaffinity(0)) > 1:
+            self.assertGreater(said["hop_floor_us"], 0)
+        self.assertTrue("MPI_Send (Open MPI)" in means or "Open MPI" in said["missing"]["MPI_Send (Open MPI)"]
+                        or "mpirun" in said["missing"]["MPI_Send (Open MPI)"], said["missing"])
         for primitive in ("semaphore", "queue", "pool", "work queue"):
             rows = [p for p in said["primitives"] if p["primitive"] == primitive]
             self.assertEqual({p["number"] for p in rows}, {1, 3})
@@ -68,9 +74,11 @@ class BenchIpc(unittest.TestCase):
             self.skipTest("no right to hide /dev/shm here")
         done = self.bench("--quick", "--tables", "hops", "--json", before=["unshare", "-m", "sh", "-c", hide + ' && exec "$0" "$@"'])
         self.assertEqual(done.returncode, 0, done.stderr)
-        means = [h["means"] for h in json.loads(done.stdout)["hops"]]
+        said = json.loads(done.stdout)
+        means = [h["means"] for h in said["hops"]]
         self.assertIn("futex", means)
         self.assertNotIn("Boost message_queue", means)
+        self.assertIn("Boost message_queue", said["missing"])
 
     def test_errors_say_what_is_wrong(self):
         for words, expected in ((["--tables", "hop"], 'did you mean "hops"'), (["--processes", "0"], "1 to 64"),

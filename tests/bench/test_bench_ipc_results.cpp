@@ -24,8 +24,12 @@ ipc_bench_result some_result() {
     gpu_memory_row host = own;
     host.kind = "memfd, registered", host.on = "host", host.read = 45;
     r.gpu.memory = {own, legacy, host};
-    r.gpu.hops = {{"IPC event, polled", "one process", 5, 1, 300, true},
-                  {"IPC event, polled", "time slices", 140, 28, 300, true}};
+    r.gpu.hop_floors = {7, 1.5, 0.5};
+    r.gpu.hops = {{"IPC event, polled", "one process", 5, 6, 7, 1, 300, true},
+                  {"IPC event, polled", "time slices", 140, 150, 7, 28, 300, true}};
+    r.hop_floor_us = 0.1;
+    r.hops = {{"futex", 2, 3, 1.9, 20'000, true}, {"MPI_Send (Open MPI)", 0.4, 0.5, 0, 20'000, true}};
+    r.missing["Boost message_queue"] = "No such file or directory";
     return r;
 }
 
@@ -38,6 +42,25 @@ TEST_CASE("a GPU's rows stand beside what its hardware can do, where the memory 
     CHECK(table.find(" 75 %") != std::string::npos);  // of the bus
     CHECK(table.find("not here: memory, peer GPU: only one GPU here") != std::string::npos);
     CHECK(table.find("WRONG") == std::string::npos);
+}
+
+TEST_CASE("a hop stands beside its floor and its peer of one process, where there is one") {
+    const std::string table = table_of(some_result());
+    const auto line_of = [&](const std::string& means) {
+        const std::size_t at = table.find("\n" + means);
+        REQUIRE(at != std::string::npos);
+        return table.substr(at + 1, table.find('\n', at + 1) - at - 1);
+    };
+    CHECK(line_of("futex").find("1.900          20.0") != std::string::npos);
+    CHECK(line_of("MPI_Send").find("0.500                        4.0") != std::string::npos);
+    CHECK(line_of("IPC event, polled                    time slices").find("20.00") != std::string::npos);
+    CHECK(table.find("not here: Boost message_queue: No such file or directory") != std::string::npos);
+    const auto said = nlohmann::json::parse(json_of(some_result()));
+    CHECK(said.at("hops").at(0).at("threads_us") == 1.9);
+    CHECK(said.at("hop_floor_us") == 0.1);
+    CHECK(said.at("gpu").at("hops").at(1).at("p95_us") == 150);
+    CHECK(said.at("gpu").at("floors").at("two_blocks_us") == 0.5);
+    CHECK(said.at("missing").at("Boost message_queue") == "No such file or directory");
 }
 
 TEST_CASE("a GPU's rows are in the JSON, and what is missing with its reason") {

@@ -11,6 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from installed import Installation, run
 
+GPU_PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(lessons LANGUAGES CXX CUDA)
+set(CMAKE_CUDA_STANDARD 20)
+find_package(carousel REQUIRED)
+"""
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(lesson LANGUAGES CXX)
 find_package(carousel REQUIRED)
@@ -52,11 +57,23 @@ class LabPrograms(unittest.TestCase):
             f.write(PROJECT)
         self.all.build_without_toolkit(folder)
 
-    def build_alone_for_a_gpu(self, name):
+    def gpu_sources(self, of_carousel):
+        """(name, file) of the programs for a GPU: those that are clients of a space, or plain CUDA."""
+        found = []
+        for name in self.names:
+            folder = os.path.join(self.lessons, name, "cuda")
+            for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+                with open(os.path.join(folder, file), encoding="utf-8") as f:
+                    if ("#include <carousel/" in f.read()) == of_carousel:
+                        found.append((name + "-" + file.removesuffix(".cu"), os.path.join(folder, file)))
+        return found
+
+    def build_alone_for_a_gpu(self, program):
+        name, source = program
         ccache = [shutil.which("ccache")] if shutil.which("ccache") else []   # nvcc takes ten seconds a file
-        nvcc, program = [self.all.nvcc, "-ccbin", self.all.cxx, "-arch=sm_75"], os.path.join(self.all.folder, name + "-cuda")
-        run(*ccache, *nvcc, "-std=c++20", "-c", "-o", program + ".o", os.path.join(self.lessons, name, "cuda/main.cu"))
-        run(*nvcc, "-o", program, program + ".o")
+        nvcc, to = [self.all.nvcc, "-ccbin", self.all.cxx, "-arch=sm_75"], os.path.join(self.all.folder, name)
+        run(*ccache, *nvcc, "-std=c++20", "-c", "-o", to + ".o", source)
+        run(*nvcc, "-o", to, to + ".o")
 
     def build_each(self, build, names):
         """At once as many as there are processors; each failure is told."""
@@ -72,8 +89,29 @@ class LabPrograms(unittest.TestCase):
     def test_each_program_for_a_gpu_builds_alone(self):
         if self.all.nvcc == "none":
             self.skipTest("built without CUDA")
-        self.build_each(self.build_alone_for_a_gpu,
-                        [n for n in self.names if os.path.isfile(os.path.join(self.lessons, n, "cuda/main.cu"))])
+        self.build_each(self.build_alone_for_a_gpu, self.gpu_sources(False))
+        folder = os.path.join(self.all.folder, "gpu-clients")
+        os.mkdir(folder)
+        project = GPU_PROJECT
+        for name, source in self.gpu_sources(True):   # one project for all: configuring for CUDA takes longer than a file
+            shutil.copy(source, os.path.join(folder, name + ".cu"))
+            project += f"add_executable({name} {name}.cu)\ntarget_link_libraries({name} PRIVATE carousel::ipc_cuda)\n"
+        with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as f:
+            f.write(project)
+        self.all.build_with_nvcc(folder)
+
+    def test_the_program_of_mpi_builds_alone(self):
+        if not shutil.which("mpicxx"):
+            self.skipTest("no mpicxx here (Debian and Ubuntu: libopenmpi-dev)")
+        run("mpicxx", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-DOMPI_SKIP_MPICXX=1", "-o",
+            os.path.join(self.all.folder, "ranks-mpi"), os.path.join(self.lessons, "14_ranks/mpi/main.cpp"))
+
+    def test_each_program_is_short(self):
+        for folder, _, files in os.walk(self.lessons):
+            for file in files:
+                if file.startswith("main") or file.endswith(".cu"):
+                    with open(os.path.join(folder, file), encoding="utf-8") as f:
+                        self.assertLess(len(f.readlines()), 330, f"{folder}/{file}")
 
 
 if __name__ == "__main__":

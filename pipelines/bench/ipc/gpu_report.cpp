@@ -60,33 +60,47 @@ std::string memory_table(const gpu_result& r) {
 }
 std::string hop_table(const gpu_result& r) {
     if (r.hops.empty()) return "";
-    std::string text = fmt::format("\n{:<36} {:<12} {:>10} {:>18}\n", "a kernel to another's kernel", "where",
-                                   "us", "to one process");
+    std::string text =
+        fmt::format("\n{:<36} {:<12} {:>10} {:>10} {:>12} {:>18}\n", "a kernel to another's kernel", "where",
+                    "us", "p95 us", "to its floor", "to one process");
     for (const gpu_hop_row& h : r.hops)
-        text += fmt::format("{:<36} {:<12} {:>10.2f} {:>18.2f}{}\n", h.means, h.where, h.us, h.ratio,
+        text += fmt::format("{:<36} {:<12} {:>10.2f} {:>10.2f} {:>12} {:>18.2f}{}\n", h.means, h.where, h.us,
+                            h.p95_us, h.floor_us > 0 ? fmt::format("{:.2f}", h.us / h.floor_us) : "", h.ratio,
                             mark(h.verified));
-    return text;
+    return text +
+           fmt::format(
+               "floors, by one thread: a kernel and its end seen by the host {:.2f} us (of a word and a "
+               "polled "
+               "event), the kernel behind it in its stream {:.2f} (of what a stream waits for), a word from "
+               "block to block {:.2f} (of spinning)\n",
+               r.hop_floors.synced_launch, r.hop_floors.next_kernel, r.hop_floors.two_blocks);
 }
 
 }  // namespace
 
 ordered_json gpu_json(const gpu_result& r) {
-    ordered_json all = {
-        {"name", r.name},
-        {"clocks",
-         {{"sm_mhz_before", r.sm_mhz_before},
-          {"sm_mhz_after", r.sm_mhz_after},
-          {"memory_mhz", r.memory_mhz}}},
-        {"floors",
-         {{"memory_gb_s", r.memory_floor}, {"pcie_gb_s", r.pcie_floor}, {"nvlink_gb_s", r.nvlink_floor}}},
-        {"missing", r.missing},
-        {"memory", ordered_json::array()},
-        {"hops", ordered_json::array()}};
+    ordered_json all = {{"name", r.name},
+                        {"clocks",
+                         {{"sm_mhz_before", r.sm_mhz_before},
+                          {"sm_mhz_after", r.sm_mhz_after},
+                          {"memory_mhz", r.memory_mhz}}},
+                        {"floors",
+                         {{"memory_gb_s", r.memory_floor},
+                          {"pcie_gb_s", r.pcie_floor},
+                          {"nvlink_gb_s", r.nvlink_floor},
+                          {"synced_launch_us", r.hop_floors.synced_launch},
+                          {"next_kernel_us", r.hop_floors.next_kernel},
+                          {"two_blocks_us", r.hop_floors.two_blocks}}},
+                        {"missing", r.missing},
+                        {"memory", ordered_json::array()},
+                        {"hops", ordered_json::array()}};
     for (const gpu_memory_row& m : r.memory) all["memory"].push_back(json_of(m));
     for (const gpu_hop_row& h : r.hops)
         all["hops"].push_back({{"means", h.means},
                                {"where", h.where},
                                {"us", h.us},
+                               {"p95_us", h.p95_us},
+                               {"floor_us", h.floor_us},
                                {"ratio", h.ratio},
                                {"round_trips", h.round_trips},
                                {"verified", h.verified}});

@@ -1,6 +1,7 @@
 // From one process to another and back, by each means.
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,12 +12,15 @@
 #include <boost/interprocess/sync/interprocess_semaphore.hpp>
 #include <cerrno>
 #include <chrono>
+#include <sstream>
+#include <thread>
 
 #include "bench/ipc/run.hpp"
 #include "bench/ipc/workers.hpp"
 #include "bench/statistics.hpp"
 #include "carousel/ipc.hpp"
 #include "core/clock.hpp"
+#include "os/subprocess.hpp"
 
 namespace carousel::bench {
 namespace {
@@ -160,79 +164,160 @@ ends by_carousel_queue(const std::string& space, const std::string& name, bool f
             }};
 }
 
-void measure(const char* means, u32 hops, const connect& to, ipc_bench_result& r, const say_progress& say) {
+/// The second side: what comes goes back. False: something else came, or nothing.
+bool answer(const connect& to, u32 number) {
+    const ends e = to(false);
+    for (u32 k = 1, v = 0; k <= number; ++k)
+        if (!e.receive(v) || v != k || !e.send(k)) return false;
+    return true;
+}
+struct asked {
+    std::vector<f64> us;  ///< of one way
+    bool well = true;
+};
+asked ask(const connect& to, u32 number, u32 warm_up) {
+    const ends e = to(true);
+    asked a;
+    for (u32 k = 1, v = 0; k <= number && a.well; ++k) {
+        const u64 begin = now_ns();
+        a.well = e.send(k) && e.receive(v) && v == k;
+        if (k > warm_up) a.us.push_back(static_cast<f64>(now_ns() - begin) / 2000);
+    }
+    return a;
+}
+
+/// Between two processes, then (`at_home`, which nobody has used yet) between two threads of this one: the
+/// peer without a crossing.
+void measure(const char* means, u32 hops, const connect& to, const connect& at_home, ipc_bench_result& r,
+             const say_progress& say) {
     say(std::string("hops: ") + means);
     hop_row row;
     row.means = means;
-    const u32 warm_up = hops / 10 + 1;
-    const pid_t child = start_child([&] {
-        const ends e = to(false);
-        for (u32 k = 1, v = 0; k <= hops + warm_up; ++k)
-            if (!e.receive(v) || v != k || !e.send(k)) return 1;
-        return 0;
-    });
-    const ends e = to(true);
-    std::vector<f64> times;
-    bool well = true;
-    for (u32 k = 1, v = 0; k <= hops + warm_up && well; ++k) {
-        const u64 begin = now_ns();
-        well = e.send(k) && e.receive(v) && v == k;
-        if (k > warm_up) times.push_back(static_cast<f64>(now_ns() - begin) / 2000);
-    }
-    row.verified = end_child(child) && well && times.size() == hops;
-    row.round_trips = times.size();
-    row.us = median_of(times);
-    std::sort(times.begin(), times.end());
-    if (!times.empty()) row.p95_us = times[times.size() * 95 / 100];
+    const u32 warm_up = hops / 10 + 1, number = hops + warm_up;
+    const pid_t child = start_child([&] { return answer(to, number) ? 0 : 1; });
+    asked a = ask(to, number, warm_up);
+    row.verified = end_child(child) && a.well && a.us.size() == hops;
+    row.round_trips = a.us.size();
+    row.us = median_of(a.us);
+    std::sort(a.us.begin(), a.us.end());
+    if (!a.us.empty()) row.p95_us = a.us[a.us.size() * 95 / 100];
+    bool answered = false;
+    std::thread second([&] { answered = answer(at_home, number); });
+    const asked peer = ask(at_home, number, warm_up);
+    second.join();
+    row.verified = row.verified && answered && peer.well;
+    row.threads_us = median_of(peer.us);
     r.hops.push_back(row);
+}
+
+/// MPI_Send between two ranks that mpirun starts: the program is there where Open MPI was at the build.
+void measure_mpi(const ipc_bench_options& o, const std::string& programs, ipc_bench_result& r,
+                 const say_progress& say) {
+    constexpr const char* means = "MPI_Send (Open MPI)";
+    const std::string program = programs + "/carousel-bench-mpi";
+    if (::access(program.c_str(), X_OK) != 0) {
+        r.missing[means] = "built without Open MPI: carousel-bench-mpi is not there";
+        return;
+    }
+    say(std::string("hops: ") + means);
+    constexpr u32 limit_ms = 60'000;
+    const supervisor::subprocess_result got = supervisor::run_subprocess(
+        {"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun", "--oversubscribe",
+         "--bind-to", "none", "--mca", "plm", "isolated", "-n", "2", program, std::to_string(o.hops)},
+        "", limit_ms);
+    hop_row row;
+    u64 wrong = 0;
+    std::istringstream said(got.output);
+    if (!got.succeeded() || !(said >> row.us >> row.p95_us >> row.round_trips >> wrong)) {
+        r.missing[means] = "mpirun could not start two ranks here: " + got.ending(limit_ms);
+        return;
+    }
+    row.means = means;
+    row.verified = wrong == 0 && row.round_trips == o.hops;
+    r.hops.push_back(row);
+}
+
+void stay_on(int processor) {
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(processor, &only);
+    ::sched_setaffinity(0, sizeof only, &only);
+}
+/// A word's way from one processor to another: two threads that poll, each on a processor of its own, the
+/// least of some pairs. 0: there is one processor.
+f64 word_floor_us() {
+    constexpr u32 number = 2000, warm_up = 200, most_pairs = 7;
+    cpu_set_t mine;
+    if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return 0;
+    std::vector<int> processors;
+    for (int k = 0; k < CPU_SETSIZE && processors.size() <= most_pairs; ++k)
+        if (CPU_ISSET(k, &mine)) processors.push_back(k);
+    f64 least = 0;
+    for (std::size_t k = 1; k < processors.size(); ++k) {
+        const shared_with_children<two_words> w;
+        asked a;
+        std::thread second([&] {
+            stay_on(processors[k]);
+            (void)answer([&](bool first) { return by_word(*w, first); }, number);
+        });
+        std::thread one([&] {
+            stay_on(processors[0]);
+            a = ask([&](bool first) { return by_word(*w, first); }, number, warm_up);
+        });
+        one.join(), second.join();
+        const f64 us = a.well ? median_of(a.us) : 0;
+        if (us > 0 && (least == 0 || us < least)) least = us;
+    }
+    return least;
+}
+
+/// What holds each means' two ways: made twice, for the processes and for the threads.
+template <class State>
+void measure_with(const char* means, u32 hops, ends (*side)(State&, bool), ipc_bench_result& r,
+                  const say_progress& say) {
+    const shared_with_children<State> crossed, home;
+    measure(
+        means, hops, [&](bool first) { return side(*crossed, first); },
+        [&](bool first) { return side(*home, first); }, r, say);
 }
 
 }  // namespace
 
-void measure_hops(const ipc_bench_options& o, const std::string& space, ipc_bench_result& r,
-                  const say_progress& say) {
-    {
-        const shared_with_children<two_words> w;
-        measure(
-            "word, polled", o.hops, [&](bool first) { return by_word(*w, first); }, r, say);
-    }
-    {
-        const shared_with_children<two_words> w;
-        measure(
-            "futex", o.hops, [&](bool first) { return by_futex(*w, first); }, r, say);
-    }
+void measure_hops(const ipc_bench_options& o, const std::string& space, const std::string& programs,
+                  ipc_bench_result& r, const say_progress& say) {
+    say("hops: the floor");
+    r.hop_floor_us = word_floor_us();
+    measure_with("word, polled", o.hops, by_word, r, say);
+    measure_with("futex", o.hops, by_futex, r, say);
     {
         fd_pair p;
         p.forth[0] = p.forth[1] = ::eventfd(0, EFD_CLOEXEC),
         p.back[0] = p.back[1] = ::eventfd(0, EFD_CLOEXEC);
-        measure(
-            "eventfd", o.hops, [&](bool first) { return by_eventfd(p, first); }, r, say);
+        const auto side = [&](bool first) { return by_eventfd(p, first); };
+        measure("eventfd", o.hops, side, side, r, say);
     }
     {
         fd_pair p;
         if (::pipe(p.forth) != 0 || ::pipe(p.back) != 0) throw shm_error("pipes: " + errno_text(errno));
-        measure(
-            "pipe", o.hops, [&](bool first) { return by_pipe(p, first); }, r, say);
+        const auto side = [&](bool first) { return by_pipe(p, first); };
+        measure("pipe", o.hops, side, side, r, say);
     }
-    {
-        const shared_with_children<two_semaphores> s;
-        measure(
-            "Boost interprocess_semaphore", o.hops, [&](bool first) { return by_boost_semaphore(*s, first); },
-            r, say);
-    }
+    measure_with("Boost interprocess_semaphore", o.hops, by_boost_semaphore, r, say);
     const std::string name = "carousel-bench-" + std::to_string(::getpid());
     try {
         const bi::message_queue f(bi::create_only, (name + "-f").c_str(), 16, sizeof(u32)),
             b(bi::create_only, (name + "-b").c_str(), 16, sizeof(u32));
-        measure(
-            "Boost message_queue", o.hops, [&](bool first) { return by_boost_queue(name, first); }, r, say);
+        const auto side = [&](bool first) { return by_boost_queue(name, first); };
+        measure("Boost message_queue", o.hops, side, side, r, say);
     } catch (const bi::interprocess_exception& e) {  // no /dev/shm: the others don't need it
-        say(std::string("hops: no Boost message_queue: ") + e.what());
+        r.missing["Boost message_queue"] = e.what();
     }
     bi::message_queue::remove((name + "-f").c_str());
     bi::message_queue::remove((name + "-b").c_str());
     measure(
-        "Carousel queue", o.hops, [&](bool first) { return by_carousel_queue(space, "hop", first); }, r, say);
+        "Carousel queue", o.hops, [&](bool first) { return by_carousel_queue(space, "hop", first); },
+        [&](bool first) { return by_carousel_queue(space, "home", first); }, r, say);
+    measure_mpi(o, programs, r, say);
 }
 
 }  // namespace carousel::bench

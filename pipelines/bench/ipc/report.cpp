@@ -24,7 +24,9 @@ std::string json_of(const ipc_bench_result& r) {
         {"rounds", r.rounds},
         {"clocks", {{"processor", r.processor}, {"mhz_before", r.mhz_before}, {"mhz_after", r.mhz_after}}},
         {"memory", ordered_json::array()},
+        {"hop_floor_us", r.hop_floor_us},
         {"hops", ordered_json::array()},
+        {"missing", r.missing},
         {"primitives", ordered_json::array()}};
     for (const memory_row& m : r.memory) {
         ordered_json sizes = ordered_json::array();
@@ -43,6 +45,7 @@ std::string json_of(const ipc_bench_result& r) {
         all["hops"].push_back({{"means", h.means},
                                {"us", h.us},
                                {"p95_us", h.p95_us},
+                               {"threads_us", h.threads_us},
                                {"round_trips", h.round_trips},
                                {"verified", h.verified}});
     for (const primitive_row& p : r.primitives)
@@ -68,9 +71,16 @@ std::string table_of(const ipc_bench_result& r) {
         text += fmt::format("{:<28} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.1f} {:>9.1f} {:>7.3f}{}\n", m.kind,
                             m.read, m.write, m.copy, m.chase_ns, m.open_us, m.ratio, mark(m.verified));
     if (!r.hops.empty())
-        text += fmt::format("\n{:<30} {:>10} {:>10}\n", "one way between processes", "us", "p95 us");
+        text += fmt::format("\n{:<30} {:>10} {:>10} {:>12} {:>13}\n", "one way between processes", "us",
+                            "p95 us", "threads us", "to the floor");
     for (const hop_row& h : r.hops)
-        text += fmt::format("{:<30} {:>10.3f} {:>10.3f}{}\n", h.means, h.us, h.p95_us, mark(h.verified));
+        text += fmt::format("{:<30} {:>10.3f} {:>10.3f} {:>12} {:>13}{}\n", h.means, h.us, h.p95_us,
+                            h.threads_us > 0 ? fmt::format("{:.3f}", h.threads_us) : "",
+                            r.hop_floor_us > 0 ? fmt::format("{:.1f}", h.us / r.hop_floor_us) : "",
+                            mark(h.verified));
+    if (!r.hops.empty())
+        text += fmt::format("floor: a word's way from one processor to another, {:.3f} us\n", r.hop_floor_us);
+    for (const auto& [means, why] : r.missing) text += fmt::format("not here: {}: {}\n", means, why);
     if (!r.primitives.empty())
         text += fmt::format("\n{:<54} {:>7} {:>14} {:>11} {:>11}\n", "primitive", "workers", "operations/s",
                             "ns", "p95 ns");

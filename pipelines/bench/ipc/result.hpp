@@ -3,13 +3,15 @@
 //
 // JSON: {rounds, clocks: {processor, mhz_before, mhz_after},
 //   memory: [{kind, read_gb_s, write_gb_s, copy_gb_s, chase_ns, open_us, ratio_to_local, sizes: [{bytes,
-//   read_gb_s}], verified}], hops: [{means, us, p95_us, round_trips, verified}], primitives: [{primitive, by,
-//   workers: "processes" | "threads", number, operations_s, ns, p95_ns, verified}],
-//   gpu: {name, clocks: {sm_mhz_before, sm_mhz_after, memory_mhz}, floors: {memory_gb_s, pcie_gb_s,
-//   nvlink_gb_s}, missing: {need: why}, memory: [{kind, on: "same GPU" | "peer GPU" | "host", bytes, h2d,
-//   d2h, both_ways, device_memcpy, device_copy_kernel, kernel_read, kernel_write (GB/s of bytes moved once;
-//   both_ways: their sum), chase_ns, open_us, map_us, close_us, ratio_to_local, sizes: [{bytes,
-//   kernel_read}], verified}], hops: [{means, where, us, ratio, round_trips, verified}]}}
+//   read_gb_s}], verified}],
+//   hop_floor_us, hops: [{means, us, p95_us, threads_us, round_trips, verified}], missing: {means: why},
+//   primitives: [{primitive, by, workers: "processes" | "threads", number, operations_s, ns, p95_ns,
+//   verified}], gpu: {name, clocks: {sm_mhz_before, sm_mhz_after, memory_mhz}, floors: {memory_gb_s,
+//   pcie_gb_s, nvlink_gb_s, synced_launch_us, next_kernel_us, two_blocks_us}, missing: {need: why}, memory:
+//   [{kind, on: "same GPU" | "peer GPU" | "host", bytes, h2d, d2h, both_ways, device_memcpy,
+//   device_copy_kernel, kernel_read, kernel_write (GB/s of bytes moved once; both_ways: their sum), chase_ns,
+//   open_us, map_us, close_us, ratio_to_local, sizes: [{bytes, kernel_read}], verified}], hops: [{means,
+//   where, us, p95_us, floor_us, ratio, round_trips, verified}]}}
 
 #include <map>
 #include <string>
@@ -31,6 +33,7 @@ struct memory_row {
 struct hop_row {
     std::string means;
     f64 us = 0, p95_us = 0;  ///< of one way
+    f64 threads_us = 0;      ///< the same between two threads of one process; 0: it has no such peer
     u64 round_trips = 0;
     bool verified = false;
 };
@@ -56,15 +59,24 @@ struct gpu_memory_row {
 struct gpu_hop_row {
     std::string means, where;  ///< where: "one process", "time slices", "MPS", "two GPUs"
     f64 us = 0;                ///< of one way, a tiny kernel at each end
-    f64 ratio = 0;             ///< to the same means within one process
+    f64 p95_us = 0;            ///< of a round trip's half
+    f64 floor_us = 0;  ///< what the hardware needs for the part of it that no crossing adds; 0: not known
+    f64 ratio = 0;     ///< to the same means within one process
     u64 round_trips = 0;
     bool verified = false;
+};
+/// What a hop can't be faster than, measured by one thread in the same run, in us.
+struct gpu_hop_floors {
+    f64 synced_launch = 0;  ///< a tiny kernel, and the host has seen its end
+    f64 next_kernel = 0;    ///< from a tiny kernel to the one behind it in its stream
+    f64 two_blocks = 0;     ///< a word from one block of a kernel to another one
 };
 struct gpu_result {
     std::string name;  ///< "": none was found
     f64 sm_mhz_before = 0, sm_mhz_after = 0, memory_mhz = 0;
     f64 memory_floor = 0, pcie_floor = 0, nvlink_floor = 0;  ///< GB/s of one way; 0: the driver doesn't say
-    std::map<std::string, std::string> missing;              ///< need -> why
+    gpu_hop_floors hop_floors;
+    std::map<std::string, std::string> missing;  ///< need -> why
     std::vector<gpu_memory_row> memory;
     std::vector<gpu_hop_row> hops;
 };
@@ -74,7 +86,9 @@ struct ipc_bench_result {
     std::string processor;
     f64 mhz_before = 0, mhz_after = 0;  ///< of the processors, as the kernel says; 0: it doesn't
     std::vector<memory_row> memory;
+    f64 hop_floor_us = 0;  ///< a word's way from a processor to another; 0: there is one
     std::vector<hop_row> hops;
+    std::map<std::string, std::string> missing;  ///< means -> why
     std::vector<primitive_row> primitives;
     gpu_result gpu;
 };

@@ -37,7 +37,7 @@ ipc_bench_result run_ipc_bench(const ipc_bench_options& o, const std::string& pr
                            ? std::make_unique<supervisor::held_space>(programs, "bench")
                            : nullptr;
     if (o.wants("memory")) measure_memory(o, r, say);
-    if (o.wants("hops")) measure_hops(o, space->name(), r, say);
+    if (o.wants("hops")) measure_hops(o, space->name(), programs, r, say);
     if (o.wants("primitives")) measure_primitives(o, space->name(), r, say);
     if (o.wants("gpu-memory")) measure_gpu_memory(o, r, say);
     if (o.wants("gpu-hops")) measure_gpu_hops(o, r, say);

@@ -16,8 +16,8 @@ using say_progress = std::function<void(const std::string&)>;
                                              const say_progress& say);
 
 void measure_memory(const ipc_bench_options& o, ipc_bench_result& r, const say_progress& say);
-void measure_hops(const ipc_bench_options& o, const std::string& space, ipc_bench_result& r,
-                  const say_progress& say);
+void measure_hops(const ipc_bench_options& o, const std::string& space, const std::string& programs,
+                  ipc_bench_result& r, const say_progress& say);
 void measure_primitives(const ipc_bench_options& o, const std::string& space, ipc_bench_result& r,
                         const say_progress& say);
 

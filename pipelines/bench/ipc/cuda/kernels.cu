@@ -36,25 +36,44 @@ __global__ void chase_kernel(const char* at, u32 steps, u32* out) {
     for (u32 k = 0; k < steps; ++k) where = *reinterpret_cast<const volatile u32*>(at + where);
     *out = where;
 }
-__global__ void tiny_kernel(u32* at) { ++*at; }
-
 __device__ u64 now() {
     u64 t;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
     return t;
+}
+__global__ void tiny_kernel(u32* at, u64* stamps) {
+    const u32 k = (*at)++;
+    if (stamps != nullptr) stamps[k] = now();
 }
 __device__ u32 load(const u32* at) {
     u32 v;
     asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
     return v;
 }
-__global__ void spin_kernel(u32* mine, const u32* theirs, bool first, u32 turns, u64 nanoseconds, u32* done) {
-    const u64 end = now() + nanoseconds;
+/// False: it took longer than until `end`.
+__device__ bool take_turn(u32* mine, const u32* theirs, bool first, u32 k, u64 end) {
+    while (load(theirs) < (first ? k - 1 : k))
+        if (now() > end) return false;
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(mine), "r"(k) : "memory");
+    return true;
+}
+__global__ void spin_kernel(u32* mine, const u32* theirs, bool first, u32 turns, u64 nanoseconds, u32* done,
+                            u64* stamps) {
+    const u64 begin = now(), cycles = clock64();
     for (u32 k = 1; k <= turns; ++k) {
-        while (load(theirs) < (first ? k - 1 : k))
-            if (now() > end) return;
-        asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(mine), "r"(k) : "memory");
+        if (!take_turn(mine, theirs, first, k, begin + nanoseconds)) return;
+        stamps[k - 1] = clock64() - cycles;  // finer than the timer
         *done = k;
+    }
+    const f64 ns_each = static_cast<f64>(now() - begin) / static_cast<f64>(clock64() - cycles);
+    for (u32 k = 0; k < turns; ++k) stamps[k] = static_cast<u64>(static_cast<f64>(stamps[k]) * ns_each);
+}
+__global__ void blocks_kernel(u32* words, u32 apart, u32 turns, u64 nanoseconds, u32* done) {
+    const u64 end = now() + nanoseconds;
+    const u32 mine = blockIdx.x;
+    for (u32 k = 1; k <= turns; ++k) {
+        if (!take_turn(words + mine * apart, words + (1 - mine) * apart, mine == 0, k, end)) return;
+        if (mine == 0) *done = k;
     }
 }
 
@@ -79,9 +98,13 @@ void copy_all(void* to, const void* from, u64 bytes, cudaStream_t s) {
 void chase(const void* at, u32 steps, u32* out, cudaStream_t s) {
     chase_kernel<<<1, 1, 0, s>>>(static_cast<const char*>(at), steps, out);
 }
-void tiny(u32* at, cudaStream_t s) { tiny_kernel<<<1, 1, 0, s>>>(at); }
-void spin_turns(u32* mine, const u32* theirs, bool first, u32 turns, u32 seconds, u32* done, cudaStream_t s) {
-    spin_kernel<<<1, 1, 0, s>>>(mine, theirs, first, turns, u64{seconds} * 1'000'000'000ULL, done);
+void tiny(u32* at, u64* stamps, cudaStream_t s) { tiny_kernel<<<1, 1, 0, s>>>(at, stamps); }
+void spin_turns(u32* mine, const u32* theirs, bool first, u32 turns, u32 seconds, u32* done, u64* stamps,
+                cudaStream_t s) {
+    spin_kernel<<<1, 1, 0, s>>>(mine, theirs, first, turns, u64{seconds} * 1'000'000'000ULL, done, stamps);
+}
+void blocks_take_turns(u32* words, u32 apart, u32 turns, u32* done, cudaStream_t s) {
+    blocks_kernel<<<2, 1, 0, s>>>(words, apart, turns, 5'000'000'000ULL, done);
 }
 
 }  // namespace carousel::bench::gpu

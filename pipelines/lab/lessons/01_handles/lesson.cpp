@@ -11,7 +11,9 @@ const lesson handles_lesson{
         "A process writes a handle to a file, whole, and is killed. Another one reads it. What does it have?",
     .answers = {"The memory: the file is whole", "64 bytes that name nothing", "An empty file"},
     .decided_by = "a whole handle whose maker is dead",
-    .programs = {{"carousel-lab-handles", "cpu"}, {"carousel-lab-handles-cuda", "gpu", 60}},
+    .programs = {{"carousel-lab-handles", "cpu"},
+                 {"carousel-lab-handles-cuda", "gpu", 60},
+                 {"carousel-lab-handles-elsewhere-cuda", "gpu", 60}},
     .plot = {"from fork() to an opened handle",
              "",
              "us",
@@ -162,6 +164,60 @@ const lesson handles_lesson{
          "gpu",
          false,
          {{{above("cuda.rubbish.code", 0)}, "Refused with error {cuda.rubbish.code}."}}},
+        {"CUDA: a handle with one byte altered",
+         "",
+         "gpu",
+         false,
+         {{{above("cuda.altered.refused", 0), equal("cuda.altered.other", 0), equal("cuda.altered.after", 1)},
+           "Each of the 64 bytes was changed in turn: {cuda.altered.refused} of these handles were refused, "
+           "{cuda.altered.same} opened the same memory, for nobody looks at those bytes. None opened another "
+           "one's."},
+          {{above("cuda.altered.other", 0), equal("cuda.altered.after", 1)},
+           "Of 64 handles with one byte changed {cuda.altered.refused} were refused, {cuda.altered.same} "
+           "opened the "
+           "same memory, and {cuda.altered.other} opened, without an error, where something else lies: "
+           "nobody "
+           "checks a handle as a whole."}}},
+        {"CUDA: opened in the namespaces of a container",
+         "A handle is valid on one machine.",
+         "gpu_namespaces",
+         false,
+         {{{equal("cuda.ipc.whole", 1), equal("cuda.pid.whole", 1), equal("cuda.net.whole", 1),
+            equal("cuda.container.whole", 1)},
+           "It opens in other IPC, PID and network namespaces, and in all of them at once with a /proc and a "
+           "/dev/shm of their own: the driver is one for the whole machine."},
+          {{above("cuda.ipc.code", 0)},
+           "In another IPC namespace it is refused with error {cuda.ipc.code}: containers need the host's "
+           "(--ipc=host)."},
+          {{equal("cuda.ipc.whole", 1), above("cuda.pid.code", 0)},
+           "In another IPC namespace it opens; in another PID namespace it is refused with error "
+           "{cuda.pid.code}: "
+           "containers need the host's (--pid=host)."},
+          {{equal("cuda.ipc.whole", 1), equal("cuda.pid.whole", 1), above("cuda.container.code", 0)},
+           "It opens in another IPC or PID namespace alone, and is refused with error {cuda.container.code} "
+           "where "
+           "all are others, with a /proc and a /dev/shm of their own."}}},
+        {"CUDA: exported in a container",
+         "",
+         "gpu_containers",
+         false,
+         {{{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 1)},
+           "It opens outside, and in another container."},
+          {{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 0)},
+           "It opens outside; in another container it doesn't (code {cuda.two_containers.code})."},
+          {{equal("cuda.from_container.whole", 0)},
+           "Outside it doesn't open (code {cuda.from_container.code}); in another container the code is "
+           "{cuda.two_containers.code}."}}},
+        {"CUDA: opened under another host name and boot id",
+         "A handle is valid on one machine.",
+         "gpu_boot_id",
+         false,
+         {{{equal("cuda.boot.whole", 1)},
+           "It opens: the driver asks for neither. What a second machine's driver says to it takes one to "
+           "see; its "
+           "memory isn't there."},
+          {{above("cuda.boot.code", 0)},
+           "It is refused with error {cuda.boot.code}: the handle knows the machine it was made on."}}},
         {"CUDA: many open handles",
          "There is a small limit.",
          "gpu",

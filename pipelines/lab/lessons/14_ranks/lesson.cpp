@@ -51,6 +51,16 @@ const lesson ranks_lesson{
          {{{above("direct.us", 0)},
            "{direct.us} us for 8 MiB from one process's memory into another's: one copy, and the right of "
            "ptrace over the other."}}},
+        {"MPI_Send",
+         "MPI_Send, MPI_Recv.",
+         "mpi_send",
+         false,
+         {{{below("mpi.share", 1), above("mpi.share", 0), equal("mpi.wrong", 0)},
+           "{mpi.us} us for 8 MiB by MPI_Send; the block's offset takes {mpi.share} of that. Open MPI copies "
+           "too, by process_vm_readv where it may."},
+          {{above("mpi.share", 1), equal("mpi.wrong", 0)},
+           "{mpi.us} us for 8 MiB by MPI_Send, {offset.us} us by its offset: the ranks wait for each other "
+           "longer than a copy takes, on a machine that is busy."}}},
         {"a rank is killed with a block",
          "",
          "cpu",

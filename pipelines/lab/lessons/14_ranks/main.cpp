@@ -213,6 +213,30 @@ double copies(const char* name, bool by_pipe) {
     return us;
 }
 
+/// MPI_Send itself, by the program beside this one; us of the largest block, 0: it can't run here.
+double by_mpi_send(bool by_mpi, const std::string& self) {
+    const std::string program = self + "-mpi";
+    if (!by_mpi || access(program.c_str(), X_OK) != 0) {
+        std::printf("missing mpi_send %s\n",
+                    by_mpi ? "built without Open MPI" : "no mpirun that starts ranks here");
+        return 0;
+    }
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1), setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    FILE* said =
+        popen(("timeout 20 mpirun --oversubscribe --bind-to none --mca plm isolated -n 2 '" + program + "'")
+                  .c_str(),
+              "r");
+    char line[200];
+    double us = 0, last = 0;
+    while (said != nullptr && std::fgets(line, sizeof line, said) != nullptr) {
+        std::fputs(line, stdout);
+        if (std::sscanf(line, "figure mpi.us %lf", &last) == 1) us = last;
+    }
+    const bool well = said != nullptr && pclose(said) == 0 && us > 0;
+    if (!well) std::printf("missing mpi_send mpirun could not start two ranks\n");
+    return well ? us : 0;
+}
+
 /// A rank is killed: who is left, and when its block is free again.
 void killed(ring& all, bool by_mpi, const char* self) {
     const int code = run_job("die", by_mpi, self);
@@ -249,6 +273,9 @@ void run(const char* self) {
     if (direct_us > 0) std::printf("figure direct.us %.1f\n", direct_us);
     if (direct_us <= 0)
         std::printf("missing direct process_vm_readv is refused here: %s\n", std::strerror(errno));
+    if (const double us = by_mpi_send(by_mpi, self); us > 0)
+        std::printf("figure mpi.share %.3f\n", offset_us / us);
+    std::fflush(stdout);
     killed(all, by_mpi, self);
 }
 

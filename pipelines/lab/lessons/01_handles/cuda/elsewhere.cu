@@ -1,0 +1,221 @@
+// A CUDA handle that is opened elsewhere: with a byte altered, in the namespaces that a container has and
+// from them, and under another host name and boot id, which is as much of another machine as one machine can
+// be. The parent never touches CUDA.
+#include <cuda_runtime.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace {
+
+constexpr size_t bytes = 2 << 20;
+constexpr unsigned magic = 0x5EED5EED;
+constexpr const char* boot_id = "/proc/sys/kernel/random/boot_id";
+
+struct shared {
+    std::atomic<int> there;
+    cudaIpcMemHandle_t handle;
+    int code, error;  // of who tries; error: an errno, it could not get there
+    bool whole;
+    char why[200];
+};
+shared* common;
+
+bool begin_cuda() {
+    cudaError_t e = cudaSetDevice(0);
+    if (e == cudaSuccess) e = cudaFree(nullptr);
+    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
+    return e == cudaSuccess;
+}
+void figure(const std::string& name, double value) {
+    std::printf("figure cuda.%s %.6g\n", name.c_str(), value);
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(30);
+        _exit(body());
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int exporter() {
+    void* at = nullptr;
+    if (!begin_cuda() || cudaMalloc(&at, bytes) != cudaSuccess) return 3;
+    cudaMemcpy(at, &magic, sizeof magic, cudaMemcpyHostToDevice);
+    cudaIpcGetMemHandle(&common->handle, at);
+    common->there = 1;
+    for (;;) pause();
+}
+/// The code of opening it; `whole`: it is the memory that was meant.
+int opens(const cudaIpcMemHandle_t& handle, bool& whole) {
+    void* at = nullptr;
+    unsigned word = 0;
+    const int code = cudaIpcOpenMemHandle(&at, handle, cudaIpcMemLazyEnablePeerAccess);
+    whole = code == 0 && cudaMemcpy(&word, at, sizeof word, cudaMemcpyDeviceToHost) == cudaSuccess &&
+            word == magic;
+    if (code == 0) cudaIpcCloseMemHandle(at);
+    (void)cudaGetLastError();
+    return code;
+}
+
+/// Each byte of the handle in turn is another one.
+int altered() {
+    if (!begin_cuda()) return 3;
+    unsigned refused = 0, same = 0, other = 0;
+    bool whole = false;
+    for (size_t k = 0; k < sizeof common->handle; ++k) {
+        cudaIpcMemHandle_t h = common->handle;
+        h.reserved[k] = static_cast<char>(~h.reserved[k]);
+        ++(opens(h, whole) != 0 ? refused : whole ? same : other);
+    }
+    figure("altered.refused", refused), figure("altered.same", same), figure("altered.other", other);
+    figure("altered.after", opens(common->handle, whole) == 0 && whole);  // none of them has broken anything
+    std::fflush(stdout);
+    return 0;
+}
+
+int open_there() {
+    if (!begin_cuda()) return 1;
+    common->code = opens(common->handle, common->whole);
+    return 0;
+}
+/// In namespaces of its own; where only a user of his own may have them it becomes one.
+bool leave(int namespaces) { return unshare(namespaces) == 0 || unshare(namespaces | CLONE_NEWUSER) == 0; }
+bool mounted(const char* what, const char* to, const char* type, unsigned long flags) {
+    return mount(what, to, type, flags, nullptr) == 0;
+}
+/// Another machine's name and boot id, as far as this process can see.
+bool other_names() {
+    char pattern[] = "/tmp/carousel-lesson-XXXXXX";
+    const int file = mkstemp(pattern);
+    const char id[] = "11111111-2222-3333-4444-555555555555\n";
+    const bool well = file >= 0 && write(file, id, sizeof id - 1) > 0 && sethostname("elsewhere", 9) == 0 &&
+                      mounted("none", "/", nullptr, MS_REC | MS_PRIVATE) &&
+                      mounted(pattern, boot_id, nullptr, MS_BIND);
+    const int error = errno;
+    unlink(pattern);
+    close(file);
+    errno = error;
+    return well;
+}
+bool own_proc() {
+    return mounted("none", "/", nullptr, MS_REC | MS_PRIVATE) && mounted("none", "/proc", "proc", 0);
+}
+bool own_proc_and_shm() { return own_proc() && mounted("none", "/dev/shm", "tmpfs", 0); }
+
+struct place {
+    const char* name;
+    int namespaces;
+    bool (*prepare)();
+};
+constexpr place here{"here", 0, nullptr}, ipc{"ipc", CLONE_NEWIPC, nullptr},
+    pid{"pid", CLONE_NEWPID | CLONE_NEWNS, own_proc}, net{"net", CLONE_NEWNET, nullptr},
+    container{"container", CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWUTS,
+              own_proc_and_shm},
+    boot{"boot", CLONE_NEWNS | CLONE_NEWUTS, other_names};
+
+/// Does it there. What could not be prepared is in common->error.
+template <class Body>
+int in_place(const place& p, Body body) {
+    if (p.namespaces != 0 && !leave(p.namespaces)) {
+        common->error = errno;
+        return 1;
+    }
+    const pid_t child = start([&] {  // a PID namespace begins with the next process
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (p.prepare != nullptr && !p.prepare()) {
+            common->error = errno;
+            return 1;
+        }
+        return body();
+    });
+    return end_of(child);
+}
+
+/// What `name` is for is opened in the place; false: it can't get there, and `need` is missing.
+bool opened_in(const place& p, const std::string& name, const char* need) {
+    common->code = -1, common->error = 0, common->whole = false;
+    (void)end_of(start([&] { return in_place(p, open_there); }));
+    if (common->error != 0 || common->code < 0) {
+        std::printf("missing %s %s: %s\n", need, name.c_str(),
+                    common->error != 0 ? std::strerror(common->error) : "CUDA doesn't start there");
+        return false;
+    }
+    figure(name + ".code", common->code), figure(name + ".whole", common->whole);
+    return true;
+}
+
+/// The exporter's place, until somebody kills it; -1: it made nothing.
+pid_t exported_in(const place& p) {
+    common->there = 0, common->error = 0;
+    const pid_t owner = start([&] { return in_place(p, exporter); });
+    for (int k = 0; k < 10'000 && common->there == 0; ++k, usleep(1000))
+        if (waitpid(owner, nullptr, WNOHANG) != 0) return -1;
+    if (common->there != 0) return owner;
+    kill(owner, SIGKILL), waitpid(owner, nullptr, 0);
+    return -1;
+}
+void end_exporter(pid_t owner) {
+    kill(owner, SIGKILL);  // and its child with it
+    waitpid(owner, nullptr, 0);
+}
+
+void namespaces() {
+    const char* const need = "gpu_namespaces";
+    for (const place* p : {&ipc, &pid, &net, &container})
+        if (!opened_in(*p, p->name, need)) return;
+}
+/// An exporter in a container: opened outside, and in another one.
+void from_a_container() {
+    const char* const need = "gpu_containers";
+    const pid_t owner = exported_in(container);
+    if (owner < 0) {
+        std::printf("missing %s no exporter in a container: %s\n", need, std::strerror(common->error));
+        return;
+    }
+    if (opened_in(here, "from_container", need)) (void)opened_in(container, "two_containers", need);
+    end_exporter(owner);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr,
+                     "usage: carousel-lab-handles-elsewhere-cuda   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return 1;
+    common = new (at) shared{};
+    const pid_t owner = exported_in(here);
+    if (owner < 0) {
+        std::fprintf(stderr, "%s\n",
+                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+        return 3;
+    }
+    const bool well = end_of(start(altered)) == 0;
+    namespaces();
+    (void)opened_in(boot, "boot", "gpu_boot_id");
+    end_exporter(owner);
+    from_a_container();
+    return well ? 0 : 1;
+}

@@ -1,0 +1,294 @@
+// A queue that kernels of one process fill and kernels of another one empty: a ring with a claimed index, and
+// a queue of a space. Processes are killed while their kernels push and pop. The parent never touches CUDA.
+// Usage: carousel-lab-queue-cuda SPACE (the name that `carousel hold NAME --device cuda:0` got)
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <carousel/ipc_cuda.cuh>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+namespace {
+
+using view = carousel::ipc::queue_view<unsigned>;
+constexpr unsigned number = 20'000, marked = 1'000'000'000;
+std::string space;
+
+struct shared {
+    std::atomic<int> step, ready;
+    std::atomic<double> died_us;
+    cudaIpcMemHandle_t ring;
+    char figures[4096];
+};
+shared* common;
+
+double now_us() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+void figure(const char* name, double value) {
+    const size_t used = std::strlen(common->figures);
+    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
+}
+/// False: it didn't come within 15 s.
+bool wait_for(const std::atomic<int>& word, int value) {
+    for (int k = 0; k < 15'000 && word.load() < value; ++k) usleep(1000);
+    return word.load() >= value;
+}
+void well(cudaError_t e, const char* what) {
+    if (e != cudaSuccess) throw carousel::device_error(std::string(what) + ": " + cudaGetErrorString(e));
+}
+template <class T>
+T* shared_with_kernels() {
+    T* at = nullptr;
+    well(cudaMallocManaged(&at, sizeof(T)), "cudaMallocManaged");
+    return new (at) T{};
+}
+template <class Body>
+pid_t start(Body body) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        alarm(25);
+        try {
+            _exit(body());
+        } catch (const carousel::error& e) {
+            std::fprintf(stderr, "%s\n", e.what());
+            _exit(e.code());
+        }
+    }
+    return pid;
+}
+int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+/// The kill: while what it has launched runs.
+int die() {
+    (void)cudaStreamQuery(nullptr);
+    usleep(200'000);
+    common->died_us = now_us();
+    return kill(getpid(), SIGKILL);
+}
+
+__device__ unsigned long long clock_ns() {
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+/// As the texts have it: claim a place, write, set its flag; the consumer takes the places in their order.
+struct naive {
+    unsigned tail, head;
+    struct {
+        unsigned full, value;
+    } cells[64];
+};
+__device__ void spin(unsigned long long ns) {
+    const auto end = clock_ns() + ns;
+    while (clock_ns() < end) __nanosleep(1000);
+}
+__global__ void naive_push(naive* q, unsigned count, unsigned long long before_ns) {
+    for (unsigned k = 0; k < count; ++k) {
+        auto& cell = q->cells[atomicAdd_system(&q->tail, 1)];
+        spin(before_ns);  // it is killed here
+        cell.value = k;
+        __threadfence_system();
+        atomicExch_system(&cell.full, 1);
+    }
+}
+__global__ void naive_pop(naive* q, unsigned* got) {
+    const auto end = clock_ns() + 100'000'000;
+    while (clock_ns() < end && *got < 10)
+        if (atomicAdd_system(&q->cells[q->head].full, 0) != 0) ++q->head, ++*got;
+}
+naive* opened_ring() {
+    void* at = nullptr;
+    well(cudaIpcOpenMemHandle(&at, common->ring, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle");
+    return static_cast<naive*>(at);
+}
+void naive_ring() {
+    const pid_t consumer = start([] {
+        naive *q = nullptr, seen{};
+        auto* got = shared_with_kernels<unsigned>();
+        well(cudaMalloc(&q, sizeof *q), "cudaMalloc"), well(cudaMemset(q, 0, sizeof *q), "cudaMemset");
+        well(cudaDeviceSynchronize(), "cudaMemset");
+        well(cudaIpcGetMemHandle(&common->ring, q), "cudaIpcGetMemHandle");
+        common->step = 1;
+        if (!wait_for(common->step, 2)) return 1;
+        naive_pop<<<1, 1>>>(q, got);
+        well(cudaMemcpy(&seen, q, sizeof seen, cudaMemcpyDeviceToHost), "a ring in GPU memory");
+        figure("cuda.naive.claimed", seen.tail), figure("cuda.naive.got", *got);
+        return 0;
+    });
+    if (wait_for(common->step, 1)) {
+        (void)end_of(start([] {
+            naive_push<<<1, 1>>>(opened_ring(), 1, 5'000'000'000);
+            return die();
+        }));
+        (void)end_of(start([] {
+            naive_push<<<1, 1>>>(opened_ring(), 10, 0);
+            return static_cast<int>(cudaDeviceSynchronize());
+        }));
+    }
+    common->step = 2;
+    (void)end_of(consumer);
+}
+
+/// One thread, so that its elements go in their order; as many as there is room for.
+__global__ void push_some(view q, unsigned producer, unsigned* next) {
+    while (*next < number && q.try_push(*next * 2 + producer)) ++*next;
+}
+struct counts {
+    unsigned got, wrong, next[2];
+};
+__global__ void pop_some(view q, counts* c) {
+    for (unsigned v; q.try_pop(v); ++c->got) c->wrong += v / 2 != c->next[v % 2]++;
+}
+/// The kernels of two producers, those of one consumer.
+void held() {
+    pid_t producers[2];
+    for (unsigned p = 0; p < 2; ++p)
+        producers[p] = start([p] {
+            carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
+            const auto samples = gpu.queue<unsigned>("samples", 4096);
+            auto* next = shared_with_kernels<unsigned>();
+            ++common->ready;
+            if (!wait_for(common->ready, 3)) return 1;
+            for (const double end = now_us() + 10e6; *next < number && now_us() < end;) {
+                push_some<<<1, 1>>>(samples.device(), p, next);
+                well(cudaDeviceSynchronize(), "a producer's kernel");
+            }
+            return 0;
+        });
+    const pid_t consumer = start([] {
+        carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
+        const auto samples = gpu.queue<unsigned>("samples", 4096);
+        auto* c = shared_with_kernels<counts>();
+        ++common->ready;
+        if (!wait_for(common->ready, 3)) return 1;
+        const double begin = now_us();
+        while (c->got < 2 * number && now_us() < begin + 10e6) {
+            pop_some<<<1, 1>>>(samples.device(), c);
+            well(cudaDeviceSynchronize(), "the consumer's kernel");
+        }
+        figure("cuda.held.got", c->got), figure("cuda.held.wrong", c->wrong);
+        figure("cuda.held.ns", (now_us() - begin) * 1e3 / (2 * number));
+        return 0;
+    });
+    for (const pid_t pid : {producers[0], producers[1], consumer}) (void)end_of(pid);
+}
+
+/// Thousands of threads that push and pop all the time: it is killed among them.
+__global__ void churn(view q) {
+    const auto end = clock_ns() + 5'000'000'000;
+    for (unsigned v; clock_ns() < end;) (void)q.try_push(1), (void)q.try_pop(v);
+}
+__global__ void push_marked(view q, unsigned* pushed) {
+    while (*pushed < 10 && q.try_push(marked + *pushed)) ++*pushed;
+}
+/// What was marked, in its order; the others were the dead one's.
+__global__ void pop_marked(view q, unsigned* got) {
+    for (unsigned v; q.try_pop(v);) *got += v == marked + *got;
+}
+void killed_in_mid_kernel() {
+    const pid_t survivor = start([] {
+        carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
+        const auto storm = gpu.queue<unsigned>("storm", 1024);
+        auto *pushed = shared_with_kernels<unsigned>(), *got = shared_with_kernels<unsigned>();
+        common->step = 3;
+        if (!wait_for(common->step, 4)) return 1;
+        while (*got < 10 && now_us() < common->died_us + 10e6) {
+            push_marked<<<1, 1>>>(storm.device(), pushed), pop_marked<<<1, 1>>>(storm.device(), got);
+            well(cudaDeviceSynchronize(), "a kernel behind the death");
+        }
+        figure("cuda.storm.got", *got), figure("cuda.storm.ms", (now_us() - common->died_us) / 1e3);
+        const auto state = storm.state();
+        figure("cuda.storm.tombs", static_cast<double>(state.tombs));
+        figure("cuda.storm.lost", static_cast<double>(state.lost));
+        figure("cuda.storm.left", state.waiting + state.claimed + state.taken);
+        return 0;
+    });
+    if (wait_for(common->step, 3))
+        (void)end_of(start([] {
+            carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
+            churn<<<32, 128>>>(gpu.queue<unsigned>("storm", 1024).device());
+            return die();
+        }));
+    common->step = 4;
+    (void)end_of(survivor);
+}
+
+__global__ void push_one(view q, unsigned value, unsigned* done) { *done = q.try_push(value); }
+__global__ void pop_one(view q, unsigned* value) {
+    if (unsigned v; q.try_pop(v)) *value = v;
+}
+__global__ void lease_one(view q, unsigned* value) {
+    carousel::ipc::queue_lease lease;
+    if (unsigned v; q.try_lease(v, lease)) *value = v;
+}
+/// Starts a process whose kernel takes an element and which dies then.
+void dies_behind(void (*take)(view, unsigned*)) {
+    (void)end_of(start([take] {
+        carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
+        take<<<1, 1>>>(gpu.queue<unsigned>("leased", 16).device(), shared_with_kernels<unsigned>());
+        well(cudaDeviceSynchronize(), "a consumer's kernel");
+        return die();
+    }));
+}
+void dead_consumers() {
+    const pid_t producer = start([] {
+        carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
+        const auto leased = gpu.queue<unsigned>("leased", 16);
+        auto* value = shared_with_kernels<unsigned>();
+        for (const unsigned v : {1U, 2U}) {
+            push_one<<<1, 1>>>(leased.device(), v, value);
+            well(cudaDeviceSynchronize(), "the producer's kernel");
+            common->step = 3 + 2 * static_cast<int>(v);  // 5 and 7
+            if (!wait_for(common->step, 4 + 2 * static_cast<int>(v))) return 1;
+        }
+        for (*value = 0; *value == 0 && now_us() < common->died_us + 10e6;) {
+            pop_one<<<1, 1>>>(leased.device(), value);
+            well(cudaDeviceSynchronize(), "a kernel behind the death");
+        }
+        figure("cuda.leased.again", *value), figure("cuda.leased.ms", (now_us() - common->died_us) / 1e3);
+        figure("cuda.popped.lost", static_cast<double>(leased.state().lost));
+        return 0;
+    });
+    if (wait_for(common->step, 5)) dies_behind(pop_one);
+    common->step = 6;
+    if (wait_for(common->step, 7)) dies_behind(lease_one);
+    common->step = 8;
+    (void)end_of(producer);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] == '-') {
+        std::fprintf(stderr,
+                     "usage: carousel-lab-queue-cuda SPACE   (it measures, and prints its figures)\n");
+        return 2;
+    }
+    space = argc > 1 ? argv[1] : "lab";
+    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return 1;
+    common = new (at) shared;
+    const int code = end_of(start([] {
+        const carousel::ipc::gpu_space gpu(carousel::ipc::open(space));  // is there such memory?
+        return 0;
+    }));
+    if (code != 0) return code > 0 ? code : 3;
+    naive_ring();
+    held();
+    killed_in_mid_kernel();
+    dead_consumers();
+    std::fputs(common->figures, stdout);
+    return 0;
+}
