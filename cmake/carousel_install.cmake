@@ -1,12 +1,13 @@
 # `cmake --install` and find_package(carousel): the programs, the pipeline files, the libraries carousel::stage and
 # carousel::testing with all that they need, and the headers that a stage of one's own includes. Everything under shared/ that is a
-# static library is exported, and the kernels, for a sink's hash; the shipped stages' own classes are not.
+# static library is exported, and the kernels, for a sink's hash; the shipped stages' own classes, and what packs pictures, are not.
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/carousel)
 set(share_folder ${CMAKE_INSTALL_DATADIR}/carousel)
 
 # --- libraries -----------------------------------------------------------------------------------------------------------------
 carousel_targets_below(${PROJECT_SOURCE_DIR}/shared STATIC_LIBRARY CAROUSEL_LIBRARIES)
+list(REMOVE_ITEM CAROUSEL_LIBRARIES carousel_picture)
 list(APPEND CAROUSEL_LIBRARIES carousel_kernels carousel_stage carousel_testing)
 add_dependencies(programs ${CAROUSEL_LIBRARIES})   # so that what it has built can be installed
 set(dependencies)

@@ -19,7 +19,7 @@
 #include "viewer/stats.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
-#include "viewer/watch/png.hpp"
+#include "viewer/watch/picture_file.hpp"
 
 namespace carousel::viewer {
 namespace {
@@ -157,7 +157,7 @@ private:
     }
     void try_write(const std::string& path, std::span<const u8> pixels, u32 width, u32 height) {
         try {
-            write_png(path, pixels, width, height);
+            write_picture(path, pixels, width, height);
             say(true, "wrote " + path);
         } catch (const error& e) {
             say(false, e.what());
@@ -210,7 +210,7 @@ private:
                 (void)draw_one();
                 pixels = window_->read_pixels(width, height);
             }
-            write_png(options_.screenshot, pixels, width, height);
+            write_picture(options_.screenshot, pixels, width, height);
         }
         if (!options_.deterministic) {
             if (options_.kind == window_kind::glfw) window_->size(model_.kept.width, model_.kept.height);

@@ -8,12 +8,12 @@
 // With --mend it mends the words of a space in GPU memory for `carousel hold` (mend.hpp) and makes nothing.
 // Without --requests they are read from stdin.
 //
-// N is one end of a SOCK_SEQPACKET pair; see requests.hpp for what goes over it. Blocks of kind vmm live by
-// their fds: once the other end has acknowledged (any message), this process ends with 0. Blocks of kind ipc
-// live in this process, which then stays, asleep, until its socket reads EOF. Then its supervisor is dead:
-// for S seconds it looks for another one of the run ID at DIR/control.sock, presents itself
-// there as the owner, and stays when it is welcome (run/stage_message.hpp). Exit codes: 0, 2 (usage), 3
-// (device), 74 (the other end is gone before it had everything).
+// N is one end of a SOCK_SEQPACKET pair; see run/alloc_message.hpp for what goes over it. Blocks of kind vmm
+// live by their fds: once the other end has acknowledged (any message), this process ends with 0. Blocks of
+// kind ipc live in this process, which then stays, asleep, until its socket reads EOF. Then its supervisor is
+// dead: for S seconds it looks for another one of the run ID at DIR/control.sock, presents itself there as
+// the owner, and stays when it is welcome (run/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device), 74
+// (the other end is gone before it had everything).
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -35,7 +35,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "pipelines/alloc/mend.hpp"
-#include "pipelines/alloc/requests.hpp"
+#include "run/alloc_message.hpp"
 #include "run/stage_message.hpp"
 #include "shm/fd_socket.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
@@ -45,7 +45,6 @@
 namespace {
 
 using namespace carousel;
-using alloc::request;
 
 constexpr std::string_view usage =
     "usage: carousel-alloc --fd N [--requests JSON]   (a helper of `carousel run`)";
@@ -123,13 +122,14 @@ public:
 #endif
 
 /// Makes one block and hands it out. True when this process has to stay as its owner.
-bool serve(const request& asked, std::map<std::string, std::unique_ptr<maker>>& makers, int socket) {
+bool serve(const run::alloc_request& asked, std::map<std::string, std::unique_ptr<maker>>& makers,
+           int socket) {
     auto& m = makers[asked.on.uuid.empty() ? fmt::format("#{}", asked.on.ordinal) : asked.on.uuid];
     if (!m) m = std::make_unique<maker>(asked.on);
     const bool owner = asked.kind == device::memory_kind::ipc;
     const device::memory_handle made = owner ? m->make_ipc(asked.bytes) : m->make_vmm(asked.bytes);
     const shm::unique_fd fd(made.fd);
-    const bool sent = shm::send_message(socket, reply_for(asked, made),
+    const bool sent = shm::send_message(socket, run::to_text(run::answer_for(asked, made)),
                                         owner ? std::vector<int>{} : std::vector<int>{fd.get()});
     if (!sent) throw shm_error("handing out GPU memory: the supervisor's socket: " + errno_text(errno));
     return owner;
@@ -172,14 +172,15 @@ shm::unique_fd find_successor(const arguments& a) {
 int serve_all(const arguments& a) {
     bool owner = false;
     std::map<std::string, std::unique_ptr<maker>> makers;
-    nlohmann::json at;  // the request in hand, for an error's reply
+    run::alloc_answer refusal;  // with the id of the request in hand
     try {
-        for (const request& asked : alloc::parse_requests(a.requests)) {
-            at = asked.id;
+        for (const run::alloc_request& asked : run::read_alloc_requests(a.requests)) {
+            refusal.id = asked.id;
             owner = serve(asked, makers, a.fd) || owner;
         }
     } catch (const error& e) {
-        (void)shm::send_message(a.fd, alloc::error_reply(at, e.what()));
+        refusal.error = e.what();
+        (void)shm::send_message(a.fd, run::to_text(refusal));
         throw;
     }
     const bool acknowledged = wait_for_peer(a.fd);

@@ -11,7 +11,7 @@
 #include "kernels/body/shade.hpp"
 #include "kernels/chain.hpp"
 #include "kernels/cpu/entries.hpp"
-#include "viewer/watch/png.hpp"
+#include "viewer/watch/picture_file.hpp"
 
 namespace carousel::bench {
 namespace {
@@ -215,9 +215,9 @@ bench_result run_raster(const bench_options& o, const progress& say) {
             }
             all.cells.push_back(r);
             if (!o.picture.empty() && all.cells.size() == cells)
-                viewer::write_png(o.picture,
-                                  {reinterpret_cast<const u8*>(picture.data()), picture.size() * 4},
-                                  size.width, size.height);
+                viewer::write_picture(o.picture,
+                                      {reinterpret_cast<const u8*>(picture.data()), picture.size() * 4},
+                                      size.width, size.height);
         }
     }
     return all;

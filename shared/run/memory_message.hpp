@@ -4,7 +4,9 @@
 // Written by the supervisor, read by stages and taps.
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/backend.hpp"
@@ -19,5 +21,13 @@ namespace carousel::run {
 /// another type).
 [[nodiscard]] device::memory_handle read_memory(const nlohmann::json& j,
                                                 const std::vector<shm::unique_fd>& fds);
+
+/// Bytes of a handle as they stand in a message, two digits each.
+[[nodiscard]] std::string to_hex(std::span<const std::byte> bytes);
+/// As many as there are digits for, and room. Throws shm_error: hex that is none.
+void read_hex(std::string_view hex, std::span<std::byte> to);
+
+/// Throws shm_error: a kind that this program doesn't know.
+[[nodiscard]] device::memory_kind memory_kind_named(std::string_view name);
 
 }  // namespace carousel::run

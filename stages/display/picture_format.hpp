@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "stages/display/png.hpp"
+#include "picture/png.hpp"
 
 namespace carousel::stages {
 

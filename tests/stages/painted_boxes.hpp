@@ -3,7 +3,7 @@
 // stretched), two materials with textures of odd sizes, PNG and bytes inside the file, and one with a factor
 // alone.
 
-#include "stages/display/png.hpp"
+#include "picture/png.hpp"
 #include "tests/stages/gltf_builder.hpp"
 
 namespace carousel::test {
@@ -18,7 +18,7 @@ inline std::string striped_png(u32 width, u32 height, u32 one, u32 other) {
             rgba.push_back(std::byte{255});
         }
     }
-    const auto png = stages::encode_png(rgba, width, height);
+    const auto png = encode_png(rgba, width, height);
     return {reinterpret_cast<const char*>(png.data()), png.size()};
 }
 

@@ -7,9 +7,9 @@
 
 #include <carousel/hash.hpp>
 #include <carousel/testing.hpp>
+#include "picture/png.hpp"
 #include "stages/display/display.hpp"
 #include "stages/display/picture_file.hpp"
-#include "stages/display/png.hpp"
 #include "stages/geometry/texture.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "telemetry/ledger.hpp"

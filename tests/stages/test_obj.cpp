@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "stages/display/png.hpp"
+#include "picture/png.hpp"
 #include "stages/geometry/mesh_source.hpp"
 #include "stages/geometry/obj.hpp"
 #include "stages/geometry/polygon.hpp"

@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "kernels/mip_chain.hpp"
+#include "picture/png.hpp"
 #include "stages/display/picture_file.hpp"
-#include "stages/display/png.hpp"
 #include "stages/geometry/texture_set.hpp"
 #include "stages/sdk/settings.hpp"
 #include "tests/support/catch.hpp"

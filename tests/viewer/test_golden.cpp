@@ -17,7 +17,7 @@
 #include "tests/support/skip.hpp"
 #include "tests/viewer/canvas.hpp"
 #include "tests/viewer/models.hpp"
-#include "viewer/watch/png.hpp"
+#include "viewer/watch/picture_file.hpp"
 
 using namespace carousel;
 
@@ -117,12 +117,12 @@ TEST_CASE("the window looks as in the kept picture") {
     w.look();
     const std::vector<u8> now = draw(*s, w);
     if (std::getenv("CAROUSEL_KEEP_GOLDEN") != nullptr)
-        viewer::write_png(golden, now, small_width, small_height);
+        viewer::write_picture(golden, now, small_width, small_height);
     const std::vector<u8> kept = read_png(golden);
     REQUIRE(kept.size() == now.size());
     const difference d = compare(now, kept);
     const std::string seen = (std::filesystem::temp_directory_path() / "carousel-viewer-seen.png").string();
-    if (d.mean >= 2 || d.share >= 0.015) viewer::write_png(seen, now, small_width, small_height);
+    if (d.mean >= 2 || d.share >= 0.015) viewer::write_picture(seen, now, small_width, small_height);
     INFO("mean difference " << d.mean << ", share of pixels that differ a lot " << d.share
                             << "; what was drawn: " << seen);
     CHECK(d.mean < 2);

@@ -249,7 +249,7 @@ void connection::snapshot() {
             self->respond(
                 {status::ok,
                  "image/png",
-                 std::string(a.bytes.begin(), a.bytes.end()),
+                 std::move(a.bytes),
                  {{"X-Carousel-Frame", std::to_string(a.sequence)},
                   {"X-Carousel-Age-Seconds", fmt::format("{:.3f}", static_cast<f64>(a.age_ns) / 1e9)}}});
         });

@@ -6,7 +6,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "viewer/watch/png.hpp"
+#include "viewer/watch/picture_file.hpp"
 
 namespace carousel::viewer::web {
 namespace {
@@ -181,10 +181,12 @@ void pictures::answer_asks(bool fresh, u64 now) {
     if (due.empty()) return;
     png_answer a;
     try {
-        if (last_.empty())
+        if (last_.empty()) {
             a.problem = s.problem.empty() ? "there is no picture yet" : s.problem;
-        else
-            a.bytes = encode_png(last_, s.width, s.height);
+        } else {
+            const std::vector<std::byte> png = pack_picture(last_, s.width, s.height);
+            a.bytes.assign(reinterpret_cast<const char*>(png.data()), png.size());
+        }
         a.sequence = s.sequence;
         a.age_ns = now - std::min(now, s.taken_ns);
     } catch (const std::exception& e) {

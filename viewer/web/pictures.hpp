@@ -24,7 +24,7 @@ struct jpeg_picture {
     std::string bytes;
 };
 struct png_answer {
-    std::vector<u8> bytes;  ///< empty: `problem` says why
+    std::string bytes;  ///< empty: `problem` says why
     std::string problem;
     u64 sequence = 0;
     u64 age_ns = 0;  ///< since it was taken

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
+#include "run/alloc_message.hpp"
 #include "run/memory_message.hpp"
 #include "shm/process_id.hpp"
 
@@ -67,18 +69,14 @@ void memory_keeper::make_again(const std::string& folder) {
 
 void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std::string& folder,
                                    u64 timeout_ns) {
-    json asked = json::array();
+    std::vector<run::alloc_request> asked;
     for (std::size_t k = 0; k < wanted.size(); ++k) {
         const memory_item& i = wanted[k]->item;
-        asked.push_back({{"id", k},
-                         {"bytes", i.bytes},
-                         {"kind", device::name_of(i.choice.kind)},
-                         {"uuid", i.choice.device.uuid},
-                         {"ordinal", i.choice.device.ordinal}});
+        asked.push_back({k, i.choice.kind, i.bytes, i.choice.device});
     }
     auto [ours, theirs] = shm::socket_pair();
     spawn_request r;
-    r.argv = {folder + "/carousel-alloc", "--fd", "3", "--requests", asked.dump()};
+    r.argv = {folder + "/carousel-alloc", "--fd", "3", "--requests", run::to_text(asked)};
     if (!home_.directory.empty())
         r.argv.insert(r.argv.end(), {"--directory", home_.directory, "--run-id", home_.run_id, "--grace",
                                      fmt::format("{}", home_.grace_s)});
@@ -102,13 +100,12 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
         const u64 now = now_ns();
         if (shm::receive_message(ours.get(), m, until > now ? until - now : 1) != shm::receive_status::ok)
             fail(what + ": carousel-alloc gave no answer (its message is above)");
-        const json answer = json::parse(m.text, nullptr, false);
-        if (!answer.is_object())
-            fail(what + ": carousel-alloc answered something other than JSON: is it of this build?");
-        if (answer.contains("error")) fail(fmt::format("{}: {}", what, answer.value("error", "?")));
-        b.bytes = answer.value("bytes", u64{0});
-        b.uuid = answer.value("uuid", "");
-        b.ipc = answer.value("ipc", "");
+        const std::optional<run::alloc_answer> answer = run::read_alloc_answer(m.text);
+        if (!answer) fail(what + ": carousel-alloc answered something unknown: is it of this build?");
+        if (answer->error) fail(fmt::format("{}: {}", what, *answer->error));
+        b.bytes = answer->bytes;
+        b.uuid = answer->uuid;
+        b.ipc = answer->ipc;
         if (!m.fds.empty()) b.fd = std::move(m.fds.front());
         owner = owner || b.item.choice.kind == memory_kind::ipc;
         if (b.bytes < b.item.bytes || (b.item.choice.kind == memory_kind::vmm && !b.fd) ||
@@ -129,25 +126,17 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
     (void)reap(maker.pidfd.get());
 }
 
-namespace {
-template <std::size_t N>
-void enter_hex(const std::string& hex, std::byte (&to)[N]) {
-    for (std::size_t k = 0; k + 1 < hex.size() && k / 2 < N; k += 2)
-        to[k / 2] = static_cast<std::byte>(std::stoul(hex.substr(k, 2), nullptr, 16));
-}
-}  // namespace
-
 void memory_keeper::enter(shm::control_block& c) const {
     for (const block& b : blocks_) {
         const u32 kind = static_cast<u32>(b.item.choice.kind);
         if (b.item.asset) {
             c.asset[b.item.index].memory = kind;
-            enter_hex(b.ipc, c.asset[b.item.index].ipc_handle);
+            run::read_hex(b.ipc, c.asset[b.item.index].ipc_handle);
         } else {
             shm::link_block& l = c.link[b.item.index];
             l.memory = kind;
             l.memory_ready = 1;
-            enter_hex(b.ipc, l.ipc_handle);
+            run::read_hex(b.ipc, l.ipc_handle);
         }
     }
 }

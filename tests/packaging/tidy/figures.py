@@ -10,22 +10,31 @@ import sys
 from tidy import SOURCE, tracked_files
 
 OPENS = re.compile(r"^(\s*)[^\s/#{}].*\)[^;]*\{$")
-NO_FUNCTION = re.compile(r"^\s*(if|for|while|switch|else|namespace|do|try|catch|return|case)\b|=\s*\{$|^\s*}|\bstruct\b|\benum\b|\bclass\b")
+NO_FUNCTION = re.compile(r"^\s*\{|^\s*(if|for|while|switch|else|namespace|do|try|catch|return|case)\b|=\s*\{$|^\s*}|\bstruct\b|\benum\b|\bclass\b")
 INCLUDE = re.compile(r'^#include [<"]([^">]+)[">]', re.M)
 
 
 def functions(lines):
     """(length, first line) of each function; lambdas count as part of theirs."""
     for k, line in enumerate(lines):
-        if not OPENS.match(line) or NO_FUNCTION.search(line):
+        if not OPENS.match(line):
             continue
         # A declaration may take several lines: the body ends at the brace in the column of the first of them.
         first = k
-        while first > 0 and lines[first - 1].rstrip().endswith((",", "(")) and not lines[first - 1].lstrip().startswith("//"):
+        while first > 0 and (open_parentheses(lines[first:k + 1]) < 0 or lines[first].lstrip().startswith(": ") or
+                             lines[first - 1].rstrip().endswith((",", "(")) and not lines[first - 1].lstrip().startswith("//")):
             first -= 1
+        if NO_FUNCTION.search(lines[first]) or open_parentheses(lines[first:k + 1]) != 0:   # a lambda within a call is part of its function
+            continue
         indent = re.match(r"\s*", lines[first]).group()
         end = next((e for e in range(k + 1, len(lines)) if re.match(indent + r"}(?!\w)", lines[e])), k)
         yield end - first + 1, first + 1
+
+
+def open_parentheses(lines):
+    """How many are open at the end; below 0: they began above."""
+    text = "".join(lines)
+    return text.count("(") - text.count(")")
 
 
 def chain(name, includes, known):

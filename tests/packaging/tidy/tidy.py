@@ -26,6 +26,7 @@ LAYERS = {
     "ring": BASE + ["device"],
     "telemetry": BASE + ["device", "ring"],
     "run": BASE + ["device", "ring", "telemetry"],
+    "picture": ["core"],   # for who makes pictures; the library that is installed has none of it
     "kernels": ["core", "device"],
     "stages/sdk": LIBRARY + ["kernels"],
     "stages/scene": LIBRARY + ["kernels", "stages/sdk"],
@@ -34,7 +35,7 @@ LAYERS = {
     "stages/vertex": RENDERER,
     "stages/fragment": RENDERER,
     "stages/fused": RENDERER + ["stages/vertex", "stages/fragment"],
-    "stages/display": RENDERER,
+    "stages/display": RENDERER + ["picture"],
     "stages/sharpen": RENDERER,
     "stages/inference": RENDERER,
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
@@ -49,6 +50,7 @@ LAYERS = {
     "alloc": BASE + ["ipc", "ipc/cuda", "device", "ring", "telemetry", "run"],
     "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench", "lab"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
+    "viewer/watch": LIBRARY + ["picture"],
     "viewer/peek": LIBRARY + ["viewer/watch"],
     "viewer/web": LIBRARY + ["viewer/watch"],
     "viewer": LIBRARY + VIEWER,

@@ -1,4 +1,4 @@
-#include "stages/display/png.hpp"
+#include "picture/png.hpp"
 
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
@@ -13,7 +13,7 @@
 
 #include "core/errors.hpp"
 
-namespace carousel::stages {
+namespace carousel {
 namespace {
 
 constexpr std::size_t stripe_bytes = 256 * 1024;
@@ -184,4 +184,4 @@ std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u3
     return out;
 }
 
-}  // namespace carousel::stages
+}  // namespace carousel

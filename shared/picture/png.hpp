@@ -9,7 +9,7 @@
 
 #include "core/types.hpp"
 
-namespace carousel::stages {
+namespace carousel {
 
 /// Who does the parts of a piece of work: calls body(k) for each k below `parts`, in any order and on any
 /// thread, and returns when all are done. What a body throws comes out of it.
@@ -28,4 +28,4 @@ void one_by_one(u32 parts, const std::function<void(u32 part)>& body);
 [[nodiscard]] std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u32 height,
                                                 const part_runner& run = one_by_one, u32 stripe_rows = 0);
 
-}  // namespace carousel::stages
+}  // namespace carousel

@@ -1,0 +1,103 @@
+#include "run/alloc_message.hpp"
+
+#include <fmt/format.h>
+
+#include "core/errors.hpp"
+#include "run/memory_message.hpp"
+
+namespace carousel::run {
+
+using nlohmann::json;
+
+namespace {
+
+alloc_request read_one(const json& entry, std::size_t index) {
+    const auto refuse = [&](std::string_view what) {
+        throw config_error(
+            fmt::format("request {}: {}; expected {{\"id\", \"bytes\", \"kind\", \"uuid\"}}", index, what));
+    };
+    if (!entry.is_object()) refuse("not an object");
+    alloc_request r;
+    r.id = entry.value("id", json());
+    r.on.kind = device::device_kind::cuda;
+    const auto bytes = entry.find("bytes");
+    if (bytes == entry.end() || !bytes->is_number_unsigned() || bytes->get<u64>() == 0 ||
+        bytes->get<u64>() > (u64{1} << 46)) {
+        refuse("\"bytes\" must be a whole number from 1 to 2^46");
+    }
+    r.bytes = bytes->get<u64>();
+    const auto kind = entry.find("kind");
+    if (kind == entry.end() || (*kind != "vmm" && *kind != "ipc"))
+        refuse("\"kind\" must be \"vmm\" or \"ipc\"");
+    r.kind = *kind == "vmm" ? device::memory_kind::vmm : device::memory_kind::ipc;
+    if (const auto uuid = entry.find("uuid"); uuid != entry.end()) {
+        if (!uuid->is_string()) refuse("\"uuid\" must be a string");
+        r.on.uuid = uuid->get<std::string>();
+    }
+    if (const auto ordinal = entry.find("ordinal"); ordinal != entry.end()) {
+        if (!ordinal->is_number_integer()) refuse("\"ordinal\" must be a number");
+        r.on.ordinal = ordinal->get<int>();
+    }
+    return r;
+}
+
+}  // namespace
+
+std::string to_text(const std::vector<alloc_request>& list) {
+    json asked = json::array();
+    for (const alloc_request& r : list)
+        asked.push_back({{"id", r.id},
+                         {"bytes", r.bytes},
+                         {"kind", device::name_of(r.kind)},
+                         {"uuid", r.on.uuid},
+                         {"ordinal", r.on.ordinal}});
+    return asked.dump();
+}
+
+std::string to_text(const alloc_answer& m) {
+    json j{{"id", m.id}};
+    if (m.error) {
+        j["error"] = *m.error;
+    } else {
+        j.update({{"bytes", m.bytes}, {"kind", device::name_of(m.kind)}, {"uuid", m.uuid}});
+        if (!m.ipc.empty()) j["ipc"] = m.ipc;
+    }
+    return j.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+alloc_answer answer_for(const alloc_request& asked, const device::memory_handle& made) {
+    return {asked.id,  {},        made.bytes,
+            made.kind, made.uuid, made.kind == device::memory_kind::ipc ? to_hex(made.ipc) : ""};
+}
+
+std::vector<alloc_request> read_alloc_requests(std::string_view text) {
+    const json list = json::parse(text, nullptr, false);
+    if (!list.is_array() || list.empty()) throw config_error("the requests are no JSON list of at least one");
+    std::vector<alloc_request> all;
+    for (const auto& entry : list) all.push_back(read_one(entry, all.size()));
+    return all;
+}
+
+std::optional<alloc_answer> read_alloc_answer(std::string_view text) {
+    const json j = json::parse(text, nullptr, false);
+    if (!j.is_object()) return {};
+    try {
+        alloc_answer m;
+        m.id = j.value("id", json());
+        if (j.contains("error")) {
+            m.error = j.value("error", "?");
+            return m;
+        }
+        m.bytes = j.value("bytes", u64{0});
+        m.kind = memory_kind_named(j.value("kind", ""));
+        m.uuid = j.value("uuid", "");
+        m.ipc = j.value("ipc", "");
+        return m;
+    } catch (const json::exception&) {
+        return {};  // a key of another type
+    } catch (const shm_error&) {
+        return {};  // a kind that this program doesn't know
+    }
+}
+
+}  // namespace carousel::run
