@@ -53,6 +53,7 @@ std::string figures_text(const ipc::primitive_view& p) {
         const bool bytes = name.ends_with("_bytes");
         std::string what = bytes ? name.substr(0, name.size() - 6) : name;
         std::replace(what.begin(), what.end(), '_', ' ');
+        if (what == "gpu") what = "on the GPU";
         out += fmt::format("{}{} {}", out.empty() ? "" : ", ",
                            bytes ? human_bytes(value) : std::to_string(value), what);
     }
@@ -65,7 +66,10 @@ std::string view_text(const ipc::space_view& v) {
         fmt::format("space {}: {}{}", v.name, of, v.of_run ? "" : " process " + std::to_string(v.holder));
     if (v.id.empty()) return out + ", nobody has opened it yet\n";
     out += fmt::format(
-        ", {} ({} free), {}{}\n", human_bytes(v.bytes), human_bytes(v.free_bytes),
+        ", {} ({} free){}, {}{}\n", human_bytes(v.bytes), human_bytes(v.free_bytes),
+        v.gpu_bytes == 0 ? ""
+                         : fmt::format(", {} on the GPU ({} free)", human_bytes(v.gpu_bytes),
+                                       human_bytes(v.gpu_free_bytes)),
         counted_text(v.clients.size(), "client", "clients"),
         v.lives > 1 ? fmt::format(", taken over {}", counted_text(v.lives - 1, "time", "times")) : "");
     if (!v.clients.empty()) {

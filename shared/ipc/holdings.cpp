@@ -108,6 +108,13 @@ u64 free_bytes(const space_block& s) {
     return s.bytes > end ? s.bytes - end : 0;
 }
 
+u64 gpu_free_bytes(const space_block& s) {
+    u64 end = 0;
+    for (u32 k = 0; k < max_primitives; ++k)
+        if (is_ready(s, k)) end = std::max(end, s.place[k].gpu_offset + s.place[k].gpu_bytes);
+    return s.gpu_bytes > end ? s.gpu_bytes - end : 0;
+}
+
 primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holding>>& of_epoch) {
     const directory_entry& e = s.place[place];
     const shape is = e.shaped();
@@ -117,6 +124,8 @@ primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holdi
     if (is.what == kind::queue) v.figures = look(s.block_of<queue_block>(place), held);
     if (is.what == kind::work_queue) v.figures = look(s.block_of<work_queue_block>(place), held);
     if (is_pool(is.what)) v.figures = look(s.block_of<pool_block>(place), held);
+    // What is in a queue there, and whose, kernels alone can read.
+    if (e.gpu_bytes > 0) v.figures.emplace_back("gpu_bytes", e.gpu_bytes);
     for (const auto& [what, much] : held)
         of_epoch[what.second].push_back({v.name, what.first, much.count, much.bytes});
     return v;

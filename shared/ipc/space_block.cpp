@@ -217,9 +217,11 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
                            size / 1024, (s.bytes - begin) / 1024, s.name));
     const u64 gpu_begin = up(gpu_end(s), page), gpu_size = gpu_bytes_of(wanted);
     if (gpu_size > 0 && s.gpu_bytes == 0)
-        refuse(name, wanted,
-               fmt::format("the space has no GPU memory: hold it with one (carousel hold {} --device cuda:0)",
-                           s.name));
+        refuse(
+            name, wanted,
+            fmt::format("the space has no GPU memory: hold it with one (carousel hold {} --device cuda:0); "
+                        "that of a running pipeline has none",
+                        s.name));
     if (gpu_size > 0 && gpu_begin + gpu_size > s.gpu_bytes)
         refuse(name, wanted,
                fmt::format("it needs {} KiB of GPU memory and the space has {} KiB left: hold a larger one "

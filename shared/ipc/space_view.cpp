@@ -63,6 +63,7 @@ space_view view_of(space_block& s) {
     const u64 now = now_ns();
     v.id = s.id, v.bytes = s.bytes, v.lives = load(s.holder);
     v.free_bytes = free_bytes(s);
+    v.gpu_bytes = s.gpu_bytes, v.gpu_free_bytes = gpu_free_bytes(s);
     std::map<u32, std::vector<holding>> of_epoch;
     for (u32 k = 0; k < max_primitives; ++k)
         if (is_ready(s, k)) v.primitives.push_back(gather(s, k, of_epoch));
@@ -104,6 +105,8 @@ json to_json(const space_view& v) {
             {"lives", v.lives},
             {"bytes", v.bytes},
             {"free_bytes", v.free_bytes},
+            {"gpu_bytes", v.gpu_bytes},
+            {"gpu_free_bytes", v.gpu_free_bytes},
             {"cut", v.cut},
             {"clients", clients},
             {"primitives", primitives}};
@@ -114,7 +117,7 @@ space_view read_view(const json& j) {
     if (!j.is_object()) return v;
     read(j, "name", v.name), read(j, "id", v.id), read(j, "holder", v.holder), read(j, "of_run", v.of_run);
     read(j, "lives", v.lives), read(j, "bytes", v.bytes), read(j, "free_bytes", v.free_bytes);
-    read(j, "cut", v.cut);
+    read(j, "gpu_bytes", v.gpu_bytes), read(j, "gpu_free_bytes", v.gpu_free_bytes), read(j, "cut", v.cut);
     for (const json& c : list_of(j, "clients"))
         if (c.is_object()) v.clients.push_back(read_client(c));
     for (const json& p : list_of(j, "primitives")) {

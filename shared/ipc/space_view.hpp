@@ -30,6 +30,7 @@ struct client_view {
 struct primitive_view {
     std::string name, kind, shape;                          ///< shape: text_of()
     std::vector<std::pair<std::string, u64>> figures = {};  ///< "free", "waiting", "lost", ...
+                                                            ///< "gpu_bytes": its own in GPU memory
 };
 struct space_view {
     std::string name, id;  ///< id "": nobody has asked for its memory yet
@@ -37,7 +38,8 @@ struct space_view {
     bool of_run = false;  ///< its holder is the supervisor of the run of that name
     u64 lives = 0;        ///< of its holder: 1 until it is taken over
     u64 bytes = 0, free_bytes = 0;
-    bool cut = false;  ///< too much for one message: what clients hold is left out
+    u64 gpu_bytes = 0, gpu_free_bytes = 0;  ///< of its GPU memory; 0: it has none
+    bool cut = false;                       ///< too much for one message: what clients hold is left out
     std::vector<client_view> clients = {};
     std::vector<primitive_view> primitives = {};
 };

@@ -187,7 +187,9 @@ CAROUSEL_SIDE void task_body<Side>::mend_place(u32 k, u32 dead) const {
 #ifndef CAROUSEL_BUG_DROPS_CLAIMED
     if (w.state == task_state::claimed) next = failed(w);
 #endif
+#ifndef CAROUSEL_BUG_DROPS_LETTERS
     if (w.state == task_state::reading) next = {w.generation, w.attempts, 0, task_state::letter};
+#endif
     (void)change(k, w, next);
     Side::at(step::mended_word);
 }

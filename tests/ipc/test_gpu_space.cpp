@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/clock.hpp"
@@ -16,6 +17,7 @@
 #include "ipc/gpu_layout.hpp"
 #include "ipc/holder.hpp"
 #include "ipc/pool.hpp"
+#include "ipc/space_view.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "zeroed.hpp"
@@ -144,6 +146,30 @@ TEST_CASE("what lies in GPU memory lies side by side, and no more than there is 
                    (void)make_place(b, "samples", {kind::gpu_queue, 64, 24, 0});
                }),
                contains("is a queue on the GPU of 64 elements of 16 bytes here"));
+    shape typed = on_gpu;
+    typed.type = 7;
+    (void)make_place(b, "typed", typed);
+    typed.type = 8;
+    CHECK_THAT(refusal_of([&] { (void)make_place(b, "typed", typed); }),
+               contains("use one struct for it in all programs"));
+}
+
+TEST_CASE(
+    "whoever looks at a space is told its GPU memory, what of it is free, and what each primitive has") {
+    scene s;
+    holder h("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    CHECK(view_of(h.block()).gpu_free_bytes == gpu_bytes);
+    (void)make_place(h.block(), "pages", {kind::gpu_pool, 65536, 4096, 0});
+    (void)make_place(h.block(), "samples", on_gpu);
+    (void)make_place(h.block(), "turn", {kind::semaphore, 1, 0, 0});
+    const space_view v = read_view(to_json(view_of(h.block())));
+    CHECK(v.gpu_bytes == gpu_bytes);
+    CHECK(v.gpu_free_bytes == gpu_bytes - 65536 - gpu_queue_bytes(64, 16));
+    REQUIRE(v.primitives.size() == 3);
+    using figure = std::pair<std::string, u64>;
+    CHECK_THAT(v.primitives[0].figures, Catch::Matchers::VectorContains(figure{"gpu_bytes", 65536}));
+    CHECK(v.primitives[1].figures == std::vector<figure>{{"gpu_bytes", gpu_queue_bytes(64, 16)}});
+    for (const auto& [name, value] : v.primitives[2].figures) CHECK(name != "gpu_bytes");
 }
 
 TEST_CASE(

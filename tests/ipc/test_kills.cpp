@@ -124,7 +124,8 @@ private:
         ++holders_killed_;
         const step steps_of_mend[] = {step::entry_dead,  step::entry_fenced, step::mend_begun,
                                       step::mended_word, step::mend_done,    step::entry_attached,
-                                      step::loss_marked, step::loss_counted, step::entry_freed};
+                                      step::loss_marked, step::loss_counted, step::entry_freed,
+                                      step::epoch_drawn};
         const bool dies = may_die_by_itself && random_() % 2 == 0;
         holder_ = start("hold", dies ? steps_of_mend[random_() % std::size(steps_of_mend)] : step::count_);
     }
@@ -173,7 +174,8 @@ void require_added_up(field& f, bool tasks) {
 
 TEST_CASE("semaphore: processes that are killed anywhere leave no permit taken and let nobody in twice") {
     field f("semaphore", everyday());
-    f.rage({step::line_joined, step::turn_known, step::permit_taken, step::line_left, step::permit_released},
+    f.rage({step::line_joined, step::turn_looked, step::turn_known, step::permit_taken, step::line_left,
+            step::permit_released},
            12);
     attachment& a = f.settle();
     require_told_well(f);
@@ -186,7 +188,7 @@ TEST_CASE("semaphore: processes that are killed anywhere leave no permit taken a
 TEST_CASE("queue: processes that are killed anywhere lose no leased element and deliver none twice") {
     field f("queue", everyday());
     f.rage({step::cell_claimed, step::cell_written, step::cell_published, step::cell_leased,
-            step::cell_consumed, step::cell_returned},
+            step::cell_consumed, step::cell_returned, step::cell_passed},
            12);
     attachment& a = f.settle();
     const u32 k = a.place("samples", samples);

@@ -26,8 +26,9 @@ gpu_mapping::gpu_mapping(std::shared_ptr<attachment> to) : parts_(std::make_uniq
     const space_block& s = to->block();
     if (s.gpu_bytes == 0)
         throw config_error(fmt::format(
-            "the space \"{}\" has no GPU memory: hold it with one (carousel hold {} --device cuda:0)", s.name,
-            s.name));
+            "the space \"{}\" has no GPU memory: hold it with one (carousel hold {} --device cuda:0); "
+            "that of a running pipeline has none",
+            s.name, s.name));
     if (to->gpu_base.load() != nullptr)
         throw config_error(
             fmt::format("the GPU memory of the space \"{}\" is mapped in this process already: use a copy of "

@@ -107,12 +107,13 @@ stream_permit gpu_semaphore::acquire(cudaStream_t stream, nanoseconds timeout) {
 
 gpu_space::gpu_space(const space& s) : on_(std::make_shared<gpu_mapping>(s.to_)) {}
 
-u32 gpu_space::queue_place(const std::string& name, u32 elements, u64 bytes_each) const {
-    return on_->to()->place(name, {kind::gpu_queue, elements, bytes_each, 0});
+u32 gpu_space::queue_place(const std::string& name, u32 elements, u64 bytes_each, u64 type) const {
+    return on_->to()->place(name, {kind::gpu_queue, elements, bytes_each, 0, type});
 }
 
-u32 gpu_space::work_queue_place(const std::string& name, u32 tasks, u64 bytes_each, u32 attempts) const {
-    return on_->to()->place(name, {kind::gpu_work_queue, tasks, bytes_each, attempts});
+u32 gpu_space::work_queue_place(const std::string& name, u32 tasks, u64 bytes_each, u32 attempts,
+                                u64 type) const {
+    return on_->to()->place(name, {kind::gpu_work_queue, tasks, bytes_each, attempts, type});
 }
 
 gpu_semaphore gpu_space::semaphore(const std::string& name, u32 permits) {

@@ -8,7 +8,8 @@
 
 namespace carousel::ipc {
 
-/// The longest that a kernel waits for another process: in time slices that one doesn't run meanwhile.
+/// The longest that a kernel waits for another process, whatever it asks for: in time slices that one doesn't
+/// run meanwhile.
 inline constexpr u64 longest_kernel_wait_ns = 100'000'000;
 
 /// An element that a process has leased. It may be committed by a later kernel of the process.
@@ -32,6 +33,9 @@ __device__ void copy_out(T& value, const u8* from) {
     return now;
 }
 // `look` until it succeeds, or so long.
+// What a call without a time is: a sentence of the compiler.
+template <class T>
+inline constexpr bool has_a_timeout = false;
 template <class Look>
 [[nodiscard]] __device__ bool look_for(u64 timeout_ns, Look look) {
     if (look()) return true;
@@ -76,6 +80,13 @@ public:
     [[nodiscard]] __device__ bool push(const T& value, u64 timeout_ns) const {
         return detail::look_for(timeout_ns, [&] { return try_push(value); });
     }
+    template <class U>
+    __device__ bool push(const U&) const {
+        static_assert(detail::has_a_timeout<U>,
+                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): say "
+                      "push(value, timeout_ns), or try_push(value), which never waits");
+        return false;
+    }
     /// False: empty, or what comes first is claimed and not published. At most once: what a process had
     /// popped when it died is counted (gpu_queue_state::lost).
     [[nodiscard]] __device__ bool try_pop(T& value) const {
@@ -93,6 +104,13 @@ public:
     [[nodiscard]] __device__ bool pop(T& value, u64 timeout_ns) const {
         return detail::look_for(timeout_ns, [&] { return try_pop(value); });
     }
+    template <class U>
+    __device__ bool pop(U&) const {
+        static_assert(detail::has_a_timeout<U>,
+                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): say "
+                      "pop(value, timeout_ns), or try_pop(value), which never waits");
+        return false;
+    }
     /// The element stays its cell's until commit() or give_back(); if this process dies before, it is
     /// delivered again.
     [[nodiscard]] __device__ bool try_lease(T& value, queue_lease& lease) const {
@@ -103,6 +121,13 @@ public:
     }
     [[nodiscard]] __device__ bool lease(T& value, queue_lease& l, u64 timeout_ns) const {
         return detail::look_for(timeout_ns, [&] { return try_lease(value, l); });
+    }
+    template <class U>
+    __device__ bool lease(U&, queue_lease&) const {
+        static_assert(detail::has_a_timeout<U>,
+                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): say "
+                      "lease(value, l, timeout_ns), or try_lease(value, l), which never waits");
+        return false;
     }
     /// False: it isn't this process's lease (any more).
     __device__ bool commit(const queue_lease& l) const {

@@ -43,6 +43,13 @@ public:
     [[nodiscard]] __device__ bool claim(T& task, claimed_task& c, u64 timeout_ns) const {
         return detail::look_for(timeout_ns, [&] { return try_claim(task, c); });
     }
+    template <class U>
+    __device__ bool claim(U&, claimed_task&) const {
+        static_assert(detail::has_a_timeout<U>,
+                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): say "
+                      "claim(task, c, timeout_ns), or try_claim(task, c), which never waits");
+        return false;
+    }
     /// False: it isn't this process's claim (any more).
     __device__ bool commit(const claimed_task& c) const { return task_body<Side>(parts_, epoch_).commit(c); }
     /// It waits again, or is a dead letter.

@@ -1,15 +1,26 @@
 #pragma once
 // The processes of gpu_kills.cpp, and its last look at what they leave.
 
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "gpu_book.cuh"
+#include "ipc/space_block.hpp"
 
 namespace carousel::test {
 
 inline constexpr u32 queue_elements = 96, work_attempts = 4;
 inline constexpr u64 pool_bytes = u64{24} << 20U;
+
+#if defined(__CUDACC__)
+inline void check(cudaError_t status) {
+    if (status == cudaSuccess) return;
+    std::fprintf(stderr, "a client ends: %s\n", cudaGetErrorName(status));
+    std::_Exit(9);
+}
+#endif
 
 struct client_words {
     std::string space, book;
@@ -27,10 +38,11 @@ struct final_look {
     u64 lost[2] = {}, tombs[2] = {}, left = 0;
     u64 pool_bytes = 0, pool_free = 0;
     u32 free_permits = 0, waiting = 0;
+    f64 mend_us = 0;  ///< that a mend of the words takes a process which has its context already
 };
-/// Empties the queues first.
-final_look look_at_last(const std::string& space, u64 story_offset);
-/// Of GPUs that a process sees.
+/// Empties the queues first. `block`: of that space, as this process has it.
+final_look look_at_last(const std::string& space, u64 story_offset, const ipc::space_block& block);
+/// GPUs that a process sees, of which the first two reach each other; 1 where they don't.
 int number_of_gpus();
 
 }  // namespace carousel::test

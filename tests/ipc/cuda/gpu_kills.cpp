@@ -2,13 +2,17 @@
 // killed: at random in the midst of their kernels, at each named step, the holder and the mender as well.
 // Then every element must have come once, and the space must be as empty as a new one.
 //
-//   ipc_gpu_kills KILLS [SEED] [GPUS] [SECONDS]
+//   ipc_gpu_kills slices|mps|two-gpus KILLS [SEED] [SECONDS] [calm]
 //
-// KILLS: of processes that use every primitive. GPUS: of which clients take turns [1]. SECONDS: fewer
-// kills, if so long is over [120].
+// slices: all clients on one GPU in time slices. mps: the same under an MPS daemon that is started for it, in
+// a folder of its own. two-gpus: every other client on a second GPU, which maps the memory of the first.
 //
-// `carousel` is looked for beside it, or where CAROUSEL_PROGRAMS says. Exit code 0: all rules held; 77: no
-// GPU.
+// KILLS: of each primitive. A death counts for a primitive when the process was in the midst of using it, or
+// held something of it. SECONDS: fewer kills, if so long is over [120]; the counts say so. calm: holder
+// and mender are left alone, so that it shows how long a death is without its mend.
+//
+// `carousel` is looked for beside it, or where CAROUSEL_PROGRAMS says. Exit code 0: all rules held; 77: this
+// machine has no GPU, no MPS or no second GPU.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -22,6 +26,8 @@
 #include <thread>
 #include <vector>
 
+#include "bench/ipc/mps_daemon.hpp"
+#include "bench/statistics.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "gpu_client.cuh"
@@ -38,6 +44,7 @@ using namespace carousel::test;
 namespace {
 
 constexpr u32 all_clients = 8;
+static_assert(all_clients <= most_clients);
 constexpr step steps[] = {step::cell_claimed,   step::cell_written, step::cell_published, step::cell_popping,
                           step::cell_leased,    step::cell_passed,  step::cell_consumed,  step::cell_returned,
                           step::task_filling,   step::task_written, step::task_submitted, step::task_claimed,
@@ -45,7 +52,9 @@ constexpr step steps[] = {step::cell_claimed,   step::cell_written, step::cell_p
 
 void rest_us(u64 us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); }
 
-pid_t start(const std::vector<std::string>& words) {
+// Its CUDA looks for an MPS daemon in that folder.
+pid_t start(const std::vector<std::string>& words, const bench::mps_folder& in) {
+    in.enter();
     std::vector<char*> argv;
     for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
     argv.push_back(nullptr);
@@ -55,13 +64,22 @@ pid_t start(const std::vector<std::string>& words) {
     return pid;
 }
 
+f64 ms_between(u64 begun, u64 end) { return static_cast<f64>(end - begun) / 1e6; }
+
 // Has it ended? Then it is reaped, and `status` says how.
 bool ended(pid_t pid, int& status) { return ::waitpid(pid, &status, WNOHANG) == pid; }
 
 class field {
 public:
-    field(u64 kills, u64 seed, int gpus, u64 most_s)
-        : kills_(kills), seed_(seed), random_(seed), gpus_(gpus), until_(now_ns() + most_s * ns_per_s) {
+    /// `clients_in`: where the clients' CUDA looks for an MPS daemon; nobody else does.
+    field(u64 kills, u64 seed, int gpus, u64 most_s, bool calm, const bench::mps_folder& clients_in)
+        : kills_(kills),
+          seed_(seed),
+          random_(seed),
+          gpus_(gpus),
+          calm_(calm),
+          until_(now_ns() + most_s * ns_per_s),
+          clients_in_(clients_in) {
         char folder[] = "/tmp/ipc-gpu-kills-XXXXXX";
         if (::mkdtemp(folder) == nullptr) throw std::runtime_error("making a folder below /tmp");
         folder_ = folder;
@@ -86,23 +104,22 @@ public:
     field& operator=(const field&) = delete;
 
     void rage() {
+        const u64 begun = now_ns();
         u64 at = 0;
-        while (killed_ < kills_ && now_ns() < until_) {
+        while (fewest() < kills_ && now_ns() < until_) {
             rest_us(random_() % 10'000);
-            if (++at % 512 == 0) renew_holder();
-            if (at % 64 == 0) kill_mender();
+            if (++at % 512 == 0 && !calm_) renew_holder();
+            if (at % 512 == 256 && !calm_) kill_mender();
+            see_ends();
+            see_mends();
             const u32 k = static_cast<u32>(random_() % all_clients);
-            int status = 0;
-            if (!ended(clients_[k], status)) {
-                if (book_->ready[k] != 0 && (!at_step_[k] || random_() % 8 == 0))
-                    ::kill(clients_[k], SIGKILL);
-                continue;
+            if (book_->ready[k] != 0 && killed_at_[k] == 0 && (!at_step_[k] || random_() % 8 == 0)) {
+                killed_at_[k] = now_ns();
+                ::kill(clients_[k], SIGKILL);
             }
-            if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) ++by_itself_;
-            ++killed_;
-            begin(k);
-            if (by_itself_ > 20) return;  // the GPU is in trouble, or the domain
+            if (by_itself_ > 20) break;  // the GPU is in trouble, or the domain
         }
+        raged_s_ = ms_between(begun, now_ns()) / 1000;
     }
 
     int judge() {
@@ -112,15 +129,24 @@ public:
         if (others() > 0)
             book_->find(fmt::format("{} dead clients are still in the registry after 30 s", others()));
         const f64 settled_s = static_cast<f64>(now_ns() - begun) / 1e9;
-        const final_look last = look_at_last("field", story_);
+        outside_.enter();
+        const final_look last = look_at_last("field", story_, keeper_->block());
         rules(last);
         fmt::print(
-            "seed {}: killed {} clients, {} at a step, {} holders, {} menders; {} ended by themselves\n{} "
-            "elements consumed, {} kernels; leased: {} in doubt, {} tombs; popped: {} "
-            "lost, {} missing, {} tombs; tasks: {} in doubt, {} letters; {} turns; settled in {:.2f} s\n",
-            seed_, killed_, book_->at_step.load(), holders_, menders_, by_itself_, last.story->done,
+            "seed {}: killed {} clients in {:.1f} s, {} at a step, {} holders, {} menders; {} ended by "
+            "themselves\n{} elements consumed, {} deeds; leased: {} in doubt, {} tombs; popped: {} lost, {} "
+            "missing, {} tombs; tasks: {} in doubt, {} letters; {} turns; settled in {:.2f} s\n",
+            seed_, killed_, raged_s_, book_->at_step.load(), holders_, menders_, by_itself_, last.story->done,
             book_->deeds.load(), in_doubt_, last.tombs[0], last.lost[1], missing_, last.tombs[1],
             tasks_in_doubt_, letters_, last.story->turns, settled_s);
+        fmt::print("killed in the midst of it:");
+        for (u32 p = 0; p < all_primitives; ++p) fmt::print(" {} {}", primitive_names[p], struck_[p]);
+        fmt::print(
+            "{}\nms, medians: SIGKILL to the end of the process {:.1f}, its end to mended words {:.1f} (95 "
+            "of "
+            "100 within {:.1f}, {} seen); a mend in a process that has its context {:.3f}\n",
+            fewest() < kills_ ? fmt::format(" (fewer than {}: time was over)", kills_) : "", median(end_ms_),
+            median(mend_ms_), late(mend_ms_), mend_ms_.size(), last.mend_us / 1000);
         if (book_->broken == 0) return 0;
         fmt::print("BROKEN {} times, first: {}\n", book_->broken.load(), book_->first_broken);
         return 1;
@@ -175,7 +201,8 @@ private:
         const std::string programs =
             where != nullptr ? where : std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
         holder_ =
-            start({programs + "/carousel", "hold", "field", "--device", "cuda:0", "--device-size", "320M"});
+            start({programs + "/carousel", "hold", "field", "--device", "cuda:0", "--device-size", "320M"},
+                  outside_);
     }
     void renew_holder() {
         finish(holder_);
@@ -188,13 +215,42 @@ private:
         const shm::unique_fd pidfd(m.pid == 0 ? -1 : shm::open_pidfd(m));
         if (pidfd && shm::is_alive(m) && shm::signal_pidfd(pidfd.get(), SIGKILL) == 0) ++menders_;
     }
+    [[nodiscard]] u64 fewest() const { return *std::min_element(std::begin(struck_), std::end(struck_)); }
+    static f64 median(std::vector<f64> all) { return all.empty() ? 0 : bench::median_of(std::move(all)); }
+    static f64 late(std::vector<f64> all) {
+        std::sort(all.begin(), all.end());
+        return all.empty() ? 0 : all[std::min(all.size() - 1, all.size() * 95 / 100)];
+    }
+    // Who has ended is followed by another one.
+    void see_ends() {
+        for (u32 k = 0; k < all_clients; ++k) {
+            int status = 0;
+            if (!ended(clients_[k], status)) continue;
+            if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) ++by_itself_;
+            ++killed_;
+            for (u32 p = 0; p < all_primitives; ++p) struck_[p] += book_->in_use[k][p] != 0 ? 1 : 0;
+            if (killed_at_[k] != 0) end_ms_.push_back(ms_between(killed_at_[k], now_ns()));
+            if (book_->ready[k] != 0) dead_.push_back({book_->ready[k], now_ns()});
+            begin(k);
+        }
+    }
+    // An entry is free behind the mend of all that its life had.
+    void see_mends() {
+        for (std::size_t k = dead_.size(); k-- > 0;) {
+            if (find_client(keeper_->block().registry, dead_[k].epoch)) continue;
+            mend_ms_.push_back(ms_between(dead_[k].at_ns, now_ns()));
+            dead_.erase(dead_.begin() + static_cast<std::ptrdiff_t>(k));
+        }
+    }
     void begin(u32 k) {
-        book_->ready[k] = 0;
+        book_->ready[k] = 0, killed_at_[k] = 0;
+        for (std::atomic<u32>& u : book_->in_use[k]) u = 0;
         at_step_[k] = random_() % 2 == 0;
         const step deadly = at_step_[k] ? steps[random_() % std::size(steps)] : step::count_;
         clients_[k] = start({"/proc/self/exe", folder_ + "/book", std::to_string(story_),
                              std::to_string(random_()), std::to_string(static_cast<u32>(deadly)),
-                             std::to_string(k), std::to_string(static_cast<int>(k) % gpus_)});
+                             std::to_string(k), std::to_string(static_cast<int>(k) % gpus_)},
+                            clients_in_);
     }
     static void finish(pid_t p) {
         if (p <= 0) return;
@@ -213,6 +269,7 @@ private:
     u64 kills_, seed_, story_ = 0;
     std::mt19937_64 random_;
     int gpus_;
+    bool calm_;
     u64 until_;
     std::string folder_;
     host_book* book_ = nullptr;
@@ -221,6 +278,16 @@ private:
     bool at_step_[all_clients] = {};
     u64 killed_ = 0, holders_ = 0, menders_ = 0, by_itself_ = 0;
     u64 in_doubt_ = 0, missing_ = 0, tasks_in_doubt_ = 0, letters_ = 0;
+    u64 struck_[all_primitives] = {}, killed_at_[all_clients] = {};
+    struct death {
+        u32 epoch;
+        u64 at_ns;
+    };
+    std::vector<death> dead_;  // not mended yet
+    std::vector<f64> end_ms_, mend_ms_;
+    f64 raged_s_ = 0;
+    const bench::mps_folder outside_;  // in which there is no daemon
+    const bench::mps_folder& clients_in_;
 };
 
 // Asked of a child: the one that starts others must not have touched CUDA.
@@ -242,10 +309,24 @@ int main(int argc, char** argv) {
             client_main({"field", argv[1], number(argv[2]), number(argv[3]),
                          static_cast<u32>(number(argv[4])), static_cast<u32>(number(argv[5])),
                          static_cast<int>(number(argv[6]))});
-        if (argc < 2) return fmt::print(stderr, "usage: ipc_gpu_kills KILLS [SEED] [GPUS] [SECONDS]\n"), 2;
-        const int gpus = argc > 3 ? static_cast<int>(number(argv[3])) : 1;
-        if (gpus_here() < gpus) return fmt::print("skipped: CUDA finds fewer than {} GPUs here\n", gpus), 77;
-        field f(number(argv[1]), argc > 2 ? number(argv[2]) : 1, gpus, argc > 4 ? number(argv[4]) : 120);
+        const std::string mode = argc < 3 ? "" : argv[1];
+        if (mode != "slices" && mode != "mps" && mode != "two-gpus")
+            return fmt::print(stderr,
+                              "usage: ipc_gpu_kills slices|mps|two-gpus KILLS [SEED] [SECONDS] [calm]\n"),
+                   2;
+        const int gpus = mode == "two-gpus" ? 2 : 1, here = gpus_here();
+        if (here < gpus)
+            return fmt::print("skipped: {}\n", here == 0 ? "CUDA finds no GPU here"
+                                                         : "no two GPUs here that reach each other"),
+                   77;
+        const bench::mps_folder folder;
+        std::unique_ptr<bench::mps_daemon> daemon;
+        if (mode == "mps") daemon = std::make_unique<bench::mps_daemon>(folder);
+        if (daemon && !daemon->runs())
+            return fmt::print("skipped: no MPS daemon starts here (nvidia-cuda-mps-control)\n"), 77;
+        fmt::print("{}: ", mode);
+        field f(number(argv[2]), argc > 3 ? number(argv[3]) : 1, gpus, argc > 4 ? number(argv[4]) : 120,
+                argc == 6, folder);
         f.rage();
         return f.judge();
     } catch (const std::exception& e) {

@@ -81,7 +81,7 @@ protected:
 };
 
 /// Elements of T from any kernel to any, each thread's in its order. T: trivially copyable, aligned to 8
-/// bytes at most.
+/// bytes at most, and of one name in all programs.
 template <class T>
 class gpu_queue : public gpu_queue_base {
 public:
@@ -190,12 +190,13 @@ public:
     [[nodiscard]] shared_pool pool(const std::string& name, u64 bytes, u64 unit_bytes = 65536);
     template <class T>
     [[nodiscard]] gpu_queue<T> queue(const std::string& name, u32 elements) {
-        return gpu_queue<T>(on_, queue_place(name, elements, sizeof(T)), name);
+        return gpu_queue<T>(on_, queue_place(name, elements, sizeof(T), type_tag<T>()), name);
     }
     /// 1 to 15 attempts.
     template <class T>
     [[nodiscard]] gpu_work_queue<T> work_queue(const std::string& name, u32 tasks, u32 max_attempts = 3) {
-        return gpu_work_queue<T>(on_, work_queue_place(name, tasks, sizeof(T), max_attempts), name);
+        return gpu_work_queue<T>(on_, work_queue_place(name, tasks, sizeof(T), max_attempts, type_tag<T>()),
+                                 name);
     }
     /// 1 to 4096 permits.
     [[nodiscard]] gpu_semaphore semaphore(const std::string& name, u32 permits);
@@ -208,9 +209,9 @@ public:
     [[nodiscard]] int ordinal() const noexcept { return on_->ordinal(); }
 
 private:
-    [[nodiscard]] u32 queue_place(const std::string& name, u32 elements, u64 bytes_each) const;
-    [[nodiscard]] u32 work_queue_place(const std::string& name, u32 tasks, u64 bytes_each,
-                                       u32 attempts) const;
+    [[nodiscard]] u32 queue_place(const std::string& name, u32 elements, u64 bytes_each, u64 type) const;
+    [[nodiscard]] u32 work_queue_place(const std::string& name, u32 tasks, u64 bytes_each, u32 attempts,
+                                       u64 type) const;
     std::shared_ptr<gpu_mapping> on_;
 };
 
