@@ -33,7 +33,7 @@ int mend(int socket) {
     handle.bytes = space.block().gpu_bytes;
     handle.fd = m.fds[1].get();
     handle.uuid = space.block().gpu_uuid;
-    const auto gpu = device->map(handle);
+    const auto gpu = device->map(handle, device::access::write);
 #if defined(CAROUSEL_WITH_CUDA)
     ipc::mend_gpu_words(space.block(), gpu->data(), order->epochs);
 #endif

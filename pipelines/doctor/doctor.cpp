@@ -56,6 +56,8 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
         gpu, "IPC events", flag_of(d, "ipc_events"), verdict::warn,
         "how one process sees that another's frame is complete",
         "use --device cpu: this GPU or driver (WSL, a virtual GPU?) can't share events between processes"));
+    all.push_back(capability(gpu, "guarded inputs in host memory", flag_of(d, "read_only_host"), verdict::ok,
+                             "a stage's stray write to a ring of the CPU's ends that stage alone", ""));
     all.push_back(capability(gpu, "stream memory operations", flag_of(d, "stream_mem_ops"), verdict::ok,
                              "not needed", ""));
 }

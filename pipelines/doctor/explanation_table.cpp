@@ -216,6 +216,10 @@ constexpr auto table = std::to_array<explanation>({
      "`carousel inject` or `carousel chaos`.", "Nothing: its frames go to its successor."},
     {fault_kind, "abort", "The stage called abort() in mid-frame, because it was asked to.",
      "`carousel inject` or `carousel chaos`.", "Nothing: its frames go to its successor."},
+    {fault_kind, "scribble-input",
+     "The stage wrote into its input, which it may only read, because it was asked to.",
+     "`carousel inject` or `carousel chaos`.",
+     "Nothing: the write faults its stage alone, and the frame is whole for all who read it."},
 
     {limit_kind, "stage", "One stage is busy all the time, and the others wait for it.",
      "`carousel ps` and the viewer name it.", "More instances of it, a smaller size, or less work."},

@@ -61,6 +61,9 @@ struct alignas(16) status_word {
 static_assert(sizeof(status_word) == 16);
 enum class status_state : u32 { never = 0, writing = 0x57524954, ready = 0x52454459 };
 
+/// What a process may do to shared memory that it maps.
+enum class access : u8 { read, write };
+
 /// Memory mapped into this process and usable by its device. Unmapped by the destructor.
 class mapping {
 public:
@@ -73,11 +76,15 @@ public:
         return host_;
     }  ///< CPU-readable pointer, or null (GPU memory)
     [[nodiscard]] u64 bytes() const noexcept { return bytes_; }
+    /// A write to it, by this process's CPU threads or its kernels, is a fault of this process. Not every
+    /// mapping that was asked for reading can be: see context::map().
+    [[nodiscard]] bool read_only() const noexcept { return read_only_; }
 
 protected:
     std::byte* data_ = nullptr;
     std::byte* host_ = nullptr;
     u64 bytes_ = 0;
+    bool read_only_ = false;
 };
 
 class queue;
@@ -175,8 +182,11 @@ public:
     [[nodiscard]] virtual std::unique_ptr<imported_event> import_event(device_kind from,
                                                                        const event::handle& handle,
                                                                        const std::atomic<u64>* shared) = 0;
-    /// Maps shared memory. Throws device_error with the reason (no peer access, wrong device, owner gone).
-    [[nodiscard]] virtual std::unique_ptr<mapping> map(const memory_handle& handle) = 0;
+    /// Maps shared memory. For reading: so that a write to it faults its writer, and nobody else; where that
+    /// can't be had (`ipc` memory; host memory on a GPU without cudaHostRegisterReadOnly) it is mapped for
+    /// writing and says so by read_only(). Throws device_error with the reason (no peer access, wrong device,
+    /// owner gone).
+    [[nodiscard]] virtual std::unique_ptr<mapping> map(const memory_handle& handle, access wanted) = 0;
     /// Zeroed memory of this process alone, on the device. Set-up only: an allocation may synchronise the
     /// device.
     [[nodiscard]] virtual std::unique_ptr<mapping> allocate(u64 bytes) = 0;

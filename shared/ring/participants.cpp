@@ -32,6 +32,8 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.commits.store(0, std::memory_order_relaxed);
     e.end_acknowledged.store(0, std::memory_order_relaxed);
     e.exit_note.store(0, std::memory_order_relaxed);
+    e.stray.store(0, std::memory_order_relaxed);
+    e.guard = 0;
     e.events_published.store(0, std::memory_order_relaxed);
     e.live_since_ns.store(0, std::memory_order_relaxed);
     e.cpu_ns.store(0, std::memory_order_relaxed);

@@ -20,7 +20,7 @@
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 7;
+inline constexpr u32 control_version = 8;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -179,7 +179,8 @@ struct alignas(64) incarnation {
     word cpu_ns;
     word first_commit_ns;  ///< when this life committed its first frame; 0: not yet
     u32 device;            ///< device::device_kind
-    u32 reserved;
+    u32 guard;             ///< input_guard, once its rings are mapped; written by the process alone
+    word stray;            ///< where a write of its own that faulted was to go, ring/stray.hpp; 0: unknown
     // What the process does now: CLOCK_MONOTONIC ns since when, 0: it doesn't. Written by the process alone,
     // plain stores; a word of a dead process keeps its last value and nobody looks at it any more.
     word busy_since_ns;  ///< at least one frame is in flight; already part of the stage's busy_ns up to this
@@ -194,6 +195,12 @@ struct alignas(64) incarnation {
     word work_ns;  ///< what one frame takes on the device, as measured lately; 0: not measured yet
     word depth;    ///< telemetry/depth.hpp
 };
+
+/// Whether a process could write to what belongs to others.
+namespace input_guard {
+inline constexpr u32 mapped = 1;           ///< it has mapped its rings: the bit below counts
+inline constexpr u32 inputs_writable = 2;  ///< some input ring is mapped for writing
+}  // namespace input_guard
 
 /// Why a process waits for something that is neither a frame nor its own fault.
 enum class hold_reason : u64 { nothing = 0, disk_full = 1 };

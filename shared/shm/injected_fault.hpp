@@ -17,10 +17,11 @@ namespace carousel::shm {
 
 enum class injected_fault : u8 {
     nothing = 0,
-    hang,       ///< never returns from process(): found at frame_timeout_ms
-    gpu_fault,  ///< a kernel that writes to an illegal address; stages on a GPU only
-    exit,       ///< exit code 3 in the middle of a frame, at once and without destructors
-    abort,      ///< std::abort() in the middle of a frame
+    hang,            ///< never returns from process(): found at frame_timeout_ms
+    gpu_fault,       ///< a kernel that writes to an illegal address; stages on a GPU only
+    exit,            ///< exit code 3 in the middle of a frame, at once and without destructors
+    abort,           ///< std::abort() in the middle of a frame
+    scribble_input,  ///< writes into its input, which belongs to its producer
 };
 
 /// All that is said about a fault, in one place: options, completion, checks, buttons and messages come from
@@ -30,20 +31,23 @@ struct injected_fault_row {
     const char* name;     ///< as it is asked for
     bool needs_gpu;       ///< stages on the CPU can't have it
     bool needs_deadline;  ///< nothing but frame_timeout_ms ends it
+    bool needs_input;     ///< sources can't have it, nor who could do harm by it
     const char* remark;   ///< behind the name where options are listed; ""
     char letter;          ///< of its button in the viewer, Ctrl with it is its key
     const char* title;    ///< of that button
     const char* help;
 };
-inline constexpr std::array<injected_fault_row, 4> injected_faults{{
-    {injected_fault::hang, "hang", false, true, "found at frame_timeout_ms", 'H', "hang",
+inline constexpr std::array<injected_fault_row, 5> injected_faults{{
+    {injected_fault::hang, "hang", false, true, false, "found at frame_timeout_ms", 'H', "hang",
      "the chosen stage never ends its next frame: found at frame_timeout_ms, and replaced"},
-    {injected_fault::gpu_fault, "gpu-fault", true, false, "", 'G', "GPU fault",
+    {injected_fault::gpu_fault, "gpu-fault", true, false, false, "", 'G', "GPU fault",
      "an illegal address in a kernel of the chosen stage; stages on a GPU only"},
-    {injected_fault::exit, "exit", false, false, "", 'X', "exit",
+    {injected_fault::exit, "exit", false, false, false, "", 'X', "exit",
      "the chosen stage ends itself in the middle of its next frame"},
-    {injected_fault::abort, "abort", false, false, "", 'A', "abort",
+    {injected_fault::abort, "abort", false, false, false, "", 'A', "abort",
      "the chosen stage calls abort() in the middle of its next frame"},
+    {injected_fault::scribble_input, "scribble-input", false, false, true, "a stray write to its input", 'I',
+     "scribble", "the chosen stage writes into its input, which it may only read"},
 }};
 
 /// Null: `nothing`.
@@ -62,7 +66,7 @@ inline constexpr std::array<injected_fault_row, 4> injected_faults{{
         if (row.name == name) return row.kind;
     return injected_fault::nothing;
 }
-/// Their names, "hang, gpu-fault, exit or abort": `last` stands before the last one.
+/// Their names, "hang, gpu-fault, exit, abort or scribble-input": `last` stands before the last one.
 [[nodiscard]] inline std::string fault_names(std::string_view last) {
     std::string out;
     for (const injected_fault_row& row : injected_faults)

@@ -31,7 +31,8 @@ json describe_to_json(stage& s, const json& asked) {
              {"makes", json::array()},
              {"uses", d.uses},
              {"commits_on_host", s.commits_on_host()},
-             {"ends", d.ends}};
+             {"ends", d.ends},
+             {"writable_inputs", d.writable_inputs}};
     if (frame_format* output = output_of(d); output != nullptr) {
         out["slot_bytes"] = output->lay_out();
         out["format"] = json::parse(output->to_json());

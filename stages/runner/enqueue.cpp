@@ -30,7 +30,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     f.ended = false;
     const bool is_void = f.job.void_stage != shm::none;
     f.by_copy = !is_void && reach_.next() == reach_choice::way::copy;
-    inject_fault_if_asked(*runtime_);
+    inject_fault_if_asked(*runtime_, f.job);
     device::same_work* const alike = is_void ? nullptr : f.alike.get();
     if (alike != nullptr) alike->begin();
     look_at_status(f, device::status_state::writing);

@@ -13,6 +13,7 @@
 #include "core/log.hpp"
 #include "core/memory_limit.hpp"
 #include "ring/participants.hpp"
+#include "stages/runner/guarded_memory.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -28,6 +29,10 @@ void note(u64 text) noexcept {
 // a frame.
 void on_fatal_signal(int signal, siginfo_t* from, void*) {
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
+    if (signal == SIGSEGV && from != nullptr && from->si_code == SEGV_ACCERR) {
+        const ring::stray to = find_stray(from->si_addr);
+        if (to.what != ring::stray_target::nothing) note_stray(to.pack());
+    }
     note(sent ? ring::note_signal_from_outside(signal) : ring::note_signal(signal));
     std::signal(signal, SIG_DFL);
     ::raise(signal);
@@ -51,6 +56,12 @@ void install_exit_note(shm::incarnation& entry) noexcept {
     // stop`, then a killed supervisor. A terminal's hang-up is the supervisor's business.
     std::signal(SIGHUP, SIG_IGN);
     std::atexit(on_exit);
+}
+
+void note_stray(u64 packed) noexcept {
+    shm::incarnation* e = own_entry.load(std::memory_order_acquire);
+    u64 none = 0;
+    if (e != nullptr) e->stray.compare_exchange_strong(none, packed, std::memory_order_release);
 }
 
 void expect_exit() noexcept { exit_expected.store(true, std::memory_order_release); }

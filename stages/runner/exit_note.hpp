@@ -10,9 +10,12 @@
 namespace carousel::stages {
 
 /// Installs handlers for the signals that a process brings upon itself (SEGV, BUS, FPE, ILL, ABRT, TRAP,
-/// SYS): they store the note and let the signal take its course. Also notes exit(n) of a stage's own code.
+/// SYS): they store the note (of a write into guarded memory also where to) and let the signal take its
+/// course. Also notes exit(n) of a stage's own code.
 /// SIGPIPE and SIGHUP are ignored.
 void install_exit_note(shm::incarnation& entry) noexcept;
+/// Stores where a write of this process was to go (ring/stray.hpp). Async-signal-safe. The first one stands.
+void note_stray(u64 packed) noexcept;
 /// Stores the note and ends the process at once, with no destructors: an ordinary exit can hang behind a
 /// stuck stream.
 [[noreturn]] void die(int code) noexcept;

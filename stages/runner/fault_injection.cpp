@@ -1,5 +1,6 @@
 #include "stages/runner/fault_injection.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -11,8 +12,22 @@
 namespace carousel::stages {
 namespace {
 
+/// The queue writes 16 bytes somewhere into the frame's first input: where, is a function of its sequence.
+void scribble(runtime& r, const ring::job& at_work) {
+    if (at_work.inputs == 0) return;
+    const ring::frame_format& format = r.input_format(0);
+    const ring::plane& plane = format.planes[at_work.sequence % format.planes.size()];
+    const u64 places = std::max<u64>(1, plane.bytes() / sizeof(device::status_word));
+    const u64 within = at_work.sequence * 0x9E37'79B9'7F4A'7C15ULL % places * sizeof(device::status_word);
+    log::warning("a write into its input {}, frame {}, plane {}, offset {}",
+                 r.control().link[r.input(0).index].name, at_work.sequence, plane.name, within);
+    auto* const to = reinterpret_cast<device::status_word*>(r.input(0).slot(at_work.input[0].index) +
+                                                            plane.offset + within);
+    r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
+}
+
 // Out of line: the frame's path is the load alone.
-[[gnu::noinline]] void do_harm(runtime& r, shm::word& at, u64 asked) {
+[[gnu::noinline]] void do_harm(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.who().epoch);
     // meant for a successor: this process is revoked and doesn't know it yet
     if (asked >> 8U > r.who().epoch) return;
@@ -26,6 +41,9 @@ namespace {
         case shm::injected_fault::gpu_fault:
             r.queue().fault();
             return;
+        case shm::injected_fault::scribble_input:
+            scribble(r, at_work);
+            return;
         case shm::injected_fault::exit:
             die(3);
         case shm::injected_fault::abort:
@@ -37,11 +55,11 @@ namespace {
 
 }  // namespace
 
-void inject_fault_if_asked(runtime& r) {
+void inject_fault_if_asked(runtime& r, const ring::job& at_work) {
     shm::word& at = r.control().seat[r.who().seat].fault;
     const u64 asked = at.load(std::memory_order_relaxed);
     if (asked != 0) [[unlikely]]
-        do_harm(r, at, asked);
+        do_harm(r, at_work, at, asked);
 }
 
 }  // namespace carousel::stages

@@ -2,13 +2,14 @@
 // Does to this process what `carousel inject` asked it for (shm/injected_fault.hpp), in the middle of a frame
 // and under its clock.
 
+#include "ring/worker.hpp"
 #include "stages/runner/runtime.hpp"
 
 namespace carousel::stages {
 
-/// The main thread, inside process()'s clock. One load of a word that nobody writes, when nothing is asked
-/// for. A GPU fault is enqueued on the runtime's queue and shows when the frame's event is waited for; the
-/// others don't return.
-void inject_fault_if_asked(runtime& r);
+/// The main thread, inside process()'s clock, with `at_work` leased. One load of a word that nobody writes,
+/// when nothing is asked for. A GPU fault and a scribble are enqueued on the runtime's queue and show when
+/// the frame's event is waited for (a scribble on the CPU at once); the others don't return.
+void inject_fault_if_asked(runtime& r, const ring::job& at_work);
 
 }  // namespace carousel::stages

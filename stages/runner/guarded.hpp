@@ -6,6 +6,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "ring/stray.hpp"
 #include "stages/runner/exit_note.hpp"
 
 namespace carousel::stages {
@@ -16,6 +17,8 @@ void guarded(const char* what, u64 sequence, F&& fn) {
         fn();
     } catch (const carousel::error& e) {
         log::error("{} of frame {}: {}", what, sequence, e.what());
+        if (e.code() == exit_code::gpu_fault)
+            note_stray(ring::stray{ring::stray_target::device, 0, 0, sequence}.pack());
         die(e.code());
     } catch (const std::exception& e) {
         log::error("{} of frame {} threw: {}", what, sequence, e.what());

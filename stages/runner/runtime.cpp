@@ -15,6 +15,7 @@
 #include "device/cpu/threads.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
+#include "stages/runner/guarded_memory.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -53,6 +54,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     parameter_type_ = d.parameters.type;
     finish_threads_ = d.finish_threads != 0 ? d.finish_threads : device::cpu::usable_cores();
     same_work_ = d.same_work;
+    of_others_ = access_to_inputs(d);
     check_device(d);
     check_ends(d);
     crash_here(crash_point::configured);
@@ -122,7 +124,7 @@ shm::stage_block& runtime::stage_block() const noexcept {
 
 u32 runtime::instance() const { return control().seat[who().seat].instance; }
 
-mapped_link runtime::map_link(u32 link) {
+mapped_link runtime::map_link(u32 link, device::access wanted) {
     for (const attached_block& b : attachment_.links) {
         if (b.index != link) continue;
         const shm::link_block& l = control().link[link];
@@ -136,7 +138,7 @@ mapped_link runtime::map_link(u32 link) {
                 fmt::format("link {}: {} slots of {} bytes don't fit its memory of {}: the control block is "
                             "damaged, restart the run",
                             l.name, m.slots, m.slot_bytes, b.memory.bytes));
-        m.memory = context_->map(b.memory);
+        m.memory = context_->map(b.memory, wanted);
         if (lies_elsewhere(b.memory, attachment_.device)) m.near = context_->allocate(m.slot_bytes);
         return m;
     }
@@ -145,8 +147,33 @@ mapped_link runtime::map_link(u32 link) {
 
 void runtime::map_links() {
     const shm::stage_block& s = stage_block();
-    for (u32 i = 0; i < s.inputs; ++i) inputs_.push_back(map_link(s.input_link[i]));
-    if (s.output_link != shm::none) output_ = map_link(s.output_link);
+    for (u32 i = 0; i < s.inputs; ++i) inputs_.push_back(map_link(s.input_link[i], of_others_));
+    if (s.output_link != shm::none) output_ = map_link(s.output_link, device::access::write);
+    tell_guard();
+}
+
+// The test hook that tears a frame writes to an input, and asks for that here, openly.
+device::access runtime::access_to_inputs(const description& d) const {
+    const bool tears = std::getenv("CAROUSEL_TEST_TEAR") != nullptr;
+    if (!d.writable_inputs && !tears) return device::access::read;
+    log::warning("its inputs are unguarded: {}, so a stray write of it can harm other stages",
+                 tears ? "CAROUSEL_TEST_TEAR writes to them" : "it asks for inputs that it can write to");
+    return device::access::write;
+}
+
+void runtime::tell_guard() {
+    u32 guard_of = shm::input_guard::mapped;
+    for (const mapped_link& in : inputs_) {
+        guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes);
+        if (in.memory->read_only()) continue;
+        guard_of |= shm::input_guard::inputs_writable;
+        if (of_others_ == device::access::read)
+            log::warning(
+                "its input {} is unguarded: its memory can't be mapped for reading alone, so a stray "
+                "write of this stage can harm others",
+                control().link[in.index].name);
+    }
+    entry().guard = guard_of;
 }
 
 // One event a slot of the output, made now and never again: handles go into this incarnation's own entry,
@@ -180,25 +207,32 @@ bool runtime::reaches_far() const noexcept {
                                        [](const mapped_link& l) { return l.near != nullptr; });
 }
 
+std::span<std::byte> runtime::map_for_loading(const attached_block& block) {
+    std::unique_ptr<device::mapping> m = context_->map(block.memory, device::access::write);
+    const std::span<std::byte> out(m->data(), control().asset[block.index].bytes);
+    assets_[block.name] = std::move(m);
+    return out;
+}
+
 // A GPU stage reads shared host memory over the bus at every access, and another GPU's over a link: what is
 // read each frame is copied once instead.
-std::span<std::byte> runtime::map_asset(const attached_block& block, bool local_copy) {
-    std::unique_ptr<device::mapping> m = context_->map(block.memory);
+std::span<const std::byte> runtime::map_for_reading(const attached_block& block) {
+    std::unique_ptr<device::mapping> m = context_->map(block.memory, of_others_);
     const u64 bytes = control().asset[block.index].bytes;
-    if (local_copy && context_->kind() == device::device_kind::cuda &&
-        (block.memory.kind == device::memory_kind::memfd ||
-         lies_elsewhere(block.memory, attachment_.device))) {
+    if (context_->kind() == device::device_kind::cuda && (block.memory.kind == device::memory_kind::memfd ||
+                                                          lies_elsewhere(block.memory, attachment_.device))) {
         std::unique_ptr<device::mapping> local = context_->allocate(bytes);
         queue_->copy(local->data(), m->data(), bytes);
         queue_->drain();
         m = std::move(local);
     }
-    const std::span<std::byte> out(m->data(), bytes);
+    guard(*m, ring::stray_target::asset, block.index, 0);
+    const std::span<const std::byte> out(m->data(), bytes);
     assets_[block.name] = std::move(m);
     return out;
 }
 
-std::span<std::byte> runtime::asset(std::string_view name) {
+std::span<const std::byte> runtime::asset(std::string_view name) {
     if (const auto known = assets_.find(name); known != assets_.end())
         return {known->second->data(), control().asset[asset_block(name).index].bytes};
     const attached_block& b = asset_block(name);
@@ -211,7 +245,7 @@ std::span<std::byte> runtime::asset(std::string_view name) {
                 control().stage[std::min(a.maker_stage, shm::max_stages - 1)].name, asset_timeout_s));
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    return map_asset(b, true);
+    return map_for_reading(b);
 }
 
 // EMPTY -> LOADING(epoch, seat) -> READY, by CAS. A loader that dies leaves LOADING, which the supervisor
@@ -225,7 +259,7 @@ void runtime::load_assets(stage& s) {
             if (ring::asset_is_ready(control(), b.index)) break;
             if (ring::begin_loading(control(), b.index, who())) {
                 crash_here(crash_point::asset_loading);
-                const std::span<std::byte> memory = map_asset(b, false);
+                const std::span<std::byte> memory = map_for_loading(b);
                 s.load_asset(a.name, memory, *this);
                 queue_->drain();
                 crash_here(crash_point::asset_loaded);

@@ -51,7 +51,7 @@ public:
     // environment
     [[nodiscard]] device::context& context() override { return *context_; }
     [[nodiscard]] device::queue& queue() override { return *queue_; }
-    [[nodiscard]] std::span<std::byte> asset(std::string_view name) override;
+    [[nodiscard]] std::span<const std::byte> asset(std::string_view name) override;
     [[nodiscard]] std::string run_directory() const override { return attachment_.run_directory; }
     [[nodiscard]] u32 instance() const override;
     [[nodiscard]] u32 epoch() const override { return attachment_.who.epoch; }
@@ -94,11 +94,14 @@ private:
     void check_parameters(const description& d) const;
     void check_device(const description& d) const;
     void check_ends(const description& d) const;
+    [[nodiscard]] device::access access_to_inputs(const description& d) const;
     void map_links();
     void make_events();
-    [[nodiscard]] mapped_link map_link(u32 link);
+    [[nodiscard]] mapped_link map_link(u32 link, device::access wanted);
     [[nodiscard]] const attached_block& asset_block(std::string_view name) const;
-    [[nodiscard]] std::span<std::byte> map_asset(const attached_block& block, bool local_copy);
+    void tell_guard();
+    [[nodiscard]] std::span<std::byte> map_for_loading(const attached_block& block);
+    [[nodiscard]] std::span<const std::byte> map_for_reading(const attached_block& block);
 
     attachment attachment_;
     supervisor_link supervisor_;
@@ -110,7 +113,8 @@ private:
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
     bool same_work_ = false;
-    std::string parameter_type_;  ///< as configure() has named it; "": none
+    device::access of_others_ = device::access::read;  ///< how inputs and others' assets are to be mapped
+    std::string parameter_type_;                       ///< as configure() has named it; "": none
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
 };
 

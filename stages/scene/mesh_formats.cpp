@@ -125,7 +125,7 @@ void require_limits(const configuration& with, const mesh_input& mesh) {
 }
 
 const std::byte* map_mesh(environment& env, const mesh_input& mesh) {
-    const std::span<std::byte> memory = env.asset(mesh_asset);
+    const std::span<const std::byte> memory = env.asset(mesh_asset);
     if (memory.size() < mesh.layout.bytes) {
         throw shm_error(fmt::format(
             "the asset \"{}\" has {} bytes, but the mesh of the input needs {}; are all stages of one build?",

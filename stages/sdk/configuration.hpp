@@ -59,6 +59,9 @@ struct description {
     parameter_schema parameters = {};
     runs_on device = runs_on::any;  ///< where it can run
     bool ends = false;              ///< a source that may call frame::end_stream()
+    /// Its inputs and the assets of others are to be mapped for writing, too: what it reads them with can't
+    /// be content with less. A stray write of it can harm other stages then; the plan and the log say so.
+    bool writable_inputs = false;
     /// The work of each frame is alike: process() launches the same kernels in the same order with the same
     /// sizes, each by carousel::cuda::launch(), and enqueues nothing else; what differs (slots, parameters)
     /// are their arguments. As a graph (the pipeline's key graphs) that is one launch a frame. A frame whose

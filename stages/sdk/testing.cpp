@@ -19,7 +19,7 @@ struct chain::world : environment {
 
     device::context& context() override { return *device; }
     device::queue& queue() override { return *work; }
-    std::span<std::byte> asset(std::string_view name) override {
+    std::span<const std::byte> asset(std::string_view name) override {
         const auto at = assets.find(name);
         if (at == assets.end()) throw shm_error(fmt::format("no stage makes the asset {}", name));
         return {at->second->data(), at->second->bytes()};

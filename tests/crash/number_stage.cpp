@@ -5,9 +5,11 @@
 //   finish_ms       a sink sleeps so long inside finish() [0]
 //   finish_threads  of the sink [1]
 //   die_at          frame at which it dies [-1: none]
-//   die_how         exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang |
+//   die_how         exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang | scribble (into its input)
+//   |
 //                   hang_device (its queue's work never ends) | hang_finish | throw_finish [abort]
 //   die_lives       only the first so many lives of a seat die so [1000000]
+//   writable_inputs asks for inputs that it can write to [false]
 //   late_start      dies in prepare() [false]
 //   say             a line for each frame on stderr [false]
 //   sink            has no output [false]
@@ -56,7 +58,7 @@ public:
         die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
         die_how_ = s.choice("die_how", "abort",
                             {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "gpu", "hang",
-                             "hang_device", "hang_finish", "throw_finish"});
+                             "hang_device", "hang_finish", "throw_finish", "scribble"});
         finish_threads_ = static_cast<u32>(s.integer("finish_threads", 1, 0, 64));
         late_start_ = s.flag("late_start", false);
         no_device_life_ = s.integer("no_device_life", -1, -1, 1'000'000);
@@ -67,6 +69,7 @@ public:
         ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
         const bool unsaid = s.flag("ends_unsaid", false);
         carousel::description d;
+        d.writable_inputs = s.flag("writable_inputs", false);
         d.ends = ends_at_ >= 0 && !unsaid;
         d.finish_threads = finish_threads_;
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
@@ -89,6 +92,8 @@ public:
         sleep_ms(enqueue_ms_);
         const bool turn =
             static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
+        if (turn && die_how_ == "scribble")
+            *const_cast<volatile u64*>(f.input().plane<const u64>("value").data()) = 0;
         if (turn && !die_how_.ends_with("_finish") && die_how_ != "hang_device") die();
         if (ends_at_ >= 0 && static_cast<i64>(f.sequence()) >= ends_at_) return end(f);
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();

@@ -50,8 +50,8 @@ void follow_orders() {
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
     const bool by_fd = first.fds.size() == 2;
-    const auto memory =
-        context->map(test::handle_from(first.what.at("memory"), by_fd ? first.fds[1].get() : -1));
+    const auto memory = context->map(
+        test::handle_from(first.what.at("memory"), by_fd ? first.fds[1].get() : -1), device::access::write);
     const device::memfd_mapping words(test::handle_from(first.what.at("words"), first.fds.at(0).get()));
     const auto* word = reinterpret_cast<const std::atomic<u64>*>(words.data());
     const auto event =
@@ -83,6 +83,25 @@ void follow_orders() {
             queue->drain();
             reply({{"torn", *reinterpret_cast<const u32*>(torn->host_data())}});
         }
+    }
+}
+
+/// Maps what it is sent for reading, reads it, and writes to it all the same.
+void write_astray() {
+    order first;
+    REQUIRE(next(first));
+    const auto context = test::open_backend();
+    const auto queue = context->make_queue();
+    const auto memory =
+        context->map(test::handle_from(first.what.at("memory"), first.fds.at(0).get()), device::access::read);
+    const u8 seen = test::read_back(*context, *queue, memory->data(), 1).front();
+    reply({{"read", seen}, {"read_only", memory->read_only()}});
+    try {
+        queue->write_status(reinterpret_cast<device::status_word*>(memory->data() + 4096), {1, 2, 3});
+        queue->drain();
+        reply({{"status", 0}, {"code", 0}});
+    } catch (const cuda_error& e) {
+        reply({{"status", e.status()}, {"code", e.code()}});
     }
 }
 
@@ -144,6 +163,7 @@ TEST_CASE("child process", "[.child]") {
     ::alarm(90);  // nothing here outlives its parent's patience
     const std::string name = role;
     if (name == "orders") follow_orders();
+    if (name == "stray") write_astray();
     if (name == "recorder") record_and_wait();
 #if defined(CAROUSEL_WITH_CUDA) && defined(CAROUSEL_TEST_ON_CUDA)
     if (name == "fault") fault();

@@ -54,7 +54,7 @@ TEST_CASE("fresh memory is zero") {
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
     const test::shareable shared(100'000);
-    const auto mapped = context->map(shared.handle());
+    const auto mapped = context->map(shared.handle(), device::access::write);
     const auto own = context->allocate(100'000);
     const auto host = context->allocate_host(100'000);
     REQUIRE(mapped->bytes() == shared.handle().bytes);
@@ -126,8 +126,8 @@ TEST_CASE("two mappings of one memory are the same bytes at two addresses") {
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
     const test::shareable shared(1 << 20);
-    const auto a = context->map(shared.handle());
-    const auto b = context->map(shared.handle());
+    const auto a = context->map(shared.handle(), device::access::write);
+    const auto b = context->map(shared.handle(), device::access::write);
     REQUIRE(a->data() != b->data());
     queue->fill(a->data() + 1000, 0x5A, 300);
     queue->fill(b->data() + 1100, 0xC3, 100);
@@ -142,11 +142,11 @@ TEST_CASE("memory outlives every mapping while its fd is open") {
     const auto queue = context->make_queue();
     const test::shareable shared(1 << 16);
     {
-        const auto first = context->map(shared.handle());
+        const auto first = context->map(shared.handle(), device::access::write);
         queue->fill(first->data(), 0x77, 1 << 16);
         queue->drain();
     }
-    const auto again = context->map(shared.handle());
+    const auto again = context->map(shared.handle(), device::access::write);
     const std::vector<u8> seen = test::read_back(*context, *queue, again->data(), 1 << 16);
     REQUIRE(std::count(seen.begin(), seen.end(), 0x77) == 1 << 16);
 }
@@ -227,17 +227,18 @@ TEST_CASE("mapping what is no such memory is refused with a reason") {
     const test::shareable shared(1 << 16);
     device::memory_handle handle = shared.handle();
     handle.bytes *= 64;
-    REQUIRE_THROWS_AS(context->map(handle), device_error);  // larger than the memory
+    REQUIRE_THROWS_AS(context->map(handle, device::access::write), device_error);  // larger than the memory
     handle = shared.handle();
     handle.fd = -1;
-    REQUIRE_THROWS_AS(context->map(handle), device_error);
+    REQUIRE_THROWS_AS(context->map(handle, device::access::write), device_error);
     int ends[2];
     REQUIRE(::pipe(ends) == 0);
     handle.fd = ends[0];
-    REQUIRE_THROWS_AS(context->map(handle), device_error);  // an fd of something else
+    REQUIRE_THROWS_AS(context->map(handle, device::access::write), device_error);  // an fd of something else
     ::close(ends[0]);
     ::close(ends[1]);
-    const auto good = context->map(shared.handle());  // and the backend is none the worse
+    const auto good =
+        context->map(shared.handle(), device::access::write);  // and the backend is none the worse
     REQUIRE(good->data() != nullptr);
 }
 

@@ -106,7 +106,8 @@ TEST_CASE("a CPU stage refuses GPU memory and says what the link needs") {
     handle.bytes = 4096;
     handle.fd = 0;
     handle.uuid = "00112233445566778899aabbccddeeff";
-    REQUIRE_THROWS_WITH(context->map(handle), test::contains("vmm memory") && test::contains("memfd"));
+    REQUIRE_THROWS_WITH(context->map(handle, device::access::write),
+                        test::contains("vmm memory") && test::contains("memfd"));
 }
 
 TEST_CASE("a build or machine without CUDA says so instead of opening it") {

@@ -64,10 +64,12 @@ TEST_CASE("vmm memory from carousel-alloc is zero, and lives by its fds when its
     REQUIRE(alloc.exit_code() == 0);
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
-    const auto memory = context->map(b);
+    const auto memory = context->map(b, device::access::write);
     REQUIRE(all_are(test::read_back(*context, *queue, memory->data(), b.bytes), 0));
     queue->fill(memory->data(), 0x11, b.bytes);
-    REQUIRE(all_are(test::read_back(*context, *context->make_queue(), context->map(a)->data(), a.bytes), 0));
+    REQUIRE(all_are(test::read_back(*context, *context->make_queue(),
+                                    context->map(a, device::access::write)->data(), a.bytes),
+                    0));
 }
 
 TEST_CASE("ipc memory lives while its owner sleeps, and newcomers are refused when it is gone") {
@@ -80,8 +82,8 @@ TEST_CASE("ipc memory lives while its owner sleeps, and newcomers are refused wh
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
     {
-        const auto memory = context->map(handle);
-        const auto again = context->map(handle);
+        const auto memory = context->map(handle, device::access::write);
+        const auto again = context->map(handle, device::access::write);
         REQUIRE(all_are(test::read_back(*context, *queue, memory->data(), handle.bytes), 0));
         queue->fill(memory->data(), 0x22, handle.bytes);
         REQUIRE(all_are(test::read_back(*context, *queue, again->data(), handle.bytes), 0x22));
@@ -89,7 +91,7 @@ TEST_CASE("ipc memory lives while its owner sleeps, and newcomers are refused wh
     REQUIRE(alloc.alive());
     alloc.hang_up();
     REQUIRE(alloc.exit_code() == 0);
-    REQUIRE_THROWS_WITH(context->map(handle), test::contains("restart the pipeline"));
+    REQUIRE_THROWS_WITH(context->map(handle, device::access::write), test::contains("restart the pipeline"));
 }
 
 TEST_CASE("a memfd is one memory for the CPU and the GPU") {
@@ -99,8 +101,8 @@ TEST_CASE("a memfd is one memory for the CPU and the GPU") {
     const auto gpu_queue = gpu->make_queue();
     const auto cpu_queue = cpu->make_queue();
     const device::memory_handle handle = device::create_memfd("mixed", 1 << 20);
-    const auto on_gpu = gpu->map(handle);
-    const auto on_cpu = cpu->map(handle);
+    const auto on_gpu = gpu->map(handle, device::access::write);
+    const auto on_cpu = cpu->map(handle, device::access::write);
     ::close(handle.fd);
     REQUIRE(on_gpu->host_data() != nullptr);
     auto* word = reinterpret_cast<device::status_word*>(on_gpu->data());
@@ -145,14 +147,15 @@ TEST_CASE("memory of another GPU is mapped with peer access or refused with the 
     const test::shareable shared(1 << 20);  // of the first GPU
     const auto first = test::open_backend();
     const auto first_queue = first->make_queue();
-    const auto there = first->map(shared.handle());
+    const auto there = first->map(shared.handle(), device::access::write);
     const auto second = device::open({device::device_kind::cuda, gpus[1].uuid, 1});
     std::string why;
     if (!device::cuda::has_peer_access(gpus[1], gpus[0], why)) {
-        REQUIRE_THROWS_WITH(second->map(shared.handle()), test::contains("no peer access"));
+        REQUIRE_THROWS_WITH(second->map(shared.handle(), device::access::write),
+                            test::contains("no peer access"));
         return;
     }
-    const auto here = second->map(shared.handle());
+    const auto here = second->map(shared.handle(), device::access::write);
     const auto second_queue = second->make_queue();
     second_queue->fill(here->data(), 0x66, 1 << 20);
     second_queue->drain();

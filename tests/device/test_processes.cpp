@@ -33,7 +33,7 @@ TEST_CASE("another process sees the event and the bytes of the same memory") {
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
     const test::shareable shared(1 << 20);
-    const auto memory = context->map(shared.handle());
+    const auto memory = context->map(shared.handle(), device::access::write);
     shared_words words;
     const auto event = context->make_event(words.word());
     const device::status_word ready{7, 3, static_cast<u32>(device::status_state::ready)};

@@ -53,7 +53,9 @@ public:
         std::memcpy(names, h.data(), sizeof names);
         return std::make_unique<fake_import>(*world_, names[0], names[1]);
     }
-    std::unique_ptr<device::mapping> map(const device::memory_handle&) override { return nullptr; }
+    std::unique_ptr<device::mapping> map(const device::memory_handle&, device::access) override {
+        return nullptr;
+    }
     std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
     std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
 

@@ -51,7 +51,9 @@ public:
                                                          const std::atomic<u64>* at) override {
         return std::make_unique<tag_import>(at);
     }
-    std::unique_ptr<device::mapping> map(const device::memory_handle&) override { return nullptr; }
+    std::unique_ptr<device::mapping> map(const device::memory_handle&, device::access) override {
+        return nullptr;
+    }
     std::unique_ptr<device::mapping> allocate(u64) override { return nullptr; }
     std::unique_ptr<device::mapping> allocate_host(u64) override { return nullptr; }
 };

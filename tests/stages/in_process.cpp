@@ -122,7 +122,8 @@ public:
         std::memcpy(&s, h.data(), sizeof s);
         return std::make_unique<cuda_like_import>(s);
     }
-    [[nodiscard]] std::unique_ptr<device::mapping> map(const device::memory_handle& handle) override {
+    [[nodiscard]] std::unique_ptr<device::mapping> map(const device::memory_handle& handle,
+                                                       device::access) override {
         return std::make_unique<shared_view>(memory_->at(handle), handle.bytes);
     }
     [[nodiscard]] std::unique_ptr<device::mapping> allocate(u64 bytes) override {

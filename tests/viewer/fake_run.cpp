@@ -45,7 +45,7 @@ fake_run::fake_run(fake_options options) : options_(std::move(options)) {
     memory_ = device::create_memfd("fake-ring", pictures.slot_bytes * pictures.slots);
     memory_fd_ = shm::unique_fd(memory_.fd);
     context_ = device::open({}, 1);
-    ring_ = context_->map(memory_);
+    ring_ = context_->map(memory_, device::access::write);
     listener_ = shm::listen_at(folder_ + "/control.sock");
     write_record(options_.supervisor > 0 ? options_.supervisor : ::getpid());
     frames_thread_ = std::thread([this] { run_frames(); });

@@ -290,7 +290,7 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     };
     press('3');
     CHECK(w.m.selected_seat == 2);
-    for (const char slipped : {'K', 'S', 'R', 'H', 'G', 'X', 'A'}) {
+    for (const char slipped : {'K', 'S', 'R', 'H', 'G', 'X', 'A', 'I'}) {
         press(slipped);
         CHECK_THAT(w.m.events.events().back().text,
                    test::contains(std::string("nothing was done: Ctrl+") + slipped));
@@ -315,11 +315,13 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     harm('G');
     harm('X');
     harm('A');
-    REQUIRE(w.m.commands.size() == 8);
+    harm('I');
+    REQUIRE(w.m.commands.size() == 9);
     CHECK(w.m.commands[5].fault == "gpu-fault");
     CHECK(w.m.commands[6].fault == "exit");
     CHECK(w.m.commands[7].fault == "abort");
     CHECK(w.m.commands[7].stage == "fragment");
+    CHECK(w.m.commands[8].fault == "scribble-input");
     press(' ');
     CHECK(w.m.picture.paused);
     press('.');

@@ -103,7 +103,7 @@ void tap::open_device(interop_maker make, picture_way way) {
     }
     context_ = device::open(id, 1);
     queue_ = context_->make_queue();
-    ring_ = context_->map(memory_);
+    ring_ = context_->map(memory_, device::access::read);
     const u64 bytes = u64{width_} * height_ * 4;
     torn_ = context_->allocate_host(sizeof(u32));
     event_ = context_->make_event(&event_word_);

@@ -17,7 +17,7 @@ public:
         : world_(world), queue_(queue), instance_(instance), in_flight_(in_flight) {}
     device::context& context() override { return *world_.device; }
     device::queue& queue() override { return queue_; }
-    std::span<std::byte> asset(std::string_view name) override {
+    std::span<const std::byte> asset(std::string_view name) override {
         const auto at = world_.assets.find(name);
         if (at == world_.assets.end()) throw config_error(fmt::format("no stage makes the asset {}", name));
         return {at->second->data(), at->second->bytes()};

@@ -27,6 +27,7 @@ machine_offer read_probe(const std::string& json_text) {
         g.id = {device::device_kind::cuda, d.value("uuid", ""), d.value("ordinal", 0)};
         g.name = d.value("name", "?");
         g.vmm = d.value("vmm_posix_fd", true);
+        g.read_only_host = d.value("read_only_host", false);
         for (const char* key : {"total_bytes", "free_bytes"})
             if (d.contains(key) && d[key].is_number_unsigned()) g.free_bytes = d[key];
         if (d.contains("peers") && d["peers"].is_array()) {
@@ -59,10 +60,10 @@ device_choice choose_device(const std::string& wish, const machine_offer& machin
             throw device_error(fmt::format(
                 "it runs on GPUs alone, and there is none: {}; see `carousel doctor`", machine.why_none));
         const gpu_offer& g = machine.gpus.front();
-        return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm};
+        return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm, g.read_only_host};
     }
     for (const gpu_offer& g : machine.gpus)
-        if (wish == fmt::format("cuda:{}", g.id.ordinal)) return {g.id, wish, g.vmm};
+        if (wish == fmt::format("cuda:{}", g.id.ordinal)) return {g.id, wish, g.vmm, g.read_only_host};
     std::string known;
     for (const gpu_offer& g : machine.gpus)
         known += fmt::format("{}cuda:{} ({})", known.empty() ? "" : ", ", g.id.ordinal, g.name);

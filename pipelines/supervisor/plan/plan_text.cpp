@@ -9,6 +9,7 @@
 #include "os/table.hpp"
 #include "ring/frame_format.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 
 namespace carousel::supervisor {
@@ -49,7 +50,8 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
               {"makes", makes},
               {"uses", d.uses},
               {"commits_on_host", d.commits_on_host},
-              {"ends", d.ends}});
+              {"ends", d.ends},
+              {"writable_inputs", d.writable_inputs}});
     if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
     return j;
 }
@@ -148,9 +150,9 @@ std::string placement_text(const run_setup& s, std::size_t width) {
     const std::string last =
         fmt::format("memory of rings and assets: {}; {}; {}", human_bytes(sum), end,
                     s.report_path.empty() ? std::string("no report") : "report to " + s.report_path);
-    return fmt::format("\n{}\n\n{}{}\n{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(),
+    return fmt::format("\n{}\n\n{}{}\n{}\n{}\n{}\n", wrapped("devices: " + devices, width, 2), t.text(),
                        t.has("READERS") ? "" : "\n" + readers, wrapped(depth_text(s, plan), width, 2),
-                       wrapped(last, width, 2));
+                       wrapped(guard_text(s), width, 2), wrapped(last, width, 2));
 }
 
 }  // namespace carousel::supervisor

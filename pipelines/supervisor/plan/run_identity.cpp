@@ -35,7 +35,8 @@ json stage_json(const stage_setup& s) {
               {"uuid", s.device.uuid},
               {"isolation", word_of(isolation_words, s.mps ? isolation_kind::mps : isolation_kind::process)},
               {"commits_on_host", s.owner_commits},
-              {"ends", s.ends}});
+              {"ends", s.ends},
+              {"writable_inputs", s.writable_inputs}});
     for (const stage_device& d : s.devices) j["uuids"].push_back(d.id.uuid);
     j.update(values_of(s.link));
     j["memory"] = device::name_of(s.memory);

@@ -41,9 +41,11 @@ struct stage_setup {
     u32 lanes = 0;   ///< what in_flight came to (depth_plan.hpp); 0: not chosen, a number of the file or 3
     u32 window = 0;  ///< what the window of the ring behind it came to; 0: not chosen, the file's or derived
     bool owner_commits = false;
-    bool ends = false;  ///< a source that may end its stream
-    bool mps = false;   ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
-                        ///< computes on a GPU
+    bool ends = false;             ///< a source that may end its stream
+    bool writable_inputs = false;  ///< it asks for inputs that it can write to
+    bool read_only_host = false;   ///< its GPUs page-lock host memory for reading alone
+    bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
+                       ///< computes on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
     [[nodiscard]] bool reads(u32 stage) const noexcept;
     /// Of an instance: those of a list go round.

@@ -27,6 +27,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.memory = s.link.memory;
     s.owner_commits = d.commits_on_host;
     s.ends = d.ends;
+    s.writable_inputs = d.writable_inputs;
     // For tests: what a depth does can be seen on a machine without a GPU.
     s.deep_on_cpu = std::getenv("CAROUSEL_TEST_DEPTH_ON_CPU") != nullptr;
     s.mps = spec.isolation == isolation_kind::mps;
@@ -34,9 +35,11 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
         const device_choice c = choose_device(spec.device, machine, d.device);
         s.device = c.id;
         s.device_name = c.name;
+        s.read_only_host = c.read_only_host;
         for (const std::string& each : spec.devices) {
             const device_choice own = choose_device(each, machine, d.device);
             s.devices.push_back({own.id, own.name});
+            s.read_only_host = s.read_only_host && own.read_only_host;
             s.device_name += s.devices.size() > 1 ? "+" + own.name : "";
         }
         // The second is for tests: what the supervisor does for a domain can be seen on a machine without a

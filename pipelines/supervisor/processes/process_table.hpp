@@ -75,6 +75,7 @@ struct process {
     std::vector<u64> sequences;  ///< frames that were in flight when its death was seen
     std::vector<u64> committed;  ///< frames whose job words still said COMMITTED when they were taken from it
     u32 quarantined = 0;         ///< buffers that wait for its end
+    std::string stray;           ///< stray_text.hpp
 };
 
 struct seat {

@@ -35,6 +35,7 @@ json line_of(const recovery& r) {
     if (r.started_ns != 0) j["started_ns"] = r.started_ns;
     if (r.attached_ns != 0) j["attached_ns"] = r.attached_ns;
     if (r.ready_ns != 0) j["ready_ns"] = r.ready_ns;
+    if (!r.stray.empty()) j["stray"] = r.stray;
     return j;
 }
 
@@ -112,6 +113,7 @@ void recovery_log::merge(const recovery& r) {
     keep(at->started_ns, r.started_ns);
     keep(at->attached_ns, r.attached_ns);
     keep(at->ready_ns, r.ready_ns);
+    keep(at->stray, r.stray);
 }
 
 void recovery_log::tell(const recovery& r) {
@@ -138,7 +140,8 @@ recovery recovery_from(const json& j) {
             j.value("committed", std::vector<u64>()),
             ns("started_ns"),
             ns("attached_ns"),
-            ns("ready_ns")};
+            ns("ready_ns"),
+            j.value("stray", "")};
 }
 
 json recoveries_json(const std::vector<recovery>& all) {

@@ -39,6 +39,7 @@ struct recovery {
                                       ///< without its mark in the ledger
     /// of that successor: its process was started, came to the supervisor, said that it is ready
     u64 started_ns = 0, attached_ns = 0, ready_ns = 0;
+    std::string stray = {};  ///< where a write of its own that faulted was to go, stray_text.hpp
 };
 
 class recovery_log {

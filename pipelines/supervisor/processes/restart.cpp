@@ -82,10 +82,14 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
                   : p.how.asked                             ? "restarted"
                   : p.how.known || p.how.deadline           ? describe(p.how)
                                                             : death_by_signal_text;
-    if (!p.how.through) t.recoveries.tell({s.label, p.pid, p.who.epoch, s.last_exit, 0, 0, 0, 0, false});
-    if (!p.how.through)
+    const std::string how = p.stray.empty() ? s.last_exit : fmt::format("{}, {}", s.last_exit, p.stray);
+    if (!p.how.through) {
+        recovery judged{s.label, p.pid, p.who.epoch, s.last_exit, 0, 0, 0, 0, false};
+        judged.stray = p.stray;
+        t.recoveries.tell(judged);
         t.note("died", p.seen_dead_ns, s, p,
-               fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, s.last_exit, p.sequences.size()));
+               fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, how, p.sequences.size()));
+    }
     t.c->seat[s.index].held.store(0, std::memory_order_release);
     if (p.by_hand) {  // whoever started it decides about the next one
         s.machine.on(seat_event::take_down, now_ns());
@@ -94,7 +98,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
     }
     const seat_event e = classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
-        t.say(fmt::format("{} (pid {}) died: {}; {} frames in flight", s.label, p.pid, s.last_exit,
+        t.say(fmt::format("{} (pid {}) died: {}; {} frames in flight", s.label, p.pid, how,
                           p.sequences.size()));
     apply_seat_action(t, s, s.machine.on(e, now_ns()), &p);
 }

@@ -19,6 +19,7 @@
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
+#include "supervisor/processes/stray_text.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -270,6 +271,7 @@ void write_death_down(process_table& t, seat& s, process& p) {
     read_exit_note(t, p);
     excuse_process(t, p);
     p.why = self_inflicted(p.how) ? ring::blame::own : ring::blame::none;
+    p.stray = stray_text(t, p);
     if (!p.how.through || p.signalled_ns != 0)
         t.recoveries.tell({s.label, p.pid, p.who.epoch, "", p.signalled_ns, p.seen_dead_ns, 0, 0, false});
 }

@@ -24,6 +24,19 @@ namespace {
                                    name_of(s.machine.state()), instead));
 }
 
+// A fault that is to hit its stage alone. `guard` was written before the stage said that it is ready.
+void require_guarded_input(const process_table& t, const seat& s, const process& p,
+                           const shm::injected_fault_row& row) {
+    if (t.made->stage[s.stage].inputs == 0)
+        throw config_error(
+            fmt::format("{} has no input to write to: {} is for the stages behind it", s.label, row.name));
+    if ((t.c->entry[p.who.entry].guard & shm::input_guard::inputs_writable) != 0)
+        throw config_error(fmt::format(
+            "{}: its inputs are unguarded (`carousel run FILE --dry-run` says why): {} would harm the stage "
+            "before it and that one's other readers",
+            s.label, row.name));
+}
+
 }  // namespace
 
 std::string stop_seat(process_table& t, seat& s) {
@@ -90,6 +103,7 @@ std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
             fmt::format("{} computes on the CPU and can have no GPU fault: `carousel kill {} --signal SEGV` "
                         "is the nearest to it",
                         s.label, s.label));
+    if (row->needs_input) require_guarded_input(t, s, p, *row);
     const u64 timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     if (row->needs_deadline &&
         (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))

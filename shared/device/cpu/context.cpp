@@ -55,7 +55,7 @@ std::unique_ptr<device::imported_event> context::import_event(device_kind from, 
     return std::make_unique<imported_event>(shared);
 }
 
-std::unique_ptr<mapping> context::map(const memory_handle& handle) {
+std::unique_ptr<mapping> context::map(const memory_handle& handle, access wanted) {
     if (handle.kind != memory_kind::memfd) {
         throw device_error(fmt::format(
             "a stage on the CPU can't map {} memory of GPU {}; a link with a CPU stage at an end needs "
@@ -63,7 +63,7 @@ std::unique_ptr<mapping> context::map(const memory_handle& handle) {
             name_of(handle.kind), handle.uuid));
     }
     try {
-        return std::make_unique<memfd_mapping>(handle);
+        return std::make_unique<memfd_mapping>(handle, wanted);
     } catch (const shm_error& e) {
         throw device_error(fmt::format("CPU backend: {}", e.what()));
     }

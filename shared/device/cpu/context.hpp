@@ -19,7 +19,7 @@ public:
     [[nodiscard]] std::unique_ptr<device::event> make_event(std::atomic<u64>* shared) override;
     [[nodiscard]] std::unique_ptr<device::imported_event> import_event(
         device_kind from, const device::event::handle& handle, const std::atomic<u64>* shared) override;
-    [[nodiscard]] std::unique_ptr<mapping> map(const memory_handle& handle) override;
+    [[nodiscard]] std::unique_ptr<mapping> map(const memory_handle& handle, access wanted) override;
     [[nodiscard]] std::unique_ptr<mapping> allocate(u64 bytes) override;
     [[nodiscard]] std::unique_ptr<mapping> allocate_host(u64 bytes) override { return allocate(bytes); }
 

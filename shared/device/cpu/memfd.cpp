@@ -24,7 +24,7 @@ memory_handle create_memfd(std::string_view name, u64 bytes) {
     return handle;
 }
 
-memfd_mapping::memfd_mapping(const memory_handle& handle) {
+memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted) {
     if (handle.kind != memory_kind::memfd || handle.fd < 0 || handle.bytes == 0) {
         throw shm_error(fmt::format("mapping shared memory: a {} handle with fd {} and {} bytes is no memfd",
                                     name_of(handle.kind), handle.fd, handle.bytes));
@@ -47,7 +47,13 @@ memfd_mapping::memfd_mapping(const memory_handle& handle) {
             "under this process; refused",
             handle.fd));
     }
-    void* at = ::mmap(nullptr, handle.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, handle.fd, 0);
+    read_only_ = wanted == access::read;
+#ifdef CAROUSEL_BUG_INPUTS_WRITABLE
+    const int may = PROT_READ | PROT_WRITE;
+#else
+    const int may = read_only_ ? PROT_READ : PROT_READ | PROT_WRITE;
+#endif
+    void* at = ::mmap(nullptr, handle.bytes, may, MAP_SHARED, handle.fd, 0);
     if (at == MAP_FAILED) {
         throw shm_error(fmt::format("mapping shared memory: mmap of {} bytes failed: {}", handle.bytes,
                                     no_memory_text(errno)));

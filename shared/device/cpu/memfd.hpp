@@ -17,12 +17,12 @@ namespace carousel::device {
 /// machine or its cgroup has free, no memfd.
 [[nodiscard]] memory_handle create_memfd(std::string_view name, u64 bytes);
 
-/// Maps a memfd (shared, read and write) and unmaps it in the destructor. data() == host_data().
+/// Maps a memfd (shared, for reading or for both) and unmaps it in the destructor. data() == host_data().
 class memfd_mapping final : public mapping {
 public:
     /// Throws shm_error: not a memfd handle, the file is smaller than the handle says, or it isn't sealed
     /// against shrinking.
-    explicit memfd_mapping(const memory_handle& handle);
+    explicit memfd_mapping(const memory_handle& handle, access wanted = access::write);
     ~memfd_mapping() override;
 };
 

@@ -35,8 +35,8 @@ public:
         return std::make_unique<cpu::imported_event>(shared);
     }
 
-    [[nodiscard]] std::unique_ptr<mapping> map(const memory_handle& handle) override {
-        return map_memory(on_, handle);
+    [[nodiscard]] std::unique_ptr<mapping> map(const memory_handle& handle, access wanted) override {
+        return map_memory(on_, handle, wanted);
     }
     [[nodiscard]] std::unique_ptr<mapping> allocate(u64 bytes) override {
         return allocate_device(on_, bytes);

@@ -27,7 +27,7 @@ void require_reach(const gpu& on, const memory_handle& handle) {
 
 class vmm_mapping final : public mapping {
 public:
-    vmm_mapping(const gpu& on, const memory_handle& handle) {
+    vmm_mapping(const gpu& on, const memory_handle& handle, access wanted) {
         if (handle.fd < 0 || handle.bytes == 0) {
             throw device_error(fmt::format("{}: a vmm handle with fd {} and {} bytes is no memory",
                                            on.label(), handle.fd, handle.bytes));
@@ -39,7 +39,8 @@ public:
         CAROUSEL_CUDA_SETUP(on.label(), as_runtime(api.import_handle(
                                             &imported.value, fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)));
         imported.valid = true;
-        range_.emplace(on, imported.value, handle.bytes);
+        range_.emplace(on, imported.value, handle.bytes, wanted);
+        read_only_ = wanted == access::read;
         data_ = range_->data();
         bytes_ = handle.bytes;
     }
@@ -48,6 +49,7 @@ private:
     std::optional<vmm_range> range_;
 };
 
+/// cudaIpcOpenMemHandle has no mapping for reading alone: never guarded.
 class ipc_mapping final : public mapping {
 public:
     ipc_mapping(const gpu& on, const memory_handle& handle) : on_(on) {
@@ -67,15 +69,25 @@ private:
     const gpu& on_;
 };
 
+/// Pages that are mapped for reading can be page-locked for reading alone, where the GPU knows that.
+access lockable(const gpu& on, access wanted) {
+    const bool can = on.attribute(cudaDevAttrHostRegisterReadOnlySupported) != 0;
+    return wanted == access::read && can ? access::read : access::write;
+}
+
 /// A memfd, page-locked: the CPU stage at the other end of the link maps the same pages.
 class locked_memfd final : public mapping {
 public:
-    locked_memfd(const gpu& on, const memory_handle& handle) : on_(on), memory_(handle) {
+    locked_memfd(const gpu& on, const memory_handle& handle, access wanted)
+        : on_(on), memory_(handle, lockable(on, wanted)) {
         on.bind();
         host_ = memory_.host_data();
         bytes_ = memory_.bytes();
+        read_only_ = memory_.read_only();
         const cudaError_t status =
-            cudaHostRegister(host_, bytes_, cudaHostRegisterMapped | cudaHostRegisterPortable);
+            cudaHostRegister(host_, bytes_,
+                             cudaHostRegisterMapped | cudaHostRegisterPortable |
+                                 (read_only_ ? cudaHostRegisterReadOnly : cudaHostRegisterDefault));
         if (status != cudaSuccess) {
             fail_setup(
                 status,
@@ -161,17 +173,17 @@ std::string free_text(const gpu& on) noexcept {
     }
 }
 
-std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle) {
+std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle, access wanted) {
     switch (handle.kind) {
         case memory_kind::memfd:
             try {
-                return std::make_unique<locked_memfd>(on, handle);
+                return std::make_unique<locked_memfd>(on, handle, wanted);
             } catch (const shm_error& e) {
                 throw device_error(fmt::format("{}: {}", on.label(), e.what()));
             }
         case memory_kind::vmm:
             require_reach(on, handle);
-            return std::make_unique<vmm_mapping>(on, handle);
+            return std::make_unique<vmm_mapping>(on, handle, wanted);
         case memory_kind::ipc:
             require_reach(on, handle);
             return std::make_unique<ipc_mapping>(on, handle);

@@ -11,7 +11,7 @@ namespace carousel::device::cuda {
 
 /// Maps any handle for the GPU `on`. Throws device_error: no peer access, wrong or invisible GPU, owner gone,
 /// damaged handle.
-[[nodiscard]] std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle);
+[[nodiscard]] std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle, access wanted);
 
 /// Zero-filled memory of this process alone, on the GPU.
 [[nodiscard]] std::unique_ptr<mapping> allocate_device(const gpu& on, u64 bytes);

@@ -5,7 +5,8 @@
 
 namespace carousel::device::cuda {
 
-vmm_range::vmm_range(const gpu& on, CUmemGenericAllocationHandle memory, u64 bytes) : on_(on), bytes_(bytes) {
+vmm_range::vmm_range(const gpu& on, CUmemGenericAllocationHandle memory, u64 bytes, device::access wanted)
+    : on_(on), bytes_(bytes) {
     const driver_api& api = driver();
     CAROUSEL_CUDA_SETUP(on.label(), as_runtime(api.reserve(&at_, bytes, 0, 0, 0)));
     try {
@@ -14,7 +15,8 @@ vmm_range::vmm_range(const gpu& on, CUmemGenericAllocationHandle memory, u64 byt
         CUmemAccessDesc access{};
         access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
         access.location.id = on.ordinal;
-        access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        access.flags = wanted == device::access::read ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                                      : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
         CAROUSEL_CUDA_SETUP(on.label(), as_runtime(api.set_access(at_, bytes, &access, 1)));
     } catch (...) {
         undo();

@@ -1,5 +1,5 @@
 #pragma once
-// One reservation of addresses with one physical allocation mapped into it, readable and writable by one GPU.
+// One reservation of addresses with one physical allocation mapped into it, for one GPU.
 
 #include <cuda.h>
 
@@ -12,7 +12,8 @@ class vmm_range {
 public:
     /// Maps `bytes` of `memory` for `on`. Throws device_error. `memory` may be released afterwards: the
     /// mapping keeps it.
-    vmm_range(const gpu& on, CUmemGenericAllocationHandle memory, u64 bytes);
+    /// For reading: a kernel's write to it is an illegal address, and a cudaMemset is refused.
+    vmm_range(const gpu& on, CUmemGenericAllocationHandle memory, u64 bytes, access wanted);
     ~vmm_range();
     vmm_range(const vmm_range&) = delete;
     vmm_range& operator=(const vmm_range&) = delete;

@@ -44,7 +44,7 @@ gpu_mapping::gpu_mapping(std::shared_ptr<attachment> to) : parts_(std::make_uniq
     handle.bytes = s.gpu_bytes;
     handle.fd = to->gpu_fd();
     handle.uuid = s.gpu_uuid;
-    parts_->mapping = cuda::map_memory(parts_->on, handle);
+    parts_->mapping = cuda::map_memory(parts_->on, handle, device::access::write);
     parts_->to = std::move(to);
     parts_->to->gpu_base = parts_->mapping->data();
 }

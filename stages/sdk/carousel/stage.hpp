@@ -59,9 +59,9 @@ public:
     virtual ~environment() = default;
     [[nodiscard]] virtual device::context& context() = 0;
     [[nodiscard]] virtual device::queue& queue() = 0;
-    /// Mapped memory of an asset. For an asset of another stage: blocks until it is READY (bounded, names the
-    /// culprit). On a GPU whose asset lives in host memory, a private copy on the device.
-    [[nodiscard]] virtual std::span<std::byte> asset(std::string_view name) = 0;
+    /// Mapped memory of an asset, for reading. For an asset of another stage: blocks until it is READY
+    /// (bounded, names the culprit). On a GPU whose asset lives in host memory, a private copy on the device.
+    [[nodiscard]] virtual std::span<const std::byte> asset(std::string_view name) = 0;
     /// for files of this run (ledger, pictures)
     [[nodiscard]] virtual std::string run_directory() const = 0;
     [[nodiscard]] virtual u32 instance() const = 0;

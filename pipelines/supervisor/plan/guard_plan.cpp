@@ -1,0 +1,54 @@
+#include "supervisor/plan/guard_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "supervisor/plan/memory_plan.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+/// Why `reader` can't map that memory for reading alone; "": it can.
+std::string why_unguarded(const stage_setup& reader, const memory_item& m) {
+    if (reader.writable_inputs) return "it asks for inputs that it can write to";
+    if (m.choice.kind == device::memory_kind::ipc) return "memory = \"ipc\" is mapped for writing";
+    if (m.choice.kind == device::memory_kind::memfd && reader.device.kind == device::device_kind::cuda &&
+        !reader.read_only_host)
+        return fmt::format("{} can't page-lock host memory for reading alone", reader.device_name);
+    return "";
+}
+
+bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vector<u32>& maker_of_link) {
+    if (!m.asset) return m.index < maker_of_link.size() && s.stages[reader].reads(maker_of_link[m.index]);
+    const asset_setup& a = s.assets[m.index];
+    return a.maker != reader && std::find(a.users.begin(), a.users.end(), reader) != a.users.end();
+}
+
+}  // namespace
+
+std::vector<unguarded_input> unguarded_inputs(const run_setup& s) {
+    std::vector<u32> maker_of_link;
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        if (s.stages[k].has_output()) maker_of_link.push_back(k);
+    const std::vector<memory_item> memory = plan_memory(s);
+    std::vector<unguarded_input> out;
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        for (const memory_item& m : memory)
+            if (reads(s, k, m, maker_of_link))
+                if (const std::string why = why_unguarded(s.stages[k], m); !why.empty())
+                    out.push_back({s.stages[k].spec.name, m.name, why});
+    return out;
+}
+
+std::string guard_text(const run_setup& s) {
+    const std::vector<unguarded_input> open = unguarded_inputs(s);
+    if (open.empty()) return "inputs: guarded, a stage's stray write to one ends that stage alone";
+    std::string text;
+    for (const unguarded_input& u : open)
+        text +=
+            fmt::format("{}{} could write to {} ({})", text.empty() ? "" : "; ", u.stage, u.memory, u.why);
+    return "inputs: unguarded: " + text;
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,42 @@
+#pragma once
+// What a process could still say of a write of its own that went where it may not write: one word in its
+// incarnation entry, beside the exit note.
+//
+//   {told:1, what:3, index:8, slot:8, offset:44}
+//
+// Who writes: the process itself, in the handler of its SIGSEGV or on the thread that met its device's fault,
+// before the exit note (release). Who reads: the supervisor, behind the exit note (acquire). A death between
+// the two leaves a word that nobody looks at, and the next life's entry begins with 0.
+
+#include "core/types.hpp"
+
+namespace carousel::ring {
+
+enum class stray_target : u8 {
+    nothing = 0,
+    input = 1,   ///< the ring behind another stage: index of the link, slot, offset in the slot
+    asset = 2,   ///< another stage's asset: its index, offset in it
+    device = 3,  ///< a GPU tells no address: offset is the oldest frame that was not known to be complete
+};
+
+struct stray {
+    stray_target what = stray_target::nothing;
+    u32 index = 0, slot = 0;
+    u64 offset = 0;
+
+    static constexpr u64 offset_mask = (u64{1} << 44) - 1;
+    [[nodiscard]] constexpr u64 pack() const noexcept {
+        return u64{1} << 63U | (static_cast<u64>(what) & 7U) << 60U | u64{index & 0xFFU} << 52U |
+               u64{slot & 0xFFU} << 44U | (offset & offset_mask);
+    }
+    /// `nothing`: nothing was told, or something that no version says.
+    [[nodiscard]] static constexpr stray of(u64 raw) noexcept {
+        const u64 what = raw >> 60U & 7U;
+        if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(stray_target::device)) return {};
+        return {static_cast<stray_target>(what), static_cast<u32>(raw >> 52U & 0xFFU),
+                static_cast<u32>(raw >> 44U & 0xFFU), raw & offset_mask};
+    }
+    constexpr bool operator==(const stray&) const noexcept = default;
+};
+
+}  // namespace carousel::ring

@@ -1,0 +1,21 @@
+#pragma once
+// Which addresses of this process belong to others and may only be read: so that the handler of a SIGSEGV can
+// say into what the write was to go.
+//
+// Who may call: guard() the main thread at set-up; find_stray() any thread, also in a signal handler: it
+// reads a table of fixed size, whose rows are whole before their count is raised (release), and takes no
+// lock. Rows are never taken out: what is guarded stays mapped until the process ends.
+
+#include "device/backend.hpp"
+#include "ring/stray.hpp"
+
+namespace carousel::stages {
+
+/// The memory of an input ring (`slot_bytes` each) or of an asset (slot_bytes 0), as it is mapped here. Does
+/// nothing for memory that the CPU can't reach, or that is mapped for writing.
+void guard(const device::mapping& memory, ring::stray_target what, u32 index, u64 slot_bytes) noexcept;
+
+/// What lies at `address`; stray_target::nothing: nothing that is guarded.
+[[nodiscard]] ring::stray find_stray(const void* address) noexcept;
+
+}  // namespace carousel::stages

@@ -1,0 +1,93 @@
+// Stray writes by real processes: into what others own, they end their writer, who is named, and nobody else.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "tests/crash/number_run.hpp"
+#include "tests/crash/scribbles.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+}  // namespace
+
+TEST_CASE("20 stray writes into inputs end their writers alone, who are named, and no frame is harmed") {
+    check_scribbles("scribbles", 20, 1000, 300);
+}
+
+TEST_CASE("a frame that makes its stage write into its input is given up, and the write's place is told") {
+    run_fixture run;
+    run.start(
+        run.pipeline("strays", number_pipeline("strays", "",
+                                               "die_at = 30\ndie_how = \"scribble\"\nmax_attempts = 3\n")),
+        {"--frames", "100"});
+    CHECK(run.wait() == exit_code::given_up);
+    INFO(run.log());
+    const json r = run.report();
+    CHECK(r["frames"] == 100);
+    check_undamaged(r);
+    REQUIRE(r["dead_letters"].size() == 1);
+    CHECK(r["dead_letters"][0]["sequence"] == 30);
+    CHECK(r["dead_letters"][0]["stage"] == "middle");
+    int told = 0;
+    for (const json& death : r["recoveries"]) {
+        if (!death.contains("how")) continue;  // it was through, and has left
+        ++told;
+        CHECK(death["seat"] == "middle");
+        CHECK(death.value("stray", "") ==
+              "a write into its input ring numbers, frame 30, plane value, offset 0");
+    }
+    CHECK(told == 3);
+    CHECK_THAT(run.log(), contains("a write into its input ring numbers, frame 30, plane value, offset 0"));
+}
+
+TEST_CASE("a stage that asks for inputs that it can write to is told as unguarded, and takes no scribble") {
+    run_fixture run;
+    const std::string file =
+        run.pipeline("open", number_pipeline("open", "fps = 200\n", "writable_inputs = true\n"));
+    std::string out;
+    REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
+    CHECK_THAT(out, contains("inputs: unguarded: middle could write to ring numbers (it asks for"));
+    run.start(file, {});
+    REQUIRE(run.wait_running());
+    CHECK(run.command({"inject", "middle", "--fault", "scribble-input", "-p", "open"}, out) ==
+          exit_code::usage);
+    CHECK_THAT(out, contains("middle: its inputs are unguarded"));
+    CHECK(run.command({"inject", "numbers", "--fault", "scribble-input", "-p", "open"}, out) ==
+          exit_code::usage);
+    CHECK_THAT(out, contains("numbers has no input to write to"));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    CHECK_THAT(run.log(), contains("its inputs are unguarded: it asks for inputs that it can write to"));
+}
+
+TEST_CASE(
+    "control: where inputs are mapped for writing, stray writes go unseen and change what is delivered") {
+    const auto text = [](const char* program) {
+        std::string t = number_pipeline("unguarded", "fps = 200\n");
+        const std::string middle = "name = \"middle\"\nrun = \"" + programs() + "/carousel-test-number";
+        const std::size_t at = t.find(middle);
+        REQUIRE(at != std::string::npos);
+        return t.replace(at + middle.size() - std::string("number").size(), 6, program);
+    };
+    run_fixture calm;
+    calm.start(calm.pipeline("calm", text("number")), {"--frames", "400"});
+    REQUIRE(calm.wait() == 0);
+    run_fixture run;
+    run.start(run.pipeline("unguarded", text("number-unguarded")), {"--frames", "400"});
+    REQUIRE(run.wait_running());
+    for (int k = 0; k < 5; ++k) {
+        const json answer =
+            run.ask({{"command", "inject"}, {"stage", "middle"}, {"fault", "scribble-input"}});
+        CHECK(answer.value("ok", false));
+        sleep_s(0.05);
+    }
+    CHECK(run.wait() == 0);
+    CHECK(run.report()["restarts"] == 0);
+    CHECK(run.report()["image_hash"] != calm.report()["image_hash"]);
+}

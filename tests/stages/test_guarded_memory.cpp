@@ -1,0 +1,29 @@
+// The table by which a SIGSEGV is told: into which ring, slot and offset a write was to go.
+#include "stages/runner/guarded_memory.hpp"
+
+#include "device/cpu/memfd.hpp"
+#include "shm/fd_socket.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::stages;
+using ring::stray;
+using ring::stray_target;
+
+TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as asset and offset") {
+    const device::memory_handle memory = device::create_memfd("guarded", 3 * 8192);
+    const shm::unique_fd owned(memory.fd);
+    const device::memfd_mapping ring_memory(memory, device::access::read);
+    const device::memfd_mapping asset_memory(memory, device::access::read);
+    const device::memfd_mapping own(memory, device::access::write);
+    guard(ring_memory, stray_target::input, 7, 8192);
+    guard(asset_memory, stray_target::asset, 2, 0);
+    guard(own, stray_target::input, 9, 8192);  // may be written to: nobody asks about it
+    CHECK(find_stray(ring_memory.data()) == stray{stray_target::input, 7, 0, 0});
+    CHECK(find_stray(ring_memory.data() + 8191) == stray{stray_target::input, 7, 0, 8191});
+    CHECK(find_stray(ring_memory.data() + 2 * 8192 + 5) == stray{stray_target::input, 7, 2, 5});
+    CHECK(find_stray(asset_memory.data() + 3 * 8192 - 1) == stray{stray_target::asset, 2, 0, 3 * 8192 - 1});
+    CHECK(find_stray(own.data()).what == stray_target::nothing);
+    CHECK(find_stray(ring_memory.data() - 1).index != 7);
+    CHECK(find_stray(nullptr).what == stray_target::nothing);
+}
