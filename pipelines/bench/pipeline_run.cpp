@@ -204,10 +204,19 @@ std::string programs_of(const std::string& build) {
                     build));
 }
 
+namespace {
+bool is_trying(const json& stages) {
+    return std::any_of(stages.begin(), stages.end(), [](const json& s) {
+        const auto at = s.find("reach");
+        return at != s.end() && *at == "trying";
+    });
+}
+}  // namespace
+
 look read_look(const std::string& ps_json) {
     const json all = json::parse(ps_json);
     const json& p = all.at("pipeline");
-    look l{p.at("pid"), p.at("frames"), p.at("uptime_s"), false, {}};
+    look l{p.at("pid"), p.at("frames"), p.at("uptime_s"), is_trying(all.at("stages")), false, {}};
     for (const json& stage : all.at("stages")) {
         const auto counts = stage.find("end_to_end");
         if (counts == stage.end() || !counts->is_array() || stage.value("instance", 0) != 0) continue;
@@ -234,9 +243,13 @@ run_figures measure_run(const run_order& o, supervisor::interrupts& ctrl_c) {
     const f64 gpu_before = gpu_bytes_in_use();
     running run(o, ctrl_c);
     const u64 limit = now_ns() + static_cast<u64>(start_limit_s * 1e9);
-    for (std::optional<look> l; !l || l->frames < flowing; l = run.try_look()) {
+    for (std::optional<look> l; !l || l->frames < flowing || l->tries; l = run.try_look()) {
         run.wait(between_looks_ns);
-        if (now_ns() > limit) run.fail(fmt::format("no frames after {} s", start_limit_s));
+        if (now_ns() > limit)
+            run.fail(
+                fmt::format("{} after {} s",
+                            l && l->tries ? "it still tries how to reach rings on another GPU" : "no frames",
+                            start_limit_s));
     }
     run.wait(static_cast<u64>(o.warm_up_s * 1e9));
     const look first = run.must_look();

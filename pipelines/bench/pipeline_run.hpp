@@ -64,6 +64,7 @@ struct look {
     i32 supervisor_pid = 0;
     u64 frames = 0;  ///< delivered by every sink
     f64 uptime_s = 0;
+    bool tries = false;  ///< a stage still tries how to reach rings on another GPU: its pace is no figure yet
     bool counts_latency = false;
     std::vector<std::vector<counted_range>> latencies;  ///< of each sink
 };

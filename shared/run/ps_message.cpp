@@ -105,7 +105,9 @@ json stage_json(const ps_stage& s) {
             {"end_to_end", latencies_json(s.end_to_end)},
             {"device", or_null(s.device)},
             {"in_flight", or_null(s.in_flight)},
-            {"depth_reason", or_null(s.depth_reason)}};
+            {"depth_reason", or_null(s.depth_reason)},
+            {"graphs", or_null(s.graphs)},
+            {"reach", or_null(s.reach)}};
 }
 
 ps_stage stage_from(const json& j) {
@@ -134,6 +136,8 @@ ps_stage stage_from(const json& j) {
     s.device = text_in(j, "device");
     s.in_flight = count_in<u32>(j, "in_flight");
     s.depth_reason = text_in(j, "depth_reason");
+    if (member(j, "graphs").is_boolean()) s.graphs = flag_in(j, "graphs");
+    s.reach = text_in(j, "reach");
     return s;
 }
 
@@ -266,17 +270,51 @@ ps_answer read_ps(const json& answer) {
     return a;
 }
 
+namespace {
+
+/// Names under what is said of them, both in the order in which they come.
+class name_lists {
+public:
+    void add(const std::string& of, const std::string& name) {
+        auto at = std::find_if(all_.begin(), all_.end(), [&](const auto& each) { return each.first == of; });
+        if (at == all_.end()) at = all_.insert(at, {of, ""});
+        at->second += (at->second.empty() ? "" : ", ") + name;
+    }
+    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& all() const { return all_; }
+
+private:
+    std::vector<std::pair<std::string, std::string>> all_;
+};
+
+/// "fragment.1" of several instances, else "fragment".
+std::string name_among(const ps_answer& a, const ps_stage& s) {
+    const auto rows = std::count_if(a.stages.begin(), a.stages.end(),
+                                    [&](const ps_stage& each) { return each.name == s.name; });
+    return *s.name + (rows > 1 ? "." + std::to_string(s.instance.value_or(0)) : "");
+}
+
+std::string in_words(const std::string& reach) {
+    return reach == "trying" ? "tries both ways to rings on another GPU"
+           : reach == "copy" ? "reaches rings on another GPU by a copy"
+                             : "reaches rings on another GPU through the mapping";
+}
+
+}  // namespace
+
 std::vector<std::string> depth_sentences(const ps_answer& a) {
-    std::vector<std::pair<std::string, std::string>> by_reason;  // reason, names with their numbers
+    name_lists by_reason, graphs, by_way;
     for (const ps_stage& s : a.stages) {
-        if (!s.name || !s.in_flight || !s.depth_reason) continue;
-        auto at = std::find_if(by_reason.begin(), by_reason.end(),
-                               [&](const auto& each) { return each.first == *s.depth_reason; });
-        if (at == by_reason.end()) at = by_reason.insert(at, {*s.depth_reason, ""});
-        at->second += (at->second.empty() ? "" : ", ") + *s.name + " " + std::to_string(*s.in_flight);
+        if (!s.name) continue;
+        if (s.in_flight && s.depth_reason)
+            by_reason.add(*s.depth_reason, *s.name + " " + std::to_string(*s.in_flight));
+        if (s.graphs.value_or(false)) graphs.add("", *s.name);
+        if (s.reach) by_way.add(in_words(*s.reach), name_among(a, s));
     }
     std::vector<std::string> out;
-    for (const auto& [reason, names] : by_reason) out.push_back("in flight: " + names + ": " + reason);
+    for (const auto& [reason, names] : by_reason.all()) out.push_back("in flight: " + names + ": " + reason);
+    for (const auto& [none, names] : graphs.all())
+        out.push_back("graphs: a frame's work is one launch in " + names);
+    for (const auto& [way, names] : by_way.all()) out.push_back("reach: " + names + ": " + way);
     return out;
 }
 

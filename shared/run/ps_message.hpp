@@ -41,6 +41,9 @@ struct ps_stage {
     std::optional<std::string> device;
     std::optional<u32> in_flight;             ///< frames that its process keeps under way now, at most
     std::optional<std::string> depth_reason;  ///< why so many
+    std::optional<bool> graphs;               ///< its process plays a frame's work as one CUDA graph
+    /// How it reaches rings on another GPU: "trying", "mapping", "copy"; none: there are none.
+    std::optional<std::string> reach;
 };
 
 /// The ring behind a stage, and who reads it.
@@ -93,8 +96,9 @@ struct ps_answer {
 /// Never throws.
 [[nodiscard]] ps_answer read_ps(const nlohmann::json& answer);
 
-/// How many frames each process keeps in flight, one sentence for each reason: "in flight: vertex 14,
-/// fragment 14: 4 contexts take turns on the GPU, ...". In the stages' order.
+/// How each process works, one sentence for each reason and way: "in flight: vertex 14, fragment 14: 4
+/// contexts take turns on the GPU, ...", "graphs: a frame's work is one launch in vertex, fragment",
+/// "reach: fragment.1: reaches rings on another GPU by a copy". In the stages' order.
 [[nodiscard]] std::vector<std::string> depth_sentences(const ps_answer& a);
 
 /// Stages, and where one has several instances each of them, too: "fragment", "fragment.0", "fragment.1".

@@ -7,26 +7,45 @@
 namespace carousel::telemetry {
 namespace {
 
-// {lanes 8, window 8, why 8, contexts 8, work_ns 32}
+// {lanes 8, window 8, graphs 1, reach 3, why 4, contexts 8, work_ns 32}
+constexpr unsigned graphs_at = 47, reach_at = 44, why_at = 40;
 constexpr u64 byte_of(u64 word, unsigned shift) { return word >> shift & 0xFFU; }
+constexpr u64 small_of(u64 word, unsigned shift, u64 mask) { return word >> shift & mask; }
 constexpr u64 as_byte(u32 value, unsigned shift) { return u64{std::min(value, 255U)} << shift; }
 
 std::string a_frame(u32 work_ns) { return fmt::format("{:.3f} ms a frame", static_cast<f64>(work_ns) / 1e6); }
 
 }  // namespace
 
+const char* name_of(reach_state r) noexcept {
+    switch (r) {
+        case reach_state::trying:
+            return "trying";
+        case reach_state::mapping:
+            return "mapping";
+        case reach_state::copy:
+            return "copy";
+        case reach_state::none:
+            break;
+    }
+    return "";
+}
+
 depth_view depth_view::of(u64 word) noexcept {
     depth_view v;
     v.lanes = static_cast<u32>(byte_of(word, 56));
     v.window = static_cast<u32>(byte_of(word, 48));
-    v.why = static_cast<depth_reason>(byte_of(word, 40));
+    v.graphs = small_of(word, graphs_at, 1) != 0;
+    v.reach = static_cast<reach_state>(small_of(word, reach_at, 7));
+    v.why = static_cast<depth_reason>(small_of(word, why_at, 15));
     v.contexts = static_cast<u32>(byte_of(word, 32));
     v.work_ns = static_cast<u32>(word);
     return v;
 }
 
 u64 depth_view::pack() const noexcept {
-    return as_byte(lanes, 56) | as_byte(window, 48) | as_byte(static_cast<u32>(why), 40) |
+    return as_byte(lanes, 56) | as_byte(window, 48) | u64{graphs} << graphs_at |
+           u64{static_cast<u8>(reach)} << reach_at | u64{static_cast<u8>(why)} << why_at |
            as_byte(contexts, 32) | work_ns;
 }
 

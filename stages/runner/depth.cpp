@@ -63,10 +63,13 @@ void stage_runner::look_at_depth() {
     next_look_ns_ = now + between_looks_ns;
     const u32 lanes = depth_.now().lanes;
     look_at_turns();
-    if (!depth_.look(depth_.chooses() ? work_of_a_turn() : 0) && !first) return;
-    const telemetry::depth_view& d = depth_.now();
-    if (worker_.output()) worker_.reach(d.window);
+    const bool another = depth_.look(depth_.chooses() ? work_of_a_turn() : 0) || first;
+    telemetry::depth_view d = depth_.now();
+    d.graphs = !frames_.empty() && frames_.front()->alike != nullptr;
+    d.reach = reach_.state();
     runtime_->entry().depth.store(d.pack(), std::memory_order_relaxed);
+    if (!another) return;
+    if (worker_.output()) worker_.reach(d.window);
     if (d.lanes != lanes)
         log::info("{} frames in flight (there were {}; {} at most): {}", d.lanes, lanes, frames_.size(),
                   d.reason());

@@ -11,7 +11,7 @@ namespace carousel::stages {
 // thread that wakes late sees one long span and then short ones, so the mean counts; but not the longest
 // ones, in which contexts that share a GPU have waited for each other.
 bool reach_choice::add(bool by_copy, u64 span_ns) {
-    if (!trial_ || by_copy != (of_round() == way::copy)) return false;
+    if (!trial_.load(std::memory_order_relaxed) || by_copy != (of_round() == way::copy)) return false;
     if (passed_ < passed_over) {
         ++passed_;
         return false;
@@ -30,9 +30,15 @@ bool reach_choice::add(bool by_copy, u64 span_ns) {
         now_.store(of_round(), std::memory_order_relaxed);
         return false;
     }
-    trial_ = false;
     now_.store(best_[1] < best_[0] - best_[0] / 32 ? way::copy : way::mapping, std::memory_order_relaxed);
+    trial_.store(false, std::memory_order_release);
     return true;
+}
+
+telemetry::reach_state reach_choice::state() const noexcept {
+    if (!far_) return telemetry::reach_state::none;
+    if (trial_.load(std::memory_order_acquire)) return telemetry::reach_state::trying;
+    return next() == way::copy ? telemetry::reach_state::copy : telemetry::reach_state::mapping;
 }
 
 std::string reach_choice::said() const {

@@ -5,7 +5,7 @@
 // So it is measured with the stage's own frames, at the start of each process: mapping, copy, mapping, copy,
 // each for some frames, and the way stays whose better round was quicker. The copy has to be so by 3 %.
 //
-// Who may call: next() the main thread, the others the completion thread.
+// Who may call: next() and state() the main thread, the others the completion thread.
 
 #include <array>
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "telemetry/depth.hpp"
 
 namespace carousel::stages {
 
@@ -22,9 +23,10 @@ public:
     static constexpr u32 rounds = 4, frames_a_round = 48, passed_over = 16;
 
     /// `far`: there is something to be chosen; else it is the mapping for good.
-    explicit reach_choice(bool far) : trial_(far) {}
+    explicit reach_choice(bool far) : far_(far), trial_(far) {}
     /// For the frame that is begun now.
     [[nodiscard]] way next() const noexcept { return now_.load(std::memory_order_relaxed); }
+    [[nodiscard]] telemetry::reach_state state() const noexcept;
     /// A frame that went by a copy or not, and what it took on the device. True: the choice has just been
     /// made.
     bool add(bool by_copy, u64 span_ns);
@@ -34,7 +36,8 @@ public:
 private:
     [[nodiscard]] way of_round() const noexcept { return round_ % 2 == 0 ? way::mapping : way::copy; }
 
-    bool trial_;
+    const bool far_;
+    std::atomic<bool> trial_;
     std::atomic<way> now_{way::mapping};
     u32 round_ = 0, passed_ = 0;
     std::vector<u64> spans_;

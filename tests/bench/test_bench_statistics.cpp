@@ -103,7 +103,12 @@ TEST_CASE("A look reads what ps tells, and an older ps has no counts") {
     REQUIRE(now.latencies == std::vector<std::vector<counted_range>>{{{0, 1, 5}, {2, 3, 7}}});
     const look old = read_look(
         R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [{"name": "display"}]})");
-    REQUIRE((!old.counts_latency && old.latencies.empty()));
+    REQUIRE((!old.counts_latency && old.latencies.empty() && !old.tries));
+    for (const auto& [reach, tries] : {std::pair{"trying", true}, {"mapping", false}, {"copy", false}})
+        REQUIRE(read_look(std::string(R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [
+            {"name": "vertex", "reach": null}, {"name": "fragment", "reach": ")") +
+                          reach + "\"}]}")
+                    .tries == tries);
     REQUIRE_THROWS(read_look("{}"));
     REQUIRE_THROWS(read_look(""));
 }

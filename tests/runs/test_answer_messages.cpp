@@ -52,6 +52,10 @@ run::ps_answer whole_answer() {
     s.memory_bytes = u64{1} << 40U;
     s.end_to_end = {{0.0, 0.5, 7}, {0.5, 1.5, 9}};
     s.device = "cuda:0";
+    s.in_flight = 14;
+    s.depth_reason = "the file says so";
+    s.graphs = true;
+    s.reach = "copy";
     a.stages = {s, {}};
     a.problems = {"the disk is full"};
     a.links = {{"fragment", "t", "memfd", 15, 9, 1024, {{"display", "blocking"}, {"film", "latest"}}}};
@@ -102,7 +106,7 @@ TEST_CASE("what is not known of a seat or a run is null in ps, and no key is lef
     a.stages.emplace_back();
     const json told = run::to_json(a);
     for (const auto& [key, value] : told["stages"][0].items()) CHECK(value.is_null());
-    CHECK(told["stages"][0].size() == 24);
+    CHECK(told["stages"][0].size() == 26);
     CHECK(told["pipeline"].size() == 18);
     CHECK(told["pipeline"]["mps"].is_null());
     CHECK(told["pipeline"]["waits_for"] == json::array());
@@ -137,6 +141,26 @@ TEST_CASE("what an answer to ps lacks, or has of another type, is not known") {
     CHECK(s.age_s == 75);
     REQUIRE(s.end_to_end);
     CHECK(s.end_to_end->size() == 1);
+}
+
+TEST_CASE("how stages work is said once for all of which it is true") {
+    run::ps_answer a = whole_answer();
+    run::ps_stage other = a.stages[0];
+    other.instance = 0;
+    other.in_flight = 3;
+    other.reach = "trying";
+    run::ps_stage third;
+    third.name = "display";
+    third.in_flight = 2;
+    third.depth_reason = "latency in the file says so";
+    a.stages = {a.stages[0], other, third};
+    CHECK(run::depth_sentences(a) ==
+          std::vector<std::string>{"in flight: fragment 14, fragment 3: the file says so",
+                                   "in flight: display 2: latency in the file says so",
+                                   "graphs: a frame's work is one launch in fragment, fragment",
+                                   "reach: fragment.1: reaches rings on another GPU by a copy",
+                                   "reach: fragment.0: tries both ways to rings on another GPU"});
+    CHECK(run::depth_sentences({}).empty());
 }
 
 TEST_CASE("links are told wholly or not at all") {

@@ -6,6 +6,7 @@
 using carousel::u32;
 using carousel::u64;
 using carousel::stages::reach_choice;
+using carousel::telemetry::reach_state;
 using way = reach_choice::way;
 
 namespace {
@@ -34,8 +35,10 @@ TEST_CASE("the quicker way is taken, and the copy only where it is clearly quick
                          row{200'000, 190'000, way::copy}}) {
         CAPTURE(r.mapping, r.copy);
         reach_choice c(true);
+        CHECK(c.state() == reach_state::trying);
         CHECK(chooses(c, r.mapping, r.copy));
         CHECK(c.next() == r.expected);
+        CHECK(c.state() == (r.expected == way::copy ? reach_state::copy : reach_state::mapping));
     }
     reach_choice c(true);
     REQUIRE(chooses(c, 300'000, 200'000));
@@ -46,6 +49,7 @@ TEST_CASE("the quicker way is taken, and the copy only where it is clearly quick
 
 TEST_CASE("a stage without such rings takes the mapping and tries nothing") {
     reach_choice c(false);
+    CHECK(c.state() == reach_state::none);
     for (u32 k = 0; k < 2 * all_frames; ++k) {
         CHECK(c.next() == way::mapping);
         CHECK_FALSE(c.add(false, 1000));

@@ -12,6 +12,11 @@ using namespace carousel::telemetry;
 TEST_CASE("a depth goes into its word and comes back, and what doesn't fit is cut") {
     const depth_view d{14, 16, depth_reason::turns, 4, 66'000};
     CHECK(depth_view::of(d.pack()) == d);
+    for (const reach_state reach :
+         {reach_state::none, reach_state::trying, reach_state::mapping, reach_state::copy}) {
+        const depth_view played{14, 16, depth_reason::finishing, 4, 66'000, true, reach};
+        CHECK(depth_view::of(played.pack()) == played);
+    }
     const depth_view large{1000, 300, depth_reason::hops, 999, ~0U};
     const depth_view back = depth_view::of(large.pack());
     CHECK(back.lanes == 255);

@@ -36,6 +36,8 @@ void add_process(run::ps_stage& row, const process& p, const shm::control_block&
     if (depth.why == telemetry::depth_reason::unknown) return;
     row.in_flight = depth.lanes;
     row.depth_reason = depth.reason();
+    row.graphs = depth.graphs;
+    if (depth.reach != telemetry::reach_state::none) row.reach = telemetry::name_of(depth.reach);
 }
 
 }  // namespace

@@ -38,7 +38,9 @@ json depth_json(u64 word) {
     return {{"in_flight", d.lanes},
             {"window", d.window == 0 ? json() : json(d.window)},
             {"work_ms", d.work_ns == 0 ? json() : json(in_ms(d.work_ns))},
-            {"reason", d.reason()}};
+            {"reason", d.reason()},
+            {"graphs", d.graphs},
+            {"reach", d.reach == telemetry::reach_state::none ? json() : json(telemetry::name_of(d.reach))}};
 }
 
 /// Turns on a GPU; null: the stage has taken none.

@@ -77,7 +77,10 @@ struct place {
 /// By uuid; "": the host.
 std::map<std::string, place> places_of(const run_setup& s, const free_memory& memory) {
     std::map<std::string, place> out;
-    for (const memory_item& m : plan_memory(s)) {
+    std::vector<memory_item> all = plan_memory(s);
+    const std::vector<memory_item> beside = plan_memory_beside(s);
+    all.insert(all.end(), beside.begin(), beside.end());
+    for (const memory_item& m : all) {
         const bool host = m.choice.kind == device::memory_kind::memfd;
         place& p = out[host ? "" : m.choice.device.uuid];
         if (p.name.empty()) {
@@ -162,7 +165,7 @@ void require_room(const run_setup& s, const free_memory& memory) {
     const memory_item& m = full->largest;
     std::string largest = fmt::format("{} alone {}", m.name, human_bytes(m.bytes));
     std::string where = s.file;
-    if (!m.asset) {
+    if (!m.asset && !m.beside) {
         const u32 k = stage_of(s, m);
         const ring::plan p = plan_of(s);
         const stage_setup& st = s.stages[k];

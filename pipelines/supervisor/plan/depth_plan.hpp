@@ -11,8 +11,9 @@
 //   on the CPU   2 an instance           lanes of both ends; 8 at least where one end is on a GPU
 //
 // A number of the file is taken as it is. Then all that is "auto" comes down together, one lane at a time,
-// until rings and assets take no more than half of what is free on each device, and of the host's memory: the
-// other half is for the processes, their contexts and their scratch.
+// until rings and assets, with what lies beside them (memory_plan.hpp), take no more than half of what is
+// free on each device, and of the host's memory: the other half is for the processes, their contexts and
+// their scratch.
 
 #include <map>
 #include <nlohmann/json.hpp>

@@ -48,4 +48,49 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
     return items;
 }
 
+namespace {
+
+constexpr u64 spare_server_bytes = 20 * 1024 * 1024;  ///< of an MPS server without clients, on an H200
+
+void add_if_elsewhere(const memory_item& of, u64 bytes, const char* what, const stage_setup& user,
+                      std::vector<memory_item>& to) {
+    for (u32 k = 0; k < user.spec.instances; ++k) {
+        const device_id& own = user.device_of(k);
+        const bool here = of.choice.kind != memory_kind::memfd && of.choice.device.uuid == own.uuid;
+        if (own.kind == device_kind::cuda && !here)
+            to.push_back({what + of.name, of.asset, of.index, bytes, {memory_kind::vmm, own}, true});
+    }
+}
+
+}  // namespace
+
+std::vector<memory_item> plan_memory_beside(const run_setup& s) {
+    std::vector<memory_item> items;
+    std::vector<u32> makers;
+    for (u32 k = 0; k < s.stages.size(); ++k)
+        if (s.stages[k].has_output()) makers.push_back(k);
+    for (const memory_item& m : plan_memory(s)) {
+        if (m.asset) {
+            for (const u32 user : s.assets[m.index].users)
+                add_if_elsewhere(m, m.bytes, "a copy of ", s.stages[user], items);
+        } else if (m.choice.kind != memory_kind::memfd) {
+            const u32 maker = makers.at(m.index);
+            for (u32 k = 0; k < s.stages.size(); ++k)
+                if (k == maker || s.stages[k].reads(maker))
+                    add_if_elsewhere(m, s.stages[maker].slot_bytes, "a slot of ", s.stages[k], items);
+        }
+    }
+    std::vector<std::string> with_spare;
+    for (const stage_setup& st : s.stages) {
+        for (u32 k = 0; st.mps && k < st.spec.instances; ++k) {
+            const device_id& own = st.device_of(k);
+            if (std::find(with_spare.begin(), with_spare.end(), own.uuid) != with_spare.end()) continue;
+            with_spare.push_back(own.uuid);
+            items.push_back(
+                {"the spare MPS server", false, 0, spare_server_bytes, {memory_kind::vmm, own}, true});
+        }
+    }
+    return items;
+}
+
 }  // namespace carousel::supervisor

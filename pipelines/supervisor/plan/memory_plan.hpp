@@ -27,8 +27,14 @@ struct memory_item {
     u32 index = 0;  ///< link or asset number in the control block
     u64 bytes = 0;
     memory_choice choice;
+    bool beside = false;  ///< of plan_memory_beside()
 };
 /// One item a link (slots x slot_bytes) and an asset, in the order of the control block.
 [[nodiscard]] std::vector<memory_item> plan_memory(const run_setup& s);
+
+/// What else lies on GPUs for these, made by the processes themselves: where a ring lies on another GPU than
+/// an instance that reads or writes it, one slot on its own (stages/runner/reach.hpp); where an asset does,
+/// or lies on the host, a copy of it; and the spare server of an MPS domain (mps/mps_domain.hpp).
+[[nodiscard]] std::vector<memory_item> plan_memory_beside(const run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -71,13 +71,17 @@ struct synthetic {
 TEST_CASE("the depth of each seat is what its newest process has said, with the reason") {
     synthetic s;
     s.record(0, 1);
-    s.seats[0]->depth = telemetry::depth_view{14, 16, telemetry::depth_reason::turns, 4, 66'000}.pack();
+    s.seats[0]->depth = telemetry::depth_view{14,     16,   telemetry::depth_reason::turns, 4,
+                                              66'000, true, telemetry::reach_state::copy}
+                            .pack();
     const json depth = s.report()["stages"][0]["depth"];
     CHECK(depth ==
           json::array({{{"in_flight", 14},
                         {"window", 16},
                         {"work_ms", 0.066},
-                        {"reason", "4 contexts take turns on the GPU, 0.066 ms a frame in all of them"}}}));
+                        {"reason", "4 contexts take turns on the GPU, 0.066 ms a frame in all of them"},
+                        {"graphs", true},
+                        {"reach", "copy"}}}));
 }
 
 TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
