@@ -240,8 +240,10 @@ constexpr auto table = std::to_array<explanation>({
      "A stray write of a stage, or a bug in Carousel.", "compute-sanitizer on the stages beside that ring."},
     {log_kind, "given up", "A frame over which a stage has died max_attempts times; it travels on void.",
      "Sinks get it with a reason and without a picture.",
-     "The report's dead_letters have frame, stage and cause."},
-    {log_kind, "dead letter", "See `given up`.", "One entry in the report for each.",
+     "The report's dead_letters have frame, stage and cause; `carousel replay --dead-letter N` runs the "
+     "stage on it."},
+    {log_kind, "dead letter", "See `given up`.",
+     "One entry in the report for each; the frame is kept in the run's folder.",
      "--allow-dead-letters N accepts N of them."},
     {log_kind, "fence", "The moment behind which a dead process and its device work can't write any more.",
      "Its pidfd says so, about a tenth of a second behind the death of a process with a GPU context.",

@@ -30,6 +30,9 @@ constexpr std::string_view object_prefix = "carousel-";
 constexpr time_t fresh_s = 10;  // younger than this: somebody may be making it
 constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
 
+constexpr std::pair<const char*, const char*> left_on_purpose[] = {{"log", "logs"},
+                                                                   {"dead letters", "dead-letters"}};
+
 std::vector<fs::path> entries_of(const std::string& folder) {
     std::vector<fs::path> all;
     std::error_code failed;
@@ -112,10 +115,11 @@ bool has_more_than_pictures(const std::string& folder) {
     return std::any_of(all.begin(), all.end(), [](const fs::path& p) { return p.filename() != "pictures"; });
 }
 
-/// A run that has ended and was to keep its lines: nothing else is left of it. A beginning one has its lock.
-bool is_kept_log(const std::string& folder) {
+/// A run that has ended and has left a folder on purpose: its lines, or frames that were given up. A
+/// beginning one has its lock.
+bool is_left_on_purpose(const std::string& folder, const std::string& below) {
     std::error_code ignored;
-    return fs::is_directory(folder + "/logs", ignored) && !fs::exists(folder + "/lock", ignored) &&
+    return fs::is_directory(folder + "/" + below, ignored) && !fs::exists(folder + "/lock", ignored) &&
            !fs::exists(folder + "/run.json", ignored) && !fs::exists(folder + "/control.sock", ignored);
 }
 
@@ -141,6 +145,11 @@ std::vector<std::string> default_runs() {
 
 }  // namespace
 
+bool leftover::on_purpose() const noexcept {
+    return std::any_of(std::begin(left_on_purpose), std::end(left_on_purpose),
+                       [&](const auto& each) { return kind == each.first; });
+}
+
 std::vector<leftover> find_leftovers(const clean_places& places) {
     std::vector<leftover> found;
     std::set<std::string> living;
@@ -153,9 +162,10 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
             const auto record = run::read_record(folder.string());
             const std::string why = death_of(folder.string());
             if (record && why.empty()) living.insert(record->run_id);
-            if (is_kept_log(folder.string()))
-                found.push_back({"log", folder.string() + "/logs", folder.filename().string(), "",
-                                 bytes_in(folder / "logs"), "its run has ended", ""});
+            for (const auto& [kind, below] : left_on_purpose)
+                if (is_left_on_purpose(folder.string(), below))
+                    found.push_back({kind, (folder / below).string(), folder.filename().string(), "",
+                                     bytes_in(folder / below), "its run has ended", ""});
             if (why.empty() || !has_more_than_pictures(folder.string())) continue;
             leftover l{"run folder",
                        folder.string(),
@@ -209,9 +219,9 @@ std::string remove_leftover(const leftover& l) {
         const auto s = ipc::find_space(l.name);
         return s ? ipc::remove_dead(*s) : "";
     }
-    if (l.kind == "log") {
+    if (l.on_purpose()) {
         const fs::path folder = fs::path(l.path).parent_path();
-        if (!is_kept_log(folder.string()))
+        if (!is_left_on_purpose(folder.string(), fs::path(l.path).filename().string()))
             return fs::exists(l.path, failed) ? "a run of this name has begun" : "";
         fs::remove_all(l.path, failed);
         if (failed) return failed.message();
@@ -224,7 +234,9 @@ std::string remove_leftover(const leftover& l) {
     if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s))
         return "its MPS daemon can't be ended";
     for (const fs::path& each : entries_of(l.path)) {
-        if (each.filename() == "pictures" || each.filename() == "run.json") continue;
+        if (each.filename() == "pictures" || each.filename() == "dead-letters" ||
+            each.filename() == "run.json")
+            continue;
         fs::remove_all(each, failed);
         if (failed) return fmt::format("{}: {}", each.string(), failed.message());
     }

@@ -12,14 +12,15 @@
 namespace carousel::supervisor {
 
 struct leftover {
-    std::string kind;  ///< "run folder" | "shared memory" | "space" | "log": lines that a run has left on
-                       ///< purpose; `carousel clean` alone takes them
+    std::string kind;  ///< "run folder" | "shared memory" | "space" | "log" | "dead letters"
     std::string path;
     std::string name;    ///< the pipeline's, where known
     std::string run_id;  ///< where known
     u64 bytes = 0;
     std::string why;   ///< why it is known to be dead
     std::string kept;  ///< not empty: why it is left alone although its owner is gone
+    /// A run has left it for its user, lines or frames that were given up: `carousel clean` alone takes it.
+    [[nodiscard]] bool on_purpose() const noexcept;
 };
 
 /// Places to look at; the defaults are the real ones.
@@ -30,7 +31,8 @@ struct clean_places {
 
 [[nodiscard]] std::vector<leftover> find_leftovers(const clean_places& places = {});
 /// Looks once more and removes one: empty on success or when there is nothing to remove any more, else what
-/// stands in the way. Pictures in a run's folder are the user's: they stay.
+/// stands in the way. Pictures in a run's folder are the user's: they stay. So do
+/// frames that were given up, as long as other things of the run are there.
 [[nodiscard]] std::string remove_leftover(const leftover& l);
 
 }  // namespace carousel::supervisor

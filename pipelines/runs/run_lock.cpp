@@ -92,15 +92,15 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
     }
 }
 
-// The run is over: only pictures that lie in the folder are kept, for they are the user's, and logs that were
-// asked for.
+// The run is over: pictures that lie in the folder are kept, for they are the user's, frames that were given
+// up until the next run of this name, and logs that were asked for.
 run_lock::~run_lock() {
     if (leave_) return;
     std::error_code ignored;
     for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
         std::error_code failed;
         const std::string name = at->path().filename().string();
-        if (name != "pictures" && name != "lock" && !(keep_logs_ && name == "logs"))
+        if (name != "pictures" && name != "dead-letters" && name != "lock" && !(keep_logs_ && name == "logs"))
             fs::remove_all(at->path(), failed);
     }
     fs::remove(folder_ + "/lock", ignored);
@@ -123,7 +123,7 @@ void run_lock::clear_leftovers() const {
     }
     for (const leftover& l : find_leftovers())
         // what resists is told by `carousel clean`
-        if (l.kept.empty() && l.kind != "log" && l.path != folder_) (void)remove_leftover(l);
+        if (l.kept.empty() && !l.on_purpose() && l.path != folder_) (void)remove_leftover(l);
 }
 
 }  // namespace carousel::supervisor

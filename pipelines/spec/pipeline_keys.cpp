@@ -11,6 +11,7 @@
 #include "run/directory.hpp"
 #include "shm/control_block.hpp"
 #include "spec/section_reader.hpp"
+#include "spec/shell_words.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -87,39 +88,15 @@ void read_size(section_reader& r, pipeline_spec& p) {
     }
 }
 
-/// Words of a command line, as a shell would split them: blanks, '...', "..." and backslashes; no expansion.
-std::vector<std::string> shell_words(const std::string& text, const document_entry& e) {
-    std::vector<std::string> words;
-    bool inside = false;
-    char quote = 0;
-    for (std::size_t k = 0; k < text.size(); ++k) {
-        const char c = text[k];
-        if (quote == 0 && (c == ' ' || c == '\t')) {
-            inside = false;
-            continue;
-        }
-        if (!inside) words.emplace_back();
-        inside = true;
-        if (c == '\\' && quote != '\'') {
-            if (k + 1 == text.size())
-                section_reader::wrong("prefix", e, "something behind the last backslash");
-            words.back() += text[++k];
-        } else if (quote == 0 && (c == '"' || c == '\'')) {
-            quote = c;
-        } else if (quote != 0 && c == quote) {
-            quote = 0;
-        } else {
-            words.back() += c;
-        }
-    }
-    if (quote != 0) section_reader::wrong("prefix", e, "a closing quote");
-    return words;
-}
-
 std::vector<std::string> read_prefix(section_reader& r) {
     const document_entry* e = r.take("prefix");
     if (e == nullptr) return {};
-    if (e->value.is_string()) return shell_words(e->value.get<std::string>(), *e);
+    if (e->value.is_string()) {
+        std::string missing;
+        std::vector<std::string> words = shell_words(e->value.get<std::string>(), missing);
+        if (!missing.empty()) section_reader::wrong("prefix", *e, missing);
+        return words;
+    }
     return r.texts("prefix", "a command such as \"gdb --args\", or a list of its words");
 }
 

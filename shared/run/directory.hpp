@@ -6,7 +6,8 @@
 //     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted
 //                    (seat_state.hpp): for a second supervisor, when the first one dies
 //     recoveries.jsonl  what each death cost (recovery_log.hpp)
-//     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/
+//     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/,
+//                    dead-letters/ (dead_letter.hpp)
 //
 // Who may call: any process of the user. A record is written whole (temporary file, rename) and removed with
 // its folder. A run lives when the process of its record does. One of an earlier boot is over; one of another

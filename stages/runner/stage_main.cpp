@@ -16,6 +16,7 @@
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/heartbeat.hpp"
 #include "stages/runner/latest_runner.hpp"
+#include "stages/runner/replay_letter.hpp"
 #include "stages/runner/runtime.hpp"
 #include "stages/runner/stage_runner.hpp"
 
@@ -24,7 +25,7 @@ namespace {
 
 struct arguments {
     bool describe = false, help = false;
-    std::string pipeline, stage;
+    std::string pipeline, stage, replay;
     double wait_s = 0;
 };
 
@@ -34,6 +35,7 @@ constexpr const char* help_text =
     "write\n"
     "  -p NAME --stage NAME  take the seat of a stage that is down (`carousel down STAGE`) in a running "
     "pipeline\n"
+    "  --replay FOLDER       once more on the frame of a dead letter, alone (`carousel replay` says it)\n"
     "  --wait S              wait so long for the pipeline's supervisor [0]\n";
 
 arguments parse(int argc, char** argv) {
@@ -52,6 +54,8 @@ arguments parse(int argc, char** argv) {
             a.pipeline = value();
         else if (arg == "--stage")
             a.stage = value();
+        else if (arg == "--replay")
+            a.replay = value();
         else if (arg == "--wait")
             a.wait_s = std::strtod(value().c_str(), nullptr);
         else
@@ -126,11 +130,13 @@ int run_program(int argc, char** argv, std::unique_ptr<stage> (*make)()) {
             fmt::print("{}", help_text);
             return;
         }
-        if (!a.describe) arm_crash_points(stage_name(a));
+        if (!a.describe && a.replay.empty()) arm_crash_points(stage_name(a));
         crash_here(crash_point::process_started);
         const std::unique_ptr<stage> s = make();
         if (a.describe) {
             code = describe(*s);
+        } else if (!a.replay.empty()) {
+            code = replay_letter(*s, a.replay);
         } else {
             run(*s, a);
         }

@@ -14,6 +14,7 @@
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/guarded.hpp"
+#include "stages/runner/keep_letter.hpp"
 #include "stages/runner/running_clock.hpp"
 #include "stages/runner/waiting.hpp"
 #include "telemetry/busy_time.hpp"
@@ -168,6 +169,9 @@ void stage_runner::submit(frame_in_work& f) {
     f.traced = trace_.on(claimed);
     if (f.traced) trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns);
     const u64 process = f.traced ? now_ns() : 0;
+    // Given up here and not upstream: nobody else has its inputs any more once it goes on.
+    if (f.job.void_stage == worker_.stage_index())
+        guarded("keeping", f.job.sequence, [&] { keep_dead_letter(*runtime_, f); });
     worker_.start_clock(f.job);
     {
         const running_clock clock(runtime_->entry().processing_since_ns);

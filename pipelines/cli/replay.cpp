@@ -1,0 +1,147 @@
+// `carousel replay`: the stage of a frame that was given up, once more on that frame alone
+// (run/dead_letter.hpp).
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "cli/completers.hpp"
+#include "cli/options.hpp"
+#include "core/did_you_mean.hpp"
+#include "os/table.hpp"
+#include "run/dead_letter.hpp"
+#include "run/directory.hpp"
+#include "spec/shell_words.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct replay_arguments {
+    std::string pipeline, stage, prefix, program, sequence;
+};
+
+struct found_letter {
+    std::string pipeline;
+    run::dead_letter letter;
+};
+
+/// Of living runs and of those that have ended. `pipeline`: "" for all.
+std::vector<found_letter> letters_of(const std::string& pipeline) {
+    std::vector<found_letter> all;
+    std::error_code failed;
+    for (fs::directory_iterator at(run::runs_folder(), failed), end; !failed && at != end;
+         at.increment(failed)) {
+        const std::string name = at->path().filename().string();
+        if (!pipeline.empty() && name != pipeline) continue;
+        for (run::dead_letter& l : run::dead_letters_in(at->path().string()))
+            all.push_back({name, std::move(l)});
+    }
+    return all;
+}
+
+std::string table_of(const std::vector<found_letter>& all) {
+    if (all.empty()) return "no frame that was given up is kept\n";
+    table t({"PIPELINE", "FRAME", "STAGE", "PROGRAM", "FOLDER"});
+    for (const found_letter& f : all)
+        t.add({f.pipeline, std::to_string(f.letter.sequence), f.letter.stage,
+               fs::path(f.letter.program).filename().string(), f.letter.path});
+    return t.text();
+}
+
+run::dead_letter choose(const replay_arguments& a, u64 sequence) {
+    std::vector<found_letter> all = letters_of(a.pipeline);
+    const std::string kept = table_of(all);
+    std::erase_if(all, [&](const found_letter& f) {
+        return f.letter.sequence != sequence || (!a.stage.empty() && f.letter.stage != a.stage);
+    });
+    if (all.size() == 1) return all.front().letter;
+    const std::string of = a.stage.empty() ? "" : " of stage " + a.stage;
+    if (all.empty())
+        throw config_error(fmt::format("no frame {}{} is kept{}; there are:\n{}", sequence, of,
+                                       a.pipeline.empty() ? "" : " of " + a.pipeline, kept));
+    throw config_error(fmt::format("frame {}{} is kept {} times: say which with -p NAME and --stage NAME\n{}",
+                                   sequence, of, all.size(), table_of(all)));
+}
+
+u64 sequence_from(const std::string& text) {
+    if (text.empty() || text.size() > 19 || text.find_first_not_of("0123456789") != std::string::npos)
+        throw config_error(fmt::format("--dead-letter {}: expected the number of a frame", text));
+    return std::stoull(text);
+}
+
+/// In place of this process: a debugger has the terminal, and whoever waits sees how the stage has died.
+int replay(const replay_arguments& a, const cli_environment& env) {
+    if (a.sequence.empty()) {
+        env.out << table_of(letters_of(a.pipeline));
+        return exit_code::ok;
+    }
+    const run::dead_letter l = choose(a, sequence_from(a.sequence));
+    std::string missing;
+    std::vector<std::string> words = shell_words(a.prefix, missing);
+    if (!missing.empty()) throw config_error(fmt::format("--prefix {}: expected {}", a.prefix, missing));
+    const std::string program = a.program.empty() ? l.program : fs::absolute(a.program).string();
+    if (::access(program.c_str(), X_OK) != 0)
+        throw config_error(
+            fmt::format("{} can't be started: {}: build it again, or name the stage's program with "
+                        "--program",
+                        program, errno_text(errno)));
+    words.insert(words.end(), {program, "--replay", l.path});
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    env.out.flush();
+    ::execvp(argv.front(), argv.data());
+    throw config_error(fmt::format("starting {}: {}", words.front(), errno_text(errno)));
+}
+
+std::vector<std::string> kept_frames(const asked_for&) {
+    std::vector<std::string> words;
+    for (const found_letter& f : letters_of("")) words.push_back(std::to_string(f.letter.sequence));
+    return words;
+}
+
+std::vector<std::string> pipelines_with_letters(const asked_for&) {
+    std::vector<std::string> words;
+    for (const found_letter& f : letters_of(""))
+        if (words.empty() || words.back() != f.pipeline) words.push_back(f.pipeline);
+    return words;
+}
+
+command_action add(const command_parts& p) {
+    const auto a = std::make_shared<replay_arguments>();
+    p.offers[p.app
+                 .add_option("--dead-letter", a->sequence,
+                             "The frame that was given up [lists those that are kept]")
+                 ->type_name("N")] = kept_frames;
+    p.offers[p.app.add_option("-p,--name", a->pipeline, "Of the run of that name, which may have ended")
+                 ->type_name("NAME")] = pipelines_with_letters;
+    p.app.add_option("--stage", a->stage, "Where several stages have given it up")->type_name("NAME");
+    p.offers[p.app.add_option("--prefix", a->prefix, "Run it under a tool, e.g. \"valgrind -q\"")
+                 ->type_name("TOOL")] =
+        offer({"valgrind", "compute-sanitizer", "gdb --args", "cuda-gdb --args"});
+    p.offers[p.app
+                 .add_option("--program", a->program,
+                             "Another build of the stage's program, e.g. a sanitized one")
+                 ->type_name("PATH")] = offer_files({""});
+    p.app.footer(
+        "\nA frame that ends its stage's process max_attempts times is kept in the run's folder: its inputs, "
+        "parameters,\n"
+        "settings. The folder stays until the next run of that name, or `carousel clean`. The stage runs on "
+        "the frame\n"
+        "alone, without a supervisor and without deadlines; its exit is this command's.\n"
+        "\nExamples:\n  carousel replay\n  carousel replay --dead-letter 17 --prefix compute-sanitizer\n"
+        "  carousel replay --dead-letter 17 --program build/asan/carousel-fragment\n"
+        "  carousel replay --dead-letter 17 --prefix 'gdb --args'");
+    return [a](const common_words&, const cli_environment& env) { return replay(*a, env); };
+}
+
+}  // namespace
+
+const command replay_command{
+    "replay", "Run a stage once more on a frame that it has given up, e.g. under valgrind", add};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,141 @@
+#include "run/dead_letter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "core/errors.hpp"
+#include "core/read_file.hpp"
+
+namespace carousel::run {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int letter_version = 1;
+
+std::string hex_of(const std::vector<std::byte>& bytes) {
+    std::string text;
+    for (const std::byte b : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(b));
+    return text;
+}
+
+std::vector<std::byte> bytes_of(const std::string& hex) {
+    std::vector<std::byte> bytes;
+    for (std::size_t k = 0; k + 1 < hex.size(); k += 2)
+        bytes.push_back(static_cast<std::byte>(std::stoul(hex.substr(k, 2), nullptr, 16)));
+    return bytes;
+}
+
+json format_json(const ring::frame_format& f) { return f.type.empty() ? json() : json::parse(f.to_json()); }
+ring::frame_format format_from(const json& j) {
+    return j.is_null() ? ring::frame_format() : ring::frame_format::from_json(j.dump());
+}
+
+dead_letter letter_from(const json& j) {
+    dead_letter l;
+    l.stage = j.at("stage");
+    l.program = j.at("program");
+    l.sequence = j.at("sequence");
+    l.time_s = j.at("time_s");
+    l.attempts = j.at("attempts");
+    l.width = j.at("width");
+    l.height = j.at("height");
+    l.in_flight = j.at("in_flight");
+    l.fps = j.at("fps");
+    l.settings_json = j.at("settings").dump();
+    l.asked_device = j.at("asked_device");
+    l.folder = j.at("folder");
+    const json& device = j.at("device");
+    l.device.kind = device.at("kind") == "cuda" ? device::device_kind::cuda : device::device_kind::cpu;
+    l.device.uuid = device.at("uuid");
+    l.device.ordinal = device.at("ordinal");
+    for (const json& i : j.at("inputs")) l.inputs.push_back({i.at("stage"), format_from(i.at("format"))});
+    l.output = format_from(j.at("output"));
+    for (const json& a : j.at("assets")) l.assets.push_back({a.at("name"), a.at("bytes")});
+    l.parameter_number = j.at("parameter_number");
+    l.parameters = bytes_of(j.at("parameters"));
+    return l;
+}
+
+}  // namespace
+
+std::string dead_letters_folder(const std::string& run_directory) { return run_directory + "/dead-letters"; }
+std::string dead_letter_name(std::string_view stage, u64 sequence) {
+    return fmt::format("{}-{}", stage, sequence);
+}
+std::string input_file(std::size_t index) { return fmt::format("input-{}.bin", index); }
+std::string asset_file(std::string_view name) { return fmt::format("asset-{}.bin", name); }
+
+std::string to_json(const dead_letter& l) {
+    json inputs = json::array(), assets = json::array();
+    for (std::size_t k = 0; k < l.inputs.size(); ++k)
+        inputs.push_back({{"stage", l.inputs[k].stage},
+                          {"format", format_json(l.inputs[k].format)},
+                          {"file", input_file(k)}});
+    for (const dead_letter::asset& a : l.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}});
+    const bool cuda = l.device.kind == device::device_kind::cuda;
+    const json j = {
+        {"version", letter_version},
+        {"stage", l.stage},
+        {"program", l.program},
+        {"sequence", l.sequence},
+        {"time_s", l.time_s},
+        {"attempts", l.attempts},
+        {"width", l.width},
+        {"height", l.height},
+        {"in_flight", l.in_flight},
+        {"fps", l.fps},
+        {"settings", json::parse(l.settings_json)},
+        {"asked_device", l.asked_device},
+        {"folder", l.folder},
+        {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"uuid", l.device.uuid}, {"ordinal", l.device.ordinal}}},
+        {"inputs", std::move(inputs)},
+        {"output", format_json(l.output)},
+        {"assets", std::move(assets)},
+        {"parameter_number", l.parameter_number},
+        {"parameters", hex_of(l.parameters)}};
+    return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+dead_letter read_dead_letter(const std::string& folder) {
+    const std::string file = folder + "/letter.json";
+    const std::optional<std::string> text = read_file(file);
+    if (!text) throw config_error(fmt::format("no dead letter in {}: {}", folder, errno_text(errno)));
+    try {
+        const json j = json::parse(*text);
+        if (j.at("version") != letter_version)
+            throw config_error(fmt::format("{} is of version {}; this program reads version {}", file,
+                                           j.at("version").dump(), letter_version));
+        dead_letter l = letter_from(j);
+        l.path = fs::absolute(folder).lexically_normal().string();
+        return l;
+    } catch (const json::exception& e) {
+        throw config_error(fmt::format("{} is no dead letter: {}", file, e.what()));
+    } catch (const std::logic_error& e) {  // of std::stoul
+        throw config_error(fmt::format("{} is no dead letter: {}", file, e.what()));
+    }
+}
+
+std::vector<dead_letter> dead_letters_in(const std::string& run_directory) {
+    std::vector<dead_letter> all;
+    std::error_code failed;
+    for (fs::directory_iterator at(dead_letters_folder(run_directory), failed), end; !failed && at != end;
+         at.increment(failed)) {
+        std::error_code ignored;
+        if (at->path().filename().string().find(".part") != std::string::npos) continue;
+        if (!fs::exists(at->path() / "letter.json", ignored)) continue;
+        all.push_back(read_dead_letter(at->path().string()));
+    }
+    std::sort(all.begin(), all.end(), [](const dead_letter& a, const dead_letter& b) {
+        return std::tie(a.sequence, a.stage) < std::tie(b.sequence, b.stage);
+    });
+    return all;
+}
+
+}  // namespace carousel::run

@@ -1,0 +1,179 @@
+#include "stages/runner/keep_letter.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "core/log.hpp"
+#include "run/dead_letter.hpp"
+#include "run/directory.hpp"
+#include "shm/fd_socket.hpp"
+#include "stages/runner/running_clock.hpp"
+
+namespace carousel::stages {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr u64 piece_bytes = u64{8} << 20U;
+constexpr int most_tries = 2;
+
+/// Why a letter can't be kept: for its one sentence.
+struct not_kept {
+    std::string why;
+};
+
+void write_all(int fd, const std::byte* from, u64 bytes, const std::string& path) {
+    for (u64 done = 0; done < bytes;) {
+        const ssize_t n = ::write(fd, from + done, bytes - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) throw not_kept{fmt::format("writing {}: {}", path, errno_text(n == 0 ? ENOSPC : errno))};
+        done += static_cast<u64>(n);
+    }
+}
+
+/// Memory of the device goes into files by pieces, through memory that the CPU can read.
+class copier {
+public:
+    explicit copier(runtime& r) : runtime_(&r), piece_(r.context().allocate_host(piece_bytes)) {}
+
+    void copy(const std::byte* from, u64 bytes, const std::string& path) {
+        const shm::unique_fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+        if (!fd) throw not_kept{fmt::format("making {}: {}", path, errno_text(errno))};
+        for (u64 at = 0; at < bytes; at += piece_bytes) {
+            const running_clock clock(runtime_->entry().processing_since_ns);
+            const u64 now = std::min(piece_bytes, bytes - at);
+            runtime_->queue().copy(piece_->data(), from + at, now);
+            runtime_->queue().drain();
+            write_all(fd.get(), piece_->host_data(), now, path);
+        }
+    }
+
+private:
+    runtime* runtime_;
+    std::unique_ptr<device::mapping> piece_;
+};
+
+/// Assets that other stages have made. Those of its own it loads again.
+std::vector<run::dead_letter::asset> foreign_assets(const runtime& r) {
+    std::vector<run::dead_letter::asset> all;
+    for (const attached_block& b : r.attached().assets) {
+        if (b.index >= shm::max_assets) continue;
+        const shm::asset_block& a = r.control().asset[b.index];
+        if (a.maker_stage != r.control().seat[r.who().seat].stage) all.push_back({b.name, a.bytes});
+    }
+    return all;
+}
+
+run::dead_letter letter_of(const runtime& r, const frame_in_work& f) {
+    const attachment& a = r.attached();
+    run::dead_letter l;
+    std::error_code failed;
+    l.stage = a.stage;
+    l.program = fs::read_symlink("/proc/self/exe", failed).string();
+    l.sequence = f.job.sequence;
+    l.time_s = f.job.time_s;
+    l.attempts = r.stage_block().max_attempts;
+    l.width = a.width;
+    l.height = a.height;
+    l.in_flight = r.stage_block().in_flight;
+    l.fps = r.control().fps;
+    l.settings_json = a.settings_json;
+    l.asked_device = a.asked_device;
+    l.folder = a.folder;
+    l.device = a.device;
+    for (const input_description& i : a.inputs) l.inputs.push_back({i.stage, i.format});
+    l.output = a.output;
+    l.assets = foreign_assets(r);
+    l.parameter_number = f.job.parameter_number;
+    l.parameters.assign(f.job.parameters,
+                        f.job.parameters + std::min(r.control().parameters.bytes, shm::max_parameter_bytes));
+    return l;
+}
+
+u64 bytes_of(runtime& r, const run::dead_letter& l) {
+    u64 sum = 0;
+    for (std::size_t k = 0; k < l.inputs.size(); ++k) sum += r.input(k).slot_bytes;
+    for (const run::dead_letter::asset& a : l.assets) sum += a.bytes;
+    return sum;
+}
+
+u32 letters_of(const std::string& folder, const std::string& stage) {
+    u32 count = 0;
+    std::error_code failed;
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+        const std::string name = at->path().filename().string();
+        if (name.starts_with(stage + "-") && name.find(".part") == std::string::npos &&
+            name.find_first_not_of("0123456789", stage.size() + 1) == std::string::npos)
+            ++count;
+    }
+    return count;
+}
+
+/// The folder of this try. A folder that is there already is the try of a process that has died of it.
+std::string begin_try(const std::string& path) {
+    for (int k = 1; k <= most_tries; ++k) {
+        const std::string part = fmt::format("{}.part{}", path, k);
+        if (::mkdir(part.c_str(), 0700) == 0) return part;
+        if (errno != EEXIST) throw not_kept{fmt::format("making {}: {}", part, errno_text(errno))};
+    }
+    throw not_kept{fmt::format("{} processes have died while they did", most_tries)};
+}
+
+void write_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l, const std::string& folder,
+                  const std::string& part) {
+    copier to_file(r);
+    for (const run::dead_letter::asset& a : l.assets) {
+        const std::string path = folder + "/" + run::asset_file(a.name);
+        if (fs::exists(path)) continue;
+        const std::string unfinished = part + "/" + run::asset_file(a.name);
+        to_file.copy(r.asset(a.name).data(), a.bytes, unfinished);
+        if (::rename(unfinished.c_str(), path.c_str()) != 0)
+            throw not_kept{fmt::format("putting {} in its place: {}", path, errno_text(errno))};
+    }
+    for (std::size_t k = 0; k < l.inputs.size(); ++k)
+        to_file.copy(r.input(k).slot(f.job.input[k].index), r.input(k).slot_bytes,
+                     part + "/" + run::input_file(k));
+    run::write_whole_file(part + "/letter.json", run::to_json(l));
+}
+
+}  // namespace
+
+void keep_dead_letter(runtime& r, const frame_in_work& f) {
+    const std::string folder = run::dead_letters_folder(r.run_directory());
+    const std::string path = folder + "/" + run::dead_letter_name(r.attached().stage, f.job.sequence);
+    std::string part;
+    std::error_code ignored;
+    try {
+        if (fs::exists(path + "/letter.json")) return;
+        if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+            throw not_kept{fmt::format("making {}: {}", folder, errno_text(errno))};
+        if (letters_of(folder, r.attached().stage) >= most_letters)
+            throw not_kept{fmt::format("{} of this stage are kept already", most_letters)};
+        const run::dead_letter l = letter_of(r, f);
+        if (const u64 bytes = bytes_of(r, l); bytes > most_letter_bytes)
+            throw not_kept{fmt::format("its inputs and assets are {} MiB, more than {}", bytes >> 20U,
+                                       most_letter_bytes >> 20U)};
+        part = begin_try(path);
+        write_letter(r, f, l, folder, part);
+        if (::rename(part.c_str(), path.c_str()) != 0)
+            throw not_kept{fmt::format("putting {} in its place: {}", path, errno_text(errno))};
+        log::info(
+            "frame {} is kept, with all that this stage needs for it: `carousel replay --dead-letter {}`",
+            f.job.sequence, f.job.sequence);
+        return;
+    } catch (const not_kept& n) {
+        log::warning("frame {} is given up and not kept: {}", f.job.sequence, n.why);
+    } catch (const shm_error& e) {
+        log::warning("frame {} is given up and not kept: {}", f.job.sequence, e.what());
+    } catch (const fs::filesystem_error& e) {
+        log::warning("frame {} is given up and not kept: {}", f.job.sequence, e.what());
+    }
+    if (!part.empty()) fs::remove_all(part, ignored);
+}
+
+}  // namespace carousel::stages

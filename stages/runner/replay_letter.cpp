@@ -1,0 +1,198 @@
+#include "stages/runner/replay_letter.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+
+#include "core/log.hpp"
+#include "run/dead_letter.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr u64 piece_bytes = u64{8} << 20U;
+
+struct free_memory {
+    void operator()(std::byte* at) const noexcept { std::free(at); }
+};
+
+/// Memory for the device, as large as it must be and not a byte more. On the CPU from malloc, whose bounds
+/// the tools know; on a GPU from cudaMalloc, for the same reason.
+class exact_memory {
+public:
+    exact_memory(device::context& c, u64 bytes) : bytes_(bytes) {
+        if (c.kind() == device_kind::cpu) {
+            void* at = nullptr;
+            if (::posix_memalign(&at, ring::plane_alignment, std::max<u64>(1, bytes)) != 0)
+                throw device_error(fmt::format("no {} bytes of memory", bytes));
+            host_.reset(static_cast<std::byte*>(at));
+            std::memset(at, 0, bytes);
+        } else {
+            device_ = c.allocate(std::max<u64>(1, bytes));
+        }
+    }
+    [[nodiscard]] std::byte* data() const noexcept { return host_ ? host_.get() : device_->data(); }
+    [[nodiscard]] u64 bytes() const noexcept { return bytes_; }
+
+private:
+    u64 bytes_;
+    std::unique_ptr<std::byte, free_memory> host_;
+    std::unique_ptr<device::mapping> device_;
+};
+
+/// From the slot's start to the end of its last plane.
+u64 used_bytes(const ring::frame_format& f) {
+    u64 end = 0;
+    for (const ring::plane& p : f.planes) end = std::max(end, p.offset + p.bytes());
+    return end;
+}
+
+class one_environment final : public environment {
+public:
+    one_environment(const run::dead_letter& l)
+        : letter_(&l), context_(device::open(l.device)), queue_(context_->make_queue()) {}
+    ~one_environment() override { queue_->drain(); }
+
+    [[nodiscard]] device::context& context() override { return *context_; }
+    [[nodiscard]] device::queue& queue() override { return *queue_; }
+    [[nodiscard]] std::span<std::byte> asset(std::string_view name) override {
+        const auto at = assets_.find(name);
+        if (at == assets_.end())
+            throw config_error(fmt::format(
+                "the letter holds no asset {}: stage {} did not map it when it died", name, letter_->stage));
+        return {at->second->data(), at->second->bytes()};
+    }
+    [[nodiscard]] std::string run_directory() const override { return letter_->path; }
+    [[nodiscard]] u32 instance() const override { return 0; }
+    [[nodiscard]] u32 epoch() const override { return 1; }
+    [[nodiscard]] u32 in_flight() const override { return std::max(1U, letter_->in_flight); }
+
+    /// Reads a file of which at least the first bytes are needed.
+    void load(const std::string& path, std::byte* to, u64 bytes) {
+        const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        if (!fd) throw config_error(fmt::format("opening {}: {}", path, errno_text(errno)));
+        const auto piece = context_->allocate_host(std::min(piece_bytes, std::max<u64>(1, bytes)));
+        for (u64 at = 0; at < bytes;) {
+            const ssize_t n = ::pread(fd.get(), piece->host_data(), std::min(piece_bytes, bytes - at),
+                                      static_cast<off_t>(at));
+            if (n <= 0)
+                throw config_error(
+                    fmt::format("{} ends at {} of {} bytes: the letter is not whole", path, at, bytes));
+            queue_->copy(to + at, piece->data(), static_cast<u64>(n));
+            queue_->drain();
+            at += static_cast<u64>(n);
+        }
+    }
+    exact_memory& make_asset(const std::string& name, u64 bytes) {
+        return *(assets_[name] = std::make_unique<exact_memory>(*context_, bytes));
+    }
+
+private:
+    const run::dead_letter* letter_;
+    std::unique_ptr<device::context> context_;
+    std::unique_ptr<device::queue> queue_;
+    std::map<std::string, std::unique_ptr<exact_memory>, std::less<>> assets_;
+};
+
+class one_frame final : public frame {
+public:
+    one_frame(const run::dead_letter& l, one_environment& env, const description& d)
+        : letter_(&l), queue_(&env.queue()), schema_(&d.parameters) {
+        for (std::size_t k = 0; k < l.inputs.size(); ++k) {
+            inputs_.push_back(std::make_unique<exact_memory>(env.context(), used_bytes(l.inputs[k].format)));
+            env.load(l.path + "/" + run::input_file(k), inputs_.back()->data(), inputs_.back()->bytes());
+        }
+        if (!l.output.type.empty())
+            output_ = std::make_unique<exact_memory>(env.context(), used_bytes(l.output));
+    }
+    [[nodiscard]] u64 sequence() const noexcept override { return letter_->sequence; }
+    [[nodiscard]] f64 time_s() const noexcept override { return letter_->time_s; }
+    [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
+                                                              std::size_t bytes) const override {
+        if (type != schema_->type || bytes != schema_->bytes || bytes > letter_->parameters.size())
+            throw config_error(
+                fmt::format("stage {} reads parameters of type {} ({} bytes); configure() names {}, "
+                            "the letter holds {} bytes",
+                            letter_->stage, type, bytes, *schema_ ? schema_->describe() : "none",
+                            letter_->parameters.size()));
+        return std::span(letter_->parameters).first(bytes);
+    }
+    [[nodiscard]] u64 parameter_number() const noexcept override { return letter_->parameter_number; }
+    [[nodiscard]] device::queue& queue() noexcept override { return *queue_; }
+    [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
+        return {inputs_[i]->data(), &letter_->inputs[i].format};
+    }
+    [[nodiscard]] output_payload output() const noexcept override {
+        return output_ ? output_payload(output_->data(), &letter_->output) : output_payload();
+    }
+    [[nodiscard]] u32 lane() const noexcept override { return 0; }
+    [[nodiscard]] std::string_view void_reason() const noexcept override { return {}; }
+    void end_stream() override { log::info("the stage says that its stream ends before this frame"); }
+
+private:
+    const run::dead_letter* letter_;
+    device::queue* queue_;
+    const parameter_schema* schema_;
+    std::vector<std::unique_ptr<exact_memory>> inputs_;
+    std::unique_ptr<exact_memory> output_;
+};
+
+/// A program that was built anew may have another mind about its output.
+void require_same_output(const run::dead_letter& l, const description& d) {
+    const frame_format* output = output_of(d);
+    frame_format mine = output != nullptr ? *output : frame_format();
+    if (output != nullptr) (void)mine.lay_out();
+    // A stage whose output nobody read has no ring, and the letter no format.
+    if (l.output.type.empty() || mine == l.output) return;
+    throw config_error(fmt::format("stage {} writes {}, but the letter was kept by one that wrote {}",
+                                   l.stage, mine.type.empty() ? "nothing" : mine.describe(),
+                                   l.output.describe()));
+}
+
+description configure(stage& s, const run::dead_letter& l) {
+    const settings own = settings::from_json(l.settings_json);
+    configuration c{.stage = l.stage,
+                    .width = l.width,
+                    .height = l.height,
+                    .settings = &own,
+                    .inputs = {},
+                    .fps = l.fps,
+                    .device = l.asked_device,
+                    .folder = l.folder};
+    for (const run::dead_letter::input& i : l.inputs) c.inputs.push_back({i.stage, i.format});
+    description d = s.configure(c);
+    own.refuse_unread();
+    require_same_output(l, d);
+    return d;
+}
+
+}  // namespace
+
+int replay_letter(stage& s, const std::string& folder) {
+    const run::dead_letter l = run::read_dead_letter(folder);
+    const description d = configure(s, l);
+    one_environment env(l);
+    log::info("frame {} of stage {} once more, on {}", l.sequence, l.stage, env.context().description());
+    for (const run::dead_letter::asset& a : l.assets)
+        env.load(l.path + "/../" + run::asset_file(a.name), env.make_asset(a.name, a.bytes).data(), a.bytes);
+    for (const asset_description& a : d.makes) {
+        exact_memory& memory = env.make_asset(a.name, a.bytes);
+        s.load_asset(a.name, {memory.data(), a.bytes}, env);
+    }
+    s.prepare(env);
+    env.queue().drain();
+    one_frame f(l, env, d);
+    s.process(f);
+    env.queue().drain();
+    if (s.commits_on_host()) s.finish(f);
+    log::info("frame {} of stage {} went through: this process has not died of it", l.sequence, l.stage);
+    return exit_code::ok;
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,102 @@
+// A frame that ends its stage's process each time is kept, and the stage can be run on it alone.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "core/errors.hpp"
+#include "tests/crash/number_run.hpp"
+#include "tests/crash/run_fixture.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+namespace fs = std::filesystem;
+
+/// numbers -> overrun -> sink: frame 7 is read beyond its end.
+std::string overrun_pipeline(const std::string& name, const std::string& keys = "") {
+    return fmt::format(
+               "[pipeline]\nname = \"{0}\"\ndevice = \"cpu\"\nsize = [32, 16]\n{2}\n[[stage]]\nname = "
+               "\"numbers\"\nrun = \"{1}/carousel-test-number\"\n[[stage]]\nname = \"overrun\"\nrun = "
+               "\"{1}/carousel-test-overrun\"\ninputs = [\"numbers\"]\nlie = 7\nmax_attempts = 2\n",
+               name, programs(), keys) +
+           number_stage("sink", "overrun", "sink = true\n");
+}
+
+/// "overrun_stage.cpp:28", from the mark in its source.
+std::string place_of_bug() {
+    std::ifstream in(OVERRUN_SOURCE);
+    int number = 0;
+    for (std::string line; std::getline(in, line);) {
+        ++number;
+        if (line.find("// the bug") != std::string::npos) return fmt::format("overrun_stage.cpp:{}", number);
+    }
+    return "no mark in " OVERRUN_SOURCE;
+}
+
+}  // namespace
+
+TEST_CASE("a frame that was given up is kept, and replayed under a sanitizer its stage points at the line") {
+    run_fixture run;
+    run.start(run.pipeline("letters", overrun_pipeline("letters")), {"--frames", "30"});
+    CHECK(run.wait() == exit_code::given_up);
+    INFO(run.log());
+    CHECK(run.report()["lost"] == 0);
+    CHECK(run.left_behind() == "");
+    const std::string letter = run.path("runtime") + "/carousel/letters/dead-letters/overrun-7";
+    CHECK(fs::exists(letter + "/letter.json"));
+    CHECK(fs::file_size(letter + "/input-0.bin") == 512);  // the status word's place, and the plane
+
+    std::string out;
+    CHECK(run.command({"replay"}, out) == exit_code::ok);
+    CHECK_THAT(out, contains("overrun-7"));
+    // as it died: by its own signal, not by the command's code
+    CHECK(run.command({"replay", "--dead-letter", "7"}, out) == -SIGSEGV);
+    CHECK_THAT(out, contains("frame 7 of stage overrun once more, on CPU"));
+    CHECK(run.command({"replay", "--dead-letter", "7", "--prefix", "env 'OVERRUN_MENDED=a word'"}, out) == 0);
+    CHECK_THAT(out, contains("frame 7 of stage overrun went through"));
+    CHECK(run.command({"replay", "--dead-letter", "8"}, out) == exit_code::usage);
+    CHECK_THAT(out, contains("no frame 8 is kept"));
+
+    const std::string sanitized = programs() + "/carousel-test-overrun-asan";
+    if (fs::exists(sanitized)) {
+        CHECK(run.command({"replay", "--dead-letter", "7", "--program", sanitized}, out) != 0);
+        CHECK_THAT(out, contains("heap-buffer-overflow"));
+        CHECK_THAT(out, contains(place_of_bug()));
+    }
+    CHECK(run.command({"clean"}, out) == 0);
+    CHECK_THAT(out, contains("removed dead letters"));
+    CHECK(!fs::exists(letter));
+}
+
+TEST_CASE("a source that dies of a number is kept without inputs") {
+    run_fixture run;
+    run.start(run.pipeline("source", number_pipeline("source", "", "", "die_at = 5\nmax_attempts = 2\n")),
+              {"--frames", "20"});
+    CHECK(run.wait() == exit_code::given_up);
+    INFO(run.log());
+    std::string out;
+    CHECK(run.command({"replay", "--dead-letter", "5", "-p", "source"}, out) == -SIGABRT);
+    CHECK_THAT(out, contains("dying as told"));
+}
+
+TEST_CASE("keeping a frame ends two processes at most: then it is given up without, and the run lives") {
+    run_fixture run;
+    run.start(run.pipeline("tries", overrun_pipeline("tries", "fps = 20\n")), {"--frames", "12"});
+    REQUIRE(run.wait_running());
+    // what two processes leave that have died in the middle
+    const std::string folder = run.path("runtime") + "/carousel/tries/dead-letters";
+    for (int k = 1; k <= 2; ++k) fs::create_directories(fmt::format("{}/overrun-7.part{}", folder, k));
+    CHECK(run.wait() == exit_code::given_up);
+    INFO(run.log());
+    CHECK_THAT(run.log(), contains("is given up and not kept: 2 processes have died"));
+    CHECK(run.report()["frames"] == 12);
+    CHECK(run.report()["lost"] == 0);
+    std::string out;
+    CHECK(run.command({"replay"}, out) == exit_code::ok);
+    CHECK_THAT(out, contains("no frame that was given up is kept"));
+}
