@@ -61,7 +61,7 @@ public:
 
     [[nodiscard]] device::context& context() override { return *context_; }
     [[nodiscard]] device::queue& queue() override { return *queue_; }
-    [[nodiscard]] std::span<std::byte> asset(std::string_view name) override {
+    [[nodiscard]] std::span<const std::byte> asset(std::string_view name) override {
         const auto at = assets_.find(name);
         if (at == assets_.end())
             throw config_error(fmt::format(
