@@ -6,12 +6,17 @@
 // process stands in the space before it is told to begin; the next one starts when it has ended, and a holder
 // that takes over ends the one that it finds there first.
 //
-// step                              | a death right behind it leaves           | who mends it
-// the mender is started             | a process that has heard nothing         | it ends with its socket
-// its process is written down       | the same                                 | the same
-// it is told, and mends             | some words mended                        | the next mender, again
-// it has said that it is done       | mended words, entries FENCED             | the next mender finds
-// nothing the entries are FREE              | nothing                                  |
+// clang-format off
+// step                                   | a death of the holder right behind it leaves | who mends it
+// the mender is started (mender_started) | a process that has heard nothing             | it ends with its socket
+// its process is written (mender_named)  | the same                                     | the same
+// it is told, and mends (mender_told)    | some words mended                            | the next mender, again
+// it has said so (mender_heard)          | mended words, entries FENCED                 | the next one finds nothing
+// the entries are FREE                   | nothing                                      |
+// clang-format on
+//
+// One that is stopped before it is written down, and whose holder dies then, stays until it is continued: it
+// has heard nothing, and ends. The order of the two words that name it is no rule: it is told behind both.
 
 #include <optional>
 #include <vector>

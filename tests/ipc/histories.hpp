@@ -20,4 +20,8 @@ bool pool_history(history& h, u64 seed, u64& done);
 /// Streams at gates: kernels run with a permit alone, no gate is closed before its time, none keeps a stream.
 bool gate_history(history& h, u64 seed, u64& done);
 
+/// Holders and menders, real processes: what the dead had in a queue of kernels is mended and counted once,
+/// by one mender at a time.
+bool mender_history(history& h, u64 seed, u64& done);
+
 }  // namespace carousel::test

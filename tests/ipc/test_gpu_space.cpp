@@ -262,6 +262,30 @@ TEST_CASE("a holder that takes over has the GPU memory, ends the mender that it 
     CHECK(attach_to(next)->gpu_fd() >= 0);
 }
 
+TEST_CASE("a process that has the pid of a mender that has ended is left alone") {
+    scene s;
+    fake_hands second;
+    auto first = std::make_unique<holder>("lab", u64{4} << 20U, memory_when::at_once, &s.hands, gpu_bytes);
+    auto stays = attach_to(*first);
+    (void)place_at(*first, *stays, "samples", on_gpu);
+    const pid_t stranger = ::fork();
+    if (stranger == 0) {
+        (void)::close_range(3, ~0U, 0);
+        for (;;) ::pause();
+    }
+    stays->block().mender_start.store(shm::start_time_of(stranger) - 1);
+    stays->block().mender.store(static_cast<u64>(stranger));
+    first.reset();
+    holder next("lab", 0, memory_when::at_once, &second);
+    auto leaves = attach_to(next);
+    const u32 entry = leaves->entry();
+    leaves.reset();
+    REQUIRE(run_until(next, [&] { return second.started == 1 && !client_at(next.block().registry, entry); }));
+    CHECK(::waitpid(stranger, nullptr, WNOHANG) == 0);
+    (void)::kill(stranger, SIGKILL);
+    (void)::waitpid(stranger, nullptr, 0);
+}
+
 TEST_CASE("a space without GPU memory gets none when it is taken over, and says so") {
     scene s;
     auto first = std::make_unique<holder>("lab", u64{4} << 20U);

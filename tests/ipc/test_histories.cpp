@@ -59,6 +59,22 @@ TEST_CASE("gates: kernels run with a permit alone, and no gate keeps a stream, w
                   o);
 }
 
+TEST_CASE("menders: what the dead had is mended and counted once, whichever holder or mender dies or stops") {
+    const u64 first = from_environment("CAROUSEL_IPC_SEED", 1),
+              many = from_environment("CAROUSEL_IPC_MENDERS", 40);
+    u64 done = 0;
+    for (u64 seed = first; seed < first + many; ++seed) {
+        history_options o;
+        o.seed = seed;
+        history h(o);
+        CHECK(mender_history(h, seed, done));
+        INFO("seed " << seed);
+        REQUIRE(h.finding() == "");
+    }
+    std::cout << many << " fields from seed " << first << ", " << done << " lives mended\n";
+    CHECK(done == 5 * many);
+}
+
 TEST_CASE("queue: the same where clients stop and wake where they were") {
     history_options o;
     o.stops = 12;

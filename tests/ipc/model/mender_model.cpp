@@ -2,63 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "mender_state.hpp"
+
 namespace carousel::ipc_model {
 namespace {
 
-constexpr u8 most_cells = 2, most_processes = 3, most_told = 2;
-
-enum class cell_is : u8 { free, claimed, marked };
-struct cell_word {
-    u8 lap, epoch;
-    cell_is is;
-    bool operator==(const cell_word&) const = default;
-};
-struct tally {
-    u8 count, place, lap;  // place: 1 + the cell that was counted last; 0: none
-    bool operator==(const tally&) const = default;
-};
-enum class process_is : u8 { none, listens, mends, stranger };
-enum mend_pc : u8 { marks, clears, looks, marking, reads_tally, counts, frees, says };
-struct process {
-    process_is is;
-    u8 serial;  // its start time
-    u8 stopped, killed, orphan, said;
-    std::array<u8, most_told> told;  // epochs; 0: none
-    u8 pc, k, n, in_marks;           // n: of those it was told
-    tally seen;
-};
-enum holder_pc : u8 {
-    rests,
-    looks_at_end,
-    hears,
-    judges,
-    looks_about,
-    starts,
-    writes_start,
-    writes_pid,
-    tells,
-    frees_entries
-};
-struct holding {
-    u8 pc, waiting, told, freeing;  // lives, as bits
-    u8 added;                       // whom this holder knows to be FENCED, until they are free
-    u8 mine, said, ended;           // mine: 1 + the process
-    u8 old;                         // lives that were FENCED when it came, where it doesn't look for them
-    std::array<u8, most_lives> epoch;
-};
-struct client {
-    u8 at, rounds;  // at: 1 + its cell
-};
-struct mender_state : common {
-    std::array<cell_word, most_cells> cell{};
-    tally lost{};
-    std::array<client, most_lives> all{};
-    std::array<process, most_processes> run{};
-    holding h{};
-    u8 named = 0, named_start = 0;  // in the space: 1 + the process, and its start time
-    u8 serials = 0, died_claiming = 0;
-    u8 mender_deaths = 0, mender_stops = 0, strangers = 0, impatience = 0;
-};
+using namespace mending;
 
 class model {
 public:
