@@ -30,10 +30,12 @@ command_action add(const command_parts& p) {
         p.app.add_option("WORD", *words, "An exit code, a CUDA error, a state, a word of a log [all]");
     std::vector<std::string> known;
     for (const explanation& e : all_explanations()) known.emplace_back(e.word);
+    for (const cuda_error_name& e : all_cuda_errors()) known.emplace_back(e.word);
     p.offers[word] = offer(std::move(known));
     add_json(p);
     p.app.footer(
-        "\nExamples:\n  carousel explain 71\n  carousel explain cudaErrorIllegalAddress\n"
+        "\nExamples:\n  carousel explain 71\n  carousel explain cudaErrorIllegalAddress\n  carousel explain "
+        "400\n"
         "  carousel explain given up");
     return [words](const common_words& c, const cli_environment& env) { return tell(*words, c.json, env); };
 }

@@ -17,6 +17,8 @@ constexpr const char* process_kind = "state of a process";
 constexpr const char* fault_kind = "injected fault";
 constexpr const char* limit_kind = "what limits a run";
 constexpr const char* log_kind = "word of a log or report";
+constexpr const char* client_kind = "state of a space's client";
+constexpr const char* space_kind = "word of a space";
 
 constexpr auto table = std::to_array<explanation>({
     {exit_kind, "0", "Every frame arrived once and whole.",
@@ -265,6 +267,36 @@ constexpr auto table = std::to_array<explanation>({
      "The words are made anew from the ledgers by itself; look for the stage that wrote: `carousel logs`."},
     {log_kind, "void", "A frame without a payload: it was given up upstream.",
      "Only finish() of sinks sees it.", "See `given up`."},
+
+    {client_kind, "attached", "A program has the space open.", "`carousel ps` says what it holds.",
+     "Nothing."},
+    {client_kind, "dead", "Its connection has ended, and it may still run: what it holds stays its own.",
+     "A program that was killed, or that is ending.", "Nothing: behind its fence all of it comes back."},
+    {client_kind, "fenced", "It has ended, and what it held is being given back.",
+     "With GPU memory a short-lived program mends the words there, which takes some tenths of a second.",
+     "Nothing; one that stays so: `carousel doctor`."},
+    {space_kind, "permits", "Of a semaphore: this client has so many.",
+     "They come back with its end, at the latest.", "Nothing."},
+    {space_kind, "in line", "This client waits for a permit; who came first has the first.",
+     "Of a semaphore whose permits are all taken.", "`carousel ps` shows who has them."},
+    {space_kind, "tombs", "Places of a queue that a process had claimed and not filled when it died.",
+     "They are counted and free again; nothing is lost that had been pushed.", "Nothing."},
+    {space_kind, "lost",
+     "Elements of a queue that a process had popped when it died: pop() delivers at most once.",
+     "Counted behind its fence; they may have been acted upon.",
+     "Take lease() and commit() where each must arrive."},
+    {space_kind, "cells claimed", "Places of a queue that this client is writing.",
+     "What comes behind them waits until they are published, or their client has ended.",
+     "One that stays: the client was stopped in the middle, or hangs."},
+    {space_kind, "cells popping", "Elements of a queue that this client is copying out.", "For an instant.",
+     "Nothing."},
+    {space_kind, "cells leased", "Elements of a queue that this client has, and has not committed.",
+     "They are delivered again if it dies.", "Many for long fill the queue: commit or give back."},
+    {space_kind, "travelling", "Blocks of a pool that a queue carries: they belong to the cell.",
+     "Between give() and receive().", "Nothing."},
+    {space_kind, "letters",
+     "Tasks of a work queue that were given up: max_attempts workers died of them or failed.",
+     "Nobody claims them any more.", "Take them out by take_dead_letter(), and look at what they ask for."},
 });
 
 }  // namespace

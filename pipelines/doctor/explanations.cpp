@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -41,6 +42,63 @@ std::string plain(std::string_view asked) {
     return told;
 }
 
+/// "cudaerrorillegaladdress" for "illegaladdress" and the driver's "cuda_error_illegal_address"; a few the
+/// driver names otherwise.
+std::string cuda_word(std::string word) {
+    constexpr std::string_view driver = "cuda_error_", runtime = "cudaerror";
+    if (word.starts_with(driver)) {
+        word.erase(0, driver.size());
+        std::erase(word, '_');
+        constexpr std::pair<std::string_view, std::string_view> other_names[] = {
+            {"outofmemory", "memoryallocation"},
+            {"notinitialized", "initializationerror"},
+            {"deinitialized", "cudartunloading"},
+            {"invalidimage", "invalidkernelimage"},
+            {"invalidcontext", "deviceuninitialized"},
+            {"mapfailed", "mapbufferobjectfailed"},
+            {"unmapfailed", "unmapbufferobjectfailed"},
+            {"nobinaryforgpu", "nokernelimagefordevice"},
+            {"contextalreadyinuse", "devicealreadyinuse"},
+            {"invalidhandle", "invalidresourcehandle"},
+            {"notfound", "symbolnotfound"},
+            {"deviceunavailable", "devicesunavailable"},
+            {"launchfailed", "launchfailure"}};
+        for (const auto& [own, of_runtime] : other_names)
+            if (word == own) word = of_runtime;
+    }
+    return word.starts_with(runtime) ? word : std::string(runtime) + word;
+}
+
+/// "cuda error 700", "error 700" and "700" -> 700; 0: no number.
+u32 cuda_number(std::string_view asked) {
+    std::string word = lower(asked);
+    for (const char* head : {"cuda ", "error ", "code "})
+        if (word.starts_with(head)) word.erase(0, std::string_view(head).size());
+    u32 number = 0;
+    const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), number);
+    return failed == std::errc{} && end == word.data() + word.size() ? number : 0;
+}
+
+/// Of what CUDA names: by more than its name where it was met here.
+void add_cuda_errors(std::string_view asked, const std::string& word, std::vector<explanation>& found) {
+    const std::string name = cuda_word(word);
+    const u32 number = cuda_number(asked);
+    for (const cuda_error_name& e : all_cuda_errors()) {
+        if (lower(e.word) != name && e.number != number) continue;
+        const auto all = all_explanations();
+        const auto met = std::find_if(all.begin(), all.end(), [&](const explanation& one) {
+            return std::string_view(one.word) == e.word;
+        });
+        found.push_back(
+            met != all.end()
+                ? *met
+                : explanation{"CUDA error", e.word, e.means, "No run and no lesson of Carousel has met it.",
+                              "The message names the call that returned it: NVIDIA's page of that call "
+                              "says when it does."});
+        return;
+    }
+}
+
 /// Words of `text` in lines of at most `columns`, each behind `indent`.
 std::string wrapped(const std::string& text, int columns, const std::string& indent) {
     std::string out, line;
@@ -68,8 +126,13 @@ std::vector<explanation> explain(std::string_view word) {
     for (const explanation& e : all_explanations()) {
         known.emplace_back(e.word);
         const std::string own = lower(e.word);
-        if (own == asked || own == "cudaerror" + asked) found.push_back(e);
+        if (own == asked) found.push_back(e);
     }
+    const bool is_cuda_word = std::any_of(found.begin(), found.end(), [](const explanation& e) {
+        return std::string_view(e.kind) == "CUDA error";
+    });
+    if (!is_cuda_word) add_cuda_errors(word, asked, found);
+    for (const cuda_error_name& e : all_cuda_errors()) known.emplace_back(e.word);
     if (!found.empty()) return found;
     throw config_error(
         fmt::format("{}: no word that Carousel has an explanation of{}; `carousel explain` lists them", word,
@@ -109,7 +172,9 @@ std::string explanation_list(int columns) {
         words += (words.empty() ? "" : ", ") + std::string(e.word);
     }
     flush();
-    return text + "`carousel explain WORD` tells what it means here, and what to do.\n";
+    return text +
+           "Every other error of CUDA 13.0 is known by its name or its number.\n"
+           "`carousel explain WORD` tells what it means here, and what to do.\n";
 }
 
 }  // namespace carousel::supervisor

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/types.hpp"
+
 namespace carousel::supervisor {
 
 struct explanation {
@@ -20,9 +22,16 @@ struct explanation {
 
 [[nodiscard]] std::span<const explanation> all_explanations() noexcept;
 
+/// What CUDA names; all_explanations() has more of those that were met here.
+struct cuda_error_name {
+    u32 number;
+    const char *word, *means;
+};
+[[nodiscard]] std::span<const cuda_error_name> all_cuda_errors() noexcept;
+
 /// Those of a word, regardless of case; an exit code also as "exit code 71" or "128 + 9", a CUDA error also
-/// without its "cudaError", a signal as the exit code behind it. A word may be of two kinds. Throws
-/// config_error: none, with what may be meant.
+/// by its number, without its "cudaError", or as the driver names it (CUDA_ERROR_ILLEGAL_ADDRESS), a signal
+/// as the exit code behind it. A word may be of two kinds. Throws config_error: none, with what may be meant.
 [[nodiscard]] std::vector<explanation> explain(std::string_view word);
 
 /// As text of at most `columns`, and as JSON: [{kind, word, means, here, act}].

@@ -25,7 +25,12 @@ constexpr const char* style =
     "td,th{border:1px solid #ccc;padding:.4em "
     ".6em;text-align:left;vertical-align:top}td:first-child{width:22%}td:nth-child(2){width:24%}"
     ".not{color:#666}.bad{background:#ffe3d6}.kill td:first-child::before{content:'the kill: ';"
-    "font-weight:bold}li.right{font-weight:bold}";
+    "font-weight:bold}li.right{font-weight:bold}"
+    // On a narrow screen a row's cells stand below each other, and what the texts don't say takes no room.
+    "@media(max-width:44em){tr:first-child{display:none}table,tbody,tr,td{display:block}table "
+    "tr td{width:auto!important;border:0;padding:.2em 0}.plot{overflow-x:auto}.plot "
+    "svg{min-width:40em}td:first-child{font-weight:bold}td:nth-child(2){color:#666}"
+    "td:nth-child(2):not(:empty)::before{content:'the texts: '}tr{border-top:1px solid #ccc;padding:.4em 0}}";
 
 std::string answers_of(const lesson_result& r) {
     const std::optional<int> right = right_answer(*r.about, r.verdicts);
@@ -83,9 +88,9 @@ std::string section_of(const lesson_result& r) {
                                    escaped(l.title), paragraphs_of(page_of(l)), escaped(l.question));
     html += answers_of(r);
     if (const auto c = curves_of(r))
-        html += plot::svg_of(*c);
+        html += "<div class=\"plot\">" + plot::svg_of(*c) + "</div>\n";
     else if (const auto b = bars_of(r))
-        html += plot::svg_of(*b);
+        html += "<div class=\"plot\">" + plot::svg_of(*b) + "</div>\n";
     html += table_of(r) + not_here_of(r);
     for (const std::string& f : r.failures) html += fmt::format("<p class=\"bad\">{}</p>\n", escaped(f));
     return html;
@@ -130,7 +135,8 @@ lab_machine this_machine() {
 
 std::string web_page(const std::vector<lesson_result>& all, const lab_machine& machine) {
     std::string html = fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Carousel: the lab"
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+        "content=\"width=device-width\">\n<title>Carousel: the lab"
         "</title>\n<style>{}</style>\n</head>\n<body>\n<h1>The lab: what IPC does on this machine</h1>\n"
         "<p>{}, {}, {}. Every sentence below was chosen by the figures that were just measured here.</p>\n",
         style, escaped(machine.processor), escaped(machine.system), escaped(machine.when));

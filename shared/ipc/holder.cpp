@@ -71,9 +71,14 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_hands* 
     if (goes_on) {
         take_over(*left);
     } else {
-        gpu_memory gpu = gpu_bytes == 0 || hands == nullptr ? gpu_memory{} : hands->make(gpu_bytes);
-        memory_ = memory::make(name, bytes_, gpu);
-        gpu_fd_ = std::move(gpu.fd);
+        try {
+            gpu_memory gpu = gpu_bytes == 0 || hands == nullptr ? gpu_memory{} : hands->make(gpu_bytes);
+            memory_ = memory::make(name, bytes_, gpu);
+            gpu_fd_ = std::move(gpu.fd);
+        } catch (const error&) {  // no such memory here: nobody holds it, and nothing of it stays
+            std::filesystem::remove_all(place_.folder, ignored);
+            throw;
+        }
     }
     if (adopted_ && bytes != 0 && memory_->block().bytes != (bytes + 4095) / 4096 * 4096)
         throw config_error(

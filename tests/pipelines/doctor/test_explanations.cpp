@@ -105,6 +105,42 @@ TEST_CASE("every state of a process and of a slot, and all that may limit a run,
         CHECK_NOTHROW(explain(telemetry::name_of(k)));
 }
 
+TEST_CASE("every CUDA error is explained by its name, its number, and as the driver names it") {
+    std::set<u32> numbers;
+    for (const cuda_error_name& e : all_cuda_errors()) {
+        CAPTURE(e.word);
+        CHECK(explained_as(e.word, "CUDA error"));
+        CHECK(explained_as(std::to_string(e.number), "CUDA error"));
+        CHECK(explained_as("error " + std::to_string(e.number), "CUDA error"));
+        CHECK(numbers.insert(e.number).second);
+        CHECK(std::string(e.means).ends_with("."));
+    }
+    CHECK(numbers.size() >= 130);
+    for (const explanation& e : all_explanations())
+        if (std::string(e.kind) == "CUDA error")
+            CHECK(std::any_of(all_cuda_errors().begin(), all_cuda_errors().end(),
+                              [&](const cuda_error_name& n) { return std::string(n.word) == e.word; }));
+    CHECK(std::string(explain("CUDA_ERROR_ILLEGAL_ADDRESS").at(0).word) == "cudaErrorIllegalAddress");
+    CHECK(std::string(explain("CUDA_ERROR_INVALID_HANDLE").at(0).word) == "cudaErrorInvalidResourceHandle");
+    CHECK(std::string(explain("400").at(0).word) == "cudaErrorInvalidResourceHandle");
+    CHECK(explain("exit code 3").size() == 1);
+    CHECK(explain("3").size() == 2);  // an exit code, and a CUDA error
+}
+
+TEST_CASE("what ps says of a space's clients and what they hold is explained") {
+    const std::string view = source("ipc/space_view.cpp"), holds = source("ipc/holdings.cpp");
+    const auto names = all_of(view, "names\\[\\] = \\{([^}]*)\\}");
+    REQUIRE(names.size() == 1);
+    for (const std::string& state : all_of(names[0], "\"(\\w+)\""))
+        if (state != "free") CHECK(explained_as(state, "state of a space's client"));
+    for (const char* word : {"permits", "in line", "cells claimed", "cells popping", "cells leased"}) {
+        CHECK(holds.find("\"" + std::string(word) + "\"") != std::string::npos);
+        CHECK(explained_as(word, "word of a space"));
+    }
+    for (const char* word : {"lost", "tombs", "travelling", "letters"})
+        CHECK(explained_as(word, "word of a space"));
+}
+
 TEST_CASE("every state that ps says of a stage is explained") {
     for (u8 s = 0; s <= static_cast<u8>(seat_state::done); ++s) {
         CAPTURE(s);

@@ -377,6 +377,23 @@ TEST_CASE("no claim is explained by no figures, and each row asks for some") {
         }
 }
 
+TEST_CASE("where there is no GPU, no second one or no MPS, its claims say so, and the others are judged") {
+    for (const char* need : {"gpu", "two_gpus", "mps"}) {
+        figures f;
+        f.missing[need] = std::string("none here: ") + need;
+        u32 told = 0;
+        for (const lesson* l : all_lessons())
+            for (const claim_verdict& v : judge(*l, f)) {
+                CAPTURE(l->name, v.about->name);
+                const bool needs = std::strcmp(v.about->needs, need) == 0;
+                CHECK((v.what == outcome::not_here) == needs);
+                if (needs) CHECK(v.text == f.missing[need]);
+                told += needs;
+            }
+        CHECK(told > 0);
+    }
+}
+
 TEST_CASE("a claim whose need is missing says why, and fails nothing") {
     figures f;
     f.missing["shm"] = "no POSIX shared memory here: No such file or directory";

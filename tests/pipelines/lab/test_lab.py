@@ -40,6 +40,7 @@ class Lab(unittest.TestCase):
         self.assertRegex(done.stdout, r"not here: (no GPU: |built without CUDA: )")
         with open(page, encoding="utf-8") as f:
             html = f.read()
+        self.assertIn('name="viewport"', html)   # a narrow screen has it as wide as it is
         for number, _ in names:
             self.assertIn(f'<h2 id="lesson{number}">', html)
         drawings = re.findall(r"<svg.*?</svg>", html, re.S)

@@ -115,11 +115,12 @@ int main(int argc, char** argv) {
     std::printf("figure read.ratio %.4f\nfigure chase.ratio %.4f\n", median(read_ratios),
                 median(chase_ratios));
 
-    const double before = read_once(theirs, most);
+    // The best of each: what else runs here costs some of them more than a death could.
+    double before = 0, after = 0;
+    for (int k = 0; k < rounds; ++k) before = std::max(before, read_once(theirs, most));
     kill(maker, SIGKILL);
     waitpid(maker, nullptr, 0);
-    std::vector<double> after;
-    for (int k = 0; k < rounds; ++k) after.push_back(read_once(theirs, most));
-    std::printf("figure killed.ratio %.3f\n", median(after) / before);
+    for (int k = 0; k < rounds; ++k) after = std::max(after, read_once(theirs, most));
+    std::printf("figure killed.ratio %.3f\n", after / before);
     return 0;
 }
