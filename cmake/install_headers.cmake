@@ -9,7 +9,7 @@ cmake_policy(VERSION 3.25)
 set(public_folder stages/sdk/carousel)
 set(roots . shared stages/sdk)
 set(waiting)
-foreach(name stage cpu cuda hash testing)
+foreach(name stage cpu cuda hash port testing)
   list(APPEND waiting ${public_folder}/${name}.hpp)
 endforeach()
 list(APPEND waiting shared/ipc/carousel/ipc.hpp shared/ipc/cuda/carousel/ipc_cuda.cuh)   # for programs that are no stages

@@ -4,8 +4,8 @@
 
 namespace carousel::ring {
 
-latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry) noexcept
-    : control_(&c), link_(c, link) {
+latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry, u64 from) noexcept
+    : control_(&c), link_(c, link), next_(from) {
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
         shm::word& at = link_.block().group_state[g];
         const u64 raw = load(at);

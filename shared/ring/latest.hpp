@@ -15,8 +15,8 @@ namespace carousel::ring {
 class latest_reader {
 public:
     /// Joins `link` as incarnation `entry` (shm::max_incarnations or more: a tap without one). Check
-    /// joined().
-    latest_reader(shm::control_block& c, u32 link, u32 entry) noexcept;
+    /// joined(). Only frames from sequence `from` on are leased.
+    latest_reader(shm::control_block& c, u32 link, u32 entry, u64 from = 0) noexcept;
     ~latest_reader();
     latest_reader(const latest_reader&) = delete;
     latest_reader& operator=(const latest_reader&) = delete;
@@ -37,7 +37,7 @@ private:
     u64 mine_ = 0;  ///< our group word
     slot_ref held_;
     u64 lease_ = 0;
-    u64 next_ = 0;  ///< only sequences from here on
+    u64 next_;  ///< only sequences from here on
 };
 
 /// Revokes leases of latest members that are older than latest_lease_ns. By anyone; the supervisor and idle

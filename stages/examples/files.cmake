@@ -8,4 +8,5 @@ set(CAROUSEL_EXAMPLE_FILES
   scan/sink_main.cpp scan/source_main.cpp scan/test_scan.cpp
   ipc/CMakeLists.txt ipc/README.md ipc/pool.cpp ipc/queue.cpp ipc/ranks.cpp ipc/semaphore.cpp
   ipc/work_queue.cpp
-  ipc_cuda/CMakeLists.txt ipc_cuda/README.md ipc_cuda/queue.cu)
+  ipc_cuda/CMakeLists.txt ipc_cuda/README.md ipc_cuda/queue.cu
+  port/CMakeLists.txt port/README.md port/newest.cpp)

@@ -5,6 +5,7 @@ Usage: test_examples.py BUILD_FOLDER ROOT CMAKE CXX NVCC
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -80,6 +81,23 @@ class Examples(unittest.TestCase):
         far = self.report_of(file, "--fps", "0", "--set", "parameters.range=9")
         self.assertEqual(near["image_hash"], again["image_hash"])
         self.assertNotEqual(near["image_hash"], far["image_hash"])
+
+    def test_a_program_of_one_s_own_looks_at_a_run(self):
+        folder = self.all.copy_of_example("port")
+        self.all.build_without_toolkit(folder)
+        newest = os.path.join(folder, "build/newest")
+        file = os.path.join(self.scan, "scan.toml")
+        self.all.carousel("up", file, "-d", "--device", "cpu", "--fps", "50")
+        try:
+            said = run(newest, "scan", "scan", "5", env=self.all.environment)
+            numbers = [int(n) for n in re.findall(r"^frame (\d+): ", said, re.M)]
+            self.assertEqual(len(numbers), 5, said)
+            self.assertEqual(numbers, sorted(set(numbers)), said)
+            done = subprocess.run([newest, "scan", "sacn"], capture_output=True, text=True, check=False, env=self.all.environment)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn('did you mean "scan"?', done.stderr)
+        finally:
+            self.all.carousel("down", "-p", "scan")
 
     def test_a_stage_that_runs_on_gpus_alone_is_built_and_refused_on_the_cpu(self):
         if self.all.nvcc == "none":

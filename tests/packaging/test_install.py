@@ -12,7 +12,7 @@ import unittest
 from installed import Installation, run
 
 PROGRAMS = sys.argv[6:]
-PUBLIC = ("stage.hpp", "cpu.hpp", "cuda.hpp", "hash.hpp", "testing.hpp", "ipc.hpp", "ipc_cuda.cuh")
+PUBLIC = ("stage.hpp", "cpu.hpp", "cuda.hpp", "hash.hpp", "port.hpp", "testing.hpp", "ipc.hpp", "ipc_cuda.cuh")
 
 
 class Install(unittest.TestCase):

@@ -1,14 +1,11 @@
 #pragma once
-// The newest frame of one ring, for eyes: joins the link as a `latest` member, copies, and gives the frame
-// back. It never holds a producer up; a frame whose lease was revoked or whose status word does not fit is
-// discarded, so what is shown is always whole.
+// The newest frame of one ring, for eyes: run/newest_frame.hpp takes it, whole or not at all, and holds
+// nobody up.
 //
 // A thread of its own sleeps on a doorbell of the ring and takes the newest frame as soon as there is one,
 // whenever the window has shown the last: a frame may be there for a fraction of a millisecond only. The
-// functions below belong to the window's thread. The connection to the supervisor stays open as long as the
-// tap lives: its end tells the supervisor that the place in the link's groups is free again, also after a
-// kill. Errors: the constructor throws error (no answer, no such picture, no device here); poll() throws
-// cuda_error when the GPU failed.
+// functions below belong to the window's thread. Errors: the constructor throws error (no answer, no such
+// picture, no device here); poll() throws cuda_error when the GPU failed.
 
 #include <condition_variable>
 #include <memory>
@@ -17,17 +14,12 @@
 #include <thread>
 
 #include "device/backend.hpp"
-#include "ring/frame_format.hpp"
-#include "ring/latest.hpp"
-#include "shm/fd_socket.hpp"
+#include "run/newest_frame.hpp"
 #include "viewer/watch/interop.hpp"
 
 namespace carousel::viewer {
 
-/// Frames that were taken but not shown.
-struct discarded {
-    u64 revoked = 0, torn = 0, voids = 0;
-};
+using run::discarded;
 
 /// How a frame may get from the ring to the screen.
 enum class picture_way : u8 {
@@ -70,33 +62,22 @@ public:
     [[nodiscard]] f64 copy_ms() const noexcept { return copy_ms_; }
 
 private:
-    void ask(const std::string& socket_path, const std::string& stage);
-    void read_answer(const std::string& text);
-    void open_device(interop_maker make, picture_way way);
+    void take_picture_format(const run::lent_ring& ring);
+    void open_device(const run::lent_ring& ring, interop_maker make, picture_way way);
     void loop();
     [[nodiscard]] bool take_one();
 
-    shm::control_block* control_;
-    shm::unique_fd socket_;
-    std::vector<shm::unique_fd> fds_;
-    device::memory_handle memory_;
-    device::device_id device_id_;
-    ring::frame_format format_;
     std::string stage_, path_;
-    u32 link_ = shm::none, entry_ = shm::max_incarnations;
     u32 width_ = 0, height_ = 0;
-    u64 offset_ = 0, sequence_ = 0, slot_bytes_ = 0;
+    u64 offset_ = 0, sequence_ = 0;
     f64 copy_ms_ = 0;
     // In the order of their making; taken down the other way round.
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_, window_queue_;
-    std::unique_ptr<device::mapping> ring_, torn_;
     /// shown; taken; being taken. In interop memory of the GPU
     std::unique_ptr<device::mapping> front_, ready_, back_;
-    shm::word event_word_{0};
-    std::unique_ptr<device::event> event_;
     std::unique_ptr<interop> interop_;
-    std::unique_ptr<ring::latest_reader> reader_;
+    std::unique_ptr<run::newest_frame> newest_;
     // Between the two threads, under the mutex.
     std::mutex mutex_;
     std::condition_variable wake_;

@@ -59,8 +59,8 @@ LAYERS = {
 CUDA_FOR_USERS = ("stages/sdk/carousel/cuda.hpp", "tests/gpu/device_stage.cpp")
 EXAMPLES = "stages/examples/"
 LESSON_PROGRAM = re.compile(r"pipelines/lab/lessons/[^/]+/(?!lesson\.cpp$)")   # a lesson's programs; lesson.cpp is its data
-PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/testing.hpp", "carousel/ipc.hpp",
-          "carousel/ipc_cuda.cuh")
+PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carousel/hash.hpp", "carousel/port.hpp", "carousel/testing.hpp",
+          "carousel/ipc.hpp", "carousel/ipc_cuda.cuh")
 # What the supervisor, which holds all memory, needs of the device layer: what a handle is (pipeline files name kinds of memory), and how
 # the CPU's memory is made. No CUDA in either.
 EXCEPTIONS = {("spec", "device/backend.hpp"), ("supervisor", "device/backend.hpp"), ("supervisor", "device/cpu/memfd.hpp")}

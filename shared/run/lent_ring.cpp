@@ -1,0 +1,70 @@
+#include "run/lent_ring.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "run/memory_message.hpp"
+#include "run/tap_message.hpp"
+
+namespace carousel::run {
+namespace {
+
+using nlohmann::json;
+constexpr u64 patience_ns = 2 * ns_per_s;
+
+void read_answer(const shm::control_block& c, const json& answer, lent_ring& r) {
+    const tap_answer a = read_tap(answer);
+    if (a.run_id != std::string(c.run_id))
+        throw shm_error("another run answers at the control socket: the one that is watched has ended");
+    r.link = a.link;
+    r.stage = a.stage;
+    r.entry = a.entry;
+    r.format =
+        ring::frame_format::from_json(a.format.is_string() ? a.format.get<std::string>() : a.format.dump());
+    r.memory = read_memory(a.memory, r.descriptors);
+    r.device = a.device;
+}
+
+/// Every plane of every slot lies within the memory: a broken process may have written the block.
+void check_extent(const shm::control_block& c, lent_ring& r) {
+    if (r.link >= std::min(c.links, shm::max_links))
+        throw shm_error("the supervisor's answer names a link that the run doesn't have");
+    r.slot_bytes = c.link[r.link].slot_bytes;
+    r.slots = std::min(c.link[r.link].slots, shm::max_slots);
+    const u64 needed = r.format.lay_out();
+    if (r.slots == 0 || needed > r.slot_bytes || r.slot_bytes > r.memory.bytes / r.slots)
+        throw shm_error(
+            fmt::format("a frame of {} bytes ({}) doesn't fit the ring's memory ({} slots of {} bytes in {})",
+                        needed, r.format.describe(), r.slots, r.slot_bytes, r.memory.bytes));
+}
+
+}  // namespace
+
+lent_ring borrow_ring(const shm::control_block& c, const std::string& socket_path, const std::string& stage) {
+    lent_ring r;
+    r.connection = shm::connect_to(socket_path, patience_ns);
+    if (!r.connection)
+        throw shm_error(fmt::format("no supervisor at {}: {}", socket_path, errno_text(errno)));
+    if (!shm::send_message(r.connection.get(), to_json(tap_request{stage}).dump()))
+        throw shm_error(fmt::format("asking the supervisor for a ring's memory: {}", errno_text(errno)));
+    shm::message m;
+    if (shm::receive_message(r.connection.get(), m, patience_ns) != shm::receive_status::ok)
+        throw shm_error(
+            "the supervisor sent no memory of a ring within 2 s: is it stopped, or of another version?");
+    r.descriptors = std::move(m.fds);
+    try {
+        read_answer(c, json::parse(m.text), r);
+    } catch (const json::exception& e) {
+        throw shm_error(fmt::format(
+            "the supervisor's answer can't be read: {}: are both programs of one version?", e.what()));
+    }
+    check_extent(c, r);
+    return r;
+}
+
+}  // namespace carousel::run

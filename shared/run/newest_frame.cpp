@@ -1,0 +1,92 @@
+#include "run/newest_frame.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+
+namespace carousel::run {
+
+newest_frame::newest_frame(shm::control_block& c, lent_ring from, device::context& on)
+    : control_(&c),
+      from_(std::move(from)),
+      memory_(on.map(from_.memory, device::access::read)),
+      torn_(on.allocate_host(sizeof(u32))),
+      event_(on.make_event(&event_word_)) {
+    join(0);
+}
+
+void newest_frame::join(u64 from_sequence) {
+    reader_.reset();  // at most one place at a time
+    reader_ = std::make_unique<ring::latest_reader>(*control_, from_.link, from_.entry, from_sequence);
+    if (!reader_->joined())
+        throw config_error(
+            fmt::format("all {} places for viewers, ports and displays at the ring of {} are "
+                        "taken: close one",
+                        shm::max_latest, from_.stage));
+}
+
+void newest_frame::move_to(lent_ring again) {
+    if (again.link != from_.link || again.slot_bytes != from_.slot_bytes || again.slots != from_.slots ||
+        again.format != from_.format)
+        throw shm_error(fmt::format("the next supervisor tells another ring of {}", from_.stage));
+    // The memory is the same, and mapped. The old connection ends here: nobody listens at its other end.
+    from_ = std::move(again);
+    join(next_);
+}
+
+bool newest_frame::copy(device::queue& q, const ring::slot_ref& slot, std::byte* to, u64 offset, u64 bytes) {
+    std::byte* const at = memory_->data() + slot.index * from_.slot_bytes;
+    const auto* status = reinterpret_cast<const device::status_word*>(at);
+    const u32 epoch = control_->link[from_.link].header[slot.index].epoch;
+    const device::status_word expected{slot.sequence, epoch, static_cast<u32>(device::status_state::ready)};
+    auto* torn = reinterpret_cast<u32*>(torn_->data());
+    *reinterpret_cast<volatile u32*>(torn_->host_data()) = 0;
+    q.check_status(status, expected, torn);
+    q.copy(to, at + offset, bytes);
+    q.check_status(status, expected, torn);
+    event_->record(q, slot.sequence);
+    event_->wait();
+    return *reinterpret_cast<volatile u32*>(torn_->host_data()) == 0;
+}
+
+bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what) {
+    const ring::slot_ref slot = reader_->acquire();
+    if (!slot) return false;
+    next_ = slot.sequence + 1;
+    const u64 began = now_ns();
+    crash_here(crash_point::latest_leased);
+    // Read under the lease; where that is revoked meanwhile, what was read is thrown away below.
+    const shm::frame_header& h = control_->link[from_.link].header[slot.index];
+    const bool is_void = h.void_stage != shm::none;
+    const about found{slot.sequence, h.born_ns, h.time_s, 0};
+    const bool fits = is_void || copy(q, slot, to, offset, bytes);
+    crash_here(crash_point::latest_read);
+    const bool leased = reader_->release();
+    crash_here(crash_point::latest_released);
+    if (!leased)
+        ++losses_.revoked;
+    else if (is_void)
+        ++losses_.voids;
+    else if (!fits)
+        ++losses_.torn;
+    else {
+        what = found;
+        what.took_ns = now_ns() - began;
+        return true;
+    }
+    return false;
+}
+
+// The reader's bell rather than the producer's, which rings for its inputs too.
+shm::doorbell_word& newest_frame::bell() const noexcept {
+    const shm::link_block& l = control_->link[from_.link];
+    const u32 stage = l.blocking > 0 ? l.group_stage[0] : l.stage;
+    return control_->stage[std::min(stage, shm::max_stages - 1)].doorbell;
+}
+
+}  // namespace carousel::run

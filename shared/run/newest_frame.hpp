@@ -1,0 +1,64 @@
+#pragma once
+// The newest frame of one ring, taken out by a process that is no stage: it joins the link as a `latest`
+// member, leases, copies and gives back. It never holds a producer up; what is taken is always whole: a frame
+// whose lease was revoked meanwhile, or whose status word does not fit before or behind the copy, is
+// discarded. The lease lasts as long as the copy: what is done with the copy afterwards takes as long as it
+// likes.
+//
+// One thread at a time. Crash: the place in the link's groups is freed by the supervisor, which sees the end
+// of the lent ring's connection; a lease that is held is revoked with it, or before, when it is too old.
+
+#include <memory>
+
+#include "device/backend.hpp"
+#include "ring/latest.hpp"
+#include "run/lent_ring.hpp"
+
+namespace carousel::run {
+
+/// Frames that were taken and thrown away.
+struct discarded {
+    u64 revoked = 0, torn = 0, voids = 0;
+};
+
+class newest_frame {
+public:
+    /// Joins the ring and maps it. `c` is a writable mapping of the run's block that outlives this, as does
+    /// `on`. Throws config_error: all places are taken; device_error: the memory can't be mapped on this
+    /// device.
+    newest_frame(shm::control_block& c, lent_ring from, device::context& on);
+
+    struct about {
+        u64 sequence = 0, born_ns = 0;
+        f64 time_s = 0;
+        u64 took_ns = 0;  ///< lease to release
+    };
+    /// Copies `bytes` from `offset` of the newest frame's slot, by `q`, and waits for the copy. True: `to`
+    /// holds a whole frame, newer than the last one; `what` tells of it. False: there is none just now, or it
+    /// was discarded.
+    [[nodiscard]] bool take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what);
+    /// Another supervisor leads the run: from now on it is told of this process's end. Throws as the
+    /// constructor does; then this has no place any more.
+    void move_to(lent_ring again);
+
+    /// Rung at every change of the ring.
+    [[nodiscard]] shm::doorbell_word& bell() const noexcept;
+    [[nodiscard]] const discarded& losses() const noexcept { return losses_; }
+    [[nodiscard]] const lent_ring& ring() const noexcept { return from_; }
+
+private:
+    void join(u64 from_sequence);
+    [[nodiscard]] bool copy(device::queue& q, const ring::slot_ref& slot, std::byte* to, u64 offset,
+                            u64 bytes);
+
+    shm::control_block* control_;
+    lent_ring from_;
+    std::unique_ptr<device::mapping> memory_, torn_;
+    shm::word event_word_{0};
+    std::unique_ptr<device::event> event_;
+    std::unique_ptr<ring::latest_reader> reader_;
+    u64 next_ = 0;  ///< only sequences from here on
+    discarded losses_;
+};
+
+}  // namespace carousel::run

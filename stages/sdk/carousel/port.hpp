@@ -1,0 +1,162 @@
+#pragma once
+// Ports: frames of a run for a program of one's own that no supervisor has started. It opens the run by its
+// name, may come at any time, live as often as it likes, and be killed at any instruction.
+//
+//   auto run = carousel::open("demo");
+//   for (auto& f : run.latest("fragment")) look_at(f.plane<const carousel::u8>("color"));
+//
+// `latest`: the newest frame of a stage's output, for whoever wants to see it. It never holds anybody up: a
+// reader that is slow, stopped or dead costs the run nothing. It misses frames, and it never gets a torn one:
+// - A frame is delivered as a copy, taken under a lease that lasts as long as the copy. A frame whose lease
+//   was revoked meanwhile (it took longer than latest_lease_ms, 250 ms), whose status word does not fit or
+//   that came without a picture is thrown away and counted: losses().
+// - What is delivered is the program's own until it asks for the next frame: it may look as long as it likes.
+// - A link has places for 8 viewers, displays and ports. A place is free again when its process ends.
+//
+// Deaths. Stages may die and be replaced, the supervisor may, and another one take the run over: the port
+// goes on, and sequences go on growing. Only where the run begins again with new memory they may begin again,
+// too. When the run is over the loop ends, and ending() says how.
+//
+// Where frames are delivered: open_options::device. On a GPU all work on a frame belongs on its stream();
+// work on another stream must be complete before the next frame is asked for, which overwrites this one.
+//
+// Every wait has a bound: next(timeout_s) returns null, the loop throws nothing_new, which says who is
+// waited for. An open run and its ports belong to one thread at a time; a forked child can't use them.
+// Linking carousel::stage is enough. Errors are carousel::error: config_error for names (no such run, no such
+// stage, all places taken), shm_error for a run of another user or of another version of Carousel,
+// device_error for devices, cuda_error when the GPU failed.
+
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "core/types.hpp"
+#include "device/backend.hpp"
+#include "stages/sdk/payload.hpp"
+
+namespace carousel {
+
+using device::device_kind;
+
+struct open_options {
+    /// Where frames are delivered. "": where the ring's memory lies; "cpu": in host memory, page-locked where
+    /// the ring's lies on a GPU; "cuda" or "cuda:1": on that GPU, as this process counts them.
+    std::string device = {};
+    f64 wait_s = 5;  ///< at opening: for the run, its supervisor and its answers
+};
+
+struct latest_options {
+    f64 patience_s = 10;  ///< of a loop, for a newer frame
+};
+
+/// No newer frame came in time; the text says who is waited for.
+class nothing_new : public error {
+public:
+    explicit nothing_new(const std::string& message) : error(exit_code::stage_failed, message) {}
+};
+
+/// Frames that were taken and not delivered.
+struct latest_losses {
+    u64 revoked = 0;  ///< the lease was: copying took too long
+    u64 torn = 0;     ///< the status word did not fit; never seen in a sound run
+    u64 voids = 0;    ///< given up upstream: they have no picture
+};
+
+/// A whole frame, valid until its port is asked for the next one.
+class latest_frame {
+public:
+    [[nodiscard]] u64 sequence() const noexcept { return sequence_; }
+    [[nodiscard]] f64 time_s() const noexcept { return time_s_; }  ///< sequence / fps
+    /// CLOCK_MONOTONIC, when its source began it
+    [[nodiscard]] u64 born_ns() const noexcept { return born_ns_; }
+    [[nodiscard]] const ring::frame_format& format() const noexcept { return planes_.format(); }
+    /// The plane of that name, as in a stage. Throws config_error: no such plane, or of another element type.
+    template <typename T>
+    [[nodiscard]] plane_view<T> plane(std::string_view name) const {
+        return planes_.plane<T>(name);
+    }
+    /// All planes: records and bytes, too.
+    [[nodiscard]] const input_payload& planes() const noexcept { return planes_; }
+    /// Of the memory that the planes lie in.
+    [[nodiscard]] device_kind where() const noexcept { return where_; }
+    /// What is enqueued here is done before the next frame overwrites this one.
+    [[nodiscard]] device::queue& queue() const noexcept { return *queue_; }
+    /// The cudaStream_t of that queue; null where the frame lies in host memory.
+    [[nodiscard]] void* stream() const noexcept;
+
+private:
+    friend class latest_port;
+    u64 sequence_ = 0, born_ns_ = 0;
+    f64 time_s_ = 0;
+    input_payload planes_;
+    device_kind where_ = device_kind::cpu;
+    device::queue* queue_ = nullptr;
+};
+
+class latest_port {
+public:
+    latest_port(latest_port&&) noexcept;
+    latest_port& operator=(latest_port&&) noexcept;
+    ~latest_port();
+
+    /// The newest frame, if it is newer than the last one, or the first that comes in so many seconds. Null:
+    /// none came, or the run is over.
+    [[nodiscard]] latest_frame* next(f64 timeout_s);
+    /// The run is over: no frame will come any more.
+    [[nodiscard]] bool ended() const noexcept;
+    /// How it ended, once it has: "exit code 0".
+    [[nodiscard]] const std::string& ending() const noexcept;
+    [[nodiscard]] latest_losses losses() const noexcept;
+    /// Whose output it is.
+    [[nodiscard]] const std::string& stage() const noexcept;
+    [[nodiscard]] const ring::frame_format& format() const noexcept;
+
+    /// The loop's: each step is a newer frame, its end is the run's.
+    class iterator {
+    public:
+        [[nodiscard]] latest_frame& operator*() const noexcept { return *at_; }
+        iterator& operator++() {
+            at_ = of_->next_or_throw();
+            return *this;
+        }
+        [[nodiscard]] bool operator==(std::default_sentinel_t) const noexcept { return at_ == nullptr; }
+
+    private:
+        friend class latest_port;
+        explicit iterator(latest_port& of) : of_(&of), at_(of.next_or_throw()) {}
+        latest_port* of_;
+        latest_frame* at_;
+    };
+    [[nodiscard]] iterator begin() { return iterator(*this); }
+    [[nodiscard]] std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
+
+private:
+    friend class open_run;
+    struct state;
+    explicit latest_port(std::unique_ptr<state> s);
+    [[nodiscard]] latest_frame* next_or_throw();
+    std::unique_ptr<state> state_;
+};
+
+/// A run that is open. Copies are the same one; ports hold it.
+class open_run {
+public:
+    /// The newest frames of what `stage` puts out; "": of what the last sink reads.
+    [[nodiscard]] latest_port latest(const std::string& stage = "", const latest_options& options = {}) const;
+    /// Its stages that have an output.
+    [[nodiscard]] std::vector<std::string> stages() const;
+    [[nodiscard]] const std::string& name() const noexcept;
+
+private:
+    friend open_run open(const std::string& name, const open_options& options);
+    explicit open_run(std::shared_ptr<class port_attachment> to) : to_(std::move(to)) {}
+    std::shared_ptr<class port_attachment> to_;
+};
+
+/// The run of that name, of this user; or, where there is a '/' in it, the run whose folder that is.
+[[nodiscard]] open_run open(const std::string& name, const open_options& options = {});
+
+}  // namespace carousel

@@ -1,0 +1,196 @@
+#include <carousel/port.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/did_you_mean.hpp"
+#include "run/newest_frame.hpp"
+#include "shm/doorbell.hpp"
+#include "stages/sdk/port_attachment.hpp"
+
+namespace carousel {
+namespace {
+
+constexpr u64 ask_again_ns = 100 * ns_per_ms, longest_nap_ns = 20 * ns_per_ms;
+
+u64 nanoseconds(f64 seconds) { return static_cast<u64>(std::max(0.0, seconds) * static_cast<f64>(ns_per_s)); }
+
+}  // namespace
+
+struct latest_port::state {
+    state(std::shared_ptr<port_attachment> run, const std::string& of, latest_options o)
+        : to(std::move(run)), stage(of), options(o) {}
+
+    void attach();
+    void follow();
+    void settle();
+    [[nodiscard]] bool take();
+
+    std::shared_ptr<port_attachment> to;
+    std::string stage;
+    latest_options options;
+    // In the order of their making; taken down the other way round.
+    std::shared_ptr<const run::mapped_block> block;  ///< that `newest` reads
+    shm::process_id supervisor;                      ///< that has lent the ring
+    ring::frame_format format;
+    u64 first = 0, bytes = 0;  ///< of a slot: where its planes lie
+    std::unique_ptr<device::queue> queue;
+    std::unique_ptr<device::mapping> copy;  ///< what is delivered
+    shm::word event_word{0};
+    std::unique_ptr<device::event> event;
+    std::unique_ptr<run::newest_frame> newest;  ///< null: there is no ring just now, `trouble` says why
+    latest_frame frame;
+    bool delivered = false;
+    std::string trouble;
+    u64 next_try_ns = 0;
+    run::discarded lost;  ///< in rings that are no more
+};
+
+// From nothing, or behind a run that began again.
+void latest_port::state::attach() {
+    block = to->block();
+    supervisor = to->run().supervisor;
+    run::lent_ring ring = run::borrow_ring(block->attached->block(), to->run().socket(), stage);
+    stage = ring.stage;
+    bool in_host_memory = true;
+    device::context& on = to->device_for(ring, in_host_memory);
+    format = ring.format;
+    first = ring.slot_bytes;
+    u64 end = 0;
+    for (const ring::plane& p : format.planes) {
+        first = std::min(first, p.offset);
+        end = std::max(end, p.offset + p.bytes());
+    }
+    bytes = end - std::min(first, end);
+    queue = on.make_queue();
+    event = on.make_event(&event_word);
+    copy = in_host_memory ? on.allocate_host(ring.slot_bytes) : on.allocate(ring.slot_bytes);
+    frame.planes_ = input_payload(in_host_memory ? copy->host_data() : copy->data(), &format);
+    frame.where_ = in_host_memory ? device_kind::cpu : device_kind::cuda;
+    frame.queue_ = queue.get();
+    newest = std::make_unique<run::newest_frame>(block->attached->block(), std::move(ring), on);
+}
+
+// Keeps the tie to the run: a block that was made anew, another supervisor. Between two supervisors the ring
+// is there as before, and frames go on.
+void latest_port::state::follow() {
+    to->look();
+    if (to->ended()) return;
+    const u64 now = now_ns();
+    if (now < next_try_ns) return;
+    const bool anew = block != to->block();
+    if (newest && !anew && supervisor == to->run().supervisor) return;
+    try {
+        if (newest && !anew) {
+            const shm::process_id next = to->run().supervisor;
+            newest->move_to(run::borrow_ring(block->attached->block(), to->run().socket(), stage));
+            supervisor = next;
+        } else {
+            if (newest) {
+                const run::discarded& l = newest->losses();
+                lost = {lost.revoked + l.revoked, lost.torn + l.torn, lost.voids + l.voids};
+            }
+            newest.reset();
+            attach();
+        }
+        trouble.clear();
+    } catch (const cuda_error&) {
+        throw;
+    } catch (const error& e) {  // it is being taken over, say
+        trouble = e.what();
+        next_try_ns = now + ask_again_ns;
+    }
+}
+
+// What was done with the last frame is complete before the next one is leased: a lease lasts as long as its
+// copy.
+void latest_port::state::settle() {
+    if (!std::exchange(delivered, false)) return;
+    event->record(*queue, frame.sequence_);
+    event->wait();
+}
+
+bool latest_port::state::take() {
+    run::newest_frame::about what;
+    if (!newest->take(*queue, copy->data() + first, first, bytes, what)) return false;
+    frame.sequence_ = what.sequence;
+    frame.born_ns_ = what.born_ns;
+    frame.time_s_ = what.time_s;
+    return delivered = true;
+}
+
+void* latest_frame::stream() const noexcept {
+    return where_ == device_kind::cuda ? queue_->native_stream() : nullptr;
+}
+
+latest_port::latest_port(std::unique_ptr<state> s) : state_(std::move(s)) {}
+latest_port::latest_port(latest_port&&) noexcept = default;
+latest_port& latest_port::operator=(latest_port&&) noexcept = default;
+latest_port::~latest_port() = default;
+
+latest_frame* latest_port::next(f64 timeout_s) {
+    state& s = *state_;
+    const u64 until = now_ns() + nanoseconds(timeout_s);
+    if (s.queue) s.settle();
+    for (;;) {
+        s.follow();
+        if (s.to->ended()) return nullptr;
+        shm::doorbell_word* bell = s.newest ? &s.newest->bell() : nullptr;
+        const u32 seen = bell != nullptr ? shm::ticket(*bell) : 0;
+        if (s.newest && s.take()) return &s.frame;
+        const u64 now = now_ns();
+        if (now >= until) return nullptr;
+        const u64 nap = std::min(longest_nap_ns, until - now);
+        if (bell != nullptr)
+            shm::wait(*bell, seen, nap);
+        else
+            ::usleep(static_cast<u32>(nap / 1000));
+    }
+}
+
+latest_frame* latest_port::next_or_throw() {
+    state& s = *state_;
+    latest_frame* f = next(s.options.patience_s);
+    if (f != nullptr || s.to->ended()) return f;
+    throw nothing_new(fmt::format("no new frame of \"{}\" in {:.3g} s: {}", s.stage, s.options.patience_s,
+                                  s.newest ? s.to->what_holds_it_up() : s.trouble));
+}
+
+bool latest_port::ended() const noexcept { return state_->to->ended(); }
+const std::string& latest_port::ending() const noexcept { return state_->to->ending(); }
+const std::string& latest_port::stage() const noexcept { return state_->stage; }
+const ring::frame_format& latest_port::format() const noexcept { return state_->format; }
+
+latest_losses latest_port::losses() const noexcept {
+    const run::discarded& before = state_->lost;
+    const run::discarded now = state_->newest ? state_->newest->losses() : run::discarded{};
+    return {before.revoked + now.revoked, before.torn + now.torn, before.voids + now.voids};
+}
+
+latest_port open_run::latest(const std::string& stage, const latest_options& options) const {
+    if (const std::vector<std::string> there = to_->stages();
+        !stage.empty() && std::find(there.begin(), there.end(), stage) == there.end())
+        throw config_error(fmt::format("no stage \"{}\" with an output in {}{}; these have one: {}", stage,
+                                       name(), did_you_mean_clause(stage, there), fmt::join(there, ", ")));
+    auto s = std::make_unique<latest_port::state>(to_, stage, options);
+    for (const u64 until = now_ns() + nanoseconds(to_->options().wait_s);; ::usleep(20'000)) try {
+            to_->look();
+            s->attach();
+            return latest_port(std::move(s));
+        } catch (const shm_error&) {  // a supervisor that is beginning, or taking the run over
+            if (now_ns() >= until || to_->ended()) throw;
+        }
+}
+
+std::vector<std::string> open_run::stages() const { return to_->stages(); }
+const std::string& open_run::name() const noexcept { return to_->run().name; }
+
+open_run open(const std::string& name, const open_options& options) {
+    return open_run(std::make_shared<port_attachment>(name, options));
+}
+
+}  // namespace carousel

@@ -1,0 +1,47 @@
+#pragma once
+// What the ports of one open run share: the run as it is watched (run/observer.hpp) and the devices that
+// frames are delivered on. One thread at a time.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <carousel/port.hpp>
+#include "run/lent_ring.hpp"
+#include "run/observer.hpp"
+
+namespace carousel {
+
+class port_attachment {
+public:
+    port_attachment(const std::string& name, open_options options);
+
+    /// Who leads the run, has it ended, has it another block? Asked ten times a second at most.
+    void look();
+    [[nodiscard]] bool ended() const noexcept { return ended_; }
+    [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
+    [[nodiscard]] const run::record& run() const noexcept { return observer_->run(); }
+    /// Null once the run has ended.
+    [[nodiscard]] const std::shared_ptr<const run::mapped_block>& block() const noexcept {
+        return observer_->mapped();
+    }
+    [[nodiscard]] const open_options& options() const noexcept { return options_; }
+    [[nodiscard]] std::vector<std::string> stages() const;
+
+    /// On which device this ring's frames are delivered; lives as long as this. `in_host_memory`: the memory
+    /// that they come in.
+    [[nodiscard]] device::context& device_for(const run::lent_ring& ring, bool& in_host_memory);
+    /// Why no frame comes, as far as the run's block and record tell: one clause.
+    [[nodiscard]] std::string what_holds_it_up() const;
+
+private:
+    open_options options_;
+    std::unique_ptr<run::observer> observer_;
+    std::vector<std::pair<device::device_id, std::unique_ptr<device::context>>> devices_;
+    bool ended_ = false;
+    std::string ending_;
+    u64 next_look_ns_ = 0, over_since_ns_ = 0;
+};
+
+}  // namespace carousel

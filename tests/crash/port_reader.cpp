@@ -1,0 +1,59 @@
+// A foreign program for tests: looks at the newest frames of the stage `middle` or `numbers` of a number
+// pipeline, whose values say of which frame they are.
+//   carousel-test-port RUN STAGE [DEVICE [PAUSE_MS]]
+// A line a hundred frames: "frame N"; at the end "ended: HOW, F frames, R revoked, V void", exit code 0. A
+// value that is not its frame's, or a sequence that doesn't grow: exit code 99.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <carousel/port.hpp>
+#include "core/crash_point.hpp"
+
+namespace {
+
+using namespace carousel;
+
+/// On whatever device it lies.
+u64 value_of(const latest_frame& f) {
+    u64 value = 0;
+    f.queue().copy(&value, f.plane<const u64>("value").data(), sizeof value);
+    f.queue().drain();
+    return value;
+}
+
+int look(const std::string& run, const std::string& stage, const std::string& device, u32 pause_ms) {
+    latest_port newest = open(run, {.device = device}).latest(stage);
+    u64 frames = 0, before = 0;
+    for (latest_frame& f : newest) {
+        const u64 made = f.sequence() * 1000, expected = stage == "middle" ? made * 3 + 1 : made;
+        if (const u64 value = value_of(f); value != expected || (frames > 0 && f.sequence() <= before)) {
+            fmt::print("frame {} behind {} holds {}\n", f.sequence(), before, value);
+            return 99;
+        }
+        before = f.sequence();
+        if (frames++ % 100 == 0) fmt::print("frame {}\n", before);
+        std::fflush(stdout);
+        if (pause_ms > 0) ::usleep(pause_ms * 1000);
+    }
+    const latest_losses l = newest.losses();
+    fmt::print("ended: {}, {} frames, {} revoked, {} torn, {} void\n", newest.ending(), frames, l.revoked,
+               l.torn, l.voids);
+    return l.torn == 0 ? 0 : 99;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 3) return exit_code::usage;
+    try {
+        arm_crash_points("reader");
+        return look(argv[1], argv[2], argc > 3 ? argv[3] : "",
+                    argc > 4 ? static_cast<u32>(std::atoi(argv[4])) : 0);
+    } catch (const error& e) {
+        fmt::print("{}\n", e.what());
+        return e.code();
+    }
+}

@@ -1,0 +1,209 @@
+// Foreign programs that look at a run's newest frames: they die, the stages die, the supervisor dies.
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "core/errors.hpp"
+#include "shm/process_id.hpp"
+#include "tests/crash/crash_plan.hpp"
+#include "tests/crash/number_run.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+/// A foreign program, killed at its end. What it says goes to a file.
+class reader {
+public:
+    reader(run_fixture& run, const std::string& name, const std::vector<std::string>& words,
+           const std::vector<std::string>& environment = {})
+        : file_(run.path(name)) {
+        supervisor::spawn_request r;
+        r.argv = {"/bin/sh", "-c",  "out=$1 && shift && exec \"$@\" >\"$out\" 2>&1",
+                  "sh",      file_, programs() + "/carousel-test-port"};
+        r.argv.insert(r.argv.end(), words.begin(), words.end());
+        r.environment = environment;
+        r.environment.push_back("XDG_RUNTIME_DIR=" + run.path("runtime"));
+        process_ = supervisor::spawn(r);
+    }
+    ~reader() {
+        if (!process_.pidfd) return;
+        kill();
+        (void)wait(10);
+    }
+    reader(reader&&) = default;
+    reader& operator=(reader&&) = delete;
+    void kill() const { shm::signal_pidfd(process_.pidfd.get(), SIGKILL); }
+    /// Its exit code; -signal; -1000: it lives on.
+    int wait(f64 timeout_s) {
+        if (!process_.pidfd) return -1000;
+        pollfd p{process_.pidfd.get(), POLLIN, 0};
+        if (::poll(&p, 1, static_cast<int>(timeout_s * 1000)) <= 0) return -1000;
+        const supervisor::exit_status s = supervisor::reap(process_.pidfd.get());
+        process_.pidfd.reset();
+        return s.signal != 0 ? -s.signal : s.exit_code;
+    }
+    [[nodiscard]] std::string said() const {
+        std::ostringstream all;
+        all << std::ifstream(file_).rdbuf();
+        return all.str();
+    }
+    /// The newest frame that it told of.
+    [[nodiscard]] u64 frame() const {
+        const std::string all = said();
+        const auto at = all.rfind("frame ");
+        return at == std::string::npos ? 0 : std::strtoull(all.c_str() + at + 6, nullptr, 10);
+    }
+
+private:
+    std::string file_;
+    supervisor::spawned process_;
+};
+
+u32 taken_places(const shm::link_block& l) {
+    u32 taken = 0;
+    for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
+        if (ring::group_word::of(ring::load(l.group_state[g])).state != ring::group_state::absent) ++taken;
+    return taken;
+}
+
+/// An undisturbed run goes on until it is told to end.
+void end_and_check(run_fixture& run) {
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    const json r = run.report();
+    INFO(run.log());
+    check_undamaged(r);
+}
+
+}  // namespace
+
+TEST_CASE("a foreign reader gets whole frames of a growing sequence, whoever dies and is replaced") {
+    run_fixture run;
+    const std::string file =
+        run.pipeline("looked_at", number_pipeline("looked_at", "fps = 1000\nsupervisor_grace_s = 20\n"));
+    run.start(file);
+    REQUIRE(run.wait_running());
+    reader looks(run, "reader.out", {"looked_at", "middle"});
+    const auto goes_on = [&] {
+        const u64 then = looks.frame();
+        return run.wait_until([&] { return looks.frame() > then; });
+    };
+    CHECK(goes_on());
+    for (const char* victim : {"middle", "numbers", "sink"}) {
+        run.hit(victim, SIGKILL);
+        CHECK(goes_on());
+    }
+    run.signal(SIGKILL);  // the supervisor
+    REQUIRE(run.wait() == -SIGKILL);
+    CHECK(goes_on());  // without one
+    run.start(file);
+    REQUIRE(run.wait_running());
+    CHECK(goes_on());
+    // The second supervisor knows of the reader: its place is free when it is gone.
+    const shm::segment segment = look_into(run);
+    const shm::link_block& link = link_of(segment, "middle");
+    const auto entry = [&] {
+        return ring::group_word::of(ring::load(link.group_state[shm::max_blocking])).joins;
+    };
+    CHECK(run.wait_until([&] { return entry() >= 2 && taken_places(link) == 1; }));
+    SECTION("it sees the end of the run") {
+        end_and_check(run);
+        CHECK(looks.wait(10) == 0);
+        CHECK_THAT(looks.said(), contains("ended: exit code 0"));
+        CHECK(run.left_behind() == "");
+    }
+    SECTION("its place is free when it is killed") {
+        looks.kill();
+        CHECK(looks.wait(10) == -SIGKILL);
+        CHECK(run.wait_until([&] { return taken_places(link) == 0; }));
+        end_and_check(run);
+    }
+}
+
+TEST_CASE("readers that are killed under load harm no frame, and their places are free again") {
+    run_fixture run;
+    run.start(run.pipeline("crowded", number_pipeline("crowded")));
+    REQUIRE(run.wait_running());
+    const std::vector<json> before = run.stages();
+    const shm::segment segment = look_into(run);
+    const shm::link_block& link = link_of(segment, "middle");
+    std::mt19937_64 random(test_seed());
+    std::deque<reader> living;
+    // CAROUSEL_TEST_KILLS=1000 for more
+    const char* more = std::getenv("CAROUSEL_TEST_KILLS");
+    const u32 kills = more != nullptr ? static_cast<u32>(std::atoi(more)) : 60;
+    for (u32 k = 0; k < kills; ++k) {
+        living.emplace_back(run, fmt::format("reader{}.out", k),
+                            std::vector<std::string>{"crowded", "middle"});
+        sleep_s(static_cast<f64>(random() % 40) / 1000);
+        if (living.size() < 4) continue;
+        living.front().kill();
+        const int code = living.front().wait(10);
+        if (code != -SIGKILL) FAIL("a reader ended with " << code << ": " << living.front().said());
+        living.pop_front();
+    }
+    CHECK(run.wait_until([&] { return living.back().frame() > 0; }));
+    living.clear();
+    CHECK(run.wait_until([&] { return taken_places(link) == 0; }));
+    const std::vector<json> after = run.stages();
+    for (std::size_t k = 0; k < before.size(); ++k) CHECK(after[k]["pid"] == before[k]["pid"]);
+    end_and_check(run);
+    CHECK(run.report()["restarts"] == 0);
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("a reader that dies with a frame in its hands, or is stopped with it, holds nobody up") {
+    const auto point =
+        GENERATE(crash_point::latest_leased, crash_point::latest_read, crash_point::latest_released);
+    const std::string how = GENERATE("kill", "stop");
+    CAPTURE(name_of(point), how);
+    run_fixture run;
+    crash_plan plan(run.path("plan"));
+    plan.add("reader", point, how, 20);
+    plan.write();
+    run.start(run.pipeline("held_frame", number_pipeline("held_frame", "fps = 2000\n")));
+    REQUIRE(run.wait_running());
+    const shm::segment segment = look_into(run);
+    const shm::link_block& link = link_of(segment, "middle");
+    reader dies(run, "reader.out", {"held_frame", "middle"}, {plan.environment()});
+    REQUIRE(run.wait_until([&] { return plan.still_to_come().empty(); }));
+    const u64 then = ring::load(link.tail);
+    CHECK(run.wait_until([&] { return ring::load(link.tail) > then + 200; }));  // many times round
+    if (how == "kill") {
+        CHECK(dies.wait(10) == -SIGKILL);
+        CHECK(run.wait_until([&] { return taken_places(link) == 0; }));
+    } else {
+        CHECK(taken_places(link) == 1);
+    }
+    end_and_check(run);
+}
+
+TEST_CASE("the ninth reader of a ring is told that its places are taken, and takes one that is free again") {
+    run_fixture run;
+    run.start(run.pipeline("full", number_pipeline("full", "fps = 100\n")));
+    REQUIRE(run.wait_running());
+    const shm::segment segment = look_into(run);
+    const shm::link_block& link = link_of(segment, "numbers");
+    std::deque<reader> all;
+    for (u32 k = 0; k < shm::max_latest; ++k)
+        all.emplace_back(run, fmt::format("reader{}.out", k), std::vector<std::string>{"full", "numbers"});
+    REQUIRE(run.wait_until([&] { return taken_places(link) == shm::max_latest; }));
+    reader ninth(run, "ninth.out", {"full", "numbers"});
+    CHECK(ninth.wait(20) == exit_code::usage);
+    CHECK_THAT(ninth.said(), contains("all 8 places for viewers, ports and displays at the ring of numbers"));
+    all.pop_front();
+    REQUIRE(run.wait_until([&] { return taken_places(link) == shm::max_latest - 1; }));
+    reader tenth(run, "tenth.out", {"full", "numbers"});
+    CHECK(run.wait_until([&] { return tenth.said().find("frame ") != std::string::npos; }));
+    all.clear();
+    end_and_check(run);
+}

@@ -1,0 +1,77 @@
+// <carousel/port.hpp> beside the viewer: pictures, and a run that begins again with new memory.
+#include <unistd.h>
+
+#include <carousel/port.hpp>
+#include "tests/support/catch.hpp"
+#include "tests/viewer/watcher.hpp"
+
+using namespace carousel;
+
+namespace {
+
+/// Each pixel of the frame is the one that the run has painted.
+bool is_right(const latest_frame& f) {
+    const auto color = f.plane<const u8>("color");
+    const auto height = static_cast<u32>(color.extent(0)), width = static_cast<u32>(color.extent(1));
+    for (u32 y = 0; y < height; y += 7)
+        for (u32 x = 0; x < width; x += 5) {
+            const u32 expected = test::fake_run::color_of(f.sequence(), x, y, width, height);
+            if (std::memcmp(&color(y, x, 0), &expected, 4) != 0) return false;
+        }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("a port takes the pictures that the viewer takes, also when the run begins again with new memory") {
+    const test::place_of_runs place;
+    test::fake_run run;
+    latest_port newest = open("demo").latest();
+    CHECK(newest.stage() == "fragment");
+    u64 before = 0;
+    for (u32 k = 0; k < 30; ++k) {
+        latest_frame* f = newest.next(5);
+        REQUIRE(f != nullptr);
+        CHECK(is_right(*f));
+        CHECK((k == 0 || f->sequence() > before));
+        before = f->sequence();
+    }
+    run.rebuild();
+    const u64 until = now_ns() + 10 * ns_per_s;
+    latest_frame* f = newest.next(5);
+    while (f != nullptr && f->sequence() >= before && now_ns() < until) {
+        before = f->sequence();
+        f = newest.next(5);
+    }
+    REQUIRE(f != nullptr);
+    CHECK(f->sequence() < before);  // of the new memory
+    CHECK(is_right(*f));
+    CHECK(newest.losses().torn == 0);
+    run.end_with(4);
+    while (newest.next(5) != nullptr) {
+    }
+    CHECK(newest.ended());
+    CHECK(newest.ending() == "exit code 4");
+}
+
+TEST_CASE("a loop over a run that stands says who is waited for") {
+    const test::place_of_runs place;
+    test::fake_run run({.fps = 2});
+    latest_port newest = open("demo").latest("fragment", {.patience_s = 0.1});
+    const auto look = [&] {
+        for (const latest_frame& f : newest) CHECK(is_right(f));
+    };
+    CHECK_THROWS_WITH(look(), test::contains("no new frame of \"fragment\" in 0.1 s: "));
+}
+
+TEST_CASE("a plane that isn't there, or is of another type, is named as in a stage") {
+    const test::place_of_runs place;
+    const test::fake_run run;
+    latest_port newest = open("demo", {.device = "cpu"}).latest("fragment");
+    const latest_frame* f = newest.next(5);
+    REQUIRE(f != nullptr);
+    CHECK(f->where() == device_kind::cpu);
+    CHECK(f->stream() == nullptr);
+    CHECK_THROWS_WITH(f->plane<const u8>("colour"), test::contains("did you mean \"color\"?"));
+    CHECK_THROWS_WITH(f->plane<const f32>("color"), test::contains("is asked for as f32, but it is u8"));
+}
