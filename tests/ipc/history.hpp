@@ -65,6 +65,8 @@ public:
     void each_step_takes(u64 ns) { options_.step_ns = ns; }
     [[nodiscard]] u64 clock_ns() const { return step_ * options_.step_ns; }
     [[nodiscard]] const std::array<u32, ipc::steps>& kills_at() const { return kills_at_; }
+    /// A process of its own has died there.
+    void count_death(ipc::step s) { ++kills_at_[static_cast<std::size_t>(s)]; }
     [[nodiscard]] std::mt19937_64& random() { return random_; }
 
 private:

@@ -30,6 +30,7 @@ constexpr u64 gpu_bytes = 65536, patience_ns = 15'000'000'000;
 struct page {
     std::atomic<u32> menders, beside;  // started; that began while another one mended
     std::atomic<i32> pid[most_pids];
+    std::atomic<u32> died_at[steps];  // holders
     u64 seed;
     u32 fated;  // so many menders die or stop, mostly
 };
@@ -109,16 +110,18 @@ private:
 
 // ---- a holder: what holder.cpp does with a gpu_mending
 u32 holder_steps_left = 0;
+page* holder_page = nullptr;
 void at_holder_step(step s) {
-    if (s >= step::mender_started && holder_steps_left != 0 && --holder_steps_left == 0)
-        (void)::raise(SIGKILL);
+    if (s < step::mender_started || holder_steps_left == 0 || --holder_steps_left != 0) return;
+    holder_page->died_at[static_cast<std::size_t>(s)].fetch_add(1);
+    (void)::raise(SIGKILL);
 }
 u64 hasty_clock() { return now_ns() * 300; }  // a mender's 30 s are 0.1 s
 
 [[noreturn]] void be_holder(int space_fd, int gpu_fd, page& p, const std::string& lock, u32 dies_at) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);  // it warns of each mender that dies
-    holder_steps_left = dies_at;
+    holder_steps_left = dies_at, holder_page = &p;
     set_hooks({&at_holder_step, &hasty_clock, nullptr});
     memory space = memory::map(shm::unique_fd(::dup(space_fd)), "field");
     registry_block& r = space.block().registry;
@@ -175,6 +178,8 @@ public:
             if (now_ns() > until) h_.find("somebody waits for ever");
         }
         end_all();
+        for (u32 k = 0; k < steps; ++k)
+            for (u32 n = page_->died_at[k].load(); n > 0; --n) h_.count_death(static_cast<step>(k));
         if (page_->beside.load() != 0) h_.find("two menders at a time");
         if (h_.finding().empty()) settle(lives.epoch);
         done += freed;
