@@ -64,6 +64,13 @@ private:
     }
     [[nodiscard]] CAROUSEL_SIDE word& cell(u64 ticket) const { return p_.cell[ticket % p_.capacity]; }
     [[nodiscard]] CAROUSEL_SIDE u64 lap(u64 ticket) const { return (ticket / p_.capacity) & count_mask; }
+    [[nodiscard]] CAROUSEL_SIDE cell_word claimed(u64 in_lap) const {
+#ifndef CAROUSEL_BUG_CLAIMS_UNNAMED
+        return {in_lap, epoch_, cell_state::claimed};
+#else
+        return {in_lap, 0, cell_state::claimed};
+#endif
+    }
     CAROUSEL_SIDE void bury(u32 k, cell_word w, cell_state grave, word& tally) const;
     queue_parts<word> p_;
     u32 epoch_;
@@ -78,8 +85,7 @@ CAROUSEL_SIDE bool queue_body<Side>::claim(u64& ticket) const {
         const int round = round_of(here.count, lap(ticket));
         if (round < 0) return false;  // what was pushed a lap ago is still there: full
         if (round == 0 && here.state == cell_state::free) {
-            const cell_word mine{here.count, epoch_, cell_state::claimed};
-            if (!Side::cas(cell(ticket), here.pack(), mine.pack())) continue;
+            if (!Side::cas(cell(ticket), here.pack(), claimed(here.count).pack())) continue;
             hint(*p_.tail, ticket, ticket + 1);
             Side::at(step::cell_claimed);
             return true;
@@ -93,7 +99,7 @@ CAROUSEL_SIDE bool queue_body<Side>::claim(u64& ticket) const {
 
 template <class Side>
 CAROUSEL_SIDE bool queue_body<Side>::publish(u64 ticket) const {
-    const cell_word mine{lap(ticket), epoch_, cell_state::claimed};
+    const cell_word mine = claimed(lap(ticket));
     return Side::cas(cell(ticket), mine.pack(), cell_word{mine.count, 0, cell_state::ready}.pack());
 }
 
@@ -115,10 +121,15 @@ CAROUSEL_SIDE bool queue_body<Side>::take(cell_state as, u64& ticket) const {
 #endif
             if (here.state == cell_state::ready) {
                 const cell_word mine{here.count, epoch_, as};
+#ifndef CAROUSEL_BUG_POPS_UNCHECKED
                 if (!Side::cas(cell(ticket), here.pack(), mine.pack())) {
                     ++failed;
                     continue;  // somebody was faster: look again
                 }
+#else
+                Side::at(step::cell_passed);
+                cell(ticket).store(mine.pack());  // seeded bug: two may have it
+#endif
                 Side::at(as == cell_state::leased ? step::cell_leased : step::cell_popping);
                 return true;
             }

@@ -92,8 +92,12 @@ CAROUSEL_SIDE task_word task_body<Side>::failed(const task_word& w) const {
 #else
     const u32 attempts = w.attempts;
 #endif
+#ifndef CAROUSEL_BUG_TRIES_FOR_EVER
     return {w.generation, attempts, 0,
             attempts >= p_.max_attempts ? task_state::letter : task_state::waiting};
+#else
+    return {w.generation, attempts, 0, task_state::waiting};
+#endif
 }
 
 template <class Side>

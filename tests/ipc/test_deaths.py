@@ -13,13 +13,14 @@ def read(*path):
 
 
 def names_of_tests():
-    """Of all test cases of tests/ipc, with the pieces of a long one put together."""
+    """Of all test cases of tests/ipc, with the pieces of a long one put together, and of the model's seeded set-ups."""
     found = set()
     for folder, _, files in os.walk(os.path.join(ROOT, "tests", "ipc")):
         for name in files:
             if name.endswith(".cpp"):
                 for pieces in re.findall(r'TEST_CASE\(((?:\s*"(?:[^"\\]|\\.)*")+)', read(folder, name)):
                     found.add("".join(re.findall(r'"((?:[^"\\]|\\.)*)"', pieces)))
+                found.update(re.findall(r'^    add\("([^"]*)"', read(folder, name), re.MULTILINE))
     lists = read("tests", "ipc", "CMakeLists.txt")
     return found | set(re.findall(r'add_test\(NAME "([^"$]*)"', lists)) | set(re.findall(r'set\(name "([^"(]*) \(', lists))
 
@@ -58,6 +59,17 @@ class Deaths(unittest.TestCase):
         self.assertEqual(sorted(set(controls)), sorted(set(named)))
         mutations = re.findall(r'^name = "(\w+)"', read("tests", "mutations", "ipc.toml"), re.MULTILINE)
         self.assertEqual([m for m in re.findall(r"\*mutation\* `(\w+)`", PAGE) if m not in mutations], [])
+
+    def test_each_rule_names_controls_and_mutations_that_there_are(self):
+        rules = PAGE.split("## The rules, one by one")[1].split("## Bad input")[0]
+        lines = [line.rsplit(" | ", 1)[1] for line in rules.splitlines() if line.startswith("| ") and "built without" not in line]
+        self.assertGreater(len(lines), 15)
+        known = set(re.findall(r"^carousel_ipc_control\(\w+ (\w+) ", read("tests", "ipc", "CMakeLists.txt"), re.MULTILINE))
+        known |= set(re.findall(r'^name = "(\w+)"', read("tests", "mutations", "ipc.toml"), re.MULTILINE))
+        for line in lines:
+            names = re.findall(r"`(\w+)`", line)
+            self.assertTrue(names or '"' in line, line)
+            self.assertEqual([n for n in names if n not in known], [], line)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ void on_step(history& h, record& r, work_queue_block& b, step s) {
         r.holds[epoch].number = *n;
         story& t = r.tasks[*n];
         if (t.commits != 0 || t.letters != 0) h.find("a task came again behind its end");
+        if (t.failures >= b.max_attempts) h.find("a task is tried too often");
         ++t.claims;
         if (w.attempts != t.failures) h.find("the count of attempts is wrong");
     } else if (s == step::task_failed) {
