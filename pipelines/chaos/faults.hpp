@@ -56,6 +56,10 @@ inline constexpr std::array<fault_row, 10> fault_table{{
     const shm::injected_fault_row* row = shm::row_of(row_of(f).injected);
     return row != nullptr && row->needs_gpu;
 }
+[[nodiscard]] constexpr bool needs_input(fault f) noexcept {
+    const shm::injected_fault_row* row = shm::row_of(row_of(f).injected);
+    return row != nullptr && row->needs_input;
+}
 /// All names, in that order.
 [[nodiscard]] std::vector<std::string> fault_names();
 

@@ -10,7 +10,7 @@
 //   check_known   any time, by the only one who changes these words (END, seats, entries, the growth of
 //                 tails);
 //   check_words   when nothing moves. In a running pipeline a frame that moves between two reads looks like
-//                 damage.
+//                 damage; what stands through several looks is none (supervisor/engine/word_audit.hpp).
 // A block without findings may still be damaged (a frame's own copy of its parameters, a counter): these are
 // the rules that it can be held against.
 

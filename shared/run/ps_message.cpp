@@ -107,7 +107,8 @@ json stage_json(const ps_stage& s) {
             {"in_flight", or_null(s.in_flight)},
             {"depth_reason", or_null(s.depth_reason)},
             {"graphs", or_null(s.graphs)},
-            {"reach", or_null(s.reach)}};
+            {"reach", or_null(s.reach)},
+            {"inputs_guarded", or_null(s.inputs_guarded)}};
 }
 
 ps_stage stage_from(const json& j) {
@@ -138,6 +139,7 @@ ps_stage stage_from(const json& j) {
     s.depth_reason = text_in(j, "depth_reason");
     if (member(j, "graphs").is_boolean()) s.graphs = flag_in(j, "graphs");
     s.reach = text_in(j, "reach");
+    if (member(j, "inputs_guarded").is_boolean()) s.inputs_guarded = flag_in(j, "inputs_guarded");
     return s;
 }
 

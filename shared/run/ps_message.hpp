@@ -44,6 +44,7 @@ struct ps_stage {
     std::optional<bool> graphs;               ///< its process plays a frame's work as one CUDA graph
     /// How it reaches rings on another GPU: "trying", "mapping", "copy"; none: there are none.
     std::optional<std::string> reach;
+    std::optional<bool> inputs_guarded;  ///< none: a source, or not known yet
 };
 
 /// The ring behind a stage, and who reads it.

@@ -55,6 +55,9 @@ TEST_CASE("a stage that asks for inputs that it can write to is told as unguarde
     CHECK_THAT(out, contains("inputs: unguarded: middle could write to ring numbers (it asks for"));
     run.start(file, {});
     REQUIRE(run.wait_running());
+    CHECK(run.stage("middle")["inputs_guarded"] == false);
+    CHECK(run.stage("sink")["inputs_guarded"] == true);
+    CHECK(run.stage("numbers")["inputs_guarded"].is_null());
     CHECK(run.command({"inject", "middle", "--fault", "scribble-input", "-p", "open"}, out) ==
           exit_code::usage);
     CHECK_THAT(out, contains("middle: its inputs are unguarded"));

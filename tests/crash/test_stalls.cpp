@@ -96,6 +96,26 @@ TEST_CASE(
     CHECK_THAT(d.run.log(), contains("seat of sink: current"));
 }
 
+TEST_CASE("a word that can't be is found within about a second, though frames move on, and is named") {
+    damaged_run d("idle", keys, "in_flight = 3\n");
+    d.write([](shm::control_block& c) {  // one lane of the middle waits for a process that there never was
+        const shm::seat_block& s = c.seat[1];
+        shm::word& at = c.job[s.first_job + s.jobs - 1];
+        u64 raw = ring::load(at);
+        while (ring::job_word::of(raw).state != ring::job_state::idle) raw = ring::load(at);
+        const ring::job_word w = ring::job_word::of(raw);
+        at.store(ring::job_word{w.version, 4711, ring::job_state::idle}.pack());
+    });
+    const u64 since = now_ns();
+    CHECK(d.run.wait_until([&] { return d.run.log().find("bears epoch 4711") != std::string::npos; }, 10));
+    CHECK(now_ns() - since < 3 * ns_per_s);
+    const json r = d.ends_whole();
+    CHECK(r["damaged"] == 1);
+    CHECK(r["stalls"] == 0);
+    CHECK_THAT(d.run.log(),
+               contains("the control block is damaged (job ") && contains("(middle) bears epoch 4711"));
+}
+
 TEST_CASE("a pace that lies an hour ahead is not waited for") {
     damaged_run d("pace");
     d.write([](shm::control_block& c) { c.next_source_ns.store(now_ns() + 3600 * ns_per_s); });

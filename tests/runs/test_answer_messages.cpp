@@ -56,6 +56,7 @@ run::ps_answer whole_answer() {
     s.depth_reason = "the file says so";
     s.graphs = true;
     s.reach = "copy";
+    s.inputs_guarded = true;
     a.stages = {s, {}};
     a.problems = {"the disk is full"};
     a.links = {{"fragment", "t", "memfd", 15, 9, 1024, {{"display", "blocking"}, {"film", "latest"}}}};
@@ -106,7 +107,7 @@ TEST_CASE("what is not known of a seat or a run is null in ps, and no key is lef
     a.stages.emplace_back();
     const json told = run::to_json(a);
     for (const auto& [key, value] : told["stages"][0].items()) CHECK(value.is_null());
-    CHECK(told["stages"][0].size() == 26);
+    CHECK(told["stages"][0].size() == 27);
     CHECK(told["pipeline"].size() == 18);
     CHECK(told["pipeline"]["mps"].is_null());
     CHECK(told["pipeline"]["waits_for"] == json::array());

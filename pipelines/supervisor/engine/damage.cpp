@@ -1,8 +1,9 @@
 // engine: a control block that can't be believed, and a run that stands still. Any process of the user may
 // have written anywhere in the block, so nothing in it is taken for granted: its static parts are held
-// against a copy, END and seats against what this process has set, and when nothing moves without a reason
-// every word against the protocol (ring/block_check.hpp). Whatever is wrong is mended in one way: the block
-// is made anew (rebuild.cpp). A run that stands still three times with no frame in between ends.
+// against a copy, END and seats against what this process has set, and every word against the protocol
+// (ring/block_check.hpp): once a second, behind each death, and when nothing moves without a reason. Whatever
+// is wrong is mended in one way: the block is made anew (rebuild.cpp). A run that stands still three times
+// with no frame in between ends.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -117,7 +118,10 @@ std::vector<ring::finding> engine::look_at_block(bool words) const {
 // Looked at in each tick, before anything is decided from the block.
 void engine::watch_damage(u64 now) {
     const bool goes_on = phase_ == phase::running || phase_ == phase::draining || phase_ == phase::leaving;
-    if (!goes_on || taking_over_since_ns_ != 0) return stall_.restart(now);
+    if (!goes_on || taking_over_since_ns_ != 0) {
+        audit_.restart(now);
+        return stall_.restart(now);
+    }
     if (const auto found = look_at_block(false); !found.empty()) {
         ++mends_.damaged;
         return mend(fmt::format("the control block is damaged ({})", listed(found)), found);
@@ -129,10 +133,23 @@ void engine::watch_damage(u64 now) {
         figures_.sample(segment_->block(), made_->stages);
         figures_at_ns_ = now;
     }
+    if (phase_ != phase::leaving && audit_words(now)) return;
     if (phase_ != phase::leaving)
         watch_stall(now);
     else
         stall_.restart(now);
+}
+
+// True: some word can't be, and is mended. Each look is a few hundred reads; it waits for nobody.
+bool engine::audit_words(u64 now) {
+    if (seats_->account.deaths != audited_deaths_) audit_.ask(now);
+    audited_deaths_ = seats_->account.deaths;
+    if (!audit_.due(now)) return false;
+    const std::vector<ring::finding> found = audit_.see(look_at_block(true), now);
+    if (found.empty()) return false;
+    ++mends_.damaged;
+    mend(fmt::format("the control block is damaged ({})", listed(found)), found);
+    return true;
 }
 
 void engine::watch_stall(u64 now) {

@@ -38,6 +38,7 @@
 #include "supervisor/engine/stage_times.hpp"
 #include "supervisor/engine/stall_watch.hpp"
 #include "supervisor/engine/web_page.hpp"
+#include "supervisor/engine/word_audit.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/memory_keeper.hpp"
@@ -116,6 +117,7 @@ private:
     [[nodiscard]] ring::known_run what_is_known() const;
     [[nodiscard]] std::vector<ring::finding> look_at_block(bool words) const;
     void watch_damage(u64 now);
+    [[nodiscard]] bool audit_words(u64 now);
     void watch_stall(u64 now);
     [[nodiscard]] bool failed_by_damage();
     void mend(const std::string& what, const std::vector<ring::finding>& found);
@@ -175,6 +177,8 @@ private:
     live_parameters parameters_;
     kept_figures figures_;
     stall_watch stall_;
+    word_audit audit_;
+    u64 audited_deaths_ = 0;  ///< seats_->account.deaths when the words were last held against the rules
     damage_account mends_;
     u64 deaths_then_ = 0;  ///< when this block was made
     u64 figures_at_ns_ = 0, mended_at_frame_ = 0;
