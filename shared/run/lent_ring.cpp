@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "run/memory_message.hpp"
 #include "run/tap_message.hpp"
@@ -15,7 +14,6 @@ namespace carousel::run {
 namespace {
 
 using nlohmann::json;
-constexpr u64 patience_ns = 2 * ns_per_s;
 
 void read_answer(const shm::control_block& c, const json& answer, lent_ring& r) {
     const tap_answer a = read_tap(answer);
@@ -45,8 +43,10 @@ void check_extent(const shm::control_block& c, lent_ring& r) {
 
 }  // namespace
 
-lent_ring borrow_ring(const shm::control_block& c, const std::string& socket_path, const std::string& stage) {
+lent_ring borrow_ring(const shm::control_block& c, const std::string& socket_path, const std::string& stage,
+                      u64 patience_ns) {
     lent_ring r;
+    r.socket_path = socket_path;
     r.connection = shm::connect_to(socket_path, patience_ns);
     if (!r.connection)
         throw shm_error(fmt::format("no supervisor at {}: {}", socket_path, errno_text(errno)));
@@ -54,8 +54,9 @@ lent_ring borrow_ring(const shm::control_block& c, const std::string& socket_pat
         throw shm_error(fmt::format("asking the supervisor for a ring's memory: {}", errno_text(errno)));
     shm::message m;
     if (shm::receive_message(r.connection.get(), m, patience_ns) != shm::receive_status::ok)
-        throw shm_error(
-            "the supervisor sent no memory of a ring within 2 s: is it stopped, or of another version?");
+        throw shm_error(fmt::format(
+            "the supervisor sent no memory of a ring within {:.3g} s: is it stopped, or of another version?",
+            static_cast<f64>(patience_ns) / 1e9));
     r.descriptors = std::move(m.fds);
     try {
         read_answer(c, json::parse(m.text), r);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "device/backend.hpp"
 #include "ring/frame_format.hpp"
 #include "shm/control_block.hpp"
@@ -18,6 +19,7 @@
 namespace carousel::run {
 
 struct lent_ring {
+    std::string socket_path;
     shm::unique_fd connection;
     std::vector<shm::unique_fd> descriptors;  ///< `memory` names one of them
     device::memory_handle memory;
@@ -30,10 +32,10 @@ struct lent_ring {
     u32 slots = 0;
 };
 
-/// Asks for what `stage` puts out ("": for what the last sink reads); waits 2 s at most. Throws config_error:
-/// the supervisor refuses, with its sentence; shm_error: nobody answers, another run does, or the answer
-/// doesn't fit the block (another version, damage).
+/// Asks for what `stage` puts out ("": for what the last sink reads); waits `patience_ns` at most. Throws
+/// config_error: the supervisor refuses, with its sentence; shm_error: nobody answers, another run does, or
+/// the answer doesn't fit the block (another version, damage).
 [[nodiscard]] lent_ring borrow_ring(const shm::control_block& c, const std::string& socket_path,
-                                    const std::string& stage);
+                                    const std::string& stage, u64 patience_ns = 2 * ns_per_s);
 
 }  // namespace carousel::run

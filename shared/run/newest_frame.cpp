@@ -1,6 +1,7 @@
 #include "run/newest_frame.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,6 +11,16 @@
 #include "core/errors.hpp"
 
 namespace carousel::run {
+namespace {
+
+constexpr u64 tie_every_ns = 100 * ns_per_ms, answer_patience_ns = 200 * ns_per_ms;
+
+bool has_ended(const shm::unique_fd& connection) {
+    pollfd p{connection.get(), POLLIN, 0};
+    return ::poll(&p, 1, 0) != 0;  // nothing else comes over it
+}
+
+}  // namespace
 
 newest_frame::newest_frame(shm::control_block& c, lent_ring from, device::context& on)
     : control_(&c),
@@ -17,12 +28,12 @@ newest_frame::newest_frame(shm::control_block& c, lent_ring from, device::contex
       memory_(on.map(from_.memory, device::access::read)),
       torn_(on.allocate_host(sizeof(u32))),
       event_(on.make_event(&event_word_)) {
-    join(0);
+    join();
 }
 
-void newest_frame::join(u64 from_sequence) {
+void newest_frame::join() {
     reader_.reset();  // at most one place at a time
-    reader_ = std::make_unique<ring::latest_reader>(*control_, from_.link, from_.entry, from_sequence);
+    reader_ = std::make_unique<ring::latest_reader>(*control_, from_.link, from_.entry, next_);
     if (!reader_->joined())
         throw config_error(
             fmt::format("all {} places for viewers, ports and displays at the ring of {} are "
@@ -30,13 +41,25 @@ void newest_frame::join(u64 from_sequence) {
                         shm::max_latest, from_.stage));
 }
 
-void newest_frame::move_to(lent_ring again) {
-    if (again.link != from_.link || again.slot_bytes != from_.slot_bytes || again.slots != from_.slots ||
-        again.format != from_.format)
-        throw shm_error(fmt::format("the next supervisor tells another ring of {}", from_.stage));
-    // The memory is the same, and mapped. The old connection ends here: nobody listens at its other end.
-    from_ = std::move(again);
-    join(next_);
+// Another supervisor lends the same memory, which is mapped already. One that is taking the run over refuses,
+// and somebody else may be faster at a free place: both are asked again. That the run is over, or has other
+// memory, is seen by whoever holds its block.
+void newest_frame::keep_tie(u64 now) {
+    if (now < next_tie_ns_) return;
+    next_tie_ns_ = now + tie_every_ns;
+    try {
+        if (has_ended(from_.connection)) {
+            lent_ring again = borrow_ring(*control_, from_.socket_path, from_.stage, answer_patience_ns);
+            if (again.link != from_.link || again.slot_bytes != from_.slot_bytes ||
+                again.slots != from_.slots || again.format != from_.format)
+                return;
+            from_ = std::move(again);
+            join();
+        } else if (!reader_->joined()) {
+            join();
+        }
+    } catch (const error&) {
+    }
 }
 
 bool newest_frame::copy(device::queue& q, const ring::slot_ref& slot, std::byte* to, u64 offset, u64 bytes) {
@@ -55,6 +78,7 @@ bool newest_frame::copy(device::queue& q, const ring::slot_ref& slot, std::byte*
 }
 
 bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what) {
+    keep_tie(now_ns());
     const ring::slot_ref slot = reader_->acquire();
     if (!slot) return false;
     next_ = slot.sequence + 1;

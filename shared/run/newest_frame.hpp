@@ -5,8 +5,13 @@
 // discarded. The lease lasts as long as the copy: what is done with the copy afterwards takes as long as it
 // likes.
 //
+// The supervisor may die: the ring is there as before, and frames are taken as before. Another one that takes
+// the run over is asked again, a few times a second, and given another place for the old one: from then on it
+// knows of this process.
+//
 // One thread at a time. Crash: the place in the link's groups is freed by the supervisor, which sees the end
-// of the lent ring's connection; a lease that is held is revoked with it, or before, when it is too old.
+// of the lent ring's connection; a lease that is held is revoked with it, or before, when it is too old. Who
+// dies while there is no supervisor keeps its place until the run ends; its lease doesn't.
 
 #include <memory>
 
@@ -37,17 +42,14 @@ public:
     /// holds a whole frame, newer than the last one; `what` tells of it. False: there is none just now, or it
     /// was discarded.
     [[nodiscard]] bool take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what);
-    /// Another supervisor leads the run: from now on it is told of this process's end. Throws as the
-    /// constructor does; then this has no place any more.
-    void move_to(lent_ring again);
-
     /// Rung at every change of the ring.
     [[nodiscard]] shm::doorbell_word& bell() const noexcept;
     [[nodiscard]] const discarded& losses() const noexcept { return losses_; }
     [[nodiscard]] const lent_ring& ring() const noexcept { return from_; }
 
 private:
-    void join(u64 from_sequence);
+    void join();
+    void keep_tie(u64 now);
     [[nodiscard]] bool copy(device::queue& q, const ring::slot_ref& slot, std::byte* to, u64 offset,
                             u64 bytes);
 
@@ -58,6 +60,7 @@ private:
     std::unique_ptr<device::event> event_;
     std::unique_ptr<ring::latest_reader> reader_;
     u64 next_ = 0;  ///< only sequences from here on
+    u64 next_tie_ns_ = 0;
     discarded losses_;
 };
 

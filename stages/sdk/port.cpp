@@ -35,7 +35,6 @@ struct latest_port::state {
     latest_options options;
     // In the order of their making; taken down the other way round.
     std::shared_ptr<const run::mapped_block> block;  ///< that `newest` reads
-    shm::process_id supervisor;                      ///< that has lent the ring
     ring::frame_format format;
     u64 first = 0, bytes = 0;  ///< of a slot: where its planes lie
     std::unique_ptr<device::queue> queue;
@@ -53,7 +52,6 @@ struct latest_port::state {
 // From nothing, or behind a run that began again.
 void latest_port::state::attach() {
     block = to->block();
-    supervisor = to->run().supervisor;
     run::lent_ring ring = run::borrow_ring(block->attached->block(), to->run().socket(), stage);
     stage = ring.stage;
     bool in_host_memory = true;
@@ -75,32 +73,22 @@ void latest_port::state::attach() {
     newest = std::make_unique<run::newest_frame>(block->attached->block(), std::move(ring), on);
 }
 
-// Keeps the tie to the run: a block that was made anew, another supervisor. Between two supervisors the ring
-// is there as before, and frames go on.
+// A run that began again has another block, and all that was made from the old one begins again, too.
 void latest_port::state::follow() {
     to->look();
-    if (to->ended()) return;
     const u64 now = now_ns();
-    if (now < next_try_ns) return;
-    const bool anew = block != to->block();
-    if (newest && !anew && supervisor == to->run().supervisor) return;
+    if (to->ended() || (newest && block == to->block()) || now < next_try_ns) return;
+    if (newest) {
+        const run::discarded& l = newest->losses();
+        lost = {lost.revoked + l.revoked, lost.torn + l.torn, lost.voids + l.voids};
+    }
+    newest.reset();
     try {
-        if (newest && !anew) {
-            const shm::process_id next = to->run().supervisor;
-            newest->move_to(run::borrow_ring(block->attached->block(), to->run().socket(), stage));
-            supervisor = next;
-        } else {
-            if (newest) {
-                const run::discarded& l = newest->losses();
-                lost = {lost.revoked + l.revoked, lost.torn + l.torn, lost.voids + l.voids};
-            }
-            newest.reset();
-            attach();
-        }
+        attach();
         trouble.clear();
     } catch (const cuda_error&) {
         throw;
-    } catch (const error& e) {  // it is being taken over, say
+    } catch (const error& e) {
         trouble = e.what();
         next_try_ns = now + ask_again_ns;
     }

@@ -1,6 +1,6 @@
 // A foreign program for tests: looks at the newest frames of the stage `middle` or `numbers` of a number
 // pipeline, whose values say of which frame they are.
-//   carousel-test-port RUN STAGE [DEVICE [PAUSE_MS]]
+//   carousel-test-port RUN STAGE [DEVICE [PAUSE_MS [PATIENCE_S]]]
 // A line a hundred frames: "frame N"; at the end "ended: HOW, F frames, R revoked, V void", exit code 0. A
 // value that is not its frame's, or a sequence that doesn't grow: exit code 99.
 #include <fmt/format.h>
@@ -24,8 +24,9 @@ u64 value_of(const latest_frame& f) {
     return value;
 }
 
-int look(const std::string& run, const std::string& stage, const std::string& device, u32 pause_ms) {
-    latest_port newest = open(run, {.device = device}).latest(stage);
+int look(const std::string& run, const std::string& stage, const std::string& device, u32 pause_ms,
+         f64 patience_s) {
+    latest_port newest = open(run, {.device = device}).latest(stage, {.patience_s = patience_s});
     u64 frames = 0, before = 0;
     for (latest_frame& f : newest) {
         const u64 made = f.sequence() * 1000, expected = stage == "middle" ? made * 3 + 1 : made;
@@ -51,7 +52,7 @@ int main(int argc, char** argv) {
     try {
         arm_crash_points("reader");
         return look(argv[1], argv[2], argc > 3 ? argv[3] : "",
-                    argc > 4 ? static_cast<u32>(std::atoi(argv[4])) : 0);
+                    argc > 4 ? static_cast<u32>(std::atoi(argv[4])) : 0, argc > 5 ? std::atof(argv[5]) : 10);
     } catch (const error& e) {
         fmt::print("{}\n", e.what());
         return e.code();

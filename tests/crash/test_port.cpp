@@ -1,6 +1,7 @@
 // Foreign programs that look at a run's newest frames: they die, the stages die, the supervisor dies.
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "shm/process_id.hpp"
 #include "tests/crash/crash_plan.hpp"
 #include "tests/crash/number_run.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -24,11 +26,12 @@ using nlohmann::json;
 class reader {
 public:
     reader(run_fixture& run, const std::string& name, const std::vector<std::string>& words,
-           const std::vector<std::string>& environment = {})
+           const std::vector<std::string>& environment = {}, const std::vector<std::string>& prefix = {})
         : file_(run.path(name)) {
         supervisor::spawn_request r;
-        r.argv = {"/bin/sh", "-c",  "out=$1 && shift && exec \"$@\" >\"$out\" 2>&1",
-                  "sh",      file_, programs() + "/carousel-test-port"};
+        r.argv = {"/bin/sh", "-c", "out=$1 && shift && exec \"$@\" >\"$out\" 2>&1", "sh", file_};
+        r.argv.insert(r.argv.end(), prefix.begin(), prefix.end());
+        r.argv.push_back(programs() + "/carousel-test-port");
         r.argv.insert(r.argv.end(), words.begin(), words.end());
         r.environment = environment;
         r.environment.push_back("XDG_RUNTIME_DIR=" + run.path("runtime"));
@@ -111,10 +114,10 @@ TEST_CASE("a foreign reader gets whole frames of a growing sequence, whoever die
     // The second supervisor knows of the reader: its place is free when it is gone.
     const shm::segment segment = look_into(run);
     const shm::link_block& link = link_of(segment, "middle");
-    const auto entry = [&] {
+    const auto joins = [&] {
         return ring::group_word::of(ring::load(link.group_state[shm::max_blocking])).joins;
     };
-    CHECK(run.wait_until([&] { return entry() >= 2 && taken_places(link) == 1; }));
+    CHECK(run.wait_until([&] { return joins() >= 2 && taken_places(link) == 1; }));
     SECTION("it sees the end of the run") {
         end_and_check(run);
         CHECK(looks.wait(10) == 0);
@@ -206,4 +209,48 @@ TEST_CASE("the ninth reader of a ring is told that its places are taken, and tak
     CHECK(run.wait_until([&] { return tenth.said().find("frame ") != std::string::npos; }));
     all.clear();
     end_and_check(run);
+}
+
+TEST_CASE("a reader of a pipeline that stands says who is waited for") {
+    run_fixture run;
+    run.start(run.pipeline("standing", number_pipeline("standing", "fps = 200\n")));
+    REQUIRE(run.wait_running());
+    std::string out;
+    REQUIRE(run.command({"stop", "middle"}, out) == 0);
+    reader waits(run, "reader.out", {"standing", "middle", "", "0", "0.5"});
+    CHECK(waits.wait(20) == exit_code::stage_failed);
+    CHECK_THAT(waits.said(),
+               contains("no new frame of \"middle\" in 0.5 s: middle is stopped (`carousel cont "
+                        "middle` lets it go on)"));
+    REQUIRE(run.command({"cont", "middle"}, out) == 0);
+    end_and_check(run);
+}
+
+TEST_CASE("a reader in another pid namespace looks on like any other") {
+    std::vector<std::string> unshare{"unshare", "--pid", "--fork", "--kill-child"};
+    if (::geteuid() != 0) unshare.insert(unshare.begin() + 1, {"--user", "--map-current-user"});
+    std::string tried;
+    for (const std::string& word : unshare) tried += word + " ";
+    if (std::system((tried + "true 2>/dev/null").c_str()) != 0)
+        CAROUSEL_SKIP("no pid namespace can be made here (unshare fails)");
+    run_fixture run;
+    run.start(run.pipeline("elsewhere", number_pipeline("elsewhere", "fps = 500\n")));
+    REQUIRE(run.wait_running());
+    const shm::segment segment = look_into(run);
+    const shm::link_block& link = link_of(segment, "middle");
+    reader looks(run, "reader.out", {"elsewhere", "middle"}, {}, unshare);
+    CHECK(run.wait_until([&] { return looks.frame() > 0; }));
+    SECTION("until the run ends") {
+        run.hit("middle", SIGKILL);
+        const u64 then = looks.frame();
+        CHECK(run.wait_until([&] { return looks.frame() > then; }));
+        end_and_check(run);
+        CHECK(looks.wait(10) == 0);
+        CHECK_THAT(looks.said(), contains("ended: exit code 0"));
+    }
+    SECTION("until it is killed, and its place is free again") {
+        looks.kill();
+        CHECK(run.wait_until([&] { return taken_places(link) == 0; }));
+        end_and_check(run);
+    }
 }

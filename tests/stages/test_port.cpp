@@ -1,4 +1,5 @@
 // What a port says when it can't be opened: one sentence each.
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,7 +66,9 @@ TEST_CASE("a run is waited for, and no longer than was said") {
 TEST_CASE("a run of another version of Carousel is refused") {
     const silent_run there;
     there.segment.block().version += 1;
-    CHECK_THROWS_WITH(open("demo", at_once), contains("layout version 8, this build has 7"));
+    const std::string said =
+        fmt::format("layout version {}, this build has {}", shm::control_version + 1, shm::control_version);
+    CHECK_THROWS_WITH(open("demo", at_once), contains(said));
     there.segment.block().version -= 1;
     std::filesystem::resize_file("/dev/shm/carousel-" + there.id, sizeof(shm::control_block) + 4096);
     CHECK_THROWS_WITH(open("demo", at_once), contains("different versions of Carousel"));

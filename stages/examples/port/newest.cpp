@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
         int seen = 0;
         for (const auto& f : newest) {  // ends with the run; it may miss frames, and holds nobody up
             const std::string& plane = f.format().planes.front().name;
-            std::printf("frame %llu: %s %.2f\n", static_cast<unsigned long long>(f.sequence()), plane.c_str(),
+            std::printf("frame %llu: %s %.4f\n", static_cast<unsigned long long>(f.sequence()), plane.c_str(),
                         brightness(f, plane));
             if (++seen == frames) return 0;
         }

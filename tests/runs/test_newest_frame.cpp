@@ -1,0 +1,165 @@
+// The newest frame of a ring, taken by a process that is no stage: whole, or not at all.
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "device/cpu/memfd.hpp"
+#include "ring/recovery.hpp"
+#include "run/newest_frame.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/viewer/rig.hpp"
+
+using namespace carousel;
+using test::contains;
+
+namespace {
+
+constexpr u64 slot_bytes = 4096, at = 256;
+
+/// source -> middle -> sink in this process. A frame of the first ring holds its number a thousandfold.
+struct small_ring {
+    small_ring() {
+        r.sit_all();
+        r.work = [this](u32 seat, const ring::job& j) {
+            if (seat != 0) return;
+            std::byte* slot = filled->data() + j.output.index * slot_bytes;
+            const u64 value = j.sequence * 1000;
+            std::memcpy(slot + at, &value, sizeof value);
+            const u32 epoch = block().link[0].header[j.output.index].epoch;
+            const device::status_word ready{j.sequence, epoch, static_cast<u32>(device::status_state::ready)};
+            std::memcpy(slot, &ready, sizeof ready);
+        };
+    }
+    [[nodiscard]] shm::control_block& block() noexcept { return r.block(); }
+    [[nodiscard]] run::lent_ring lend(shm::unique_fd connection) {
+        run::lent_ring l;
+        l.socket_path = "/nobody/listens/here";
+        l.connection = std::move(connection);
+        l.memory = memory;
+        l.format = {"test.number", {{"value", ring::element::u64_, {1}}}, {}};
+        (void)l.format.lay_out();
+        l.stage = "source";
+        l.entry = shm::max_incarnations;
+        l.slot_bytes = slot_bytes;
+        l.slots = block().link[0].slots;
+        return l;
+    }
+    /// The group word of the only reader.
+    [[nodiscard]] ring::lease_word lease(u32 slot) {
+        return ring::lease_word::of(ring::load(block().link[0].group[slot][shm::max_blocking]));
+    }
+    [[nodiscard]] u32 leased_slot() {
+        for (u32 k = 0; k < block().link[0].slots; ++k)
+            if (lease(k).state == ring::lease_state::leased) return k;
+        return shm::none;
+    }
+
+    test::rig r{test::chain_of(3, slot_bytes)};
+    device::memory_handle memory = device::create_memfd("newest", slot_bytes* block().link[0].slots);
+    shm::unique_fd fd{memory.fd};
+    std::unique_ptr<device::context> cpu = device::open({}, 1);
+    std::unique_ptr<device::mapping> filled = cpu->map(memory, device::access::write);
+};
+
+/// Whoever looks at it.
+struct looker {
+    explicit looker(small_ring& of)
+        : ring(&of),
+          newest(of.block(), of.lend(std::move(ends.first)), *of.cpu),
+          queue(of.cpu->make_queue()) {}
+    /// `meddle` is done with the lease held, in front of the copy.
+    bool take(const std::function<void(u32 slot)>& meddle = nullptr) {
+        if (meddle)
+            queue->submit([this, meddle](device::cpu::pool&) {
+                u32 slot = shm::none;
+                for (u32 k = 0; k < 2000 && slot == shm::none; ++k, ::usleep(1000))
+                    slot = ring->leased_slot();
+                if (slot != shm::none) meddle(slot);
+            });
+        return newest.take(*queue, reinterpret_cast<std::byte*>(&value), at, sizeof value, what);
+    }
+
+    small_ring* ring;
+    std::pair<shm::unique_fd, shm::unique_fd> ends = shm::socket_pair();
+    run::newest_frame newest;
+    std::unique_ptr<device::queue> queue;
+    u64 value = ~u64{0};
+    run::newest_frame::about what;
+};
+
+}  // namespace
+
+TEST_CASE("the newest frame is taken, whole, once, and its lease is given back") {
+    small_ring of;
+    looker look(of);
+    CHECK_FALSE(look.take());
+    for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(0));
+    REQUIRE(look.take());
+    CHECK(look.what.sequence == 2);
+    CHECK(look.value == 2000);
+    CHECK(of.leased_slot() == shm::none);
+    CHECK_FALSE(look.take());
+    REQUIRE(of.r.pass(0));
+    REQUIRE(look.take());
+    CHECK(look.value == 3000);
+}
+
+TEST_CASE("a frame whose lease is revoked in the middle of its copy is thrown away and counted") {
+    small_ring of;
+    looker look(of);
+    REQUIRE(of.r.pass(0));
+    bool revoked = false;
+    CHECK_FALSE(look.take([&](u32) { revoked = ring::revoke_stale_leases(of.block(), 0, ~u64{0} / 2); }));
+    CHECK(revoked);
+    CHECK(look.newest.losses().revoked == 1);
+    CHECK(look.newest.losses().torn == 0);
+    REQUIRE(of.r.pass(0));
+    CHECK(look.take());
+    CHECK(look.value == 1000);
+}
+
+TEST_CASE("a frame whose status word is another frame's is thrown away and counted") {
+    small_ring of;
+    looker look(of);
+    REQUIRE(of.r.pass(0));
+    CHECK_FALSE(look.take([&](u32 slot) { of.filled->data()[slot * slot_bytes] = std::byte{9}; }));
+    CHECK(look.newest.losses().torn == 1);
+    CHECK(look.newest.losses().revoked == 0);
+}
+
+TEST_CASE("a frame that was given up is no picture: it is counted, and its memory isn't read") {
+    small_ring of;
+    looker look(of);
+    REQUIRE(of.r.pass(0));
+    for (u32 k = 0; k < of.block().link[0].slots; ++k) of.block().link[0].header[k].void_stage = 0;
+    look.value = 77;
+    CHECK_FALSE(look.take());
+    CHECK(look.newest.losses().voids == 1);
+    CHECK(look.value == 77);
+}
+
+TEST_CASE("without a supervisor frames are taken as before, from the same place") {
+    small_ring of;
+    looker look(of);
+    REQUIRE(of.r.pass(0));
+    look.ends.second.reset();  // the supervisor is dead, and nobody listens
+    CHECK(look.take());
+    REQUIRE(of.r.pass(0));
+    CHECK(look.take());
+    CHECK(look.value == 1000);
+}
+
+TEST_CASE("a reader leaves its place, and the ninth has none") {
+    small_ring of;
+    {
+        std::vector<std::unique_ptr<looker>> all;
+        for (u32 k = 0; k < shm::max_latest; ++k) all.push_back(std::make_unique<looker>(of));
+        CHECK_THROWS_WITH(looker(of), contains("all 8 places for viewers, ports and displays at the ring of "
+                                               "source are taken: close one"));
+    }
+    CHECK_NOTHROW(looker(of));
+}
