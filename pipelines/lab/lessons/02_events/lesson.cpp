@@ -84,6 +84,18 @@ const lesson events_lesson{
            "It reads cudaSuccess although its work was aborted: under MPS it may. A word must decide."},
           {{above("cuda.dead.code", 600)},
            "The one that asked got error {cuda.dead.code}: under MPS it shares the fault of the dead one."}}},
+        {"CUDA: the textbook's ready and event, its producer killed behind ready",
+         "ready = 1; kernel; cudaEventRecord. The consumer waits for ready, then for the event.",
+         "gpu",
+         true,
+         {{{equal("cuda.textbook.code", 0), equal("cuda.textbook.whole", 0)},
+           "ready said 1, the wait for the event and the copy behind it returned cudaSuccess, and the frame "
+           "was "
+           "never made: the event was never recorded, and such a one is complete."},
+          {{above("cuda.textbook.code", 0), equal("cuda.textbook.whole", 0)},
+           "ready said 1, the frame was never made, and the consumer got error {cuda.textbook.code}, which "
+           "doesn't "
+           "say whose fault it is."}}},
         {"CUDA: a stream that waits for the dead one's event",
          "",
          "gpu",

@@ -21,6 +21,7 @@ constexpr unsigned magic = 0x5EED5EED;
 
 struct shared {
     std::atomic<int> step, released;
+    std::atomic<int> ready, opened;  // of the textbook's two; opened: where the kill comes
     std::atomic<double> at_us;
     char why[200];
     cudaIpcEventHandle_t event;
@@ -165,6 +166,43 @@ int saved() {
     figure("cuda.word.us", now_us() - common->at_us.load());
     _exit(0);
 }
+/// The textbook's two programs as they stand. The kill comes behind `ready`, before the work and its record.
+int textbook_producer() {
+    unsigned* data = nullptr;
+    cudaEvent_t event;
+    cudaStream_t stream;
+    if (!begin_cuda() || cudaMalloc(&data, words * 4) != cudaSuccess) return 3;
+    cudaMemset(data, 0, words * 4);
+    cudaDeviceSynchronize();
+    cudaStreamCreate(&stream);
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess);
+    cudaIpcGetMemHandle(&common->data, data);
+    cudaIpcGetEventHandle(&common->event, event);
+    common->ready = 1;
+    for (int k = 0; k < 10'000 && common->opened == 0; ++k) usleep(1000);
+    kill(getpid(), SIGKILL);
+    work<<<1, 256, 0, stream>>>(data, words, 0);
+    return cudaEventRecord(event, stream);
+}
+int textbook_consumer() {
+    if (!begin_cuda()) return 3;
+    void* data = nullptr;
+    unsigned last = 0;
+    cudaEvent_t event;
+    cudaStream_t stream;
+    for (int k = 0; k < 10'000 && common->ready == 0; ++k) usleep(1000);
+    cudaStreamCreate(&stream);
+    cudaIpcOpenMemHandle(&data, common->data, cudaIpcMemLazyEnablePeerAccess);
+    cudaIpcOpenEventHandle(&event, common->event);
+    common->opened = 1;
+    usleep(300'000);  // the other one is gone, and its context with it
+    const int waits = cudaStreamWaitEvent(stream, event, 0);
+    cudaMemcpyAsync(&last, static_cast<unsigned*>(data) + words - 1, 4, cudaMemcpyDeviceToHost, stream);
+    const int code = cudaStreamSynchronize(stream);
+    figure("cuda.textbook.code", waits != 0 ? waits : code);
+    figure("cuda.textbook.whole", last == magic);
+    _exit(0);
+}
 template <class Body>
 pid_t start(Body body) {
     std::fflush(stdout);
@@ -216,6 +254,9 @@ int main(int argc, char** argv) {
     figure("cuda.hang.code", end_within(three, 2000)), figure("cuda.hang.released", common->released.load());
     figure("cuda.hang.s", (now_us() - killed) / 1e6);
     (void)end_within(two, 1000);
+    const pid_t producing = start(textbook_producer), consuming = start(textbook_consumer);
+    (void)end_within(producing, 12'000);
+    (void)end_within(consuming, 3'000);
     std::fputs(common->figures, stdout);
     return asked ? 0 : 1;
 }
