@@ -20,7 +20,8 @@ namespace {
 constexpr int answer_ms = 10'000;
 
 /// Behind fork(): system calls alone, then another program.
-[[noreturn]] void become_holder(const char* program, const char* name, int out, pid_t parent) {
+[[noreturn]] void become_holder(const char* program, const char* name, const char* device, int out,
+                                pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);  // it has died before the line above
     ::dup2(out, STDOUT_FILENO);
@@ -28,13 +29,13 @@ constexpr int answer_ms = 10'000;
     ::dup2(nothing, STDIN_FILENO);
     ::dup2(nothing, STDERR_FILENO);
     ::setpgid(0, 0);  // Ctrl-C is for the lab, which ends it
-    ::execl(program, program, "hold", name, static_cast<char*>(nullptr));
+    ::execl(program, program, "hold", name, "--device", device, static_cast<char*>(nullptr));
     ::_exit(127);
 }
 
 }  // namespace
 
-held_space::held_space(const std::string& programs, const std::string& purpose) {
+held_space::held_space(const std::string& programs, const std::string& purpose, const std::string& device) {
     static std::atomic<u32> number{0};
     name_ = fmt::format("{}-{}-{}", purpose, ::getpid(), number++);
     int fds[2];
@@ -45,7 +46,7 @@ held_space::held_space(const std::string& programs, const std::string& purpose) 
     const std::string program = programs + "/carousel";
     const pid_t parent = ::getpid();
     pid_ = ::fork();
-    if (pid_ == 0) become_holder(program.c_str(), name_.c_str(), write.get(), parent);
+    if (pid_ == 0) become_holder(program.c_str(), name_.c_str(), device.c_str(), write.get(), parent);
     if (pid_ < 0) throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
     write.reset();
     pollfd one{read.get(), POLLIN, 0};

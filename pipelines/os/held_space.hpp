@@ -12,7 +12,8 @@ namespace carousel::supervisor {
 class held_space {
 public:
     /// Returns when programs can open it. Throws config_error: no program, no room, no answer in 10 s.
-    held_space(const std::string& programs, const std::string& purpose);
+    /// `device`: as of `carousel hold --device`.
+    held_space(const std::string& programs, const std::string& purpose, const std::string& device = "cpu");
     ~held_space();
     held_space(const held_space&) = delete;
     held_space& operator=(const held_space&) = delete;

@@ -9,7 +9,8 @@
 //   nvlink_gb_s}, missing: {need: why}, memory: [{kind, on: "same GPU" | "peer GPU" | "host", bytes, h2d,
 //   d2h, both_ways, device_memcpy, device_copy_kernel, kernel_read, kernel_write (GB/s of bytes moved once;
 //   both_ways: their sum), chase_ns, open_us, map_us, close_us, ratio_to_local, sizes: [{bytes,
-//   kernel_read}], verified}], hops: [{means, where, us, ratio, round_trips, verified}]}}
+//   kernel_read}], verified}], hops: [{means, where, us, ratio, round_trips, verified}], primitives:
+//   [{primitive, by, where, number, operations_s, ns, p95_ns, verified}]}}
 
 #include <map>
 #include <string>
@@ -60,6 +61,13 @@ struct gpu_hop_row {
     u64 round_trips = 0;
     bool verified = false;
 };
+struct gpu_primitive_row {
+    std::string primitive, by, where;  ///< where: "time slices", "MPS", "one process"
+    u32 number = 0;                    ///< of processes; in one process of blocks, or threads that call CUDA
+    f64 operations_s = 0;              ///< of all of them
+    f64 ns = 0, p95_ns = 0;  ///< that one takes in a kernel's thread; of semaphore and pool on the host
+    bool verified = false;
+};
 struct gpu_result {
     std::string name;  ///< "": none was found
     f64 sm_mhz_before = 0, sm_mhz_after = 0, memory_mhz = 0;
@@ -67,6 +75,7 @@ struct gpu_result {
     std::map<std::string, std::string> missing;              ///< need -> why
     std::vector<gpu_memory_row> memory;
     std::vector<gpu_hop_row> hops;
+    std::vector<gpu_primitive_row> primitives;
 };
 
 struct ipc_bench_result {
