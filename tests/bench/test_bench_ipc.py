@@ -86,7 +86,7 @@ class BenchIpc(unittest.TestCase):
             done = self.bench(*words)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(expected, done.stderr)
-        done = self.bench("--quick", "--tables", "gpu-memory,gpu-hops")
+        done = self.bench("--quick", "--tables", "gpu-memory,gpu-hops,gpu-primitives")
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("asks for the GPU's alone", done.stderr)
         self.assertEqual(self.bench("--quick", "--json", os.path.join(self.folder, "none", "r.json")).returncode, 75)

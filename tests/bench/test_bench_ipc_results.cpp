@@ -30,6 +30,8 @@ ipc_bench_result some_result() {
     r.hop_floor_us = 0.1;
     r.hops = {{"futex", 2, 3, 1.9, 20'000, true}, {"MPI_Send (Open MPI)", 0.4, 0.5, 0, 20'000, true}};
     r.missing["Boost message_queue"] = "No such file or directory";
+    r.gpu.primitives = {{"queue", "Carousel", "time slices", 4, 2e6, 900, 950, true},
+                        {"queue", "a ring of cuda::atomic", "one process", 4, 3e6, 700, 710, true}};
     return r;
 }
 
@@ -42,6 +44,7 @@ TEST_CASE("a GPU's rows stand beside what its hardware can do, where the memory 
     CHECK(table.find(" 75 %") != std::string::npos);  // of the bus
     CHECK(table.find("not here: memory, peer GPU: only one GPU here") != std::string::npos);
     CHECK(table.find("WRONG") == std::string::npos);
+    CHECK(table.find("a ring of cuda::atomic") != std::string::npos);
 }
 
 TEST_CASE("a hop stands beside its floor and its peer of one process, where there is one") {
@@ -67,6 +70,8 @@ TEST_CASE("a GPU's rows are in the JSON, and what is missing with its reason") {
     const auto said = nlohmann::json::parse(json_of(some_result())).at("gpu");
     CHECK(said.at("memory").at(1).at("ratio_to_local") == 0.5);
     CHECK(said.at("hops").at(1).at("where") == "time slices");
+    CHECK(said.at("primitives").at(0).at("operations_s") == 2e6);
+    CHECK(said.at("primitives").at(1).at("where") == "one process");
     CHECK(said.at("floors").at("memory_gb_s") == 4000);
     CHECK(said.at("missing").at("memory, peer GPU") == "only one GPU here");
 }
@@ -75,7 +80,10 @@ TEST_CASE("data that isn't right names its row of the GPU") {
     ipc_bench_result r = some_result();
     CHECK(wrong_rows(r).empty());
     r.gpu.memory[1].verified = false, r.gpu.hops[1].verified = false;
-    CHECK(wrong_rows(r) == "legacy handle, same GPU; IPC event, polled, time slices");
+    r.gpu.primitives[0].verified = false;
+    CHECK(wrong_rows(r) ==
+          "legacy handle, same GPU; queue in kernels, Carousel, 4 of time slices; IPC event, polled, time "
+          "slices");
     CHECK(table_of(r).find("WRONG") != std::string::npos);
 }
 
@@ -83,5 +91,6 @@ TEST_CASE("a GPU's memory and hops are drawn, a curve for each kind and means") 
     const std::string svg = plot_of(some_result());
     CHECK(svg.find("IPC event, polled") != std::string::npos);
     CHECK(svg.find("legacy handle, same GPU") != std::string::npos);
+    CHECK(svg.find("Primitives in kernels") != std::string::npos);
     CHECK(plot_of(ipc_bench_result{}).find("IPC event") == std::string::npos);
 }

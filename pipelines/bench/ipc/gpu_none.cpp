@@ -9,5 +9,9 @@ void measure_gpu_memory(const ipc_bench_options&, ipc_bench_result& r, const say
 void measure_gpu_hops(const ipc_bench_options&, ipc_bench_result& r, const say_progress&) {
     r.gpu.missing["gpu"] = "built without CUDA";
 }
+void measure_gpu_primitives(const ipc_bench_options&, const std::string&, ipc_bench_result& r,
+                            const say_progress&) {
+    r.gpu.missing["gpu"] = "built without CUDA";
+}
 
 }  // namespace carousel::bench

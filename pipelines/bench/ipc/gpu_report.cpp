@@ -76,6 +76,17 @@ std::string hop_table(const gpu_result& r) {
                r.hop_floors.synced_launch, r.hop_floors.next_kernel, r.hop_floors.two_blocks);
 }
 
+std::string primitive_table(const gpu_result& r) {
+    if (r.primitives.empty()) return "";
+    std::string text =
+        fmt::format("\n{:<28} {:<31} {:<12} {:>6} {:>14} {:>11} {:>11}\n", "primitive in kernels", "by",
+                    "where", "number", "operations/s", "ns", "p95 ns");
+    for (const gpu_primitive_row& p : r.primitives)
+        text += fmt::format("{:<28} {:<31} {:<12} {:>6} {:>14.0f} {:>11.0f} {:>11.0f}{}\n", p.primitive, p.by,
+                            p.where, p.number, p.operations_s, p.ns, p.p95_ns, mark(p.verified));
+    return text;
+}
+
 }  // namespace
 
 ordered_json gpu_json(const gpu_result& r) {
@@ -93,7 +104,8 @@ ordered_json gpu_json(const gpu_result& r) {
                           {"two_blocks_us", r.hop_floors.two_blocks}}},
                         {"missing", r.missing},
                         {"memory", ordered_json::array()},
-                        {"hops", ordered_json::array()}};
+                        {"hops", ordered_json::array()},
+                        {"primitives", ordered_json::array()}};
     for (const gpu_memory_row& m : r.memory) all["memory"].push_back(json_of(m));
     for (const gpu_hop_row& h : r.hops)
         all["hops"].push_back({{"means", h.means},
@@ -104,6 +116,15 @@ ordered_json gpu_json(const gpu_result& r) {
                                {"ratio", h.ratio},
                                {"round_trips", h.round_trips},
                                {"verified", h.verified}});
+    for (const gpu_primitive_row& p : r.primitives)
+        all["primitives"].push_back({{"primitive", p.primitive},
+                                     {"by", p.by},
+                                     {"where", p.where},
+                                     {"number", p.number},
+                                     {"operations_s", p.operations_s},
+                                     {"ns", p.ns},
+                                     {"p95_ns", p.p95_ns},
+                                     {"verified", p.verified}});
     return all;
 }
 
@@ -112,7 +133,7 @@ std::string gpu_table(const gpu_result& r) {
     if (!r.name.empty())
         text = fmt::format("\n{} | SM {:.0f} MHz before, {:.0f} behind, memory {:.0f} MHz\n", r.name,
                            r.sm_mhz_before, r.sm_mhz_after, r.memory_mhz);
-    text += memory_table(r) + hop_table(r);
+    text += memory_table(r) + hop_table(r) + primitive_table(r);
     for (const auto& [need, why] : r.missing) text += fmt::format("not here: {}: {}\n", need, why);
     return text;
 }
@@ -123,6 +144,16 @@ plot::chart gpu_memory_plot(const gpu_result& r) {
         memory.curves.push_back(
             {m.kind + ", " + m.on, m.sizes, m.kind.starts_with("own"), memory.curves.size()});
     return memory;
+}
+plot::chart gpu_primitive_plot(const gpu_result& r) {
+    plot::chart all{"Primitives in kernels", "dashed: one process", "processes, blocks", "operations/s", {}};
+    for (const gpu_primitive_row& p : r.primitives) {
+        const std::string name = fmt::format("{}, {}, {}", p.primitive, p.by, p.where);
+        if (all.curves.empty() || all.curves.back().name != name)
+            all.curves.push_back({name, {}, p.where == "one process", all.curves.size()});
+        all.curves.back().points.emplace_back(p.number, p.operations_s);
+    }
+    return all;
 }
 plot::bar_chart gpu_hop_plot(const gpu_result& r) {
     plot::bar_chart hops{"From a kernel to another's kernel", r.name, "us", {}};

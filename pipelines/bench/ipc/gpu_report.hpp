@@ -14,6 +14,7 @@ namespace carousel::bench {
 [[nodiscard]] std::string gpu_table(const gpu_result& r);
 /// GB/s over size, and the hops beside each other; without curves or bars where there are no figures.
 [[nodiscard]] plot::chart gpu_memory_plot(const gpu_result& r);
+[[nodiscard]] plot::chart gpu_primitive_plot(const gpu_result& r);
 [[nodiscard]] plot::bar_chart gpu_hop_plot(const gpu_result& r);
 
 }  // namespace carousel::bench

@@ -29,6 +29,8 @@ What crossing from one process to another costs on this machine:
   gpu-memory  a GPU's own memory and another process's by each kind of handle, of the same GPU and of a peer: GB/s by
               the driver's copies and by kernels, a chase of pointers, us to open, map and close
   gpu-hops    a kernel of one process to a kernel of another by each means: time slices, MPS, two GPUs, one process
+  gpu-primitives  <carousel/ipc_cuda.cuh> in kernels and streams of 1 to 16 processes, in time slices and under MPS,
+              beside libcu++ and cudaMallocAsync in one process; rows that its time (45 s quick, else 150) leaves out are named
 All by turns in the same run, medians of the rounds; what was moved is verified, and a row that isn't right fails the run.
 Where there is no GPU, no second one or no MPS, the rest is measured; the output says why.
 Exit codes: 0; 1 a row was wrong; 2 usage; 3 GPU tables alone, and no GPU; 74 no shared memory; 75 a file can't be written.)";
@@ -45,7 +47,8 @@ u32 count_from(const char* option, const std::string& text, u32 most) {
 }  // namespace
 
 const std::vector<std::string>& ipc_tables() {
-    static const std::vector<std::string> all = {"memory", "hops", "primitives", "gpu-memory", "gpu-hops"};
+    static const std::vector<std::string> all = {"memory",     "hops",     "primitives",
+                                                 "gpu-memory", "gpu-hops", "gpu-primitives"};
     return all;
 }
 
@@ -54,7 +57,8 @@ bool ipc_bench_options::wants(const std::string& table) const {
 }
 
 void add_ipc_bench_options(CLI::App& app, ipc_bench_texts& t) {
-    app.add_option("--tables", t.tables, "memory, hops, primitives, gpu-memory, gpu-hops [all]")
+    app.add_option("--tables", t.tables,
+                   "memory, hops, primitives, gpu-memory, gpu-hops, gpu-primitives [all]")
         ->type_name("NAME[,NAME...]")
         ->take_last();
     app.add_option("--processes", t.processes, "Workers of the primitives [1,2,4,8,16; quick: 1,4]")

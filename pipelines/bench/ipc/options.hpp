@@ -32,7 +32,7 @@ struct ipc_bench_options {
     [[nodiscard]] bool wants(const std::string& table) const;
 };
 
-/// memory, hops, primitives, gpu-memory, gpu-hops.
+/// memory, hops, primitives, gpu-memory, gpu-hops, gpu-primitives.
 [[nodiscard]] const std::vector<std::string>& ipc_tables();
 void add_ipc_bench_options(CLI::App& app, ipc_bench_texts& texts);
 /// Throws config_error with a sentence for whatever can't be.

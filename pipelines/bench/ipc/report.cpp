@@ -102,7 +102,7 @@ std::string plot_of(const ipc_bench_result& r) {
             primitives.curves.push_back({name, {}, !p.processes, primitives.curves.size()});
         primitives.curves.back().points.emplace_back(p.number, p.ns);
     }
-    std::vector<plot::chart> all{memory, primitives, gpu_memory_plot(r.gpu)};
+    std::vector<plot::chart> all{memory, primitives, gpu_memory_plot(r.gpu), gpu_primitive_plot(r.gpu)};
     std::erase_if(all, [](const plot::chart& c) { return c.curves.empty(); });
     std::vector<plot::bar_chart> bars{gpu_hop_plot(r.gpu)};
     std::erase_if(bars, [](const plot::bar_chart& c) { return c.bars.empty(); });
@@ -119,6 +119,8 @@ std::string wrong_rows(const ipc_bench_result& r) {
     for (const primitive_row& p : r.primitives)
         add(p.verified, fmt::format("{}, {} workers", name_of(p), p.number));
     for (const gpu_memory_row& m : r.gpu.memory) add(m.verified, fmt::format("{}, {}", m.kind, m.on));
+    for (const gpu_primitive_row& p : r.gpu.primitives)
+        add(p.verified, fmt::format("{} in kernels, {}, {} of {}", p.primitive, p.by, p.number, p.where));
     for (const gpu_hop_row& h : r.gpu.hops) add(h.verified, fmt::format("{}, {}", h.means, h.where));
     return names;
 }

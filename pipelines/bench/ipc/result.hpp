@@ -11,7 +11,8 @@
 //   [{kind, on: "same GPU" | "peer GPU" | "host", bytes, h2d, d2h, both_ways, device_memcpy,
 //   device_copy_kernel, kernel_read, kernel_write (GB/s of bytes moved once; both_ways: their sum), chase_ns,
 //   open_us, map_us, close_us, ratio_to_local, sizes: [{bytes, kernel_read}], verified}], hops: [{means,
-//   where, us, p95_us, floor_us, ratio, round_trips, verified}]}}
+//   where, us, p95_us, floor_us, ratio, round_trips, verified}], primitives: [{primitive, by, where, number,
+//   operations_s, ns, p95_ns, verified}]}}
 
 #include <map>
 #include <string>
@@ -71,6 +72,13 @@ struct gpu_hop_floors {
     f64 next_kernel = 0;    ///< from a tiny kernel to the one behind it in its stream
     f64 two_blocks = 0;     ///< a word from one block of a kernel to another one
 };
+struct gpu_primitive_row {
+    std::string primitive, by, where;  ///< where: "time slices", "MPS", "one process"
+    u32 number = 0;                    ///< of processes; in one process of blocks, or threads that call CUDA
+    f64 operations_s = 0;              ///< of all of them
+    f64 ns = 0, p95_ns = 0;  ///< that one takes in a kernel's thread; of semaphore and pool on the host
+    bool verified = false;
+};
 struct gpu_result {
     std::string name;  ///< "": none was found
     f64 sm_mhz_before = 0, sm_mhz_after = 0, memory_mhz = 0;
@@ -79,6 +87,7 @@ struct gpu_result {
     std::map<std::string, std::string> missing;  ///< need -> why
     std::vector<gpu_memory_row> memory;
     std::vector<gpu_hop_row> hops;
+    std::vector<gpu_primitive_row> primitives;
 };
 
 struct ipc_bench_result {

@@ -41,6 +41,7 @@ ipc_bench_result run_ipc_bench(const ipc_bench_options& o, const std::string& pr
     if (o.wants("primitives")) measure_primitives(o, space->name(), r, say);
     if (o.wants("gpu-memory")) measure_gpu_memory(o, r, say);
     if (o.wants("gpu-hops")) measure_gpu_hops(o, r, say);
+    if (o.wants("gpu-primitives")) measure_gpu_primitives(o, programs, r, say);
     r.mhz_after = mhz();
     const auto no_gpu = r.gpu.missing.find("gpu");
     const bool gpu_alone = std::all_of(o.tables.begin(), o.tables.end(),

@@ -15,7 +15,6 @@ namespace {
 
 constexpr u32 most_workers = 64;
 constexpr u64 patience_ns = 20'000'000'000;
-constexpr u32 longest_life_s = 60;
 
 struct round_block {
     std::atomic<u32> ready, go, stop, failed;
@@ -49,14 +48,14 @@ bool wait_for_all(round_block& b, u32 number) {
 
 }  // namespace
 
-pid_t start_child(const std::function<int()>& body) {
+pid_t start_child(const std::function<int()>& body, u32 life_s) {
     const pid_t parent = ::getpid(), pid = ::fork();
     if (pid < 0) throw shm_error("starting a process for the bench: " + errno_text(errno));
     if (pid > 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);  // it has died before the line above
     ::signal(SIGALRM, SIG_DFL);
-    ::alarm(longest_life_s);
+    ::alarm(life_s);
     int code = 1;
     try {
         code = body();

@@ -44,7 +44,7 @@ LAYERS = {
     "chaos": RUN + SUPERVISOR,
     "plot": ["core"],
     "lab": RUN + ["os", "plot"],
-    "bench": LIBRARY + ["kernels", "plot", "os", "spec", "supervisor/plan", "viewer/watch"],
+    "bench": LIBRARY + ["ipc/cuda", "kernels", "plot", "os", "spec", "supervisor/plan", "viewer/watch"],
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
     "alloc": BASE + ["ipc", "ipc/cuda", "device", "ring", "telemetry", "run"],
