@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include "tests/support/catch.hpp"
 
 namespace carousel::test {
@@ -25,28 +27,45 @@ void check_whole(run_fixture& run, u64 frames, const std::string& hash, std::siz
     CHECK(run.left_behind() == "");
 }
 
-void drive(const std::string& how, bool set_up, u64 frames, u64 seed) {
+bool goes_on(run_fixture& run) {
+    const auto frames = [&] {
+        const json p = run.ask({{"command", "ps"}});
+        return p.contains("pipeline") ? p["pipeline"]["frames"].get<u64>() : 0;
+    };
+    u64 last = 0;
+    return run.wait_until([&] { return (last = frames()) != 0; }) &&
+           run.wait_until([&] { return frames() > last + 100; });
+}
+
+void end_whole(run_fixture& run, std::size_t deaths) {
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    const json r = run.report();
+    REQUIRE(r.contains("frames"));
+    const u64 frames = r["frames"];
+    check_whole(run, frames, undisturbed_hash(frames), deaths);
+}
+
+void drive(const std::string& how, bool set_up, u64 seed) {
     CAPTURE(how, seed);
     const std::vector<crash_point> starts = set_up ? set_up_points() : std::vector<crash_point>{};
-    const std::string hash = undisturbed_hash(frames);
     run_fixture run;
     crash_plan plan(run.path("plan"));
     plan.add_life_story("numbers", role::source, how, starts, seed);
     plan.add_life_story("middle", role::middle, how, starts, seed + 1);
     plan.add_life_story("sink", role::sink, how, starts, seed + 2);
     plan.write();
-    run.start(run.pipeline("points", number_pipeline("points", crash_keys)),
-              {"--frames", std::to_string(frames)}, {plan.environment()});
+    run.start(run.pipeline("points", number_pipeline("points", crash_keys)), {}, {plan.environment()});
     REQUIRE(run.wait_running());
     const std::size_t before = run.descriptors();
     CHECK(run.wait_until([&] { return plan.still_to_come().empty() || !run.running(); }, 180));
+    CHECK(goes_on(run));
     // Not one descriptor a death stays behind: as many as before, but for the pair (pidfd, log) of one that
     // is starting or leaving.
     if (run.wait_running(5)) CHECK(run.wait_until([&] { return run.descriptors() <= before + 2; }, 5));
-    CHECK(run.wait(180) == 0);
-    INFO(run.log());
+    end_whole(run, plan.lines());
     CHECK(plan.still_to_come() == "");
-    check_whole(run, frames, hash, plan.lines());
     fmt::print("{}: {} deaths at named points, {} restarts in {:.1f} s\n", how, plan.lines(),
                run.report()["restarts"].get<u64>(), run.report()["seconds"].get<f64>());
 }

@@ -8,14 +8,21 @@
 
 namespace carousel::test {
 
-/// Keys of [pipeline] for such runs: a rate, so that the run outlasts its deaths, and a short deadline.
+/// Keys of [pipeline] for such runs: a rate, so that it takes its time, and a short deadline.
 inline constexpr const char* crash_keys = "fps = 400\nframe_timeout_ms = 400\n";
 
 [[nodiscard]] std::string undisturbed_hash(u64 frames);
 /// The report of a run that has ended: all `frames` there, whole, once, `hash` their hash, nothing left
 /// behind.
 void check_whole(run_fixture& run, u64 frames, const std::string& hash, std::size_t deaths);
-/// One run in which every stage dies at every point of its role. `set_up`: also on the way to readiness.
-void drive(const std::string& how, bool set_up, u64 frames, u64 seed);
+/// Waits for more frames than the rings hold: every stage has lived behind the last death. False: they don't
+/// come.
+[[nodiscard]] bool goes_on(run_fixture& run);
+/// Ends a run that has no end of its own, as Ctrl-C does: whole, and its hash is that of an undisturbed run
+/// of as many frames.
+void end_whole(run_fixture& run, std::size_t deaths);
+/// One run in which every stage dies at every point of its role; it lasts as long as that takes. `set_up`:
+/// also on the way to readiness.
+void drive(const std::string& how, bool set_up, u64 seed);
 
 }  // namespace carousel::test

@@ -108,11 +108,10 @@ int run_fixture::command(const std::vector<std::string>& args, std::string& out)
     supervisor::spawn_request r;
     r.argv = {"/bin/sh",
               "-c",
-              "cd \"$1\" && shift && exec \"$@\" 2>&1 >command.out",
+              "cd \"$1\" && shift && exec \"$@\" >command.out 2>&1",
               "sh",
               folder_.path.string(),
               programs() + "/carousel"};
-    r.argv[2] = "cd \"$1\" && shift && exec \"$@\" >command.out 2>&1";
     r.argv.insert(r.argv.end(), args.begin(), args.end());
     r.environment = {"XDG_RUNTIME_DIR=" + path("runtime")};
     const supervisor::spawned p = supervisor::spawn(r);
