@@ -10,8 +10,12 @@
 #include "core/errors.hpp"
 #include "device/backend.hpp"
 #include "device/cuda/launch.hpp"
+#include "device/cuda/overlap.cuh"
 
 namespace carousel::kernels::cuda {
+
+using device::cuda::let_next_begin;
+using device::cuda::wait_for_last;
 
 /// For __launch_bounds__(256, resident_blocks(n)): registers are to leave room for n blocks of 256 threads on
 /// a multiprocessor, or for as many as there is room for in any case: 2048 threads on the data centre's GPUs,
@@ -57,41 +61,12 @@ inline u32 property(cudaDeviceAttr which, u32 otherwise) {
 }
 inline u32 multiprocessors() { return property(cudaDevAttrMultiProcessorCount, 64); }
 
-// ---- kernels that overlap ("programmatic dependent launch", compute capability 9.0 and later; elsewhere
-// these do nothing) ----------------- A kernel launched by launch_behind() may begin before its predecessor
-// in the stream has ended: as soon as each block of that has called let_next_begin() or ended. Before it
-// touches what the predecessor writes or reads it calls wait_for_last(), which returns when the predecessor
-// has ended and its writes can be seen. (raster_large is the one exception, and says why.) EACH block calls
-// it, even one with nothing to do: a kernel that ended without waiting would let the third in the row
-// overtake the first.
-
-__device__ __forceinline__ void let_next_begin() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    cudaTriggerProgrammaticLaunchCompletion();
-#endif
-}
-__device__ __forceinline__ void wait_for_last() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    cudaGridDependencySynchronize();
-#endif
-}
-
-/// Was the code of this kernel that runs on the current device compiled with those two calls? (Code for an
-/// older GPU, translated by the driver for a newer one, was not, and must not overlap.) Asked once a device:
-/// the driver takes a microsecond to answer.
+/// Was the code of this kernel that runs on the current device compiled to overlap?
 template <typename Args>
 inline bool may_overlap(void (*kernel)(Args)) {
-    static std::array<std::atomic<signed char>, 64> known{};  // 0: not asked yet, 1: no, 2: yes
-    int device = 0;
-    check(cudaGetDevice(&device), "asking for the current device");
-    if (device < 0 || device >= static_cast<int>(known.size())) return false;
-    auto& answer = known[static_cast<std::size_t>(device)];
-    if (answer.load(std::memory_order_relaxed) == 0) {
-        cudaFuncAttributes attributes{};
-        check(cudaFuncGetAttributes(&attributes, kernel), "asking for a kernel's architecture");
-        answer.store(attributes.ptxVersion >= 90 ? 2 : 1, std::memory_order_relaxed);
-    }
-    return answer.load(std::memory_order_relaxed) == 2;
+    bool may = false;
+    check(device::cuda::may_overlap(kernel, may), "asking for a kernel's architecture");
+    return may;
 }
 
 /// Behind what the stream has; a frame's own kernels all go this way or by the next, so that they can be

@@ -186,8 +186,8 @@ std::optional<u32> read_turns(section_reader& r) {
 
 bool read_graphs(section_reader& r) {
     const document_entry* e = r.take("graphs");
-    if (e == nullptr || e->value == "off" || e->value == false) return false;
-    if (e->value == "on" || e->value == true) return true;
+    if (e == nullptr || e->value == "on" || e->value == true) return true;
+    if (e->value == "off" || e->value == false) return false;
     section_reader::wrong("graphs", *e, "\"on\" or \"off\"");
 }
 

@@ -52,8 +52,9 @@ void stage_runner::look_at_turns() {
     const depth_rule& rule = runtime_->attached().depth;
     if (rule.token == shm::none) return;
     const u32 lanes = depth_.now().lanes;
-    turn_.set(rule.turn_frames > 0 ? std::min(rule.turn_frames, lanes) : lanes,
-              runtime_->entry().work_ns.load(std::memory_order_relaxed));
+    const u64 work_ns = runtime_->entry().work_ns.load(std::memory_order_relaxed);
+    turn_.set(rule.turn_frames > 0 ? std::min(rule.turn_frames, lanes) : frames_of_a_turn(lanes, work_ns),
+              work_ns);
 }
 
 void stage_runner::look_at_depth() {

@@ -14,6 +14,12 @@ constexpr u64 queueing_ns = 100'000;
 
 }  // namespace
 
+u32 frames_of_a_turn(u32 lanes, u64 work_ns) noexcept {
+    if (work_ns == 0) return lanes;
+    const u64 enough = (fullest_turn_ns + work_ns - 1) / work_ns;
+    return static_cast<u32>(std::min<u64>(lanes, enough));
+}
+
 gpu_turn::gpu_turn(shm::control_block& c, u32 token, u32 seat) {
     if (token >= shm::max_turns || seat >= shm::max_seats) return;
     turn_ = std::make_unique<ring::turn>(c, token, seat);

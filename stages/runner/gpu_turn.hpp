@@ -14,6 +14,12 @@
 
 namespace carousel::stages {
 
+/// Of how many frames a turn is that the run chooses: all that are in flight, but no more than fill
+/// `fullest_turn_ns`. Longer turns bring nothing (a change of turns costs 0.3 ms at most), and the other
+/// stages, on other GPUs too, would wait for their input meanwhile. `work_ns`: of a frame; 0: not known.
+inline constexpr u64 fullest_turn_ns = 8'000'000;
+[[nodiscard]] u32 frames_of_a_turn(u32 lanes, u64 work_ns) noexcept;
+
 class gpu_turn {
 public:
     /// `token`: none where the stage takes no turns.

@@ -28,6 +28,16 @@ constexpr u64 long_frame_ns = 10'000'000;  // nothing is handed on early but the
 
 }  // namespace
 
+TEST_CASE("a turn has all frames in flight, but of long frames no more than fill it") {
+    constexpr u64 ms = 1'000'000;
+    CHECK(stages::frames_of_a_turn(16, 0) == 16);
+    CHECK(stages::frames_of_a_turn(16, ms / 5) == 16);
+    CHECK(stages::frames_of_a_turn(16, ms) == 8);
+    CHECK(stages::frames_of_a_turn(8, 3 * ms) == 3);
+    CHECK(stages::frames_of_a_turn(8, 20 * ms) == 1);
+    CHECK(stages::frames_of_a_turn(1, ~u64{0} / 2) == 1);
+}
+
 TEST_CASE("a stage without a token begins whenever it likes") {
     two_stages s;
     gpu_turn free(*s.c, shm::none, 0);

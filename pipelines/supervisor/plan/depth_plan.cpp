@@ -208,9 +208,9 @@ const char* sharing_of(const stage_setup& own, const sharers& with) {
     return !on_gpu(own) ? "cpu" : own.mps ? "overlap" : with.contexts > 1 ? "turns" : "alone";
 }
 
-/// Turns halve the time of a frame and cost up to a sixth of the rate. With two frames in flight, of a run
-/// that asks for low latency, a turn is worth less than its hand-over. So a balanced run takes turns, and
-/// others only where the file says of how many frames.
+/// Turns halve the time of a frame where a GPU is saturated. With two frames in flight, of a run that asks
+/// for low latency, a turn is worth less than its hand-over. So a balanced run takes turns, and others only
+/// where the file says of how many frames.
 bool takes_turns(const run_setup& s, const stage_setup& own, u32 instance) {
     if (!s.turn_frames && s.latency != latency_kind::balanced) return false;
     return s.turn_frames != 0U && !own.spec.latest() &&

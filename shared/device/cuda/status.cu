@@ -1,6 +1,7 @@
 #include "device/cuda/status.hpp"
 
 #include "device/cuda/launch.hpp"
+#include "device/cuda/overlap.cuh"
 
 namespace carousel::device::cuda {
 namespace {
@@ -17,8 +18,10 @@ struct status_args {
 // Comparisons come behind all that the stream has done before, as every kernel does. Each store is one of 16
 // bytes. The fence before it orders READY behind whatever the stream wrote, for readers outside the GPU as
 // well, and behind the comparisons; the one behind it makes the word visible to them before anything that is
-// enqueued later.
+// enqueued later. It may be launched while the kernel before it ends, which spares a frame two waits for a
+// launch, and waits for its end before it looks or writes.
 __global__ void status_kernel(const __grid_constant__ status_args a) {
+    wait_for_last();
     for (u32 k = 0; k < a.count; ++k) {
         const uint4 found = __ldcv(a.at[k]);
         const uint4 expected = a.expected[k];
@@ -51,7 +54,9 @@ cudaError_t launch_status(device::queue& q, const status_step& step) {
     a.torn = step.torn;
     a.write = reinterpret_cast<uint4*>(step.write);
     a.value = as_vector(step.value);
-    return launch(q, "status", status_kernel, dim3(1), dim3(1), 0, false, a);
+    bool overlaps = false;
+    if (const cudaError_t said = may_overlap(status_kernel, overlaps); said != cudaSuccess) return said;
+    return launch(q, "status", status_kernel, dim3(1), dim3(1), 0, overlaps, a);
 }
 
 cudaError_t launch_fault(cudaStream_t stream) noexcept {

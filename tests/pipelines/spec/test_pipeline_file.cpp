@@ -133,7 +133,7 @@ TEST_CASE("what a pipeline file leaves out has the documented default") {
     CHECK_FALSE(p.stages[0].in_flight.has_value());
     CHECK(p.latency == supervisor::latency_kind::balanced);
     CHECK_FALSE(p.turn_frames);
-    CHECK_FALSE(p.graphs);
+    CHECK(p.graphs);
     CHECK(p.stages[0].devices.empty());
     CHECK(p.stages[0].instances == 1);
     CHECK(p.stages[0].max_attempts == 3);

@@ -1,0 +1,48 @@
+#pragma once
+// Kernels that overlap ("programmatic dependent launch", compute capability 9.0 and later; elsewhere these do
+// nothing). A kernel that is launched so may begin before its predecessor in the stream has ended: as soon as
+// each block of that has called let_next_begin() or ended. Before it touches what the predecessor writes or
+// reads it calls wait_for_last(), which returns when the predecessor has ended and its writes can be seen.
+// (A kernel that does not says why.) EACH block calls it, even one with nothing to do: a
+// kernel that ended without waiting would let the third in the row overtake the first.
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <atomic>
+
+namespace carousel::device::cuda {
+
+__device__ __forceinline__ void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+__device__ __forceinline__ void wait_for_last() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
+}
+
+/// Was the code of this kernel that runs on the current device compiled with those two calls? (Code for an
+/// older GPU, translated by the driver for a newer one, was not, and must not overlap.) Asked once a device
+/// and type of argument: the driver takes a microsecond to answer.
+template <typename Args>
+[[nodiscard]] inline cudaError_t may_overlap(void (*kernel)(Args), bool& may) noexcept {
+    static std::array<std::atomic<signed char>, 64> known{};  // 0: not asked yet, 1: no, 2: yes
+    may = false;
+    int device = 0;
+    if (const cudaError_t said = cudaGetDevice(&device); said != cudaSuccess) return said;
+    if (device < 0 || device >= static_cast<int>(known.size())) return cudaSuccess;
+    auto& answer = known[static_cast<std::size_t>(device)];
+    if (answer.load(std::memory_order_relaxed) == 0) {
+        cudaFuncAttributes attributes{};
+        if (const cudaError_t said = cudaFuncGetAttributes(&attributes, kernel); said != cudaSuccess)
+            return said;
+        answer.store(attributes.ptxVersion >= 90 ? 2 : 1, std::memory_order_relaxed);
+    }
+    may = answer.load(std::memory_order_relaxed) == 2;
+    return cudaSuccess;
+}
+
+}  // namespace carousel::device::cuda
