@@ -79,6 +79,18 @@ void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
                                         "repeated");
     p.offers[out->type_name("[STAGE=]PATTERN")->expected(1)->take_all()] = offer_files({""});
     p.app
+        .add_option("--record", keys.record,
+                    "Record the ring behind this stage; may be repeated, or a list with commas")
+        ->type_name("STAGE")
+        ->delimiter(',')
+        ->expected(1)
+        ->take_all();
+    p.offers[p.app
+                 .add_option("--record-to", keys.record_to,
+                             "The recording, an .mcap file [NAME.mcap beside FILE]")
+                 ->type_name("FILE")
+                 ->take_last()] = offer_files({".mcap"});
+    p.app
         .add_option("--keep", keys.keep,
                     "Leave the newest N pictures; 0: all [as in the file; with --frames: all]")
         ->type_name("N")

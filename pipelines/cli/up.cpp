@@ -40,6 +40,7 @@ std::string start_option(const start_arguments& a) {
         {k.fps.has_value(), "--fps"},       {k.size.has_value(), "--size"},
         {k.mesh.has_value(), "--mesh"},     {!k.out.empty(), "--out"},
         {k.keep.has_value(), "--keep"},     {!k.set.empty(), "--set"},
+        {!k.record.empty(), "--record"},    {k.record_to.has_value(), "--record-to"},
         {!a.report.empty(), "--report"},    {k.allow_dead_letters.has_value(), "--allow-dead-letters"},
         {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
         {a.keep_logs, "--keep-logs"},       {a.seconds_s > 0, "--seconds"}};

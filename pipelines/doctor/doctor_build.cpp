@@ -9,10 +9,20 @@
 namespace carousel::supervisor {
 namespace {
 
-#ifdef CAROUSEL_WITH_JPEG
+#ifdef CAROUSEL_WITH_TURBOJPEG
 constexpr bool with_jpeg = true;
 #else
 constexpr bool with_jpeg = false;
+#endif
+#ifdef CAROUSEL_WITH_LZ4
+constexpr bool with_lz4 = true;
+#else
+constexpr bool with_lz4 = false;
+#endif
+#ifdef CAROUSEL_WITH_ZSTD
+constexpr bool with_zstd = true;
+#else
+constexpr bool with_zstd = false;
 #endif
 
 finding part(const char* name, bool there, const char* use, const char* packages) {
@@ -34,6 +44,8 @@ void examine_build(std::vector<finding>& all) {
                        "libimgui-dev libglfw3-dev libepoxy-dev libegl-dev"));
     all.push_back(part("JPEG textures", with_jpeg, "textures of glTF files and texture = \"x.jpg\"",
                        "libturbojpeg0-dev"));
+    all.push_back(part("recordings, packed", with_lz4 && with_zstd, "record_compression = \"lz4\", \"zstd\"",
+                       "liblz4-dev libzstd-dev"));
 }
 
 }  // namespace carousel::supervisor

@@ -63,6 +63,8 @@ libcli11-dev CLI/CLI.hpp
 libtomlplusplus-dev toml++/toml.h
 libspng-dev spng.h
 libisal-dev isa-l/igzip_lib.h
+libzstd-dev zstd.h
+liblz4-dev lz4frame.h
 libtinyobjloader-dev tiny_obj_loader.h
 libxxhash-dev xxhash.h
 libturbojpeg0-dev turbojpeg.h

@@ -116,6 +116,10 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
         all.push_back({"--mesh " + *o.mesh, "mesh", file ? absolute(*o.mesh) : *o.mesh, scope::sources});
     }
     for (const std::string& text : o.out) all.push_back(out_from(text));
+    for (const std::string& stage : o.record)
+        all.push_back({"--record " + stage, "link." + stage + ".record", true, scope::path});
+    if (o.record_to)
+        all.push_back({"--record-to " + *o.record_to, "record_to", absolute(*o.record_to), scope::path});
     if (o.keep) {
         i64 keep = 0;
         if (!read_number(*o.keep, keep) || keep < 0)

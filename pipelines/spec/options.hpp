@@ -12,10 +12,11 @@ namespace carousel::supervisor {
 
 /// The options of `carousel run` and `carousel validate` that stand for keys, as they were written.
 struct pipeline_options {
-    std::optional<std::string> device, frames, fps, size, mesh, keep, name, allow_dead_letters;
+    std::optional<std::string> device, frames, fps, size, mesh, keep, name, allow_dead_letters, record_to;
     /// PATTERN: of all displays that write pictures; STAGE=PATTERN: of one; the later wins
     std::vector<std::string> out;
-    std::vector<std::string> set;  ///< KEY=VALUE; applied first, in order: the options above win
+    std::vector<std::string> record;  ///< stages whose rings are recorded
+    std::vector<std::string> set;     ///< KEY=VALUE; applied first, in order: the options above win
 };
 
 /// Throws config_error that names the option: a form that can't be read.

@@ -10,6 +10,7 @@
 #include "spec/pipeline_check.hpp"
 #include "spec/pipeline_document.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "spec/recorder_stage.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -87,6 +88,7 @@ pipeline parse_pipeline(const std::string& text, const std::string& file,
         place_files(p.stages.back(), file);
     }
     for (const auto& [name, section] : d.links) p.links[name] = read_link_keys(section);
+    add_recorder(p);
     check_and_wire(p, d);
     return p;
 }

@@ -90,6 +90,7 @@ struct stage_spec {
 struct link_spec {
     std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: auto (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;
+    bool record = false;  ///< its frames go into the run's recording (recorder_stage.hpp)
     source_position at;
     std::map<std::string, source_position> key_at;
 };
@@ -116,6 +117,9 @@ struct pipeline_spec {
     /// frames that may be given up without an exit code of its own; all ones: any number
     u64 allow_dead_letters = 0;
     u64 frames = 0;  ///< ends after so many; 0: until it is told to
+    std::string
+        record_to;  ///< the recording of the rings that have record = true; "": NAME.mcap beside the file
+    std::string compression;  ///< of it; "": the recorder's choice
     [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 stall_timeout_ns() const noexcept { return stall_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 latest_lease_ns() const noexcept { return latest_lease_ms * ns_per_ms; }

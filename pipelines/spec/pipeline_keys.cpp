@@ -240,6 +240,13 @@ const key_row<pipeline_spec> pipeline_rows[] = {
      [](auto& p) { return json(p.frames); }},
     {"allow_dead_letters", [](auto& r, auto, auto& p) { p.allow_dead_letters = read_allowed(r); },
      [](auto& p) { return p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters); }},
+    {"record_to", [](auto& r, auto key, auto& p) { p.record_to = r.text(key, p.record_to); },
+     [](auto& p) { return json(p.record_to); }},
+    {"record_compression",
+     [](auto& r, auto key, auto& p) {
+         p.compression = r.text(key, p.compression, "\"lz4\", \"zstd\" or \"none\"");
+     },
+     [](auto& p) { return json(p.compression); }},
     {"isolation",
      [](auto& r, auto key, auto& p) { p.isolation = r.choice(key, p.isolation, isolation_words); },
      [](auto& p) { return json(word_of(isolation_words, p.isolation)); }},
@@ -288,6 +295,8 @@ const key_row<stage_spec> stage_rows[] = {
 const key_row<link_spec> link_rows[] = {
     {"window", [](auto& r, auto key, auto& l) { l.window = read_u32_or_auto(r, key, 1, shm::max_window); },
      [](auto& l) { return number_or_auto(l.window); }},
+    {"record", [](auto& r, auto key, auto& l) { l.record = r.flag(key, l.record); },
+     [](auto& l) { return json(l.record); }},
     {"memory", [](auto& r, auto key, auto& l) { l.memory = r.choice(key, l.memory, link_memory_words); },
      [](auto& l) { return json(word_of(link_memory_words, l.memory)); }},
 };

@@ -40,7 +40,9 @@ public:
         runtime_->require_parameters(type, bytes);
         return std::span(job.parameters).first(bytes);
     }
+    [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept override;  ///< stamp.cpp
     [[nodiscard]] u64 parameter_number() const noexcept override { return job.parameter_number; }
+    [[nodiscard]] u64 born_ns() const noexcept override { return job.born_ns; }
     [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         mapped_link& in = runtime_->input(i);
@@ -68,6 +70,7 @@ public:
         return hash ? telemetry::frame_hash(*hash, hash_name) : telemetry::frame_hash(std::nullopt);
     }
     void in_parts(u32 parts, const std::function<void(u32 part)>& body) override;  ///< finish_pool.cpp
+    void stamp(const frame_stamp& with) override;                                  ///< stamp.cpp
     void end_stream() override;                                                    ///< stream_end.cpp
 
     void set_void_text(std::string text) { void_text_ = std::move(text); }

@@ -56,6 +56,7 @@ public:
     [[nodiscard]] u32 instance() const override;
     [[nodiscard]] u32 epoch() const override { return attachment_.who.epoch; }
     [[nodiscard]] u32 in_flight() const override { return stage_block().in_flight; }
+    [[nodiscard]] const parameter_schema& parameters() const override { return attachment_.parameters; }
 
     /// Loads the assets that this stage makes, unless they are there already.
     void load_assets(stage& s);

@@ -69,6 +69,18 @@ public:
     /// takes over.
     [[nodiscard]] virtual u32 epoch() const = 0;
     [[nodiscard]] virtual u32 in_flight() const = 0;  ///< frames that may be between process() and commit
+    /// The pipeline's parameters, whether this stage reads them or not; none: it has none.
+    [[nodiscard]] virtual const parameter_schema& parameters() const {
+        static const parameter_schema nothing;
+        return nothing;
+    }
+};
+
+/// What a source may give a frame in place of what the run would: of a recording, say.
+struct frame_stamp {
+    f64 time_s = 0;
+    u64 parameter_number = 0;
+    std::span<const std::byte> parameters = {};  ///< of the pipeline's schema; empty: those of the run
 };
 
 /// One frame on its way through this stage.
@@ -91,8 +103,12 @@ public:
     /// The bytes of the frame's set, which has that type and size. Throws config_error when it hasn't.
     [[nodiscard]] virtual std::span<const std::byte> parameter_values(std::string_view type,
                                                                       std::size_t bytes) const = 0;
+    /// The same bytes, whatever their type: for those who hand them on. Empty where there are none.
+    [[nodiscard]] virtual std::span<const std::byte> parameter_bytes() const noexcept { return {}; }
     /// which set: 0 at the start, one more with each change
     [[nodiscard]] virtual u64 parameter_number() const noexcept = 0;
+    /// When its source began it, CLOCK_MONOTONIC; 0: not known.
+    [[nodiscard]] virtual u64 born_ns() const noexcept { return 0; }
     [[nodiscard]] virtual device::queue& queue() noexcept = 0;
     [[nodiscard]] virtual input_payload input(std::size_t index = 0) const noexcept = 0;
     [[nodiscard]] virtual output_payload output() const noexcept = 0;
@@ -118,6 +134,13 @@ public:
     /// order, is not told: what comes out must not depend on it. What a body throws comes out of this.
     virtual void in_parts(u32 parts, const std::function<void(u32 part)>& body) {
         for (u32 k = 0; k < parts; ++k) body(k);
+    }
+    /// In process() of a source, for each frame or for none: its time and parameters, in place of the run's.
+    /// It must be a function of the sequence. Throws config_error for parameters of another size than the
+    /// pipeline's.
+    virtual void stamp(const frame_stamp& with) {
+        (void)with;
+        throw std::logic_error("stamp() is for process() of a source: a stage without inputs, in a run");
     }
     /// In process() of a source that has said description::ends: the stream ends before this frame, which
     /// does not exist, and neither does any later one. What is enqueued for it is thrown away. It must be a

@@ -38,6 +38,7 @@ LAYERS = {
     "stages/display": RENDERER + ["picture"],
     "stages/sharpen": RENDERER,
     "stages/inference": RENDERER,
+    "stages/recording": LIBRARY + ["kernels", "stages/sdk"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
     **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
     "doctor": RUN + SUPERVISOR,

@@ -144,3 +144,15 @@ TEST_CASE(
     CHECK(typed.at("mesh") == "/some/where/a.obj");
     CHECK(typed.at("texture") == here + "/b.png");
 }
+
+TEST_CASE(
+    "the options record and record-to are the keys of what is recorded, the file from where the user "
+    "stands") {
+    supervisor::pipeline_options o;
+    o.record = {"geometry"};
+    o.record_to = "run.mcap";
+    const pipeline p = parse_pipeline(chain, "dir/p.toml", overrides_from(o));
+    REQUIRE(p.find("record") != nullptr);
+    CHECK(p.find("record")->inputs == std::vector<std::string>{"geometry"});
+    CHECK(p.find("record")->settings.at("out") == (std::filesystem::current_path() / "run.mcap").string());
+}

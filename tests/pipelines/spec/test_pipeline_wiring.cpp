@@ -116,3 +116,27 @@ TEST_CASE("a ring that would need more buffers than there are is refused where i
     CHECK_THAT(refusal(stage("a", "", "in_flight = 16\ninstances = 4") + stage("b", "\"a\"")),
                contains("p.toml:5:1: the ring behind \"a\""));
 }
+
+TEST_CASE(
+    "record = true adds one stage that reads all such rings, and says where what it was told is wrong") {
+    const std::string rings = stage("a", "") + stage("b", "\"a\"") + stage("c", "\"b\"");
+    const auto p = supervisor::parse_pipeline(
+        "[pipeline]\nrecord_to = \"x.mcap\"\n" + rings + "[link.b]\nrecord = true\n[link.a]\nrecord = true\n",
+        "p.toml");
+    REQUIRE(p.stages.size() == 4);
+    const supervisor::stage_spec* s = p.find("record");
+    REQUIRE(s != nullptr);
+    CHECK(s->run == "carousel-record");
+    CHECK(s->inputs == std::vector<std::string>{"a", "b"});
+    CHECK(s->group == supervisor::group_kind::blocking);
+    CHECK(s->settings.dump() == R"({"out":"x.mcap"})");
+    CHECK(s->position_of("out").text() == "p.toml:2:1");
+    CHECK(supervisor::parse_pipeline(rings + "[link.a]\nrecord = false\n", "p.toml").stages.size() == 3);
+    CHECK(supervisor::parse_pipeline(rings + "[link.a]\nrecord = true\n", "dir/p.toml")
+              .find("record")
+              ->settings.at("out") == "p.mcap");
+    CHECK_THAT(refusal(rings + "[link.a]\nrecord = 1\n"), contains("record = 1"));
+    CHECK_THAT(refusal(rings + "[link.d]\nrecord = true\n"), contains("reads \"d\", which is no stage"));
+    CHECK_THAT(refusal(stage("record", "") + stage("b", "\"record\"") + "[link.record]\nrecord = true\n"),
+               contains("a stage \"record\", and record = true"));
+}

@@ -1,0 +1,39 @@
+#include "spec/recorder_stage.hpp"
+
+#include <fmt/format.h>
+
+#include "shm/control_block.hpp"
+
+namespace carousel::supervisor {
+
+void add_recorder(pipeline& p) {
+    stage_spec s;
+    for (const auto& [name, link] : p.links) {
+        if (!link.record) continue;
+        const auto key = link.key_at.find("record");
+        if (s.inputs.empty()) s.at = key != link.key_at.end() ? key->second : link.at;
+        s.inputs.push_back(name);
+    }
+    if (s.inputs.empty()) return;
+    if (s.inputs.size() > shm::max_inputs)
+        refuse(s.at, fmt::format("record = true for {} rings; at most {}: one process writes a recording",
+                                 s.inputs.size(), shm::max_inputs));
+    if (const stage_spec* taken = p.find(recorder_name); taken != nullptr)
+        refuse(taken->position_of("name"),
+               fmt::format("a stage \"{}\", and record = true: the stage that records bears that name",
+                           recorder_name));
+    s.name = recorder_name;
+    s.run = "carousel-record";
+    s.device = p.device;
+    s.isolation = p.isolation;
+    s.frame_timeout_ms = p.frame_timeout_ms;
+    const std::string to = p.record_to.empty() ? p.name + ".mcap" : p.record_to;
+    s.settings = {{"out", to}};
+    if (!p.compression.empty()) s.settings["compression"] = p.compression;
+    s.key_at = {{"out", p.key_at.count("record_to") != 0 ? p.key_at.at("record_to") : s.at}};
+    if (p.key_at.count("record_compression") != 0)
+        s.key_at["compression"] = p.key_at.at("record_compression");
+    p.stages.push_back(std::move(s));
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,42 @@
+#pragma once
+// A frame of one ring as a message of a recording, in Protocol Buffers:
+//
+//   message carousel.Frame { fixed64 sequence = 1; fixed64 born_ns = 2; double time_s = 3;
+//                            fixed64 parameter_number = 4; bytes parameters = 5; repeated Plane planes = 6; }
+//   message carousel.Plane { string name = 1; bytes data = 2; }
+//
+// A ring that carries a picture is a foxglove.RawImage (https://docs.foxglove.dev), with its carousel.Frame
+// in field 100: the picture stands in `data`, other planes in the frame. A schema in the file describes both,
+// so that other programs read all of it.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ring/frame_format.hpp"
+#include "stages/recording/mcap/record.hpp"
+
+namespace carousel::stages {
+
+/// What is recorded of a frame beside its planes.
+struct frame_facts {
+    u64 sequence = 0, born_ns = 0;
+    f64 time_s = 0;
+    u64 parameter_number = 0;
+    std::span<const std::byte> parameters = {};
+};
+
+/// "foxglove.RawImage" or "carousel.Frame".
+[[nodiscard]] std::string schema_name(const ring::frame_format& format);
+
+/// Appends the message. `slot`: of that format, in memory that the CPU can read. `wall_ns`: its time for
+/// others.
+void put_frame(mcap::buffer& to, const ring::frame_format& format, const std::string& ring,
+               const frame_facts& facts, u64 wall_ns, const std::byte* slot);
+
+/// Reads the facts; planes go to their places in `slot`, unless that is null. Throws format_error: no such
+/// message, or planes that are missing or of another size.
+[[nodiscard]] frame_facts take_frame(std::span<const std::byte> message, const ring::frame_format& format,
+                                     std::byte* slot);
+
+}  // namespace carousel::stages

@@ -1,0 +1,103 @@
+#include "stages/recording/mcap/compression.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "stages/recording/mcap/bytes.hpp"
+#ifdef CAROUSEL_WITH_LZ4
+#include <lz4frame.h>
+#endif
+#ifdef CAROUSEL_WITH_ZSTD
+#include <zstd.h>
+#endif
+
+namespace carousel::stages::mcap {
+namespace {
+
+[[noreturn]] [[maybe_unused]] void failed(std::string_view how, const char* what) {
+    throw output_error(fmt::format("{}: {}", how, what));
+}
+
+#ifdef CAROUSEL_WITH_LZ4
+void lz4_compress(std::span<const std::byte> from, std::vector<std::byte>& to) {
+    LZ4F_preferences_t wish{};
+    wish.frameInfo.contentSize = from.size();
+    to.resize(LZ4F_compressFrameBound(from.size(), &wish));
+    const std::size_t got = LZ4F_compressFrame(to.data(), to.size(), from.data(), from.size(), &wish);
+    if (LZ4F_isError(got) != 0) failed("lz4", LZ4F_getErrorName(got));
+    to.resize(got);
+}
+
+void lz4_decompress(std::span<const std::byte> from, std::span<std::byte> to) {
+    LZ4F_dctx* made = nullptr;
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0) failed("lz4", "no memory");
+    const std::unique_ptr<LZ4F_dctx, decltype(&LZ4F_freeDecompressionContext)> context(
+        made, LZ4F_freeDecompressionContext);
+    std::size_t done = 0, hint = 1;
+    while (hint != 0 && !from.empty()) {
+        std::size_t room = to.size() - done, taken = from.size();
+        hint = LZ4F_decompress(made, to.data() + done, &room, from.data(), &taken, nullptr);
+        if (LZ4F_isError(hint) != 0) throw format_error(fmt::format("lz4: {}", LZ4F_getErrorName(hint)));
+        done += room;
+        from = from.subspan(taken);
+        if (room == 0 && taken == 0) break;
+    }
+    if (hint != 0 || done != to.size()) throw format_error("lz4: a chunk that comes to another size");
+}
+#endif
+
+#ifdef CAROUSEL_WITH_ZSTD
+void zstd_compress(std::span<const std::byte> from, std::vector<std::byte>& to) {
+    to.resize(ZSTD_compressBound(from.size()));
+    const std::size_t got = ZSTD_compress(to.data(), to.size(), from.data(), from.size(), 1);
+    if (ZSTD_isError(got) != 0) failed("zstd", ZSTD_getErrorName(got));
+    to.resize(got);
+}
+
+void zstd_decompress(std::span<const std::byte> from, std::span<std::byte> to) {
+    const std::size_t got = ZSTD_decompress(to.data(), to.size(), from.data(), from.size());
+    if (ZSTD_isError(got) != 0) throw format_error(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
+    if (got != to.size()) throw format_error("zstd: a chunk that comes to another size");
+}
+#endif
+
+}  // namespace
+
+const std::vector<std::string>& compressions() {
+    static const std::vector<std::string> all = {
+#ifdef CAROUSEL_WITH_LZ4
+        "lz4",
+#endif
+#ifdef CAROUSEL_WITH_ZSTD
+        "zstd",
+#endif
+        "none"};
+    return all;
+}
+
+void compress(std::string_view how, std::span<const std::byte> from, std::vector<std::byte>& to) {
+#ifdef CAROUSEL_WITH_LZ4
+    if (how == "lz4") return lz4_compress(from, to);
+#endif
+#ifdef CAROUSEL_WITH_ZSTD
+    if (how == "zstd") return zstd_compress(from, to);
+#endif
+    to.assign(from.begin(), from.end());
+}
+
+void decompress(std::string_view how, std::span<const std::byte> from, std::span<std::byte> to) {
+#ifdef CAROUSEL_WITH_LZ4
+    if (how == "lz4") return lz4_decompress(from, to);
+#endif
+#ifdef CAROUSEL_WITH_ZSTD
+    if (how == "zstd") return zstd_decompress(from, to);
+#endif
+    if (!how.empty())
+        throw config_error(fmt::format("it is compressed by {}, which this program was built without", how));
+    if (from.size() != to.size()) throw format_error("a chunk that has another size than it says");
+    std::memcpy(to.data(), from.data(), to.size());
+}
+
+}  // namespace carousel::stages::mcap

@@ -1,0 +1,111 @@
+#pragma once
+// The records of an MCAP file that recordings have, and how they lie in it. Plain data; encoders append a
+// whole record.
+//
+// A recording is laid out so that a recorder may die at any instruction:
+//   magic, Header, Metadata, Schemas, Channels             one write
+//   Chunk, MessageIndex of each channel                    one write a frame: a *unit*; all rings of that
+//   frame DataEnd, summary, Footer, magic                        at the end of the run
+// A unit that is not whole is cut off by the next life. A file without an end is read by its units.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stages/recording/mcap/bytes.hpp"
+
+namespace carousel::stages::mcap {
+
+inline constexpr unsigned char magic[8] = {0x89, 'M', 'C', 'A', 'P', 0x30, '\r', '\n'};
+inline constexpr u64 head_bytes = 9;  ///< of a record: opcode, length
+inline constexpr u64 footer_bytes = head_bytes + 20;
+
+enum class opcode : u8 {
+    header = 0x01,
+    footer = 0x02,
+    schema = 0x03,
+    channel = 0x04,
+    message = 0x05,
+    chunk = 0x06,
+    message_index = 0x07,
+    chunk_index = 0x08,
+    statistics = 0x0B,
+    metadata = 0x0C,
+    metadata_index = 0x0D,
+    summary_offset = 0x0E,
+    data_end = 0x0F,
+};
+
+struct schema {
+    u16 id = 0;  ///< from 1
+    std::string name, encoding;
+    std::vector<std::byte> data;
+};
+struct channel {
+    u16 id = 0, schema = 0;
+    std::string topic, encoding;
+    text_map metadata;
+};
+struct metadata {
+    std::string name;
+    text_map values;
+};
+/// What stands in front of the first unit.
+struct preamble {
+    std::string library;
+    mcap::metadata about;
+    std::vector<mcap::schema> schemas;
+    std::vector<mcap::channel> channels;
+};
+struct message {
+    u16 channel = 0;
+    u32 sequence = 0;  ///< MCAP's own has 32 bits
+    u64 log_ns = 0;    ///< wall clock
+    std::span<const std::byte> data;
+};
+/// Where a unit lies.
+struct chunk_entry {
+    u64 first_ns = 0, last_ns = 0;
+    u64 start = 0, length = 0;  ///< of the chunk's record
+    u64 index_length = 0;       ///< of the message indexes behind it
+    u64 compressed = 0, uncompressed = 0;
+    std::string compression;
+    [[nodiscard]] u64 end() const noexcept { return start + length + index_length; }
+};
+
+using buffer = std::vector<std::byte>;
+
+[[nodiscard]] u32 crc_of(std::span<const std::byte> bytes, u32 before = 0) noexcept;
+
+[[nodiscard]] buffer encode(const preamble& p);
+void put(buffer& to, const schema& s);
+void put(buffer& to, const channel& c);
+void put(buffer& to, const chunk_entry& c, std::span<const channel> channels,
+         std::span<const u64> index_lengths);
+/// The head of a message's record, without its data.
+void put_message_head(buffer& to, const message& m);
+/// `times_and_offsets` of one message.
+void put_message_index(buffer& to, u16 channel, u64 log_ns, u64 offset);
+/// A chunk's record up to the compressed records.
+void put_chunk_head(buffer& to, const chunk_entry& c, u32 crc);
+/// Runs `content` and puts its bytes into a record.
+template <typename F>
+void put_record(buffer& to, opcode code, F&& content) {
+    byte_writer w(to);
+    w.number(static_cast<u8>(code));
+    const std::size_t length_at = to.size();
+    w.number(u64{0});
+    content(w);
+    const u64 length = to.size() - length_at - sizeof(u64);
+    std::memcpy(to.data() + length_at, &length, sizeof length);
+}
+
+[[nodiscard]] schema read_schema(std::span<const std::byte> content);
+[[nodiscard]] channel read_channel(std::span<const std::byte> content);
+[[nodiscard]] metadata read_metadata(std::span<const std::byte> content);
+[[nodiscard]] chunk_entry read_chunk_index(std::span<const std::byte> content);
+/// The messages among the records of a chunk.
+[[nodiscard]] std::vector<message> read_messages(std::span<const std::byte> records);
+
+}  // namespace carousel::stages::mcap

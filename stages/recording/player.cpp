@@ -1,0 +1,128 @@
+#include "stages/recording/player.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "core/did_you_mean.hpp"
+#include "core/log.hpp"
+#include "stages/recording/frame_message.hpp"
+
+namespace carousel::stages {
+namespace {
+
+constexpr u64 before_payload = ring::plane_alignment;
+constexpr u64 longest_wait_ns = 500'000'000;  ///< a longer rest is shortened: a frame has a deadline
+constexpr u64 most_catching_up_ns = 100'000'000;
+
+/// What a reader says of a file, with the file's name. `code`: of a file that can't be played at all; a
+/// damaged frame is an exception of the stage, which costs that frame alone.
+template <typename F>
+auto naming(const std::string& path, F&& read, int code = exit_code::usage) {
+    try {
+        return read();
+    } catch (const mcap::format_error& e) {
+        throw error(code, fmt::format("{} can't be played: {}", path, e.what()));
+    }
+}
+
+}  // namespace
+
+shm::unique_fd player::open() const {
+    shm::unique_fd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) throw settings_error("file", fmt::format("{}: {}", path_, errno_text(errno)));
+    return fd;
+}
+
+description player::configure(const configuration& with) {
+    require_no_inputs(with);
+    const std::string file = with.settings->text("file", "");
+    if (file.empty())
+        throw settings_error("file", "no recording is named; expected e.g. file = \"run.mcap\"");
+    path_ = with.path(file);
+    const std::string wanted = with.settings->text("ring", "");
+    first_ = static_cast<u64>(with.settings->integer("first", 0, 0, i64{1} << 40));
+    count_ = static_cast<u64>(with.settings->integer("count", 0, 0, i64{1} << 40));
+    loop_ = with.settings->flag("loop", false);
+    rate_ = with.settings->number("rate", 0.0, 0.0, 1000.0);
+    const shm::unique_fd fd = open();
+    about_ = recording_from(naming(path_, [&] { return mcap::read_front(fd.get()).front; }), path_);
+    std::vector<std::string> names;
+    for (const recorded_ring& r : about_.rings) names.push_back(r.stage);
+    const auto at = wanted.empty() ? names.begin() : std::find(names.begin(), names.end(), wanted);
+    if (at == names.end() || (wanted.empty() && names.size() > 1))
+        throw settings_error("ring", fmt::format("ring = \"{}\": {} has the rings {}{}", wanted, path_,
+                                                 fmt::join(names, ", "), did_you_mean_clause(wanted, names)));
+    ring_ = static_cast<std::size_t>(at - names.begin());
+    description d;
+    d.outputs = {about_.rings[ring_].format};
+    d.parameters = about_.parameters;
+    d.ends = !loop_;
+    return d;
+}
+
+void player::prepare(environment& env) {
+    fd_ = open();
+    if (::flock(fd_.get(), LOCK_SH | LOCK_NB) != 0)
+        throw config_error(
+            fmt::format("{} is being recorded: it can be played when that run has ended", path_));
+    mcap::contents c = naming(path_, [&] { return mcap::scan(fd_.get()); });
+    const u64 whole = c.chunks.size();
+    if (!c.ended)
+        log::info("{} has no end (its recorder was killed): its {} whole frames are played", path_, whole);
+    if (first_ >= whole)
+        throw config_error(fmt::format("{} has {} frames: there is none at {}", path_, whole, first_));
+    const u64 count = count_ == 0 ? whole - first_ : count_;
+    if (count > whole - first_)
+        throw config_error(
+            fmt::format("{} has {} frames: there are not {} from {} on", path_, whole, count, first_));
+    units_.assign(c.chunks.begin() + static_cast<std::ptrdiff_t>(first_),
+                  c.chunks.begin() + static_cast<std::ptrdiff_t>(first_ + count));
+    frame_format format = about_.rings[ring_].format;
+    const u64 bytes = format.lay_out();
+    for (u32 lane = 0; lane < env.in_flight(); ++lane) lanes_.push_back(env.context().allocate_host(bytes));
+}
+
+// A new life, and the beginning of a loop, know no frame before: they don't wait. What one frame was late the
+// next one makes up for, within reason.
+void player::wait_for_turn(u64 time_ns) {
+    if (rate_ == 0) return;
+    u64 due = 0;
+    if (last_time_ns_ != 0 && time_ns > last_time_ns_) {
+        const auto rest = static_cast<u64>(static_cast<f64>(time_ns - last_time_ns_) / rate_);
+        due = last_played_ns_ + std::min(rest, longest_wait_ns);
+        if (const u64 now = now_ns(); due > now)
+            std::this_thread::sleep_for(std::chrono::nanoseconds(due - now));
+    }
+    last_time_ns_ = time_ns;
+    const u64 now = now_ns();
+    last_played_ns_ = due + most_catching_up_ns > now ? due : now;
+}
+
+void player::process(frame& f) {
+    if (!loop_ && f.sequence() >= units_.size()) return f.end_stream();
+    const mcap::chunk_entry& unit = units_[f.sequence() % units_.size()];
+    device::mapping& lane = *lanes_[f.lane()];
+    const frame_format& format = about_.rings[ring_].format;
+    const auto read = [&] {
+        mcap::read_chunk(fd_.get(), unit, compressed_, records_);
+        for (const mcap::message& m : mcap::read_messages(records_))
+            if (m.channel == ring_ + 1) return take_frame(m.data, format, lane.host_data());
+        throw mcap::format_error(fmt::format("the unit at {} has no frame of that ring", unit.start));
+    };
+    const frame_facts facts = naming(path_, read, exit_code::stage_exception);
+    wait_for_turn(facts.born_ns);
+    f.stamp({facts.time_s, facts.parameter_number, facts.parameters});
+    // In front of the payload stands the slot's status word, which is the runner's.
+    const u64 bytes = lane.bytes() - before_payload;
+    f.queue().copy(f.output().slot() + before_payload, lane.data() + before_payload, bytes);
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,32 @@
+#pragma once
+// What a recording says of itself: its rings with their formats, the parameters' schema, how its times come
+// about.
+
+#include <string>
+#include <vector>
+
+#include "ring/frame_format.hpp"
+#include "ring/parameter_schema.hpp"
+#include "stages/recording/mcap/scan.hpp"
+
+namespace carousel::stages {
+
+struct recorded_ring {
+    std::string stage;
+    ring::frame_format format;  ///< laid out
+    [[nodiscard]] bool operator==(const recorded_ring&) const = default;
+};
+
+struct recording {
+    std::string id;     ///< one a recording: a next life knows its own
+    i64 offset_ns = 0;  ///< from CLOCK_MONOTONIC to the wall clock, for all of it
+    std::vector<recorded_ring> rings;
+    ring::parameter_schema parameters;  ///< none: the pipeline had none
+};
+
+/// The channel of rings[k] is k + 1.
+[[nodiscard]] mcap::preamble preamble_of(const recording& r);
+/// Throws config_error that names `file`: another program's, of another version, or damaged.
+[[nodiscard]] recording recording_from(const mcap::preamble& p, const std::string& file);
+
+}  // namespace carousel::stages

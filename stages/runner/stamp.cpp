@@ -1,0 +1,32 @@
+// Parameters and time of a frame: as its header has them, and a source's own in their place.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "stages/runner/frame_in_work.hpp"
+
+namespace carousel::stages {
+
+std::span<const std::byte> frame_in_work::parameter_bytes() const noexcept {
+    return std::span(job.parameters)
+        .first(std::min(runtime_->control().parameters.bytes, shm::max_parameter_bytes));
+}
+
+// The header is this process's from FILL to SUBMITTED, as it is in worker::write_header: of a revoked one the
+// slot is in quarantine, and nobody reads it.
+void frame_in_work::stamp(const frame_stamp& with) {
+    if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::stamp(with);
+    const std::size_t bytes = parameter_bytes().size();
+    if (!with.parameters.empty() && with.parameters.size() != bytes)
+        throw config_error(fmt::format("frame {}: parameters of {} bytes, but the pipeline's have {}",
+                                       job.sequence, with.parameters.size(), bytes));
+    shm::frame_header& h = runtime_->control().link[runtime_->output()->index].header[job.output.index];
+    h.time_s = job.time_s = with.time_s;
+    if (with.parameters.empty()) return;
+    h.parameter_number = job.parameter_number = with.parameter_number;
+    std::memcpy(job.parameters, with.parameters.data(), bytes);
+    std::memcpy(h.parameters, with.parameters.data(), bytes);
+}
+
+}  // namespace carousel::stages

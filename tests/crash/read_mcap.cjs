@@ -1,0 +1,37 @@
+// Reads a recording with @mcap/core, an MCAP library that isn't ours, by its index and its check sums; prints what it found as JSON.
+// Exit code 77: the library is not there (NODE_PATH says where).
+let core;
+try {
+  core = require("@mcap/core");
+} catch {
+  process.exit(77);
+}
+const fs = require("node:fs/promises");
+
+async function main() {
+  const file = await fs.open(process.argv[2]);
+  const readable = {
+    size: async () => BigInt((await file.stat()).size),
+    read: async (offset, length) => {
+      const bytes = new Uint8Array(Number(length));
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, Number(offset));
+      if (bytesRead !== bytes.length) throw new Error(`the file ends at ${offset}`);
+      return bytes;
+    },
+  };
+  const reader = await core.McapIndexedReader.Initialize({ readable });
+  const found = { messages: 0, topics: {}, schemas: [...reader.schemasById.values()].map((s) => s.name).sort(),
+                  metadata: {}, chunks: reader.chunkIndexes.length };
+  for await (const m of reader.readMessages()) {
+    const topic = reader.channelsById.get(m.channelId).topic;
+    found.topics[topic] = (found.topics[topic] ?? 0) + 1;
+    if (m.sequence !== found.topics[topic] - 1) throw new Error(`${topic}: message ${m.sequence} out of order`);
+    ++found.messages;
+  }
+  for await (const m of reader.readMetadata()) found.metadata[m.name] = Object.fromEntries(m.metadata);
+  console.log(JSON.stringify(found));
+}
+main().catch((e) => {
+  console.error(String(e));
+  process.exit(1);
+});

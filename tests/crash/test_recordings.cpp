@@ -1,0 +1,82 @@
+// A recorder is killed again and again: what it has recorded is played, and the pictures are those of the
+// run.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "tests/crash/recordings.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+namespace fs = std::filesystem;
+
+}  // namespace
+
+TEST_CASE("a recording whose recorder was killed is the run, frame by frame") {
+    check_killed_recorder(150, 5, 100);
+}
+
+TEST_CASE("a recording is played in parts, in a loop, and as far as it is whole") {
+    run_fixture run;
+    // each frame has parameters of its own: they come back with it
+    run.start(
+        run.pipeline("rec", picture_pipeline("rec", "record_compression = \"none\"\n") + recorded_fragment),
+        {"--frames", "40"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    CHECK(run.report()["lost"] == 0);
+    const std::string tape = run.path("rec.mcap");
+    REQUIRE(fs::exists(tape));
+
+    const auto play = [&](const std::string& keys, const std::vector<std::string>& options = {}) {
+        run.start(run.pipeline("play", playing_pipeline("play", keys)), options);
+        const int code = run.wait();
+        return code;
+    };
+    CHECK(play("first = 10\ncount = 20\n") == 0);
+    CHECK(run.report()["frames"] == 20);
+    CHECK(play("first = 39\nloop = true\n", {"--frames", "50"}) == 0);
+    CHECK(run.report()["frames"] == 50);
+    CHECK(play("first = 40\n") == exit_code::usage);
+    CHECK_THAT(run.log(), contains("rec.mcap has 40 frames: there is none at 40"));
+    CHECK(play("rnig = \"fragment\"\n") == exit_code::usage);
+    CHECK(play("ring = \"fragmnet\"\n") == exit_code::usage);
+    CHECK_THAT(run.log(), contains("did you mean"));
+
+    fs::resize_file(tape, fs::file_size(tape) / 2 - 20'000);  // in the middle of a frame
+    CHECK(play("") == 0);
+    CHECK_THAT(run.log(),
+               contains("rec.mcap has no end (its recorder was killed): its 19 whole frames are played"));
+    CHECK(run.report()["frames"] == 19);
+
+    // nobody's recording is written over
+    run.start(run.pipeline("rec", picture_pipeline("rec") + recorded_fragment), {"--frames", "40"});
+    CHECK(run.wait() == exit_code::usage);
+    CHECK_THAT(run.log(), contains("rec.mcap is there already: remove it, or record into another file"));
+}
+
+TEST_CASE("a damaged frame of a recording is given up, and the others are played") {
+    run_fixture run;
+    run.start(
+        run.pipeline("rec", picture_pipeline("rec", "record_compression = \"none\"\n") + recorded_fragment),
+        {"--frames", "20"});
+    CHECK(run.wait() == 0);
+    const std::string tape = run.path("rec.mcap");
+    {
+        std::fstream file(tape, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(static_cast<std::streamoff>(fs::file_size(tape) / 20 * 9 + 20000));
+        file.put('\x5a').put('\xa5');
+    }
+    run.start(run.pipeline("play", playing_pipeline("play", "")));
+    CHECK(run.wait() == exit_code::given_up);
+    INFO(run.log());
+    CHECK_THAT(run.log(), contains("has another check sum than it says"));
+    CHECK(run.report()["frames"] == 20);
+    CHECK(run.report()["lost"] == 0);
+    CHECK(run.report()["dead_letter_count"] == 1);
+}

@@ -1,0 +1,202 @@
+// Recordings as files: where a process may die in a write, what is damaged, what comes back.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "core/read_file.hpp"
+#include "shm/fd_socket.hpp"
+#include "stages/recording/frame_message.hpp"
+#include "stages/recording/mcap/compression.hpp"
+#include "stages/recording/mcap/writer.hpp"
+#include "stages/recording/recording.hpp"
+#include "stages/sdk/formats.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+#include <fcntl.h>
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using namespace carousel::stages;
+
+recording two_rings() {
+    recording r{"7", 1000, {{"picture", image_format(3, 2)}, {"numbers", {"test.numbers", {}, {}}}}, {}};
+    r.rings[1].format.planes = {{"a", ring::element::u16_, {5}}, {"b", ring::element::f64_, {2, 2}}};
+    for (recorded_ring& ring : r.rings) (void)ring.format.lay_out();
+    return r;
+}
+
+std::vector<std::byte> slot_of(const ring::frame_format& f, u64 sequence) {
+    ring::frame_format copy = f;
+    std::vector<std::byte> slot(copy.lay_out());
+    for (const ring::plane& p : f.planes)
+        for (u64 k = 0; k < p.bytes(); ++k)
+            slot[p.offset + k] = static_cast<std::byte>(sequence * 31 + k * 7);
+    return slot;
+}
+
+/// One unit: frame `sequence` of all rings.
+void add_frame(mcap::writer& w, const recording& r, u64 sequence) {
+    std::vector<mcap::buffer> data(r.rings.size());
+    std::vector<mcap::message> unit;
+    for (std::size_t k = 0; k < r.rings.size(); ++k) {
+        const auto slot = slot_of(r.rings[k].format, sequence);
+        const u64 wall = 1'000'000 + sequence;
+        put_frame(data[k], r.rings[k].format, r.rings[k].stage, {sequence, sequence + 5, 0.5, 2, {}}, wall,
+                  slot.data());
+        unit.push_back({static_cast<u16>(k + 1), static_cast<u32>(sequence), wall, data[k]});
+    }
+    w.append(unit);
+}
+
+std::string bytes_of(const std::string& path) { return read_file(path).value_or(""); }
+
+mcap::contents contents_of(const std::string& path) {
+    const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    return mcap::scan(fd.get());
+}
+
+/// Every frame is there, whole and in order.
+void check_frames(const std::string& path, u64 count) {
+    const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const mcap::contents c = mcap::scan(fd.get());
+    const recording r = recording_from(c.front, path);
+    REQUIRE(c.chunks.size() == count);
+    mcap::buffer compressed, records;
+    for (u64 n = 0; n < count; ++n) {
+        mcap::read_chunk(fd.get(), c.chunks[n], compressed, records);
+        const auto messages = mcap::read_messages(records);
+        REQUIRE(messages.size() == r.rings.size());
+        for (std::size_t k = 0; k < messages.size(); ++k) {
+            std::vector<std::byte> slot(slot_of(r.rings[k].format, 0).size());
+            const frame_facts f = take_frame(messages[k].data, r.rings[k].format, slot.data());
+            CHECK(f.sequence == n);
+            CHECK(f.born_ns == n + 5);
+            CHECK(slot == slot_of(r.rings[k].format, n));
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a recording is cut to its last whole frame wherever its recorder dies in a write") {
+    const std::string how = GENERATE(from_range(mcap::compressions()));
+    CAPTURE(how);
+    const scratch_folder folder;
+    const std::string path = (folder.path / "a.mcap").string(), part = (folder.path / "b.mcap").string();
+    const recording r = two_rings();
+    std::vector<u64> ends;
+    {
+        mcap::writer w(path, preamble_of(r), how, 1);
+        ends.push_back(w.bytes());
+        for (u64 n = 0; n < 3; ++n) {
+            add_frame(w, r, n);
+            ends.push_back(w.bytes());
+        }
+    }
+    const std::string all = bytes_of(path);
+    REQUIRE(all.size() == ends.back());
+    std::vector<u64> sizes = ends;  // where a frame ends, a byte beside it, and many places between
+    for (const u64 end : ends) sizes.insert(sizes.end(), {end - 1, std::min<u64>(end + 1, all.size())});
+    for (u64 size = 0; size < all.size(); size += 17) sizes.push_back(size);
+    for (const u64 size : sizes) {
+        CAPTURE(size);
+        folder.write("b.mcap", all.substr(0, size));
+        u64 whole = 0;
+        while (whole + 1 < ends.size() && ends[whole + 1] <= size) ++whole;
+        mcap::writer w(part, preamble_of(r), how, 1);
+        CHECK(w.units() == whole);
+        CHECK(w.last_records().empty() == (whole == 0));
+        for (u64 n = whole; n < 3; ++n) add_frame(w, r, n);
+        w.finish();
+        check_frames(part, 3);
+        CHECK(contents_of(part).ended);
+        CHECK(bytes_of(part).substr(0, all.size()) == all);
+    }
+}
+
+TEST_CASE("a recording that has its end is gone on with, and gets another one") {
+    const scratch_folder folder;
+    const std::string path = (folder.path / "a.mcap").string();
+    const recording r = two_rings();
+    for (u64 n = 0; n < 4; ++n) {
+        mcap::writer w(path, preamble_of(r), "none", 1);
+        CHECK(w.units() == n);
+        add_frame(w, r, n);
+        w.finish();
+        CHECK(contents_of(path).ended);
+    }
+    check_frames(path, 4);
+    // by its heads it holds the same as by its index
+    folder.write("b.mcap", bytes_of(path).substr(0, bytes_of(path).size() - 1));
+    CHECK_FALSE(contents_of((folder.path / "b.mcap").string()).ended);
+    check_frames((folder.path / "b.mcap").string(), 4);
+}
+
+TEST_CASE("a damaged frame is told by its check sum, and as the last one it is cut off") {
+    const std::string how = GENERATE(from_range(mcap::compressions()));
+    CAPTURE(how);
+    const scratch_folder folder;
+    const std::string path = (folder.path / "a.mcap").string();
+    const recording r = two_rings();
+    u64 before = 0;
+    {
+        mcap::writer w(path, preamble_of(r), how, 1);
+        add_frame(w, r, 0);
+        before = w.bytes();
+        add_frame(w, r, 1);
+    }
+    std::string all = bytes_of(path);
+    const mcap::contents c = contents_of(path);
+    all[c.chunks[1].start + c.chunks[1].length - 20] ^= 0x55;
+    folder.write("a.mcap", all);
+    mcap::buffer compressed, records;
+    {
+        const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        CHECK_THROWS_AS(mcap::read_chunk(fd.get(), c.chunks[1], compressed, records), mcap::format_error);
+    }
+    mcap::writer w(path, preamble_of(r), how, 1);
+    CHECK_FALSE(w.last_records().empty());
+    CHECK(w.units() == 1);
+    CHECK(w.bytes() == before);
+}
+
+TEST_CASE(
+    "another's file, another version, another run's recording and a second recorder are refused by name") {
+    const scratch_folder folder;
+    const std::string path = (folder.path / "a.mcap").string();
+    recording r = two_rings();
+    {
+        mcap::writer w(path, preamble_of(r), "none", 1);
+        add_frame(w, r, 0);
+        CHECK_THROWS_WITH(mcap::writer(path, preamble_of(r), "none", 0), contains("another process holds"));
+    }
+    mcap::preamble p = contents_of(path).front;
+    CHECK(recording_from(p, path).rings == r.rings);
+    p.about.values["version"] = "2";
+    CHECK_THROWS_WITH(recording_from(p, path), contains("a.mcap is a recording of version 2"));
+    p.about.name = "else";
+    CHECK_THROWS_WITH(recording_from(p, path), contains("not a recording of Carousel"));
+    r.id = "8";
+    CHECK_THROWS_WITH(mcap::writer(path, preamble_of(r), "none", 1), contains("another recording"));
+    const std::string text = folder.write("t.mcap", "no recording at all, but long enough to be looked into");
+    CHECK_THROWS_WITH(contents_of(text), contains("no MCAP file"));
+}
+
+TEST_CASE("a ring that is a picture is one for others, and one that is not is not") {
+    const recording r = two_rings();
+    CHECK(schema_name(r.rings[0].format) == "foxglove.RawImage");
+    CHECK(schema_name(r.rings[1].format) == "carousel.Frame");
+    ring::frame_format depth{"lidar.depth", {{"z", ring::element::f32_, {4, 6}}}, {}};
+    CHECK(schema_name(depth) == "foxglove.RawImage");
+    mcap::buffer data;
+    const auto slot = slot_of(r.rings[0].format, 1);
+    put_frame(data, r.rings[0].format, "picture", {1, 2, 0, 0, {}}, 3, slot.data());
+    CHECK_THROWS_AS(take_frame(data, image_format(4, 2), nullptr), mcap::format_error);
+    data.resize(data.size() - 1);
+    CHECK_THROWS_AS(take_frame(data, r.rings[0].format, nullptr), mcap::format_error);
+}
