@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -257,7 +258,8 @@ TEST_CASE("a holder that takes over has the GPU memory, ends the mender that it 
     // A mender of the first one, as its death would leave it: it is still about.
     const pid_t left = ::fork();
     if (left == 0) {
-        (void)::close_range(3, ~0U, 0);  // the first holder's lock goes with that one alone
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where the test fails
+        (void)::close_range(3, ~0U, 0);      // the first holder's lock goes with that one alone
         for (;;) ::pause();
     }
     stays->block().mender_start.store(shm::start_time_of(left));
@@ -284,6 +286,7 @@ TEST_CASE("a process that has the pid of a mender that has ended is left alone")
     (void)place_at(*first, *stays, "samples", on_gpu);
     const pid_t stranger = ::fork();
     if (stranger == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where the test fails
         (void)::close_range(3, ~0U, 0);
         for (;;) ::pause();
     }
