@@ -52,6 +52,7 @@ machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
 drawing drawing_of_file(const graph_arguments& a) {
     const pipeline p = read_pipeline(a.file);
     run_options o;
+    o.hooks = test_hooks::of_environment();
     o.stages = describe_stages(p);
     return drawing_of(setup_from(p, o, with_wanted_gpus(probe_for(p), p)));
 }

@@ -78,6 +78,7 @@ int run_or_show(const start_arguments& a, const cli_environment& env, const pipe
     o.wait_s = a.wait_s;
     o.fresh = a.fresh;
     o.command_line = a.words;
+    o.hooks = test_hooks::of_environment();
     o.http = a.http;
     if (!a.http.empty()) {  // refused now, not in the middle of the run's log
         (void)parse_http_address(a.http);

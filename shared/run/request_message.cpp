@@ -21,7 +21,7 @@ void add_stage(json& j, const std::string& stage) {
 request read_of_seats(const std::string& command, const json& message) {
     std::string stage = message.value("stage", "");
     if ((command == "down" || command == "shutdown") && stage.empty()) return end_request{};
-    if (command == "begin-again") return begin_again_request{};
+    if (command == "rebuild") return rebuild_request{};
     const std::string fault_name = message.value("fault", "");
     const shm::injected_fault fault = shm::fault_named(fault_name);
     if (command == "inject" && fault == shm::injected_fault::nothing)
@@ -59,7 +59,7 @@ const char* command_of(const request& r) noexcept {
         const char* operator()(const set_request&) const noexcept { return "set"; }
         const char* operator()(const trace_request&) const noexcept { return "trace"; }
         const char* operator()(const end_request&) const noexcept { return "shutdown"; }
-        const char* operator()(const begin_again_request&) const noexcept { return "begin-again"; }
+        const char* operator()(const rebuild_request&) const noexcept { return "rebuild"; }
         const char* operator()(const seat_request& s) const noexcept { return name_of(s.order); }
         const char* operator()(const kill_request&) const noexcept { return "kill"; }
         const char* operator()(const inject_request&) const noexcept { return "inject"; }

@@ -1,7 +1,7 @@
 #pragma once
 // What may be asked of a run's supervisor over DIR/control.sock: one struct a request, written to JSON and
 // read from it here.
-//   {"command": "ps"}, {"command": "parameters"}, {"command": "shutdown"}, {"command": "begin-again"}
+//   {"command": "ps"}, {"command": "parameters"}, {"command": "shutdown"}, {"command": "rebuild"}
 //   {"command": "stop", "stage": "fragment.1"}      the same with cont, restart, down and up
 //   {"command": "down"}                             as "shutdown"
 //   {"command": "kill", "stage": "fragment", "signal": 9}
@@ -39,7 +39,7 @@ struct trace_request {
 struct end_request {};
 /// Memory and words are made anew: what the death of an owner of ring memory does, for tests where there is
 /// no GPU.
-struct begin_again_request {};
+struct rebuild_request {};
 
 enum class seat_order : u8 { stop, cont, restart, down, up };
 [[nodiscard]] const char* name_of(seat_order o) noexcept;
@@ -61,7 +61,7 @@ struct inject_request {
 };
 
 using request = std::variant<ps_request, parameters_request, set_request, trace_request, end_request,
-                             begin_again_request, seat_request, kill_request, inject_request>;
+                             rebuild_request, seat_request, kill_request, inject_request>;
 
 /// Its command, as it is written.
 [[nodiscard]] const char* command_of(const request& r) noexcept;

@@ -20,7 +20,7 @@ constexpr u64 before_payload = ring::plane_alignment;  ///< bytes of a slot: the
 // Rings on another GPU may be reached by copies, which are no part of a graph; nor is the tear that a test
 // asks for.
 void stage_runner::play_graphs() {
-    if (!runtime_->plays_graphs() || runtime_->reaches_far() || tear_at_ != ~u64{0}) return;
+    if (!runtime_->plays_graphs() || runtime_->reaches_far() || runtime_->hooks().tear_at) return;
     for (const auto& f : frames_) f->alike = device::make_same_work(runtime_->queue());
     if (!frames_.empty() && frames_.front()->alike) log::info("plays its frames as graphs, one a lane");
 }
@@ -40,7 +40,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
                               f.job.void_reason)
                 : std::string());
     if (!is_void) {
-        if (f.job.sequence == tear_at_ && f.job.inputs > 0)
+        if (f.job.sequence == runtime_->hooks().tear_at && f.job.inputs > 0)
             q.write_status(runtime_->input(0).status(f.job.input[0].index), {~u64{0}, 0, 0});
         copy_inputs(f);
         process(f);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/clock.hpp"
@@ -61,8 +60,6 @@ void run_latest(runtime& r, stage& s) {
         throw config_error(
             "all latest groups of this link are taken: a link has room for 8 viewers and displays with group "
             "= \"latest\"");
-    const char* hold = std::getenv("CAROUSEL_TEST_HOLD_LEASE");
-    const u64 hold_at = hold != nullptr ? std::strtoull(hold, nullptr, 10) : ~u64{0};
     const auto torn = r.context().allocate_host(sizeof(u32));
     *reinterpret_cast<u32*>(torn->host_data()) = 0;
     u32 torn_before = 0;
@@ -82,7 +79,7 @@ void run_latest(runtime& r, stage& s) {
             continue;
         }
         telemetry::begin_busy(r.entry(), now_ns());
-        if (slot.sequence >= hold_at) ::raise(SIGSTOP);
+        if (slot.sequence >= r.hooks().hold_lease_at.value_or(~u64{0})) ::raise(SIGSTOP);
         crash_here(crash_point::latest_leased);
         const shm::frame_header& h = reader.link().block().header[slot.index];
         f.job = job_of(c, slot, h);

@@ -7,8 +7,7 @@
 
 namespace carousel::stages {
 
-/// Runs until every frame of the run has passed. The test hook CAROUSEL_TEST_HOLD_LEASE=N stops the process
-/// (SIGSTOP) with the lease of the first sequence >= N in hand.
+/// Runs until every frame of the run has passed.
 void run_latest(runtime& r, stage& s);
 
 }  // namespace carousel::stages

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -22,16 +21,17 @@ namespace {
 
 constexpr double asset_timeout_s = 120;
 
-/// On another GPU. For tests: what is done about it can be seen without a second one.
-bool lies_elsewhere(const device::memory_handle& memory, const device::device_id& own) {
-    if (std::getenv("CAROUSEL_TEST_FAR_RINGS") != nullptr) return true;
+bool on_another_gpu(const device::memory_handle& memory, const device::device_id& own) {
     return memory.kind == device::memory_kind::vmm && !memory.uuid.empty() && memory.uuid != own.uuid;
 }
 
 }  // namespace
 
 runtime::runtime(attachment a, stage& s, const runtime_sources& from)
-    : attachment_(std::move(a)), supervisor_(attachment_), control_(&from.control(attachment_.run_id)) {
+    : attachment_(std::move(a)),
+      supervisor_(attachment_),
+      hooks_(from.hooks),
+      control_(&from.control(attachment_.run_id)) {
     crash_here(crash_point::segment_mapped);
     if ((attachment_.standby ? ring::claim_standby(control(), who()) : ring::claim(control(), who())) !=
         ring::claim_result::ok) {
@@ -139,7 +139,8 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
                             "damaged, restart the run",
                             l.name, m.slots, m.slot_bytes, b.memory.bytes));
         m.memory = context_->map(b.memory, wanted);
-        if (lies_elsewhere(b.memory, attachment_.device)) m.near = context_->allocate(m.slot_bytes);
+        if (hooks_.far_rings || on_another_gpu(b.memory, attachment_.device))
+            m.near = context_->allocate(m.slot_bytes);
         return m;
     }
     throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
@@ -154,7 +155,7 @@ void runtime::map_links() {
 
 // The test hook that tears a frame writes to an input, and asks for that here, openly.
 device::access runtime::access_to_inputs(const description& d) const {
-    const bool tears = std::getenv("CAROUSEL_TEST_TEAR") != nullptr;
+    const bool tears = hooks_.tear_at.has_value();
     if (!d.writable_inputs && !tears) return device::access::read;
     log::warning("its inputs are unguarded: {}, so a stray write of it can harm other stages",
                  tears ? "CAROUSEL_TEST_TEAR writes to them" : "it asks for inputs that it can write to");
@@ -220,7 +221,7 @@ std::span<const std::byte> runtime::map_for_reading(const attached_block& block)
     std::unique_ptr<device::mapping> m = context_->map(block.memory, of_others_);
     const u64 bytes = control().asset[block.index].bytes;
     if (context_->kind() == device::device_kind::cuda && (block.memory.kind == device::memory_kind::memfd ||
-                                                          lies_elsewhere(block.memory, attachment_.device))) {
+                                                          on_another_gpu(block.memory, attachment_.device))) {
         std::unique_ptr<device::mapping> local = context_->allocate(bytes);
         queue_->copy(local->data(), m->data(), bytes);
         queue_->drain();

@@ -12,6 +12,7 @@
 #include "shm/segment.hpp"
 #include "stages/runner/attach.hpp"
 #include "stages/runner/supervisor_link.hpp"
+#include "stages/runner/test_hooks.hpp"
 
 namespace carousel::stages {
 
@@ -39,6 +40,7 @@ struct runtime_sources {
     };
     std::function<std::unique_ptr<device::context>(const device::device_id& id, unsigned cpu_threads)>
         device = device::open;
+    test_hooks hooks = {};
 };
 
 class runtime final : public environment {
@@ -88,6 +90,7 @@ public:
     /// The event behind a job: of its output slot, or of its lane for a sink.
     [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);
     [[nodiscard]] supervisor_link& supervisor() noexcept { return supervisor_; }
+    [[nodiscard]] const test_hooks& hooks() const noexcept { return hooks_; }
 
 private:
     void set_up(stage& s, const runtime_sources& from);
@@ -106,6 +109,7 @@ private:
 
     attachment attachment_;
     supervisor_link supervisor_;
+    test_hooks hooks_;
     shm::control_block* control_;
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;

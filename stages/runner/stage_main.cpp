@@ -95,7 +95,9 @@ std::string stage_name(const arguments& a) {
 }
 
 void run(stage& s, const arguments& a) {
-    runtime r(attach(request_from(a)), s);
+    runtime_sources from;
+    from.hooks = test_hooks::of_environment();
+    runtime r(attach(request_from(a)), s, from);
     std::optional<heartbeat> heart;
     with_exit_note([&] {
         heart.emplace(r);  // before the slow parts: a stage that loads a mesh is alive. It needs a thread,

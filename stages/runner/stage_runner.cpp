@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <thread>
 
 #include "core/clock.hpp"
@@ -23,11 +22,6 @@
 namespace carousel::stages {
 namespace {
 using telemetry::wait_reason;
-
-u64 number_from_environment(const char* name) {
-    const char* text = std::getenv(name);
-    return text != nullptr ? std::strtoull(text, nullptr, 10) : ~u64{0};
-}
 
 bool wants_pool(const runtime& r, const stage& s) { return r.finish_threads() != 1 && s.commits_on_host(); }
 depth_rule rule_of(const runtime& r, const stage& s) {
@@ -53,8 +47,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       turn_(r.control(), r.attached().depth.token, r.who().seat),
       reach_(r.reaches_far()),
       depth_(rule_of(r, s), r.in_flight(), worker_.output() ? worker_.output()->window() : 0),
-      poll_ns_(poll_of(r)),
-      tear_at_(number_from_environment("CAROUSEL_TEST_TEAR")) {
+      poll_ns_(poll_of(r)) {
     *reinterpret_cast<u32*>(torn_->host_data()) = 0;
     if (!worker_.output())
         ledger_ = std::make_unique<telemetry::ledger_writer>(

@@ -34,8 +34,6 @@
 
 namespace carousel::stages {
 
-/// The test hook CAROUSEL_TEST_TEAR=N: the runner overwrites the status word of sequence N's input between
-/// the two looks at it.
 class stage_runner {
 public:
     stage_runner(runtime& r, stage& s);
@@ -93,7 +91,6 @@ private:
     u64 last_complete_ns_ = 0;       ///< the same
     u64 poll_ns_;                    ///< before it sleeps, 0: not at all
     bool last_wait_changed_ = true;  ///< the main thread's
-    u64 tear_at_;
 
     std::mutex mutex_;  ///< this process's own; guards what follows
     std::condition_variable changed_;

@@ -188,7 +188,7 @@ TEST_CASE("a run that begins again with fresh memory and words loses and repeats
     for (int k = 0; k < 5; ++k) {
         REQUIRE(run.wait_running());
         sleep_s(0.2);
-        CHECK(run.ask({{"command", "begin-again"}})["ok"] == true);
+        CHECK(run.ask({{"command", "rebuild"}})["ok"] == true);
         if (k % 2 == 1) run.hit("middle", SIGKILL);
     }
     CHECK(run.wait(60) == 0);

@@ -27,7 +27,7 @@ std::vector<sample> one_of_each() {
              R"({"command":"set","reset":true,"values":{"spin":0.5}})"},
             {run::trace_request{500, 17}, R"({"command":"trace","lease_ms":500,"since":17})"},
             {run::end_request{}, R"({"command":"shutdown"})"},
-            {run::begin_again_request{}, R"({"command":"begin-again"})"},
+            {run::rebuild_request{}, R"({"command":"rebuild"})"},
             {run::seat_request{seat_order::stop, "a"}, R"({"command":"stop","stage":"a"})"},
             {run::seat_request{seat_order::cont, "a.1"}, R"({"command":"cont","stage":"a.1"})"},
             {run::seat_request{seat_order::restart, "a"}, R"({"command":"restart","stage":"a"})"},
@@ -79,7 +79,7 @@ TEST_CASE("a request whose keys are of a wrong type can't be read, and the refus
           R"({"command":"kill","stage":"a","signal":"KILL"})",
           R"({"command":"inject","stage":"a","fault":9})", R"({"command":"down","stage":null})",
           R"({"command":"stop","stage":["a"]})", R"({"command":"stop","stage":"a","fault":1})",
-          R"({"command":"up","stage":"a","signal":{}})", R"({"command":"begin-again","stage":1})",
+          R"({"command":"up","stage":"a","signal":{}})", R"({"command":"rebuild","stage":1})",
           R"({"command":"trace","lease_ms":"long"})", R"({"command":"trace","since":[]})",
           R"({"command":"set","reset":"yes"})"}) {
         INFO(bad);

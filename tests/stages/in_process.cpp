@@ -254,6 +254,7 @@ stages::attachment threads_of_a_run::attachment_for(u32 stage) {
 void threads_of_a_run::live(u32 stage) {
     counting_stage& s = *made_[stage];
     stages::runtime_sources from;
+    from.hooks.far_rings = options_.far_rings;
     from.control = [this](const std::string&) -> shm::control_block& { return *block_; };
     from.device = [this, stage](const device::device_id&, unsigned) {
         return memory_.open(options_.as_cuda, counts_[stage].get());

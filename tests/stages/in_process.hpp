@@ -79,6 +79,7 @@ public:
         u32 finish_threads = 1;  ///< of the sink
         std::function<void(carousel::frame&)> at_finish = {};
         stages::depth_rule depth = {};
+        bool far_rings = false;  ///< each ring counts as one of another device
     };
     explicit threads_of_a_run(const options& o);
     ~threads_of_a_run();

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <cstdlib>
 #include <thread>
 
 #include "core/clock.hpp"
@@ -183,10 +182,8 @@ TEST_CASE("runners that take turns deliver all, one after the other") {
 // On a machine with one device, as if each ring lay on another one.
 TEST_CASE(
     "rings on another device are reached through the mapping and by copies, and the frames are the same") {
-    ::setenv("CAROUSEL_TEST_FAR_RINGS", "1", 1);
-    threads_of_a_run run({.stages = 3, .frames = 1200, .as_cuda = true});
+    threads_of_a_run run({.stages = 3, .frames = 1200, .as_cuda = true, .far_rings = true});
     run.run();
-    ::unsetenv("CAROUSEL_TEST_FAR_RINGS");
     CHECK(run.sink().frames.load() == 1200);
     CHECK(run.sink().wrong.load() == 0);
     for (u32 k = 0; k < 3; ++k) CHECK(run.control().stage[k].counters.torn.load() == 0);

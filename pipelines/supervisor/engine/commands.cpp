@@ -209,7 +209,7 @@ run::verdict engine::carry_out(const run::end_request&) {
     return run::carried_out(fmt::format("{} ends", setup_->name));
 }
 
-run::verdict engine::carry_out(const run::begin_again_request&) {
+run::verdict engine::carry_out(const run::rebuild_request&) {
     rebuild("asked to");
     return run::carried_out(fmt::format("{} begins again", setup_->name));
 }

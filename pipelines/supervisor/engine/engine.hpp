@@ -142,7 +142,7 @@ private:
     [[nodiscard]] run::parameter_state carry_out(const run::parameters_request& r) const;
     [[nodiscard]] run::parameter_state carry_out(const run::set_request& r);
     [[nodiscard]] run::verdict carry_out(const run::end_request& r);
-    [[nodiscard]] run::verdict carry_out(const run::begin_again_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::rebuild_request& r);
     [[nodiscard]] run::verdict carry_out(const run::seat_request& r);
     [[nodiscard]] run::verdict carry_out(const run::kill_request& r);
     [[nodiscard]] run::verdict carry_out(const run::inject_request& r);

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
@@ -210,8 +209,6 @@ int run_pipeline(const pipeline& p, const run_options& asked) {
     run_setup s = setup_from(p, o, machine);
     if (!left) require_room(s, free_memory_of(machine));
     s.directory = lock.folder();
-    if (const char* keep = std::getenv("CAROUSEL_TEST_KEEP_RECORDS"))
-        s.kept_records = std::strtoull(keep, nullptr, 10);
     const nlohmann::json identity = identity_of(s);
     if (left) {
         take_identity(lock, *left, identity, s);

@@ -6,6 +6,7 @@
 
 #include "core/types.hpp"
 #include "spec/describe.hpp"
+#include "supervisor/plan/test_hooks.hpp"
 
 namespace carousel::supervisor {
 
@@ -21,6 +22,7 @@ struct run_options {
     std::string http;         ///< where the run's page is served, as given; "": nowhere
     bool fresh = false;       ///< a living run of the name whose supervisor is dead is ended, not taken over
     std::vector<std::string> command_line;  ///< for the report
+    test_hooks hooks;                       ///< as the environment has them
 };
 
 }  // namespace carousel::supervisor

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -17,7 +15,7 @@ namespace carousel::supervisor {
 namespace {
 
 stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_description& d,
-                       const machine_offer& machine) {
+                       const machine_offer& machine, const test_hooks& hooks) {
     stage_setup s;
     s.spec = spec;
     if (const auto link = p.links.find(spec.name); link != p.links.end()) s.link = link->second;
@@ -27,9 +25,8 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.memory = s.link.memory;
     s.owner_commits = d.commits_on_host;
     s.ends = d.ends;
+    s.deep_on_cpu = hooks.depth_on_cpu;
     s.writable_inputs = d.writable_inputs;
-    // For tests: what a depth does can be seen on a machine without a GPU.
-    s.deep_on_cpu = std::getenv("CAROUSEL_TEST_DEPTH_ON_CPU") != nullptr;
     s.mps = spec.isolation == isolation_kind::mps;
     try {
         const device_choice c = choose_device(spec.device, machine, d.device);
@@ -42,10 +39,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
             s.read_only_host = s.read_only_host && own.read_only_host;
             s.device_name += s.devices.size() > 1 ? "+" + own.name : "";
         }
-        // The second is for tests: what the supervisor does for a domain can be seen on a machine without a
-        // GPU.
-        s.mps = s.mps && (c.id.kind == device::device_kind::cuda ||
-                          std::getenv("CAROUSEL_TEST_MPS_ON_CPU") != nullptr);
+        s.mps = s.mps && (c.id.kind == device::device_kind::cuda || hooks.mps_on_cpu);
         if (!c.vmm) s.memory = device::memory_kind::ipc;  // an old driver, or one without fds for its memory
     } catch (const device_error& e) {
         throw device_error(
@@ -100,16 +94,15 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.folder = folder_of(p);
     s.parameters = plan_parameters(p, o.stages);
     if (p.frames > 0) s.end = p.frames;
-    // For tests: a short run sees what a long one does after hours.
-    if (const char* where = std::getenv("CAROUSEL_TEST_COUNTERS");
-        where != nullptr && std::string_view(where) == "near-their-ends")
-        s.counters = ring::counters_near_their_ends;
+    s.counters = o.hooks.counters;
+    s.kept_records = o.hooks.kept_records.value_or(s.kept_records);
+    s.kill_delay_ns = o.hooks.kill_delay_ns;
     s.report_path = o.report_file;
     s.http = o.http;
     s.color = o.color;
     s.terminal = ::isatty(STDERR_FILENO) != 0;
     for (u32 k = 0; k < p.stages.size(); ++k)
-        s.stages.push_back(stage_from(p, p.stages[k], o.stages[k], machine));
+        s.stages.push_back(stage_from(p, p.stages[k], o.stages[k], machine, o.hooks));
     s.assets = assets_from(p, o.stages);
     const bool same = std::all_of(s.stages.begin(), s.stages.end(), [&](const stage_setup& st) {
         return st.device_name == s.stages.front().device_name;

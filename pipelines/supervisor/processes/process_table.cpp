@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
@@ -32,8 +31,6 @@ process_table::process_table(const run_setup& s, event_loop& l, console& console
         each->log =
             std::make_unique<log_sink>(console, each->label, label_width, each->stage,
                                        fmt::format("{}/logs/{}.jsonl", setup->directory, each->label));
-    if (const char* delay = std::getenv("CAROUSEL_TEST_KILL_DELAY_MS"))
-        kill_delay_ns = std::strtoull(delay, nullptr, 10) * ns_per_ms;
     recoveries = recovery_log(setup->directory + "/recoveries.jsonl");
     journal = std::make_unique<log_sink>(console, "carousel", label_width, 6,
                                          setup->directory + "/logs/@carousel.jsonl");

@@ -212,8 +212,6 @@ struct process_table {
     bool paused = false;           ///< memory and words are made anew
     bool memory_there = true;      ///< processes may be started and let in
     u64 last_tick_ns = 0;
-    /// test hook CAROUSEL_TEST_KILL_DELAY_MS: the unwanted live on so long, as one in state D would
-    u64 kill_delay_ns = 0;
     std::size_t label_width = 8;        ///< of what stands before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< what the supervisor itself says
 };

@@ -205,7 +205,7 @@ class Trace(unittest.TestCase):
         self.start_run()
         trace = self.start_trace("--seconds", "6")
         self.wait_tracing()
-        self.assertTrue(self.ask({"command": "begin-again"})["ok"])
+        self.assertTrue(self.ask({"command": "rebuild"})["ok"])
         until = time.monotonic() + 10
         while self.ask({"command": "ps"})["pipeline"]["state"] != "running":
             self.assertLess(time.monotonic(), until, "the run has not begun again")

@@ -136,7 +136,7 @@ class Top(Live):
         peeks = lambda: [p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)]
         wait_for("a picture", lambda: any("\u2580" in line for line in t.screen()))
         first = peeks()
-        self.assertTrue(self.ask({"command": "begin-again", "run_id": self.ps()["pipeline"]["run_id"]})["ok"])
+        self.assertTrue(self.ask({"command": "rebuild", "run_id": self.ps()["pipeline"]["run_id"]})["ok"])
         wait_for("the news of that", lambda: any("begins again with new memory" in line for line in t.screen()))
         wait_for("another process for the picture", lambda: len(peeks()) == 1 and peeks() != first)
         wait_for("its picture", lambda: any("\u2580" in line for line in t.screen()) and not any("no picture" in line for line in t.screen()))
@@ -182,7 +182,7 @@ class Top(Live):
         self.up(*grace)  # takes it over
         wait_for("its next supervisor", lambda: not any("supervisor gone" in line for line in t.screen()))
         self.assertEqual(self.ps()["pipeline"]["run_id"], run["run_id"])
-        self.assertTrue(self.ask({"command": "begin-again", "run_id": run["run_id"]})["ok"])
+        self.assertTrue(self.ask({"command": "rebuild", "run_id": run["run_id"]})["ok"])
         wait_for("the news of that", lambda: any("begins again with new memory" in line for line in t.screen()))
         before = self.frame_of(t)
         wait_for("frames of the new memory", lambda: self.frame_of(t) > before + 10)

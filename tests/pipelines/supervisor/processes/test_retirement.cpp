@@ -116,16 +116,15 @@ struct retired_run {
     std::unique_ptr<child> holder = std::make_unique<child>();
     std::unique_ptr<process_table> table;
 
-    explicit retired_run(const char* kill_delay_ms = nullptr) {
+    explicit retired_run(u64 kill_delay_ns = 0) {
+        setup.kill_delay_ns = kill_delay_ns;
         ring::initialise(*block, plan_of(setup));
         enter(3, *holder, {holder->pid(), 1, 0, entry_state::live});
         c().entry[3].live_since_ns.store(1);
         c().entry[3].commits.store(5);
         c().seat[0].current.store(ring::seat_word{1, 3}.pack());
         for (u32 k = 0; k < c().seat[0].jobs; ++k) set_job(k, 5, job_state::idle);
-        if (kill_delay_ms != nullptr) ::setenv("CAROUSEL_TEST_KILL_DELAY_MS", kill_delay_ms, 1);
         table = std::make_unique<process_table>(setup, loop, out);
-        ::unsetenv("CAROUSEL_TEST_KILL_DELAY_MS");
         table->attach_to(c(), memory);
         REQUIRE(adopt_processes(*table, nullptr, "no-such-run").alive == 1);
     }
@@ -187,7 +186,7 @@ TEST_CASE("a process whose words are revoked is killed at once, and gone before 
 }
 
 TEST_CASE("what a process that is not gone yet writes late falls into no other frame's buffer") {
-    retired_run b("60000");  // in state D, say: it lives on
+    retired_run b(60 * ns_per_s);  // in state D, say: it lives on
     b.set_job(0, 5, job_state::open);
     b.c().link[0].slot[0].store(ring::slot_word{1, 0, 5, ring::slot_state::fill}.pack());
     restart_seat(*b.table, b.source());
@@ -224,7 +223,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an asset is nobody's again only when its loader is gone") {
-    retired_run b("60000");
+    retired_run b(60 * ns_per_s);
     b.c().assets = 1;
     const u64 loading = static_cast<u64>(shm::asset_state::loading) | u64{1} << 4U;
     b.c().asset[0].state.store(loading);

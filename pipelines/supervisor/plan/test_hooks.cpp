@@ -1,0 +1,24 @@
+#include "supervisor/plan/test_hooks.hpp"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "core/clock.hpp"
+
+namespace carousel::supervisor {
+
+test_hooks test_hooks::of_environment() {
+    test_hooks h;
+    if (const char* ms = std::getenv("CAROUSEL_TEST_KILL_DELAY_MS"))
+        h.kill_delay_ns = std::strtoull(ms, nullptr, 10) * ns_per_ms;
+    if (const char* records = std::getenv("CAROUSEL_TEST_KEEP_RECORDS"))
+        h.kept_records = std::strtoull(records, nullptr, 10);
+    if (const char* where = std::getenv("CAROUSEL_TEST_COUNTERS");
+        where != nullptr && std::string_view(where) == "near-their-ends")
+        h.counters = ring::counters_near_their_ends;
+    h.depth_on_cpu = std::getenv("CAROUSEL_TEST_DEPTH_ON_CPU") != nullptr;
+    h.mps_on_cpu = std::getenv("CAROUSEL_TEST_MPS_ON_CPU") != nullptr;
+    return h;
+}
+
+}  // namespace carousel::supervisor
