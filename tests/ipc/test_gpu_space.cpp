@@ -119,20 +119,6 @@ constexpr shape on_gpu{kind::gpu_queue, 64, 16, 0};
 
 }  // namespace
 
-TEST_CASE("where no GPU memory can be made nobody holds the space, and nothing of it stays") {
-    class no_hands final : public gpu_hands {
-        [[nodiscard]] gpu_memory make(u64) override { throw device_error("no GPU here"); }
-        [[nodiscard]] gpu_mender start_mender() override { return {}; }
-        void reap(const gpu_mender&) override {}
-    };
-    scene s;
-    no_hands none;
-    CHECK(contains("no GPU here").match(refusal_of([&] {
-        holder h("lab", 1U << 20U, memory_when::at_once, &none, gpu_bytes);
-    })));
-    CHECK(std::filesystem::is_empty(s.folder.path / "carousel-spaces"));
-}
-
 TEST_CASE("without GPU memory a space refuses what lies there, and says how it is held with it") {
     scene s;
     holder h("lab", u64{4} << 20U);

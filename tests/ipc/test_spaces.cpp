@@ -1,6 +1,7 @@
 // Spaces as they are seen from outside, and those that are made when they are asked for.
 #include <carousel/ipc.hpp>
 
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,20 @@
 using namespace carousel;
 using namespace carousel::ipc;
 using namespace carousel::test;
+
+TEST_CASE("where no GPU memory can be made nobody holds the space, and nothing of it stays") {
+    class no_hands final : public gpu_hands {
+        [[nodiscard]] gpu_memory make(u64) override { throw device_error("no GPU here"); }
+        [[nodiscard]] gpu_mender start_mender() override { return {}; }
+        void reap(const gpu_mender&) override {}
+    };
+    scene s;
+    no_hands none;
+    CHECK(contains("no GPU here").match(refusal_of([&] {
+        holder h("lab", 1U << 20U, memory_when::at_once, &none, 1U << 20U);
+    })));
+    CHECK(std::filesystem::is_empty(s.folder.path / "carousel-spaces"));
+}
 
 TEST_CASE(
     "a space that is made when it is asked for costs no memory before, and is taken over without waiting") {

@@ -177,7 +177,13 @@ const lesson handles_lesson{
            "opened the "
            "same memory, and {cuda.altered.other} opened, without an error, where something else lies: "
            "nobody "
-           "checks a handle as a whole."}}},
+           "checks a handle as a whole."},
+          {{above("cuda.altered.refused", 0), equal("cuda.altered.after", 0)},
+           "Of 64 handles with one byte changed {cuda.altered.refused} were refused, {cuda.altered.same} "
+           "opened the "
+           "same memory, {cuda.altered.other} opened, without an error, where that isn't. Behind them the "
+           "unchanged "
+           "one opened no more in this process: a wrong handle spoils more than itself."}}},
         {"CUDA: opened in the namespaces of a container",
          "A handle is valid on one machine.",
          "gpu_namespaces",
@@ -203,6 +209,10 @@ const lesson handles_lesson{
          false,
          {{{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 1)},
            "It opens outside, and in another container."},
+          {{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.code", 201)},
+           "It opens outside. In another container it is refused with error 201, which a process gets that "
+           "opens "
+           "its own handle: both are process 1 of their PID namespaces."},
           {{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 0)},
            "It opens outside; in another container it doesn't (code {cuda.two_containers.code})."},
           {{equal("cuda.from_container.whole", 0)},
