@@ -33,17 +33,15 @@ tap::~tap() {
 }
 
 void tap::take_picture_format(const run::lent_ring& ring) {
-    const ring::plane* color = ring.format.find("color");
-    if (ring.format.type != "carousel.image.rgba8" || color == nullptr || color->type != ring::element::u8_ ||
-        color->shape.size() != 3 || color->shape[2] != 4)
-        throw config_error(fmt::format("{} puts out {}: the viewer shows carousel.image.rgba8 pictures",
-                                       stage_, ring.format.describe()));
-    if (color->shape[0] > 16384 || color->shape[1] > 16384)
-        throw config_error(fmt::format("{} puts out {}: the viewer shows pictures of at most 16384 x 16384",
-                                       stage_, ring.format.describe()));
-    height_ = static_cast<u32>(color->shape[0]);
-    width_ = static_cast<u32>(color->shape[1]);
-    offset_ = color->offset;
+    const std::optional<plane_picture> shown = picture_of(ring.format);
+    if (!shown)
+        throw config_error(fmt::format(
+            "{} puts out {}: no plane of it has rows and columns of one value a pixel, or of 8 bit colours",
+            stage_, ring.format.describe()));
+    shown_ = *shown;
+    height_ = shown_.height;
+    width_ = shown_.width;
+    offset_ = shown_.plane.offset;
 }
 
 // The ring's memory decides: host memory is read by the CPU also where a GPU fills it.
@@ -62,11 +60,15 @@ void tap::open_device(const run::lent_ring& ring, interop_maker make, picture_wa
     std::string why_not = "there is no GL";
     if (way == picture_way::copy) why_not = "asked for with --path copy";
     if (!gpu) why_not = "the ring lies in host memory";
-    if (gpu && make != nullptr && way != picture_way::copy) interop_ = make(id, bytes, why_not);
+    if (!shown_.is_rgba())
+        why_not = fmt::format("the plane {} is made a picture by the CPU", shown_.plane.name);
+    if (gpu && shown_.is_rgba() && make != nullptr && way != picture_way::copy)
+        interop_ = make(id, bytes, why_not);
     if (way == picture_way::interop && !interop_)
         throw config_error(fmt::format("no CUDA-GL interop (--path interop): {}", why_not));
     for (auto* to : {&front_, &ready_, &back_})
         *to = interop_ ? context_->allocate(bytes) : context_->allocate_host(bytes);
+    if (!shown_.is_rgba()) raw_ = context_->allocate_host(shown_.plane.bytes());
     if (interop_) window_queue_ = context_->make_queue();
     path_ = !gpu       ? "plain upload (host memory)"
             : interop_ ? "CUDA-GL interop"
@@ -76,7 +78,9 @@ void tap::open_device(const run::lent_ring& ring, interop_maker make, picture_wa
 // Copies the newest frame into back_. True: it is whole and lies in ready_.
 bool tap::take_one() {
     run::newest_frame::about what;
-    const bool taken = newest_->take(*queue_, back_->data(), offset_, u64{width_} * height_ * 4, what);
+    const bool taken =
+        newest_->take(*queue_, (raw_ ? raw_ : back_)->data(), offset_, shown_.plane.bytes(), what);
+    if (taken && raw_) (void)to_rgba(shown_, raw_->host_data(), back_->host_data());
     const std::lock_guard lock(mutex_);
     losses_ = newest_->losses();
     if (!taken) return false;

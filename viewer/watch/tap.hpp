@@ -16,6 +16,7 @@
 #include "device/backend.hpp"
 #include "run/newest_frame.hpp"
 #include "viewer/watch/interop.hpp"
+#include "viewer/watch/plane_picture.hpp"
 
 namespace carousel::viewer {
 
@@ -76,6 +77,8 @@ private:
     std::unique_ptr<device::queue> queue_, window_queue_;
     /// shown; taken; being taken. In interop memory of the GPU
     std::unique_ptr<device::mapping> front_, ready_, back_;
+    std::unique_ptr<device::mapping> raw_;  ///< a plane that is no RGBA8, as it lay in the ring; else null
+    plane_picture shown_;                   ///< which plane
     std::unique_ptr<interop> interop_;
     std::unique_ptr<run::newest_frame> newest_;
     // Between the two threads, under the mutex.
