@@ -36,6 +36,7 @@
 #include "core/log.hpp"
 #include "pipelines/alloc/mend.hpp"
 #include "run/alloc_message.hpp"
+#include "run/directory.hpp"
 #include "run/stage_message.hpp"
 #include "shm/fd_socket.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
@@ -156,7 +157,7 @@ shm::unique_fd find_successor(const arguments& a) {
     const u64 until = now_ns() + static_cast<u64>(a.grace_s * 1e9);
     while (!a.directory.empty() && now_ns() < until) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        shm::unique_fd s = shm::connect_to(a.directory + "/control.sock", 50 * ns_per_ms);
+        shm::unique_fd s = shm::connect_to(run::control_socket(a.directory), 50 * ns_per_ms);
         if (!s || !shm::send_message(s.get(), run::to_json(run::owner_message{a.run_id}).dump())) continue;
         shm::message answer;
         shm::receive_status got = shm::receive_status::would_block;

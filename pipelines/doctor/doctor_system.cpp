@@ -154,7 +154,7 @@ void examine_run_folder(std::vector<finding>& all) {
         all.push_back({"run folder", verdict::fail,
                        fmt::format("{}: {}", there ? folder : parent, errno_text(errno)),
                        "make it writable, or set XDG_RUNTIME_DIR to a folder of yours"});
-    } else if (folder.size() + std::string("/NAME-OF-PIPELINE/control.sock").size() > longest_socket) {
+    } else if (run::control_socket(folder + "/NAME-OF-PIPELINE").size() > longest_socket) {
         all.push_back({"run folder", verdict::warn,
                        folder + " is so long a path that sockets in it may not be possible",
                        "set XDG_RUNTIME_DIR to a shorter one"});

@@ -104,7 +104,7 @@ std::string death_of(const std::string& folder) {
         if (is_alive(*record)) return "";
         return fmt::format("its supervisor (pid {}) is gone", record->supervisor.pid);
     }
-    const std::string socket = folder + "/control.sock";
+    const std::string socket = run::control_socket(folder);
     if (!is_ours(socket, S_IFSOCK, info) || is_fresh(info) || is_served(socket)) return "";
     return "it has no run.json, and nobody listens at its socket";
 }
@@ -120,7 +120,7 @@ bool has_more_than_pictures(const std::string& folder) {
 bool is_left_on_purpose(const std::string& folder, const std::string& below) {
     std::error_code ignored;
     return fs::is_directory(folder + "/" + below, ignored) && !fs::exists(folder + "/lock", ignored) &&
-           !fs::exists(folder + "/run.json", ignored) && !fs::exists(folder + "/control.sock", ignored);
+           !fs::exists(folder + "/run.json", ignored) && !fs::exists(run::control_socket(folder), ignored);
 }
 
 // Memory of a space is nowhere in the file system: what a dead one leaves is its folder.

@@ -23,7 +23,7 @@ u64 nanoseconds(f64 seconds) { return static_cast<u64>(std::max(0.0, seconds) * 
 }  // namespace
 
 client::client(const record& r)
-    : path_(r.folder.empty() ? run_folder(r.name) + "/control.sock" : r.socket()),
+    : path_(r.folder.empty() ? control_socket(run_folder(r.name)) : r.socket()),
       run_id_(r.run_id),
       who_(fmt::format("pipeline \"{}\" (pid {})", r.name, r.supervisor.pid)) {}
 

@@ -77,6 +77,10 @@ std::string runs_folder() {
 
 std::string run_folder(const std::string& name) { return runs_folder() + "/" + name; }
 
+std::string control_socket(const std::string& folder) { return folder + "/control.sock"; }
+
+std::string record::socket() const { return control_socket(folder); }
+
 std::string make_run_folder(const std::string& name) {
     make_private(runs_folder());
     std::string folder = run_folder(name);

@@ -27,13 +27,15 @@ struct record {
     std::string run_id, name, file;
     std::string pid_namespace, boot_id;  ///< filled in by write_record
     std::string folder = {};             ///< where read_record found it
-    [[nodiscard]] std::string socket() const { return folder + "/control.sock"; }
+    [[nodiscard]] std::string socket() const;
 };
 
 /// Folder of all runs of this user; not made.
 [[nodiscard]] std::string runs_folder();
 /// Folder of the run of that name; not made.
 [[nodiscard]] std::string run_folder(const std::string& name);
+/// Where the supervisor of the run with that folder listens.
+[[nodiscard]] std::string control_socket(const std::string& folder);
 /// Makes both, mode 0700. Throws shm_error when one is another user's, no folder, or can't be made.
 std::string make_run_folder(const std::string& name);
 

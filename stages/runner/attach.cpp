@@ -13,6 +13,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "run/attach_message.hpp"
+#include "run/directory.hpp"
 #include "run/memory_message.hpp"
 #include "run/stage_message.hpp"
 
@@ -99,7 +100,7 @@ void move_above_driver(shm::unique_fd& socket) {
 
 attachment attach(const attach_request& request) {
     attachment a;
-    a.socket = connect_within(request.directory + "/control.sock", request.wait_s);
+    a.socket = connect_within(run::control_socket(request.directory), request.wait_s);
     move_above_driver(a.socket);
     crash_here(crash_point::connected);
     const run::hello_message hello{request.stage, request.who, getpid()};

@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "run/directory.hpp"
 #include "run/stage_message.hpp"
 #include "stages/runner/exit_note.hpp"
 
@@ -124,7 +125,7 @@ void supervisor_link::write_to(int fd) {
 }
 
 void supervisor_link::try_return() {
-    shm::unique_fd s = shm::connect_to(a_->run_directory + "/control.sock", connect_patience_ns);
+    shm::unique_fd s = shm::connect_to(run::control_socket(a_->run_directory), connect_patience_ns);
     if (!s) return;
     move_above_driver(s);
     const bool told = [this] {

@@ -218,6 +218,7 @@ TEST_CASE("those that die while one is mended are mended next, by one mender at 
     auto stays = attach_to(h);
     (void)place_at(h, *stays, "samples", on_gpu);
     std::vector<std::unique_ptr<attachment>> leave;
+    leave.reserve(3);
     for (int k = 0; k < 3; ++k) leave.push_back(attach_to(h));
     leave[0].reset();
     REQUIRE(run_until(h, [&] { return s.hands.started == 1; }));

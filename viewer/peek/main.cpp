@@ -15,6 +15,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "run/directory.hpp"
 #include "shm/segment.hpp"
 #include "viewer/peek/shrink.hpp"
 #include "viewer/watch/tap.hpp"
@@ -36,7 +37,7 @@ bool take_newest(viewer::tap& t, bool& have) {
 
 int serve(const std::string& folder, const std::string& run_id, const std::string& stage) {
     const shm::segment run = shm::segment::attach(run_id);
-    viewer::tap t(run.block(), folder + "/control.sock", stage, {});  // without GL
+    viewer::tap t(run.block(), run::control_socket(folder), stage, {});  // without GL
     bool have = false;
     for (;;) {
         shm::message m;

@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
 #include "ring/link.hpp"
+#include "run/directory.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"
@@ -77,7 +78,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
         make_block(0, setup.end);
     }
     set_end(how == beginning::adopt ? ring::load(segment_->block().end) : setup.end);
-    listener_ = shm::listen_at(setup.directory + "/control.sock");
+    listener_ = shm::listen_at(run::control_socket(setup.directory));
     signals_ = watch_signals();
     timer_ = make_timer();
     seats_ = std::make_unique<process_table>(setup, loop_, out);
@@ -123,7 +124,7 @@ engine::~engine() {
     }
     if (segment_) shm::segment::remove(run_id_);
     shm::trace_segment::remove(run_id_);  // also one that a supervisor before us has made
-    ::unlink((setup_->directory + "/control.sock").c_str());
+    ::unlink(run::control_socket(setup_->directory).c_str());
 }
 
 /// What a fresh block says before anybody works: all of it comes from the plan.
