@@ -183,7 +183,7 @@ const lesson handles_lesson{
            "opened the "
            "same memory, {cuda.altered.other} opened, without an error, where that isn't. Behind them the "
            "unchanged "
-           "one opened no more in this process: a wrong handle spoils more than itself."}}},
+           "one opened no more in this process."}}},
         {"CUDA: opened in the namespaces of a container",
          "A handle is valid on one machine.",
          "gpu_namespaces",
@@ -210,9 +210,8 @@ const lesson handles_lesson{
          {{{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 1)},
            "It opens outside, and in another container."},
           {{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.code", 201)},
-           "It opens outside. In another container it is refused with error 201, which a process gets that "
-           "opens "
-           "its own handle: both are process 1 of their PID namespaces."},
+           "It opens outside. In another container it is refused with error 201, as a process's own "
+           "handle is. Both are process 1 of their PID namespaces."},
           {{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 0)},
            "It opens outside; in another container it doesn't (code {cuda.two_containers.code})."},
           {{equal("cuda.from_container.whole", 0)},
