@@ -112,8 +112,8 @@ struct pipeline_spec {
     latency_kind latency = latency_kind::balanced;  ///< how many frames "auto" keeps under way
     /// of a stage's turn on a GPU that it shares with other contexts; 0: no turns; empty: chosen by the run
     std::optional<u32> turn_frames;
-    bool graphs = true;   ///< stages whose work is alike for every frame play it as CUDA graphs
-    f64 fps = 0;          ///< frames a second of time and pace; 0: as fast as it goes
+    bool graphs = true;  ///< stages whose work is alike for every frame play it as CUDA graphs
+    f64 fps = 0;         ///< frames a second of time and pace; 0: as fast as it goes
     /// frames that may be given up without an exit code of its own; all ones: any number
     u64 allow_dead_letters = 0;
     u64 frames = 0;  ///< ends after so many; 0: until it is told to

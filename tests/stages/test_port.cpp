@@ -18,7 +18,7 @@ using test::contains;
 
 namespace {
 
-constexpr open_options at_once{.device = "", .wait_s = 0};
+const open_options at_once{.device = "", .wait_s = 0};
 
 /// A run of this process with one ring, whose supervisor answers nobody.
 class silent_run {

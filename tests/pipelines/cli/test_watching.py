@@ -112,10 +112,11 @@ class Top(Live):
         self.assertIn(b"has ended", t.out)
 
     def test_the_picture_is_drawn_in_half_blocks_and_its_process_ends_with_top(self):
-        self.up("--size", "640x360")  # a sink that takes its time: a frame that is gone at once no other reader can catch
+        # A sink that packs pictures takes its time: a frame that is gone at once no other reader can catch.
+        self.up("--size", "640x360", "--out", os.path.join(self.folder, "p_%03d.png"))
         once = self.carousel("top", "--once", "--image").stdout.splitlines()
         rows = [line for line in once if "\u2580" in line]
-        self.assertEqual({line.count("\u2580") for line in rows}, {80})  # on paper of 80 columns: 80 x 45 pixels
+        self.assertEqual({line.count("\u2580") for line in rows}, {80}, once)  # on paper of 80 columns: 80 x 45 pixels
         self.assertEqual(len(rows), 23)
         colours = set(re.findall(r"\x1b\[38;2;(\d+;\d+;\d+)m", "".join(rows)))
         self.assertGreater(len(colours), 10)  # a lit sphere, no plain ground
