@@ -197,7 +197,7 @@ TEST_CASE("standbys outlive their supervisor: the same ones serve the next, and 
     for (const auto& [stage, pid] : standbys) {
         CAPTURE(stage);
         d.run.hit(stage, SIGKILL);
-        CHECK(d.run.wait_until([&] { return d.run.pid_of(stage) == pid; }, 5));
+        CHECK(d.run.wait_until([&, &who = stage, next = pid] { return d.run.pid_of(who) == next; }, 5));
     }
     CHECK(goes_on(d.run));
     end_whole(d.run, 3);
