@@ -292,7 +292,9 @@ private:
 std::string name_among(const ps_answer& a, const ps_stage& s) {
     const auto rows = std::count_if(a.stages.begin(), a.stages.end(),
                                     [&](const ps_stage& each) { return each.name == s.name; });
-    return *s.name + (rows > 1 ? "." + std::to_string(s.instance.value_or(0)) : "");
+    std::string name = *s.name;
+    if (rows > 1) name.append(".").append(std::to_string(s.instance.value_or(0)));
+    return name;
 }
 
 std::string in_words(const std::string& reach) {
