@@ -21,7 +21,7 @@ void frame_in_work::stamp(const frame_stamp& with) {
     if (!with.parameters.empty() && with.parameters.size() != bytes)
         throw config_error(fmt::format("frame {}: parameters of {} bytes, but the pipeline's have {}",
                                        job.sequence, with.parameters.size(), bytes));
-    shm::frame_header& h = runtime_->control().link[runtime_->output()->index].header[job.output.index];
+    shm::frame_header& h = runtime_->control().frames[runtime_->output()->index].header[job.output.index];
     h.time_s = job.time_s = with.time_s;
     if (with.parameters.empty()) return;
     h.parameter_number = job.parameter_number = with.parameter_number;

@@ -29,7 +29,7 @@ struct small_ring {
             std::byte* slot = filled->data() + j.output.index * slot_bytes;
             const u64 value = j.sequence * 1000;
             std::memcpy(slot + at, &value, sizeof value);
-            const u32 epoch = block().link[0].header[j.output.index].epoch;
+            const u32 epoch = block().frames[0].header[j.output.index].epoch;
             const device::status_word ready{j.sequence, epoch, static_cast<u32>(device::status_state::ready)};
             std::memcpy(slot, &ready, sizeof ready);
         };
@@ -135,7 +135,7 @@ TEST_CASE("a frame that was given up is no picture: it is counted, and its memor
     small_ring of;
     looker look(of);
     REQUIRE(of.r.pass(0));
-    for (u32 k = 0; k < of.block().link[0].slots; ++k) of.block().link[0].header[k].void_stage = 0;
+    for (u32 k = 0; k < of.block().link[0].slots; ++k) of.block().frames[0].header[k].void_stage = 0;
     look.value = 77;
     CHECK_FALSE(look.take());
     CHECK(look.newest.losses().voids == 1);
