@@ -61,11 +61,8 @@ std::string_view as_text(std::span<const std::byte> bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A value of that kind, or nothing when the bytes can't be one.
+/// A value of that kind and length, or nothing when the bytes can't be one.
 std::optional<metadata_value> value_of(u8 kind, std::span<const std::byte> bytes) noexcept {
-    if (kind == 0 || kind > std::variant_size_v<metadata_value>) return std::nullopt;
-    const std::size_t wanted = fixed_bytes[kind - 1U];
-    if (wanted != 0 && bytes.size() != wanted) return std::nullopt;
     switch (kind) {
         case 1:
             if (bytes[0] > std::byte{1}) return std::nullopt;
@@ -105,30 +102,40 @@ std::span<const std::byte> bytes_of(const metadata_value& value, std::byte (&num
         value);
 }
 
-struct place {
-    u32 at = 0, bytes = 0;  ///< bytes 0: there is none
-};
-place find(std::span<const std::byte> in, std::string_view key) noexcept {
-    metadata_reader all(in);
-    metadata_entry e;
-    u32 at = 0;
-    while (all.next(e)) {
-        const u32 bytes = static_cast<u32>(head) + static_cast<u32>(static_cast<u8>(in[at + 1])) +
-                          read<u16>(in.data() + at + 2);
-        if (e.key == key) return {at, bytes};
-        at += bytes;
-    }
-    return {};
+/// Bytes of the entry that these begin with, by its lengths alone; 0: it can't be one.
+std::size_t entry_bytes(std::span<const std::byte> left) noexcept {
+    if (left.size() < head) return 0;
+    const std::size_t kind = static_cast<u8>(left[0]), key = static_cast<u8>(left[1]),
+                      value = read<u16>(left.data() + 2);
+    if (kind == 0 || kind > std::variant_size_v<metadata_value> || key == 0 || key > max_metadata_key)
+        return 0;
+    if (fixed_bytes[kind - 1] != 0 && value != fixed_bytes[kind - 1]) return 0;
+    return left.size() - head < key + value ? 0 : head + key + value;
 }
 
-/// How many bytes of `room` hold entries: what lies behind a damaged one is given up.
+struct place {
+    u32 at = 0, bytes = 0;  ///< bytes 0: there is none, and the entries end at `at`
+};
+// Of bytes that this process has put together itself: what is not looked at here was when it came in.
+place find(std::span<const std::byte> in, std::string_view key) noexcept {
+    u32 at = 0;
+    while (at < in.size()) {
+        const std::size_t bytes = entry_bytes(in.subspan(at));
+        if (bytes == 0) break;
+        const std::size_t length = static_cast<u8>(in[at + 1]);
+        if (length == key.size() && std::memcmp(in.data() + at + head, key.data(), length) == 0)
+            return {at, static_cast<u32>(bytes)};
+        at += static_cast<u32>(bytes);
+    }
+    return {at, 0};
+}
+
+/// How many of the bytes hold entries that can be: what lies behind one that can't is given up.
 u32 whole_bytes(std::span<const std::byte> in) noexcept {
     metadata_reader all(in);
     metadata_entry e;
     u32 at = 0;
-    while (all.next(e))
-        at += static_cast<u32>(head) + static_cast<u32>(static_cast<u8>(in[at + 1])) +
-              read<u16>(in.data() + at + 2);
+    while (all.next(e)) at += static_cast<u32>(entry_bytes(in.subspan(at)));
     return at;
 }
 
@@ -142,14 +149,14 @@ const char* kind_of(const metadata_value& value) noexcept {
 bool metadata_reader::next(metadata_entry& out) noexcept {
     if (left_.empty() || damaged_) return false;
     damaged_ = true;
-    if (left_.size() < head) return false;
-    const std::size_t key = static_cast<u8>(left_[1]), value = read<u16>(left_.data() + 2);
-    if (left_.size() - head < key + value) return false;
+    const std::size_t bytes = entry_bytes(left_);
+    if (bytes == 0) return false;
+    const std::size_t key = static_cast<u8>(left_[1]);
     out.key = as_text(left_.subspan(head, key));
-    const auto found = value_of(static_cast<u8>(left_[0]), left_.subspan(head + key, value));
+    const auto found = value_of(static_cast<u8>(left_[0]), left_.subspan(head + key, bytes - head - key));
     if (!found || !is_key(out.key)) return false;
     out.value = *found;
-    left_ = left_.subspan(head + key + value);
+    left_ = left_.subspan(bytes);
     damaged_ = false;
     return true;
 }
@@ -176,7 +183,7 @@ metadata_change set_metadata(std::span<std::byte> room, u32& bytes, std::string_
         return metadata_change::bad_value;
     const u32 used = std::min<u32>(bytes, static_cast<u32>(room.size()));
     const place old = find(room.first(used), key);
-    const u32 kept = old.bytes != 0 ? used - old.bytes : whole_bytes(room.first(used));
+    const u32 kept = old.bytes != 0 ? used - old.bytes : old.at;
     if (kept + head + key.size() + from.size() > room.size()) return metadata_change::no_room;
     if (old.bytes != 0)
         std::memmove(room.data() + old.at, room.data() + old.at + old.bytes, used - old.at - old.bytes);
@@ -217,6 +224,15 @@ u32 merge_metadata(std::span<std::byte> room, u32& bytes, std::span<const std::b
             ++left_out;
     if (all.damaged()) ++left_out;
     return left_out;
+}
+
+std::string line_of(std::span<const std::byte> bytes) {
+    std::string out;
+    metadata_reader all(bytes);
+    for (metadata_entry e; all.next(e);)
+        out += fmt::format("{}{} {}", out.empty() ? "" : ", ", e.key, text_of(e.value));
+    if (all.damaged()) out += out.empty() ? "damaged" : ", then damaged";
+    return out;
 }
 
 std::string text_of(const metadata_value& value) {

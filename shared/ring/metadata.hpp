@@ -68,6 +68,8 @@ bool erase_metadata(std::span<std::byte> room, u32& bytes, std::string_view key)
 /// one counts as one.
 u32 merge_metadata(std::span<std::byte> room, u32& bytes, std::span<const std::byte> more) noexcept;
 
+/// "exposure_ms 3.5, camera "left"": all entries on one line; "": there are none.
+[[nodiscard]] std::string line_of(std::span<const std::byte> bytes);
 /// One value as people read it: 3.5, true, "left camera", 12 bytes.
 [[nodiscard]] std::string text_of(const metadata_value& value);
 

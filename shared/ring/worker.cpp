@@ -282,7 +282,7 @@ void worker::write_header(job& j) noexcept {
     h.parameter_number = j.parameter_number;
     h.clock = j.clock;
     h.capture_ns = j.capture_ns;
-    h.used_planes = 0;
+    h.used.planes = 0;
     std::memcpy(h.parameters, j.parameters, bytes);
     hand_on_metadata(j, h);
     j.output.sequence = j.sequence;

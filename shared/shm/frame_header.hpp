@@ -35,6 +35,19 @@ enum class capture_clock : u32 {
     recorded = 2,  ///< of a recording: no latency can be told from it
 };
 
+/// A capture time of this machine's clock; 0: it is not of that.
+[[nodiscard]] constexpr u64 told_by(capture_clock clock, u64 capture_ns) noexcept {
+    return clock == capture_clock::live ? capture_ns : 0;
+}
+
+/// What of a payload's planes is in use: elements along each dimension, at most as many as the format says.
+/// The rest of the plane holds anything.
+struct used_extents {
+    u32 planes;  ///< a bit a plane whose row below counts; 0: all are used as declared
+    u32 reserved;
+    u64 of[max_used_planes][max_plane_rank];
+};
+
 struct alignas(64) frame_header {
     word sequence;    ///< the frame's number = its position in the ring
     u32 epoch;        ///< of the producer: what the status word in ring memory must bear
@@ -49,9 +62,7 @@ struct alignas(64) frame_header {
     capture_clock clock;           ///< of capture_ns
     u32 metadata_bytes;            ///< of `metadata` that are in use
     u32 metadata_left_out;         ///< entries that found no room at a join, here or before
-    u32 used_planes;               ///< a bit a plane whose `used` counts; 0: all planes are used as declared
-    /// elements in use along each dimension of a plane, at most its format's; of this link's payload alone
-    u64 used[max_used_planes][max_plane_rank];
+    used_extents used;             ///< of this ring's payload alone: it doesn't travel
     /// a copy of the set: the source's, handed on from ring to ring
     alignas(8) std::byte parameters[max_parameter_bytes];
     alignas(8) std::byte metadata[max_metadata_bytes];

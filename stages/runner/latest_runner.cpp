@@ -85,6 +85,7 @@ void run_latest(runtime& r, stage& s) {
         crash_here(crash_point::latest_leased);
         const shm::frame_header& h = reader.link().header(slot.index);
         f.job = job_of(c, slot, h);
+        f.take_carried(true);
         f.traced = trace.on(f.job.claimed_ns);
         if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
         const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
@@ -110,7 +111,8 @@ void run_latest(runtime& r, stage& s) {
             telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
         telemetry::count_from_capture(block.counters, f.job.clock, f.job.capture_ns, now);
         if (!f.traced) continue;
-        trace.claimed(f.job.sequence, 0, f.job.claimed_ns, f.job.born_ns);
+        trace.claimed(f.job.sequence, 0, f.job.claimed_ns, f.job.born_ns,
+                      shm::told_by(f.job.clock, f.job.capture_ns));
         trace.submitted(f.job.sequence, 0, f.job.void_stage != shm::none, f.job.claimed_ns, f.job.claimed_ns);
         trace.committed(f.job.sequence, 0, complete, now, now_ns());
     }

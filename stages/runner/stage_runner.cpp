@@ -160,8 +160,11 @@ void stage_runner::submit(frame_in_work& f) {
             telemetry::add_sample(worker_.stage().counters.handover, claimed - ready);
     }
     f.traced = trace_.on(claimed);
-    if (f.traced) trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns);
+    if (f.traced)
+        trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns,
+                       shm::told_by(f.job.clock, f.job.capture_ns));
     const u64 process = f.traced ? now_ns() : 0;
+    f.take_carried(false);
     // Given up here and not upstream: nobody else has its inputs any more once it goes on.
     if (f.job.void_stage == worker_.stage_index())
         guarded("keeping", f.job.sequence, [&] { keep_dead_letter(*runtime_, f); });

@@ -183,10 +183,10 @@ TEST_CASE("a slot used again bears nothing of the frame that was in it before") 
         shm::frame_header& made = b.c->frames[0].header[j.output.index];
         CHECK(made.metadata_bytes == 0);
         CHECK(made.metadata_left_out == 0);
-        CHECK(made.used_planes == 0);
+        CHECK(made.used.planes == 0);
         CHECK(made.clock == shm::capture_clock::none);
         made.metadata_bytes = made.metadata_left_out = 5;
-        made.used_planes = 1;
+        made.used.planes = 1;
         made.clock = shm::capture_clock::live;
         REQUIRE(source.w->submit(j));
         REQUIRE(source.w->commit(j));

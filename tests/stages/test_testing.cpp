@@ -1,5 +1,6 @@
 // <carousel/testing.hpp> itself, by a stage as users write them.
 
+#include <fmt/format.h>
 #include <carousel/cpu.hpp>
 #include <carousel/testing.hpp>
 #include <memory>
@@ -75,6 +76,51 @@ TEST_CASE("a stage's output for a given input, with parameters as at the start a
     CHECK(stage.told.device == "cpu");
     CHECK(stage.told.path("calibration/a.json") == "/somewhere/calibration/a.json");
     CHECK(stage.told.path("/b.json") == "/b.json");
+}
+
+TEST_CASE("metadata and capture time that a stage sets are seen by those behind it") {
+    class camera : public stage {
+        description configure(const configuration&) override { return {.outputs = {wave}}; }
+        void process(frame& f) override {
+            f.set_capture_ns(77);
+            f.metadata().set("exposure_ms", 3.5);
+            f.metadata().set("gain", 2);
+            f.metadata().set("name", "left");
+            f.output().set_used("wave", {3});
+        }
+    };
+    class reader : public stage {
+    public:
+        std::string seen;
+
+    private:
+        description configure(const configuration&) override { return {}; }
+        void process(frame& f) override {
+            const frame_metadata m = f.metadata();
+            seen = fmt::format("{} {} {} {} {}", m.get<f32>("exposure_ms").value_or(0),
+                               m.get<u8>("gain").value_or(0), m.get<std::string>("name").value_or(""),
+                               m.get<i32>("none").has_value(), f.capture_ns());
+            CHECK_THROWS_WITH(
+                m.get<f64>("name"),
+                contains("metadata \"name\" is text (\"left\"), but it is asked for as a number"));
+            CHECK_THROWS_WITH(m.get<u64>("exposure_ms"), contains("asked for as a whole number"));
+            CHECK_THROWS_AS(f.metadata().set("a", 1), std::logic_error);
+            CHECK(f.input_metadata().entries().size() == 3);
+        }
+    };
+    testing::chain c({});
+    auto object = std::make_unique<reader>();
+    const reader& at_end = *object;
+    c.add("camera", std::make_unique<camera>());
+    c.add("reader", std::move(object), "{}", {"camera"});
+    c.prepare();
+    c.run(0);
+    CHECK(at_end.seen == "3.5 2 left false 77");
+    CHECK(c.metadata("camera").get<f64>("exposure_ms") == 3.5);
+    CHECK(c.read<f32>("camera", "wave").size() == 3);
+    CHECK_THROWS_WITH(c.metadata("camera").set("two words", 1), contains("a key has 1 to 63 letters"));
+    CHECK_THROWS_WITH(c.metadata("camera").set("long", std::string(2000, 'x')),
+                      contains("bytes are taken, and this entry finds no room"));
 }
 
 TEST_CASE("a schema that a pipeline would refuse is refused here, too") {
