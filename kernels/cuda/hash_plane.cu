@@ -96,7 +96,7 @@ void hash_plane(device::queue& q, const hash_args& args) {
     a.parts = reinterpret_cast<u64*>(args.scratch);
     a.out = args.out;
     const u32 wished = blocks_striding(a.in.blocks() * group_lanes, hash_threads, 16);
-    a.count = wished == 0 ? 1 : wished < most_parts ? wished : most_parts;  // no bytes have a hash, too
+    a.count = wished < most_parts ? wished : most_parts;
     const bool aligned = reinterpret_cast<u64>(args.data) % 8 == 0;
     a.as_words = aligned && args.row_bytes % 8 == 0 && args.pitch % 8 == 0;
     if (aligned && a.in.dense()) {
