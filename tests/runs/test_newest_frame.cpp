@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
+#include "ring/metadata.hpp"
 #include "ring/recovery.hpp"
 #include "run/newest_frame.hpp"
 #include "tests/support/catch.hpp"
@@ -106,6 +107,27 @@ TEST_CASE("the newest frame is taken, whole, once, and its lease is given back")
     REQUIRE(of.r.pass(0));
     REQUIRE(look.take());
     CHECK(look.value == 3000);
+}
+
+TEST_CASE("the newest frame comes with its metadata, its capture time and what of its planes is in use") {
+    small_ring of;
+    looker look(of);
+    REQUIRE(of.r.pass(0));
+    for (u32 k = 0; k < of.block().link[0].slots; ++k) {
+        shm::frame_header& h = of.block().frames[0].header[k];
+        h.metadata_bytes = 0;
+        REQUIRE(ring::set_metadata(h.metadata, h.metadata_bytes, "gain", i64{2}) ==
+                ring::metadata_change::done);
+        h.capture_ns = 77;
+        h.clock = shm::capture_clock::live;
+        h.used.planes = 1;
+        h.used.of[0][0] = 0;
+    }
+    REQUIRE(look.take());
+    CHECK(ring::line_of(look.what.metadata) == "gain 2");
+    CHECK(look.what.capture_ns == 77);
+    CHECK(look.what.clock == shm::capture_clock::live);
+    CHECK(look.what.used.planes == 1);
 }
 
 TEST_CASE("a frame whose lease is revoked in the middle of its copy is thrown away and counted") {
