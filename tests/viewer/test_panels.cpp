@@ -225,22 +225,6 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("what the shown frame carries stands in the picture, and what finds no room there is counted") {
-    watched w(test::demo_plan(1280, 720));
-    w.r.sit_all();
-    w.run(60);
-    w.m.picture.width = 640;
-    w.m.picture.height = 360;
-    CHECK_FALSE(shows(w.m, "image.carried"));
-    for (int k = 0; k < 100; ++k) w.m.picture.carried.emplace_back("key" + std::to_string(k), "value");
-    canvas s(false);
-    s.draw(w.m);
-    const viewer::ui::widget *at = canvas::find("image.carried"), *in = canvas::find("image.area");
-    REQUIRE((at != nullptr && in != nullptr));
-    CHECK((at->x >= in->x && at->x + at->width <= in->x + in->width + 1));
-    CHECK((at->y >= in->y && at->y + at->height <= in->y + in->height + 1));
-}
-
 TEST_CASE("a crash: the banner is there while the stage is dead, and some seconds after its return") {
     watched w(test::demo_plan(1280, 720));
     w.r.sit_all();
