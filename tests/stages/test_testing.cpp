@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <carousel/cpu.hpp>
+#include <carousel/hash.hpp>
 #include <carousel/testing.hpp>
 #include <memory>
 #include <vector>
@@ -121,6 +122,39 @@ TEST_CASE("metadata and capture time that a stage sets are seen by those behind 
     CHECK_THROWS_WITH(c.metadata("camera").set("two words", 1), contains("a key has 1 to 63 letters"));
     CHECK_THROWS_WITH(c.metadata("camera").set("long", std::string(2000, 'x')),
                       contains("bytes are taken, and this entry finds no room"));
+}
+
+TEST_CASE("a hash is of what of a plane is in use, and tells how much that is") {
+    class sink : public stage {
+    public:
+        u64 hash = 0;
+
+    private:
+        description configure(const configuration&) override { return {}; }
+        void prepare(environment& env) override { hasher_ = std::make_unique<plane_hasher>(env); }
+        void process(frame& f) override { hasher_->enqueue(f, "wave"); }
+        [[nodiscard]] bool commits_on_host() const override { return true; }
+        void finish(frame& f) override { hash = hasher_->value(f); }
+        std::unique_ptr<plane_hasher> hasher_;
+    };
+    const scratch_folder folder;
+    testing::chain c({.run_directory = folder.path.string()});
+    c.give("source", wave);
+    auto object = std::make_unique<sink>();
+    const sink& at_end = *object;
+    c.add("sink", std::move(object), "{}", {"source"});
+    c.prepare();
+    const auto hash_of = [&](const std::vector<f32>& values, u64 used) {
+        c.fill("source", "wave", values);
+        c.set_used("source", "wave", {used});
+        c.run(0);
+        return at_end.hash;
+    };
+    const u64 two = hash_of({1, 2, 3, 4}, 2);
+    CHECK(hash_of({1, 2, 9, 9}, 2) == two);
+    CHECK(hash_of({1, 3, 9, 9}, 2) != two);
+    CHECK(hash_of({1, 2, 3, 4}, 3) != two);
+    CHECK(hash_of({1, 2, 3, 4}, 0) == hash_of({5, 6, 7, 8}, 0));
 }
 
 TEST_CASE("a schema that a pipeline would refuse is refused here, too") {
