@@ -109,7 +109,8 @@ TEST_CASE("metadata and capture time that a stage sets are seen by those behind 
             CHECK(f.input_metadata().entries().size() == 3);
         }
     };
-    testing::chain c({});
+    const scratch_folder folder;
+    testing::chain c({.run_directory = folder.path.string()});
     auto object = std::make_unique<reader>();
     const reader& at_end = *object;
     c.add("camera", std::make_unique<camera>());
