@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -62,10 +63,13 @@ void picture_pipe::take(u64 wait_ns) {
     std::size_t width = 0, height = 0, begin = m.text.find('\n');
     // "none"
     if (begin == std::string::npos || std::sscanf(m.text.c_str(), "%zu %zu", &width, &height) != 2) return;
+    const std::size_t tab = std::min(m.text.find('\t'), begin);
+    std::string carried = tab < begin ? m.text.substr(tab + 1, begin - tab - 1) : "";
     ++begin;
     if (width == 0 || height == 0 || width > most_pixels / height ||
         m.text.size() - begin != width * height * 3)
         return;
+    carried_ = std::move(carried);
     lines_ = half_blocks(reinterpret_cast<const unsigned char*>(m.text.data() + begin), width, height);
 }
 

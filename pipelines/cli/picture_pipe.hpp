@@ -27,6 +27,8 @@ public:
     void ask(std::size_t columns, std::size_t rows, u64 wait_ns = 0);
     /// The last picture, as lines of half blocks in 24 bit colours; empty: none yet.
     [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }
+    /// What its frame carries beside it, on one line; "": nothing.
+    [[nodiscard]] const std::string& carried() const noexcept { return carried_; }
     [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
 
 private:
@@ -37,7 +39,7 @@ private:
     spawned child_;
     bool due_ = false;
     std::vector<std::string> lines_;
-    std::string trouble_;
+    std::string carried_, trouble_;
 };
 
 /// Lines of upper half blocks: the letter's colour is the upper pixel, the background the lower one.

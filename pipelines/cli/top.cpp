@@ -124,14 +124,23 @@ void print(const std::vector<std::string>& lines, std::ostream& out) {
     out.flush();
 }
 
-/// The picture below the tables, as far as there is room.
+/// At most so many bytes, and no half of a letter.
+std::string cut(std::string text, std::size_t most) {
+    const auto inside = [&] { return (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U; };
+    if (text.size() <= most) return text;
+    while (most > 0 && inside()) --most;
+    text.resize(most);
+    return text;
+}
+
+/// The picture below the tables, as far as there is room, and what its frame carries above it.
 void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std::string>& lines) {
     const std::size_t used = lines.size() + 1, room = size.rows > used ? size.rows - used : 0;
     p.ask(size.columns, room, wait_ns);
     const std::string why = !p.trouble().empty() ? printable(p.trouble())
                             : p.lines().empty()  ? "none has come by yet"
                                                  : "";
-    lines.push_back(why.empty() ? "" : ("no picture: " + why).substr(0, size.columns));
+    lines.push_back(cut(why.empty() ? p.carried() : "no picture: " + why, size.columns));
     if (!why.empty()) return;
     for (std::size_t k = 0; k < std::min(room, p.lines().size()); ++k) lines.push_back(p.lines()[k]);
 }

@@ -28,7 +28,9 @@ namespace carousel::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr u64 room_wanted = 16 * sizeof(shm::control_block);
+/// Of a run with eight rings of as many slots as there may be; most take less.
+constexpr u64 block_bytes = shm::word_bytes + 8 * shm::frame_bytes(shm::max_slots);
+constexpr u64 room_wanted = 16 * block_bytes;
 constexpr rlim_t fds_needed = 1000;  // a stage's liveness socket sits at 900, above the driver's files
 constexpr std::size_t longest_socket = 107;
 
@@ -108,16 +110,16 @@ void examine_shared_memory(std::vector<finding>& all, const std::string& folder)
     } else {
         const u64 free_bytes = static_cast<u64>(room.f_bavail) * static_cast<u64>(room.f_bsize);
         const bool tmpfs = room.f_type == TMPFS_MAGIC;
-        const verdict v = free_bytes < sizeof(shm::control_block) ? verdict::fail
-                          : free_bytes < room_wanted || !tmpfs    ? verdict::warn
-                                                                  : verdict::ok;
-        all.push_back({"shared memory", v,
-                       fmt::format("{}: {}, mode {:o}, {} free; a run takes {}", folder,
-                                   tmpfs ? "tmpfs" : "no tmpfs", info.st_mode & 07777U,
-                                   human_bytes(free_bytes), human_bytes(sizeof(shm::control_block))),
-                       v == verdict::ok ? ""
-                                        : "`carousel clean` removes what dead runs left; else enlarge it "
-                                          "(containers: --shm-size 256m)"});
+        const verdict v = free_bytes < block_bytes             ? verdict::fail
+                          : free_bytes < room_wanted || !tmpfs ? verdict::warn
+                                                               : verdict::ok;
+        all.push_back(
+            {"shared memory", v,
+             fmt::format("{}: {}, mode {:o}, {} free; a run takes {}", folder, tmpfs ? "tmpfs" : "no tmpfs",
+                         info.st_mode & 07777U, human_bytes(free_bytes), human_bytes(block_bytes)),
+             v == verdict::ok ? ""
+                              : "`carousel clean` removes what dead runs left; else enlarge it "
+                                "(containers: --shm-size 256m)"});
     }
     examine_memfd(all);
 }

@@ -29,7 +29,9 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 sequence, F&& fn) {
         shm::link_block& l = c.link[b.input_link[i]];
         for (u32 k = 0; k < std::min(l.slots, shm::max_slots); ++k) {
             const slot_word slot = slot_word::of(load(l.slot[k]));
-            if (slot.state != slot_state::ready || load(l.header[k].sequence) != sequence) continue;
+            if (slot.state != slot_state::ready ||
+                load(c.frames[b.input_link[i]].header[k].sequence) != sequence)
+                continue;
             shm::word& at = l.group[k][b.input_group[i]];
             fn(at, load(at), slot.generation);
         }

@@ -169,7 +169,7 @@ private:
     // one.
     void ready(u32 k, u32 n, const slot_word& w, const std::string& whose, std::map<u64, u32>& seen) {
         const shm::link_block& m = made_.link[k];
-        const shm::frame_header& h = c_.link[k].header[n];
+        const shm::frame_header& h = c_.frames[k].header[n];
         const u64 sequence = h.sequence.load(std::memory_order_relaxed), t = tail(k);
         if (stage_of_job(w.job) != m.stage)
             add(whose, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
@@ -185,6 +185,12 @@ private:
         if (h.void_stage != shm::none && h.void_stage >= made_.stages)
             add(whose + ": header.void_stage",
                 fmt::format("names stage {}: there are {}", h.void_stage, made_.stages));
+        if (h.metadata_bytes > shm::max_metadata_bytes)
+            add(whose + ": header.metadata_bytes",
+                fmt::format("is {}: there is room for {}", h.metadata_bytes, shm::max_metadata_bytes));
+        if (static_cast<u32>(h.clock) > static_cast<u32>(shm::capture_clock::recorded))
+            add(whose + ": header.clock",
+                fmt::format("is {}: there is no such clock", static_cast<u32>(h.clock)));
     }
 
     // Number n in [T, T+N) waits or is leased at its own lap, or is done: then it waits at the next one. It
@@ -219,7 +225,7 @@ private:
     [[nodiscard]] u32 ready_slot(u32 link, u64 sequence) const {
         for (u32 n = 0; n < std::min(made_.link[link].slots, shm::max_slots); ++n)
             if (slot_word::of(load(c_.link[link].slot[n])).state == slot_state::ready &&
-                c_.link[link].header[n].sequence.load(std::memory_order_relaxed) == sequence)
+                c_.frames[link].header[n].sequence.load(std::memory_order_relaxed) == sequence)
                 return n;
         return shm::none;
     }

@@ -20,9 +20,11 @@ struct element_row {
     u64 bytes;
 };
 constexpr element_row element_table[] = {
-    {element::u8_, "u8", 1},   {element::u16_, "u16", 2}, {element::u32_, "u32", 4},
-    {element::u64_, "u64", 8}, {element::i32_, "i32", 4}, {element::f16_, "f16", 2},
-    {element::f32_, "f32", 4}, {element::f64_, "f64", 8},
+    {element::u8_, "u8", 1},           {element::u16_, "u16", 2}, {element::u32_, "u32", 4},
+    {element::u64_, "u64", 8},         {element::i8_, "i8", 1},   {element::i16_, "i16", 2},
+    {element::i32_, "i32", 4},         {element::i64_, "i64", 8}, {element::f8_e4m3_, "f8_e4m3", 1},
+    {element::f8_e5m2_, "f8_e5m2", 1}, {element::f16_, "f16", 2}, {element::bf16_, "bf16", 2},
+    {element::f32_, "f32", 4},         {element::f64_, "f64", 8}, {element::bool_, "bool", 1},
 };
 
 const element_row* row_of(element type) noexcept {

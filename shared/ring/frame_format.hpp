@@ -14,7 +14,25 @@
 
 namespace carousel::ring {
 
-enum class element : u8 { u8_, u16_, u32_, u64_, i32_, f16_, f32_, f64_ };
+/// bf16_: the upper half of an f32. f8_e4m3_ and f8_e5m2_: the two 8-bit floats of machine learning (OCP), no
+/// infinity in the former. bool_: a byte, 0 or 1.
+enum class element : u8 {
+    u8_,
+    u16_,
+    u32_,
+    u64_,
+    i8_,
+    i16_,
+    i32_,
+    i64_,
+    f8_e4m3_,
+    f8_e5m2_,
+    f16_,
+    bf16_,
+    f32_,
+    f64_,
+    bool_
+};
 [[nodiscard]] u64 element_bytes(element type) noexcept;
 [[nodiscard]] const char* name_of(element type) noexcept;
 

@@ -70,7 +70,7 @@ u32 helper::help(link_ref& link) noexcept {
 #endif
         if (!cas(control_->job[s.job], raw, j.with(job_state::committed).pack())) continue;
         crash_here(crash_point::help_committed);
-        link.block().header[k].committed_ns.store(now_ns(), std::memory_order_relaxed);
+        link.block().committed_ns[k].store(now_ns(), std::memory_order_relaxed);
         if (link.mark_ready(k, s.job, j.version))
             link.block().committed.fetch_add(1, std::memory_order_relaxed);
         crash_here(crash_point::help_ready);

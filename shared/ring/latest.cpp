@@ -35,7 +35,7 @@ slot_ref latest_reader::acquire() noexcept {
         for (u32 k = 0; k < link_.slots(); ++k) {
             const slot_word w = slot_word::of(load(link_.block().slot[k]));
             if (w.state != slot_state::ready) continue;
-            const u64 sequence = link_.block().header[k].sequence.load(std::memory_order_relaxed);
+            const u64 sequence = link_.header(k).sequence.load(std::memory_order_relaxed);
             if (sequence < next_ || (best && sequence <= best.sequence)) continue;
             u64 raw = 0;
             const slot_ref s{k, w, sequence};

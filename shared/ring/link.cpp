@@ -13,6 +13,7 @@ namespace carousel::ring {
 link_ref::link_ref(shm::control_block& c, u32 index) noexcept
     : control_(&c),
       link_(&c.link[std::min(index, shm::max_links - 1)]),
+      headers_(c.frames[std::min(index, shm::max_links - 1)].header),
       index_(index),
       slots_(std::min(link_->slots, shm::max_slots)),
       window_(std::clamp(link_->window, 1U, shm::max_window)),
@@ -36,7 +37,7 @@ void link_ref::read_ready(ready_map& out) const noexcept {
         if (w.state != slot_state::ready) continue;
         // The header belongs to this generation as long as the word has not changed; whoever leases the slot
         // proves that by its CAS on the group word, which a free would have changed.
-        const u64 sequence = link_->header[k].sequence.load(std::memory_order_relaxed);
+        const u64 sequence = headers_[k].sequence.load(std::memory_order_relaxed);
         if (sequence < out.tail || sequence - out.tail >= window_) continue;
         out.at[sequence - out.tail] = {k, w, sequence};
     }
@@ -56,7 +57,7 @@ bool link_ref::has_free_slot() const noexcept {
 bool link_ref::is_ready(u64 sequence) const noexcept {
     for (u32 k = 0; k < slots_; ++k)
         if (slot_word::of(load(link_->slot[k])).state == slot_state::ready &&
-            link_->header[k].sequence.load(std::memory_order_relaxed) == sequence)
+            headers_[k].sequence.load(std::memory_order_relaxed) == sequence)
             return true;
     return false;
 }
@@ -136,7 +137,7 @@ bool link_ref::sweep() noexcept {
         const u64 raw = load(link_->slot[k]);
         const slot_word w = slot_word::of(raw);
         if (w.state != slot_state::ready) continue;
-        if (link_->header[k].sequence.load(std::memory_order_relaxed) >= t) continue;
+        if (headers_[k].sequence.load(std::memory_order_relaxed) >= t) continue;
         if (!close_latest(k, w.generation)) continue;  // (b) before (c)
         crash_here(crash_point::latest_closed);
         changed |= cas(link_->slot[k], raw, w.freed().pack());

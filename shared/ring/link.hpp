@@ -42,6 +42,13 @@ public:
     [[nodiscard]] u32 window() const noexcept { return window_; }
     [[nodiscard]] u32 slots() const noexcept { return slots_; }
 
+    /// What a slot's frame carries: final for whoever has found the slot READY and leased it. `slot` is below
+    /// slots().
+    [[nodiscard]] const shm::frame_header& header(u32 slot) const noexcept { return headers_[slot]; }
+    /// For the owner of the slot's FILL word, between FILL and SUBMITTED, in a process that has opened the
+    /// ring's frame segment (shm::segment::open_frames).
+    [[nodiscard]] shm::frame_header& header_to_write(u32 slot) noexcept { return headers_[slot]; }
+
     /// READY frames in [tail, tail + window).
     void read_ready(ready_map& out) const noexcept;
     /// The group's word for a slot, as it means for the slot's generation; `raw` gets the exact word for a
@@ -66,6 +73,7 @@ private:
 
     shm::control_block* control_;
     shm::link_block* link_;
+    shm::frame_header* headers_;
     u32 index_, slots_, window_, blocking_;
     u32 bells_ = 0;  ///< stages at this link, one bit each
 };

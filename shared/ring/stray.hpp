@@ -16,6 +16,7 @@ enum class stray_target : u8 {
     nothing = 0,
     input = 1,   ///< the ring behind another stage: index of the link, slot, offset in the slot
     asset = 2,   ///< another stage's asset: its index, offset in it
+    header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
     device = 3,  ///< a GPU tells no address: offset is the oldest frame that was not known to be complete
 };
 
@@ -32,7 +33,7 @@ struct stray {
     /// `nothing`: nothing was told, or something that no version says.
     [[nodiscard]] static constexpr stray of(u64 raw) noexcept {
         const u64 what = raw >> 60U & 7U;
-        if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(stray_target::device)) return {};
+        if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(stray_target::header)) return {};
         return {static_cast<stray_target>(what), static_cast<u32>(raw >> 52U & 0xFFU),
                 static_cast<u32>(raw >> 44U & 0xFFU), raw & offset_mask};
     }

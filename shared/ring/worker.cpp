@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "ring/metadata.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
 #include "shm/doorbell.hpp"
@@ -242,17 +243,21 @@ outcome worker::fill(job& j) noexcept {
 void worker::write_header(job& j) noexcept {
     const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
     if (j.inputs > 0) {
-        const shm::frame_header& from = input_[0]->block().header[j.input[0].index];
+        const shm::frame_header& from = input_header(j, 0);
         // at a join the first input's; its number has the same in every ring
         j.parameter_number = from.parameter_number;
         std::memcpy(j.parameters, from.parameters, bytes);
         j.time_s = from.time_s;
         j.born_ns = from.born_ns;
         for (u32 i = 0; i < j.inputs; ++i) {
-            const shm::frame_header& h = input_[i]->block().header[j.input[i].index];
+            const shm::frame_header& h = input_header(j, i);
             if (h.void_stage != shm::none) {  // given up upstream: it keeps its position through all rings
                 j.void_stage = h.void_stage;
                 j.void_reason = h.void_reason;
+            }
+            if (j.clock == shm::capture_clock::none) {  // the first input that has one
+                j.clock = h.clock;
+                j.capture_ns = h.capture_ns;
             }
         }
     } else {
@@ -263,7 +268,7 @@ void worker::write_header(job& j) noexcept {
         j.born_ns = j.claimed_ns;
     }
     if (!output_) return;
-    shm::frame_header& h = output_->block().header[j.output.index];
+    shm::frame_header& h = output_->header_to_write(j.output.index);
     h.sequence.store(j.sequence, std::memory_order_relaxed);
     h.epoch = epoch_;
     h.maker_seat = seat_;
@@ -272,11 +277,26 @@ void worker::write_header(job& j) noexcept {
     h.born_ns = j.born_ns;
     h.claimed_ns = j.claimed_ns;
     h.submitted_ns = 0;
-    h.committed_ns.store(0, std::memory_order_relaxed);
+    output_->block().committed_ns[j.output.index].store(0, std::memory_order_relaxed);
     h.time_s = j.time_s;
     h.parameter_number = j.parameter_number;
+    h.clock = j.clock;
+    h.capture_ns = j.capture_ns;
+    h.used.planes = 0;
     std::memcpy(h.parameters, j.parameters, bytes);
+    hand_on_metadata(j, h);
     j.output.sequence = j.sequence;
+}
+
+// What the stage finds, and may add to until SUBMITTED: its inputs' entries, the first input's first.
+void worker::hand_on_metadata(const job& j, shm::frame_header& to) noexcept {
+    to.metadata_bytes = to.metadata_left_out = 0;
+    for (u32 i = 0; i < j.inputs; ++i) {
+        const shm::frame_header& from = input_header(j, i);
+        to.metadata_left_out += from.metadata_left_out;
+        if (from.metadata_bytes != 0)
+            to.metadata_left_out += merge_metadata(to.metadata, to.metadata_bytes, metadata_of(from));
+    }
 }
 
 void worker::start_clock(const job& j) noexcept {
@@ -285,7 +305,7 @@ void worker::start_clock(const job& j) noexcept {
 
 bool worker::submit(job& j) noexcept {
     j.submitted_ns = now_ns();
-    if (output_) output_->block().header[j.output.index].submitted_ns = j.submitted_ns;
+    if (output_) output_->header_to_write(j.output.index).submitted_ns = j.submitted_ns;
     control_->job_info[j.index].submitted_since_ns.store(j.submitted_ns, std::memory_order_release);
     const job_word open{j.version, epoch_, job_state::open};
     if (!cas(control_->job[j.index], open.pack(), open.with(job_state::submitted).pack())) return false;
@@ -318,7 +338,7 @@ bool worker::commit(job& j) noexcept {
 
 bool worker::complete(job& j) noexcept {
     if (output_) {
-        output_->block().header[j.output.index].committed_ns.store(now_ns(), std::memory_order_relaxed);
+        output_->block().committed_ns[j.output.index].store(now_ns(), std::memory_order_relaxed);
         if (output_->mark_ready(j.output.index, j.index, j.version))
             output_->block().committed.fetch_add(1, std::memory_order_relaxed);
         crash_here(crash_point::slot_ready);

@@ -14,8 +14,8 @@
 //                                       by the supervisor.
 //   complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so that whoever finds
 //             the job word recycled knows that nothing is tagged with the old version any more.
-// Sync points: SUBMITTED (release) publishes header and event record to helpers (acquire); COMMITTED
-// publishes the payload of the CPU backend, whose event word was read with acquire.
+// Sync points: SUBMITTED (release) publishes header, metadata with it, and event record to helpers (acquire);
+// COMMITTED publishes the payload of the CPU backend, whose event word was read with acquire.
 
 #include <optional>
 
@@ -53,6 +53,8 @@ struct job {
     alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< parameter_box::bytes of them
     f64 time_s = 0;
     u64 born_ns = 0;
+    shm::capture_clock clock = shm::capture_clock::none;
+    u64 capture_ns = 0;
 };
 
 class worker {
@@ -108,6 +110,10 @@ private:
     [[nodiscard]] bool lease_all(job& j) noexcept;
     [[nodiscard]] outcome fill(job& j) noexcept;
     void write_header(job& j) noexcept;
+    void hand_on_metadata(const job& j, shm::frame_header& to) noexcept;
+    [[nodiscard]] const shm::frame_header& input_header(const job& j, u32 i) const noexcept {
+        return input_[i]->header(j.input[i].index);
+    }
     [[nodiscard]] bool abandon(job& j, u32 leased) noexcept;
     [[nodiscard]] bool is_mine(const lease_word& w) const noexcept;
     void take_attempts(job& j, const lease_word& w) noexcept;

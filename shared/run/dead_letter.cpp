@@ -37,6 +37,15 @@ ring::frame_format format_from(const json& j) {
     return j.is_null() ? ring::frame_format() : ring::frame_format::from_json(j.dump());
 }
 
+/// Of the planes that the frame uses in part.
+json used_json(const dead_letter::input& of) {
+    json out = json::object();
+    for (std::size_t k = 0; k < of.format.planes.size(); ++k)
+        if (ring::is_used_in_part(of.used, k))
+            out[of.format.planes[k].name] = ring::used_plane(of.format, k, of.used).shape;
+    return out;
+}
+
 dead_letter letter_from(const json& j) {
     dead_letter l;
     l.stage = j.at("stage");
@@ -55,11 +64,19 @@ dead_letter letter_from(const json& j) {
     l.device.kind = device.at("kind") == "cuda" ? device::device_kind::cuda : device::device_kind::cpu;
     l.device.uuid = device.at("uuid");
     l.device.ordinal = device.at("ordinal");
-    for (const json& i : j.at("inputs")) l.inputs.push_back({i.at("stage"), format_from(i.at("format"))});
+    for (const json& i : j.at("inputs")) {
+        l.inputs.push_back({i.at("stage"), format_from(i.at("format"))});
+        const json used = i.value("used", json::object());  // stays while its items are gone through
+        for (const auto& [plane, extents] : used.items())
+            ring::set_used(l.inputs.back().used, l.inputs.back().format, plane,
+                           extents.get<std::vector<u64>>());
+    }
     l.output = format_from(j.at("output"));
     for (const json& a : j.at("assets")) l.assets.push_back({a.at("name"), a.at("bytes")});
     l.parameter_number = j.at("parameter_number");
     l.parameters = bytes_of(j.at("parameters"));
+    l.capture_ns = j.value("capture_ns", u64{0});
+    l.metadata = bytes_of(j.value("metadata", ""));
     return l;
 }
 
@@ -77,6 +94,7 @@ std::string to_json(const dead_letter& l) {
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
         inputs.push_back({{"stage", l.inputs[k].stage},
                           {"format", format_json(l.inputs[k].format)},
+                          {"used", used_json(l.inputs[k])},
                           {"file", input_file(k)}});
     for (const dead_letter::asset& a : l.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}});
     const bool cuda = l.device.kind == device::device_kind::cuda;
@@ -99,7 +117,9 @@ std::string to_json(const dead_letter& l) {
         {"output", format_json(l.output)},
         {"assets", std::move(assets)},
         {"parameter_number", l.parameter_number},
-        {"parameters", hex_of(l.parameters)}};
+        {"parameters", hex_of(l.parameters)},
+        {"capture_ns", l.capture_ns},
+        {"metadata", hex_of(l.metadata)}};
     return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

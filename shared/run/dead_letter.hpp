@@ -17,7 +17,7 @@
 
 #include "core/types.hpp"
 #include "device/backend.hpp"
-#include "ring/frame_format.hpp"
+#include "ring/used_extents.hpp"
 
 namespace carousel::run {
 
@@ -25,6 +25,7 @@ struct dead_letter {
     struct input {
         std::string stage;
         ring::frame_format format;
+        shm::used_extents used{};
     };
     struct asset {
         std::string name;
@@ -44,7 +45,9 @@ struct dead_letter {
     std::vector<asset> assets;  ///< of other stages
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
-    std::string path;  ///< its folder, absolute; not written
+    u64 capture_ns = 0;
+    std::vector<std::byte> metadata;  ///< as the stage would have found it
+    std::string path;                 ///< its folder, absolute; not written
 };
 
 /// DIRECTORY/dead-letters of a run's folder.

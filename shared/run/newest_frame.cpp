@@ -9,6 +9,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "ring/metadata.hpp"
 
 namespace carousel::run {
 namespace {
@@ -65,7 +66,7 @@ void newest_frame::keep_tie(u64 now) {
 bool newest_frame::copy(device::queue& q, const ring::slot_ref& slot, std::byte* to, u64 offset, u64 bytes) {
     std::byte* const at = memory_->data() + slot.index * from_.slot_bytes;
     const auto* status = reinterpret_cast<const device::status_word*>(at);
-    const u32 epoch = control_->link[from_.link].header[slot.index].epoch;
+    const u32 epoch = control_->frames[from_.link].header[slot.index].epoch;
     const device::status_word expected{slot.sequence, epoch, static_cast<u32>(device::status_state::ready)};
     auto* torn = reinterpret_cast<u32*>(torn_->data());
     *reinterpret_cast<volatile u32*>(torn_->host_data()) = 0;
@@ -85,9 +86,12 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     const u64 began = now_ns();
     crash_here(crash_point::latest_leased);
     // Read under the lease; where that is revoked meanwhile, what was read is thrown away below.
-    const shm::frame_header& h = control_->link[from_.link].header[slot.index];
+    const shm::frame_header& h = control_->frames[from_.link].header[slot.index];
     const bool is_void = h.void_stage != shm::none;
-    const about found{slot.sequence, h.born_ns, h.time_s, 0};
+    about found{slot.sequence, h.born_ns, h.time_s, 0, h.capture_ns, h.clock};
+    const std::span<const std::byte> metadata = ring::metadata_of(h);
+    found.metadata.assign(metadata.begin(), metadata.end());
+    if (h.used.planes != 0) found.used = h.used;
     const bool fits = is_void || copy(q, slot, to, offset, bytes);
     crash_here(crash_point::latest_read);
     const bool leased = reader_->release();
@@ -99,7 +103,7 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     else if (!fits)
         ++losses_.torn;
     else {
-        what = found;
+        what = std::move(found);
         what.took_ns = now_ns() - began;
         return true;
     }

@@ -14,6 +14,7 @@
 // dies while there is no supervisor keeps its place until the run ends; its lease doesn't.
 
 #include <memory>
+#include <vector>
 
 #include "device/backend.hpp"
 #include "ring/latest.hpp"
@@ -37,6 +38,10 @@ public:
         u64 sequence = 0, born_ns = 0;
         f64 time_s = 0;
         u64 took_ns = 0;  ///< lease to release
+        u64 capture_ns = 0;
+        shm::capture_clock clock = shm::capture_clock::none;
+        std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
+        shm::used_extents used = {};
     };
     /// Copies `bytes` from `offset` of the newest frame's slot, by `q`, and waits for the copy. True: `to`
     /// holds a whole frame, newer than the last one; `what` tells of it. False: there is none just now, or it

@@ -7,25 +7,29 @@
 // instruction. Lifetime: made by the supervisor (segment.hpp), removed by it at the end of the run or by
 // `carousel clean`. Static parts (names, topology, sizes) are written before `magic` is stored (release) and
 // never again. Words and who writes them: job, slot, group and source words by CAS only, see ring/words.hpp
-// for their fields and ring/ for the legal transitions. Headers: by the owner of the FILL word only, between
-// FILL and SUBMITTED. Every index and size that is read from here is checked before it is used: a broken
-// process may have written anything.
+// for their fields and ring/ for the legal transitions. Every index and size that is read from here is
+// checked before it is used: a broken process may have written anything.
+//
+// Behind the words, on pages of their own, lies a frame segment for each ring: the headers of its slots
+// (frame_header.hpp). A process maps all of them for reading and the one of its own output for writing
+// (segment.hpp): a stray write into another stage's headers faults its writer.
 
 #include <atomic>
 #include <cstddef>
+#include <cstring>
 
 #include "core/types.hpp"
+#include "shm/frame_header.hpp"
 #include "shm/parameter_bytes.hpp"
 
 namespace carousel::shm {
 
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
-inline constexpr u32 control_version = 8;
+inline constexpr u32 control_version = 9;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
 inline constexpr u32 max_links = 32;  ///< one behind each stage that has an output
-inline constexpr u32 max_slots = 64;  ///< buffers a link
 inline constexpr u32 max_window = 48;
 inline constexpr u32 max_inputs = 4;
 inline constexpr u32 max_blocking = 8;  ///< groups 0..7 of a link
@@ -40,28 +44,9 @@ inline constexpr u32 latency_buckets = 256;
 inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
 inline constexpr u32 none = ~0U;               ///< "no such index"
 
-using word = std::atomic<u64>;
-static_assert(word::is_always_lock_free && sizeof(word) == 8);
-
 /// A futex that processes sleep on, see doorbell.hpp. Bit 0: somebody sleeps; the rest counts rings.
 struct alignas(64) doorbell_word {
     std::atomic<u32> value;
-};
-
-/// One frame's header, beside its slot word.
-struct frame_header {
-    word sequence;    ///< the frame's number = its position in the ring
-    u32 epoch;        ///< of the producer: what the status word in ring memory must bear
-    u32 void_stage;   ///< stage that gave the frame up, or `none`: the payload is whole
-    u32 void_reason;  ///< exit_note of the last attempt
-    u32 maker_seat;
-    u64 born_ns;                   ///< source's claim
-    u64 claimed_ns, submitted_ns;  ///< of this link's producer
-    word committed_ns;
-    f64 time_s;            ///< sequence / fps
-    u64 parameter_number;  ///< which set of parameters: 0 at the start, one more with each change
-    /// a copy of the set: the source's, handed on from ring to ring
-    alignas(8) std::byte parameters[max_parameter_bytes];
 };
 
 /// The ring behind one stage.
@@ -85,7 +70,8 @@ struct link_block {
     alignas(64) word group[max_slots][max_groups];
     word event_tag[max_slots];  ///< CPU events: tag of the job whose work is complete
     word committed;             ///< frames committed into this link
-    frame_header header[max_slots];
+    /// when the frame in the slot was committed, as its owner or a helper has seen it; for latencies alone
+    word committed_ns[max_slots];
 };
 
 enum class asset_state : u64 {
@@ -122,6 +108,8 @@ struct stage_counters {
     word handover[latency_buckets];    ///< producer's commit to this stage's lease
     word end_to_end[latency_buckets];  ///< sinks: source's claim to commit
     word end_to_end_max_ns;
+    word from_capture[latency_buckets];  ///< sinks: the frame's capture to commit, where it was given
+    word from_capture_max_ns;
 };
 
 struct stage_block {
@@ -272,7 +260,17 @@ struct control_block {
     job_block job_info[max_jobs];
     incarnation entry[max_incarnations];
     std::byte event_handle[max_incarnations][max_slots][64];
+
+    frame_segment frames[max_links];  ///< last: from here on pages have other rights
 };
-static_assert(sizeof(control_block) < 4U << 20U);
+
+/// All but the frame segments. Of those only the headers of slots that a ring has are backed by memory.
+inline constexpr u64 word_bytes = offsetof(control_block, frames);
+static_assert(word_bytes % frame_page == 0 && word_bytes < 4U << 20U);
+
+/// A copy of the words, for those who keep what a block said; `to` may be of any memory.
+inline void copy_words(control_block& to, const control_block& from) noexcept {
+    std::memcpy(static_cast<void*>(&to), static_cast<const void*>(&from), word_bytes);
+}
 
 }  // namespace carousel::shm

@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/interprocess/mapped_region.hpp>
 #include <boost/interprocess/shared_memory_object.hpp>
 #include <cerrno>
+#include <new>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -26,6 +29,26 @@ segment::segment(segment&&) noexcept = default;
 segment& segment::operator=(segment&&) noexcept = default;
 segment::~segment() = default;
 
+namespace {
+
+void reserve(int fd, u64 from, u64 bytes) {
+    if (bytes == 0) return;
+    const int failed = posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes));
+    if (failed == 0) return;
+    throw shm_error(fmt::format(
+        "making the control block: /dev/shm has no room for {} KiB ({}); free some (`carousel clean` removes "
+        "what dead runs left) or enlarge it (containers: --shm-size)",
+        bytes / 1024, errno_text(failed)));
+}
+
+void set_rights(frame_segment* first, u32 links, int rights) {
+    if (::mprotect(first, links * sizeof(frame_segment), rights) == 0) return;
+    throw shm_error(fmt::format("setting the rights of {} KiB of frame headers (mprotect): {}",
+                                links * sizeof(frame_segment) / 1024, errno_text(errno)));
+}
+
+}  // namespace
+
 segment segment::create(const std::string& run_id) {
     const std::string name = object_name(run_id);
     try {
@@ -34,13 +57,14 @@ segment segment::create(const std::string& run_id) {
         auto m = std::make_unique<mapping>();
         m->object = bi::shared_memory_object(bi::create_only, name.c_str(), bi::read_write, mode);
         const int fd = m->object.get_mapping_handle().handle;
-        const int failed = posix_fallocate(fd, 0, sizeof(control_block));
-        if (failed != 0) {
+        try {
+            if (::ftruncate(fd, sizeof(control_block)) != 0)
+                throw shm_error(fmt::format("making the control block /dev/shm/{}: ftruncate: {}", name,
+                                            errno_text(errno)));
+            reserve(fd, 0, word_bytes);
+        } catch (...) {
             bi::shared_memory_object::remove(name.c_str());
-            throw shm_error(fmt::format(
-                "making the control block: /dev/shm has no room for {} KiB ({}); free some (`carousel clean` "
-                "removes what dead runs left) or enlarge it (containers: --shm-size)",
-                sizeof(control_block) / 1024, errno_text(failed)));
+            throw;
         }
         m->region = bi::mapped_region(m->object, bi::read_write, 0, sizeof(control_block));
         segment made(std::move(m));
@@ -101,6 +125,7 @@ segment segment::open(const std::string& run_id, bool writable) {
                 fmt::format("attaching to /dev/shm/{}: its counts are out of range: the block is damaged, "
                             "restart the run",
                             name));
+        if (writable) shm::guard_frames(made.block());
         return made;
     } catch (const bi::interprocess_exception& e) {
         throw shm_error(fmt::format(
@@ -109,7 +134,29 @@ segment segment::open(const std::string& run_id, bool writable) {
     }
 }
 
-void segment::publish() noexcept { block_->magic.store(control_magic, std::memory_order_release); }
+// Headers that no slot of the run has are never touched, so they need no memory.
+void segment::publish() {
+    const int fd = mapping_->object.get_mapping_handle().handle;
+    for (u32 k = 0; k < std::min(block_->links, max_links); ++k)
+        reserve(fd, word_bytes + k * sizeof(frame_segment), frame_bytes(block_->link[k].slots));
+    block_->magic.store(control_magic, std::memory_order_release);
+}
+
+void block_unmapper::operator()(control_block* c) const noexcept { ::munmap(c, sizeof *c); }
+
+private_block make_private_block() {
+    void* const at = ::mmap(nullptr, sizeof(control_block), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) throw std::bad_alloc();
+    return private_block(static_cast<control_block*>(at));
+}
+
+void guard_frames(control_block& c) { set_rights(c.frames, max_links, PROT_READ); }
+
+void open_frames(control_block& c, u32 link) {
+    CAROUSEL_ASSERT(link < max_links);
+    set_rights(&c.frames[link], 1, PROT_READ | PROT_WRITE);
+}
 
 bool segment::exists(const std::string& run_id) noexcept {
     try {

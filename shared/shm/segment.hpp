@@ -2,6 +2,10 @@
 // Makes, attaches to and removes the control block: a Boost.Interprocess shared_memory_object and a
 // mapped_region over it, mode 0600. Attaching refuses a wrong magic, version, size or user, each with what
 // was found.
+//
+// The frame segments are part of the same object, so whoever finds a run finds them: observers, the next
+// supervisor, `carousel clean`. Their pages have rights of their own in each process: who attaches can read
+// them all and writes to none until it opens the one of its own output ring.
 
 #include <memory>
 #include <string>
@@ -12,10 +16,11 @@ namespace carousel::shm {
 
 class segment {
 public:
-    /// Makes a zeroed block named carousel-RUN_ID. Throws shm_error: exists, no /dev/shm, no space (memory is
-    /// reserved here, so that a full /dev/shm is a sentence now and not a SIGBUS later).
+    /// Makes a zeroed block named carousel-RUN_ID, all of it writable until guard_frames(). Throws shm_error:
+    /// exists, no /dev/shm, no space (memory is reserved here and in publish(), so that a full /dev/shm is a
+    /// sentence now and not a SIGBUS later).
     [[nodiscard]] static segment create(const std::string& run_id);
-    /// Maps an existing block for reading and writing. Throws shm_error.
+    /// Maps an existing block for reading and writing, its frame segments for reading. Throws shm_error.
     [[nodiscard]] static segment attach(const std::string& run_id);
     /// The same, read-only: an observer can't disturb a run.
     [[nodiscard]] static segment observe(const std::string& run_id);
@@ -23,8 +28,9 @@ public:
     static bool remove(const std::string& run_id) noexcept;
     [[nodiscard]] static std::string object_name(const std::string& run_id) { return "carousel-" + run_id; }
 
-    /// Stores magic (release): openers may come in. Called once, when all static parts are written.
-    void publish() noexcept;
+    /// Reserves the frame segments of the rings that the block names, then stores magic (release): openers
+    /// may come in. Called once, when all static parts are written and no header is. Throws shm_error.
+    void publish();
 
     segment(segment&&) noexcept;
     segment& operator=(segment&&) noexcept;
@@ -38,5 +44,18 @@ private:
     std::unique_ptr<mapping> mapping_;
     control_block* block_ = nullptr;
 };
+
+/// This process writes no header: all frame segments of a mapped block are for reading. Throws shm_error.
+void guard_frames(control_block& c);
+/// This process, a producer of that ring, writes its headers. Throws shm_error.
+void open_frames(control_block& c, u32 link);
+
+struct block_unmapper {
+    void operator()(control_block* c) const noexcept;
+};
+/// A zeroed block that nobody else sees, whose pages come when they are touched: a copy of the words needs no
+/// memory for headers.
+using private_block = std::unique_ptr<control_block, block_unmapper>;
+[[nodiscard]] private_block make_private_block();  ///< throws std::bad_alloc
 
 }  // namespace carousel::shm

@@ -49,4 +49,12 @@ inline void raise_to(shm::word& at, u64 value) noexcept {
     }
 }
 
+/// A sink's frame, from its capture on this machine's clock; one that was recorded tells no latency.
+inline void count_from_capture(shm::stage_counters& n, shm::capture_clock clock, u64 capture_ns,
+                               u64 committed_ns) noexcept {
+    if (clock != shm::capture_clock::live || capture_ns >= committed_ns) return;
+    add_sample(n.from_capture, committed_ns - capture_ns);
+    raise_to(n.from_capture_max_ns, committed_ns - capture_ns);
+}
+
 }  // namespace carousel::telemetry

@@ -127,7 +127,7 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
                                                    : slot_phase::quarantined;
     // A FREE slot's header is that of the frame it held last; one that is being filled belongs to its owner.
     if (state != ring::slot_state::ready && state != ring::slot_state::free) return;
-    const shm::frame_header& h = l.header[k];
+    const shm::frame_header& h = c.frames[&l - c.link].header[k];
     out.sequence = relaxed(h.sequence);
     out.void_stage = h.void_stage == shm::none
                          ? shm::none
@@ -135,7 +135,7 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
     out.born_ns = h.born_ns;
     out.claimed_ns = h.claimed_ns;
     out.submitted_ns = h.submitted_ns;
-    out.committed_ns = relaxed(h.committed_ns);
+    out.committed_ns = relaxed(l.committed_ns[k]);
     bool done = blocking > 0;
     for (u32 g = 0; g < shm::max_groups && state == ring::slot_state::ready; ++g) {
         const ring::lease_state lease =

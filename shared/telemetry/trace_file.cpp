@@ -206,10 +206,15 @@ void writer::bars() {
                     ? R"(,"note":"its process died behind the commit; the end is when the frame was seen again")"
                 : b.f == fate::open ? R"(,"note":"still under way at the end of the trace")"
                                     : "";
-            put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"sequence":{},"epoch":{},"void":{}{}}}}})",
+            put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"sequence":{},"epoch":{},"void":{}{}{}}}}})",
                 category, sequence, b.f == fate::thrown_away ? " (thrown away)" : "", process_of(b.stage),
                 thread_of(b.stage, a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)), us(a.claimed_ns),
-                static_cast<f64>(b.end_ns - a.claimed_ns) / 1e3, sequence, a.epoch, a.is_void, note);
+                static_cast<f64>(b.end_ns - a.claimed_ns) / 1e3, sequence, a.epoch, a.is_void,
+                a.capture_ns != 0 && a.capture_ns < a.claimed_ns
+                    ? fmt::format(R"(,"since_capture_ms":{:.3f})",
+                                  static_cast<f64>(a.claimed_ns - a.capture_ns) / 1e6)
+                    : std::string(),
+                note);
             phase(b, "process", a.process_ns, a.submitted_ns != 0 ? a.submitted_ns : b.end_ns);
             phase(b, "device", a.submitted_ns, a.complete_ns != 0 ? a.complete_ns : b.end_ns);
             phase(b, "finish", a.complete_ns, a.committed_ns);

@@ -68,6 +68,7 @@ void trace_reader::take(u32 seat, cursor& at, const stamp& s) {
         case stamp_kind::claimed:
             a.claimed_ns = s.a;
             a.born_ns = s.b;
+            a.capture_ns = s.c;
             break;
         case stamp_kind::submitted:
             a.process_ns = s.a;

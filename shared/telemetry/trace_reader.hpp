@@ -19,7 +19,8 @@ struct attempt {
     u32 seat = 0, epoch = 0;
     u8 lane = 0;
     bool is_void = false;
-    u64 claimed_ns = 0, born_ns = 0, process_ns = 0, submitted_ns = 0, complete_ns = 0, committed_ns = 0,
+    u64 claimed_ns = 0, born_ns = 0, capture_ns = 0, process_ns = 0, submitted_ns = 0, complete_ns = 0,
+        committed_ns = 0,
         finished_ns = 0;  ///< 0: not reached
 };
 struct idle_time {

@@ -4,7 +4,7 @@
 //
 // A frame leaves three records on its way through a stage, each written before the step that it tells of can
 // be seen by others:
-//   claimed    {sequence, claimed, born}                    begun() was successful
+//   claimed    {sequence, claimed, born, captured}          begun() was successful; captured 0: not given
 //   submitted  {sequence, process began, submitted}         before the job word says SUBMITTED: a frame that
 //                                                           commits has this
 //   committed  {sequence, complete, committed, finished}    the owner's; one that dies here has committed

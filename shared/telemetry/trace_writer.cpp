@@ -43,9 +43,9 @@ void trace_writer::waiting(wait_reason why, u64 from, u64 now) noexcept {
     wait_until_ns_ = now;
 }
 
-void trace_writer::claimed(u64 sequence, u8 lane, u64 claimed_ns, u64 born_ns) noexcept {
+void trace_writer::claimed(u64 sequence, u8 lane, u64 claimed_ns, u64 born_ns, u64 capture_ns) noexcept {
     end_wait();
-    put({stamp_kind::claimed, lane, wait_reason::input, false, 0, sequence, claimed_ns, born_ns, 0});
+    put({stamp_kind::claimed, lane, wait_reason::input, false, 0, sequence, claimed_ns, born_ns, capture_ns});
 }
 
 void trace_writer::submitted(u64 sequence, u8 lane, bool is_void, u64 process_ns, u64 submitted_ns) noexcept {

@@ -14,6 +14,11 @@ public:
         return whole_.parameter_values(type, bytes);
     }
     [[nodiscard]] u64 parameter_number() const noexcept override { return whole_.parameter_number(); }
+    [[nodiscard]] u64 capture_ns() const noexcept override { return whole_.capture_ns(); }
+    [[nodiscard]] frame_metadata metadata() noexcept override { return whole_.metadata(); }
+    [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
+        return whole_.input_metadata(i);
+    }
     [[nodiscard]] device::queue& queue() noexcept override { return whole_.queue(); }
     [[nodiscard]] input_payload input(std::size_t) const noexcept override { return in_; }
     [[nodiscard]] output_payload output() const noexcept override { return out_; }

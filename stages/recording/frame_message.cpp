@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <optional>
 
+#include "core/errors.hpp"
+#include "ring/metadata.hpp"
 #include "stages/recording/frame_schema.hpp"
 #include "stages/recording/protobuf.hpp"
 
@@ -36,6 +39,60 @@ const ring::plane* picture_of(const ring::frame_format& format) {
     return nullptr;
 }
 
+void put_entry(proto::writer& w, const ring::metadata_entry& e) {
+    w.text(entry_field::key, e.key);
+    const auto field = static_cast<u32>(e.value.index()) + entry_field::truth;
+    std::visit(
+        [&](const auto& v) {
+            using kind = std::decay_t<decltype(v)>;
+            if constexpr (std::is_same_v<kind, bool>)
+                w.varint(field, v ? 1 : 0);
+            else if constexpr (std::is_same_v<kind, f64>)
+                w.number(field, v);
+            else if constexpr (std::is_integral_v<kind>)
+                w.fixed64(field, static_cast<u64>(v));
+            else if constexpr (std::is_same_v<kind, std::string_view>)
+                w.text(field, v);
+            else
+                w.bytes(field, v);
+        },
+        e.value);
+}
+
+void take_entry(std::span<const std::byte> message, std::vector<std::byte>& to) {
+    ring::metadata_entry e;
+    const bool whole = proto::read(message, [&](const proto::field& f) {
+        if (f.number == entry_field::key) e.key = f.as_text();
+        if (f.number == entry_field::truth) e.value = f.value != 0;
+        if (f.number == entry_field::whole) e.value = static_cast<i64>(f.value);
+        if (f.number == entry_field::natural) e.value = f.value;
+        if (f.number == entry_field::number) e.value = f.as_f64();
+        if (f.number == entry_field::text) e.value = f.as_text();
+        if (f.number == entry_field::bytes) e.value = f.bytes;
+    });
+    auto used = static_cast<u32>(to.size());
+    to.resize(shm::max_metadata_bytes);
+    const ring::metadata_change how = ring::set_metadata(to, used, e.key, e.value);
+    to.resize(used);
+    if (!whole || how != ring::metadata_change::done)
+        throw format_error(fmt::format("metadata \"{}\" that no frame can have", e.key));
+}
+
+/// As many bytes of a plane as are recorded: a picture's rows are whole.
+u64 recorded_bytes(const ring::frame_format& format, std::size_t index, const shm::used_extents& used,
+                   bool picture) {
+    const ring::plane& p = format.planes[index];
+    if (!picture) return ring::used_plane(format, index, used).bytes();
+    return p.bytes() / p.shape[0] * ring::used_extent(p, index, 0, used);
+}
+
+void put_used(proto::writer& w, const ring::frame_format& format, std::size_t index,
+              const shm::used_extents& used) {
+    if (!ring::is_used_in_part(used, index)) return;
+    for (u32 d = 0; d < format.planes[index].shape.size(); ++d)
+        w.fixed64(plane_field::used, ring::used_extent(format.planes[index], index, d, used));
+}
+
 void put_facts(proto::writer& w, const ring::frame_format& format, const frame_facts& f,
                const std::byte* slot, const ring::plane* elsewhere) {
     w.fixed64(frame_field::sequence, f.sequence);
@@ -43,35 +100,65 @@ void put_facts(proto::writer& w, const ring::frame_format& format, const frame_f
     w.number(frame_field::time_s, f.time_s);
     w.fixed64(frame_field::parameter_number, f.parameter_number);
     w.bytes(frame_field::parameters, f.parameters);
-    for (const ring::plane& p : format.planes) {
-        if (&p == elsewhere) continue;
+    if (f.capture_ns != 0) w.fixed64(frame_field::capture_ns, f.capture_ns);
+    ring::metadata_reader entries(f.metadata);
+    for (ring::metadata_entry e; entries.next(e);)
+        w.message(frame_field::metadata, [&](proto::writer& inner) { put_entry(inner, e); });
+    for (std::size_t k = 0; k < format.planes.size(); ++k) {
+        const ring::plane& p = format.planes[k];
+        if (&p == elsewhere && !ring::is_used_in_part(f.used, k)) continue;
         w.message(frame_field::planes, [&](proto::writer& inner) {
             inner.text(plane_field::name, p.name);
-            inner.bytes(plane_field::data, {slot + p.offset, static_cast<std::size_t>(p.bytes())});
+            if (&p != elsewhere)
+                inner.bytes(
+                    plane_field::data,
+                    {slot + p.offset, static_cast<std::size_t>(recorded_bytes(format, k, f.used, false))});
+            put_used(inner, format, k, f.used);
         });
     }
 }
 
-void take_plane(const ring::plane& p, std::span<const std::byte> data, std::byte* slot) {
-    if (data.size() != p.bytes())
-        throw format_error(fmt::format("the plane {} has {} bytes, not {}", p.name, data.size(), p.bytes()));
-    if (slot != nullptr) std::memcpy(slot + p.offset, data.data(), data.size());
+/// A plane as it stands in a message.
+struct plane_message {
+    std::string_view name;
+    std::optional<std::span<const std::byte>> data;
+    std::vector<u64> used;
+};
+
+plane_message plane_in(std::span<const std::byte> message) {
+    plane_message out;
+    const bool whole = proto::read(message, [&](const proto::field& f) {
+        if (f.number == plane_field::name) out.name = f.as_text();
+        if (f.number == plane_field::data) out.data = f.bytes;
+        if (f.number == plane_field::used && out.used.size() <= ring::max_rank) out.used.push_back(f.value);
+    });
+    if (!whole) throw format_error("a plane that can't be read");
+    return out;
+}
+
+void take_plane(const ring::frame_format& format, const ring::plane& p, std::span<const std::byte> data,
+                const shm::used_extents& used, bool picture, std::byte* slot) {
+    const auto index = static_cast<std::size_t>(&p - format.planes.data());
+    const u64 bytes = recorded_bytes(format, index, used, picture);
+    if (data.size() != bytes)
+        throw format_error(fmt::format("the plane {} has {} bytes, not {}", p.name, data.size(), bytes));
+    if (slot != nullptr && !data.empty()) std::memcpy(slot + p.offset, data.data(), data.size());
 }
 
 std::size_t take_facts(std::span<const std::byte> message, const ring::frame_format& format, std::byte* slot,
                        frame_facts& out) {
     std::size_t planes = 0;
     const auto plane = [&](const proto::field& f) {
-        std::string_view name;
-        std::span<const std::byte> data;
-        const bool whole = proto::read(f.bytes, [&](const proto::field& inner) {
-            if (inner.number == plane_field::name) name = inner.as_text();
-            if (inner.number == plane_field::data) data = inner.bytes;
-        });
-        const ring::plane* p = format.find(name);
-        if (!whole || p == nullptr)
-            throw format_error(fmt::format("a plane \"{}\", which its ring has not", name));
-        take_plane(*p, data, slot);
+        const plane_message m = plane_in(f.bytes);
+        const ring::plane* p = format.find(m.name);
+        if (p == nullptr) throw format_error(fmt::format("a plane \"{}\", which its ring has not", m.name));
+        try {
+            if (!m.used.empty()) ring::set_used(out.used, format, m.name, m.used);
+        } catch (const config_error& e) {
+            throw format_error(e.what());
+        }
+        if (!m.data) return;  // the picture, which stands elsewhere
+        take_plane(format, *p, *m.data, out.used, false, slot);
         ++planes;
     };
     const bool whole = proto::read(message, [&](const proto::field& f) {
@@ -80,6 +167,8 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
         if (f.number == frame_field::time_s) out.time_s = f.as_f64();
         if (f.number == frame_field::parameter_number) out.parameter_number = f.value;
         if (f.number == frame_field::parameters) out.parameters = f.bytes;
+        if (f.number == frame_field::capture_ns) out.capture_ns = f.value;
+        if (f.number == frame_field::metadata) take_entry(f.bytes, out.metadata);
         if (f.number == frame_field::planes) plane(f);
     });
     if (!whole) throw format_error("a message that is no frame");
@@ -97,18 +186,21 @@ void put_frame(mcap::buffer& to, const ring::frame_format& format, const std::st
     proto::writer w(to);
     const ring::plane* picture = picture_of(format);
     if (picture == nullptr) return put_facts(w, format, facts, slot, nullptr);
-    const u64 width = picture->shape[1];
+    const auto index = static_cast<std::size_t>(picture - format.planes.data());
+    const u64 width = ring::used_extent(*picture, index, 1, facts.used),
+              height = ring::used_extent(*picture, index, 0, facts.used);
     w.message(image_field::timestamp, [&](proto::writer& t) {
         t.varint(1, wall_ns / 1'000'000'000U);
         t.varint(2, wall_ns % 1'000'000'000U);
     });
     w.fixed32(image_field::width, static_cast<u32>(width));
-    w.fixed32(image_field::height, static_cast<u32>(picture->shape[0]));
+    w.fixed32(image_field::height, static_cast<u32>(height));
     w.text(image_field::encoding, encoding_of(*picture));
     w.fixed32(image_field::step, static_cast<u32>(picture->bytes() / picture->shape[0]));
     w.text(image_field::frame_id, ring);
     w.message(image_field::carousel, [&](proto::writer& f) { put_facts(f, format, facts, slot, picture); });
-    w.bytes(image_field::data, {slot + picture->offset, static_cast<std::size_t>(picture->bytes())});
+    w.bytes(image_field::data, {slot + picture->offset,
+                                static_cast<std::size_t>(recorded_bytes(format, index, facts.used, true))});
 }
 
 frame_facts take_frame(std::span<const std::byte> message, const ring::frame_format& format,
@@ -119,13 +211,16 @@ frame_facts take_frame(std::span<const std::byte> message, const ring::frame_for
     if (picture == nullptr) {
         planes = take_facts(message, format, slot, out);
     } else {
+        std::optional<std::span<const std::byte>> data;
         const bool whole = proto::read(message, [&](const proto::field& f) {
             if (f.number == image_field::carousel) planes += take_facts(f.bytes, format, slot, out);
-            if (f.number != image_field::data) return;
-            take_plane(*picture, f.bytes, slot);
-            ++planes;
+            if (f.number == image_field::data) data = f.bytes;
         });
         if (!whole) throw format_error("a message that is no picture");
+        if (data) {
+            take_plane(format, *picture, *data, out.used, true, slot);
+            ++planes;
+        }
     }
     if (planes != format.planes.size())
         throw format_error(

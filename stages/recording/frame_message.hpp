@@ -2,9 +2,14 @@
 // A frame of one ring as a message of a recording, in Protocol Buffers:
 //
 //   message carousel.Frame { fixed64 sequence = 1; fixed64 born_ns = 2; double time_s = 3;
-//                            fixed64 parameter_number = 4; bytes parameters = 5; repeated Plane planes = 6; }
-//   message carousel.Plane { string name = 1; bytes data = 2; }
+//                            fixed64 parameter_number = 4; bytes parameters = 5; repeated Plane planes = 6;
+//                            fixed64 capture_ns = 7; repeated Entry metadata = 8; }
+//   message carousel.Plane { string name = 1; bytes data = 2; repeated fixed64 used = 3; }
+//   message carousel.Entry { string key = 1; one of: bool truth = 2; sfixed64 whole = 3; fixed64 natural = 4;
+//                            double number = 5; string text = 6; bytes bytes = 7; }
 //
+// `used`: of a plane that the frame uses in part, its extents; the data end behind the last element in use.
+// The picture of such a ring is as large as what is in use, and its Plane has no data.
 // A ring that carries a picture is a foxglove.RawImage (https://docs.foxglove.dev), with its carousel.Frame
 // in field 100: the picture stands in `data`, other planes in the frame. A schema in the file describes both,
 // so that other programs read all of it.
@@ -13,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/frame_format.hpp"
+#include "ring/used_extents.hpp"
 #include "stages/recording/mcap/record.hpp"
 
 namespace carousel::stages {
@@ -24,6 +29,9 @@ struct frame_facts {
     f64 time_s = 0;
     u64 parameter_number = 0;
     std::span<const std::byte> parameters = {};
+    u64 capture_ns = 0;
+    std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp has the bytes
+    shm::used_extents used = {};
 };
 
 /// "foxglove.RawImage" or "carousel.Frame".

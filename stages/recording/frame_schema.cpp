@@ -14,9 +14,11 @@ enum kind : u32 {
     k_int32 = 5,
     k_fixed64 = 6,
     k_fixed32 = 7,
+    k_bool = 8,
     k_string = 9,
     k_message = 11,
-    k_bytes = 12
+    k_bytes = 12,
+    k_sfixed64 = 16
 };
 
 struct field_row {
@@ -33,7 +35,14 @@ struct message_row {
 
 constexpr field_row time_fields[] = {{"seconds", 1, k_int64}, {"nanos", 2, k_int32}};
 constexpr field_row plane_fields[] = {{"name", plane_field::name, k_string},
-                                      {"data", plane_field::data, k_bytes}};
+                                      {"data", plane_field::data, k_bytes},
+                                      {"used", plane_field::used, k_fixed64, "", true}};
+constexpr field_row entry_fields[] = {
+    {"key", entry_field::key, k_string},       {"truth", entry_field::truth, k_bool},
+    {"whole", entry_field::whole, k_sfixed64}, {"natural", entry_field::natural, k_fixed64},
+    {"number", entry_field::number, k_double}, {"text", entry_field::text, k_string},
+    {"bytes", entry_field::bytes, k_bytes},
+};
 constexpr field_row frame_fields[] = {
     {"sequence", frame_field::sequence, k_fixed64},
     {"born_ns", frame_field::born_ns, k_fixed64},
@@ -41,6 +50,8 @@ constexpr field_row frame_fields[] = {
     {"parameter_number", frame_field::parameter_number, k_fixed64},
     {"parameters", frame_field::parameters, k_bytes},
     {"planes", frame_field::planes, k_message, ".carousel.Plane", true},
+    {"capture_ns", frame_field::capture_ns, k_fixed64},
+    {"metadata", frame_field::metadata, k_message, ".carousel.Entry", true},
 };
 constexpr field_row image_fields[] = {
     {"timestamp", image_field::timestamp, k_message, ".google.protobuf.Timestamp"},
@@ -83,7 +94,8 @@ void put_file(proto::writer& set, const char* name, const char* package, std::sp
 mcap::schema schema_of(const std::string& name, u16 id) {
     mcap::schema s{id, name, "protobuf", {}};
     proto::writer set(s.data);
-    constexpr message_row ours[] = {{"Plane", plane_fields}, {"Frame", frame_fields}};
+    constexpr message_row ours[] = {
+        {"Plane", plane_fields}, {"Entry", entry_fields}, {"Frame", frame_fields}};
     put_file(set, "carousel/Frame.proto", "carousel", {}, ours);
     if (name != image_schema) return s;
     constexpr message_row time[] = {{"Timestamp", time_fields}};

@@ -11,10 +11,15 @@ inline constexpr const char* image_schema = "foxglove.RawImage";
 inline constexpr const char* frame_schema = "carousel.Frame";
 
 namespace frame_field {
-inline constexpr u32 sequence = 1, born_ns = 2, time_s = 3, parameter_number = 4, parameters = 5, planes = 6;
+inline constexpr u32 sequence = 1, born_ns = 2, time_s = 3, parameter_number = 4, parameters = 5, planes = 6,
+                     capture_ns = 7, metadata = 8;
 }
 namespace plane_field {
-inline constexpr u32 name = 1, data = 2;
+inline constexpr u32 name = 1, data = 2, used = 3;
+}
+/// The number of an entry's kind in ring/metadata.hpp is one less than its field here.
+namespace entry_field {
+inline constexpr u32 key = 1, truth = 2, whole = 3, natural = 4, number = 5, text = 6, bytes = 7;
 }
 namespace image_field {
 inline constexpr u32 timestamp = 1, width = 2, height = 3, encoding = 4, step = 5, data = 6, frame_id = 7,

@@ -119,7 +119,9 @@ void player::process(frame& f) {
     };
     const frame_facts facts = naming(path_, read, exit_code::stage_exception);
     wait_for_turn(facts.born_ns);
-    f.stamp({facts.time_s, facts.parameter_number, facts.parameters});
+    f.stamp({facts.time_s, facts.parameter_number, facts.parameters, facts.capture_ns});
+    f.metadata().assign(facts.metadata);
+    if (facts.used.planes != 0 && f.output().used() != nullptr) *f.output().used() = facts.used;
     // In front of the payload stands the slot's status word, which is the runner's.
     const u64 bytes = lane.bytes() - before_payload;
     f.queue().copy(f.output().slot() + before_payload, lane.data() + before_payload, bytes);

@@ -114,9 +114,12 @@ void recorder::finish(frame& f) {
     for (std::size_t k = 0; k < about_.rings.size(); ++k) {
         const recorded_ring& r = about_.rings[k];
         messages_[k].clear();
-        put_frame(messages_[k], r.format, r.stage,
-                  {f.sequence(), f.born_ns(), f.time_s(), f.parameter_number(), f.parameter_bytes()}, wall,
-                  lanes_[f.lane()][k]->host_data());
+        frame_facts facts{f.sequence(),         f.born_ns(),         f.time_s(),
+                          f.parameter_number(), f.parameter_bytes(), f.capture_ns()};
+        const std::span<const std::byte> metadata = f.input_metadata(k).bytes();
+        facts.metadata.assign(metadata.begin(), metadata.end());
+        if (const shm::used_extents* used = f.input(k).used(); used != nullptr) facts.used = *used;
+        put_frame(messages_[k], r.format, r.stage, facts, wall, lanes_[f.lane()][k]->host_data());
         unit.push_back({static_cast<u16>(k + 1), static_cast<u32>(f.sequence()), wall, messages_[k]});
     }
     file_->append(unit);

@@ -71,7 +71,7 @@ void stage_runner::look_at_status(const frame_in_work& f, device::status_state s
     device::status_step step;
     step.torn = reinterpret_cast<u32*>(torn_->data());
     for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
-        const shm::frame_header& h = worker_.input(i).block().header[f.job.input[i].index];
+        const shm::frame_header& h = worker_.input(i).header(f.job.input[i].index);
         step.expect(runtime_->input(i).status(f.job.input[i].index),
                     {f.job.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
     }

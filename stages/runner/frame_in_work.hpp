@@ -2,11 +2,13 @@
 // A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again
 // and again.
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "device/same_work.hpp"
+#include "ring/metadata.hpp"
 #include "ring/worker.hpp"
 #include "stages/runner/runtime.hpp"
 #include "telemetry/ledger.hpp"
@@ -43,17 +45,26 @@ public:
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept override;  ///< stamp.cpp
     [[nodiscard]] u64 parameter_number() const noexcept override { return job.parameter_number; }
     [[nodiscard]] u64 born_ns() const noexcept override { return job.born_ns; }
+    [[nodiscard]] u64 capture_ns() const noexcept override { return job.capture_ns; }
+    [[nodiscard]] frame_metadata metadata() noexcept override;  ///< carried.cpp
+    [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
+        return kept_ ? metadata() : frame_metadata(ring::metadata_of(header_of_input(i)));
+    }
+    void set_capture_ns(u64 ns) override;  ///< carried.cpp
+    /// Of a stage without an output: takes what the inputs carry. Of a latest reader (`to_keep`) so that it
+    /// can be read when the lease is over.
+    void take_carried(bool to_keep);  ///< carried.cpp
     [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         mapped_link& in = runtime_->input(i);
         std::byte* const at = by_copy && in.near ? in.near->data() : in.slot(job.input[i].index);
-        return {at, &runtime_->input_format(i)};
+        return {at, &runtime_->input_format(i), used_of_input(i)};
     }
     [[nodiscard]] output_payload output() const noexcept override {
         mapped_link* out = runtime_->output();
         if (out == nullptr) return {};
         std::byte* const at = by_copy && out->near ? out->near->data() : out->slot(job.output.index);
-        return {at, &runtime_->output_format()};
+        return {at, &runtime_->output_format(), in_process ? &own_header().used : nullptr};
     }
     [[nodiscard]] u32 lane() const noexcept override { return lane_; }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return void_text_; }
@@ -76,9 +87,27 @@ public:
     void set_void_text(std::string text) { void_text_ = std::move(text); }
 
 private:
+    [[nodiscard]] shm::frame_header& own_header() const noexcept {
+        return runtime_->control().frames[runtime_->output()->index].header[job.output.index];
+    }
+    [[nodiscard]] const shm::frame_header& header_of_input(std::size_t i) const noexcept {
+        return runtime_->control().frames[runtime_->input(i).index].header[job.input[i].index];
+    }
+    [[nodiscard]] const shm::used_extents* used_of_input(std::size_t i) const noexcept {
+        if (kept_) return &used_;
+        const shm::used_extents& used = header_of_input(i).used;
+        return used.planes != 0 ? &used : nullptr;
+    }
+    void require_source_at_work(const char* what) const;
+
     runtime* runtime_;
     u32 lane_;
     std::string void_text_;
+    // Of a stage without an output: its frames have no header of their own.
+    u32 metadata_bytes_ = 0;
+    bool kept_ = false;  ///< `used_` stands for the input's header, whose lease may be over
+    shm::used_extents used_{};
+    std::array<std::byte, shm::max_metadata_bytes> metadata_;
 };
 
 }  // namespace carousel::stages

@@ -4,8 +4,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "shm/control_block.hpp"
-
 namespace carousel::stages {
 namespace {
 
@@ -17,6 +15,15 @@ struct range {
 };
 std::array<range, shm::max_inputs + shm::max_assets> ranges;
 std::atomic<u32> count{0};  // lock-free: read in a signal handler
+std::atomic<const shm::frame_segment*> segments{nullptr};
+
+ring::stray in_headers(std::uintptr_t at) noexcept {
+    const auto from = reinterpret_cast<std::uintptr_t>(segments.load(std::memory_order_acquire));
+    if (from == 0 || at < from || at - from >= shm::max_links * sizeof(shm::frame_segment)) return {};
+    const u64 offset = (at - from) % sizeof(shm::frame_segment);
+    return {ring::stray_target::header, static_cast<u32>((at - from) / sizeof(shm::frame_segment)),
+            static_cast<u32>(offset / sizeof(shm::frame_header)), offset % sizeof(shm::frame_header)};
+}
 
 }  // namespace
 
@@ -28,6 +35,8 @@ void guard(const device::mapping& memory, ring::stray_target what, u32 index, u6
     count.store(n + 1, std::memory_order_release);
 }
 
+void guard(const shm::control_block& c) noexcept { segments.store(c.frames, std::memory_order_release); }
+
 ring::stray find_stray(const void* address) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     const u32 n = count.load(std::memory_order_acquire);
@@ -38,7 +47,7 @@ ring::stray find_stray(const void* address) noexcept {
         if (r.slot_bytes == 0) return {r.what, r.index, 0, offset};
         return {r.what, r.index, static_cast<u32>(offset / r.slot_bytes), offset % r.slot_bytes};
     }
-    return {};
+    return in_headers(at);
 }
 
 }  // namespace carousel::stages

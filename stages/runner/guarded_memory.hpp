@@ -8,12 +8,16 @@
 
 #include "device/backend.hpp"
 #include "ring/stray.hpp"
+#include "shm/control_block.hpp"
 
 namespace carousel::stages {
 
 /// The memory of an input ring (`slot_bytes` each) or of an asset (slot_bytes 0), as it is mapped here. Does
 /// nothing for memory that the CPU can't reach, or that is mapped for writing.
 void guard(const device::mapping& memory, ring::stray_target what, u32 index, u64 slot_bytes) noexcept;
+
+/// The frame segments of a run: those that this process may write to never fault.
+void guard(const shm::control_block& c) noexcept;
 
 /// What lies at `address`; stray_target::nothing: nothing that is guarded.
 [[nodiscard]] ring::stray find_stray(const void* address) noexcept;

@@ -69,7 +69,7 @@ std::vector<run::dead_letter::asset> foreign_assets(const runtime& r) {
     return all;
 }
 
-run::dead_letter letter_of(const runtime& r, const frame_in_work& f) {
+run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
     const attachment& a = r.attached();
     run::dead_letter l;
     std::error_code failed;
@@ -86,12 +86,19 @@ run::dead_letter letter_of(const runtime& r, const frame_in_work& f) {
     l.asked_device = a.asked_device;
     l.folder = a.folder;
     l.device = a.device;
-    for (const input_description& i : a.inputs) l.inputs.push_back({i.stage, i.format});
+    for (const input_description& i : a.inputs) {
+        l.inputs.push_back({i.stage, i.format});
+        const shm::used_extents* used = f.input(l.inputs.size() - 1).used();
+        if (used != nullptr) l.inputs.back().used = *used;
+    }
     l.output = a.output;
     l.assets = foreign_assets(r);
     l.parameter_number = f.job.parameter_number;
     l.parameters.assign(f.job.parameters,
                         f.job.parameters + std::min(r.control().parameters.bytes, shm::max_parameter_bytes));
+    l.capture_ns = f.job.capture_ns;
+    const std::span<const std::byte> metadata = f.metadata().bytes();
+    l.metadata.assign(metadata.begin(), metadata.end());
     return l;
 }
 
@@ -143,7 +150,7 @@ void write_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,
 
 }  // namespace
 
-void keep_dead_letter(runtime& r, const frame_in_work& f) {
+void keep_dead_letter(runtime& r, frame_in_work& f) {
     const std::string folder = run::dead_letters_folder(r.run_directory());
     const std::string path = folder + "/" + run::dead_letter_name(r.attached().stage, f.job.sequence);
     std::string part;

@@ -20,6 +20,6 @@ inline constexpr u32 most_letters = 16;  ///< of one stage: a run's folder often
 
 /// Main thread, before the frame's clock starts; the device's queue holds nothing of the frame yet. Throws
 /// nothing that has to do with files; device errors pass.
-void keep_dead_letter(runtime& r, const frame_in_work& f);
+void keep_dead_letter(runtime& r, frame_in_work& f);
 
 }  // namespace carousel::stages

@@ -31,6 +31,8 @@ ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const 
     std::memcpy(j.parameters, h.parameters, std::min(c.parameters.bytes, shm::max_parameter_bytes));
     j.time_s = h.time_s;
     j.born_ns = h.born_ns;
+    j.clock = h.clock;
+    j.capture_ns = h.capture_ns;
     j.claimed_ns = now_ns();
     (void)c;
     return j;
@@ -81,8 +83,9 @@ void run_latest(runtime& r, stage& s) {
         telemetry::begin_busy(r.entry(), now_ns());
         if (slot.sequence >= r.hooks().hold_lease_at.value_or(~u64{0})) ::raise(SIGSTOP);
         crash_here(crash_point::latest_leased);
-        const shm::frame_header& h = reader.link().block().header[slot.index];
+        const shm::frame_header& h = reader.link().header(slot.index);
         f.job = job_of(c, slot, h);
+        f.take_carried(true);
         f.traced = trace.on(f.job.claimed_ns);
         if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
         const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
@@ -106,8 +109,10 @@ void run_latest(runtime& r, stage& s) {
         telemetry::raise_to(block.counters.latency_max_ns, now - f.job.claimed_ns);
         if (f.job.born_ns != 0 && f.job.born_ns < now)
             telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
+        telemetry::count_from_capture(block.counters, f.job.clock, f.job.capture_ns, now);
         if (!f.traced) continue;
-        trace.claimed(f.job.sequence, 0, f.job.claimed_ns, f.job.born_ns);
+        trace.claimed(f.job.sequence, 0, f.job.claimed_ns, f.job.born_ns,
+                      shm::told_by(f.job.clock, f.job.capture_ns));
         trace.submitted(f.job.sequence, 0, f.job.void_stage != shm::none, f.job.claimed_ns, f.job.claimed_ns);
         trace.committed(f.job.sequence, 0, complete, now, now_ns());
     }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -113,6 +114,10 @@ public:
             inputs_.push_back(std::make_unique<exact_memory>(env.context(), used_bytes(l.inputs[k].format)));
             env.load(l.path + "/" + run::input_file(k), inputs_.back()->data(), inputs_.back()->bytes());
         }
+        if (l.metadata.size() <= metadata_.size()) {
+            std::copy(l.metadata.begin(), l.metadata.end(), metadata_.begin());
+            metadata_bytes_ = static_cast<u32>(l.metadata.size());
+        }
         if (!l.output.type.empty())
             output_ = std::make_unique<exact_memory>(env.context(), used_bytes(l.output));
     }
@@ -129,12 +134,14 @@ public:
         return std::span(letter_->parameters).first(bytes);
     }
     [[nodiscard]] u64 parameter_number() const noexcept override { return letter_->parameter_number; }
+    [[nodiscard]] u64 capture_ns() const noexcept override { return letter_->capture_ns; }
+    [[nodiscard]] frame_metadata metadata() noexcept override { return {metadata_, metadata_bytes_}; }
     [[nodiscard]] device::queue& queue() noexcept override { return *queue_; }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
-        return {inputs_[i]->data(), &letter_->inputs[i].format};
+        return {inputs_[i]->data(), &letter_->inputs[i].format, &letter_->inputs[i].used};
     }
     [[nodiscard]] output_payload output() const noexcept override {
-        return output_ ? output_payload(output_->data(), &letter_->output) : output_payload();
+        return output_ ? output_payload(output_->data(), &letter_->output, &used_) : output_payload();
     }
     [[nodiscard]] u32 lane() const noexcept override { return 0; }
     [[nodiscard]] std::string_view void_reason() const noexcept override { return {}; }
@@ -142,6 +149,9 @@ public:
 
 private:
     const run::dead_letter* letter_;
+    u32 metadata_bytes_ = 0;
+    std::array<std::byte, shm::max_metadata_bytes> metadata_{};
+    mutable shm::used_extents used_{};
     device::queue* queue_;
     const parameter_schema* schema_;
     std::vector<std::unique_ptr<exact_memory>> inputs_;

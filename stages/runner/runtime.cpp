@@ -150,7 +150,14 @@ void runtime::map_links() {
     const shm::stage_block& s = stage_block();
     for (u32 i = 0; i < s.inputs; ++i) inputs_.push_back(map_link(s.input_link[i], of_others_));
     if (s.output_link != shm::none) output_ = map_link(s.output_link, device::access::write);
+    map_headers(s.output_link);
     tell_guard();
+}
+
+// The headers of the ring behind this stage are its own, also as a standby; all others it can only read.
+void runtime::map_headers(u32 own) {
+    if (own < shm::max_links) shm::open_frames(control(), own);
+    guard(control());
 }
 
 // The test hook that tears a frame writes to an input, and asks for that here, openly.

@@ -100,6 +100,7 @@ private:
     void check_ends(const description& d) const;
     [[nodiscard]] device::access access_to_inputs(const description& d) const;
     void map_links();
+    void map_headers(u32 own);
     void make_events();
     [[nodiscard]] mapped_link map_link(u32 link, device::access wanted);
     [[nodiscard]] const attached_block& asset_block(std::string_view name) const;

@@ -154,14 +154,17 @@ void stage_runner::submit(frame_in_work& f) {
         telemetry::raise_to(worker_.stage().counters.in_flight_high_water, depth);
     }
     if (f.job.inputs > 0) {
-        const u64 ready = worker_.input(0).block().header[f.job.input[0].index].committed_ns.load(
-            std::memory_order_relaxed);
+        const u64 ready =
+            worker_.input(0).block().committed_ns[f.job.input[0].index].load(std::memory_order_relaxed);
         if (ready != 0 && ready <= claimed)
             telemetry::add_sample(worker_.stage().counters.handover, claimed - ready);
     }
     f.traced = trace_.on(claimed);
-    if (f.traced) trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns);
+    if (f.traced)
+        trace_.claimed(f.job.sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns,
+                       shm::told_by(f.job.clock, f.job.capture_ns));
     const u64 process = f.traced ? now_ns() : 0;
+    f.take_carried(false);
     // Given up here and not upstream: nobody else has its inputs any more once it goes on.
     if (f.job.void_stage == worker_.stage_index())
         guarded("keeping", f.job.sequence, [&] { keep_dead_letter(*runtime_, f); });
@@ -319,6 +322,7 @@ void stage_runner::account(const frame_in_work& f, u64 committed_ns) {
         telemetry::add_sample(n.end_to_end, committed_ns - f.job.born_ns);
         telemetry::raise_to(n.end_to_end_max_ns, committed_ns - f.job.born_ns);
     }
+    if (!worker_.output()) telemetry::count_from_capture(n, f.job.clock, f.job.capture_ns, committed_ns);
     const u32 torn = *reinterpret_cast<volatile u32*>(torn_->host_data());
     if (torn != torn_seen_) {
         log::error("frame {} or one beside it is torn: a status word in ring memory changed under a lease",

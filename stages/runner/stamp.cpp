@@ -16,13 +16,17 @@ std::span<const std::byte> frame_in_work::parameter_bytes() const noexcept {
 // The header is this process's from FILL to SUBMITTED, as it is in worker::write_header: of a revoked one the
 // slot is in quarantine, and nobody reads it.
 void frame_in_work::stamp(const frame_stamp& with) {
-    if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::stamp(with);
+    require_source_at_work("stamp()");
     const std::size_t bytes = parameter_bytes().size();
     if (!with.parameters.empty() && with.parameters.size() != bytes)
         throw config_error(fmt::format("frame {}: parameters of {} bytes, but the pipeline's have {}",
                                        job.sequence, with.parameters.size(), bytes));
-    shm::frame_header& h = runtime_->control().link[runtime_->output()->index].header[job.output.index];
+    shm::frame_header& h = own_header();
     h.time_s = job.time_s = with.time_s;
+    if (with.capture_ns != 0) {
+        h.clock = job.clock = shm::capture_clock::recorded;
+        h.capture_ns = job.capture_ns = with.capture_ns;
+    }
     if (with.parameters.empty()) return;
     h.parameter_number = job.parameter_number = with.parameter_number;
     std::memcpy(job.parameters, with.parameters.data(), bytes);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
 #include <vector>
 
 #include "core/did_you_mean.hpp"
@@ -30,6 +31,13 @@ const ring::plane& find_records(const ring::frame_format& in, std::string_view n
         throw config_error(fmt::format("the plane \"{}\" has {} bytes, too few for a record of {}, in {}",
                                        name, p.bytes(), bytes, in.describe()));
     return p;
+}
+
+void set_used(shm::used_extents* used, const ring::frame_format& in, std::string_view name,
+              std::initializer_list<u64> elements) {
+    if (used == nullptr)
+        throw std::logic_error("what of a plane is in use is said in process(), of the frame's output");
+    ring::set_used(*used, in, name, {elements.begin(), elements.size()});
 }
 
 }  // namespace carousel::detail

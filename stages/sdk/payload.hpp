@@ -3,6 +3,7 @@
 // and comes with its shape. A plane_view is a plain value: it may be handed to a CUDA kernel or captured by a
 // task.
 
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -10,11 +11,12 @@
 #include "core/host_device.hpp"
 #include "core/types.hpp"
 #include "ring/frame_format.hpp"
+#include "ring/used_extents.hpp"
 
 namespace carousel {
 
 /// The element type that a C++ type stands for. A type of one's own may stand for one, too (CUDA's __half for
-/// f16_, say).
+/// f16_, __nv_bfloat16 for bf16_, say).
 template <typename T>
 struct element_of;
 template <>
@@ -25,6 +27,14 @@ template <>
 struct element_of<u32> : std::integral_constant<ring::element, ring::element::u32_> {};
 template <>
 struct element_of<u64> : std::integral_constant<ring::element, ring::element::u64_> {};
+template <>
+struct element_of<i8> : std::integral_constant<ring::element, ring::element::i8_> {};
+template <>
+struct element_of<i16> : std::integral_constant<ring::element, ring::element::i16_> {};
+template <>
+struct element_of<i64> : std::integral_constant<ring::element, ring::element::i64_> {};
+template <>
+struct element_of<bool> : std::integral_constant<ring::element, ring::element::bool_> {};
 template <>
 struct element_of<i32> : std::integral_constant<ring::element, ring::element::i32_> {};
 template <>
@@ -47,6 +57,19 @@ public:
             dense_ = dense_ && stride_[d] == dense;
             dense *= extent_[d];
         }
+    }
+
+    /// The same with fewer elements along each of its dimensions.
+    [[nodiscard]] plane_view narrowed(const u64 (&extents)[ring::max_rank]) const noexcept {
+        plane_view out = *this;
+        u64 dense = sizeof(T);
+        out.dense_ = true;
+        for (u32 d = rank_; d-- > 0;) {
+            out.extent_[d] = extents[d] < extent_[d] ? extents[d] : extent_[d];
+            out.dense_ = out.dense_ && (stride_[d] == dense || out.extent_[d] <= 1);
+            dense *= out.extent_[d];
+        }
+        return out;
     }
 
     [[nodiscard]] CAROUSEL_HD T* data() const noexcept { return data_; }
@@ -88,32 +111,54 @@ namespace detail {
                                             const ring::element* type);
 /// The plane of that name, which holds at least one record of so many bytes. Throws config_error.
 [[nodiscard]] const ring::plane& find_records(const ring::frame_format& in, std::string_view name, u64 bytes);
+void set_used(shm::used_extents* used, const ring::frame_format& in, std::string_view name,
+              std::initializer_list<u64> elements);
 }  // namespace detail
 
 /// A mapped slot: a frame's planes, for this stage's device.
 template <typename Byte>
 class payload {
 public:
+    using extents = std::conditional_t<std::is_const_v<Byte>, const shm::used_extents, shm::used_extents>;
+
     payload() = default;
-    payload(Byte* slot, const ring::frame_format* format) noexcept : slot_(slot), format_(format) {}
+    /// `used`: what of the planes is in use; null: all of them.
+    payload(Byte* slot, const ring::frame_format* format, extents* used = nullptr) noexcept
+        : slot_(slot), format_(format), used_(used) {}
     /// An output may be read.
     template <typename Other>
     requires(std::is_const_v<Byte>&& std::is_same_v<const Other, Byte>) payload(const payload<Other>& other)
-    noexcept : slot_(other.slot()), format_(other ? &other.format() : nullptr) {}  // NOLINT
+    noexcept
+        : slot_(other.slot()), format_(other ? &other.format() : nullptr), used_(other.used()) {}  // NOLINT
 
     [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return *format_; }
     [[nodiscard]] Byte* slot() const noexcept { return slot_; }
+    [[nodiscard]] extents* used() const noexcept { return used_; }
 
-    /// The plane of that name. Throws config_error when there is none, or when its elements are of another
-    /// type.
+    /// In process(), of an output: so many elements along the first dimensions of a plane are in use in this
+    /// frame, at most the declared ones, and along the others all. The rest may hold anything: nobody reads,
+    /// hashes or records it. Not called, a plane is used as a whole. Throws config_error: no such plane, more
+    /// than it has, a plane behind the eighth; std::logic_error elsewhere.
+    void set_used(std::string_view name, std::initializer_list<u64> elements) const {
+        static_assert(!std::is_const_v<Byte>, "inputs are read only");
+        detail::set_used(used_, *format_, name, elements);
+    }
+
+    /// The plane of that name: of an input as far as it is in use, of an output all of it. Throws
+    /// config_error when there is none, or when its elements are of another type.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         static_assert(std::is_const_v<T> || !std::is_const_v<Byte>,
                       "inputs are read only: ask for plane<const T>");
         constexpr ring::element type = element_of<std::remove_const_t<T>>::value;
         const ring::plane& p = detail::find_plane(*format_, name, &type);
-        return {reinterpret_cast<T*>(slot_ + p.offset), p};
+        const plane_view<T> all(reinterpret_cast<T*>(slot_ + p.offset), p);
+        const auto index = static_cast<std::size_t>(&p - format_->planes.data());
+        if constexpr (std::is_const_v<Byte>)
+            if (used_ != nullptr && ring::is_used_in_part(*used_, index))
+                return all.narrowed(used_->of[index]);
+        return all;
     }
     /// A plane as an array of records of one's own, whatever its elements are called. Throws config_error
     /// when there is no such plane, or when not one record fits.
@@ -124,15 +169,23 @@ public:
                       "inputs are read only: ask for records<const T>");
         return reinterpret_cast<T*>(slot_ + detail::find_records(*format_, name, sizeof(T)).offset);
     }
-    /// The bytes of a plane. Throws config_error when there is no such plane.
+    /// The bytes of a plane, of an input up to its last element in use. Throws config_error when there is no
+    /// such plane.
     [[nodiscard]] std::span<Byte> bytes(std::string_view name) const {
         const ring::plane& p = detail::find_plane(*format_, name, nullptr);
-        return {slot_ + p.offset, p.bytes()};
+        return {slot_ + p.offset, std::is_const_v<Byte> ? in_use(name).bytes() : p.bytes()};
+    }
+    /// The plane with the extents that are in use as its shape.
+    [[nodiscard]] ring::plane in_use(std::string_view name) const {
+        const ring::plane& p = detail::find_plane(*format_, name, nullptr);
+        if (used_ == nullptr) return p;
+        return ring::used_plane(*format_, static_cast<std::size_t>(&p - format_->planes.data()), *used_);
     }
 
 private:
     Byte* slot_ = nullptr;
     const ring::frame_format* format_ = nullptr;
+    extents* used_ = nullptr;
 };
 
 using input_payload = payload<const std::byte>;

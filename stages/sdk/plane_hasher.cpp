@@ -8,6 +8,7 @@ namespace {
 /// A plane as rows at equal distances: what lies dense is one row. Throws config_error for strides that leave
 /// no such rows.
 kernels::hash_args rows_of(const ring::plane& p) {
+    if (p.bytes() == 0) return {};
     u64 dense = ring::element_bytes(p.type);
     std::size_t outer = p.shape.size();
     const auto stride = [&](std::size_t d) { return p.strides.empty() ? 0 : p.strides[d]; };
@@ -37,7 +38,7 @@ plane_hasher::plane_hasher(environment& env)
 void plane_hasher::enqueue(frame& f, std::string_view plane, std::size_t input) {
     const input_payload in = f.input(input);
     const ring::plane& p = detail::find_plane(in.format(), plane, nullptr);
-    kernels::hash_args args = rows_of(p);
+    kernels::hash_args args = rows_of(in.in_use(plane));
     args.data = in.slot() + p.offset;
     if (scratch_) args.scratch = scratch_->data(), args.scratch_bytes = scratch_->bytes();
     args.out = reinterpret_cast<u64*>(values_->data()) + f.lane();

@@ -67,7 +67,7 @@ void latest_port::state::attach() {
     queue = on.make_queue();
     event = on.make_event(&event_word);
     copy = in_host_memory ? on.allocate_host(ring.slot_bytes) : on.allocate(ring.slot_bytes);
-    frame.planes_ = input_payload(in_host_memory ? copy->host_data() : copy->data(), &format);
+    frame.planes_ = input_payload(in_host_memory ? copy->host_data() : copy->data(), &format, &frame.used_);
     frame.where_ = in_host_memory ? device_kind::cpu : device_kind::cuda;
     frame.queue_ = queue.get();
     newest = std::make_unique<run::newest_frame>(block->attached->block(), std::move(ring), on);
@@ -108,6 +108,9 @@ bool latest_port::state::take() {
     frame.sequence_ = what.sequence;
     frame.born_ns_ = what.born_ns;
     frame.time_s_ = what.time_s;
+    frame.capture_ns_ = what.capture_ns;
+    frame.metadata_ = std::move(what.metadata);
+    frame.used_ = what.used;
     return delivered = true;
 }
 

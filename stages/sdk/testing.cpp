@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -44,6 +45,10 @@ struct chain::seat {
     std::vector<std::string> inputs;
     std::unique_ptr<device::mapping> slot;
     std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as the runner keeps it
+    shm::used_extents used{};
+    std::array<std::byte, shm::max_metadata_bytes> metadata{};
+    u32 metadata_bytes = 0;
+    u64 capture_ns = 0;
     [[nodiscard]] const frame_format* output() const { return output_of(description); }
 };
 
@@ -68,6 +73,31 @@ public:
         return initial_;
     }
     [[nodiscard]] u64 parameter_number() const noexcept override { return 0; }
+    [[nodiscard]] u64 capture_ns() const noexcept override { return seat_.capture_ns; }
+    [[nodiscard]] frame_metadata metadata() noexcept override {
+        if (!seat_.slot) return frame_metadata(std::span(seat_.metadata).first(seat_.metadata_bytes));
+        return {seat_.metadata, seat_.metadata_bytes};
+    }
+    [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
+        const seat& from = chain_.find(seat_.inputs[i]);
+        return frame_metadata(std::span(from.metadata).first(from.metadata_bytes));
+    }
+    void set_capture_ns(u64 ns) override {
+        if (!seat_.inputs.empty() || !seat_.slot) frame::set_capture_ns(ns);
+        seat_.capture_ns = ns;
+    }
+    /// What its inputs carry, as a ring's worker hands it on.
+    void take_carried() {
+        seat_.metadata_bytes = 0;
+        seat_.capture_ns = 0;
+        seat_.used.planes = 0;
+        for (const std::string& input : seat_.inputs) {
+            const seat& from = chain_.find(input);
+            if (seat_.capture_ns == 0) seat_.capture_ns = from.capture_ns;
+            (void)ring::merge_metadata(seat_.metadata, seat_.metadata_bytes,
+                                       std::span(from.metadata).first(from.metadata_bytes));
+        }
+    }
     [[nodiscard]] device::queue& queue() noexcept override { return *chain_.world_->work; }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         return slot_of(chain_.find(seat_.inputs[i]));
@@ -98,8 +128,8 @@ public:
     }
 
 private:
-    static output_payload slot_of(const seat& s) {
-        return s.slot ? output_payload(s.slot->data(), s.output()) : output_payload();
+    static output_payload slot_of(seat& s) {
+        return s.slot ? output_payload(s.slot->data(), s.output(), &s.used) : output_payload();
     }
     chain& chain_;
     seat& seat_;
@@ -184,6 +214,7 @@ void chain::run_with(u64 sequence, std::span<const std::byte> parameters) {
     for (auto& s : seats_) {
         if (!s->object) continue;
         frame_in_hand f(*this, *s, sequence, parameters, "");
+        f.take_carried();
         s->object->process(f);
         if (ended_) break;  // the frame doesn't exist: nobody behind gets it
         if (s->object->commits_on_host()) {
@@ -220,7 +251,8 @@ std::vector<std::byte> chain::read_plane(const std::string& name, std::string_vi
     const seat& s = find(name);
     if (s.output() == nullptr) throw config_error(fmt::format("stage \"{}\" has no output", name));
     const ring::plane& p = detail::find_plane(*s.output(), plane, &type);
-    return fetch(s.slot->data() + p.offset, p.bytes());
+    const auto index = static_cast<std::size_t>(&p - s.output()->planes.data());
+    return fetch(s.slot->data() + p.offset, ring::used_plane(*s.output(), index, s.used).bytes());
 }
 
 void chain::write_plane(const std::string& name, std::string_view plane, element type,
@@ -237,6 +269,21 @@ void chain::write_plane(const std::string& name, std::string_view plane, element
     std::copy(bytes.begin(), bytes.end(), host->host_data());
     world_->work->copy(s.slot->data() + p.offset, host->data(), bytes.size());
     world_->work->drain();
+}
+
+frame_metadata chain::metadata(const std::string& name) {
+    seat& s = find(name);
+    return {s.metadata, s.metadata_bytes};
+}
+
+u64 chain::capture_ns(const std::string& name) { return find(name).capture_ns; }
+
+void chain::set_used(const std::string& name, std::string_view plane, std::initializer_list<u64> elements) {
+    seat& s = find(name);
+    if (s.object)
+        throw config_error(
+            fmt::format("\"{}\" is a stage, which says itself what it uses; give() makes a stand-in", name));
+    ring::set_used(s.used, *s.output(), plane, {elements.begin(), elements.size()});
 }
 
 std::vector<std::byte> chain::read_asset(const std::string& name) {

@@ -6,10 +6,12 @@
 //   finish_threads  of the sink [1]
 //   die_at          frame at which it dies [-1: none]
 //   die_how         exit0 | exit3 | bare_exit | abort | segv | throw | gpu | hang | scribble (into its input)
-//   |
-//                   hang_device (its queue's work never ends) | hang_finish | throw_finish [abort]
+//                   | scribble_header (of a frame of the first ring) | hang_device (its queue's work never
+//                   ends) | hang_finish | throw_finish [abort]
 //   die_lives       only the first so many lives of a seat die so [1000000]
 //   writable_inputs asks for inputs that it can write to [false]
+//   carries         frames carry a capture time, metadata and a list that is used in part; a sink without all
+//                   of them throws [false]
 //   late_start      dies in prepare() [false]
 //   say             a line for each frame on stderr [false]
 //   sink            has no output [false]
@@ -19,22 +21,38 @@
 //   ends_unsaid     without having said that it may [false]
 //   no_device_life  that life of the seat finds no device in prepare(), as a client of an MPS domain that is
 //                   about to end does [-1: none]
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include <carousel/stage.hpp>
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "device/cpu/pool.hpp"
+#include "shm/control_block.hpp"
 #include "telemetry/ledger.hpp"
 
 namespace carousel::test {
+
+/// A field of a header of the first ring, wherever this process has mapped the run.
+volatile f64* header_of_first_ring() {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        if (line.find("/dev/shm/carousel-") == std::string::npos || line.ends_with(".trace")) continue;
+        auto* const c = reinterpret_cast<shm::control_block*>(std::stoull(line, nullptr, 16));
+        return &c->frames[0].header[0].time_s;
+    }
+    return nullptr;
+}
 
 void sleep_ms(i64 ms) {
     if (ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
@@ -58,7 +76,7 @@ public:
         die_lives_ = s.integer("die_lives", 1'000'000, 0, 1'000'000);
         die_how_ = s.choice("die_how", "abort",
                             {"exit0", "exit3", "bare_exit", "abort", "segv", "throw", "gpu", "hang",
-                             "hang_device", "hang_finish", "throw_finish", "scribble"});
+                             "hang_device", "hang_finish", "throw_finish", "scribble", "scribble_header"});
         finish_threads_ = static_cast<u32>(s.integer("finish_threads", 1, 0, 64));
         late_start_ = s.flag("late_start", false);
         no_device_life_ = s.integer("no_device_life", -1, -1, 1'000'000);
@@ -72,7 +90,9 @@ public:
         d.writable_inputs = s.flag("writable_inputs", false);
         d.ends = ends_at_ >= 0 && !unsaid;
         d.finish_threads = finish_threads_;
+        carries_ = s.flag("carries", false);
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
+        if (!sink_ && carries_) d.outputs[0].planes.push_back({"list", element::u16_, {longest_list, 2}});
         return d;
     }
 
@@ -92,8 +112,11 @@ public:
         sleep_ms(enqueue_ms_);
         const bool turn =
             static_cast<i64>(f.sequence()) == die_at_ && static_cast<i64>(env_->epoch()) <= die_lives_;
+        if (carries_ && !sink_) load(f);
+        if (carries_ && sink_) check_load(f);
         if (turn && die_how_ == "scribble")
             *const_cast<volatile u64*>(f.input().plane<const u64>("value").data()) = 0;
+        if (turn && die_how_ == "scribble_header") *header_of_first_ring() = 0;
         if (turn && !die_how_.ends_with("_finish") && die_how_ != "hang_device") die();
         if (ends_at_ >= 0 && static_cast<i64>(f.sequence()) >= ends_at_) return end(f);
         const u64* in = source_ ? nullptr : f.input().plane<const u64>("value").data();
@@ -121,6 +144,30 @@ public:
     }
 
 private:
+    static constexpr u64 longest_list = 100;
+    static u64 list_of(u64 sequence) { return sequence * 7 % (longest_list + 1); }
+
+    void load(carousel::frame& f) const {
+        const u64 n = f.sequence();
+        if (source_) f.set_capture_ns(now_ns() - 5'000'000);
+        f.metadata().set(source_ ? "number" : "twice", source_ ? n : 2 * n);
+        f.metadata().set("by", name_);
+        f.output().set_used("list", {list_of(n)});
+        const auto list = f.output().plane<u16>("list");
+        for (u64 k = 0; k < 2 * list_of(n); ++k) list.data()[k] = static_cast<u16>(n + k);
+    }
+    static void check_load(carousel::frame& f) {
+        const u64 n = f.sequence();
+        const auto list = f.input().plane<const u16>("list");
+        bool whole = f.metadata().get<u64>("number") == n && f.metadata().get<u64>("twice") == 2 * n &&
+                     f.metadata().get<std::string>("by") == "middle" && f.capture_ns() != 0 &&
+                     f.metadata().entries().size() == 3 && list.extent(0) == list_of(n) &&
+                     list.extent(1) == 2;
+        for (u64 k = 0; whole && k < list.size(); ++k) whole = list.data()[k] == static_cast<u16>(n + k);
+        if (!whole)
+            throw std::runtime_error(fmt::format("frame {} doesn't carry what it should: {}; a list of {}", n,
+                                                 ring::line_of(f.metadata().bytes()), list.extent(0)));
+    }
     /// What it has enqueued for the frame is thrown away, however long it takes.
     void end(carousel::frame& f) const {
         u64* out = f.output().plane<u64>("value").data();
@@ -143,7 +190,8 @@ private:
     }
 
     std::string name_, die_how_;
-    bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false;
+    bool source_ = false, sink_ = false, late_start_ = false, say_ = false, hashes_ = true, plain_ = false,
+         carries_ = false;
     u32 finish_threads_ = 1;
     i64 enqueue_ms_ = 0, work_ms_ = 0, finish_ms_ = 0, die_at_ = -1, die_lives_ = 0, no_device_life_ = -1,
         last_ms_ = 0, ends_at_ = -1;

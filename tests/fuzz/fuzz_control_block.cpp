@@ -77,7 +77,7 @@ const std::vector<region>& regions() {
         at(c.link[1], sizeof(shm::link_block)),
         at(c.link[1].slot, sizeof c.link[1].slot),
         at(c.link[1].group, sizeof c.link[1].group),
-        at(c.link[0].header, sizeof c.link[0].header),
+        at(c.frames[0].header, sizeof c.frames[0].header),
         at(c.source[0], sizeof(shm::source_block)),
         at(c.job, sizeof(u64) * 64),
         at(c.job_info, sizeof(shm::job_block) * 64),
@@ -167,7 +167,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const auto work = std::make_unique<shm::control_block>();
     test::bytes in(data, size);
     const u8 what = in.u8_or(0), seat = in.u8_or(0);
-    std::memcpy(static_cast<void*>(work.get()), static_cast<const void*>(&pristine()), sizeof *work);
+    // Segments of rings that the block doesn't name are never looked at.
+    std::memcpy(static_cast<void*>(work.get()), static_cast<const void*>(&pristine()),
+                shm::word_bytes + pristine().links * sizeof(shm::frame_segment));
     while (in.left() >= 10) {
         const u32 where = in.number<u16>();
         const u64 value = in.number<u64>();

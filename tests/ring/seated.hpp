@@ -7,6 +7,7 @@
 #include "ring/recovery.hpp"
 #include "ring/topology.hpp"
 #include "ring/worker.hpp"
+#include "shm/segment.hpp"
 #include "tests/support/catch.hpp"
 
 namespace carousel::test {
@@ -17,7 +18,7 @@ struct seated {
 };
 
 struct bench {
-    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
+    shm::private_block c = shm::make_private_block();
 
     explicit bench(ring::plan p) {
         for (ring::stage_plan& s : p.stages) s.slot_bytes = 256;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "device/backend.hpp"
-#include "shm/control_block.hpp"
+#include "shm/segment.hpp"
 #include "simulation.hpp"
 
 namespace carousel::test {
@@ -17,7 +17,7 @@ namespace carousel::test {
 /// What a device would have: per link and slot the content, and per (incarnation, slot) whether its event has
 /// fired.
 struct world {
-    std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>();
+    shm::private_block c = shm::make_private_block();
     std::map<std::pair<u32, u32>, u64> content;   // (link, slot) -> sequence written; ~0 while being written
     std::map<std::pair<u32, u32>, bool> pending;  // (entry, slot) -> recorded and not complete
     std::map<u32, std::vector<u64>> delivered;    // sink stage -> sequences in order of commit

@@ -56,9 +56,8 @@ public:
         changes_random_.seed(o.seed);
         world_.c->magic.store(shm::control_magic);
         if (o.check_every != 0) {
-            made_ = std::make_unique<shm::control_block>();
-            std::memcpy(static_cast<void*>(made_.get()), static_cast<const void*>(world_.c.get()),
-                        sizeof *made_);
+            made_ = shm::make_private_block();
+            shm::copy_words(*made_, *world_.c);
         }
         for (u32 seat = 0; seat < world_.c->seats; ++seat) start(seat);
         viewer_ = std::make_unique<latest_reader>(*world_.c, 1, shm::max_incarnations);
@@ -372,7 +371,7 @@ private:
 
     simulation_options options_;
     world world_;
-    std::unique_ptr<shm::control_block> made_;  ///< as it was published
+    shm::private_block made_;  ///< as it was published
     std::vector<u64> tails_;
     std::mt19937_64 changes_random_;  ///< its own: the histories are the same with changes and without
     std::vector<u64> change_from_;

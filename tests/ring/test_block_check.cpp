@@ -26,7 +26,7 @@ struct run_in_hand {
 
     explicit run_in_hand(const first_counters& first = {}) : rig(plan_of_three(first), block.get()) {
         block->magic.store(shm::control_magic);
-        std::memcpy(static_cast<void*>(made.get()), static_cast<const void*>(block.get()), sizeof *made);
+        shm::copy_words(*made, *block);
         rig.sit_all();
         for (int k = 0; k < 5; ++k) rig.turn();
         // A change, and the supervisor's copy of it.
@@ -98,7 +98,7 @@ void change_slot(run_in_hand& r, u32 link, slot_state in, const std::function<vo
 u32 ready_slot_of(const run_in_hand& r, u32 link, u64 sequence) {
     for (u32 k = 0; k < r.made->link[link].slots; ++k)
         if (slot_word::of(load(r.c().link[link].slot[k])).state == slot_state::ready &&
-            load(r.c().link[link].header[k].sequence) == sequence)
+            load(r.c().frames[link].header[k].sequence) == sequence)
             return k;
     FAIL("frame " << sequence << " is not ready");
     return 0;
@@ -191,14 +191,22 @@ const std::vector<broken_rule>& rules() {
          [](run_in_hand& r) { change_slot(r, 1, slot_state::free, [](slot_word& w) { w.version = 3; }); },
          "ring of middle-1: slot", "names a job"},
         {"a frame beyond the window",
-         [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 6)].sequence.store(99); },
+         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 6)].sequence.store(99); },
          "header.sequence", "with a window of"},
         {"a frame twice",
-         [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 7)].sequence.store(6); },
+         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].sequence.store(6); },
          "header.sequence", "can't be in two"},
         {"a void stage that isn't",
-         [](run_in_hand& r) { r.c().link[0].header[ready_slot_of(r, 0, 7)].void_stage = 30; },
+         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].void_stage = 30; },
          "header.void_stage", "names stage 30"},
+        {"more metadata than there is room for",
+         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].metadata_bytes = 1025; },
+         "header.metadata_bytes", "is 1025: there is room for 1024"},
+        {"a clock that isn't",
+         [](run_in_hand& r) {
+             r.c().frames[0].header[ready_slot_of(r, 0, 7)].clock = static_cast<shm::capture_clock>(9);
+         },
+         "header.clock", "is 9: there is no such clock"},
         {"a lease without a job",
          [](run_in_hand& r) {
              set_lease(r, 0, 7, {0, r.made->seat[1].first_job + 5, 9, 0, lease_state::leased});

@@ -83,6 +83,28 @@ TEST_CASE("a format survives JSON unchanged") {
     CHECK(frame_format::from_json(f.to_json()) == f);
 }
 
+TEST_CASE("each element type has a name, a size and comes back from JSON") {
+    const std::vector<std::tuple<element, const char*, u64>> all = {
+        {element::u8_, "u8", 1},           {element::u16_, "u16", 2}, {element::u32_, "u32", 4},
+        {element::u64_, "u64", 8},         {element::i8_, "i8", 1},   {element::i16_, "i16", 2},
+        {element::i32_, "i32", 4},         {element::i64_, "i64", 8}, {element::f8_e4m3_, "f8_e4m3", 1},
+        {element::f8_e5m2_, "f8_e5m2", 1}, {element::f16_, "f16", 2}, {element::bf16_, "bf16", 2},
+        {element::f32_, "f32", 4},         {element::f64_, "f64", 8}, {element::bool_, "bool", 1}};
+    for (const auto& [type, name, bytes] : all) {
+        CAPTURE(name);
+        CHECK(std::string(ring::name_of(type)) == name);
+        CHECK(ring::element_bytes(type) == bytes);
+        frame_format f{"t", {{"p", type, {3, 5}, {}, 0}}, {}};
+        (void)f.lay_out();
+        CHECK(f.planes[0].bytes() == 15 * bytes);
+        CHECK(f.describe() == std::string("t {p: ") + name + "[3][5]}");
+        CHECK(frame_format::from_json(f.to_json()) == f);
+    }
+    CHECK_THROWS_WITH(ring::require_format({"t", {{"p", element::bf16_, {4}, {}, 0}}, {}},
+                                           {"t", {{"p", element::f16_, {4}, {}, 0}}, {}}, "b", "a"),
+                      contains("plane \"p\" has elements of bf16, expected f16"));
+}
+
 TEST_CASE("JSON that is no format, or whose planes lie elsewhere, is refused") {
     CHECK_THROWS_AS(frame_format::from_json("{"), config_error);
     CHECK_THROWS_AS(frame_format::from_json("[]"), config_error);

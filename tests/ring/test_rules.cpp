@@ -32,7 +32,7 @@ struct once_at {
 u32 slot_of(const bench& b, u32 link, u64 sequence) {
     for (u32 k = 0; k < b.c->link[link].slots; ++k)
         if (b.slot(link, k).state == slot_state::ready &&
-            b.c->link[link].header[k].sequence.load() == sequence)
+            b.c->frames[link].header[k].sequence.load() == sequence)
             return k;
     return shm::none;
 }

@@ -10,7 +10,8 @@ using namespace carousel::ring;
 TEST_CASE("a stray write's word tells what was put into it") {
     for (const stray& s :
          {stray{stray_target::input, 31, 63, 0}, stray{stray_target::asset, 15, 0, 1234567890123},
-          stray{stray_target::device, 0, 0, 42}, stray{stray_target::input, 0, 0, stray::offset_mask}}) {
+          stray{stray_target::device, 0, 0, 42}, stray{stray_target::header, 31, 63, 1727},
+          stray{stray_target::input, 0, 0, stray::offset_mask}}) {
         CHECK(s.pack() != 0);
         CHECK(stray::of(s.pack()) == s);
     }

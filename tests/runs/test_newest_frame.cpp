@@ -8,6 +8,7 @@
 
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
+#include "ring/metadata.hpp"
 #include "ring/recovery.hpp"
 #include "run/newest_frame.hpp"
 #include "tests/support/catch.hpp"
@@ -29,7 +30,7 @@ struct small_ring {
             std::byte* slot = filled->data() + j.output.index * slot_bytes;
             const u64 value = j.sequence * 1000;
             std::memcpy(slot + at, &value, sizeof value);
-            const u32 epoch = block().link[0].header[j.output.index].epoch;
+            const u32 epoch = block().frames[0].header[j.output.index].epoch;
             const device::status_word ready{j.sequence, epoch, static_cast<u32>(device::status_state::ready)};
             std::memcpy(slot, &ready, sizeof ready);
         };
@@ -108,6 +109,27 @@ TEST_CASE("the newest frame is taken, whole, once, and its lease is given back")
     CHECK(look.value == 3000);
 }
 
+TEST_CASE("the newest frame comes with its metadata, its capture time and what of its planes is in use") {
+    small_ring of;
+    looker look(of);
+    REQUIRE(of.r.pass(0));
+    for (u32 k = 0; k < of.block().link[0].slots; ++k) {
+        shm::frame_header& h = of.block().frames[0].header[k];
+        h.metadata_bytes = 0;
+        REQUIRE(ring::set_metadata(h.metadata, h.metadata_bytes, "gain", i64{2}) ==
+                ring::metadata_change::done);
+        h.capture_ns = 77;
+        h.clock = shm::capture_clock::live;
+        h.used.planes = 1;
+        h.used.of[0][0] = 0;
+    }
+    REQUIRE(look.take());
+    CHECK(ring::line_of(look.what.metadata) == "gain 2");
+    CHECK(look.what.capture_ns == 77);
+    CHECK(look.what.clock == shm::capture_clock::live);
+    CHECK(look.what.used.planes == 1);
+}
+
 TEST_CASE("a frame whose lease is revoked in the middle of its copy is thrown away and counted") {
     small_ring of;
     looker look(of);
@@ -135,7 +157,7 @@ TEST_CASE("a frame that was given up is no picture: it is counted, and its memor
     small_ring of;
     looker look(of);
     REQUIRE(of.r.pass(0));
-    for (u32 k = 0; k < of.block().link[0].slots; ++k) of.block().link[0].header[k].void_stage = 0;
+    for (u32 k = 0; k < of.block().link[0].slots; ++k) of.block().frames[0].header[k].void_stage = 0;
     look.value = 77;
     CHECK_FALSE(look.take());
     CHECK(look.newest.losses().voids == 1);

@@ -1,8 +1,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string>
 
 #include "core/errors.hpp"
@@ -82,6 +84,51 @@ TEST_CASE("a damaged control block with counts out of range is refused") {
     made.block().links = 1'000'000;
     made.publish();
     CHECK(refusal(r.run_id).find("counts are out of range") != std::string::npos);
+}
+
+namespace {
+/// How a process ends that attaches, opens the headers of one ring, and writes into those of another.
+int end_of_writer(const std::string& run_id, u32 opens, u32 writes) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        std::signal(SIGSEGV, SIG_DFL);
+        const segment seen = segment::attach(run_id);
+        shm::open_frames(seen.block(), opens);
+        seen.block().frames[writes].header[1].time_s = 3;
+        ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+}  // namespace
+
+TEST_CASE("whoever attaches can write to the headers of the ring that it opens, and to no other's") {
+    const removed_at_end r{fresh_name("rights")};
+    segment made = segment::create(r.run_id);
+    made.block().links = 3;
+    for (u32 k = 0; k < 3; ++k) made.block().link[k].slots = 10;
+    made.publish();
+    CHECK(end_of_writer(r.run_id, 1, 1) == 0);
+    CHECK(made.block().frames[1].header[1].time_s == 3);
+    CHECK(end_of_writer(r.run_id, 1, 0) == SIGSEGV);
+    CHECK(end_of_writer(r.run_id, 1, 2) == SIGSEGV);
+    CHECK(made.block().frames[0].header[1].time_s == 0);
+}
+
+TEST_CASE("headers have memory for the slots that the run has, and for no more") {
+    const removed_at_end r{fresh_name("sparse")};
+    segment made = segment::create(r.run_id);
+    made.block().links = 2;
+    made.block().link[0].slots = 64;
+    made.block().link[1].slots = 3;
+    made.publish();
+    struct stat info {};
+    REQUIRE(stat(("/dev/shm/" + segment::object_name(r.run_id)).c_str(), &info) == 0);
+    CHECK(static_cast<u64>(info.st_blocks) * 512 ==
+          shm::word_bytes + shm::frame_bytes(64) + shm::frame_bytes(3));
+    CHECK(shm::frame_bytes(3) == 2 * shm::frame_page);
+    CHECK(shm::frame_bytes(64) == sizeof(shm::frame_segment));
 }
 
 TEST_CASE("an absent run is named in the refusal") {

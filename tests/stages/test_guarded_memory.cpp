@@ -1,6 +1,8 @@
 // The table by which a SIGSEGV is told: into which ring, slot and offset a write was to go.
 #include "stages/runner/guarded_memory.hpp"
 
+#include <memory>
+
 #include "device/cpu/memfd.hpp"
 #include "shm/fd_socket.hpp"
 #include "tests/support/catch.hpp"
@@ -26,4 +28,15 @@ TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as 
     CHECK(find_stray(own.data()).what == stray_target::nothing);
     CHECK(find_stray(ring_memory.data() - 1).index != 7);
     CHECK(find_stray(nullptr).what == stray_target::nothing);
+}
+
+TEST_CASE("an address in a frame's header is told as ring, slot and offset in the header") {
+    const auto c = std::make_unique<shm::control_block>();
+    guard(*c);
+    CHECK(find_stray(&c->frames[0]) == stray{stray_target::header, 0, 0, 0});
+    CHECK(find_stray(&c->frames[5].header[3].time_s) ==
+          stray{stray_target::header, 5, 3, offsetof(shm::frame_header, time_s)});
+    CHECK(find_stray(&c->frames[shm::max_links - 1].header[63].metadata[1023]).index == shm::max_links - 1);
+    CHECK(find_stray(&c->frames[shm::max_links]).what == stray_target::nothing);
+    CHECK(find_stray(&c->event_handle[0]).what == stray_target::nothing);
 }

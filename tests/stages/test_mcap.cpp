@@ -6,6 +6,7 @@
 
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
+#include "ring/metadata.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/recording/frame_message.hpp"
 #include "stages/recording/mcap/compression.hpp"
@@ -185,6 +186,42 @@ TEST_CASE(
     CHECK_THROWS_WITH(mcap::writer(path, preamble_of(r), "none", 1), contains("another recording"));
     const std::string text = folder.write("t.mcap", "no recording at all, but long enough to be looked into");
     CHECK_THROWS_WITH(contents_of(text), contains("no MCAP file"));
+}
+
+TEST_CASE("a recorded frame has its metadata, its capture time and what of its planes was in use") {
+    const recording r = two_rings();
+    frame_facts facts{7, 2, 0.5, 1, {}, 12345};
+    std::byte room[shm::max_metadata_bytes];
+    u32 used = 0;
+    const std::byte raw[] = {std::byte{0}, std::byte{9}};
+    for (const auto& [key, value] :
+         std::vector<std::pair<const char*, ring::metadata_value>>{{"on", true},
+                                                                   {"gain", i64{-3}},
+                                                                   {"serial", ~u64{0}},
+                                                                   {"ms", -0.25},
+                                                                   {"by", "left"},
+                                                                   {"raw", raw}})
+        REQUIRE(ring::set_metadata(room, used, key, value) == ring::metadata_change::done);
+    facts.metadata.assign(room, room + used);
+    for (std::size_t k = 0; k < r.rings.size(); ++k) {
+        const ring::frame_format& format = r.rings[k].format;
+        facts.used = {};
+        ring::set_used(facts.used, format, format.planes[0].name, std::vector<u64>{1});
+        const auto slot = slot_of(format, 3);
+        mcap::buffer data;
+        put_frame(data, format, r.rings[k].stage, facts, 3, slot.data());
+        std::vector<std::byte> back(slot.size());
+        const frame_facts read = take_frame(data, format, back.data());
+        CHECK(read.capture_ns == 12345);
+        CHECK(read.metadata == facts.metadata);
+        CHECK(ring::describe_used(format, read.used) == ring::describe_used(format, facts.used));
+        for (std::size_t p = 0; p < format.planes.size(); ++p) {
+            const auto at = static_cast<std::ptrdiff_t>(format.planes[p].offset),
+                       bytes = static_cast<std::ptrdiff_t>(ring::used_plane(format, p, read.used).bytes());
+            CHECK(std::equal(back.begin() + at, back.begin() + at + bytes, slot.begin() + at));
+            CHECK(back[static_cast<std::size_t>(at + bytes)] == std::byte{0});  // what was not in use
+        }
+    }
 }
 
 TEST_CASE("a ring that is a picture is one for others, and one that is not is not") {

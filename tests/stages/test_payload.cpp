@@ -44,6 +44,46 @@ TEST_CASE("a plane without strides is dense") {
     CHECK(reinterpret_cast<std::byte*>(count.data()) == s.bytes.data() + s.format.planes[1].offset);
 }
 
+TEST_CASE("an input's plane is as large as its frame uses it, an output's as it is declared") {
+    frame_format format{"test.boxes",
+                        {{"boxes", element::f32_, {50, 4}, {}, 0}, {"mask", element::bool_, {4, 8}, {}, 0}},
+                        {}};
+    std::vector<std::byte> bytes(format.lay_out());
+    shm::used_extents used{};
+    const output_payload out(bytes.data(), &format, &used);
+    const input_payload in = out;
+    CHECK(in.plane<const f32>("boxes").extent(0) == 50);
+    CHECK(in.bytes("boxes").size() == 800);
+    out.set_used("boxes", {3});
+    out.set_used("mask", {2, 5});
+    CHECK(out.plane<f32>("boxes").extent(0) == 50);
+    CHECK(out.bytes("boxes").size() == 800);
+    const auto boxes = in.plane<const f32>("boxes");
+    CHECK((boxes.extent(0) == 3 && boxes.extent(1) == 4 && boxes.size() == 12 && boxes.is_dense()));
+    CHECK(in.bytes("boxes").size() == 48);
+    const auto mask = in.plane<const bool>("mask");
+    CHECK((mask.extent(0) == 2 && mask.extent(1) == 5 && mask.stride(0) == 8 && !mask.is_dense()));
+    CHECK(in.bytes("mask").size() == 13);
+    CHECK(ring::describe_used(format, used) == "boxes 3 x 4 of 50 x 4, mask 2 x 5 of 4 x 8");
+    out.set_used("boxes", {0});
+    CHECK(in.plane<const f32>("boxes").size() == 0);
+    CHECK(in.bytes("boxes").empty());
+    used.of[0][0] = 9999;  // as a broken process may have written it
+    CHECK(in.plane<const f32>("boxes").extent(0) == 50);
+    CHECK(in.bytes("boxes").size() == 800);
+}
+
+TEST_CASE("more of a plane than there is can't be in use, and only in process() is it said") {
+    depth_slot s;
+    shm::used_extents used{};
+    const output_payload out(s.bytes.data(), &s.format, &used);
+    CHECK_THROWS_WITH(out.set_used("depth", {3}), contains("can't be used as (3): it is smaller"));
+    CHECK_THROWS_WITH(out.set_used("depth", {2, 3, 1}), contains("it has 2 dimensions"));
+    CHECK_THROWS_WITH(out.set_used("height", {1}), contains("no plane \"height\""));
+    CHECK(used.planes == 0);
+    CHECK_THROWS_AS(s.out.set_used("depth", {1}), std::logic_error);
+}
+
 TEST_CASE("a plane that isn't there is refused with a guess") {
     depth_slot s;
     CHECK_THROWS_WITH(

@@ -1,6 +1,8 @@
 // <carousel/testing.hpp> itself, by a stage as users write them.
 
+#include <fmt/format.h>
 #include <carousel/cpu.hpp>
+#include <carousel/hash.hpp>
 #include <carousel/testing.hpp>
 #include <memory>
 #include <vector>
@@ -75,6 +77,85 @@ TEST_CASE("a stage's output for a given input, with parameters as at the start a
     CHECK(stage.told.device == "cpu");
     CHECK(stage.told.path("calibration/a.json") == "/somewhere/calibration/a.json");
     CHECK(stage.told.path("/b.json") == "/b.json");
+}
+
+TEST_CASE("metadata and capture time that a stage sets are seen by those behind it") {
+    class camera : public stage {
+        description configure(const configuration&) override { return {.outputs = {wave}}; }
+        void process(frame& f) override {
+            f.set_capture_ns(77);
+            f.metadata().set("exposure_ms", 3.5);
+            f.metadata().set("gain", 2);
+            f.metadata().set("name", "left");
+            f.output().set_used("wave", {3});
+        }
+    };
+    class reader : public stage {
+    public:
+        std::string seen;
+
+    private:
+        description configure(const configuration&) override { return {}; }
+        void process(frame& f) override {
+            const frame_metadata m = f.metadata();
+            seen = fmt::format("{} {} {} {} {}", m.get<f32>("exposure_ms").value_or(0),
+                               m.get<u8>("gain").value_or(0), m.get<std::string>("name").value_or(""),
+                               m.get<i32>("none").has_value(), f.capture_ns());
+            CHECK_THROWS_WITH(
+                m.get<f64>("name"),
+                contains("metadata \"name\" is text (\"left\"), but it is asked for as a number"));
+            CHECK_THROWS_WITH(m.get<u64>("exposure_ms"), contains("asked for as a whole number"));
+            CHECK_THROWS_AS(f.metadata().set("a", 1), std::logic_error);
+            CHECK(f.input_metadata().entries().size() == 3);
+        }
+    };
+    const scratch_folder folder;
+    testing::chain c({.run_directory = folder.path.string()});
+    auto object = std::make_unique<reader>();
+    const reader& at_end = *object;
+    c.add("camera", std::make_unique<camera>());
+    c.add("reader", std::move(object), "{}", {"camera"});
+    c.prepare();
+    c.run(0);
+    CHECK(at_end.seen == "3.5 2 left false 77");
+    CHECK(c.metadata("camera").get<f64>("exposure_ms") == 3.5);
+    CHECK(c.read<f32>("camera", "wave").size() == 3);
+    CHECK_THROWS_WITH(c.metadata("camera").set("two words", 1), contains("a key has 1 to 63 letters"));
+    CHECK_THROWS_WITH(c.metadata("camera").set("long", std::string(2000, 'x')),
+                      contains("bytes are taken, and this entry finds no room"));
+}
+
+TEST_CASE("a hash is of what of a plane is in use, and tells how much that is") {
+    class sink : public stage {
+    public:
+        u64 hash = 0;
+
+    private:
+        description configure(const configuration&) override { return {}; }
+        void prepare(environment& env) override { hasher_ = std::make_unique<plane_hasher>(env); }
+        void process(frame& f) override { hasher_->enqueue(f, "wave"); }
+        [[nodiscard]] bool commits_on_host() const override { return true; }
+        void finish(frame& f) override { hash = hasher_->value(f); }
+        std::unique_ptr<plane_hasher> hasher_;
+    };
+    const scratch_folder folder;
+    testing::chain c({.run_directory = folder.path.string()});
+    c.give("source", wave);
+    auto object = std::make_unique<sink>();
+    const sink& at_end = *object;
+    c.add("sink", std::move(object), "{}", {"source"});
+    c.prepare();
+    const auto hash_of = [&](const std::vector<f32>& values, u64 used) {
+        c.fill("source", "wave", values);
+        c.set_used("source", "wave", {used});
+        c.run(0);
+        return at_end.hash;
+    };
+    const u64 two = hash_of({1, 2, 3, 4}, 2);
+    CHECK(hash_of({1, 2, 9, 9}, 2) == two);
+    CHECK(hash_of({1, 3, 9, 9}, 2) != two);
+    CHECK(hash_of({1, 2, 3, 4}, 3) != two);
+    CHECK(hash_of({1, 2, 3, 4}, 0) == hash_of({5, 6, 7, 8}, 0));
 }
 
 TEST_CASE("a schema that a pipeline would refuse is refused here, too") {

@@ -143,7 +143,7 @@ void fake_run::paint(u32 seat, const ring::job& j) {
     for (u32 y = 0; y < options_.height; ++y)
         for (u32 x = 0; x < options_.width; ++x)
             pixels[y * options_.width + x] = color_of(j.sequence, x, y, options_.width, options_.height);
-    const device::status_word ready{j.sequence, c.link[2].header[j.output.index].epoch,
+    const device::status_word ready{j.sequence, c.frames[2].header[j.output.index].epoch,
                                     static_cast<u32>(device::status_state::ready)};
     std::memcpy(at, &ready, sizeof ready);
 }

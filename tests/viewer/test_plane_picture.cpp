@@ -68,6 +68,34 @@ TEST_CASE("sixteen bit is grey from the frame's smallest to its largest value") 
     CHECK(pixel(grey, 2) == std::vector<u8>{255, 255, 255, 255});
 }
 
+TEST_CASE("signed whole numbers and truths are grey between their smallest and largest") {
+    value_range r;
+    shown(picture(element::i8_, {2, 2}), std::vector<i8>{-100, 0, 5, 27}, &r);
+    CHECK((r.low == -100 && r.high == 27));
+    shown(picture(element::i16_, {2, 2}), std::vector<i16>{-1000, 0, 5, 27}, &r);
+    CHECK((r.low == -1000 && r.high == 27));
+    shown(picture(element::i64_, {2, 2}), std::vector<i64>{-1, 0, 5, 1'000'000'000'000}, &r);
+    CHECK((r.low == -1 && r.high == 1e12));
+    const auto truth = shown(picture(element::bool_, {2, 2}), std::vector<u8>{1, 0, 0, 1}, &r);
+    CHECK((r.low == 0 && r.high == 1));
+    CHECK(pixel(truth, 0) == std::vector<u8>{255, 255, 255, 255});
+}
+
+TEST_CASE("what of a picture is not in use is black and counts for no range") {
+    const plane_picture p = picture(element::u16_, {2, 3});
+    const std::vector<u16> values{10, 20, 9999, 30, 40, 9999};
+    std::vector<std::byte> rgba(24);
+    const value_range r = to_rgba(p, reinterpret_cast<const std::byte*>(values.data()), rgba.data(), {2, 1});
+    CHECK((r.low == 10 && r.high == 20));
+    CHECK(rgba[4] == std::byte{255});
+    for (const std::size_t k : {2, 3, 4, 5})
+        CHECK((rgba[4 * k] == std::byte{0} && rgba[4 * k + 3] == std::byte{255}));
+    const std::vector<u8> white(24, 255);
+    to_rgba(picture(element::u8_, {2, 3, 4}), reinterpret_cast<const std::byte*>(white.data()), rgba.data(),
+            {3, 1});
+    CHECK((rgba[8] == std::byte{255} && rgba[12] == std::byte{0}));
+}
+
 TEST_CASE("floats are coloured from blue to red, what is no number is black and counts for no range") {
     value_range r;
     const auto c =
@@ -84,6 +112,13 @@ TEST_CASE("floats are coloured from blue to red, what is no number is black and 
     shown(picture(element::f16_, {2, 2}), std::vector<u16>{0x0000, 0x3C00, 0x4000, 0x0001}, &r);
     CHECK(r.low == 0);
     CHECK(r.high == 2);
+    // bfloat16: -2, 3; the 8-bit floats: -2, 448 and NaN; -2, infinity
+    shown(picture(element::bf16_, {2, 2}), std::vector<u16>{0xC000, 0x4040, 0, 0}, &r);
+    CHECK((r.low == -2 && r.high == 3));
+    shown(picture(element::f8_e4m3_, {2, 2}), std::vector<u8>{0xC0, 0x7E, 0x7F, 0x01}, &r);
+    CHECK((r.low == -2 && r.high == 448));
+    shown(picture(element::f8_e5m2_, {2, 2}), std::vector<u8>{0xC0, 0x7C, 0x01, 0x3C}, &r);
+    CHECK((r.low == -2 && r.high == 1));
     // all the same, and none at all
     shown(picture(element::f64_, {2, 2}), std::vector<f64>{3, 3, 3, 3}, &r);
     CHECK(r.low == r.high);

@@ -35,6 +35,7 @@ public:
         const bool shown = draw_picture(m, store, d, at, size);
         draw_surround(d, at, end, shown);
         if (!shown) draw_reason(m, d, at, size);
+        if (shown) draw_carried(m.picture, d, at, size);
         draw_banner(m, d, at, size);
         if (shown) steer(m, store, at, size);
         draw_picked(d, at, end);
@@ -202,6 +203,32 @@ private:
         d->AddText(ImVec2(at.x + px(14), at.y + px(6)), IM_COL32(236, 239, 243, 255),
                    ui::fitted(text, size.x - px(24)).c_str());
         ui::mark("image.banner", at, ImVec2(at.x + size.x, at.y + height));
+    }
+
+    /// A table of what the frame carries, in the upper right corner; what finds no room there is counted.
+    static void draw_carried(const picture_model& p, ImDrawList* d, ImVec2 at, ImVec2 size) {
+        if (p.carried.empty()) return;
+        ImGui::PushFont(theme::small_font());
+        const f32 line = ImGui::GetFontSize() + px(3), room = size.y - ImGui::GetFontSize() - px(40);
+        const std::size_t most = room < line ? 0 : static_cast<std::size_t>(room / line);
+        std::vector<std::string> rows;
+        for (const auto& [name, value] : p.carried) {
+            if (rows.size() + 1 >= most && rows.size() + 1 < p.carried.size()) {
+                rows.push_back(fmt::format("and {} more", p.carried.size() - rows.size()));
+                break;
+            }
+            rows.push_back(ui::fitted(fmt::format("{}  {}", name, value), size.x / 2));
+        }
+        f32 width = 0;
+        for (const std::string& row : rows) width = std::max(width, ImGui::CalcTextSize(row.c_str()).x);
+        const ImVec2 low(at.x + size.x - width - px(16), at.y + ImGui::GetFontSize() + px(20)),
+            high(at.x + size.x, low.y + static_cast<f32>(rows.size()) * line + px(8));
+        d->AddRectFilled(low, high, IM_COL32(10, 12, 15, 225));
+        for (std::size_t k = 0; k < rows.size(); ++k)
+            d->AddText(ImVec2(low.x + px(8), low.y + px(4) + static_cast<f32>(k) * line),
+                       IM_COL32(236, 239, 243, 255), rows[k].c_str());
+        ui::mark("image.carried", low, high);
+        ImGui::PopFont();
     }
 
     /// Nothing where the parameters have no camera.

@@ -2,9 +2,9 @@
 // itself. Reads the ring as a `latest` reader (viewer/watch/tap.hpp): it never holds the pipeline up, and may
 // be killed at any time.
 //   carousel-peek RUN_FOLDER RUN_ID [STAGE]     fd 3: a SOCK_SEQPACKET socket to who asks; its end is ours
-//   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\n" and WIDTH x HEIGHT RGB bytes, top row first, at most as
-//                       large as asked for; "none" while there is no picture; "error: TEXT" where there can't
-//                       be one, and the end
+//   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\tCARRIED\n" and WIDTH x HEIGHT RGB bytes, top row first, at
+//                       most as large as asked for; CARRIED: what the frame carries, on one line; "none"
+//                       while there is no picture; "error: TEXT" where there can't be one, and the end
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -51,7 +51,9 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
         std::string answer = "none";
         if (take_newest(t, have)) {
             const viewer::small_picture p = viewer::shrink(t.pixels(), t.width(), t.height(), width, height);
-            answer = fmt::format("{} {} {}\n", p.width, p.height, t.sequence()) + p.rgb;
+            answer =
+                fmt::format("{} {} {}\t{}\n", p.width, p.height, t.sequence(), viewer::line_of(t.carried())) +
+                p.rgb;
         }
         if (!shm::send_message(socket_fd, answer)) return exit_code::ok;
     }

@@ -14,6 +14,7 @@
 #include "telemetry/snapshot_history.hpp"
 #include "telemetry/snapshot_timeline.hpp"
 #include "viewer/session/settings.hpp"
+#include "viewer/watch/carried.hpp"
 #include "viewer/watch/control.hpp"
 
 namespace carousel::viewer {
@@ -29,6 +30,7 @@ struct picture_model {
     u32 width = 0, height = 0;         ///< 0: none yet
     u64 sequence = 0, shown_ns = 0;    ///< of the last whole frame
     std::string stage, path, problem;  ///< problem: why there is no picture
+    carried_facts carried;             ///< what the frame bears beside its picture
     f64 copy_ms = 0,
         show_ms =
             0;  ///< of the shown frame: out of the ring; into the texture (the window thread's own time)

@@ -213,6 +213,7 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
         p.pixels = tap_->pixels();
         p.sequence = tap_->sequence();
         p.copy_ms = tap_->copy_ms();
+        p.carried = tap_->carried();
         p.show_ms = static_cast<f64>(now_ns() - began) / 1e6;
         ++p.shown_frames;
         p.shown_ns = now;

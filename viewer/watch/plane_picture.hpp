@@ -24,7 +24,13 @@ struct plane_picture {
 struct value_range {
     f64 low = 0, high = 0;
 };
+/// The part of a picture that its frame uses: what lies beyond it is black, and counts for no range.
+struct picture_part {
+    u32 width = ~0U, height = ~0U;
+};
 /// Writes width x height RGBA8 pixels; `from`: the plane's bytes, for the CPU.
-value_range to_rgba(const plane_picture& p, const std::byte* from, std::byte* to);
+value_range to_rgba(const plane_picture& p, const std::byte* from, std::byte* to, picture_part used = {});
+/// The same of pixels that are there already.
+void blacken_unused(u32 width, u32 height, picture_part used, std::byte* rgba);
 
 }  // namespace carousel::viewer

@@ -8,6 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "ring/used_extents.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::viewer {
@@ -39,6 +40,7 @@ void tap::take_picture_format(const run::lent_ring& ring) {
             "{} puts out {}: no plane of it has rows and columns of one value a pixel, or of 8 bit colours",
             stage_, ring.format.describe()));
     shown_ = *shown;
+    format_ = ring.format;
     height_ = shown_.height;
     width_ = shown_.width;
     offset_ = shown_.plane.offset;
@@ -75,17 +77,30 @@ void tap::open_device(const run::lent_ring& ring, interop_maker make, picture_wa
                        : fmt::format("copy through host memory ({})", why_not);
 }
 
+// Of a picture that stays on the GPU all is shown: only its table says what is in use.
+picture_part tap::used_part(const shm::used_extents& used) const {
+    std::size_t k = 0;
+    while (k < format_.planes.size() && format_.planes[k].name != shown_.plane.name) ++k;
+    if (!ring::is_used_in_part(used, k)) return {};
+    return {static_cast<u32>(ring::used_extent(shown_.plane, k, 1, used)),
+            static_cast<u32>(ring::used_extent(shown_.plane, k, 0, used))};
+}
+
 // Copies the newest frame into back_. True: it is whole and lies in ready_.
 bool tap::take_one() {
     run::newest_frame::about what;
     const bool taken =
         newest_->take(*queue_, (raw_ ? raw_ : back_)->data(), offset_, shown_.plane.bytes(), what);
-    if (taken && raw_) (void)to_rgba(shown_, raw_->host_data(), back_->host_data());
+    const picture_part used = taken ? used_part(what.used) : picture_part();
+    if (taken && raw_) (void)to_rgba(shown_, raw_->host_data(), back_->host_data(), used);
+    if (taken && !raw_ && !interop_ && used.width != ~0U)
+        blacken_unused(width_, height_, used, back_->host_data());
     const std::lock_guard lock(mutex_);
     losses_ = newest_->losses();
     if (!taken) return false;
     std::swap(back_, ready_);
     ready_sequence_ = what.sequence;
+    ready_carried_ = carried_by(what, format_, now_ns());
     ready_ms_ = static_cast<f64>(what.took_ns) / 1e6;
     fresh_ = true;
     wanted_ = false;
@@ -118,6 +133,7 @@ bool tap::poll() {
         std::swap(front_, ready_);
         sequence_ = ready_sequence_;
         copy_ms_ = ready_ms_;
+        carried_ = std::move(ready_carried_);
         fresh_ = false;
         wanted_ = true;
     }

@@ -15,6 +15,7 @@
 
 #include "device/backend.hpp"
 #include "run/newest_frame.hpp"
+#include "viewer/watch/carried.hpp"
 #include "viewer/watch/interop.hpp"
 #include "viewer/watch/plane_picture.hpp"
 
@@ -61,10 +62,13 @@ public:
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     /// What taking the shown frame out of the ring cost, lease to release.
     [[nodiscard]] f64 copy_ms() const noexcept { return copy_ms_; }
+    /// What the shown frame carries beside its picture.
+    [[nodiscard]] const carried_facts& carried() const noexcept { return carried_; }
 
 private:
     void take_picture_format(const run::lent_ring& ring);
     void open_device(const run::lent_ring& ring, interop_maker make, picture_way way);
+    [[nodiscard]] picture_part used_part(const shm::used_extents& used) const;
     void loop();
     [[nodiscard]] bool take_one();
 
@@ -72,6 +76,8 @@ private:
     u32 width_ = 0, height_ = 0;
     u64 offset_ = 0, sequence_ = 0;
     f64 copy_ms_ = 0;
+    carried_facts carried_;
+    ring::frame_format format_;  ///< of the ring
     // In the order of their making; taken down the other way round.
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_, window_queue_;
@@ -87,6 +93,7 @@ private:
     bool wanted_ = true, fresh_ = false, stop_ = false;
     u64 ready_sequence_ = 0;
     f64 ready_ms_ = 0;
+    carried_facts ready_carried_;
     discarded losses_;
     std::string failure_;
     std::thread thread_;

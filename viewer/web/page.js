@@ -143,6 +143,8 @@ function picture(s) {
   const why = s.phase === 'running' && p.problem ? p.problem : p.frame === null ? 'no picture yet' : '';
   $('no-picture').hidden = why === '';
   $('no-picture').textContent = why;
+  $('carries').hidden = p.carries.length === 0;
+  $('carries').replaceChildren(...p.carries.flatMap(c => [el('dt', {}, c.name), el('dd', {}, c.value)]));
 }
 
 function lost() {

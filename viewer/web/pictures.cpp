@@ -118,6 +118,7 @@ bool pictures::take(u64 now) {
         status_.height = tap_->height();
         status_.sequence = tap_->sequence();
         status_.taken_ns = now;
+        status_.carried = tap_->carried();
         status_.losses = lost;
         status_.problem.clear();
         return true;

@@ -32,6 +32,7 @@ struct png_answer {
 struct picture_status {
     u32 width = 0, height = 0;  ///< 0: none yet
     u64 sequence = 0, taken_ns = 0;
+    carried_facts carried;  ///< what the frame bears beside its picture
     u32 streams = 0;
     std::string stage, path, problem;  ///< problem: why there is no newer picture
     discarded losses;

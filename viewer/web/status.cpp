@@ -222,6 +222,8 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
         out["events"].push_back({{"age_s", age_s(events[k].time_ns, now)},
                                  {"kind", name_of_kind(events[k].kind)},
                                  {"text", events[k].text}});
+    json carried = json::array();
+    for (const auto& [name, value] : p.carried) carried.push_back({{"name", name}, {"value", value}});
     out["picture"] = {{"width", p.width},
                       {"height", p.height},
                       {"stage", text_or_null(p.stage)},
@@ -230,6 +232,7 @@ std::string status_json(const view& v, const picture_status& p, bool may_act, u6
                       {"way", text_or_null(p.path)},
                       {"problem", text_or_null(p.problem)},
                       {"watchers", p.streams},
+                      {"carries", carried},
                       {"discarded", p.losses.revoked + p.losses.torn + p.losses.voids}};
     return text_of(out);
 }

@@ -19,7 +19,8 @@
 //   bytes_per_second,
 //           slots [{state "free" | "fill" | "ready" | "leased" | "done" | "quarantined", frame | null}],
 //           readers [{stage, kind "blocking" | "latest" | "closed", behind, leased, skipped}]}]
-//   picture {width, height, stage, frame, age_s | null, way, problem, watchers, discarded}
+//   picture {width, height, stage, frame, age_s | null, way, problem, watchers, discarded,
+//           carries [{name, value}]}: metadata of the frame, what of its planes is in use, its capture
 //   crash null | {stage, how, old_pid, new_pid | null, age_s, back_after_s | null}
 //   choices [{name, pid, file | null}]: while no run is watched, those that could be (POST /runs/NAME/watch)
 //   parameters: parameters.hpp, and /parameters.json

@@ -41,14 +41,14 @@ std::string listed(const std::vector<ring::finding>& found) {
 
 /// The copy that static parts are held against.
 void engine::keep_made(const shm::control_block& c) {
-    made_ = std::make_unique<shm::control_block>();
-    std::memcpy(static_cast<void*>(made_.get()), static_cast<const void*>(&c), sizeof c);
+    made_ = shm::make_private_block();
+    shm::copy_words(*made_, c);
 }
 
 /// An adopter writes it from its own plan; what only the dead maker knew is the block's. Memory handles come
 /// with the stages' return.
 void engine::remember_made(const shm::control_block& c) {
-    made_ = std::make_unique<shm::control_block>();
+    made_ = shm::make_private_block();
     made_->version = shm::control_version;
     made_->bytes = sizeof(shm::control_block);
     made_->uid = ::getuid();

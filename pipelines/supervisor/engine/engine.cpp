@@ -154,6 +154,7 @@ void engine::make_block(u64 first_sequence, u64 end) {
             // begun again: what the run has counted goes on
             figures_.restore(c, segment_->block(), c.stages, doubted_);
         fresh->publish();
+        shm::guard_frames(c);
         keep_made(c);
     } catch (...) {
         shm::segment::remove(run_id_);

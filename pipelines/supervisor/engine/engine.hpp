@@ -169,7 +169,7 @@ private:
     memory_keeper memory_;
     std::unique_ptr<shm::segment> segment_;
     /// the block as it was published: what its static parts must still be
-    std::unique_ptr<shm::control_block> made_;
+    shm::private_block made_;
     u64 end_ = ring::end_unknown;  ///< END as we have set it; the block's own word is only held against it
     bool stop_told_ = false;       ///< begin_stop() was called on this block
     u32 stream_ended_by_ = shm::none;  ///< the stage, a source, that END is from

@@ -91,6 +91,8 @@ json stage_json(const report_input& in, u32 stage) {
            {"voids", ring::load(n.voids)},
            {"torn", ring::load(n.torn)}};
     if (!st.has_output()) j["end_to_end_ms"] = latency_json(n.end_to_end, &n.end_to_end_max_ns);
+    if (!st.has_output() && ring::load(n.from_capture_max_ns) != 0)
+        j["from_capture_ms"] = latency_json(n.from_capture, &n.from_capture_max_ns);
     return j;
 }
 

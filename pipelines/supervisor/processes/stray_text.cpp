@@ -19,8 +19,17 @@ std::string text_of_input(const process_table& t, const ring::stray& to) {
     if (to.slot >= std::min(made.slots, shm::max_slots) || made.stage >= t.setup->stages.size()) return "";
     const stage_setup& producer = t.setup->stages[made.stage];
     return fmt::format("a write into its input ring {}, frame {}, {}", producer.spec.name,
-                       ring::load(t.c->link[to.index].header[to.slot].sequence),
+                       ring::load(t.c->frames[to.index].header[to.slot].sequence),
                        place_in_slot(producer.format, to.offset));
+}
+
+std::string text_of_header(const process_table& t, const ring::stray& to) {
+    if (to.index >= std::min(t.made->links, shm::max_links)) return "";
+    const shm::link_block& made = t.made->link[to.index];
+    if (to.slot >= std::min(made.slots, shm::max_slots) || made.stage >= t.setup->stages.size()) return "";
+    return fmt::format("a write into the headers of the ring {}, frame {}, offset {}",
+                       t.setup->stages[made.stage].spec.name,
+                       ring::load(t.c->frames[to.index].header[to.slot].sequence), to.offset);
 }
 
 }  // namespace
@@ -48,6 +57,8 @@ std::string stray_text(const process_table& t, const process& p) {
     switch (to.what) {
         case ring::stray_target::input:
             return p.how.signal == SIGSEGV ? text_of_input(t, to) : "";
+        case ring::stray_target::header:
+            return p.how.signal == SIGSEGV ? text_of_header(t, to) : "";
         case ring::stray_target::asset:
             if (to.index >= t.setup->assets.size() || p.how.signal != SIGSEGV) return "";
             return fmt::format("a write into the asset {}, offset {}", t.setup->assets[to.index].name,

@@ -1,7 +1,8 @@
 #pragma once
 // A hash of an input plane for the run's ledger, made where the plane lies: on a GPU nothing but its eight
 // bytes leaves the device. The same on every device; over the plane's elements in row order, without what its
-// strides leave between the rows. kernels/body/block_hash.hpp has the definition, plane_hash_name its name.
+// strides leave between the rows, and of a plane that the frame uses in part over that part alone.
+// kernels/body/block_hash.hpp has the definition, plane_hash_name its name.
 //
 //   prepare():  hasher_ = std::make_unique<carousel::plane_hasher>(env);
 //   process():  hasher_->enqueue(f, "color");

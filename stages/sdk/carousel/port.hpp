@@ -35,6 +35,7 @@
 #include "core/errors.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
+#include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
 
 namespace carousel {
@@ -72,8 +73,13 @@ public:
     [[nodiscard]] f64 time_s() const noexcept { return time_s_; }  ///< sequence / fps
     /// CLOCK_MONOTONIC, when its source began it
     [[nodiscard]] u64 born_ns() const noexcept { return born_ns_; }
+    /// When what it shows happened, as its source has said; 0: it has not.
+    [[nodiscard]] u64 capture_ns() const noexcept { return capture_ns_; }
+    /// What the stages have set on it, for reading.
+    [[nodiscard]] frame_metadata metadata() const noexcept { return frame_metadata(metadata_); }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return planes_.format(); }
-    /// The plane of that name, as in a stage. Throws config_error: no such plane, or of another element type.
+    /// The plane of that name, as far as the frame uses it, as in a stage. Throws config_error: no such
+    /// plane, or of another element type.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return planes_.plane<T>(name);
@@ -89,8 +95,10 @@ public:
 
 private:
     friend class latest_port;
-    u64 sequence_ = 0, born_ns_ = 0;
+    u64 sequence_ = 0, born_ns_ = 0, capture_ns_ = 0;
     f64 time_s_ = 0;
+    std::vector<std::byte> metadata_;
+    shm::used_extents used_{};
     input_payload planes_;
     device_kind where_ = device_kind::cpu;
     device::queue* queue_ = nullptr;

@@ -46,6 +46,7 @@
 #include "device/backend.hpp"
 #include "stages/sdk/configuration.hpp"
 #include "stages/sdk/formats.hpp"
+#include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
 #include "stages/sdk/settings.hpp"
 
@@ -81,6 +82,7 @@ struct frame_stamp {
     f64 time_s = 0;
     u64 parameter_number = 0;
     std::span<const std::byte> parameters = {};  ///< of the pipeline's schema; empty: those of the run
+    u64 capture_ns = 0;                          ///< as it was recorded; 0: it was not
 };
 
 /// One frame on its way through this stage.
@@ -109,6 +111,17 @@ public:
     [[nodiscard]] virtual u64 parameter_number() const noexcept = 0;
     /// When its source began it, CLOCK_MONOTONIC; 0: not known.
     [[nodiscard]] virtual u64 born_ns() const noexcept { return 0; }
+    /// When what it shows happened, as its source has said (set_capture_ns, or a recording): the same in
+    /// every stage. 0: it has not said.
+    [[nodiscard]] virtual u64 capture_ns() const noexcept { return 0; }
+    /// Small named values that travel with the frame to all stages behind; to be added to in process() of a
+    /// stage with an output.
+    [[nodiscard]] virtual frame_metadata metadata() noexcept { return {}; }
+    /// Those of one input alone, where metadata() has those of all.
+    [[nodiscard]] virtual frame_metadata input_metadata(std::size_t index = 0) noexcept {
+        (void)index;
+        return {};
+    }
     [[nodiscard]] virtual device::queue& queue() noexcept = 0;
     [[nodiscard]] virtual input_payload input(std::size_t index = 0) const noexcept = 0;
     [[nodiscard]] virtual output_payload output() const noexcept = 0;
@@ -141,6 +154,13 @@ public:
     virtual void stamp(const frame_stamp& with) {
         (void)with;
         throw std::logic_error("stamp() is for process() of a source: a stage without inputs, in a run");
+    }
+    /// In process() of a source: when what the frame shows happened, CLOCK_MONOTONIC of this machine. The
+    /// report says how long frames took from there to their sinks (from_capture_ms).
+    virtual void set_capture_ns(u64 ns) {
+        (void)ns;
+        throw std::logic_error(
+            "set_capture_ns() is for process() of a source: a stage without inputs, in a run");
     }
     /// In process() of a source that has said description::ends: the stream ends before this frame, which
     /// does not exist, and neither does any later one. What is enqueued for it is thrown away. It must be a

@@ -73,7 +73,14 @@ public:
     /// Has process() of a source said that the stream ends, at the last run()?
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
 
-    /// What a stage wrote last into a plane, element by element. Throws config_error for another type.
+    /// What a stage's last frame carries, or what the next one of a stand-in is to carry.
+    [[nodiscard]] frame_metadata metadata(const std::string& name);
+    [[nodiscard]] u64 capture_ns(const std::string& name);
+    /// What of a stand-in's plane is in use, from now on.
+    void set_used(const std::string& name, std::string_view plane, std::initializer_list<u64> elements);
+
+    /// What a stage wrote last into a plane, element by element, up to the last one that its frame uses.
+    /// Throws config_error for another type.
     template <typename T>
     [[nodiscard]] std::vector<T> read(const std::string& name, std::string_view plane) {
         const std::vector<std::byte> bytes = read_plane(name, plane, element_of<T>::value);

@@ -1,0 +1,76 @@
+#pragma once
+// A frame's metadata: small named values that travel with it from ring to ring, in its header. The bytes:
+//
+//   entry = {kind u8, key bytes u8, value bytes u16, key, value}      one behind the other, not aligned
+//
+// Who writes: the producer's worker copies what the inputs bear (S3), the stage adds to it in process();
+// final at SUBMITTED. Who reads: whoever holds a lease. They are the bytes of another process: a reader goes
+// through them entry by entry, stops at the first that can't be, and never looks beyond them.
+//
+// At a join: the first input's entries, then of each further input, in their order, those whose key is not
+// there yet. Entries for which there is no room are left out and counted in the header; the count travels on.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/types.hpp"
+#include "shm/frame_header.hpp"
+
+namespace carousel::ring {
+
+inline constexpr u32 max_metadata_key = 63;
+
+/// In the order of the kinds in the bytes, which begin with 1.
+using metadata_value = std::variant<bool, i64, u64, f64, std::string_view, std::span<const std::byte>>;
+[[nodiscard]] const char* kind_of(
+    const metadata_value& value) noexcept;  ///< "bool", "i64", .. "text", "bytes"
+
+struct metadata_entry {
+    std::string_view key;
+    metadata_value value;
+};
+
+/// Goes through the entries; views into the bytes.
+class metadata_reader {
+public:
+    explicit metadata_reader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
+    /// False: there are no more, or what follows can't be an entry.
+    [[nodiscard]] bool next(metadata_entry& out) noexcept;
+    /// What follows can't be an entry: these bytes are not as a stage writes them.
+    [[nodiscard]] bool damaged() const noexcept { return damaged_; }
+
+private:
+    std::span<const std::byte> left_;
+    bool damaged_ = false;
+};
+
+/// The bytes of a header that are in use, whatever it says.
+[[nodiscard]] std::span<const std::byte> metadata_of(const shm::frame_header& h) noexcept;
+[[nodiscard]] std::optional<metadata_value> find_metadata(std::span<const std::byte> bytes,
+                                                          std::string_view key) noexcept;
+
+enum class metadata_change : u8 {
+    done,
+    bad_key,    ///< empty, longer than max_metadata_key, or other letters than A-Z a-z 0-9 _ . : / -
+    bad_value,  ///< a text with control letters, or that is no UTF-8
+    no_room,
+};
+/// Sets the entry of that key, which may be there already. Changes nothing unless `done`. `bytes` of `room`
+/// are in use.
+[[nodiscard]] metadata_change set_metadata(std::span<std::byte> room, u32& bytes, std::string_view key,
+                                           const metadata_value& value) noexcept;
+/// False: there is no such entry.
+bool erase_metadata(std::span<std::byte> room, u32& bytes, std::string_view key) noexcept;
+/// Adds the entries of `more` whose keys are not there yet; how many found no room. What follows a damaged
+/// one counts as one.
+u32 merge_metadata(std::span<std::byte> room, u32& bytes, std::span<const std::byte> more) noexcept;
+
+/// "exposure_ms 3.5, camera "left"": all entries on one line; "": there are none.
+[[nodiscard]] std::string line_of(std::span<const std::byte> bytes);
+/// One value as people read it: 3.5, true, "left camera", 12 bytes.
+[[nodiscard]] std::string text_of(const metadata_value& value);
+
+}  // namespace carousel::ring

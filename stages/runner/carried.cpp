@@ -1,0 +1,42 @@
+// What a frame carries beside its payload: metadata, when it was captured, what of its planes is in use.
+#include <stdexcept>
+#include <string>
+
+#include "stages/runner/frame_in_work.hpp"
+
+namespace carousel::stages {
+
+// The header is this process's from FILL to SUBMITTED, and final then: so long a stage may change it.
+frame_metadata frame_in_work::metadata() noexcept {
+    if (runtime_->output() == nullptr) return frame_metadata(std::span(metadata_).first(metadata_bytes_));
+    shm::frame_header& h = own_header();
+    if (in_process) return {h.metadata, h.metadata_bytes};
+    return frame_metadata(ring::metadata_of(h));
+}
+
+void frame_in_work::take_carried(bool to_keep) {
+    if (runtime_->output() != nullptr) return;
+    metadata_bytes_ = 0;
+    for (u32 i = 0; i < job.inputs; ++i) {
+        const shm::frame_header& from = header_of_input(i);
+        if (from.metadata_bytes != 0)
+            (void)ring::merge_metadata(metadata_, metadata_bytes_, ring::metadata_of(from));
+    }
+    kept_ = to_keep;
+    if (to_keep) used_ = header_of_input(0).used;
+}
+
+void frame_in_work::require_source_at_work(const char* what) const {
+    if (in_process && job.inputs == 0 && runtime_->output() != nullptr) return;
+    throw std::logic_error(std::string(what) +
+                           " is for process() of a source: a stage without inputs, in a run");
+}
+
+void frame_in_work::set_capture_ns(u64 ns) {
+    require_source_at_work("set_capture_ns()");
+    shm::frame_header& h = own_header();
+    h.clock = job.clock = ns != 0 ? shm::capture_clock::live : shm::capture_clock::none;
+    h.capture_ns = job.capture_ns = ns;
+}
+
+}  // namespace carousel::stages

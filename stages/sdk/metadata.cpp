@@ -1,0 +1,60 @@
+#include "stages/sdk/metadata.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/errors.hpp"
+
+namespace carousel {
+
+std::span<const std::byte> frame_metadata::bytes() const noexcept {
+    return used_ == nullptr ? bytes_ : bytes_.first(std::min<std::size_t>(*used_, bytes_.size()));
+}
+
+std::vector<ring::metadata_entry> frame_metadata::entries() const {
+    std::vector<ring::metadata_entry> all;
+    ring::metadata_reader reader(bytes());
+    for (ring::metadata_entry e; reader.next(e);) all.push_back(e);
+    return all;
+}
+
+void frame_metadata::put(std::string_view key, const ring::metadata_value& value) {
+    if (used_ == nullptr)
+        throw std::logic_error("a frame's metadata are set in process() of a stage with an output");
+    switch (ring::set_metadata(room_, *used_, key, value)) {
+        case ring::metadata_change::done:
+            return;
+        case ring::metadata_change::bad_key:
+            throw config_error(
+                fmt::format("metadata \"{}\": a key has 1 to {} letters of A-Z a-z 0-9 _ . : / -", key,
+                            ring::max_metadata_key));
+        case ring::metadata_change::bad_value:
+            throw config_error(fmt::format("metadata \"{}\": a text is UTF-8 without control letters", key));
+        case ring::metadata_change::no_room:
+            throw config_error(fmt::format(
+                "metadata \"{}\": {} of the frame's {} bytes are taken, and this entry finds no room: put "
+                "less there, or make it a plane",
+                key, bytes().size(), room_.size()));
+    }
+}
+
+void frame_metadata::assign(std::span<const std::byte> bytes) {
+    ring::metadata_reader all(bytes);
+    if (used_ != nullptr) *used_ = 0;
+    for (ring::metadata_entry e; all.next(e);) put(e.key, e.value);
+}
+
+bool frame_metadata::erase(std::string_view key) {
+    if (used_ == nullptr)
+        throw std::logic_error("a frame's metadata are changed in process() of a stage with an output");
+    return ring::erase_metadata(room_, *used_, key);
+}
+
+void frame_metadata::refuse_kind(std::string_view key, const ring::metadata_value& is, const char* wanted) {
+    throw config_error(fmt::format("metadata \"{}\" is {} ({}), but it is asked for as {}", key,
+                                   ring::kind_of(is), ring::text_of(is), wanted));
+}
+
+}  // namespace carousel

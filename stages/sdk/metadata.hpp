@@ -1,0 +1,132 @@
+#pragma once
+// Small named values of a frame, which travel with it to every stage behind.
+//
+//   f.metadata().set("exposure_ms", 3.5);                          // in process(), of a stage with an output
+//   f.metadata().get<f64>("exposure_ms").value_or(0);              // in every stage behind it
+//
+// A view of the frame's own bytes: valid as long as the frame is. ring/metadata.hpp has the bytes, the rule
+// of a join, and the bound: 1,024 bytes a frame, of which an entry takes 4, its key and its value.
+
+#include <concepts>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/types.hpp"
+#include "ring/metadata.hpp"
+
+namespace carousel {
+
+/// What an entry may be: bool, a whole number, a floating-point number, a text, bytes.
+template <typename T>
+concept metadata_type =
+    std::is_arithmetic_v<T> || std::same_as<T, std::string> || std::same_as<T, std::vector<std::byte>>;
+
+class frame_metadata {
+public:
+    /// None, and none can be set.
+    frame_metadata() = default;
+    explicit frame_metadata(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+    /// `used` bytes of `room` are entries; both outlive this.
+    frame_metadata(std::span<std::byte> room, u32& used) noexcept : bytes_(room), room_(room), used_(&used) {}
+
+    /// The entry of that key; nothing: there is none. A number comes as any kind of number that holds its
+    /// value. Throws config_error for any other kind than the entry's.
+    template <metadata_type T>
+    [[nodiscard]] std::optional<T> get(std::string_view key) const;
+    /// Sets an entry, a new one or in place of that key's. Throws config_error: a key of other letters than
+    /// A-Z a-z 0-9 _ . : / - or longer than 63, a text that is no UTF-8 or holds control letters, no room;
+    /// std::logic_error outside process() of a stage with an output. What it throws has changed nothing.
+    template <metadata_type T>
+    void set(std::string_view key, const T& value);
+    void set(std::string_view key, const char* text) { put(key, std::string_view(text)); }
+    void set(std::string_view key, std::string_view text) { put(key, text); }
+    void set(std::string_view key, std::span<const std::byte> bytes) { put(key, bytes); }
+    /// In place of all: the entries of these bytes, as bytes() gives them. Throws as set() does.
+    void assign(std::span<const std::byte> bytes);
+    /// False: there was none.
+    bool erase(std::string_view key);
+
+    [[nodiscard]] bool empty() const noexcept { return bytes().empty(); }
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
+    /// All entries, in their order, as views into the frame's bytes.
+    [[nodiscard]] std::vector<ring::metadata_entry> entries() const;
+
+private:
+    void put(std::string_view key, const ring::metadata_value& value);
+    [[noreturn]] static void refuse_kind(std::string_view key, const ring::metadata_value& is,
+                                         const char* wanted);
+
+    std::span<const std::byte> bytes_;
+    std::span<std::byte> room_;
+    u32* used_ = nullptr;
+};
+
+namespace detail {
+template <metadata_type T>
+[[nodiscard]] constexpr const char* metadata_name() noexcept {
+    if constexpr (std::same_as<T, bool>)
+        return "bool";
+    else if constexpr (std::floating_point<T>)
+        return "a number";
+    else if constexpr (std::integral<T>)
+        return "a whole number of this size";
+    else if constexpr (std::same_as<T, std::string>)
+        return "text";
+    else
+        return "bytes";
+}
+
+/// The value as a T, or nothing when it is no such value.
+template <metadata_type T>
+[[nodiscard]] std::optional<T> metadata_as(const ring::metadata_value& value) {
+    return std::visit(
+        [](const auto& v) -> std::optional<T> {
+            using kind = std::decay_t<decltype(v)>;
+            if constexpr (std::same_as<T, std::string>) {
+                if constexpr (std::same_as<kind, std::string_view>) return std::string(v);
+            } else if constexpr (std::same_as<T, std::vector<std::byte>>) {
+                if constexpr (std::same_as<kind, std::span<const std::byte>>)
+                    return std::vector<std::byte>(v.begin(), v.end());
+            } else if constexpr (std::same_as<T, bool> || std::same_as<kind, bool>) {
+                if constexpr (std::same_as<T, kind>) return v;
+            } else if constexpr (std::floating_point<T>) {
+                if constexpr (std::is_arithmetic_v<kind>) return static_cast<T>(v);
+            } else if constexpr (std::integral<kind>) {
+                if (std::in_range<T>(v)) return static_cast<T>(v);
+            }
+            return std::nullopt;
+        },
+        value);
+}
+}  // namespace detail
+
+template <metadata_type T>
+std::optional<T> frame_metadata::get(std::string_view key) const {
+    const auto found = ring::find_metadata(bytes(), key);
+    if (!found) return std::nullopt;
+    std::optional<T> out = detail::metadata_as<T>(*found);
+    if (!out) refuse_kind(key, *found, detail::metadata_name<T>());
+    return out;
+}
+
+template <metadata_type T>
+void frame_metadata::set(std::string_view key, const T& value) {
+    if constexpr (std::same_as<T, bool>)
+        put(key, value);
+    else if constexpr (std::floating_point<T>)
+        put(key, static_cast<f64>(value));
+    else if constexpr (std::signed_integral<T>)
+        put(key, static_cast<i64>(value));
+    else if constexpr (std::integral<T>)
+        put(key, static_cast<u64>(value));
+    else if constexpr (std::same_as<T, std::string>)
+        put(key, std::string_view(value));
+    else
+        put(key, std::span<const std::byte>(value));
+}
+
+}  // namespace carousel

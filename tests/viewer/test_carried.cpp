@@ -1,0 +1,40 @@
+// What a frame carries, as the viewer, the page and `top` say it.
+#include "viewer/watch/carried.hpp"
+
+#include "core/clock.hpp"
+#include "ring/metadata.hpp"
+#include "ring/used_extents.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using viewer::carried_facts;
+
+TEST_CASE(
+    "a frame's table has its metadata, what of its planes is in use, and how long ago it was captured") {
+    ring::frame_format format{"t", {{"boxes", ring::element::f32_, {50, 4}, {}, 0}}, {}};
+    (void)format.lay_out();
+    run::newest_frame::about frame;
+    CHECK(viewer::carried_by(frame, format, 0).empty());
+    CHECK(viewer::line_of({}).empty());
+    std::byte room[shm::max_metadata_bytes];
+    u32 used = 0;
+    REQUIRE(ring::set_metadata(room, used, "exposure_ms", 3.5) == ring::metadata_change::done);
+    REQUIRE(ring::set_metadata(room, used, "camera", std::string_view("left")) ==
+            ring::metadata_change::done);
+    frame.metadata.assign(room, room + used);
+    ring::set_used(frame.used, format, "boxes", std::vector<u64>{7});
+    frame.capture_ns = 100 * ns_per_ms;
+    frame.clock = shm::capture_clock::live;
+    const carried_facts facts = viewer::carried_by(frame, format, 112 * ns_per_ms + ns_per_ms / 2);
+    CHECK(facts == carried_facts{{"exposure_ms", "3.5"},
+                                 {"camera", "\"left\""},
+                                 {"in use", "boxes 7 x 4 of 50 x 4"},
+                                 {"captured", "12.5 ms ago"}});
+    CHECK(viewer::line_of(facts) ==
+          "exposure_ms 3.5 · camera \"left\" · in use boxes 7 x 4 of 50 x 4 · captured 12.5 ms ago");
+    frame.clock = shm::capture_clock::recorded;  // how long ago a recording was made is no figure of this run
+    frame.metadata.resize(used - 1);
+    CHECK(viewer::carried_by(frame, format, 0) == carried_facts{{"exposure_ms", "3.5"},
+                                                                {"metadata", "damaged from here on"},
+                                                                {"in use", "boxes 7 x 4 of 50 x 4"}});
+}
