@@ -256,8 +256,13 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
     const fs::path beside = fs::path(executable_folder()) / s.run;
     if (is_program(beside)) return beside.string();
     if (std::string found = in_path(s.run); !found.empty()) return found;
-    refuse(at, fmt::format("stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,
-                           executable_folder(), did_you_mean_clause(s.run, stage_programs())));
+    const bool link = s.run == "carousel-send" || s.run == "carousel-receive";
+    refuse(at, fmt::format(
+                   "stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,
+                   executable_folder(),
+                   link ? ". Links to other hosts are built where UCX is found: apt-get install libucx-dev "
+                          "libssl-dev, and build again"
+                        : did_you_mean_clause(s.run, stage_programs())));
 }
 
 std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms) {
