@@ -32,6 +32,7 @@ description receive_stage::configure(const configuration& with) {
     description d;
     d.outputs = {format_};
     d.ends = true;
+    d.hands_on = true;
     return d;
 }
 

@@ -28,6 +28,7 @@ description send_stage::configure(const configuration& with) {
     bytes_ = hosts::payload_bytes(format_);
     description d;
     d.finish_threads = frames_under_way;
+    d.hands_on = true;
     return d;
 }
 

@@ -11,10 +11,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 from processes import end_process, is_alive, skip, wait_for  # noqa: E402
 
-SOURCE = '[pipeline]\nname = "{name}"\n\n[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
-SINK = '\n[[stage]]\nname = "sink"\nrun = "carousel-test-bytes"\ninputs = ["{of}"]\nbytes = {bytes}\ndelay_ms = {delay}\n'
-SEND = '\n[[stage]]\nname = "send"\nrun = "carousel-send"\ninputs = ["{of}"]\nin_flight = 4\n'
-RECEIVE = '[pipeline]\nname = "{name}"\n\n[[stage]]\nname = "receive"\nrun = "carousel-receive"\nin_flight = 4\nformat = \'{format}\'\n'
+SOURCE = '[pipeline]\nname = "{name}"\n\n[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n{more}'
+SINK = '\n[[stage]]\nname = "sink"\nrun = "carousel-test-bytes"\ninputs = ["{of}"]\nbytes = {bytes}\ndelay_ms = {delay}\n{more}'
+SEND = '\n[[stage]]\nname = "send"\nrun = "carousel-send"\ninputs = ["{of}"]\nin_flight = {in_flight}\n'
+RECEIVE = '[pipeline]\nname = "{name}"\n\n[[stage]]\nname = "receive"\nrun = "carousel-receive"\nin_flight = {in_flight}\nformat = \'{format}\'\n'
 END = 'address = "{address}"\nport = {port}\ntoken = "{token}"\n'
 
 
@@ -32,12 +32,13 @@ class Host:
             f.write(text)
         self.report_file = os.path.join(pair.folder, name + ".json")
         self.log = os.path.join(pair.folder, name + ".log")
-        self.options, self.process = list(options), None
+        self.options, self.process, self.device = list(options), None, "cpu"
 
     def start(self):
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [*self.inside, self.pair.carousel, "run", self.file, "--device", "cpu", "--no-color", "--report", self.report_file, *self.options],
+                [*self.inside, self.pair.carousel, "run", self.file, "--device", self.device, "--no-color", "--report", self.report_file,
+                 *self.options],
                 env=self.pair.environment, cwd=self.pair.folder, stdout=log, stderr=log)
         return self
 
@@ -94,13 +95,14 @@ class Host:
 
 
 class Pair:
-    def __init__(self, programs, size=1 << 20, address="127.0.0.1", port=47100, inside_a=(), inside_b=(), options_a=(), delay_ms=0):
+    def __init__(self, programs, size=1 << 20, address="127.0.0.1", port=47100, inside_a=(), inside_b=(), options_a=(), delay_ms=0,
+                 light=False, in_flight=4):
         self.carousel = os.path.join(os.path.abspath(programs), "carousel")
         self.folder = tempfile.mkdtemp(prefix="carousel-link-")
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.folder}
         self.token = self.make_token("link.token")
         self.size = size
-        where = {"address": address, "port": port, "token": "link.token"}
+        where = {"address": address, "port": port, "token": "link.token", "more": "light = true\n" if light else "", "in_flight": in_flight}
         self.a = Host(self, "a", (SOURCE + SEND + END).format(name="a", bytes=size, of="source", **where), options_a, inside_a)
         self.b = Host(self, "b", (RECEIVE + END + SINK).format(name="b", bytes=size, of="receive", delay=delay_ms, format=format_of(size), **where),
                       inside=inside_b)
@@ -112,7 +114,7 @@ class Pair:
         return path
 
     def hash_on_one_host(self, frames):
-        one = Host(self, "one", (SOURCE + SINK).format(name="one", bytes=self.size, of="source", delay=0), ["--frames", str(frames)]).start()
+        one = Host(self, "one", (SOURCE + SINK).format(name="one", bytes=self.size, of="source", delay=0, more=""), ["--frames", str(frames)]).start()
         assert one.wait(120) == 0, one.text()
         return one.report()["image_hash"]
 

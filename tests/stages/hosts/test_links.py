@@ -26,7 +26,7 @@ class Case(unittest.TestCase):
         return p
 
     def other_sender(self, pair, **how):
-        where = {"address": "127.0.0.1", "port": PORT, "token": "link.token", **how}
+        where = {"address": "127.0.0.1", "port": PORT, "token": "link.token", "more": "", "in_flight": 4, **how}
         size = where.pop("size", pair.size)
         text = (SOURCE + SEND + END).format(name="other", bytes=size, of="source", **where)
         other = Host(pair, "other", text, ["--frames", "20"])
@@ -89,7 +89,7 @@ class Everyday(Case):
         pair = self.pair(1)
         for address, words in (("8.8.8.8", "is no private one"), ("0.0.0.0", "numeric IPv4 address"), ("b", "numeric IPv4 address")):
             text = (RECEIVE + END + SINK).format(name="public", bytes=8, of="receive", delay=0, format=format_of(8), address=address, port=PORT,
-                                                 token="link.token")
+                                                 token="link.token", more="", in_flight=4)
             host = Host(pair, "public", text).start()
             self.assertEqual(host.wait(20), 2)
             self.assertIn(words, host.text())
@@ -127,6 +127,87 @@ class Long(Case):
             pair = self.pair(1)
             self.assertEqual(pair.b.start().wait(40), 1)
         self.assertRegex(pair.b.text(), rf"port {PORT} of 127.0.0.1 is in use by another program")
+
+    def recorded_hello(self, pair):
+        """What UCX of a sender says first to UCX of a receiver, before a byte of ours."""
+        with socket.socket() as listener, socket.socket() as there:
+            listener.bind(("127.0.0.1", PORT + 64))
+            listener.listen()
+            listener.settimeout(20)
+            other = self.other_sender(pair, port=PORT + 64).start()
+            here, _ = listener.accept()
+            with here:
+                here.settimeout(5)
+                there.connect(("127.0.0.1", PORT))
+                heard = here.recv(65536)
+            other.end()
+        return heard
+
+    def test_mutated_hellos_may_end_the_receiving_process_but_no_frame(self):
+        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        dice = random.Random(SEED)
+        pair = self.pair(500, fps=60)
+        pair.b.start()
+        self.said(pair.b, "listens on")
+        heard = self.recorded_hello(pair)
+        self.assertGreater(len(heard), 20)
+        pair.a.start()
+        self.said(pair.a, "is up after")
+        for _ in range(60):
+            bytes_of_it = bytearray(heard)
+            for _ in range(dice.choice([1, 1, 2, 4])):
+                bytes_of_it[dice.randrange(len(heard))] ^= 1 << dice.randrange(8)
+            with socket.socket() as s:
+                s.settimeout(1)
+                try:
+                    s.connect(("127.0.0.1", PORT))
+                    s.sendall(bytes_of_it)
+                    time.sleep(dice.uniform(0.02, 0.1))
+                except OSError:
+                    pass   # its process is just coming back
+        deaths = pair.b.stage("receive").get("restarts")
+        self.whole(pair, 500)
+        self.assertEqual(pair.b.report()["dead_letter_count"], 0)
+        print(f"60 mutated hellos: the receiving process died {deaths} times", file=sys.stderr)
+
+    def test_no_number_of_deaths_gives_a_frame_up_in_a_stage_that_hands_frames_on(self):
+        for hands_on, given_up in (("true", 0), ("false", 1)):
+            pair = self.pair(1)
+            more = f"in_flight = 1\ndies_at = 3\nhands_on = {hands_on}\n"
+            text = SOURCE.format(name="one", bytes=4096, more="") + SINK.format(of="source", bytes=4096, delay=0, more=more)
+            one = Host(pair, "one", text, ["--frames", "10"]).start()
+            self.assertEqual(one.wait(30), 4 if given_up else 0, one.text())
+            self.assertEqual((one.report()["frames"], one.report()["dead_letter_count"]), (10, given_up))
+
+    def test_the_port_is_taken_again_and_again(self):
+        pair = self.pair(400, fps=100)
+        pair.b.start()
+        pair.a.start()
+        for _ in range(20):
+            wait_for("a receiving process", lambda: pair.b.stage("receive").get("state") == "running" and pair.b.kill("receive"))
+            time.sleep(0.1)
+        self.whole(pair, 400)
+
+    def test_a_link_process_that_is_stopped_holds_nobody_up_for_long(self):
+        pair = self.pair(240, fps=60)
+        pair.b.start()
+        pair.a.start()
+        self.said(pair.a, "is up after")
+        for host, name in ((pair.b, "receive"), (pair.a, "send")):
+            pid = wait_for(name, lambda h=host, n=name: h.stage(n).get("pid"))
+            os.kill(pid, signal.SIGSTOP)
+            wait_for("it is replaced", lambda h=host, n=name, p=pid: h.stage(n).get("pid") not in (None, p))
+        self.whole(pair, 240)
+
+    def test_ctrl_c_on_the_sending_host_ends_both_with_every_frame(self):
+        pair = self.pair(100000, fps=60)
+        pair.b.start()
+        pair.a.start()
+        wait_for("frames", lambda: (pair.b.stage("sink").get("frames") or 0) > 20)
+        pair.a.process.send_signal(signal.SIGINT)
+        self.assertEqual([pair.a.wait(30), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+        self.assertEqual(pair.a.report()["frames"], pair.b.report()["frames"])
+        check_whole(pair, pair.a.report()["frames"])
 
     def test_nonsense_at_the_port_harms_no_frame(self):
         pair = self.pair(200, fps=60)
