@@ -4,6 +4,8 @@ It says what it did and ends with 0 when nothing was lost, repeated or torn and 
 import argparse
 import os
 import random
+import re
+import statistics
 import sys
 import time
 
@@ -72,6 +74,9 @@ def main():
         assert check_whole(pair, a.frames) == expected, "another hash than on one host"
         print(f"{a.frames} frames of {a.size} bytes, {len(killed)} kills ({', '.join(f'{w} {killed.count(w)}' for w in sorted(set(killed)))}), "
               f"{len(a.silences)} silences, {time.monotonic() - began:.1f} s: lost 0, repeated 0, torn 0, the hash of one host")
+        # Of a living sender: until the receiver's next process, or the network, was back. A sender's own death counts in its next life.
+        back = sorted(float(s) for s in re.findall(r"is up after ([0-9.]+) s", pair.a.text()))
+        print(f"the link was back {len(back)} times: median {1000 * statistics.median(back):.0f} ms, longest {1000 * back[-1]:.0f} ms")
     finally:
         pair.end()
         net.end()
