@@ -209,6 +209,15 @@ class Long(Case):
         self.assertEqual(pair.a.report()["frames"], pair.b.report()["frames"])
         check_whole(pair, pair.a.report()["frames"])
 
+    def test_a_run_that_is_asked_to_end_without_its_link_says_what_is_not_there(self):
+        pair = self.pair(30)
+        pair.a.start()
+        self.said(pair.a, "no link to")
+        pair.a.process.send_signal(signal.SIGINT)
+        self.assertEqual(pair.a.wait(30), 75)
+        self.assertRegex(pair.a.text(), r"send waits for another host: \d+ frames from number 0 on were begun and are not known to be there")
+        self.assertEqual(pair.a.report()["ending"], "no link to the other host")
+
     def test_nonsense_at_the_port_harms_no_frame(self):
         pair = self.pair(200, fps=60)
         pair.b.start()
