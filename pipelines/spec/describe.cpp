@@ -100,7 +100,7 @@ json ask(const stage_spec& s, const std::string& program, const json& what, u32 
     if (!r.started || r.timed_out || r.signal != 0)
         refuse(at, fmt::format("stage \"{}\": `{} --describe`: {}{}", s.name, program, r.ending(timeout_ms),
                                last_line(r)));
-    const json answer = json::parse(r.output, nullptr, false);
+    json answer = json::parse(r.output, nullptr, false);
     if (answer.is_object() && answer.contains("error") && answer["error"].is_object())
         refuse_complaint(s, answer["error"]);
     if (r.exit_code != 0)

@@ -67,7 +67,10 @@ public:
     void close(u32 connection);
     bool progress();
     void wait(u64 at_most_ns);
-    void wake() noexcept { (void)!::write(bell_.get(), &one_, sizeof one_); }
+    void wake() noexcept {
+        const u64 one = 1;
+        (void)!::write(bell_.get(), &one, sizeof one);
+    }
 
 private:
     struct link {
@@ -109,7 +112,6 @@ private:
     u32 next_number_ = 1;
     u64 under_way_ = 0;
     shm::unique_fd bell_;
-    static constexpr u64 one_ = 1;
 };
 
 transport::implementation::implementation(events& to, const transport_options& how)

@@ -92,8 +92,8 @@ struct world {
             at = arriving.erase(at);
         }
     }
-    void carry_out(actions todo, bool of_a) {
-        for (action& x : todo) {
+    void carry_out(const actions& todo, bool of_a) {
+        for (const action& x : todo) {
             if (x.kind == action::what::connect) {
                 const u32 n = next_wire++;
                 wires[n].number = x.connection;

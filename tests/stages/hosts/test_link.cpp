@@ -182,7 +182,7 @@ TEST_CASE("a silent far side is given up after a second, and tried again") {
 TEST_CASE("a token file must be its owner's alone, and hold a secret") {
     const scratch_folder folder;
     const auto file = [&](const std::string& text, mode_t mode) {
-        const std::string path = (folder.path / "token").string();
+        std::string path = (folder.path / "token").string();
         std::ofstream(path) << text;
         ::chmod(path.c_str(), mode);
         return path;
