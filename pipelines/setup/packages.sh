@@ -84,9 +84,18 @@ libswscale-dev libswscale/swscale.h
 EOF
 }
 
+# What a link to another host takes on top: UCX, and libcrypto for its token.
+carousel_host_packages() {
+    cat <<EOF
+libucx-dev ucp/api/ucp.h
+libssl-dev openssl/hmac.h
+EOF
+}
+
 # What the tests take on top.
 carousel_test_packages() {
     carousel_film_packages
+    carousel_host_packages
     cat <<EOF
 catch2 catch2/catch.hpp:catch2/catch_all.hpp
 python3 python3

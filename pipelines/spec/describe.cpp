@@ -100,7 +100,7 @@ json ask(const stage_spec& s, const std::string& program, const json& what, u32 
     if (!r.started || r.timed_out || r.signal != 0)
         refuse(at, fmt::format("stage \"{}\": `{} --describe`: {}{}", s.name, program, r.ending(timeout_ms),
                                last_line(r)));
-    const json answer = json::parse(r.output, nullptr, false);
+    json answer = json::parse(r.output, nullptr, false);
     if (answer.is_object() && answer.contains("error") && answer["error"].is_object())
         refuse_complaint(s, answer["error"]);
     if (r.exit_code != 0)
@@ -128,6 +128,7 @@ stage_description description_from(const stage_spec& s, const std::string& progr
         d.device = runs_on_named(answer.value("runs_on", "any"), runs_on::any);
         d.commits_on_host = answer.value("commits_on_host", false);
         d.ends = answer.value("ends", false);
+        d.hands_on = answer.value("hands_on", false);
         d.writable_inputs = answer.value("writable_inputs", false);
     } catch (const config_error& e) {
         refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));
@@ -256,8 +257,13 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
     const fs::path beside = fs::path(executable_folder()) / s.run;
     if (is_program(beside)) return beside.string();
     if (std::string found = in_path(s.run); !found.empty()) return found;
-    refuse(at, fmt::format("stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,
-                           executable_folder(), did_you_mean_clause(s.run, stage_programs())));
+    const bool link = s.run == "carousel-send" || s.run == "carousel-receive";
+    refuse(at, fmt::format(
+                   "stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,
+                   executable_folder(),
+                   link ? ". Links to other hosts are built where UCX is found: apt-get install libucx-dev "
+                          "libssl-dev, and build again"
+                        : did_you_mean_clause(s.run, stage_programs())));
 }
 
 std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms) {

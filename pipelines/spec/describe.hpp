@@ -36,6 +36,7 @@ struct stage_description {
     runs_on device = runs_on::any;      ///< where it can run
     bool commits_on_host = false;       ///< does host work behind the frame's completion
     bool ends = false;                  ///< a source that may end its stream
+    bool hands_on = false;              ///< none of its deaths is held against a frame
     bool writable_inputs = false;       ///< can't be content with inputs that are mapped for reading
 };
 

@@ -83,8 +83,26 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
 }
 
 outcome worker::look(u32 in_flight) noexcept {
+    u64 sequence = 0;
+    return look(in_flight, sequence);
+}
+
+outcome worker::look(u32 in_flight, u64& sequence) noexcept {
     job j;
-    return choose(j, in_flight);
+    const outcome o = choose(j, in_flight);
+    sequence = j.sequence;
+    return o;
+}
+
+// A number that is done waits at its next lap (S6). A word that is read late says less, never more.
+u64 worker::done_below() const noexcept {
+    const shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
+    const u64 n = output_->window(), tail = output_->tail();
+    for (u64 k = tail; k < tail + n; ++k) {
+        const lease_word w = lease_word::of(load(q.number[k % n]));
+        if (w.generation != ((lap_of(q, k, n) + 1) & generation_mask)) return k;
+    }
+    return tail + n;
 }
 
 outcome worker::await_due() noexcept { return look_at_end(load(control_->end)); }

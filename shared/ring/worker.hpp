@@ -66,6 +66,10 @@ public:
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
     /// What begin() would find now, with nothing taken: `ok` where there is a frame. An answer of the moment.
     [[nodiscard]] outcome look(u32 in_flight) noexcept;
+    /// The same, and which frame that is.
+    [[nodiscard]] outcome look(u32 in_flight, u64& sequence) noexcept;
+    /// A source: the first number that is not committed; all below it are.
+    [[nodiscard]] u64 done_below() const noexcept;
     /// Instead of begin(), for a source whose next frame is not due yet: `stopping`, acknowledged, or
     /// `closed` as begin() would say it, else `ok`, with nothing taken.
     [[nodiscard]] outcome await_due() noexcept;

@@ -191,7 +191,11 @@ inline constexpr u32 inputs_writable = 2;  ///< some input ring is mapped for wr
 }  // namespace input_guard
 
 /// Why a process waits for something that is neither a frame nor its own fault.
-enum class hold_reason : u64 { nothing = 0, disk_full = 1 };
+enum class hold_reason : u64 {
+    nothing = 0,
+    disk_full = 1,
+    link = 2,  ///< frames on another host, or that host's word for them
+};
 
 /// A source's numbers: lap words, one a window place.
 struct source_block {

@@ -32,6 +32,7 @@ json describe_to_json(stage& s, const json& asked) {
              {"uses", d.uses},
              {"commits_on_host", s.commits_on_host()},
              {"ends", d.ends},
+             {"hands_on", d.hands_on},
              {"writable_inputs", d.writable_inputs}};
     if (frame_format* output = output_of(d); output != nullptr) {
         out["slot_bytes"] = output->lay_out();

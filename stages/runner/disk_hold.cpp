@@ -31,9 +31,7 @@ void disk_hold::wait(u64 sequence, const disk_full_error& e, bool begins) {
         if (begins && held_++ == 0) {
             since_ns_ = now;
             said_ns_ = 0;
-            // In this order: whoever reads the second finds the reason beside it.
-            entry_->hold.store(static_cast<u64>(shm::hold_reason::disk_full), std::memory_order_release);
-            entry_->hold_since_ns.store(now, std::memory_order_release);
+            outside_->begin(shm::hold_reason::disk_full);
         }
         if (said_ns_ == 0 || now - said_ns_ >= say_every_ns) {  // one of them speaks for all
             said_ns_ = now;
@@ -66,9 +64,7 @@ void disk_hold::end(u64 sequence) noexcept {
     log::info("there is room again after {:.1f} s: frame {} is written",
               static_cast<double>(now_ns() - since_ns_) / 1e9, sequence);
     since_ns_ = asked_to_end_ns_ = 0;
-    clock_->begin_anew();  // before the hold ends
-    entry_->hold_since_ns.store(0, std::memory_order_release);
-    entry_->hold.store(static_cast<u64>(shm::hold_reason::nothing), std::memory_order_release);
+    outside_->end(shm::hold_reason::disk_full);
 }
 
 // Nothing is written any more, so a signal leaves whole files. It comes from the supervisor; where that is

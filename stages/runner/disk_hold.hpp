@@ -9,15 +9,15 @@
 #include "core/clock.hpp"
 #include "core/disk_full.hpp"
 #include "shm/control_block.hpp"
-#include "stages/runner/finish_clock.hpp"
+#include "stages/runner/outside_hold.hpp"
 
 namespace carousel::stages {
 
 /// For all threads that do a stage's host work. The process is held as long as one of them is.
 class disk_hold {
 public:
-    disk_hold(const shm::control_block& c, shm::incarnation& entry, finish_clock& clock) noexcept
-        : control_(&c), entry_(&entry), clock_(&clock) {}
+    disk_hold(const shm::control_block& c, outside_hold& outside) noexcept
+        : control_(&c), outside_(&outside) {}
 
     /// Calls write() until it returns; what it has to write must bear being tried again. Exceptions but
     /// disk_full_error pass.
@@ -41,9 +41,8 @@ private:
     [[noreturn]] void wait_for_end() const;
 
     const shm::control_block* control_;
-    shm::incarnation* entry_;
-    finish_clock* clock_;
-    std::mutex mutex_;  ///< this process's own; guards what follows, and the entry's words of the hold
+    outside_hold* outside_;
+    std::mutex mutex_;  ///< this process's own; guards what follows
     u32 held_ = 0;      ///< threads
     u64 since_ns_ = 0, said_ns_ = 0, asked_to_end_ns_ = 0;
 };

@@ -16,6 +16,7 @@
 namespace carousel::stages {
 
 class finish_pool;
+class outside_hold;
 
 class frame_in_work final : public frame {
 public:
@@ -25,14 +26,16 @@ public:
     ring::job job;
     device::event* event = nullptr;  ///< behind all of the job's work
     finish_pool* pool = nullptr;     ///< of a stage that finishes several frames at once
-    bool finished = false;           ///< guarded by the pool
-    u64 complete_ns = 0;             ///< when the device was done with it, if it is traced
-    bool traced = false;             ///< `carousel trace` was on when it was claimed
-    std::optional<u64> hash;         ///< as finish() has given it
-    std::string hash_name;           ///< what of
-    bool in_process = false;         ///< process() of this frame runs
-    bool ended = false;              ///< it has said that the stream ends before this frame
-    bool by_copy = false;            ///< rings on another GPU are reached through a slot on this one
+    outside_hold* outside = nullptr;
+    bool waits_for_link = false;  ///< of the thread that finishes it
+    bool finished = false;        ///< guarded by the pool
+    u64 complete_ns = 0;          ///< when the device was done with it, if it is traced
+    bool traced = false;          ///< `carousel trace` was on when it was claimed
+    std::optional<u64> hash;      ///< as finish() has given it
+    std::string hash_name;        ///< what of
+    bool in_process = false;      ///< process() of this frame runs
+    bool ended = false;           ///< it has said that the stream ends before this frame
+    bool by_copy = false;         ///< rings on another GPU are reached through a slot on this one
     std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one
 
     [[nodiscard]] u64 sequence() const noexcept override { return job.sequence; }
@@ -81,7 +84,9 @@ public:
         return hash ? telemetry::frame_hash(*hash, hash_name) : telemetry::frame_hash(std::nullopt);
     }
     void in_parts(u32 parts, const std::function<void(u32 part)>& body) override;  ///< finish_pool.cpp
+    void wait_for_link(bool waits) override;                                       ///< edge.cpp
     void stamp(const frame_stamp& with) override;                                  ///< stamp.cpp
+    void pass_void() override;                                                     ///< stamp.cpp
     void end_stream() override;                                                    ///< stream_end.cpp
 
     void set_void_text(std::string text) { void_text_ = std::move(text); }

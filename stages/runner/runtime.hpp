@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <carousel/stage.hpp>
+#include "shm/doorbell.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/attach.hpp"
 #include "stages/runner/supervisor_link.hpp"
@@ -57,6 +58,8 @@ public:
     [[nodiscard]] std::string run_directory() const override { return attachment_.run_directory; }
     [[nodiscard]] u32 instance() const override;
     [[nodiscard]] u32 epoch() const override { return attachment_.who.epoch; }
+    [[nodiscard]] std::string run_id() const override { return attachment_.run_id; }
+    void wake() noexcept override { shm::ring(stage_block().doorbell); }
     [[nodiscard]] u32 in_flight() const override { return stage_block().in_flight; }
     [[nodiscard]] const parameter_schema& parameters() const override { return attachment_.parameters; }
 

@@ -42,7 +42,8 @@ stage_runner::stage_runner(runtime& r, stage& s)
       trace_(r.control(), r.who().seat, r.who().epoch),
       profiler_(r.attached().stage),
       finishing_(r.entry().finishing_since_ns),
-      hold_(r.control(), r.entry(), finishing_),
+      outside_(r.entry(), finishing_),
+      hold_(r.control(), outside_),
       torn_(r.context().allocate_host(sizeof(u32))),
       turn_(r.control(), r.attached().depth.token, r.who().seat),
       reach_(r.reaches_far()),
@@ -54,6 +55,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
             telemetry::ledger_path(r.run_directory(), r.attached().stage));
     for (u32 k = 0; k < r.in_flight(); ++k) {
         frames_.push_back(std::make_unique<frame_in_work>(r, k));
+        frames_.back()->outside = &outside_;
         idle_.push_back(frames_.back().get());
     }
     play_graphs();
@@ -91,7 +93,13 @@ void stage_runner::run() {
         }
         ring::outcome got = ring::outcome::own_work;  // no lane left, or a suspect frame is alone
         if (f != nullptr && due()) {
-            got = worker_.look(others);
+            u64 next = 0;
+            got = worker_.look(others, next);
+            if (got == ring::outcome::ok && !ready(next, others)) {
+                turn_.nothing_to_begin();
+                wait_for_change(seen, wait_reason::input, shm::max_sleep_ns);
+                continue;
+            }
             // Only a stage that has a frame to begin takes its turn.
             if (got == ring::outcome::ok && !turn_.may_begin()) {
                 wait_for_change(seen, wait_reason::turn, turn_.patience_ns());
@@ -107,6 +115,7 @@ void stage_runner::run() {
             continue;
         }
         turn_.nothing_to_begin();
+        wait_for_link(false);
         if (got == ring::outcome::revoked) die(exit_code::revoked);
         if (got == ring::outcome::closed && others == 0) break;
         wait_for_change(seen, reason_of(got), shm::max_sleep_ns);
@@ -268,6 +277,7 @@ void stage_runner::finish(frame_in_work& f) {
     const finish_clock::running clock(finishing_);
     const device::profiler_range shown(profiler_, "finish", f.job.sequence);
     host_work("finish", f, [&] { stage_->finish(f); });
+    f.wait_for_link(false);
 }
 
 // Without a pool finish() comes here, too, and has one deadline with the commit. With one each has its own:
@@ -290,6 +300,7 @@ void stage_runner::commit(frame_in_work& f) {
     const u64 committed = now_ns();
     account(f, committed);
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
+    guarded("committed", f.job.sequence, [&] { stage_->committed(f.job.sequence); });
     const bool ours = worker_.complete(f.job);
     if (f.traced)
         trace_.committed(f.job.sequence, static_cast<u8>(f.lane()), f.complete_ns, committed, now_ns());

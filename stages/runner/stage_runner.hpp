@@ -54,6 +54,8 @@ private:
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     [[nodiscard]] bool look_around();
     [[nodiscard]] bool due();
+    [[nodiscard]] bool ready(u64 sequence, u32 in_flight);  ///< edge.cpp, as the next one
+    void wait_for_link(bool waits);
     void paced(u64 claimed_ns);
     void complete_loop();
     void wait_for_device(frame_in_work& f);
@@ -79,6 +81,7 @@ private:
     telemetry::trace_writer trace_;
     device::profiler profiler_;  ///< a domain a stage
     finish_clock finishing_;
+    outside_hold outside_;
     disk_hold hold_;
     std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
     u32 torn_seen_ = 0;
@@ -90,7 +93,8 @@ private:
     work_meter meter_;               ///< the completion thread's
     u64 last_complete_ns_ = 0;       ///< the same
     u64 poll_ns_;                    ///< before it sleeps, 0: not at all
-    bool last_wait_changed_ = true;  ///< the main thread's
+    bool last_wait_changed_ = true;  ///< the main thread's, as the next one
+    bool waits_for_link_ = false;    ///< a source: nothing is there to be begun
 
     std::mutex mutex_;  ///< this process's own; guards what follows
     std::condition_variable changed_;

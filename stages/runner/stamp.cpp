@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/errors.hpp"
 #include "stages/runner/frame_in_work.hpp"
 
 namespace carousel::stages {
@@ -31,6 +32,15 @@ void frame_in_work::stamp(const frame_stamp& with) {
     h.parameter_number = job.parameter_number = with.parameter_number;
     std::memcpy(job.parameters, with.parameters.data(), bytes);
     std::memcpy(h.parameters, with.parameters.data(), bytes);
+}
+
+// As stamp(): the header is this process's. The stage that is named is this one; who gave the frame up
+// elsewhere stands in its log.
+void frame_in_work::pass_void() {
+    if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_void();
+    shm::frame_header& h = runtime_->control().link[runtime_->output()->index].header[job.output.index];
+    h.void_stage = job.void_stage = runtime_->control().seat[runtime_->who().seat].stage;
+    h.void_reason = job.void_reason = static_cast<u32>(exit_code::stage_failed);
 }
 
 }  // namespace carousel::stages

@@ -59,6 +59,9 @@ struct description {
     parameter_schema parameters = {};
     runs_on device = runs_on::any;  ///< where it can run
     bool ends = false;              ///< a source that may call frame::end_stream()
+    /// It hands frames on between this run and somewhere else and computes nothing: none of its deaths is
+    /// held against a frame, whatever max_attempts says.
+    bool hands_on = false;
     /// Its inputs and the assets of others are to be mapped for writing, too: what it reads them with can't
     /// be content with less. A stray write of it can harm other stages then; the plan and the log say so.
     bool writable_inputs = false;

@@ -120,6 +120,17 @@ class Setup(unittest.TestCase):
         self.assertIn("libavcodec-dev", self.start("pipelines/launch", "--out=film.mp4", MISSING=missing)[2])
         self.assertIn("libavcodec-dev", self.start("tests/run", "--no-install", MISSING=missing)[1])
 
+    def test_what_links_take_is_installed_for_a_pipeline_that_has_one_and_for_tests(self):
+        missing = "libucx-dev libssl-dev"
+        file = os.path.join(self.folder.name, "linked.toml")
+        with open(file, "w", encoding="utf-8") as f:
+            f.write('[[stage]]\n# run = "carousel-send"\nrun = "carousel-geometry"\n')
+        self.assertNotIn("libucx", self.start("pipelines/launch", file, MISSING=missing)[2])
+        with open(file, "a", encoding="utf-8") as f:
+            f.write('[[stage]]\nrun = "carousel-send"\n')
+        self.assertRegex(self.start("pipelines/launch", file, MISSING=missing)[2], f"apt-get .*install -y --no-install-recommends {missing}\n")
+        self.assertIn("libucx-dev", self.start("tests/run", "--no-install", MISSING=missing)[1])
+
     def test_what_looks_at_the_sources_and_doxygen_are_installed_for_all_tests_alone(self):
         for package in ("doxygen", "clang-tidy"):
             self.assertNotIn(package, self.start("tests/run", MISSING=package)[2])

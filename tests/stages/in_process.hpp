@@ -35,10 +35,18 @@ public:
     void process(carousel::frame& f) override;
     [[nodiscard]] bool commits_on_host() const override { return sink_; }
     void finish(carousel::frame& f) override;
+    [[nodiscard]] bool ready(u64 sequence, u64 done_below) override {
+        return !at_ready || at_ready(sequence, done_below);
+    }
+    void committed(u64 sequence) override {
+        if (at_committed) at_committed(sequence);
+    }
 
     std::atomic<u64> frames{0}, wrong{0};
     u32 finish_threads = 1;                           ///< with more a sink doesn't look at the order
     std::function<void(carousel::frame&)> at_finish;  ///< of a sink, before it counts the frame
+    std::function<bool(u64, u64)> at_ready;
+    std::function<void(u64)> at_committed;
 
 private:
     bool source_, sink_;
@@ -89,6 +97,7 @@ public:
     [[nodiscard]] shm::control_block& control() const noexcept { return *block_; }
     [[nodiscard]] shared_memory& memory() noexcept { return memory_; }
     [[nodiscard]] counting_stage& sink() const noexcept { return *made_.back(); }
+    [[nodiscard]] counting_stage& source() const noexcept { return *made_.front(); }
     [[nodiscard]] u64 value_in(u32 link, u32 slot) const;
     /// Of each stage's queue.
     [[nodiscard]] const queue_counts& counts(u32 stage) const noexcept { return *counts_[stage]; }

@@ -113,7 +113,8 @@ TEST_CASE(
     const auto c = std::make_unique<shm::control_block>();
     shm::incarnation& entry = c->entry[0];
     finish_clock clock(entry.finishing_since_ns);
-    stages::disk_hold hold(*c, entry, clock);
+    stages::outside_hold outside(entry, clock);
+    stages::disk_hold hold(*c, outside);
     std::array<std::atomic<bool>, 2> full{true, true};
     std::array<std::atomic<u32>, 2> tries{0, 0};
     const auto write = [&](std::size_t k) {

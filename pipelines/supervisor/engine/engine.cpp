@@ -246,15 +246,23 @@ void engine::watch_full_disk(u64 now) {
     }
 }
 
-// "2 frames were not written ...", when a stage waits for a full disk now; else "".
-std::string engine::unwritten() const {
+// "2 frames were not written ...", when a stage waits for a full disk or for another host now; else "".
+std::string engine::unwritten() {
     const shm::control_block& c = segment_->block();
     for (const auto& s : seats_->seats) {
-        if (full_disk_since_ns(c, *s) == 0) continue;
+        const bool link = link_since_ns(c, *s) != 0;
+        if (!link && full_disk_since_ns(c, *s) == 0) continue;
         const u64 end = ring::load(c.end), first = delivered(*setup_, c);
         const std::string count = end == ring::end_unknown || end == ring::end_stopping || end < first
                                       ? "frames"
                                       : fmt::format("{} frames", end - first);
+        unwritten_why_ = link ? "no link to the other host" : "disk full";
+        if (link)
+            return fmt::format(
+                "{} waits for another host: {} from number {} on were begun and are not known to be there. "
+                "Bring the "
+                "link back and run again",
+                s->label, count, first);
         return fmt::format(
             "the disk of {} is full: {} from number {} on were begun and are not written. Make room and run "
             "again",
@@ -343,7 +351,7 @@ run_outcome engine::outcome() {
         o.ending = fmt::format("failed: {}: {}", f->label, f->what);
     } else if (!o.complete && !unwritten_.empty()) {
         o.exit_code = exit_code::output;
-        o.ending = "disk full";
+        o.ending = unwritten_why_;
     } else if (!o.complete) {
         o.exit_code = 128 + (ended_by_ != 0 ? ended_by_ : SIGTERM);
         o.ending = "interrupted";

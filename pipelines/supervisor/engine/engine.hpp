@@ -99,7 +99,7 @@ private:
     void adopt_stream_end(u32 ended_by);
     [[nodiscard]] u64 surplus() const noexcept;
     // engine.cpp
-    [[nodiscard]] std::string unwritten() const;
+    [[nodiscard]] std::string unwritten();
     void push_out(u64 now);
     void watch_owner();
     // rebuild.cpp
@@ -199,7 +199,8 @@ private:
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, asked_to_end_ = false;
     int interrupts_ = 0, ended_by_ = 0;
-    std::string unwritten_;  ///< not empty: the run was ended while a disk was full
+    std::string unwritten_;  ///< not empty: the run was ended while a disk was full, or another host away
+    const char* unwritten_why_ = "";
     u32 taps_ = 0, taken_over_ = 0;
     found_processes found_;
     u64 taking_over_since_ns_ = 0;  ///< 0: not, or done

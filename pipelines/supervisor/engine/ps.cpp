@@ -86,6 +86,7 @@ run::ps_stage engine::row_of(const seat& s, const std::vector<telemetry::stage_s
     row.instance = s.instance;
     row.state = name_of(s.machine.state());
     if (full_disk_since_ns(c, s) != 0) row.waits_for = "full disk";
+    if (link_since_ns(c, s) != 0) row.waits_for = "another host";
     if (st.spec.standby) row.standby = s.standby && s.standby->standing_by ? "ready" : "starting";
     if (s.standby) row.standby_pid = s.standby->pid;
     row.restarts = s.restarts;

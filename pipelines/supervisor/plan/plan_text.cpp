@@ -51,6 +51,7 @@ json stage_json(const pipeline& p, const stage_spec& s, const stage_description&
               {"uses", d.uses},
               {"commits_on_host", d.commits_on_host},
               {"ends", d.ends},
+              {"hands_on", d.hands_on},
               {"writable_inputs", d.writable_inputs}});
     if (const auto link = p.links.find(s.name); link != p.links.end()) j["link"] = values_of(link->second);
     return j;

@@ -25,6 +25,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     s.memory = s.link.memory;
     s.owner_commits = d.commits_on_host;
     s.ends = d.ends;
+    if (d.hands_on) s.spec.max_attempts = 0;  // no number of deaths gives a frame up
     s.deep_on_cpu = hooks.depth_on_cpu;
     s.writable_inputs = d.writable_inputs;
     s.mps = spec.isolation == isolation_kind::mps;

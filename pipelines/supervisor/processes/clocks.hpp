@@ -17,6 +17,8 @@
 //   is in finish(), its commit or what follows it    finishing   frame          replaced: its own act
 //   waits for room on a full disk                    none        -              -
 //                                                    (the heart)
+//   waits for another host: a source with nothing    none        -              -
+//     in hand, a sink in finish()                    (the heart)
 //   is wanted from a process that gives no sign of   heart       the            replaced; one that somebody
 //   has
 //     life (stopped from outside, stuck in the                   pipeline's,    stopped is innocent

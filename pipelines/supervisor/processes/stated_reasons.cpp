@@ -60,6 +60,9 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
         return fmt::format("{} (pid {}) is stopped by the tool in front of it", s.label, p.pid);
     if (stopped && !heart_is_late(view_of(t, s, now), now))
         return fmt::format("{} (pid {}) is stopped from outside", s.label, p.pid);
+    // A source waits with nothing in hand, a sink with its frames.
+    if (believable(link_since_ns(*t.c, s), std::min(p.spawned_ns, now), 0, now))
+        return fmt::format("{} waits for another host", s.label);
     if (is_at_work(t, s, now))
         return full_disk_since_ns(*t.c, s) != 0 ? fmt::format("{} waits for room on its disk", s.label)
                                                 : fmt::format("{} is at work on a frame", s.label);

@@ -69,11 +69,23 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
 
 }  // namespace
 
-u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept {
+namespace {
+
+u64 held_since_ns(const shm::control_block& c, const seat& s, shm::hold_reason why) noexcept {
     if (!s.now || s.now->seen_dead_ns != 0) return 0;
     const shm::incarnation& e = c.entry[s.now->who.entry];
     const u64 since = ring::load(e.hold_since_ns);
-    return ring::load(e.hold) == static_cast<u64>(shm::hold_reason::disk_full) ? since : 0;
+    return ring::load(e.hold) == static_cast<u64>(why) ? since : 0;
+}
+
+}  // namespace
+
+u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept {
+    return held_since_ns(c, s, shm::hold_reason::disk_full);
+}
+
+u64 link_since_ns(const shm::control_block& c, const seat& s) noexcept {
+    return held_since_ns(c, s, shm::hold_reason::link);
 }
 
 namespace {

@@ -14,4 +14,7 @@ void restart_clocks(process_table& t, u64 now) noexcept;
 /// Since when the process on a seat has waited for room on a full disk, by its own word; 0: it doesn't.
 [[nodiscard]] u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept;
 
+/// Since when it has waited for another host: for that host's frames, or for its word that it has ours.
+[[nodiscard]] u64 link_since_ns(const shm::control_block& c, const seat& s) noexcept;
+
 }  // namespace carousel::supervisor

@@ -25,6 +25,8 @@
 //      ledger for every such stage. With description::finish_threads above one (or 0) it is called by several
 //      threads at once, each for another frame, and in no order; commits are in order all the same. So a
 //      frame that has been finished may be delivered again though a later one was finished, too.
+//   6. A stage at the edge of a run: ready() says when a source's next frame is there, committed() that a
+//   frame is beyond recall.
 // Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception
 // from process or finish ends the process (exit code 73, or the error's own), which counts as an attempt on
 // the frames in flight. Only a disk_full_error from finish doesn't: the runner waits for room, and calls it
@@ -69,6 +71,10 @@ public:
     /// Incarnation of this seat, from 1. 0 in the prepare() of a warm standby, which gets its own when it
     /// takes over.
     [[nodiscard]] virtual u32 epoch() const = 0;
+    /// Which run this is: the same for all its processes and for each supervisor that takes it over.
+    [[nodiscard]] virtual std::string run_id() const { return {}; }
+    /// From any thread: the runner asks stage::ready() again.
+    virtual void wake() noexcept {}
     [[nodiscard]] virtual u32 in_flight() const = 0;  ///< frames that may be between process() and commit
     /// The pipeline's parameters, whether this stage reads them or not; none: it has none.
     [[nodiscard]] virtual const parameter_schema& parameters() const {
@@ -148,6 +154,9 @@ public:
     virtual void in_parts(u32 parts, const std::function<void(u32 part)>& body) {
         for (u32 k = 0; k < parts; ++k) body(k);
     }
+    /// In finish(): true until false, or until finish() returns, this frame waits for another host. That is
+    /// no hang: no clock of this process runs meanwhile, and `carousel ps` says what it waits for.
+    virtual void wait_for_link(bool waits) { (void)waits; }
     /// In process() of a source, for each frame or for none: its time and parameters, in place of the run's.
     /// It must be a function of the sequence. Throws config_error for parameters of another size than the
     /// pipeline's.
@@ -161,6 +170,11 @@ public:
         (void)ns;
         throw std::logic_error(
             "set_capture_ns() is for process() of a source: a stage without inputs, in a run");
+    }
+    /// In process() of a source: this frame was given up where it comes from. It goes on void, as a frame
+    /// does that is given up here; nothing need be written into its output.
+    virtual void pass_void() {
+        throw std::logic_error("pass_void() is for process() of a source: a stage without inputs, in a run");
     }
     /// In process() of a source that has said description::ends: the stream ends before this frame, which
     /// does not exist, and neither does any later one. What is enqueued for it is thrown away. It must be a
@@ -185,6 +199,17 @@ public:
     virtual void process(frame& f) = 0;
     [[nodiscard]] virtual bool commits_on_host() const { return false; }
     virtual void finish(frame& f) { (void)f; }
+    /// May frame `sequence`, which would be the next one, be begun? Asked on the thread of process(), before
+    /// anything is taken, and perhaps more than once for one frame; of void frames, too. While the answer is
+    /// no nothing is begun. For a source whose frames come from outside: no clock runs then, and no attempt
+    /// counts; environment::wake() has it asked again, without that it is after 100 ms. A source is also told
+    /// how far all numbers are done: each below `done_below` is committed, and that number is not (else 0).
+    [[nodiscard]] virtual bool ready(u64 sequence, u64 done_below) {
+        (void)sequence, (void)done_below;
+        return true;
+    }
+    /// Behind the commit of a frame, on the thread that commits, in order: nobody makes this frame again.
+    virtual void committed(u64 sequence) { (void)sequence; }
 };
 
 /// The whole main() of a stage program: attaches to its supervisor and runs `make()`'s stage until the end of

@@ -39,6 +39,9 @@ LAYERS = {
     "stages/sharpen": RENDERER,
     "stages/inference": RENDERER,
     "stages/recording": LIBRARY + ["kernels", "stages/sdk"],
+    "stages/hosts/link": LIBRARY,              # what two hosts say: no socket, no UCX
+    "stages/hosts/ucx": LIBRARY,
+    "stages/hosts": LIBRARY + ["kernels", "stages/sdk", "stages/hosts/link", "stages/hosts/ucx"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
     **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
     "doctor": RUN + SUPERVISOR,

@@ -1,0 +1,127 @@
+#include "stages/hosts/link/message.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+namespace carousel::hosts {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers go over the link as they lie in memory");
+
+class writer {
+public:
+    template <typename T>
+    requires std::is_arithmetic_v<T>
+    void operator()(const T& value) { append(&value, sizeof value); }
+    void operator()(const std::string& text) { sized(text.data(), text.size()); }
+    void operator()(const std::vector<std::byte>& bytes) { sized(bytes.data(), bytes.size()); }
+    template <std::size_t N>
+    void operator()(const std::array<u8, N>& bytes) {
+        append(bytes.data(), N);
+    }
+    message_bytes out;
+
+private:
+    void sized(const void* from, std::size_t bytes) {
+        (*this)(static_cast<u32>(bytes));
+        append(from, bytes);
+    }
+    void append(const void* from, std::size_t bytes) {
+        const auto* at = static_cast<const std::byte*>(from);
+        out.insert(out.end(), at, at + bytes);
+    }
+};
+
+class reader {
+public:
+    explicit reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+    template <typename T>
+    requires std::is_arithmetic_v<T>
+    void operator()(T& value) { take(&value, sizeof value); }
+    void operator()(std::string& text) {
+        text.resize(size(longest_text));
+        take(text.data(), text.size());
+    }
+    void operator()(std::vector<std::byte>& bytes) {
+        bytes.resize(size(most_parameters));
+        take(bytes.data(), bytes.size());
+    }
+    template <std::size_t N>
+    void operator()(std::array<u8, N>& bytes) {
+        take(bytes.data(), N);
+    }
+    [[nodiscard]] bool whole() const { return good_ && rest_.empty(); }
+
+private:
+    u32 size(u32 most) {
+        u32 n = 0;
+        (*this)(n);
+        good_ = good_ && n <= most && n <= rest_.size();
+        return good_ ? n : 0;
+    }
+    void take(void* to, std::size_t bytes) {
+        good_ = good_ && bytes <= rest_.size();
+        if (!good_ || bytes == 0) return;
+        std::memcpy(to, rest_.data(), bytes);
+        rest_ = rest_.subspan(bytes);
+    }
+    std::span<const std::byte> rest_;
+    bool good_ = true;
+};
+
+// Each message's fields, once for both directions.
+template <typename F>
+void fields(F& f, auto& m) {
+    using T = std::remove_const_t<std::remove_reference_t<decltype(m)>>;
+    if constexpr (std::is_same_v<T, hello>) {
+        f(m.version), f(m.run), f(m.pipeline), f(m.ring), f(m.format), f(m.payload_bytes), f(m.parameters);
+        f(m.parameter_bytes), f(m.epoch), f(m.oldest), f(m.fresh);
+    } else if constexpr (std::is_same_v<T, proof_message>) {
+        f(m.fresh), f(m.of_token);
+    } else if constexpr (std::is_same_v<T, welcome>) {
+        f(m.run), f(m.committed), f(m.next), f(m.window);
+    } else if constexpr (std::is_same_v<T, refuse> || std::is_same_v<T, bye>) {
+        f(m.why);
+    } else if constexpr (std::is_same_v<T, frame_message>) {
+        f(m.epoch), f(m.sequence), f(m.hash), f(m.bytes), f(m.born_ns), f(m.time_s), f(m.parameter_number);
+        f(m.parameters), f(m.void_reason);
+    } else if constexpr (std::is_same_v<T, ack>) {
+        f(m.committed);
+    } else if constexpr (std::is_same_v<T, ping>) {
+        f(m.sent_ns);
+    } else if constexpr (std::is_same_v<T, pong>) {
+        f(m.sent_ns), f(m.here_ns);
+    } else {
+        f(m.sequence);
+    }
+}
+
+template <std::size_t K = 0>
+std::optional<message> decode_as(u8 kind, std::span<const std::byte> rest) {
+    if constexpr (K < std::variant_size_v<message>) {
+        if (kind != K + 1) return decode_as<K + 1>(kind, rest);
+        std::variant_alternative_t<K, message> m;
+        reader r(rest);
+        fields(r, m);
+        if (r.whole()) return m;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+message_bytes encode(const message& m) {
+    writer w;
+    w(static_cast<u8>(m.index() + 1));
+    std::visit([&](const auto& each) { fields(w, each); }, m);
+    return std::move(w.out);
+}
+
+std::optional<message> decode(std::span<const std::byte> bytes) {
+    if (bytes.empty() || bytes.size() > longest_message) return std::nullopt;
+    return decode_as(static_cast<u8>(bytes[0]), bytes.subspan(1));
+}
+
+}  // namespace carousel::hosts

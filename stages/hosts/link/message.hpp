@@ -1,0 +1,107 @@
+#pragma once
+// What two hosts say to each other over a link, as bytes: little-endian, each text behind its length. The
+// side that sends frames connects, the one that receives them listens.
+//
+//   sending side                                   receiving side
+//   HELLO {who, of what format, oldest frame, nonce}  ->
+//                                                  <-  PROOF {nonce, proof}
+//   PROOF {proof}                                     ->
+//                                                  <-  WELCOME {committed, next, window}, or REFUSE {why}
+//   FRAME {epoch, sequence, hash, ...} + bytes        ->
+//                                                  <-  ACK {committed}
+//   PING {time}, PONG {time}                       <->
+//   END {sequence}                                    ->
+//                                                  <-  BYE {why}
+//
+// decode() takes anything: it reads within its bytes, knows each length, and returns nothing for what is no
+// message of this version.
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::hosts {
+
+inline constexpr u32 link_version = 1;
+inline constexpr u32 longest_text = 16384;     ///< of one text in a message
+inline constexpr u32 longest_message = 65536;  ///< a longer one is none
+inline constexpr u32 most_parameters = 256;    ///< bytes of a frame's parameters
+
+using nonce = std::array<u8, 32>;
+using proof = std::array<u8, 32>;
+using message_bytes = std::vector<std::byte>;
+
+struct hello {
+    u32 version = link_version;
+    std::string run;         ///< which run, and which pipeline, sends
+    std::string pipeline;    ///< for sentences
+    std::string ring;        ///< whose frames: the stage in front of the sender
+    std::string format;      ///< ring::frame_format::to_json()
+    u64 payload_bytes = 0;   ///< of each frame
+    std::string parameters;  ///< type of the pipeline's parameters; "": none
+    u32 parameter_bytes = 0;
+    u64 epoch = 0;   ///< grows with each connection of each process of this sender
+    u64 oldest = 0;  ///< the first frame that the sender has still
+    nonce fresh{};
+    bool operator==(const hello&) const = default;
+};
+struct proof_message {
+    nonce fresh{};  ///< of who says it
+    proof of_token{};
+    bool operator==(const proof_message&) const = default;
+};
+struct welcome {
+    std::string run;    ///< the receiver's
+    u64 committed = 0;  ///< every frame below is committed there
+    u64 next = 0;       ///< the first that is not there whole
+    u32 window = 1;     ///< so many may be under way without an acknowledgement
+    bool operator==(const welcome&) const = default;
+};
+struct refuse {
+    std::string why;
+    bool operator==(const refuse&) const = default;
+};
+/// In front of a frame's bytes.
+struct frame_message {
+    u64 epoch = 0, sequence = 0, hash = 0, bytes = 0;
+    u64 born_ns = 0;  ///< by the clock of the host where its source is
+    f64 time_s = 0;
+    u64 parameter_number = 0;
+    std::vector<std::byte> parameters;
+    std::string void_reason;  ///< not empty: it was given up, and has no bytes
+    bool operator==(const frame_message&) const = default;
+};
+struct ack {
+    u64 committed = 0;
+    bool operator==(const ack&) const = default;
+};
+struct ping {
+    u64 sent_ns = 0;
+    bool operator==(const ping&) const = default;
+};
+struct pong {
+    u64 sent_ns = 0;  ///< of the ping
+    u64 here_ns = 0;  ///< by the clock of who answers
+    bool operator==(const pong&) const = default;
+};
+struct stream_end {
+    u64 sequence = 0;  ///< the first that will not exist
+    bool operator==(const stream_end&) const = default;
+};
+struct bye {
+    std::string why;
+    bool operator==(const bye&) const = default;
+};
+
+using message =
+    std::variant<hello, proof_message, welcome, refuse, frame_message, ack, ping, pong, stream_end, bye>;
+
+[[nodiscard]] message_bytes encode(const message& m);
+[[nodiscard]] std::optional<message> decode(std::span<const std::byte> bytes);
+
+}  // namespace carousel::hosts

@@ -1,0 +1,235 @@
+#include "stages/hosts/link/receiving_side.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace carousel::hosts {
+
+receiving_side::receiving_side(hello expected, token_file token, std::string run, std::string sender,
+                               u64 next, u32 window)
+    : expected_(std::move(expected)),
+      token_(std::move(token)),
+      run_(std::move(run)),
+      sender_(std::move(sender)),
+      next_(next),
+      committed_(next),
+      arrive_(next),
+      buffers_(std::max(window, 1U)) {}
+
+void receiving_side::say(u32 connection, const message& m) {
+    out_.push_back({action::what::send, connection, encode(m)});
+}
+
+void receiving_side::drop(u32 connection) {
+    if (peers_.erase(connection) == 0) return;
+    out_.push_back({action::what::close, connection});
+    if (connection != current_) return;
+    current_ = 0;
+    welcomed_ = false;
+}
+
+void receiving_side::accepted(u32 connection, u64 now) {
+    std::size_t strangers = 0;
+    for (const auto& [at, p] : peers_) strangers += at != current_ ? 1 : 0;
+    peers_[connection].since_ns = now;
+    if (strangers >= most_strangers) drop(connection);
+}
+
+void receiving_side::closed(u32 connection) {
+    if (connection == current_ && welcomed_) news_ = "the sending host's connection has ended";
+    drop(connection);  // the transport has its own part to close still
+}
+
+void receiving_side::received(u32 connection, const message& m, u64 now) {
+    const auto at = peers_.find(connection);
+    if (at == peers_.end() || at->second.refused) return;
+    peer& p = at->second;
+    if (const auto* h = std::get_if<hello>(&m); h != nullptr && !p.said) return take(connection, p, *h);
+    if (const auto* q = std::get_if<proof_message>(&m); q != nullptr && p.said && connection != current_)
+        return take(connection, p, *q, now);
+    if (connection != current_) return drop(connection);
+    heard_ns_ = now;
+    if (const auto* q = std::get_if<ping>(&m)) say(connection, pong{q->sent_ns, now});
+    if (const auto* e = std::get_if<stream_end>(&m); e != nullptr && welcomed_ && e->sequence <= committed_) {
+        if (!end_) end_ = e->sequence;
+        end_told_ = false;
+    }
+}
+
+void receiving_side::take(u32 connection, peer& p, const hello& h) {
+    p.said = h;
+    p.fresh = new_nonce();
+    if (h.version != link_version)
+        return refuse_peer(
+            connection, p,
+            fmt::format("this side speaks version {} of the link, the other one {}: install the same "
+                        "Carousel on both hosts",
+                        link_version, h.version));
+    say(connection, proof_message{p.fresh, token_.prove(side::receiving, h, p.fresh)});
+}
+
+void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 now) {
+    if (!token_.fits(m.of_token, side::sending, *p.said, p.fresh)) {
+        news_ = "somebody was turned away who does not know this link's token";
+        return drop(connection);
+    }
+    if (const std::string why = objection(*p.said); !why.empty()) {
+        news_ = "a sender was refused: " + why;
+        return refuse_peer(connection, p, why);
+    }
+    if (current_ != 0 && p.said->run == sender_ && p.said->epoch < current_epoch_) return drop(connection);
+    if (current_ != 0) drop(current_);
+    current_ = connection;
+    current_epoch_ = p.said->epoch;
+    welcomed_ = false;
+    heard_ns_ = ping_ns_ = now;
+    if (sender_ != p.said->run) {
+        sender_ = p.said->run;
+        sender_kept_ = false;
+    }
+}
+
+// What no retry mends, in a sentence; the sender ends with it.
+std::string receiving_side::objection(const hello& h) const {
+    if (h.format != expected_.format || h.payload_bytes != expected_.payload_bytes)
+        return fmt::format(
+            "its frames are {} of {} bytes, but the receiving stage is to write {} of {} bytes", h.format,
+            h.payload_bytes, expected_.format, expected_.payload_bytes);
+    if (!expected_.parameters.empty() &&
+        (h.parameters != expected_.parameters || h.parameter_bytes != expected_.parameter_bytes))
+        return fmt::format(
+            "its parameters are {} of {} bytes, but the receiving pipeline's are {} of {} bytes",
+            h.parameters.empty() ? "none" : h.parameters, h.parameter_bytes, expected_.parameters,
+            expected_.parameter_bytes);
+    if (!sender_.empty() && h.run != sender_ && next_ > 0)
+        return fmt::format(
+            "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "
+            "receiving run, too, and begin again",
+            h.run, h.pipeline, next_ - 1, sender_);
+    return "";
+}
+
+void receiving_side::refuse_peer(u32 connection, peer& p, const std::string& why) {
+    p.refused = true;  // stays until it leaves, or handshake_ns: the sentence must get there
+    say(connection, refuse{why});
+}
+
+bool receiving_side::arriving() const {
+    return std::any_of(buffers_.begin(), buffers_.end(),
+                       [](const buffer& b) { return b.is == buffer::state::arriving; });
+}
+
+// Nothing is under way from an earlier connection any more, so what is not whole now is to come again.
+void receiving_side::welcome_current() {
+    for (buffer& b : buffers_)
+        if (b.is == buffer::state::whole && b.message.sequence >= next_) b.is = buffer::state::empty;
+    arrive_ = next_;
+    welcomed_ = true;
+    const hello& h = *peers_.at(current_).said;
+    say(current_, welcome{run_, committed_, next_, static_cast<u32>(buffers_.size())});
+    news_ = fmt::format("frames of {} come from run {} (pipeline {}), from {} on", h.ring, h.run, h.pipeline,
+                        next_);
+}
+
+std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_message& m, u64 now) {
+    if (connection != current_ || !welcomed_ || m.epoch != current_epoch_) return std::nullopt;
+    heard_ns_ = now;
+    if (m.sequence < arrive_) {  // committed, or under way already
+        say(connection, ack{committed_});
+        return std::nullopt;
+    }
+    const bool sound = m.bytes == (m.void_reason.empty() ? expected_.payload_bytes : 0);
+    buffer& b = of(m.sequence);
+    if (m.sequence != arrive_ || !sound || b.is == buffer::state::arriving || b.is == buffer::state::whole) {
+        news_ =
+            fmt::format("frame {} came against the rules of the link (expected {}): its sender is cut off",
+                        m.sequence, arrive_);
+        drop(connection);
+        return std::nullopt;
+    }
+    b = {buffer::state::arriving, m};
+    ++arrive_;
+    return static_cast<u32>(m.sequence % buffers_.size());
+}
+
+void receiving_side::frame_ends(u32 index, bool whole, u64 now) {
+    if (current_ != 0) heard_ns_ = now;
+    buffer& b = buffers_[index];
+    b.is = whole ? buffer::state::whole : buffer::state::empty;
+    while (of(next_).is == buffer::state::whole && of(next_).message.sequence == next_) ++next_;
+}
+
+const frame_message* receiving_side::whole(u64 sequence) const {
+    const buffer& b = of(sequence);
+    const bool there = b.is == buffer::state::whole && b.message.sequence == sequence && sequence < next_;
+    return there ? &b.message : nullptr;
+}
+
+void receiving_side::damaged(u64 sequence, u64 now) {
+    (void)now;
+    news_ =
+        fmt::format("frame {} came with other bytes than its hash is of: it is asked for again", sequence);
+    for (buffer& b : buffers_)
+        if (b.is == buffer::state::whole && b.message.sequence >= sequence) b.is = buffer::state::empty;
+    next_ = std::min(next_, sequence);
+    if (current_ != 0) drop(current_);
+}
+
+void receiving_side::free_buffer(u64 sequence) {
+    buffer& b = of(sequence);
+    if (b.is == buffer::state::whole && b.message.sequence == sequence) b.is = buffer::state::freed;
+}
+
+void receiving_side::committed(u64 below) {
+    if (below <= committed_) return;
+    committed_ = below;
+    if (up()) say(current_, ack{committed_});
+}
+
+void receiving_side::skip_to(u64 sequence) {
+    for (u64 k = next_ > buffers_.size() ? next_ - buffers_.size() : 0; k < sequence && k < next_; ++k)
+        free_buffer(k);
+    if (sequence > next_) {
+        next_ = sequence;
+        if (current_ != 0) drop(current_);  // what comes now is counted from the wrong number
+    }
+    committed(sequence);
+}
+
+actions receiving_side::step(u64 now) {
+    std::vector<u32> late;
+    for (const auto& [connection, p] : peers_)
+        if (connection != current_ && now - p.since_ns > handshake_ns) late.push_back(connection);
+    for (const u32 connection : late) drop(connection);
+    if (current_ != 0 && now > heard_ns_ && now - heard_ns_ > dead_after_ns) {
+        news_ = fmt::format("nothing was heard of the sending host for {} ms", dead_after_ns / ns_per_ms);
+        drop(current_);
+    }
+    if (current_ != 0 && !welcomed_ && sender_kept_ && !arriving()) welcome_current();
+    if (up() && now >= ping_ns_) {
+        say(current_, ping{now});
+        ping_ns_ = now + ping_every_ns;
+    }
+    if (up() && end_ && end_kept_ && !end_told_) {
+        say(current_, bye{"it has got the end of the stream"});
+        end_told_ = true;
+    } else if (up() && !leaving_.empty()) {
+        say(current_, bye{leaving_});
+        leaving_.clear();
+    }
+    return std::exchange(out_, {});
+}
+
+u64 receiving_side::next_due() const noexcept {
+    u64 due = ~u64{0};
+    for (const auto& [connection, p] : peers_)
+        if (connection != current_) due = std::min(due, p.since_ns + handshake_ns + 1);
+    if (current_ != 0) due = std::min({due, ping_ns_, heard_ns_ + dead_after_ns + 1});
+    return due;
+}
+
+std::string receiving_side::news() { return std::exchange(news_, {}); }
+
+}  // namespace carousel::hosts

@@ -1,0 +1,105 @@
+#pragma once
+// The side of a link that receives frames: whom it believes, what it takes, what it has whole. Not
+// thread-safe: who uses it locks.
+//
+// The newest sender that knows the token has the link: its predecessor's connection is closed, and it is
+// welcomed once nothing is under way from that one into our memory. One of an older process is not let in
+// beside a younger. Frame n goes into buffer n mod window, and the sender has at most a window under way, so
+// its buffer is free; a sender that breaks that loses its connection. What is whole is looked at (the hash)
+// before anybody begins it. Only what is committed in the ring here is acknowledged.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stages/hosts/link/action.hpp"
+#include "stages/hosts/link/token_file.hpp"
+
+namespace carousel::hosts {
+
+class receiving_side {
+public:
+    /// `expected`: format, payload_bytes and parameters that a sender must have. `sender`: the run whose
+    /// frames this ring has, "" if it has none yet. `next`: the first frame that is not committed here.
+    receiving_side(hello expected, token_file token, std::string run, std::string sender, u64 next,
+                   u32 window);
+
+    void accepted(u32 connection, u64 now);
+    void closed(u32 connection);
+    void received(u32 connection, const message& m, u64 now);
+    /// A frame's bytes are about to come: into this buffer, or nowhere.
+    [[nodiscard]] std::optional<u32> frame_begins(u32 connection, const frame_message& m, u64 now);
+    /// The transport is done with that buffer; `whole`: every byte is there.
+    void frame_ends(u32 buffer, bool whole, u64 now);
+
+    // The stage's side.
+    /// A frame that is there whole, with its buffer `sequence % window`; null: not yet.
+    [[nodiscard]] const frame_message* whole(u64 sequence) const;
+    /// Its hash was not that of its bytes: it is asked for again, by a new connection.
+    void damaged(u64 sequence, u64 now);
+    /// Its bytes are not needed any more.
+    void free_buffer(u64 sequence);
+    /// All below are committed in the ring here.
+    void committed(u64 below);
+    /// The frames below were committed by a predecessor.
+    void skip_to(u64 sequence);
+    /// The sender said that its stream ends before this one; for stage code to keep, then end_is_kept().
+    [[nodiscard]] const std::optional<u64>& end() const noexcept { return end_; }
+    void end_is_kept() { end_kept_ = true; }
+    /// Whose frames these are; to be kept before the WELCOME goes: sender_is_kept().
+    [[nodiscard]] const std::string& sender() const noexcept { return sender_; }
+    void sender_is_kept() { sender_kept_ = true; }
+    [[nodiscard]] bool sender_must_be_kept() const noexcept { return !sender_kept_; }
+    /// This side leaves: tells the sender.
+    void leave(const std::string& why) { leaving_ = why; }
+
+    [[nodiscard]] actions step(u64 now);
+    [[nodiscard]] u64 next_due() const noexcept;
+    [[nodiscard]] bool up() const noexcept { return current_ != 0 && welcomed_; }
+    [[nodiscard]] u64 next() const noexcept { return next_; }
+    /// What is worth a line in the log since the last call; "" if nothing.
+    [[nodiscard]] std::string news();
+
+private:
+    struct peer {
+        u64 since_ns = 0;
+        std::optional<hello> said;
+        nonce fresh{};
+        bool refused = false;
+    };
+    struct buffer {
+        enum class state : u8 { empty, arriving, whole, freed };
+        state is = state::empty;
+        frame_message message;
+    };
+    static constexpr std::size_t most_strangers = 8;  ///< connections that have proven nothing yet
+
+    void take(u32 connection, peer& p, const hello& h);
+    void take(u32 connection, peer& p, const proof_message& m, u64 now);
+    [[nodiscard]] std::string objection(const hello& h) const;
+    void refuse_peer(u32 connection, peer& p, const std::string& why);
+    void drop(u32 connection);
+    void welcome_current();
+    void say(u32 connection, const message& m);
+    [[nodiscard]] bool arriving() const;
+    [[nodiscard]] buffer& of(u64 sequence) { return buffers_[sequence % buffers_.size()]; }
+    [[nodiscard]] const buffer& of(u64 sequence) const { return buffers_[sequence % buffers_.size()]; }
+
+    hello expected_;
+    token_file token_;
+    std::string run_, sender_;
+    bool sender_kept_ = true;
+    u64 next_, committed_,
+        arrive_;  ///< first not whole; first not committed; next to come on this connection
+    std::vector<buffer> buffers_;
+    std::map<u32, peer> peers_;  ///< all that are open
+    u32 current_ = 0;            ///< 0: nobody has the link
+    bool welcomed_ = false, end_kept_ = false, end_told_ = false;
+    u64 current_epoch_ = 0, heard_ns_ = 0, ping_ns_ = 0;
+    std::optional<u64> end_;
+    std::string leaving_, news_;
+    actions out_;
+};
+
+}  // namespace carousel::hosts

@@ -1,0 +1,169 @@
+#include "stages/hosts/link/sending_side.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace carousel::hosts {
+
+sending_side::sending_side(hello who, token_file token, u64 first_epoch)
+    : who_(std::move(who)), token_(std::move(token)), first_epoch_(first_epoch), epoch_(first_epoch) {}
+
+void sending_side::begin(u64 sequence) {
+    if (!oldest_) oldest_ = committed_ = next_ = sequence;
+    frames_[sequence];
+}
+
+void sending_side::offer(const frame_message& m) {
+    kept& f = frames_[m.sequence];
+    f.message = m;
+    f.whole = true;
+}
+
+bool sending_side::released(u64 sequence) const {
+    const auto at = frames_.find(sequence);
+    return sequence < committed_ && (at == frames_.end() || at->second.under_way == 0);
+}
+
+void sending_side::drop(const std::string& why, u64 now) {
+    if (state_ == state::apart) return;
+    trouble_ = why;
+    state_ = state::apart;
+    to_close_ = connection_;
+    close_ = true;
+    proven_ = false;
+    retry_ns_ = now + rest_ns_;
+    rest_ns_ = std::min(2 * rest_ns_, longest_rest_ns);
+}
+
+void sending_side::closed(u32 connection, const std::string& why, u64 now) {
+    if (connection == connection_) drop(why, now);
+}
+
+void sending_side::frame_sent(u32 connection, u64 sequence) {
+    (void)connection;
+    const auto at = frames_.find(sequence);
+    if (at != frames_.end() && at->second.under_way > 0) --at->second.under_way;
+}
+
+void sending_side::received(u32 connection, const message& m, u64 now) {
+    if (connection != connection_ || state_ == state::apart) return;
+    heard_ns_ = now;
+    if (const auto* p = std::get_if<proof_message>(&m); p != nullptr && state_ == state::hello_sent) {
+        take(*p, now);
+    } else if (const auto* w = std::get_if<welcome>(&m); w != nullptr && state_ == state::proof_sent) {
+        take(*w);
+    } else if (const auto* r = std::get_if<refuse>(&m)) {
+        // Who has not proven itself may be anybody: that ends no run.
+        if (proven_)
+            failure_ = r->why;
+        else
+            drop("it refuses, without knowing the token: " + r->why, now);
+    } else if (const auto* b = std::get_if<bye>(&m); b != nullptr && proven_) {
+        end_known_ = end_known_ || end_sent_;
+        drop(b->why, now);
+        retry_ns_ = now + longest_rest_ns;
+    } else if (state_ == state::up) {
+        if (const auto* a = std::get_if<ack>(&m))
+            committed_ = std::max(committed_, std::min(a->committed, next_));
+        if (const auto* q = std::get_if<ping>(&m)) say(answers_, pong{q->sent_ns, now});
+        if (const auto* q = std::get_if<pong>(&m)) take(*q, now);
+    }
+}
+
+void sending_side::take(const proof_message& m, u64 now) {
+    if (!token_.fits(m.of_token, side::receiving, who_, m.fresh))
+        return drop("who answers there does not know this link's token (the two token files differ)", now);
+    proven_ = true;
+    say(answers_, proof_message{who_.fresh, token_.prove(side::sending, who_, m.fresh)});
+    state_ = state::proof_sent;
+}
+
+void sending_side::take(const welcome& m) {
+    if (oldest_ && m.next < committed_) {
+        failure_ = fmt::format(
+            "the receiving host (run {}) goes on at frame {}, but frames {} to {} have been committed there "
+            "and "
+            "released here: {} frames are lost. Its ring was lost or made anew: end both runs and begin "
+            "again",
+            m.run, m.next, m.next, committed_ - 1, committed_ - m.next);
+        return;
+    }
+    committed_ = std::max(committed_, m.committed);
+    next_ = std::max(m.next, m.committed);
+    window_ = std::max(m.window, 1U);
+    end_sent_ = false;
+    state_ = state::up;
+    rest_ns_ = shortest_rest_ns;
+    trouble_.clear();
+}
+
+// The quickest answer of this connection says most. Both ways are taken to be of one length.
+void sending_side::take(const pong& m, u64 now) {
+    if (m.sent_ns == 0 || m.sent_ns > now) return;
+    const u64 half = (now - m.sent_ns) / 2;
+    if (!clock_ || half <= clock_->error_ns)
+        clock_ = clock_relation{static_cast<i64>(m.here_ns) - static_cast<i64>(m.sent_ns + half), half};
+}
+
+void sending_side::say(actions& out, const message& m) {
+    out.push_back({action::what::send, connection_, encode(m)});
+}
+
+void sending_side::connect(actions& out, u64 now) {
+    ++connection_;
+    who_.epoch = ++epoch_;
+    who_.oldest = committed_;
+    who_.fresh = new_nonce();
+    state_ = state::hello_sent;
+    since_ns_ = heard_ns_ = ping_ns_ = now;
+    clock_.reset();
+    out.push_back({action::what::connect, connection_});
+    say(out, who_);
+}
+
+void sending_side::send_frames(actions& out) {
+    while (next_ < committed_ + window_) {
+        const auto at = frames_.find(next_);
+        if (at == frames_.end() || !at->second.whole) return;
+        at->second.message.epoch = epoch_;
+        ++at->second.under_way;
+        out.push_back({action::what::send_frame, connection_, encode(at->second.message), next_});
+        ++next_;
+    }
+}
+
+actions sending_side::step(u64 now) {
+    actions out;
+    if (!failure_.empty()) return out;
+    if ((state_ == state::hello_sent || state_ == state::proof_sent) && now - since_ns_ > handshake_ns)
+        drop("it does not answer", now);
+    if (state_ == state::up && now > heard_ns_ && now - heard_ns_ > dead_after_ns)
+        drop(fmt::format("nothing was heard for {} ms", dead_after_ns / ns_per_ms), now);
+    if (close_) out.push_back({action::what::close, to_close_});
+    if (close_) answers_.clear();
+    close_ = false;
+    out.insert(out.end(), answers_.begin(), answers_.end());
+    answers_.clear();
+    const bool wanted = (oldest_ || end_) && !end_known_;
+    if (state_ == state::apart && wanted && now >= retry_ns_) connect(out, now);
+    if (state_ != state::up) return out;
+    send_frames(out);
+    if (now >= ping_ns_) {
+        say(out, ping{now});
+        ping_ns_ = now + ping_every_ns;
+    }
+    if (end_ && !end_sent_ && committed_ >= *end_) {
+        say(out, stream_end{*end_});
+        end_sent_ = true;
+    }
+    return out;
+}
+
+u64 sending_side::next_due() const noexcept {
+    if (state_ == state::apart) return retry_ns_;
+    if (state_ != state::up) return since_ns_ + handshake_ns + 1;
+    return std::min(ping_ns_, heard_ns_ + dead_after_ns + 1);
+}
+
+}  // namespace carousel::hosts

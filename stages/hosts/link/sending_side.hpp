@@ -1,0 +1,93 @@
+#pragma once
+// The side of a link that sends frames: what it says, keeps and waits for. Not thread-safe: who uses it
+// locks.
+//
+// A frame is kept from offer() until the far side has said that it is committed there (nothing else proves
+// that it arrived) and the transport is done with its memory. It is sent to each connection anew, from the
+// WELCOME's `next` on; what is below `committed` there is released unsent. While there is no connection
+// frames are kept, and one is tried for ever. A WELCOME that wants frames below the oldest one here says that
+// the far side has lost frames which this side has released: that is told once, exactly, as a failure.
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "stages/hosts/link/action.hpp"
+#include "stages/hosts/link/token_file.hpp"
+
+namespace carousel::hosts {
+
+/// What is known of the other host's clock: there = here + offset_ns, give or take error_ns.
+struct clock_relation {
+    i64 offset_ns = 0;
+    u64 error_ns = 0;
+};
+
+class sending_side {
+public:
+    /// `who`: all of the hello that stays the same. `first_epoch`: above that of every earlier process.
+    sending_side(hello who, token_file token, u64 first_epoch);
+
+    /// The stage has got this frame. In order; the first one is the oldest that there is.
+    void begin(u64 sequence);
+    /// It is whole and may be sent.
+    void offer(const frame_message& m);
+    /// The far side has committed it and the transport is done with it: it may be forgotten.
+    [[nodiscard]] bool released(u64 sequence) const;
+    void forget(u64 sequence) { frames_.erase(sequence); }
+    /// No frame follows: the stream ends before this one.
+    void end(u64 sequence) { end_ = sequence; }
+
+    void closed(u32 connection, const std::string& why, u64 now);
+    void received(u32 connection, const message& m, u64 now);
+    /// The transport is done with a frame's memory, whether it arrived or not.
+    void frame_sent(u32 connection, u64 sequence);
+
+    /// What is to be done now. Called after everything above, and at next_due().
+    [[nodiscard]] actions step(u64 now);
+    [[nodiscard]] u64 next_due() const noexcept;
+
+    [[nodiscard]] bool up() const noexcept { return state_ == state::up; }
+    /// The far side knows that the stream has ended.
+    [[nodiscard]] bool end_known() const noexcept { return end_known_; }
+    /// Something that no retry mends; else "".
+    [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+    /// Why there is no connection; for the log.
+    [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
+    [[nodiscard]] u64 connections() const noexcept { return epoch_ - first_epoch_; }
+    [[nodiscard]] const std::optional<clock_relation>& clock() const noexcept { return clock_; }
+
+private:
+    enum class state : u8 { apart, hello_sent, proof_sent, up };
+    struct kept {
+        frame_message message;
+        bool whole = false;
+        u32 under_way = 0;  ///< requests of the transport that read its memory
+    };
+
+    void drop(const std::string& why, u64 now);
+    void take(const proof_message& m, u64 now);
+    void take(const welcome& m);
+    void take(const pong& m, u64 now);
+    void connect(actions& out, u64 now);
+    void send_frames(actions& out);
+    void say(actions& out, const message& m);
+
+    hello who_;
+    token_file token_;
+    u64 first_epoch_, epoch_;
+    std::map<u64, kept> frames_;
+    std::optional<u64> oldest_, end_;
+    state state_ = state::apart;
+    bool proven_ = false;  ///< the far side of this connection knows the token
+    u64 since_ns_ = 0, heard_ns_ = 0, ping_ns_ = 0, retry_ns_ = 0;
+    u64 rest_ns_ = shortest_rest_ns;  ///< before the next connection is tried
+    u64 committed_ = 0, next_ = 0, window_ = 1;
+    bool close_ = false, end_sent_ = false, end_known_ = false;
+    u32 connection_ = 0, to_close_ = 0;
+    actions answers_;
+    std::string failure_, trouble_;
+    std::optional<clock_relation> clock_;
+};
+
+}  // namespace carousel::hosts

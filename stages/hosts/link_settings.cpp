@@ -1,0 +1,94 @@
+#include "stages/hosts/link_settings.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "shm/fd_socket.hpp"
+
+namespace carousel::hosts {
+namespace {
+
+std::optional<u32> number_of(const std::string& address) {
+    in_addr out{};
+    if (::inet_pton(AF_INET, address.c_str(), &out) != 1) return std::nullopt;
+    return ntohl(out.s_addr);
+}
+
+}  // namespace
+
+bool is_private(const std::string& address) {
+    const std::optional<u32> a = number_of(address);
+    const auto within = [&](u32 net, unsigned bits) {
+        return a && (*a >> (32 - bits)) == (net >> (32 - bits));
+    };
+    return within(0x0A000000, 8) || within(0xAC100000, 12) || within(0xC0A80000, 16) ||
+           within(0x64400000, 10) || within(0xA9FE0000, 16) || within(0x7F000000, 8);
+}
+
+link_settings link_settings::read(const configuration& with) {
+    link_settings out;
+    out.address = with.settings->text("address", "");
+    out.port = static_cast<u16>(with.settings->integer("port", 47100, 1024, 65535 - 64));
+    out.transports = with.settings->text("transports", "tcp");
+    const std::string token = with.settings->text("token", "");
+    const bool insecure = with.settings->flag("insecure", false);
+    const std::optional<u32> number = number_of(out.address);
+    if (!number || *number == 0)
+        throw settings_error("address",
+                             fmt::format("address = \"{}\": expected the receiving host's numeric IPv4 "
+                                         "address, e.g. \"10.0.0.2\"",
+                                         out.address));
+    if (!insecure && !is_private(out.address))
+        throw settings_error(
+            "address",
+            fmt::format("address = \"{}\" is no private one: frames would go unencrypted where others "
+                        "reach the link. Use a private network or WireGuard, or say insecure = true",
+                        out.address));
+    if (token.empty())
+        throw settings_error("token",
+                             "no token file is named; expected e.g. token = \"link.token\", a file that "
+                             "both hosts have (`(umask 077; openssl rand -hex 32 > link.token)`)");
+    out.token = with.path(token);
+    return out;
+}
+
+// A datagram socket that is connected sends nothing; the kernel has chosen its way all the same.
+std::string local_address_towards(const std::string& address) {
+    const shm::unique_fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(9);
+    ::inet_pton(AF_INET, address.c_str(), &to.sin_addr);
+    sockaddr_in from{};
+    socklen_t length = sizeof from;
+    if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 ||
+        ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&from), &length) != 0)
+        throw config_error(
+            fmt::format("there is no way from this host to {}: {}", address, errno_text(errno)));
+    char text[INET_ADDRSTRLEN] = {};
+    ::inet_ntop(AF_INET, &from.sin_addr, text, sizeof text);
+    return text;
+}
+
+u64 payload_bytes(const frame_format& format) {
+    frame_format copy = format;
+    return copy.lay_out() - before_payload;
+}
+
+hello hello_of(const frame_format& format, const parameter_schema& parameters) {
+    hello h;
+    frame_format copy = format;
+    (void)copy.lay_out();
+    h.format = copy.to_json();
+    h.payload_bytes = payload_bytes(format);
+    h.parameters = parameters.type;
+    h.parameter_bytes = parameters.bytes;
+    return h;
+}
+
+}  // namespace carousel::hosts

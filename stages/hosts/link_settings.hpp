@@ -1,0 +1,34 @@
+#pragma once
+// The settings that both ends of a link have.
+//   address     of the receiving host, numeric, e.g. "10.0.0.2". There is no default. Only private addresses
+//   port        where it listens; the 64 ports behind it carry the frames (UCX_TCP_PORT_RANGE) [47100]
+//   token       a file that both hosts have, mode 0600 (link/token_file.hpp), relative to the pipeline file's
+//   folder insecure    true: the address may be one that everybody reaches [false] transports  UCX_TLS [tcp]
+
+#include <string>
+
+#include <carousel/stage.hpp>
+#include "stages/hosts/link/message.hpp"
+
+namespace carousel::hosts {
+
+struct link_settings {
+    std::string address, token, transports;
+    u16 port = 0;
+
+    /// Throws settings_error.
+    [[nodiscard]] static link_settings read(const configuration& with);
+};
+
+/// 10/8, 172.16/12, 192.168/16, 100.64/10, 169.254/16 and 127/8.
+[[nodiscard]] bool is_private(const std::string& address);
+/// The address of this host that packets to `address` leave from. Throws config_error: no way there.
+[[nodiscard]] std::string local_address_towards(const std::string& address);
+
+/// What a frame of this format is to a link: a slot without the status word in front.
+[[nodiscard]] u64 payload_bytes(const frame_format& format);
+inline constexpr u64 before_payload = ring::plane_alignment;
+/// What both sides compare.
+[[nodiscard]] hello hello_of(const frame_format& format, const parameter_schema& parameters);
+
+}  // namespace carousel::hosts

@@ -1,0 +1,49 @@
+#pragma once
+// The source whose frames come from another host (carousel-receive). Its settings: link_settings.hpp, and
+//   format  what the frames are, as JSON (`carousel-send` writes it to its log), or "picture": the pipeline's
+//   size window  frames that may be under way without an acknowledgement; a page-locked buffer each [4]
+// A frame comes whole into page-locked memory, its hash is compared, and only then is it begun
+// (stage::ready): while none is there nothing is taken and no clock runs. Its commit is what the other host
+// is told. Numbers that were not committed when this process dies come again to the next one, from the other
+// host, which has them still.
+
+#include <memory>
+#include <vector>
+
+#include <carousel/stage.hpp>
+#include "kernels/plane_hash.hpp"
+#include "stages/hosts/receiver_link.hpp"
+
+namespace carousel::stages {
+
+class receive_stage : public stage {
+public:
+    [[nodiscard]] description configure(const configuration& with) override;
+    void prepare(environment& env) override;
+    [[nodiscard]] bool ready(u64 sequence, u64 done_below) override;
+    void process(frame& f) override;
+    /// The ring's word must be this process's own: what is acknowledged is then a row without gaps.
+    [[nodiscard]] bool commits_on_host() const override { return true; }
+    void finish(frame& f) override;
+    void committed(u64 sequence) override;
+
+private:
+    void open(u64 next);
+    [[nodiscard]] bool is_sound(const hosts::receiver_link::arrived& a);
+
+    hosts::link_settings where_;
+    std::string stage_;
+    frame_format format_;
+    u64 bytes_ = 0;
+    u32 window_ = 0;
+    environment* env_ = nullptr;
+    std::vector<std::unique_ptr<device::mapping>> buffers_;
+    hosts::token_file token_;
+    std::unique_ptr<device::context> host_;  ///< one thread that compares hashes
+    std::unique_ptr<device::queue> hasher_;
+    u64 expected_ = 0;                                   ///< the next frame that is begun
+    std::optional<hosts::receiver_link::arrived> next_;  ///< compared already
+    std::unique_ptr<hosts::receiver_link> link_;         ///< last: its thread uses the buffers
+};
+
+}  // namespace carousel::stages

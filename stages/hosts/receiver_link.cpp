@@ -1,0 +1,220 @@
+#include "stages/hosts/receiver_link.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "core/read_file.hpp"
+#include "run/directory.hpp"
+
+namespace carousel::hosts {
+namespace {
+using nlohmann::json;
+constexpr u64 longest_sleep_ns = 100 * ns_per_ms;
+constexpr u64 port_patience_ns = ns_per_s;  ///< a predecessor that is killed keeps it until it is gone
+constexpr u64 leave_patience_ns = 300 * ns_per_ms;
+}  // namespace
+
+link_note link_note::read(const std::string& path, const std::string& run) {
+    link_note out{run, "", std::nullopt};
+    const auto text = read_file(path);
+    const json j = text ? json::parse(*text, nullptr, false) : json();
+    if (!j.is_object() || j.value("run", "") != run) return out;
+    out.sender = j.value("sender", "");
+    if (j.contains("end") && j.at("end").is_number_unsigned()) out.end = j.at("end").get<u64>();
+    return out;
+}
+
+void link_note::write(const std::string& path) const {
+    json j{{"run", run}, {"sender", sender}};
+    if (end) j["end"] = *end;
+    run::write_whole_file(path, j.dump());
+}
+
+receiver_link::receiver_link(set_up s)
+    : set_(std::move(s)),
+      note_(link_note::read(set_.note_path, set_.run)),
+      side_(set_.expected, set_.token, set_.run, note_.sender, set_.next,
+            static_cast<u32>(set_.buffers.size())),
+      thread_([this] { run(); }) {}
+
+receiver_link::~receiver_link() {
+    stop_.store(true, std::memory_order_release);
+    {
+        const std::lock_guard lock(mutex_);
+        if (transport_ != nullptr) transport_->wake();
+    }
+    thread_.join();
+}
+
+std::optional<receiver_link::arrived> receiver_link::whole(u64 sequence) {
+    const std::lock_guard lock(mutex_);
+    if (!broken_.empty()) throw config_error(broken_);
+    const frame_message* m = side_.whole(sequence);
+    if (m == nullptr) return std::nullopt;
+    return arrived{*m, set_.buffers[sequence % set_.buffers.size()]};
+}
+
+void receiver_link::damaged(u64 sequence) {
+    const std::lock_guard lock(mutex_);
+    side_.damaged(sequence, now_ns());
+    if (transport_ != nullptr) transport_->wake();
+}
+
+void receiver_link::free_buffer(u64 sequence) {
+    const std::lock_guard lock(mutex_);
+    side_.free_buffer(sequence);
+}
+
+void receiver_link::committed(u64 below) {
+    const std::lock_guard lock(mutex_);
+    side_.committed(below);
+    if (transport_ != nullptr) transport_->wake();
+}
+
+void receiver_link::skip_to(u64 sequence) {
+    const std::lock_guard lock(mutex_);
+    side_.skip_to(sequence);
+    if (transport_ != nullptr) transport_->wake();
+}
+
+std::optional<u64> receiver_link::end() {
+    const std::lock_guard lock(mutex_);
+    return note_.end;
+}
+
+bool receiver_link::listen(transport& t) {
+    const u64 until = now_ns() + port_patience_ns;
+    while (!stop_.load(std::memory_order_acquire)) {
+        if (t.listen(set_.where.port)) return true;
+        if (now_ns() > until)
+            throw config_error(
+                fmt::format("port {} of {} is in use by another program (`ss -ltnp` names it): give "
+                            "this link another port in both pipeline files",
+                            set_.where.port, set_.where.address));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+}
+
+void receiver_link::run() {
+    try {
+        transport t(*this,
+                    {set_.where.address, set_.where.transports, static_cast<u16>(set_.where.port + 1)});
+        if (!listen(t)) return;
+        log::info("listens on {} port {} ({}, {})", set_.where.address, set_.where.port, ucx_version(),
+                  set_.where.transports);
+        {
+            const std::lock_guard lock(mutex_);
+            transport_ = &t;
+        }
+        while (!stop_.load(std::memory_order_acquire)) {
+            while (t.progress()) {
+            }
+            actions todo;
+            u64 due = 0;
+            {
+                const std::lock_guard lock(mutex_);
+                keep();
+                todo = side_.step(now_ns());
+                due = side_.next_due();
+                if (const std::string news = side_.news(); !news.empty()) log::info("{}", news);
+            }
+            carry_out(t, todo);
+            const u64 now = now_ns();
+            if (todo.empty()) t.wait(std::min(due > now ? due - now : 0, longest_sleep_ns));
+        }
+        leave(t);
+    } catch (const error& e) {
+        const std::lock_guard lock(mutex_);
+        transport_ = nullptr;
+        broken_ = e.what();
+    }
+    set_.wake();
+}
+
+// Under the lock. What a next process must know is on the disk before the sender hears that it is known here.
+void receiver_link::keep() {
+    const bool ends = side_.end() && side_.end() != note_.end;
+    if (!ends && !side_.sender_must_be_kept()) return;
+    note_.sender = side_.sender();
+    note_.end = side_.end();
+    note_.write(set_.note_path);
+    side_.sender_is_kept();
+    if (!side_.end()) return;
+    side_.end_is_kept();
+    set_.wake();
+}
+
+// The sender is told, and has a moment to hear it.
+void receiver_link::leave(transport& t) {
+    {
+        const std::lock_guard lock(mutex_);
+        transport_ = nullptr;
+        side_.leave("the receiving run has ended");
+    }
+    const u64 until = now_ns() + leave_patience_ns;
+    while (now_ns() < until) {
+        while (t.progress()) {
+        }
+        actions todo;
+        {
+            const std::lock_guard lock(mutex_);
+            todo = side_.step(now_ns());
+            if (!side_.up() && todo.empty()) return;
+        }
+        carry_out(t, todo);
+        t.wait(ns_per_ms);
+    }
+}
+
+void receiver_link::carry_out(transport& t, const actions& todo) {
+    for (const action& a : todo) {
+        if (a.kind == action::what::send)
+            t.send(a.connection, a.bytes);
+        else if (a.kind == action::what::close)
+            t.close(a.connection);
+    }
+}
+
+void receiver_link::accepted(u32 connection) {
+    const std::lock_guard lock(mutex_);
+    side_.accepted(connection, now_ns());
+}
+
+void receiver_link::closed(u32 connection, const std::string&) {
+    const std::lock_guard lock(mutex_);
+    side_.closed(connection);
+}
+
+void receiver_link::message_came(u32 connection, std::span<const std::byte> bytes) {
+    const auto m = decode(bytes);
+    const std::lock_guard lock(mutex_);
+    side_.received(connection, m ? *m : message(bye{"no message of this link"}), now_ns());
+}
+
+std::byte* receiver_link::frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,
+                                       u64& ticket) {
+    const auto m = decode(header);
+    const auto* f = m ? std::get_if<frame_message>(&*m) : nullptr;
+    if (f == nullptr || f->bytes != bytes) return nullptr;
+    const std::lock_guard lock(mutex_);
+    const auto buffer = side_.frame_begins(connection, *f, now_ns());
+    if (!buffer) return nullptr;
+    ticket = *buffer;
+    return set_.buffers[*buffer];
+}
+
+void receiver_link::frame_came(u64 ticket, bool whole) {
+    {
+        const std::lock_guard lock(mutex_);
+        side_.frame_ends(static_cast<u32>(ticket), whole, now_ns());
+    }
+    set_.wake();
+}
+
+}  // namespace carousel::hosts

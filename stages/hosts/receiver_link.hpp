@@ -1,0 +1,83 @@
+#pragma once
+// A receiving_side with its transport, its buffers and its thread. Any thread may call; the thread that talks
+// to UCX is one of its own, and lives as long as the object.
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "stages/hosts/link/receiving_side.hpp"
+#include "stages/hosts/link_settings.hpp"
+#include "stages/hosts/ucx/transport.hpp"
+
+namespace carousel::hosts {
+
+/// What a link keeps in its run's folder: whose frames the ring has, and where they end. Each is kept before
+/// the sender hears that it is known; so a next process knows it, whenever this one dies.
+struct link_note {
+    std::string run;  ///< this one: what another run has left is nothing
+    std::string sender;
+    std::optional<u64> end;
+
+    [[nodiscard]] static link_note read(const std::string& path, const std::string& run);
+    void write(const std::string& path) const;  ///< throws shm_error
+};
+
+class receiver_link final : private transport::events {
+public:
+    struct set_up {
+        link_settings where;
+        hello expected;
+        token_file token;
+        std::string run, note_path;
+        u64 next = 0;                     ///< the first frame that is not committed here
+        std::vector<std::byte*> buffers;  ///< a window of them, each of expected.payload_bytes
+        std::function<void()> wake;       ///< a frame is there, or the end; from the link's thread
+    };
+    explicit receiver_link(set_up s);
+    ~receiver_link() override;
+
+    /// Frame `sequence` if it is there whole, with its bytes.
+    struct arrived {
+        frame_message message;
+        const std::byte* data = nullptr;
+    };
+    /// Throws config_error: the port is in use, or UCX can't be set up.
+    [[nodiscard]] std::optional<arrived> whole(u64 sequence);
+    void damaged(u64 sequence);
+    void free_buffer(u64 sequence);
+    void committed(u64 below);
+    void skip_to(u64 sequence);
+    /// Where the stream ends, once that is kept.
+    [[nodiscard]] std::optional<u64> end();
+
+private:
+    void run();
+    bool listen(transport& t);
+    void carry_out(transport& t, const actions& todo);
+    void keep();
+    void leave(transport& t);
+
+    void accepted(u32 connection) override;
+    void closed(u32 connection, const std::string& why) override;
+    void message_came(u32 connection, std::span<const std::byte> bytes) override;
+    std::byte* frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,
+                            u64& ticket) override;
+    void frame_came(u64 ticket, bool whole) override;
+    void frame_sent(u32, u64) override {}
+
+    set_up set_;
+    std::mutex mutex_;  ///< guards what follows
+    link_note note_;
+    receiving_side side_;
+    transport* transport_ = nullptr;
+    std::string broken_;
+    std::atomic<bool> stop_{false};
+    std::thread thread_;
+};
+
+}  // namespace carousel::hosts

@@ -1,0 +1,45 @@
+#pragma once
+// The sink that hands its input to another host (carousel-send). Its settings: link_settings.hpp.
+// process() names the payload by a hash, made where it lies, and copies it into page-locked memory where the
+// ring is a GPU's; the CPU's ring is sent from as it lies, since the lease lasts until the commit. finish()
+// gives it to the link and returns when the other host has committed it: so the ordinary commit says that it
+// is there. Several frames are under way at once (finish_threads); they are committed in order. While the
+// link is down frames wait and the ring fills: that is no hang (frame::wait_for_link).
+
+#include <memory>
+#include <vector>
+
+#include <carousel/hash.hpp>
+#include <carousel/stage.hpp>
+#include "stages/hosts/sender_link.hpp"
+
+namespace carousel::stages {
+
+class send_stage : public stage {
+public:
+    send_stage() = default;
+    send_stage(const send_stage&) = delete;
+    send_stage& operator=(const send_stage&) = delete;
+    /// At the end of a run: the other host is told that the stream has ended.
+    ~send_stage() override;
+    [[nodiscard]] description configure(const configuration& with) override;
+    void prepare(environment& env) override;
+    [[nodiscard]] bool ready(u64 sequence, u64 done_below) override;
+    void process(frame& f) override;
+    [[nodiscard]] bool commits_on_host() const override { return true; }
+    void finish(frame& f) override;
+    void committed(u64 sequence) override { next_ = sequence + 1; }
+
+private:
+    hosts::link_settings where_;
+    std::string stage_, ring_;
+    frame_format format_;
+    environment* env_ = nullptr;
+    std::unique_ptr<device::mapping> scratch_, hashes_;
+    std::vector<std::unique_ptr<device::mapping>> lanes_;  ///< of a GPU
+    hosts::token_file token_;
+    u64 bytes_ = 0, last_ = 0, next_ = 0;
+    std::unique_ptr<hosts::sender_link> link_;
+};
+
+}  // namespace carousel::stages

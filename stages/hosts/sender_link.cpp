@@ -1,0 +1,172 @@
+#include "stages/hosts/sender_link.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+
+namespace carousel::hosts {
+namespace {
+constexpr u64 longest_sleep_ns = 100 * ns_per_ms, say_first_ns = ns_per_s, say_every_ns = 5 * ns_per_s;
+}
+
+sender_link::sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch)
+    : where_(where),
+      from_(local_address_towards(where.address)),
+      side_(std::move(who), std::move(token), first_epoch),
+      say_ns_(now_ns() + say_first_ns),
+      down_since_ns_(now_ns()),
+      round_ns_(now_ns()),
+      thread_([this] { run(); }) {}
+
+sender_link::~sender_link() {
+    stop_.store(true, std::memory_order_release);
+    {
+        const std::lock_guard lock(mutex_);
+        if (transport_ != nullptr) transport_->wake();
+    }
+    thread_.join();
+}
+
+void sender_link::begin(u64 sequence) {
+    const std::lock_guard lock(mutex_);
+    side_.begin(sequence);
+    if (transport_ != nullptr) transport_->wake();
+}
+
+void sender_link::offer(const frame_message& m, const std::byte* data) {
+    const std::lock_guard lock(mutex_);
+    data_[m.sequence] = data;
+    side_.offer(m);
+    if (transport_ != nullptr) transport_->wake();
+}
+
+bool sender_link::wait_released(u64 sequence, u64 ns) {
+    std::unique_lock lock(mutex_);
+    const auto over = [&] {
+        return side_.released(sequence) || !side_.failure().empty() || !broken_.empty();
+    };
+    changed_.wait_for(lock, std::chrono::nanoseconds(ns), over);
+    if (!broken_.empty()) throw config_error(broken_);
+    if (side_.released(sequence)) {
+        side_.forget(sequence);
+        data_.erase(sequence);
+        return true;
+    }
+    if (!side_.failure().empty()) throw config_error(side_.failure());
+    return false;
+}
+
+bool sender_link::end(u64 sequence, u64 ns) {
+    std::unique_lock lock(mutex_);
+    side_.end(sequence);
+    if (transport_ != nullptr) transport_->wake();
+    return changed_.wait_for(lock, std::chrono::nanoseconds(ns), [&] { return side_.end_known(); });
+}
+
+bool sender_link::alive() const noexcept {
+    return now_ns() < round_ns_.load(std::memory_order_acquire) + ns_per_s;
+}
+
+void sender_link::run() {
+    try {
+        transport t(*this, {from_, where_.transports, static_cast<u16>(where_.port + 1)});
+        {
+            const std::lock_guard lock(mutex_);
+            transport_ = &t;
+        }
+        while (!stop_.load(std::memory_order_acquire)) {
+            round_ns_.store(now_ns(), std::memory_order_release);
+            while (t.progress()) {
+            }
+            actions todo;
+            u64 due = 0;
+            {
+                const std::lock_guard lock(mutex_);
+                todo = side_.step(now_ns());
+                due = side_.next_due();
+                tell_news();
+            }
+            changed_.notify_all();
+            carry_out(t, todo);
+            const u64 now = now_ns();
+            if (todo.empty()) t.wait(std::min(due > now ? due - now : 0, longest_sleep_ns));
+        }
+        const std::lock_guard lock(mutex_);
+        transport_ = nullptr;
+    } catch (const error& e) {
+        const std::lock_guard lock(mutex_);
+        transport_ = nullptr;
+        broken_ = e.what();
+        changed_.notify_all();
+    }
+}
+
+void sender_link::carry_out(transport& t, actions& todo) {
+    for (action& a : todo) {
+        switch (a.kind) {
+            case action::what::connect:
+                t.connect(a.connection, where_.address, where_.port);
+                break;
+            case action::what::send:
+                t.send(a.connection, a.bytes);
+                break;
+            case action::what::send_frame: {
+                const std::byte* data = nullptr;
+                u64 bytes = 0;
+                if (const auto m = decode(a.bytes)) bytes = std::get<frame_message>(*m).bytes;
+                {
+                    const std::lock_guard lock(mutex_);
+                    data = data_[a.sequence];
+                }
+                t.send_frame(a.connection, a.bytes, data, bytes, a.sequence);
+                break;
+            }
+            case action::what::close:
+                t.close(a.connection);
+                break;
+        }
+    }
+}
+
+// Under the lock. A link that comes and goes is told as it does; one that stays away every few seconds.
+void sender_link::tell_news() {
+    const u64 now = now_ns();
+    if (side_.end_known()) return;
+    if (side_.up() != was_up_) {
+        was_up_ = side_.up();
+        if (was_up_)
+            log::info("the link to {} port {} is up after {:.3f} s", where_.address, where_.port,
+                      static_cast<double>(now - down_since_ns_) / 1e9);
+        else
+            log::warning("the link to {} port {} is down: {}. Frames are kept until it is back",
+                         where_.address, where_.port, side_.trouble());
+        if (!was_up_) down_since_ns_ = now, say_ns_ = now + say_every_ns;
+    } else if (!was_up_ && now >= say_ns_ && !side_.trouble().empty()) {
+        say_ns_ = now + say_every_ns;
+        log::warning("no link to {} port {} for {:.0f} s: {}. It is tried for ever", where_.address,
+                     where_.port, static_cast<double>(now - down_since_ns_) / 1e9, side_.trouble());
+    }
+}
+
+void sender_link::closed(u32 connection, const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    side_.closed(connection, why, now_ns());
+}
+
+void sender_link::message_came(u32 connection, std::span<const std::byte> bytes) {
+    const auto m = decode(bytes);
+    if (!m) return;
+    const std::lock_guard lock(mutex_);
+    side_.received(connection, *m, now_ns());
+}
+
+void sender_link::frame_sent(u32 connection, u64 sequence) {
+    const std::lock_guard lock(mutex_);
+    side_.frame_sent(connection, sequence);
+}
+
+}  // namespace carousel::hosts

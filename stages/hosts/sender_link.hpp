@@ -1,0 +1,63 @@
+#pragma once
+// A sending_side with its transport and its thread. Any thread may call; the thread that talks to UCX is one
+// of its own, and lives as long as the object.
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "stages/hosts/link/sending_side.hpp"
+#include "stages/hosts/link_settings.hpp"
+#include "stages/hosts/ucx/transport.hpp"
+
+namespace carousel::hosts {
+
+class sender_link final : private transport::events {
+public:
+    sender_link(const link_settings& where, hello who, token_file token, u64 first_epoch);
+    /// Tells nothing: see end().
+    ~sender_link() override;
+
+    void begin(u64 sequence);
+    /// `data` stays until wait_released() has said true.
+    void offer(const frame_message& m, const std::byte* data);
+    /// True: the far side has committed it, and its memory is free. Waits `ns` at most. Throws config_error
+    /// for what no retry mends.
+    [[nodiscard]] bool wait_released(u64 sequence, u64 ns);
+    /// No frame follows. True: the far side knows, within `ns`.
+    [[nodiscard]] bool end(u64 sequence, u64 ns);
+    /// Its thread has gone round within the last second: whoever waits for the far side waits for nothing
+    /// else.
+    [[nodiscard]] bool alive() const noexcept;
+
+private:
+    void run();
+    void carry_out(transport& t, actions& todo);
+    void tell_news();
+
+    void accepted(u32) override {}
+    void closed(u32 connection, const std::string& why) override;
+    void message_came(u32 connection, std::span<const std::byte> bytes) override;
+    std::byte* frame_begins(u32, std::span<const std::byte>, u64, u64&) override { return nullptr; }
+    void frame_came(u64, bool) override {}
+    void frame_sent(u32 connection, u64 sequence) override;
+
+    link_settings where_;
+    std::string from_;
+    mutable std::mutex mutex_;  ///< guards what follows
+    std::condition_variable changed_;
+    sending_side side_;
+    std::unordered_map<u64, const std::byte*> data_;
+    transport* transport_ = nullptr;
+    std::string broken_;  ///< UCX could not be set up
+    bool was_up_ = false;
+    u64 say_ns_, down_since_ns_;
+    std::atomic<u64> round_ns_;
+    std::atomic<bool> stop_{false};
+    std::thread thread_;
+};
+
+}  // namespace carousel::hosts

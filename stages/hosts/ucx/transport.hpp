@@ -1,0 +1,75 @@
+#pragma once
+// Messages and frames between two processes by UCX (UCP active messages). The one folder that includes ucp
+// headers. One thread makes it, uses it and destroys it; wake() alone may be called from any.
+//
+// A connection has a number for life. closed() is told once, and nothing of that connection comes after it,
+// but for the ends of frames: frame_came() and frame_sent() come once for each frame that was begun, also
+// when it failed. Until then its memory is the transport's: a buffer is used again only behind that call.
+// close() is forced: it doesn't wait for the other side, so a silent one costs nothing.
+// Callbacks come from within progress() and the send calls.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::hosts {
+
+struct transport_options {
+    std::string address;             ///< numeric, of this host: only the device that has it is used
+    std::string transports = "tcp";  ///< UCX_TLS
+    u16 first_port = 0;              ///< of 64 for the connections' data (UCX_TCP_PORT_RANGE); 0: any
+};
+
+class transport {
+public:
+    class events {
+    public:
+        virtual ~events() = default;
+        virtual void accepted(u32 connection) = 0;
+        virtual void closed(u32 connection, const std::string& why) = 0;
+        virtual void message_came(u32 connection, std::span<const std::byte> bytes) = 0;
+        /// Where to put a frame's bytes, or null: nowhere. `ticket` comes back with frame_came().
+        virtual std::byte* frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,
+                                        u64& ticket) = 0;
+        virtual void frame_came(u64 ticket, bool whole) = 0;
+        virtual void frame_sent(u32 connection, u64 sequence) = 0;
+    };
+
+    /// Throws config_error: no device has the address, or UCX can't be set up on it.
+    transport(events& to, const transport_options& how);
+    ~transport();
+    transport(const transport&) = delete;
+    transport& operator=(const transport&) = delete;
+
+    /// Takes connections on the options' address. False: the port is in use. Throws config_error.
+    [[nodiscard]] bool listen(u16 port);
+    /// `connection`: a number that the caller chooses, once.
+    void connect(u32 connection, const std::string& address, u16 port);
+    void send(u32 connection, const std::vector<std::byte>& bytes);
+    /// `data` must stay until frame_sent().
+    void send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data, u64 bytes,
+                    u64 sequence);
+    void close(u32 connection);
+
+    /// True: something happened.
+    bool progress();
+    /// Until something happens, wake(), or the time is over.
+    void wait(u64 at_most_ns);
+    void wake() noexcept;
+
+private:
+    class implementation;
+    std::unique_ptr<implementation> me_;
+};
+
+/// UCX reads some of its settings when it is loaded: the program starts itself once more with them. First
+/// thing in main().
+void set_ucx_environment(char** argv);
+/// "UCX 1.13.1".
+[[nodiscard]] std::string ucx_version();
+
+}  // namespace carousel::hosts

@@ -1,0 +1,61 @@
+#pragma once
+// A process that waits for something outside (room on a disk, another host) says so in its entry
+// (shm::incarnation): no deadline runs and no attempt counts as long as it does. Several threads may wait,
+// each for a reason of its own; a full disk is told before a link.
+
+#include <array>
+#include <mutex>
+
+#include "core/clock.hpp"
+#include "shm/control_block.hpp"
+#include "stages/runner/finish_clock.hpp"
+
+namespace carousel::stages {
+
+class outside_hold {
+public:
+    outside_hold(shm::incarnation& entry, finish_clock& clock) noexcept : entry_(&entry), clock_(&clock) {}
+
+    void begin(shm::hold_reason why) noexcept {
+        const std::lock_guard lock(mutex_);
+        waiting(why)++;
+        tell();
+    }
+    void end(shm::hold_reason why) noexcept {
+        const std::lock_guard lock(mutex_);
+        waiting(why)--;
+        tell();
+    }
+
+private:
+    u32& waiting(shm::hold_reason why) noexcept {
+        return waiting_[why == shm::hold_reason::disk_full ? 0 : 1];
+    }
+
+    // The reason before the time: whoever reads the time finds the reason beside it. What was under way
+    // meanwhile counts as begun now, before the hold ends.
+    void tell() noexcept {
+        const auto why = waiting_[0] > 0   ? shm::hold_reason::disk_full
+                         : waiting_[1] > 0 ? shm::hold_reason::link
+                                           : shm::hold_reason::nothing;
+        if (why == why_) return;
+        const bool begins = why_ == shm::hold_reason::nothing;
+        why_ = why;
+        if (why == shm::hold_reason::nothing) {
+            clock_->begin_anew();
+            entry_->hold_since_ns.store(0, std::memory_order_release);
+            entry_->hold.store(static_cast<u64>(why), std::memory_order_release);
+            return;
+        }
+        entry_->hold.store(static_cast<u64>(why), std::memory_order_release);
+        if (begins) entry_->hold_since_ns.store(now_ns(), std::memory_order_release);
+    }
+
+    shm::incarnation* entry_;
+    finish_clock* clock_;
+    std::mutex mutex_;  ///< this process's own
+    std::array<u32, 2> waiting_{};
+    shm::hold_reason why_ = shm::hold_reason::nothing;
+};
+
+}  // namespace carousel::stages

@@ -1,0 +1,122 @@
+"""A link between two runs beside iperf3 and ucx_perftest, in turns, in two network namespaces (or on loopback without root).
+Usage: links.py FOLDER_OF_PROGRAMS [--sizes BYTES,BYTES] [--seconds S] [--rounds N] [--loopback]
+MB are 10^6 bytes. A hop: from the sender's lease of a frame to its commit there, the acknowledgement included; its figures come in steps
+(telemetry/histogram.hpp). CPU: of the two link stages, both processes, a GB that was sent."""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stages", "hosts"))
+from link_pair import Pair, skip  # noqa: E402
+from namespaces import B_ADDRESS, Namespaces  # noqa: E402
+
+PORT = 41000
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def iperf(inside_a, inside_b, address, seconds):
+    server = subprocess.Popen([*inside_b, "iperf3", "-s", "-1", "-p", str(PORT + 200)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.3)
+    text = subprocess.run([*inside_a, "iperf3", "-c", address, "-p", str(PORT + 200), "-t", str(seconds), "-f", "M", "-J"], capture_output=True,
+                          text=True, timeout=60, check=False).stdout
+    server.wait(20)
+    return json.loads(text)["end"]["sum_received"]["bits_per_second"] / 8e6
+
+
+def perftest(inside_a, inside_b, address, size, seconds, device):
+    environment = {**os.environ, "UCX_TLS": "tcp", "UCX_LOG_LEVEL": "error"}
+    if device:
+        environment["UCX_NET_DEVICES"] = device[0]
+    there = {**environment, **({"UCX_NET_DEVICES": device[1]} if device else {})}
+    # Its server says nothing when it listens; ours of this size.
+    server = subprocess.Popen([*inside_b, "ucx_perftest", "-p", str(PORT + 300)], env=there, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    count = max(50, int(seconds * 1.2e9 / size))
+    text = subprocess.run([*inside_a, "ucx_perftest", address, "-p", str(PORT + 300), "-t", "ucp_am_bw", "-s", str(size), "-n", str(count), "-w", "20"],
+                          env=environment, capture_output=True, text=True, timeout=120, check=False).stdout
+    server.kill()
+    server.wait()
+    line = [l for l in text.splitlines() if l.startswith("Final:")]
+    if not line:
+        raise SystemExit("ucx_perftest: " + text)
+    # Final: iterations, overhead p50, average, overall (us), bandwidth average, overall (MB/s, of 2^20), rates
+    return float(line[0].split()[6]) * 1.048576
+
+
+def ticks_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+    except (OSError, IndexError):
+        return 0
+
+
+def link(programs, inside_a, inside_b, address, size, seconds, rate):
+    """Returns (MB/s, hop p50 ms, hop p99 ms, CPU seconds a GB)."""
+    frames = max(30, int(seconds * (rate or 1.2e9 / size)))
+    pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--frames", str(frames), *(["--fps", str(rate)] if rate else [])], light=True)
+    try:
+        pair.b.start()
+        pair.a.start()
+        pids, cpu = {}, {}
+        while pair.a.process.poll() is None:
+            for host, name in ((pair.a, "send"), (pair.b, "receive")):
+                if not pids.get(name):
+                    pids[name] = host.stage(name).get("pid")
+                if pids[name]:
+                    cpu[name] = max(cpu.get(name, 0), ticks_of(pids[name]))
+            time.sleep(0.1)
+        if pair.a.wait(10) != 0 or pair.b.wait(30) != 0:
+            raise SystemExit(pair.a.text() + pair.b.text())
+        b, send = pair.b.report(), next(s for s in pair.a.report()["stages"] if s["name"] == "send")
+        hop = send["latency_ms"]
+        return b["frames_per_second"] * size / 1e6, hop["p50"], hop["p99"], sum(cpu.values()) / TICK / (frames * size / 1e9)
+    finally:
+        pair.end()
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("programs")
+    p.add_argument("--sizes", type=lambda t: [int(s) for s in t.split(",")], default=[1 << 20, 1 << 23])
+    p.add_argument("--seconds", type=float, default=2)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--loopback", action="store_true")
+    a = p.parse_args()
+    for needed in ("iperf3", "ucx_perftest"):
+        if not shutil.which(needed):
+            skip(f"no {needed} here")
+    net = None if a.loopback else Namespaces()
+    inside_a, inside_b = (net.inside(net.a), net.inside(net.b)) if net else ([], [])
+    address, device = (B_ADDRESS, ("la", "lb")) if net else ("127.0.0.1", ("lo", "lo"))
+    try:
+        for size in a.sizes:
+            got = {"iperf3": [], "ucx_perftest": [], "link": []}
+            hops, cpu = [], []
+            for _ in range(a.rounds):
+                got["iperf3"].append(iperf(inside_a, inside_b, address, max(1, int(a.seconds))))
+                got["ucx_perftest"].append(perftest(inside_a, inside_b, address, size, a.seconds, device))
+                speed, _, _, seconds = link(a.programs, inside_a, inside_b, address, size, a.seconds, 0)
+                got["link"].append(speed)
+                cpu.append(seconds)
+            quiet = link(a.programs, inside_a, inside_b, address, size, a.seconds, 30)
+            hops = quiet[1:3]
+            median = {name: statistics.median(all_of) for name, all_of in got.items()}
+            print(f"frames of {size} bytes, MB/s, median of {a.rounds} (all):")
+            for name, all_of in got.items():
+                print(f"  {name:13} {median[name]:7.0f}  ({', '.join(f'{v:.0f}' for v in all_of)})")
+            print(f"  link / the better of both: {median['link'] / max(median['iperf3'], median['ucx_perftest']):.2f}; "
+                  f"CPU {statistics.median(cpu):.2f} s a GB; a hop at 30 frames/s: p50 {hops[0]:.2f} ms, p99 {hops[1]:.2f} ms")
+    finally:
+        if net:
+            net.end()
+
+
+if __name__ == "__main__":
+    main()

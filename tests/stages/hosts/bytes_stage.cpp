@@ -1,0 +1,68 @@
+// A stage for tests of links: frames of any size whose bytes are a function of their number. A sink names
+// each frame by a hash of its bytes.
+//   bytes     of each frame [1048576]
+//   light     the source writes the first word alone, the sink looks at nothing: for figures of the link
+//   [false] dies_at   the first four lives of the sink abort in that frame [-1] hands_on  it hands frames on:
+//   no death of it is held against a frame [false] delay_ms  the sink takes so long for each [0]
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include <carousel/hash.hpp>
+#include <carousel/stage.hpp>
+#include "device/cpu/pool.hpp"
+
+namespace carousel::test {
+
+class bytes_stage : public stage {
+public:
+    description configure(const configuration& with) override {
+        source_ = with.inputs.empty();
+        bytes_ = static_cast<u64>(with.settings->integer("bytes", 1 << 20, 8, i64{1} << 30));
+        light_ = with.settings->flag("light", false);
+        delay_ms_ = with.settings->integer("delay_ms", 0, 0, 60'000);
+        dies_at_ = with.settings->integer("dies_at", -1, -1, 1'000'000);
+        description d;
+        d.hands_on = with.settings->flag("hands_on", false);
+        if (source_)
+            d.outputs = {format()};
+        else
+            require_format(with.inputs[0].format, format(), with.stage, with.inputs[0].stage);
+        return d;
+    }
+    void prepare(environment& env) override {
+        life_ = env.epoch();
+        if (!source_) hasher_ = std::make_unique<plane_hasher>(env);
+    }
+    void process(frame& f) override {
+        if (static_cast<i64>(f.sequence()) == dies_at_ && life_ <= 4) std::abort();
+        if (!source_ && light_) return;
+        if (!source_) return hasher_->enqueue(f, "data");
+        u64* const out = reinterpret_cast<u64*>(f.output().plane<u8>("data").data());
+        f.queue().submit([out, words = light_ ? 1 : bytes_ / 8, n = f.sequence()](device::cpu::pool& pool) {
+            pool.parallel_for(words, 65536, [&](u64 begin, u64 end, unsigned) {
+                for (u64 k = begin; k < end; ++k) out[k] = (n << 32U) ^ (k * 0x9E3779B97F4A7C15U);
+            });
+        });
+    }
+    [[nodiscard]] bool commits_on_host() const override { return !source_; }
+    void finish(frame& f) override {
+        if (delay_ms_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms_));
+        if (!light_) hasher_->give(f);
+    }
+
+private:
+    [[nodiscard]] frame_format format() const {
+        return {"test.bytes", {{.name = "data", .type = element::u8_, .shape = {bytes_}}}, {}};
+    }
+    bool source_ = false, light_ = false;
+    u64 bytes_ = 0;
+    i64 delay_ms_ = 0, dies_at_ = -1;
+    u32 life_ = 0;
+    std::unique_ptr<plane_hasher> hasher_;
+};
+
+}  // namespace carousel::test
+
+int main(int argc, char** argv) { return carousel::stage_main<carousel::test::bytes_stage>(argc, argv); }

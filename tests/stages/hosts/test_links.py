@@ -1,0 +1,248 @@
+"""Links between two real runs on loopback: kills, and what a user or a stranger may do wrong. Usage:
+test_links.py FOLDER_OF_PROGRAMS Everyday|Long"""
+import os
+import random
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, Pair, check_whole, format_of, wait_for  # noqa: E402
+
+PROGRAMS = sys.argv[1]
+SEED = int(os.environ.get("CAROUSEL_SEED", "7"))
+PORT = 20000 + os.getpid() % 400 * 65
+
+
+class Case(unittest.TestCase):
+    def pair(self, frames, fps=0, **how):
+        options = ["--frames", str(frames)] + (["--fps", str(fps)] if fps else [])
+        p = Pair(PROGRAMS, how.pop("size", 1 << 18), port=PORT, options_a=options, **how)
+        self.addCleanup(p.end)
+        return p
+
+    def other_sender(self, pair, **how):
+        where = {"address": "127.0.0.1", "port": PORT, "token": "link.token", "more": "", "in_flight": 4, **how}
+        size = where.pop("size", pair.size)
+        text = (SOURCE + SEND + END).format(name="other", bytes=size, of="source", **where)
+        other = Host(pair, "other", text, ["--frames", "20"])
+        self.addCleanup(other.end)
+        return other
+
+    def said(self, host, words, seconds=20):
+        wait_for(f"{host.name} says \"{words}\"", lambda: re.search(words, host.text()), seconds)
+
+    def whole(self, pair, frames):
+        self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+        self.assertEqual(check_whole(pair, frames), pair.hash_on_one_host(frames))
+
+
+class Everyday(Case):
+    def test_frames_arrive_once_each_whatever_process_of_either_host_is_killed(self):
+        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        dice = random.Random(SEED)
+        pair = self.pair(240, fps=60)
+        pair.b.start()
+        pair.a.start()
+        self.said(pair.a, "is up after")
+        victims = ["send", "receive", "source", "sink", "receive", "send"]
+        dice.shuffle(victims)
+        for victim in victims:
+            time.sleep(dice.uniform(0.05, 0.3))
+            host = pair.a if victim in ("send", "source") else pair.b
+            wait_for(f"a process of {victim}", lambda h=host, v=victim: h.kill(v))
+        pair.a.kill_supervisor()
+        pair.b.kill_supervisor()
+        self.whole(pair, 240)
+
+    def test_a_receiver_that_comes_late_gets_every_frame(self):
+        pair = self.pair(30)
+        pair.a.start()
+        wait_for("ps says what it waits for", lambda: pair.a.stage("send").get("waits_for") == "another host")
+        pair.b.start()
+        self.whole(pair, 30)
+
+    def test_a_wrong_token_gets_nothing_in_and_ends_nobody(self):
+        pair = self.pair(30)
+        pair.make_token("other.token")
+        pair.b.start()
+        other = self.other_sender(pair, token="other.token").start()
+        self.said(other, "does not know this link's token")
+        pair.a.start()
+        self.whole(pair, 30)
+        self.assertIsNone(other.process.poll())
+
+    def test_frames_of_another_kind_are_refused_with_both_descriptions_and_the_receiver_lives(self):
+        pair = self.pair(30)
+        pair.b.start()
+        other = self.other_sender(pair, size=4096).start()
+        self.assertEqual(other.wait(30), 1)
+        self.assertRegex(other.text(), r"its frames are .*4096.* of \d+ bytes, but the receiving stage is to write .*262144")
+        pair.a.start()
+        self.whole(pair, 30)
+
+    def test_addresses_that_everybody_reaches_need_a_word(self):
+        pair = self.pair(1)
+        for address, words in (("8.8.8.8", "is no private one"), ("0.0.0.0", "numeric IPv4 address"), ("b", "numeric IPv4 address")):
+            text = (RECEIVE + END + SINK).format(name="public", bytes=8, of="receive", delay=0, format=format_of(8), address=address, port=PORT,
+                                                 token="link.token", more="", in_flight=4)
+            host = Host(pair, "public", text).start()
+            self.assertEqual(host.wait(20), 2)
+            self.assertIn(words, host.text())
+
+
+class Long(Case):
+    def test_a_second_run_does_not_get_into_a_ring_that_has_frames_of_another(self):
+        pair = self.pair(120, fps=60)
+        pair.b.start()
+        pair.a.start()
+        self.said(pair.b, "frames of source come from run")
+        wait_for("frames", lambda: (pair.b.stage("sink").get("frames") or 0) > 3)
+        other = self.other_sender(pair).start()
+        self.assertEqual(other.wait(30), 1)
+        self.assertRegex(other.text(), r"is not the one whose frames up to \d+ are here")
+        self.whole(pair, 120)
+
+    def test_a_ring_that_was_lost_is_told_with_the_count_of_frames(self):
+        pair = self.pair(2000, fps=60)
+        pair.b.start()
+        pair.a.start()
+        wait_for("frames", lambda: (pair.b.stage("sink").get("frames") or 0) > 10)
+        pair.b.process.send_signal(signal.SIGINT)
+        pair.b.wait(30)
+        pair.b.start()
+        self.assertEqual(pair.a.wait(30), 1)
+        told = re.search(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", pair.a.text())
+        self.assertTrue(told, pair.a.text())
+        self.assertEqual(int(told[1]) + 1, int(told[2]))
+
+    def test_a_port_in_use_is_named(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", PORT))
+            taken.listen()
+            pair = self.pair(1)
+            self.assertEqual(pair.b.start().wait(40), 1)
+        self.assertRegex(pair.b.text(), rf"port {PORT} of 127.0.0.1 is in use by another program")
+
+    def recorded_hello(self, pair):
+        """What UCX of a sender says first to UCX of a receiver, before a byte of ours."""
+        with socket.socket() as listener, socket.socket() as there:
+            listener.bind(("127.0.0.1", PORT + 64))
+            listener.listen()
+            listener.settimeout(20)
+            other = self.other_sender(pair, port=PORT + 64).start()
+            here, _ = listener.accept()
+            with here:
+                here.settimeout(5)
+                there.connect(("127.0.0.1", PORT))
+                heard = here.recv(65536)
+            other.end()
+        return heard
+
+    def test_mutated_hellos_may_end_the_receiving_process_but_no_frame(self):
+        print(f"seed {SEED} (CAROUSEL_SEED)", file=sys.stderr)
+        dice = random.Random(SEED)
+        pair = self.pair(500, fps=60)
+        pair.b.start()
+        self.said(pair.b, "listens on")
+        heard = self.recorded_hello(pair)
+        self.assertGreater(len(heard), 20)
+        pair.a.start()
+        self.said(pair.a, "is up after")
+        for _ in range(60):
+            bytes_of_it = bytearray(heard)
+            for _ in range(dice.choice([1, 1, 2, 4])):
+                bytes_of_it[dice.randrange(len(heard))] ^= 1 << dice.randrange(8)
+            with socket.socket() as s:
+                s.settimeout(1)
+                try:
+                    s.connect(("127.0.0.1", PORT))
+                    s.sendall(bytes_of_it)
+                    time.sleep(dice.uniform(0.02, 0.1))
+                except OSError:
+                    pass   # its process is just coming back
+        deaths = pair.b.stage("receive").get("restarts")
+        self.whole(pair, 500)
+        self.assertEqual(pair.b.report()["dead_letter_count"], 0)
+        print(f"60 mutated hellos: the receiving process died {deaths} times", file=sys.stderr)
+
+    def test_no_number_of_deaths_gives_a_frame_up_in_a_stage_that_hands_frames_on(self):
+        for hands_on, given_up in (("true", 0), ("false", 1)):
+            pair = self.pair(1)
+            more = f"in_flight = 1\ndies_at = 3\nhands_on = {hands_on}\n"
+            text = SOURCE.format(name="one", bytes=4096, more="") + SINK.format(of="source", bytes=4096, delay=0, more=more)
+            one = Host(pair, "one", text, ["--frames", "10"]).start()
+            self.assertEqual(one.wait(30), 4 if given_up else 0, one.text())
+            self.assertEqual((one.report()["frames"], one.report()["dead_letter_count"]), (10, given_up))
+
+    def test_the_port_is_taken_again_and_again(self):
+        pair = self.pair(400, fps=100)
+        pair.b.start()
+        pair.a.start()
+        for _ in range(20):
+            wait_for("a receiving process", lambda: pair.b.stage("receive").get("state") == "running" and pair.b.kill("receive"))
+            time.sleep(0.1)
+        self.whole(pair, 400)
+
+    def test_a_link_process_that_is_stopped_holds_nobody_up_for_long(self):
+        pair = self.pair(240, fps=60)
+        pair.b.start()
+        pair.a.start()
+        self.said(pair.a, "is up after")
+        for host, name in ((pair.b, "receive"), (pair.a, "send")):
+            pid = wait_for(name, lambda h=host, n=name: h.stage(n).get("pid"))
+            os.kill(pid, signal.SIGSTOP)
+            wait_for("it is replaced", lambda h=host, n=name, p=pid: h.stage(n).get("pid") not in (None, p))
+        self.whole(pair, 240)
+
+    def test_ctrl_c_on_the_sending_host_ends_both_with_every_frame(self):
+        pair = self.pair(100000, fps=60)
+        pair.b.start()
+        pair.a.start()
+        wait_for("frames", lambda: (pair.b.stage("sink").get("frames") or 0) > 20)
+        pair.a.process.send_signal(signal.SIGINT)
+        self.assertEqual([pair.a.wait(30), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
+        self.assertEqual(pair.a.report()["frames"], pair.b.report()["frames"])
+        check_whole(pair, pair.a.report()["frames"])
+
+    def test_a_run_that_is_asked_to_end_without_its_link_says_what_is_not_there(self):
+        pair = self.pair(30)
+        pair.a.start()
+        self.said(pair.a, "no link to")
+        pair.a.process.send_signal(signal.SIGINT)
+        self.assertEqual(pair.a.wait(30), 75)
+        self.assertRegex(pair.a.text(), r"send waits for another host: \d+ frames from number 0 on were begun and are not known to be there")
+        self.assertEqual(pair.a.report()["ending"], "no link to the other host")
+
+    def test_nonsense_at_the_port_harms_no_frame(self):
+        pair = self.pair(200, fps=60)
+        pair.b.start()
+        pair.a.start()
+        self.said(pair.a, "is up after")
+        dice, stop = random.Random(SEED), threading.Event()
+
+        def bother():
+            while not stop.wait(0.05):
+                with socket.socket() as s:
+                    s.settimeout(1)
+                    try:
+                        s.connect(("127.0.0.1", PORT + dice.choice([0, 0, 1, 2])))
+                        s.sendall(dice.randbytes(dice.choice([1, 7, 64, 700])))
+                    except OSError:
+                        pass
+
+        thread = threading.Thread(target=bother)
+        thread.start()
+        try:
+            self.whole(pair, 200)
+        finally:
+            stop.set()
+            thread.join()
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -1,0 +1,61 @@
+// Stages at the edge of a run: a source that says when a frame is there, a sink that waits for another host.
+#include <thread>
+
+#include "core/clock.hpp"
+#include "tests/stages/in_process.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace carousel;
+using namespace carousel::test;
+
+TEST_CASE(
+    "a source that is not ready begins nothing and holds its clocks, and goes on where all is done below") {
+    threads_of_a_run run({.stages = 2, .frames = 12, .work_us = 10});
+    shm::incarnation& entry = run.control().entry[0];
+    std::vector<u64> committed;
+    std::atomic<u64> held{0}, wrong{0}, next{0};
+    run.source().at_committed = [&](u64 sequence) {
+        if (sequence != committed.size()) wrong.fetch_add(1);
+        committed.push_back(sequence);
+    };
+    run.source().at_ready = [&](u64 sequence, u64 done_below) {
+        if (done_below > sequence || sequence < next.load()) wrong.fetch_add(1);
+        next.store(sequence);
+        if (sequence % 5 != 4) return true;
+        // It waits until nothing is in flight, and from then on it is held.
+        const bool is_held = entry.hold.load() == static_cast<u64>(shm::hold_reason::link);
+        if (is_held && (done_below != sequence || entry.hold_since_ns.load() == 0)) wrong.fetch_add(1);
+        held.fetch_add(is_held ? 1 : 0);
+        return is_held;
+    };
+    run.run();
+    CHECK(wrong.load() == 0);
+    CHECK(committed.size() == 12);
+    CHECK(run.sink().frames.load() == 12);
+    CHECK(run.sink().wrong.load() == 0);
+    CHECK(held.load() == 2);  // at 4 and at 9
+    CHECK(entry.hold_since_ns.load() == 0);
+}
+
+TEST_CASE(
+    "a sink that waits for another host is held as long as one of its frames does, and its clock begins "
+    "anew") {
+    threads_of_a_run run({.stages = 2, .frames = 6, .work_us = 10});
+    shm::incarnation& entry = run.control().entry[1];
+    std::atomic<u32> held{0}, free{0};
+    run.sink().at_finish = [&](frame& f) {
+        const u64 began = entry.finishing_since_ns.load();
+        free.fetch_add(entry.hold_since_ns.load() == 0 ? 1 : 0);
+        f.wait_for_link(true);
+        f.wait_for_link(true);  // said twice is said once
+        held.fetch_add(entry.hold.load() == static_cast<u64>(shm::hold_reason::link) ? 1 : 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (f.sequence() % 2 == 0) return;  // the runner ends it
+        f.wait_for_link(false);
+        CHECK(entry.finishing_since_ns.load() > began);
+    };
+    run.run();
+    CHECK(held.load() == 6);
+    CHECK(free.load() == 6);
+    CHECK(entry.hold_since_ns.load() == 0);
+}
