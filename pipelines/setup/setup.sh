@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154  # root is set by the caller
 # What ./pipelines/launch and ./tests/run share: find and install missing packages, configure, build. Sourced; bash.
 #
-# The caller sets `root` (the repository), may set `no_install=yes`, and calls in this order:
+# The caller sets `root` (the repository), may set `no_install=yes` and `python_stages=yes`, and calls in this order:
 #   carousel_packages programs|films|tests|all-tests      ends the script with exit code 2 when something is missing and can't be installed
 #   carousel_configure PRESET [--kept] [-Dkey=value ...]
 #   carousel_build PRESET TARGET...
@@ -76,6 +76,7 @@ carousel_packages() {
     mapfile -t missing < <({
         carousel_program_packages
         if [ "$1" = films ]; then carousel_film_packages; fi
+        if [ "${python_stages:-no}" = yes ]; then carousel_python_packages; fi
         case $1 in *tests) carousel_test_packages ;; esac
         if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_lint_packages && carousel_docs_packages; fi
     } | carousel_missing)
@@ -146,9 +147,9 @@ carousel_configure() {
     else
         options="$*"
     fi
-    # A toolkit, or what films take, that is installed or removed later must be seen, though no file of ours has changed.
+    # A toolkit, or what films or Python take, that is installed or removed later must be seen, though no file of ours has changed.
     key="$options
-$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
+$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :) python=$(compgen -G '/usr/include/pybind11/pybind11.h' || :)$(compgen -G '/usr/include/python3*/Python.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
     if [ -e "$build/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then
         return 0
     fi

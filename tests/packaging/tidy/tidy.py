@@ -39,6 +39,7 @@ LAYERS = {
     "stages/sharpen": RENDERER,
     "stages/inference": RENDERER,
     "stages/recording": LIBRARY + ["kernels", "stages/sdk"],
+    "stages/python": LIBRARY + ["stages/sdk"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
     **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
     "doctor": RUN + SUPERVISOR,
