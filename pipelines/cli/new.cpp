@@ -9,6 +9,7 @@
 #include "cli/new_stage.hpp"
 #include "core/did_you_mean.hpp"
 #include "spec/describe.hpp"
+#include "spec/python_program.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -20,12 +21,13 @@ Examples:
   carousel new stage blur                           on the CPU: a picture in, a picture out
   carousel new stage blur --cuda ../gpu/blur        on a GPU, with a kernel of its own
   carousel new stage lidar --source                 a source with a format of its own, and its sink
+  carousel new stage tint --python                  a function in Python, with NumPy: nothing to build
 
 It writes CMakeLists.txt, the class, its test, a pipeline file and a README, and prints what to do next.)";
 
 struct new_stage_arguments {
     std::string name, folder;
-    bool cuda = false, source = false;
+    bool cuda = false, source = false, python = false;
 };
 
 /// Where this program's package is installed; "" when it stands in a build folder.
@@ -36,29 +38,35 @@ std::string installed_prefix() {
                                                                                           : "";
 }
 
-/// PREFIX as it is on this machine.
-void name_prefix(std::vector<project_file>& project, const std::string& prefix) {
-    if (prefix.empty()) return;
+/// A word of the README, behind `given`, as it is on this machine.
+void name_folder(std::vector<project_file>& project, const std::string& given, std::string_view word,
+                 const std::string& folder) {
+    if (folder.empty()) return;
     for (project_file& file : project) {
         if (file.path != "README.md") continue;
-        const std::string given = "CMAKE_PREFIX_PATH=";
-        if (const auto at = file.text.find(given + "PREFIX"); at != std::string::npos)
-            file.text.replace(at + given.size(), std::string_view("PREFIX").size(),
-                              prefix.find(' ') == std::string::npos ? prefix : "\"" + prefix + "\"");
+        if (const auto at = file.text.find(given + std::string(word)); at != std::string::npos)
+            file.text.replace(at + given.size(), word.size(),
+                              folder.find(' ') == std::string::npos ? folder : "\"" + folder + "\"");
     }
 }
 
 int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
-    const char* example = a.cuda ? "grayscale" : a.source ? "scan" : "negative";
+    const char* example = a.cuda ? "grayscale" : a.source ? "scan" : a.python ? "tint" : "negative";
     std::vector<project_file> project = project_from(example, a.name);
     const std::string prefix = installed_prefix(), folder = a.folder.empty() ? a.name : a.folder;
-    name_prefix(project, prefix);
+    name_folder(project, "CMAKE_PREFIX_PATH=", "PREFIX", prefix);
+    name_folder(project, "PYTHONPATH=", "FOLDER", python_folder());
     write_project(project, folder);
     for (const project_file& file : project)
         env.out << fmt::format("wrote {}\n", (fs::path(folder) / file.path).lexically_normal().string());
     env.out << fmt::format("\nNext:\n  cd {}\n", folder);
     for (const std::string& command : commands_of(project)) env.out << "  " << command << "\n";
-    if (prefix.empty())
+    if (a.python && python_folder().empty())
+        env.out << fmt::format(
+            "FOLDER is where the Python module is, which is not built yet: cmake --build {} --target "
+            "python_package\n",
+            executable_folder());
+    if (prefix.empty() && !a.python)
         env.out << fmt::format(
             "PREFIX is where Carousel is installed, by: cmake --build {0} --target programs && cmake "
             "--install {0} "
@@ -85,10 +93,14 @@ command_action add(const command_parts& p) {
         return asked.words.size() < 2 ? std::vector<std::string>() : offer_folders()(asked);  // behind NAME
     };
     CLI::Option* cuda = stage->add_flag("--cuda", a->cuda, "On a GPU, with a kernel of its own [on the CPU]");
-    stage
-        ->add_flag("--source", a->source,
-                   "A source with a format of its own, and a sink [a picture in, a picture out]")
-        ->excludes(cuda);
+    CLI::Option* source =
+        stage
+            ->add_flag("--source", a->source,
+                       "A source with a format of its own, and a sink [a picture in, a picture out]")
+            ->excludes(cuda);
+    stage->add_flag("--python", a->python, "A function in Python [a class in C++]")
+        ->excludes(cuda)
+        ->excludes(source);
     stage->footer(new_stage_footer);
     return [a](const common_words&, const cli_environment& env) { return write_new_stage(*a, env); };
 }

@@ -13,6 +13,7 @@
 #include "os/table.hpp"
 #include "run/dead_letter.hpp"
 #include "run/directory.hpp"
+#include "spec/python_program.hpp"
 #include "spec/shell_words.hpp"
 
 namespace carousel::supervisor {
@@ -84,12 +85,13 @@ int replay(const replay_arguments& a, const cli_environment& env) {
     std::vector<std::string> words = shell_words(a.prefix, missing);
     if (!missing.empty()) throw config_error(fmt::format("--prefix {}: expected {}", a.prefix, missing));
     const std::string program = a.program.empty() ? l.program : fs::absolute(a.program).string();
-    if (::access(program.c_str(), X_OK) != 0)
+    if (::access(program.c_str(), is_python(program) ? R_OK : X_OK) != 0)
         throw config_error(
             fmt::format("{} can't be started: {}: build it again, or name the stage's program with "
                         "--program",
                         program, errno_text(errno)));
-    words.insert(words.end(), {program, "--replay", l.path});
+    for (std::string& word : command_of(program)) words.push_back(std::move(word));
+    words.insert(words.end(), {"--replay", l.path});
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);

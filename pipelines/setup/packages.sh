@@ -92,10 +92,16 @@ libssl-dev openssl/hmac.h
 EOF
 }
 
+# What stages in Python take on top: for pipelines and tests that have some.
+carousel_python_packages() {
+    printf '%s\n' 'python3-dev python3-config' 'pybind11-dev pybind11/pybind11.h' 'python3-numpy python3'
+}
+
 # What the tests take on top.
 carousel_test_packages() {
     carousel_film_packages
     carousel_host_packages
+    carousel_python_packages
     cat <<EOF
 catch2 catch2/catch.hpp:catch2/catch_all.hpp
 python3 python3

@@ -3,7 +3,7 @@
 # What ./pipelines/launch and ./tests/run share: find and install missing packages, configure, build. Sourced; bash.
 #
 # The caller sets `root` (the repository), may set `no_install=yes`, and calls in this order:
-#   carousel_packages programs [films] [hosts]|tests|all-tests      ends the script with exit code 2 when something is missing and can't be installed
+#   carousel_packages programs [films] [hosts] [python]|tests|all-tests      ends the script with exit code 2 when something is missing and can't be installed
 #   carousel_configure PRESET [--kept] [-Dkey=value ...]
 #   carousel_build PRESET TARGET...
 # A second start costs one dpkg-query, one comparison of a stamp file and a ninja run that finds nothing to do.
@@ -77,6 +77,7 @@ carousel_packages() {
         carousel_program_packages
         case " $* " in *' films '*) carousel_film_packages ;; esac
         case " $* " in *' hosts '*) carousel_host_packages ;; esac
+        case " $* " in *' python '*) carousel_python_packages ;; esac
         case $1 in *tests) carousel_test_packages ;; esac
         if [ "$1" = all-tests ]; then carousel_fuzz_packages && carousel_lint_packages && carousel_docs_packages; fi
     } | carousel_missing)
@@ -147,9 +148,9 @@ carousel_configure() {
     else
         options="$*"
     fi
-    # A toolkit, or what films or links take, that is installed or removed later must be seen, though no file of ours has changed.
+    # A toolkit, or what films, links or Python take, that is installed or removed later must be seen, though no file of ours has changed.
     key="$options
-$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :) hosts=$(compgen -G '/usr/include/ucp/api/ucp.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
+$(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :) hosts=$(compgen -G '/usr/include/ucp/api/ucp.h' || :) python=$(compgen -G '/usr/include/pybind11/pybind11.h' || :)$(compgen -G '/usr/include/python3*/Python.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
     if [ -e "$build/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then
         return 0
     fi

@@ -13,6 +13,7 @@
 #include "shm/control_block.hpp"
 #include "spec/parameters.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "spec/python_program.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -36,17 +37,12 @@ std::vector<std::string> path_folders() {
     return folders;
 }
 
-std::string in_path(const std::string& name) {
-    for (const std::string& folder : path_folders())
-        if (is_program(fs::path(folder) / name)) return fs::absolute(fs::path(folder) / name).string();
-    return "";
-}
-
 /// A stage's tool (gdb, nsys) is looked for before anything starts, as its program is.
 void check_prefix(const stage_spec& s) {
     if (s.prefix.empty()) return;
     const std::string& tool = s.prefix.front();
-    const bool there = tool.find('/') == std::string::npos ? !in_path(tool).empty() : is_program(tool);
+    const bool there =
+        tool.find('/') == std::string::npos ? !program_in_path(tool).empty() : is_program(tool);
     if (!there)
         refuse(s.position_of("prefix"),
                fmt::format("stage \"{}\": prefix: no program \"{}\"{}; install it, or leave prefix out",
@@ -94,9 +90,16 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<stage_de
 
 json ask(const stage_spec& s, const std::string& program, const json& what, u32 timeout_ms) {
     const source_position& at = s.position_of("run");
+    std::vector<std::string> words;
+    try {
+        words = command_of(program);
+    } catch (const config_error& e) {
+        refuse(at, fmt::format("stage \"{}\": run = \"{}\": {}", s.name, s.run, e.what()));
+    }
+    words.emplace_back("--describe");
+    if (is_python(program)) timeout_ms *= 6;
     const subprocess_result r =
-        run_subprocess({program, "--describe"},
-                       what.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", timeout_ms);
+        run_subprocess(words, what.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", timeout_ms);
     if (!r.started || r.timed_out || r.signal != 0)
         refuse(at, fmt::format("stage \"{}\": `{} --describe`: {}{}", s.name, program, r.ending(timeout_ms),
                                last_line(r)));
@@ -234,6 +237,12 @@ void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
 
 }  // namespace
 
+std::string program_in_path(const std::string& name) {
+    for (const std::string& folder : path_folders())
+        if (is_program(fs::path(folder) / name)) return fs::absolute(fs::path(folder) / name).string();
+    return "";
+}
+
 std::string executable_folder() {
     std::error_code failed;
     return fs::read_symlink("/proc/self/exe", failed).parent_path().string();
@@ -245,9 +254,9 @@ std::string folder_of(const pipeline& p) {
 
 std::string find_program(const pipeline& p, const stage_spec& s) {
     const source_position& at = s.position_of("run");
-    if (s.run.find('/') != std::string::npos) {
+    if (s.run.find('/') != std::string::npos || is_python(s.run)) {
         const fs::path path = fs::absolute(fs::path(p.file).parent_path() / s.run).lexically_normal();
-        if (is_program(path)) return path.string();
+        if (is_program(path) || (is_python(s.run) && ::access(path.c_str(), R_OK) == 0)) return path.string();
         std::error_code failed;
         refuse(at, fmt::format("stage \"{}\": run = \"{}\": {} {}", s.name, s.run, path.string(),
                                fs::exists(path, failed)
@@ -256,7 +265,7 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
     }
     const fs::path beside = fs::path(executable_folder()) / s.run;
     if (is_program(beside)) return beside.string();
-    if (std::string found = in_path(s.run); !found.empty()) return found;
+    if (std::string found = program_in_path(s.run); !found.empty()) return found;
     const bool link = s.run == "carousel-send" || s.run == "carousel-receive";
     refuse(at, fmt::format(
                    "stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,

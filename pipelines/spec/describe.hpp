@@ -42,13 +42,15 @@ struct stage_description {
 
 /// Path of the program of a stage. Throws config_error.
 [[nodiscard]] std::string find_program(const pipeline& p, const stage_spec& s);
+/// Absolute path of a program of that name in PATH; "" when there is none.
+[[nodiscard]] std::string program_in_path(const std::string& name);
 /// Folder of the running executable.
 [[nodiscard]] std::string executable_folder();
 
 /// Folder of the pipeline file, absolute: a stage takes the relative paths among its settings from here.
 [[nodiscard]] std::string folder_of(const pipeline& p);
 
-/// Asks every stage. Throws config_error.
+/// Asks every stage. Throws config_error. One in Python, which may import a framework, has six times as long.
 [[nodiscard]] std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms = 10'000);
 
 }  // namespace carousel::supervisor

@@ -67,10 +67,13 @@ struct stage_spec {
     std::vector<std::string> devices;  ///< where device is a list: of its instances, round robin; else empty
     std::optional<u32> in_flight;      ///< frames under way in one instance; empty: auto (depth_plan.hpp)
     u32 instances = 1;
-    bool standby = false;  ///< a warm standby behind each instance
+    bool standby =
+        false;  ///< a warm standby behind each instance; of a stage in Python unless the file says no
     restart_policy restart = restart_policy::always;
     u32 max_attempts = 3;         ///< deaths over one frame before it is passed on void
     u32 frame_timeout_ms = 2000;  ///< the pipeline's unless the stage has its own; 0: none
+    /// of a process's first frame, which may warm a framework up; no shorter than frame_timeout_ms counts
+    u32 first_frame_timeout_ms = 0;
     bool optional = false;
     group_kind group = group_kind::blocking;
     /// the pipeline's unless the stage has its own; says nothing on the CPU
@@ -82,6 +85,10 @@ struct stage_spec {
     std::map<std::string, source_position> key_at;       ///< of every key, own settings included
     [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
     [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
+    [[nodiscard]] u64 first_frame_timeout_ns() const noexcept {
+        const bool longer = frame_timeout_ms != 0 && first_frame_timeout_ms > frame_timeout_ms;
+        return longer ? first_frame_timeout_ms * ns_per_ms : frame_timeout_ns();
+    }
     /// Place of a key, or of the stage when it has no such key.
     [[nodiscard]] const source_position& position_of(const std::string& key) const;
 };

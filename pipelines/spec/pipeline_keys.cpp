@@ -10,6 +10,7 @@
 #include "ring/words.hpp"
 #include "run/directory.hpp"
 #include "shm/control_block.hpp"
+#include "spec/python_program.hpp"
 #include "spec/section_reader.hpp"
 #include "spec/shell_words.hpp"
 
@@ -20,6 +21,7 @@ using nlohmann::json;
 constexpr u64 hour_ms = 3'600'000, most_space_mib = u64{1} << 20U;
 constexpr u64 no_limit = static_cast<u64>(std::numeric_limits<i64>::max());
 constexpr u32 max_device = 63;
+constexpr u32 python_first_frame_ms = 30'000;
 
 bool is_stage_name(const std::string& name) {
     return !name.empty() && name.size() <= max_name &&
@@ -72,6 +74,14 @@ void check_devices(const stage_spec& s, const document_section& section) {
                           fmt::format("no more devices than the stage has instances, which are {}: say "
                                       "instances = {}",
                                       s.instances, s.devices.size()));
+}
+
+/// An interpreter takes seconds to start with a framework, and the first frame warms that up.
+void default_to_python(stage_spec& s, const document_section& section) {
+    const bool may_stand_by =
+        s.restart == restart_policy::always && s.prefix.empty() && s.group == group_kind::blocking;
+    if (section.keys.count("standby") == 0) s.standby = may_stand_by;
+    if (section.keys.count("first_frame_timeout_ms") == 0) s.first_frame_timeout_ms = python_first_frame_ms;
 }
 
 void read_size(section_reader& r, pipeline_spec& p) {
@@ -281,6 +291,11 @@ const key_row<stage_spec> stage_rows[] = {
     {"frame_timeout_ms",
      [](auto& r, auto, auto& s) { s.frame_timeout_ms = read_frame_timeout(r, s.frame_timeout_ms); },
      [](auto& s) { return json(s.frame_timeout_ms); }},
+    {"first_frame_timeout_ms",
+     [](auto& r, auto key, auto& s) {
+         s.first_frame_timeout_ms = read_u32(r, key, s.first_frame_timeout_ms, 0, hour_ms);
+     },
+     [](auto& s) { return json(s.first_frame_timeout_ms); }},
     {"optional", [](auto& r, auto key, auto& s) { s.optional = r.flag(key, s.optional); },
      [](auto& s) { return json(s.optional); }},
     {"group", [](auto& r, auto key, auto& s) { s.group = r.choice(key, s.group, group_words); },
@@ -345,6 +360,7 @@ stage_spec read_stage_keys(const document_section& s, const pipeline& p) {
     out.frame_timeout_ms = p.frame_timeout_ms;
     out.isolation = p.isolation;
     read_all(stage_rows, r, out);
+    if (is_python(out.run)) default_to_python(out, s);
     check_devices(out, s);
     out.key_at = places_of(s);
     for (const auto& [key, entry] : s.keys)

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/log.hpp"
 #include "run/dead_letter.hpp"
 #include "run/directory.hpp"
+#include "run/traceback.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/runner/running_clock.hpp"
 
@@ -69,12 +71,18 @@ std::vector<run::dead_letter::asset> foreign_assets(const runtime& r) {
     return all;
 }
 
+/// What `carousel replay` starts: of a stage in Python its file, which carousel_stage.py names.
+std::string program_of_process() {
+    if (const char* told = std::getenv("CAROUSEL_PROGRAM"); told != nullptr) return told;
+    std::error_code failed;
+    return fs::read_symlink("/proc/self/exe", failed).string();
+}
+
 run::dead_letter letter_of(const runtime& r, frame_in_work& f) {
     const attachment& a = r.attached();
     run::dead_letter l;
-    std::error_code failed;
     l.stage = a.stage;
-    l.program = fs::read_symlink("/proc/self/exe", failed).string();
+    l.program = program_of_process();
     l.sequence = f.job.sequence;
     l.time_s = f.job.time_s;
     l.attempts = r.stage_block().max_attempts;
@@ -145,6 +153,7 @@ void write_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
         to_file.copy(r.input(k).slot(f.job.input[k].index), r.input(k).slot_bytes,
                      part + "/" + run::input_file(k));
+    run::move_traceback(r.run_directory(), l.stage, l.sequence, part);
     run::write_whole_file(part + "/letter.json", run::to_json(l));
 }
 

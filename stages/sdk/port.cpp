@@ -28,6 +28,7 @@ struct latest_port::state {
     void attach();
     void follow();
     void settle();
+    void allocate();
     [[nodiscard]] bool take();
 
     std::shared_ptr<port_attachment> to;
@@ -38,7 +39,9 @@ struct latest_port::state {
     ring::frame_format format;
     u64 first = 0, bytes = 0;  ///< of a slot: where its planes lie
     std::unique_ptr<device::queue> queue;
-    std::unique_ptr<device::mapping> copy;  ///< what is delivered
+    device::context* device = nullptr;      ///< where frames are delivered
+    std::shared_ptr<device::mapping> copy;  ///< what is delivered
+    u64 slot_bytes = 0;
     shm::word event_word{0};
     std::unique_ptr<device::event> event;
     std::unique_ptr<run::newest_frame> newest;  ///< null: there is no ring just now, `trouble` says why
@@ -66,11 +69,20 @@ void latest_port::state::attach() {
     bytes = end - std::min(first, end);
     queue = on.make_queue();
     event = on.make_event(&event_word);
-    copy = in_host_memory ? on.allocate_host(ring.slot_bytes) : on.allocate(ring.slot_bytes);
-    frame.planes_ = input_payload(in_host_memory ? copy->host_data() : copy->data(), &format, &frame.used_);
+    device = &on;
+    slot_bytes = ring.slot_bytes;
     frame.where_ = in_host_memory ? device_kind::cpu : device_kind::cuda;
     frame.queue_ = queue.get();
+    allocate();
     newest = std::make_unique<run::newest_frame>(block->attached->block(), std::move(ring), on);
+}
+
+void latest_port::state::allocate() {
+    const bool in_host_memory = frame.where_ == device_kind::cpu;
+    frame.memory_.reset();
+    copy = in_host_memory ? device->allocate_host(slot_bytes) : device->allocate(slot_bytes);
+    frame.planes_ = input_payload(in_host_memory ? copy->host_data() : copy->data(), &format, &frame.used_);
+    frame.memory_ = copy;
 }
 
 // A run that began again has another block, and all that was made from the old one begins again, too.
@@ -103,6 +115,8 @@ void latest_port::state::settle() {
 }
 
 bool latest_port::state::take() {
+    constexpr long own = 2;  // this port's and its frame's
+    if (copy.use_count() > own) allocate();
     run::newest_frame::about what;
     if (!newest->take(*queue, copy->data() + first, first, bytes, what)) return false;
     frame.sequence_ = what.sequence;
@@ -147,8 +161,12 @@ latest_frame* latest_port::next_or_throw() {
     state& s = *state_;
     latest_frame* f = next(s.options.patience_s);
     if (f != nullptr || s.to->ended()) return f;
-    throw nothing_new(fmt::format("no new frame of \"{}\" in {:.3g} s: {}", s.stage, s.options.patience_s,
-                                  s.newest ? s.to->what_holds_it_up() : s.trouble));
+    throw nothing_new(
+        fmt::format("no new frame of \"{}\" in {:.3g} s: {}", s.stage, s.options.patience_s, waits_for()));
+}
+
+std::string latest_port::waits_for() const {
+    return state_->newest ? state_->to->what_holds_it_up() : state_->trouble;
 }
 
 bool latest_port::ended() const noexcept { return state_->to->ended(); }

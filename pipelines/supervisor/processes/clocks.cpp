@@ -56,8 +56,8 @@ std::vector<offence> judge(std::span<const process_view> all, u64 now) {
 
 std::string describe(offence o, const process_view& p) {
     const auto longer = [&](const char* what) {
-        return fmt::format("{} takes longer than frame_timeout_ms = {}", what,
-                           p.frame_timeout_ns / ns_per_ms);
+        return fmt::format("{} takes longer than {}frame_timeout_ms = {}", what,
+                           p.first_frame ? "first_" : "", p.frame_timeout_ns / ns_per_ms);
     };
     switch (o) {
         case offence::heart:

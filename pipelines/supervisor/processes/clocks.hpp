@@ -35,7 +35,8 @@
 //
 // Limits are milliseconds; "frame" is frame_timeout_ms.
 //
-// frame_timeout_ms is the stage's, else the pipeline's; 0: none. Clocks are words of the process's own entry
+// frame_timeout_ms is the stage's, else the pipeline's; 0: none. Until a process has committed its first
+// frame first_frame_timeout_ms counts where it is longer. Clocks are words of the process's own entry
 // (shm::incarnation), one for each kind of work, so a frame is never charged with the time that another one
 // takes: where several are in finish() at once it runs for the one that began first. Each process is judged
 // by itself: several that hang at once are all replaced one frame_timeout later.
@@ -63,6 +64,7 @@ struct process_view {
     /// no clock counts time before the first, the device's none before the second
     u64 base_ns = 0, device_base_ns = 0;
     u64 frame_timeout_ns = 0;  ///< 0: none
+    bool first_frame = false;  ///< the process has committed none yet, and that has a limit of its own
     u64 heart_timeout_ns = default_heart_timeout_ns;
     u32 device = shm::none;  ///< the same for all that share a GPU; none: its device is its own threads
 };

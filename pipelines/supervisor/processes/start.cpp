@@ -13,6 +13,7 @@
 #include "os/descriptors.hpp"
 #include "os/spawn.hpp"
 #include "shm/process_id.hpp"
+#include "spec/python_program.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/restart.hpp"
@@ -39,7 +40,7 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
     const stage_setup& st = t.setup->stages[s.stage];
     spawn_request r;
     r.argv = st.spec.prefix;
-    r.argv.push_back(st.program);
+    for (std::string& word : command_of(st.program)) r.argv.push_back(std::move(word));
     r.environment = {
         "CAROUSEL_STAGE=" + t.setup->stages[s.stage].spec.name,
         fmt::format("CAROUSEL_ATTACH={} {} {} {}", t.setup->directory, p.who.seat, p.who.entry, p.who.epoch),

@@ -221,7 +221,9 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     v.tool = s.now->tool;
     v.base_ns = s.clock_base_ns;
     v.device_base_ns = s.device_base_ns;
-    v.frame_timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
+    const stage_spec& spec = t.setup->stages[s.stage].spec;
+    v.first_frame = ring::load(e.commits) == 0 && spec.first_frame_timeout_ns() > spec.frame_timeout_ns();
+    v.frame_timeout_ns = v.first_frame ? spec.first_frame_timeout_ns() : spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
     v.device = shared_device(*t.setup, s.stage, s.instance);
     v.hold_ns = ring::load(e.hold_since_ns);  // before the clock that begins anew when it ends

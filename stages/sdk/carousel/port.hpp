@@ -11,6 +11,7 @@
 //   was revoked meanwhile (it took longer than latest_lease_ms, 250 ms), whose status word does not fit or
 //   that came without a picture is thrown away and counted: losses().
 // - What is delivered is the program's own until it asks for the next frame: it may look as long as it likes.
+//   memory() keeps it beyond that.
 // - A link has places for 8 viewers, displays and ports. A place is free again when its process ends.
 //
 // Deaths. Stages may die and be replaced, the supervisor may, and another one take the run over: the port
@@ -92,9 +93,13 @@ public:
     [[nodiscard]] device::queue& queue() const noexcept { return *queue_; }
     /// The cudaStream_t of that queue; null where the frame lies in host memory.
     [[nodiscard]] void* stream() const noexcept;
+    /// The memory that the planes lie in. While a copy of this is held they stay as they are, and the port
+    /// delivers the next frame in another block of memory, as large, which it allocates.
+    [[nodiscard]] std::shared_ptr<const void> memory() const noexcept { return memory_; }
 
 private:
     friend class latest_port;
+    std::shared_ptr<const device::mapping> memory_;
     u64 sequence_ = 0, born_ns_ = 0, capture_ns_ = 0;
     f64 time_s_ = 0;
     std::vector<std::byte> metadata_;
@@ -118,6 +123,8 @@ public:
     /// How it ended, once it has: "exit code 0".
     [[nodiscard]] const std::string& ending() const noexcept;
     [[nodiscard]] latest_losses losses() const noexcept;
+    /// Why no newer frame comes, as far as the run tells: one clause.
+    [[nodiscard]] std::string waits_for() const;
     /// Whose output it is.
     [[nodiscard]] const std::string& stage() const noexcept;
     [[nodiscard]] const ring::frame_format& format() const noexcept;

@@ -42,6 +42,7 @@ LAYERS = {
     "stages/hosts/link": LIBRARY,              # what two hosts say: no socket, no UCX
     "stages/hosts/ucx": LIBRARY,
     "stages/hosts": LIBRARY + ["kernels", "stages/sdk", "stages/hosts/link", "stages/hosts/ucx"],
+    "stages/python": LIBRARY + ["stages/sdk"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
     **{folder: RUN + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # link no CUDA, ever
     "doctor": RUN + SUPERVISOR,

@@ -1,0 +1,64 @@
+#include "spec/python_program.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "spec/describe.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string interpreter() {
+    const char* told = std::getenv("CAROUSEL_PYTHON");
+    if (told == nullptr || *told == '\0') {
+        const std::string found = program_in_path("python3");
+        if (found.empty())
+            throw config_error("no python3 in PATH; install it, or name an interpreter in CAROUSEL_PYTHON");
+        return found;
+    }
+    const std::string path =
+        std::string_view(told).find('/') == std::string_view::npos ? program_in_path(told) : told;
+    if (path.empty() || ::access(path.c_str(), X_OK) != 0)
+        throw config_error(fmt::format("CAROUSEL_PYTHON={}: there is no such program", told));
+    return path;
+}
+
+/// Of a build, of an installation.
+std::array<fs::path, 2> possible_folders() {
+    const fs::path here = executable_folder();
+    return {here / "python", here.parent_path() / CAROUSEL_PYTHON_FOLDER};
+}
+
+std::string starter() {
+    if (const std::string folder = python_folder(); !folder.empty()) return folder + "/carousel_stage.py";
+    const auto folders = possible_folders();
+    throw config_error(fmt::format(
+        "the Python module is not here ({}, {}): install python3-dev and pybind11-dev, configure again, then "
+        "`cmake --build {} --target python_package`; ./pipelines/launch does all of that",
+        folders[0].string(), folders[1].string(), executable_folder()));
+}
+
+}  // namespace
+
+std::string python_folder() {
+    std::error_code failed;
+    for (const fs::path& folder : possible_folders())
+        if (fs::exists(folder / "carousel_stage.py", failed)) return folder.string();
+    return "";
+}
+
+bool is_python(std::string_view program) noexcept { return program.ends_with(".py"); }
+
+std::vector<std::string> command_of(const std::string& program) {
+    if (!is_python(program)) return {program};
+    return {interpreter(), starter(), program};
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,58 @@
+#include "run/traceback.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "core/errors.hpp"
+#include "run/dead_letter.hpp"
+#include "run/directory.hpp"
+
+namespace carousel::run {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* prefix = "traceback-";
+
+std::string path_of(const std::string& run_directory, std::string_view stage, u64 sequence) {
+    return fmt::format("{}/{}{}.txt", dead_letters_folder(run_directory), prefix,
+                       dead_letter_name(stage, sequence));
+}
+
+u32 tracebacks_in(const std::string& folder) {
+    u32 count = 0;
+    std::error_code failed;
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+        if (at->path().filename().string().starts_with(prefix)) ++count;
+    return count;
+}
+
+}  // namespace
+
+void keep_traceback(const std::string& run_directory, std::string_view stage, u64 sequence,
+                    const std::string& text) {
+    const std::string folder = dead_letters_folder(run_directory);
+    const std::string path = path_of(run_directory, stage, sequence);
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+        throw output_error(
+            fmt::format("the traceback is not kept: making {}: {}", folder, errno_text(errno)));
+    std::error_code failed;
+    if (!fs::exists(path, failed) && tracebacks_in(folder) >= most_tracebacks) return;
+    try {
+        write_whole_file(path, text);
+    } catch (const error& e) {
+        throw output_error(fmt::format("the traceback is not kept: {}", e.what()));
+    }
+}
+
+void move_traceback(const std::string& run_directory, std::string_view stage, u64 sequence,
+                    const std::string& letter_folder) noexcept {
+    // Most frames have none.
+    (void)std::rename(path_of(run_directory, stage, sequence).c_str(),
+                      (letter_folder + "/traceback.txt").c_str());
+}
+
+}  // namespace carousel::run

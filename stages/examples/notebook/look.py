@@ -1,0 +1,34 @@
+# %% A notebook, as a script: each "# %%" begins a cell. Run it where `import carousel` works:
+#    PYTHONPATH=build/release/python python3 stages/examples/notebook/look.py stages/examples/tint/tint.toml
+import sys
+
+import carousel
+import numpy
+
+# %% Start a pipeline. It runs beside this program; Ctrl-C here does not reach it.
+pipeline = carousel.Pipeline(sys.argv[1] if len(sys.argv) > 1 else "stages/examples/tint/tint.toml")
+run = pipeline.start(device="cpu", fps=60, options=["--out", ""])
+print(run)
+
+# %% Look at the newest frame of any stage. It never holds the run up.
+view = run.open()
+print(view)
+newest = view.latest("tint")
+frame = newest.next()
+print(frame, frame["color"])
+
+# %% The array is the frame's memory: no copy. It stays as it is for as long as it is held.
+picture = numpy.asarray(frame["color"])
+print("mean of red, green, blue:", picture[..., :3].mean(axis=(0, 1)).round(1))
+
+# %% Kill a stage. The others keep their process ids, and no frame is lost.
+before = {s["name"]: s["pid"] for s in run.ps()["stages"]}
+run.kill("tint")
+later = newest.next()
+after = {s["name"]: s["pid"] for s in run.ps()["stages"]}
+print("frame", frame.sequence, "->", later.sequence, "; changed:", [name for name in before if before[name] != after[name]])
+
+# %% The end, and its report.
+run.stop()
+report = run.report()
+print({key: report[key] for key in ("frames", "lost", "repeated", "torn", "restarts")})

@@ -1,0 +1,45 @@
+#pragma once
+// An array of another library, taken by the buffer protocol or by DLPack, for as long as it takes to copy it.
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "stages/python/dlpack.hpp"
+
+namespace carousel::python {
+
+namespace py = pybind11;
+
+class foreign_array {
+public:
+    /// `gpu` and `stream`: of the memory that it is copied into; -1: host memory. Throws type_error for what
+    /// is no array, and what its library raises.
+    foreign_array(const py::object& from, int gpu, void* stream);
+    ~foreign_array();
+    foreign_array(const foreign_array&) = delete;
+    foreign_array& operator=(const foreign_array&) = delete;
+
+    const std::byte* data = nullptr;
+    dl_device device{dl_cpu, 0};
+    dl_type type{};
+    std::vector<i64> shape, strides;  ///< strides in elements
+
+    [[nodiscard]] bool is_dense() const noexcept;
+    [[nodiscard]] std::string type_name() const;    ///< "f32"
+    [[nodiscard]] std::string device_name() const;  ///< "cuda:0"
+    /// Holds the array's memory, for a copy that is only enqueued.
+    [[nodiscard]] py::object keep() const { return holder_; }
+
+private:
+    void take_buffer();
+    void take_tensor(const dl_tensor& t);
+
+    py::object holder_;  ///< of a capsule: the capsule, whose destructor calls the deleter
+    Py_buffer view_{};
+    bool has_view_ = false;
+};
+
+}  // namespace carousel::python

@@ -1,0 +1,71 @@
+#pragma once
+// A frame as Python sees it: of a stage while process() or finish() runs, of a port for as long as somebody
+// holds it, or a copy, which stays. Used under the GIL alone.
+
+#include <pybind11/pybind11.h>
+
+#include <carousel/port.hpp>
+#include <carousel/stage.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stages/python/plane.hpp"
+
+namespace carousel::python {
+
+/// The planes of one input, or of the output.
+struct payload_object {
+    std::string stage;  ///< whose output it is; "": this stage's own
+    std::vector<std::shared_ptr<plane_object>> planes;
+    [[nodiscard]] std::shared_ptr<plane_object> find(std::string_view name) const;
+};
+
+class frame_object {
+public:
+    /// Of a stage. `inputs`: the producers' names.
+    frame_object(frame& of, std::shared_ptr<lease> held, const std::vector<std::string>& inputs,
+                 const parameter_schema& schema);
+    /// Of a port.
+    frame_object(const latest_frame& of, std::shared_ptr<lease> held, const std::string& stage);
+
+    [[nodiscard]] u64 sequence() const noexcept { return sequence_; }
+    [[nodiscard]] f64 time_s() const noexcept { return time_s_; }
+    [[nodiscard]] u64 born_ns() const noexcept { return born_ns_; }
+    [[nodiscard]] py::object stream() const;  ///< the cudaStream_t as a number; None on the CPU
+    [[nodiscard]] py::object parameters() const;
+    [[nodiscard]] std::string void_reason() const;
+    [[nodiscard]] const std::vector<payload_object>& inputs() const noexcept { return inputs_; }
+    [[nodiscard]] const payload_object& output() const noexcept { return output_; }
+    /// The plane of that name among the inputs; "out" and "out_NAME" of the output. Throws key_error.
+    [[nodiscard]] std::shared_ptr<plane_object> plane(const std::string& name) const;
+    [[nodiscard]] std::shared_ptr<frame_object> copy() const;
+    void end_stream();
+    void set_hash(u64 hash, const std::string& name);
+    [[nodiscard]] std::string describe() const;
+    /// Is there an array of it that was not let go? Empty: no; else what it is of.
+    [[nodiscard]] std::string outlived() const;
+    [[nodiscard]] lease& held() const noexcept { return *lease_; }
+    void end() noexcept {
+        lease_->ended = true;
+        of_ = nullptr;
+    }
+
+private:
+    frame_object() = default;
+    [[nodiscard]] frame& in_stage(const char* what) const;
+
+    frame* of_ = nullptr;  ///< null: of a port, a copy, or ended
+    std::shared_ptr<lease> lease_;
+    u64 sequence_ = 0, born_ns_ = 0;
+    f64 time_s_ = 0;
+    std::string parameters_;  ///< JSON; "": not known
+    const parameter_schema* schema_ = nullptr;
+    std::vector<payload_object> inputs_;
+    payload_object output_;
+};
+
+void bind_frame(py::module_& m);
+
+}  // namespace carousel::python

@@ -1,0 +1,35 @@
+#pragma once
+// How long the memory of a frame's planes is a Python program's, and who still has a pointer into it.
+//
+// A plane of ours asks its lease before each use, and raises once the frame has ended. An array that was made
+// from one (by the buffer protocol, by DLPack) holds a bare pointer and can't raise: it is counted until it
+// is let go, so that one which outlives its frame is an error with a name. Used under the GIL alone.
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::python {
+
+struct lease {
+    u64 sequence = 0;
+    bool ended = false;
+    u32 arrays = 0;                      ///< made from its planes and not let go
+    std::string last_plane;              ///< that an array was made from, for the message
+    void* stream = nullptr;              ///< the frame's cudaStream_t; null on the CPU
+    int gpu = -1;                        ///< as this process counts them; -1: the planes lie in host memory
+    std::vector<void*> joined;           ///< streams that consumers have named
+    std::shared_ptr<const void> memory;  ///< what keeps the planes' memory, where not the process does
+    std::vector<pybind11::object> kept;  ///< what copies read that are only enqueued
+
+    void take(const std::string& plane) {
+        ++arrays;
+        last_plane = plane;
+    }
+};
+
+}  // namespace carousel::python

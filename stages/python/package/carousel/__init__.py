@@ -1,0 +1,34 @@
+"""Carousel for Python: stages of a crash-isolated pipeline, frames of a running one, and runs driven from here.
+
+    @carousel.stage(output=carousel.like(0))        # invert.py; in the pipeline file: run = "invert.py"
+    def invert(color, out):
+        numpy.subtract(255, color, out=numpy.asarray(out))
+
+    with carousel.open("demo") as run:              # look at a run
+        frame = run.latest("fragment").next()
+
+    run = carousel.Pipeline("demo.toml").start(device="cpu")
+"""
+import sys as _sys
+
+try:
+    from . import _carousel
+except ImportError as _failure:
+    import glob as _glob
+    import os as _os
+    _built = [_os.path.basename(f) for f in _glob.glob(_os.path.join(_os.path.dirname(__file__), "_carousel*.so"))]
+    if not _built or getattr(_failure, "path", None):
+        raise
+    raise ImportError(
+        f"carousel was built as {_built[0]}, and this interpreter ({_sys.executable}) is Python {_sys.version.split()[0]}: "
+        "use the interpreter that it was built for (CAROUSEL_PYTHON names the one of stages), or build it for this one "
+        "(cmake -DPython3_EXECUTABLE=...)") from None
+
+from ._carousel import (Configuration, ConfigError, Error, Frame, FrameEnded, Latest, NothingNew, Plane, Run, open,
+                        with_cuda)
+from ._errors import SettingsError
+from ._stage import Range, Stage, between, image, like, stage
+from .pipeline import Pipeline, Running
+
+__all__ = ["ConfigError", "Configuration", "Error", "Frame", "FrameEnded", "Latest", "NothingNew", "Pipeline", "Plane", "Range",
+           "Run", "Running", "SettingsError", "Stage", "between", "image", "like", "open", "stage", "with_cuda"]

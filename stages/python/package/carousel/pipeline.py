@@ -1,0 +1,161 @@
+"""Pipelines that are run from Python, by the program `carousel`."""
+import atexit
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import tomllib
+import weakref
+
+from ._carousel import ConfigError, Error
+from ._carousel import open as _open
+
+
+def program():
+    """The path of `carousel`: beside this package, in its installation, in PATH."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    for folder in ("../..", "../../../../bin"):   # BUILD/python/carousel, PREFIX/lib/carousel/python/carousel
+        path = os.path.normpath(os.path.join(here, folder, "carousel"))
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    found = shutil.which("carousel")
+    if not found:
+        raise Error(f"no program carousel beside {here} or in PATH: build it (./pipelines/launch) or add its folder to PATH")
+    return found
+
+
+class Pipeline:
+    """A pipeline file. start() runs it."""
+
+    def __init__(self, file):
+        self.file = os.path.abspath(file)
+        try:
+            with open(self.file, "rb") as text:
+                sections = tomllib.load(text)
+        except OSError as failure:
+            raise ConfigError(f"{file}: {failure.strerror}") from None
+        except tomllib.TOMLDecodeError as failure:
+            raise ConfigError(f"{file}: {failure}") from None
+        self.name = sections.get("pipeline", {}).get("name", os.path.splitext(os.path.basename(self.file))[0])
+
+    def __repr__(self):
+        return f"<carousel.Pipeline \"{self.name}\" of {self.file}>"
+
+    def start(self, *, device=None, frames=None, fps=None, name=None, options=(), wait_s=60.0):
+        """Starts it and returns when all stages run. options: more words for `carousel run`, e.g. ["--out", ""]."""
+        words = [program(), "run", self.file, "--no-color", "-p", name or self.name]
+        for key, value in (("--device", device), ("--frames", frames), ("--fps", fps)):
+            if value is not None:
+                words += [key, str(value)]
+        return Running(name or self.name, words + list(options), wait_s)
+
+
+class Running:
+    """A pipeline that was started here. It ends with stop(), with its frames, at the end of `with`, or with this process."""
+
+    def __init__(self, name, words, wait_s):
+        self.name = name
+        folder = tempfile.mkdtemp(prefix="carousel-")
+        weakref.finalize(self, shutil.rmtree, folder, True)
+        self._report, self.log = os.path.join(folder, "report.json"), os.path.join(folder, "log")
+        with open(self.log, "wb") as log:
+            # A session of its own: Ctrl-C in a notebook interrupts the cell and not the run.
+            self._process = subprocess.Popen(words + ["--report", self._report], stdin=subprocess.DEVNULL, stdout=log,
+                                             stderr=subprocess.STDOUT, start_new_session=True)
+        atexit.register(self._end)
+        self._await_start(wait_s)
+
+    def _await_start(self, wait_s):
+        until = time.monotonic() + wait_s
+        while self._process.poll() is None and self.state() not in ("running", "paused", "ending", "done"):
+            if time.monotonic() > until:
+                text = self.log_text()
+                self._end()
+                raise Error(f"{self.name} is not running after {wait_s:g} s: {text}")
+            time.sleep(0.05)
+        if self._process.poll() not in (None, 0) and not os.path.exists(self._report):
+            raise Error(f"{self.name} did not start (exit code {self._process.poll()}): {self.log_text()}")
+
+    def _ask(self, *words):
+        done = subprocess.run([program(), *words], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Error(f"carousel {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def log_text(self, lines=15):
+        """The last lines that the run has said."""
+        with open(self.log, errors="replace") as text:
+            return "\n".join(text.read().strip().splitlines()[-lines:])
+
+    def state(self):
+        """"starting", "running", "paused", "waiting", ..., "done" when it is over."""
+        if self._process.poll() is not None:
+            return "done"
+        try:
+            return self.ps()["pipeline"]["state"]
+        except Error:   # not reachable yet, or any more
+            return "starting" if self._process.poll() is None else "done"
+
+    def ps(self):
+        """What `carousel ps --json` says of it."""
+        return json.loads(self._ask("ps", "-p", self.name, "--json"))
+
+    def kill(self, stage, sig="KILL"):
+        """Sends a signal to a stage's process."""
+        self._ask("kill", stage, "-p", self.name, "-s", str(sig))
+
+    def restart(self, stage):
+        """Starts a stage anew, with the program that is on disk now."""
+        self._ask("restart", stage, "-p", self.name)
+
+    def set(self, **parameters):
+        """Sets parameters while frames flow."""
+        self._ask("set", *(f"{k}={v}" for k, v in parameters.items()), "-p", self.name)
+
+    def open(self, **options):
+        """The run, to look at its frames: carousel.open()."""
+        return _open(self.name, **options)
+
+    def wait(self, timeout_s=None):
+        """Waits for its end and returns its exit code; None: it goes on."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def report(self):
+        """Of a run that is over: its report. Else what `carousel ps --json` says now."""
+        if self._process.poll() is None:
+            return self.ps()
+        try:
+            with open(self._report) as text:
+                return json.load(text)
+        except OSError:
+            raise Error(f"{self.name} left no report (exit code {self._process.poll()}): {self.log_text()}") from None
+
+    def stop(self, timeout_s=30.0):
+        """Ends it as Ctrl-C does, with every frame that was begun, and returns its exit code."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            if self.wait(timeout_s) is None:
+                self._process.send_signal(signal.SIGTERM)
+        return self.wait(timeout_s)
+
+    def _end(self):
+        if self._process.poll() is None:
+            self.stop(10.0)
+        if self._process.poll() is None:
+            self._process.kill()
+        atexit.unregister(self._end)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._end()
+
+    def __repr__(self):
+        return f"<carousel.Running \"{self.name}\": {self.state()}>"

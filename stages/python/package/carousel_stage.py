@@ -1,0 +1,55 @@
+"""Starts the stage of a Python file: carousel_stage.py FILE [--describe | ...]. The supervisor does so for run = "name.py"."""
+import importlib.util
+import json
+import os
+import signal
+import sys
+
+
+def refuse_forks(event, arguments):
+    if event in ("os.fork", "os.forkpty"):
+        raise RuntimeError("a stage doesn't fork: its child would hold the run's memory and sockets when it is dead; "
+                           "start a program (subprocess), or use multiprocessing's spawn")
+
+
+def load(file):
+    """The adapter of the one stage that the file defines."""
+    from carousel import _stage
+    name = os.path.splitext(os.path.basename(file))[0]
+    sys.path.insert(0, os.path.dirname(file))   # what stands beside it can be imported
+    spec = importlib.util.spec_from_file_location(name, file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return _stage.adapter_of(file, module)
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit("usage: carousel_stage.py FILE.py [--describe | -p NAME --stage NAME | --replay FOLDER]")
+    file, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    sys.stdout = sys.stderr   # the log; an answer to --describe is not written by Python
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.environ["CAROUSEL_PROGRAM"] = file
+    sys.addaudithook(refuse_forks)
+    try:
+        from carousel import _carousel
+        adapter = load(file)
+    except BaseException as failure:   # SystemExit, too
+        try:
+            from carousel import _errors
+            sentence, traceback = _errors.words_of(type(failure), failure, failure.__traceback__)
+        except ImportError:   # the module itself
+            sentence, traceback = str(failure), ""
+        if "--describe" in words:
+            os.write(1, (json.dumps({"error": {"message": sentence, "key": "run"}}) + "\n").encode())
+        else:
+            sys.stderr.write(f"{traceback}\n{sentence}\n")
+        sys.stderr.flush()
+        os._exit(2)   # the file has to be mended: no restart
+    code = _carousel._run_stage([file] + words, adapter)
+    sys.stderr.flush()
+    os._exit(code)   # an interpreter's own end could hang behind a stuck stream
+
+
+main()

@@ -1,0 +1,322 @@
+#include "stages/python/plane.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "stages/python/dlpack.hpp"
+#include "stages/python/element_types.hpp"
+#include "stages/python/foreign_array.hpp"
+#include "stages/python/streams.hpp"
+
+namespace carousel::python {
+namespace {
+
+template <typename T>
+py::tuple tuple_of(const std::vector<T>& values) {
+    py::tuple t(values.size());
+    for (std::size_t k = 0; k < values.size(); ++k) t[k] = values[k];
+    return t;
+}
+
+/// What an exported array holds: its extents, and that it counts in the lease.
+struct exported {
+    std::shared_ptr<lease> of;
+    std::vector<i64> shape, strides;
+    ~exported() { --of->arrays; }
+};
+
+struct exported_tensor {
+    exported what;
+    dl_managed plain{};
+    dl_managed_versioned versioned{};
+};
+
+// Deleters may be called by any thread, with the GIL or without it.
+void let_go(exported_tensor* t) {
+    const py::gil_scoped_acquire gil;
+    delete t;
+}
+
+void release_unused(PyObject* capsule) {
+    if (PyCapsule_IsValid(capsule, "dltensor") != 0) {
+        auto* m = static_cast<dl_managed*>(PyCapsule_GetPointer(capsule, "dltensor"));
+        m->deleter(m);
+    } else if (PyCapsule_IsValid(capsule, "dltensor_versioned") != 0) {
+        auto* m = static_cast<dl_managed_versioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+        m->deleter(m);
+    }
+}
+
+bool asks_for_versions(const py::object& max_version) {
+    return !max_version.is_none() && max_version.cast<py::tuple>()[0].cast<int>() >= 1;
+}
+
+}  // namespace
+
+plane_object::plane_object(std::shared_ptr<lease> of, std::byte* data, const ring::plane& what, bool writable)
+    : lease_(std::move(of)), data_(data), plane_(what), writable_(writable) {
+    if (!plane_.strides.empty()) return;
+    plane_.strides.assign(plane_.shape.size(), ring::element_bytes(plane_.type));
+    for (std::size_t k = plane_.shape.size(); k-- > 1;)
+        plane_.strides[k - 1] = plane_.strides[k] * plane_.shape[k];
+}
+
+void plane_object::check() const {
+    if (lease_->ended)
+        throw frame_ended(
+            fmt::format("plane \"{}\" of frame {} was used after its frame ended; frame.copy() keeps a frame",
+                        plane_.name, lease_->sequence));
+}
+
+py::tuple plane_object::shape() const { return tuple_of(plane_.shape); }
+py::tuple plane_object::strides() const { return tuple_of(plane_.strides); }
+
+std::string plane_object::device() const {
+    return lease_->gpu < 0 ? "cpu" : fmt::format("cuda:{}", lease_->gpu);
+}
+
+std::string plane_object::describe() const {
+    return fmt::format("<carousel.Plane \"{}\" {}[{}] on {} of frame {}{}{}>", plane_.name, type(),
+                       fmt::join(plane_.shape, ", "), device(), lease_->sequence,
+                       writable_ ? "" : ", read-only", lease_->ended ? ", ended" : "");
+}
+
+std::vector<i64> plane_object::element_strides() const {
+    const u64 size = ring::element_bytes(plane_.type);
+    std::vector<i64> out;
+    for (const u64 stride : plane_.strides) {
+        if (stride % size != 0)
+            throw py::buffer_error(fmt::format("plane \"{}\": strides of ({}) bytes are no whole elements",
+                                               plane_.name, fmt::join(plane_.strides, ", ")));
+        out.push_back(static_cast<i64>(stride / size));
+    }
+    return out;
+}
+
+bool plane_object::is_dense() const {
+    u64 dense = ring::element_bytes(plane_.type);
+    for (std::size_t k = plane_.shape.size(); k-- > 0; dense *= plane_.shape[k])
+        if (plane_.strides[k] != dense) return false;
+    return true;
+}
+
+bool plane_object::fill_buffer(PyObject* self, Py_buffer* view, int flags) const {
+    check();
+    const element_words words = words_of(type(), ring::element_bytes(plane_.type));
+    if (lease_->gpu >= 0)
+        throw py::buffer_error(
+            fmt::format("plane \"{}\" lies on {}: torch.from_dlpack(plane) or cupy.from_dlpack(plane), or "
+                        "plane.cpu() for a copy in host memory",
+                        plane_.name, device()));
+    if (words.format == 0)
+        throw py::buffer_error(fmt::format(
+            "plane \"{}\": Python's buffers have no {}; torch.from_dlpack(plane)", plane_.name, type()));
+    if ((flags & PyBUF_WRITABLE) != 0 && !writable_)
+        throw py::buffer_error(fmt::format("plane \"{}\" is an input: it is read-only", plane_.name));
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_dense())
+        throw py::buffer_error(
+            fmt::format("plane \"{}\" is not dense, and strides were not asked for", plane_.name));
+    lease_->take(plane_.name);
+    auto* what = new exported{
+        lease_, {plane_.shape.begin(), plane_.shape.end()}, {plane_.strides.begin(), plane_.strides.end()}};
+    static const char formats[] = "B\0H\0I\0Q\0b\0h\0i\0q\0?\0e\0f\0d";
+    const char* format = std::find(std::begin(formats), std::end(formats), words.format);
+    view->buf = data_;
+    view->obj = self;
+    Py_INCREF(self);
+    view->len = static_cast<Py_ssize_t>(ring::element_bytes(plane_.type));
+    for (const u64 n : plane_.shape) view->len *= static_cast<Py_ssize_t>(n);
+    view->itemsize = static_cast<Py_ssize_t>(ring::element_bytes(plane_.type));
+    view->readonly = writable_ ? 0 : 1;
+    view->ndim = static_cast<int>(plane_.shape.size());
+    view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
+    view->shape = (flags & PyBUF_ND) != 0 ? reinterpret_cast<Py_ssize_t*>(what->shape.data()) : nullptr;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES
+                        ? reinterpret_cast<Py_ssize_t*>(what->strides.data())
+                        : nullptr;
+    view->suboffsets = nullptr;
+    view->internal = what;
+    return true;
+}
+
+py::tuple plane_object::dlpack_device() const {
+    return lease_->gpu < 0 ? py::make_tuple(dl_cpu, 0) : py::make_tuple(dl_cuda, lease_->gpu);
+}
+
+// The consumer's stream waits for what this frame's has by now, and the frame's for it at the end.
+py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& max_version,
+                                    const py::object& device, const py::object& copy) const {
+    check();
+    if (!device.is_none() && !dlpack_device().equal(device))
+        throw py::buffer_error(fmt::format("plane \"{}\" lies on {} and is not moved; plane.cpu() is a copy",
+                                           plane_.name, this->device()));
+    if (!copy.is_none() && copy.cast<bool>())
+        throw py::buffer_error(
+            fmt::format("plane \"{}\" is lent, not copied; copy the array that comes of it", plane_.name));
+    const element_words words = words_of(type(), ring::element_bytes(plane_.type));
+    if (words.dl.bits == 0)
+        throw py::buffer_error(fmt::format("plane \"{}\": DLPack 1.0 has no {}", plane_.name, type()));
+    std::vector<i64> strides = element_strides();
+    if (lease_->gpu >= 0) {
+        const i64 named = stream.is_none() ? 1 : stream.cast<i64>();
+        if (named == 0)
+            throw py::value_error("__dlpack__(stream=0) is ambiguous: 1 is the legacy default stream");
+        if (void* const consumer = reinterpret_cast<void*>(named); named > 0 && consumer != lease_->stream) {
+            follow(consumer, lease_->stream);
+            lease_->joined.push_back(consumer);
+        }
+    }
+    lease_->take(plane_.name);
+    auto* t =
+        new exported_tensor{{lease_, {plane_.shape.begin(), plane_.shape.end()}, std::move(strides)}, {}, {}};
+    dl_tensor tensor{data_,
+                     {lease_->gpu < 0 ? dl_cpu : dl_cuda, std::max(lease_->gpu, 0)},
+                     static_cast<std::int32_t>(plane_.shape.size()),
+                     words.dl,
+                     t->what.shape.data(),
+                     t->what.strides.data(),
+                     0};
+    if (asks_for_versions(max_version)) {
+        t->versioned = {{1, 0},
+                        t,
+                        [](dl_managed_versioned* m) { let_go(static_cast<exported_tensor*>(m->owner)); },
+                        writable_ ? 0 : dl_read_only,
+                        tensor};
+        return py::reinterpret_steal<py::capsule>(
+            PyCapsule_New(&t->versioned, "dltensor_versioned", release_unused));
+    }
+    t->plain = {tensor, t, [](dl_managed* m) { let_go(static_cast<exported_tensor*>(m->owner)); }};
+    return py::reinterpret_steal<py::capsule>(PyCapsule_New(&t->plain, "dltensor", release_unused));
+}
+
+// Version 3. It names no consumer's stream: the work belongs on the current one, which is the frame's.
+py::dict plane_object::cuda_array_interface() const {
+    if (lease_->gpu < 0) throw py::attribute_error("__cuda_array_interface__: the plane lies in host memory");
+    check();
+    const element_words words = words_of(type(), ring::element_bytes(plane_.type));
+    if (words.numpy.empty())
+        throw py::attribute_error("__cuda_array_interface__: no type for " + type() + "; use DLPack");
+    lent_ = true;
+    py::dict d;
+    d["shape"] = shape();
+    d["typestr"] = words.numpy;
+    d["data"] = py::make_tuple(reinterpret_cast<std::uintptr_t>(data_), !writable_);
+    d["version"] = 3;
+    d["strides"] = is_dense() ? py::object(py::none()) : py::object(strides());
+    d["stream"] = reinterpret_cast<std::uintptr_t>(lease_->stream);
+    return d;
+}
+
+std::shared_ptr<plane_object> plane_object::to_host() const {
+    check();
+    const u64 bytes = plane_.bytes();
+    auto memory = std::make_shared<std::vector<std::byte>>(bytes);
+    {
+        const py::gil_scoped_release others;
+        if (lease_->gpu < 0)
+            std::memcpy(memory->data(), data_, bytes);
+        else
+            copy_to_host(memory->data(), data_, bytes, lease_->stream);
+    }
+    auto own = std::make_shared<lease>();
+    own->sequence = lease_->sequence;
+    own->memory = memory;
+    return std::make_shared<plane_object>(std::move(own), memory->data(), plane_, true);
+}
+
+void plane_object::copy_from(const py::object& array) const {
+    check();
+    if (!writable_)
+        throw py::type_error(fmt::format("plane \"{}\" is an input: it is read-only", plane_.name));
+    const std::string into = fmt::format("plane \"{}\"", plane_.name);
+    if (!is_dense()) throw py::value_error(into + " is not dense: make an array from it and write into that");
+    foreign_array from(array, lease_->gpu, lease_->stream);
+    const element_words words = words_of(type(), ring::element_bytes(plane_.type));
+    const bool here = lease_->gpu < 0 ? from.device.type == dl_cpu
+                                      : from.device.type == dl_cuda && from.device.id == lease_->gpu;
+    if (!here)
+        throw py::value_error(
+            fmt::format("{} lies on {}, the array on {}", into, device(), from.device_name()));
+    if (from.type.code != words.dl.code || from.type.bits != words.dl.bits || from.type.lanes != 1)
+        throw py::type_error(fmt::format("{} has elements of {}, the array of {}; convert it before", into,
+                                         type(), from.type_name()));
+    if (!std::equal(from.shape.begin(), from.shape.end(), plane_.shape.begin(), plane_.shape.end()))
+        throw py::value_error(fmt::format("{} is [{}], the array [{}]", into, fmt::join(plane_.shape, ", "),
+                                          fmt::join(from.shape, ", ")));
+    if (!from.is_dense())
+        throw py::value_error(
+            fmt::format("the array for {} has strides of ({}) elements and is not dense; make it contiguous "
+                        "(numpy.ascontiguousarray(x), x.contiguous())",
+                        into, fmt::join(from.strides, ", ")));
+    if (lease_->gpu < 0) {
+        std::memcpy(data_, from.data, plane_.bytes());
+        return;
+    }
+    copy_on_device(data_, from.data, plane_.bytes(), lease_->stream);
+    lease_->kept.push_back(from.keep());
+}
+
+namespace {
+
+// NumPy asks for it where the buffer was refused, and would make an array of one object without it: so the
+// refusal is told.
+py::object array_of(const py::object& self, const py::args& type, const py::kwargs&) {
+    auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(self.ptr()));
+    if (!view) throw py::error_already_set();
+    return py::module_::import("numpy").attr("asarray")(view, *type);
+}
+
+extern "C" int plane_get_buffer(PyObject* self, Py_buffer* view, int flags) {
+    view->obj = nullptr;
+    try {
+        return py::handle(self).cast<const plane_object&>().fill_buffer(self, view, flags) ? 0 : -1;
+    } catch (const py::buffer_error& e) {
+        PyErr_SetString(PyExc_BufferError, e.what());
+    } catch (const frame_ended& e) {
+        PyErr_SetString(py::module_::import("carousel._carousel").attr("FrameEnded").ptr(), e.what());
+    } catch (const std::exception& e) {
+        PyErr_SetString(PyExc_RuntimeError, e.what());
+    }
+    return -1;
+}
+
+extern "C" void plane_release_buffer(PyObject*, Py_buffer* view) {
+    delete static_cast<exported*>(view->internal);
+}
+
+}  // namespace
+
+void bind_plane(py::module_& m) {
+    py::class_<plane_object, std::shared_ptr<plane_object>>(
+        m, "Plane",
+        "One array of a frame: numpy.asarray(plane), torch.from_dlpack(plane) and cupy.from_dlpack(plane) "
+        "are "
+        "the same memory. It ends with its frame and raises FrameEnded later; an array that was made from it "
+        "has to be gone when process() returns.",
+        py::custom_type_setup([](PyHeapTypeObject* type) {
+            type->ht_type.tp_as_buffer = &type->as_buffer;
+            type->as_buffer.bf_getbuffer = plane_get_buffer;
+            type->as_buffer.bf_releasebuffer = plane_release_buffer;
+        }))
+        .def_property_readonly("name", &plane_object::name)
+        .def_property_readonly("dtype", &plane_object::type, "\"u8\", \"f32\", ...")
+        .def_property_readonly("shape", &plane_object::shape, "The slowest dimension first.")
+        .def_property_readonly("strides", &plane_object::strides, "In bytes.")
+        .def_property_readonly("nbytes", &plane_object::bytes)
+        .def_property_readonly("readonly", [](const plane_object& p) { return !p.is_writable(); })
+        .def_property_readonly("device", &plane_object::device, "\"cpu\", \"cuda:0\"")
+        .def("cpu", &plane_object::to_host, "A copy in host memory, which stays.")
+        .def("copy_from", &plane_object::copy_from, py::arg("array"),
+             "Copies a NumPy array or a tensor of the same device, type and shape into this plane.")
+        .def("__dlpack__", &plane_object::to_dlpack, py::kw_only(), py::arg("stream") = py::none(),
+             py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
+             py::arg("copy") = py::none())
+        .def("__array__", &array_of)
+        .def("__dlpack_device__", &plane_object::dlpack_device)
+        .def_property_readonly("__cuda_array_interface__", &plane_object::cuda_array_interface)
+        .def("__repr__", &plane_object::describe);
+}
+
+}  // namespace carousel::python

@@ -1,0 +1,74 @@
+#pragma once
+// A plane of a frame as Python sees it: named, typed, with a shape, and one memory with the array that NumPy,
+// torch or CuPy make from it. Used under the GIL alone.
+//
+// - In host memory: the buffer protocol (numpy.asarray) and DLPack. On a GPU: DLPack and
+//   __cuda_array_interface__.
+// - Inputs are read-only: the buffer says so, DLPack says so where a consumer asks for version 1, and a write
+//   past both is a fault of its writer, since the memory is mapped for reading.
+// - It ends with its frame; see lease.hpp.
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ring/frame_format.hpp"
+#include "stages/python/lease.hpp"
+
+namespace carousel::python {
+
+namespace py = pybind11;
+
+/// A frame, or a plane of one, was used after its end: carousel.FrameEnded.
+class frame_ended : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+class plane_object {
+public:
+    plane_object(std::shared_ptr<lease> of, std::byte* data, const ring::plane& what, bool writable);
+
+    [[nodiscard]] const std::string& name() const noexcept { return plane_.name; }
+    [[nodiscard]] std::string type() const { return ring::name_of(plane_.type); }
+    [[nodiscard]] py::tuple shape() const;
+    [[nodiscard]] py::tuple strides() const;  ///< bytes
+    [[nodiscard]] u64 bytes() const { return plane_.bytes(); }
+    [[nodiscard]] bool is_writable() const noexcept { return writable_; }
+    [[nodiscard]] std::string device() const;  ///< "cpu", "cuda:0"
+    [[nodiscard]] std::string describe() const;
+
+    /// The buffer protocol. False: a Python exception is set.
+    [[nodiscard]] bool fill_buffer(PyObject* self, Py_buffer* view, int flags) const;
+    [[nodiscard]] py::capsule to_dlpack(const py::object& stream, const py::object& max_version,
+                                        const py::object& device, const py::object& copy) const;
+    [[nodiscard]] py::tuple dlpack_device() const;
+    [[nodiscard]] py::dict cuda_array_interface() const;
+    /// A copy in host memory that nobody takes away.
+    [[nodiscard]] std::shared_ptr<plane_object> to_host() const;
+    /// Copies an array of any library into this plane; on a GPU the lease keeps it until the frame is
+    /// complete. Throws type_error, value_error for another device, type, shape, or strides that are not
+    /// dense.
+    void copy_from(const py::object& array) const;
+
+    /// A __cuda_array_interface__ was read: what holds this object may be an array.
+    [[nodiscard]] bool was_lent() const noexcept { return lent_; }
+
+private:
+    void check() const;
+    [[nodiscard]] std::vector<i64> element_strides() const;
+    [[nodiscard]] bool is_dense() const;
+
+    std::shared_ptr<lease> lease_;
+    std::byte* data_;
+    ring::plane plane_;  ///< its strides filled in
+    bool writable_;
+    mutable bool lent_ = false;
+};
+
+void bind_plane(py::module_& m);
+
+}  // namespace carousel::python

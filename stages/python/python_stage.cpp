@@ -1,0 +1,245 @@
+#include "stages/python/python_stage.hpp"
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include "core/log.hpp"
+#include "core/runs_on.hpp"
+#include "run/traceback.hpp"
+#include "stages/python/streams.hpp"
+
+namespace carousel::python {
+namespace {
+
+/// What the adapter's configure() is given: the settings, typed, and the rest as plain values.
+struct configuration_object {
+    const configuration* with;
+    [[nodiscard]] const settings& own() const { return *with->settings; }
+};
+
+/// A wrong key or value: raised in Python as carousel.SettingsError(key, message), so that its place is
+/// found.
+template <typename F>
+auto as_settings_error(F&& f) {
+    try {
+        return f();
+    } catch (const settings_error& e) {
+        const py::object type = py::module_::import("carousel._errors").attr("SettingsError");
+        PyErr_SetObject(type.ptr(), py::make_tuple(e.key(), e.what()).ptr());
+        throw py::error_already_set();
+    }
+}
+
+description description_from(const py::dict& d) {
+    description out;
+    if (const py::object format = d["format"]; !format.is_none())
+        out.outputs = {frame_format::from_json(format.cast<std::string>())};
+    out.device = runs_on_named(d["device"].cast<std::string>(), runs_on::any);
+    out.ends = d["ends"].cast<bool>();
+    return out;
+}
+
+/// The words of a Python exception: one sentence, and the traceback.
+std::pair<std::string, std::string> words_of_exception(py::error_already_set& e) {
+    const py::object tell = py::module_::import("carousel._errors").attr("words_of");
+    const py::tuple words = tell(e.type(), e.value(), e.trace() ? e.trace() : py::object(py::none()));
+    return {words[0].cast<std::string>(), words[1].cast<std::string>()};
+}
+
+}  // namespace
+
+python_stage::python_stage(py::object adapter)
+    : adapter_(adapter.release()), finishes_(adapter_.attr("finishes").cast<bool>()) {}
+
+python_stage::~python_stage() {
+    const py::gil_scoped_acquire gil;
+    lanes_.clear();
+}
+
+description python_stage::configure(const configuration& with) {
+    const py::gil_scoped_acquire gil;
+    stage_ = with.stage;
+    inputs_.clear();
+    for (const input_description& i : with.inputs) inputs_.push_back(i.stage);
+    try {
+        const py::dict d = adapter_.attr("configure")(configuration_object{&with});
+        picks_ = d["picks"].cast<std::vector<std::pair<int, std::size_t>>>();
+        return description_from(d);
+    } catch (py::error_already_set& e) {
+        const py::module_ errors = py::module_::import("carousel._errors");
+        if (e.matches(errors.attr("SettingsError")))
+            throw settings_error(e.value().attr("args")[py::int_(0)].cast<std::string>(),
+                                 e.value().attr("args")[py::int_(1)].cast<std::string>());
+        const auto [sentence, traceback] = words_of_exception(e);
+        if (!e.matches(errors.attr("ConfigError"))) log::error("{}", traceback);
+        throw config_error(sentence);
+    }
+}
+
+void python_stage::prepare(environment& env) {
+    const py::gil_scoped_acquire gil;
+    env_ = &env;
+    if (env.context().kind() == device_kind::cuda) gpu_ = current_gpu();
+    try {
+        frameworks_ = py::object(py::module_::import("carousel._frameworks").attr("enter")).release();
+        if (gpu_ >= 0) frameworks_(reinterpret_cast<std::uintptr_t>(env.queue().native_stream()), gpu_);
+        const py::tuple functions = adapter_.attr("prepare")(
+            py::dict(py::arg("device") = gpu_ < 0 ? "cpu" : fmt::format("cuda:{}", gpu_),
+                     py::arg("instance") = env.instance(), py::arg("in_flight") = env.in_flight(),
+                     py::arg("run_directory") = env.run_directory()));
+        process_ = py::object(functions[0]).release();
+        finish_ = py::object(functions[1]).release();
+    } catch (py::error_already_set& e) {
+        const auto [sentence, traceback] = words_of_exception(e);
+        log::error("{}", traceback);
+        throw error(exit_code::stage_exception, "prepare: " + sentence);
+    }
+}
+
+py::tuple python_stage::arguments(const std::shared_ptr<frame_object>& f) const {
+    py::tuple words(picks_.size());
+    for (std::size_t k = 0; k < picks_.size(); ++k) {
+        const auto [from, plane] = picks_[k];
+        if (from == -2)
+            words[k] = f;
+        else if (from == -1)
+            words[k] = f->output().planes.at(plane);
+        else
+            words[k] = f->inputs().at(static_cast<std::size_t>(from)).planes.at(plane);
+    }
+    return words;
+}
+
+void python_stage::process(frame& f) { call(f, process_, true); }
+void python_stage::finish(frame& f) { call(f, finish_, false); }
+
+void python_stage::call(frame& f, py::handle function, bool enqueues) {
+    const char* const what = enqueues ? "process()" : "finish()";
+    const py::gil_scoped_acquire gil;
+    auto held = std::make_shared<lease>();
+    held->gpu = gpu_;
+    held->stream = gpu_ >= 0 ? f.queue().native_stream() : nullptr;
+    const auto seen = std::make_shared<frame_object>(f, held, inputs_, env_->parameters());
+    try {
+        if (gpu_ >= 0) frameworks_(reinterpret_cast<std::uintptr_t>(held->stream), gpu_);
+        const py::tuple words = enqueues ? arguments(seen) : py::make_tuple(seen);
+        const auto answer =
+            py::reinterpret_steal<py::object>(PyObject_CallObject(function.ptr(), words.ptr()));
+        if (!answer) throw py::error_already_set();
+        if (!answer.is_none())
+            throw error(
+                exit_code::stage_exception,
+                fmt::format(
+                    "{} returned a value of type {}: a stage writes into its output and returns nothing",
+                    what, py::type::of(answer).attr("__name__").cast<std::string>()));
+    } catch (py::error_already_set& e) {
+        seen->end();
+        fail(f, e);
+    }
+    if (enqueues && gpu_ >= 0) join_streams(*held);
+    close(*seen, what);
+    if (lanes_.size() <= f.lane()) lanes_.resize(f.lane() + 1);
+    if (enqueues) lanes_[f.lane()] = std::move(held);
+}
+
+// Behind the user's function and in front of the runner's last look and SUBMITTED: who sees the frame as
+// complete sees all that the function has enqueued, on whatever stream.
+void python_stage::join_streams(const lease& held) {
+    if (join_all(held.stream, held.joined) || warned_) return;
+    warned_ = true;
+    log::warning(
+        "this driver can't tell of work on non-blocking streams: use the current stream, or one that is "
+        "named in "
+        "__dlpack__(stream=)");
+}
+
+void python_stage::close(frame_object& f, const char* what) {
+    std::string plane = f.outlived();
+    if (!plane.empty()) {
+        py::module_::import("gc").attr("collect")();  // it may only be in a cycle
+        plane = f.outlived();
+    }
+    f.end();
+    if (!plane.empty())
+        throw error(exit_code::stage_exception,
+                    fmt::format("an array of plane \"{}\" of frame {} outlives {}: its memory is another "
+                                "frame's next; keep a copy (array.copy(), tensor.clone(), frame.copy())",
+                                plane, f.sequence(), what));
+}
+
+void python_stage::fail(frame& f, py::error_already_set& e) const {
+    const auto [sentence, traceback] = words_of_exception(e);
+    log::error("{}", traceback);
+    try {
+        run::keep_traceback(env_->run_directory(), stage_, f.sequence(), traceback);
+    } catch (const error& not_kept) {
+        log::warning("{}", not_kept.what());
+    }
+    throw error(exit_code::stage_exception, sentence);
+}
+
+int run_stage(const std::vector<std::string>& words, py::object adapter) {
+    static py::handle stage_of_process;  // stage_main takes a plain function
+    stage_of_process = adapter.release();
+    std::vector<char*> argv;
+    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+    argv.push_back(nullptr);
+    const py::gil_scoped_release others;
+    return stage_main(static_cast<int>(words.size()), argv.data(), []() -> std::unique_ptr<stage> {
+        const py::gil_scoped_acquire gil;
+        return std::make_unique<python_stage>(py::reinterpret_borrow<py::object>(stage_of_process));
+    });
+}
+
+void bind_stage(py::module_& m) {
+    using config = configuration_object;
+    py::class_<config>(m, "Configuration",
+                       "What output=... functions get: the pipeline's picture, the inputs.")
+        .def_property_readonly("stage", [](const config& c) { return c.with->stage; })
+        .def_property_readonly("width", [](const config& c) { return c.with->width; })
+        .def_property_readonly("height", [](const config& c) { return c.with->height; })
+        .def_property_readonly("fps", [](const config& c) { return c.with->fps; })
+        .def_property_readonly("device", [](const config& c) { return c.with->device; })
+        .def_property_readonly("folder", [](const config& c) { return c.with->folder; })
+        .def_property_readonly("_inputs",
+                               [](const config& c) {
+                                   py::list all;
+                                   for (const input_description& i : c.with->inputs)
+                                       all.append(py::make_tuple(i.stage, i.format.to_json()));
+                                   return all;
+                               })
+        .def("_has", [](const config& c, const std::string& key) { return c.own().has(key); })
+        .def("_integer",
+             [](const config& c, const std::string& key, i64 fallback, i64 low, i64 high) {
+                 return as_settings_error([&] { return c.own().integer(key, fallback, low, high); });
+             })
+        .def("_number",
+             [](const config& c, const std::string& key, f64 fallback, f64 low, f64 high) {
+                 return as_settings_error([&] { return c.own().number(key, fallback, low, high); });
+             })
+        .def("_flag",
+             [](const config& c, const std::string& key, bool fallback) {
+                 return as_settings_error([&] { return c.own().flag(key, fallback); });
+             })
+        .def("_text",
+             [](const config& c, const std::string& key, const std::string& fallback) {
+                 return as_settings_error([&] { return c.own().text(key, fallback); });
+             })
+        .def("_choice", [](const config& c, const std::string& key, const std::string& fallback,
+                           const std::vector<std::string>& choices) {
+            return as_settings_error([&] { return c.own().choice(key, fallback, choices); });
+        });
+    m.def("_run_stage", &run_stage, py::arg("words"), py::arg("adapter"));
+    m.def(
+        "_lay_out",
+        [](const std::string& format) {
+            frame_format f = frame_format::from_json(format);
+            (void)f.lay_out();
+            return f.to_json();
+        },
+        "Checks a frame's format and places its planes.");
+    m.def("_describe", [](const std::string& format) { return frame_format::from_json(format).describe(); });
+    m.def("_image", [](u32 width, u32 height) { return image_format(width, height).to_json(); });
+}
+
+}  // namespace carousel::python

@@ -1,0 +1,69 @@
+#pragma once
+// A stage whose code is Python: what the runner calls, and who it calls in turn.
+//
+//   runner (threads without the GIL)  ->  python_stage (takes the GIL)  ->  the function of the user's file
+//
+// The loop, the protocol, heartbeats and commits never take the GIL: a function that never gives it back, or
+// a thread of Python's that holds it, stops this stage alone, and its frame's deadline ends the process.
+//
+// What a function may do wrong is an error of the stage, in one sentence, and an attempt on its frame: it
+// raises, it returns something, it calls sys.exit, an array that it made from a plane outlives it. The
+// traceback goes to the log, and under the dead letter of the frame when that was the last attempt.
+//
+// On the CPU the function does its work in process(), on the main thread. On a GPU it enqueues: the current
+// stream of torch and CuPy, where they are loaded, is the frame's, and what was enqueued on any other stream
+// of the process is joined into the frame's before SUBMITTED (streams.hpp).
+
+#include <pybind11/pybind11.h>
+
+#include <carousel/stage.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stages/python/frame.hpp"
+
+namespace carousel::python {
+
+class python_stage final : public stage {
+public:
+    /// `adapter`: an object of carousel._stage.Adapter. It is never let go: the stage lives as long as the
+    /// process. Call with the GIL.
+    explicit python_stage(py::object adapter);
+    ~python_stage() override;
+    python_stage(const python_stage&) = delete;
+    python_stage& operator=(const python_stage&) = delete;
+    [[nodiscard]] description configure(const configuration& with) override;
+    void prepare(environment& env) override;
+    void process(frame& f) override;
+    [[nodiscard]] bool commits_on_host() const override { return finishes_; }
+    void finish(frame& f) override;
+
+private:
+    void call(frame& f, py::handle function, bool enqueues);
+    [[nodiscard]] py::tuple arguments(const std::shared_ptr<frame_object>& f) const;
+    void join_streams(const lease& held);
+    static void close(frame_object& f, const char* what);
+    [[noreturn]] void fail(frame& f, py::error_already_set& e) const;
+
+    py::handle adapter_, process_, finish_, frameworks_;
+    bool finishes_;
+    bool warned_ = false;
+    std::string stage_;  ///< its name in the pipeline file
+    environment* env_ = nullptr;
+    int gpu_ = -1;
+    std::vector<std::string> inputs_;  ///< the producers' names
+    /// Of each argument which plane it is: an input's (index, plane), the output's (-1, plane), the frame
+    /// (-2, 0).
+    std::vector<std::pair<int, std::size_t>> picks_;
+    /// Of each lane the last frame's: it is complete when the lane is used again.
+    std::vector<std::shared_ptr<lease>> lanes_;
+};
+
+/// Runs the stage program: `words` are the command line's. Returns its exit code.
+int run_stage(const std::vector<std::string>& words, py::object adapter);
+
+void bind_stage(py::module_& m);
+
+}  // namespace carousel::python

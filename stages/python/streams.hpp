@@ -1,0 +1,25 @@
+#pragma once
+// The order of a frame's work on a GPU, whatever streams a framework enqueues it on. Built from
+// cuda/streams.cpp, or from no_streams.cpp where there is no CUDA.
+
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::python {
+
+/// The GPU that this thread is on, as this process counts them; -1: none.
+[[nodiscard]] int current_gpu();
+/// What is enqueued on `follower` from here on waits for what is on `leader` by now; on the device, not here.
+/// Streams are cudaStream_t, or 1 and 2 for the default ones. Throws cuda_error.
+void follow(void* follower, void* leader);
+/// What is enqueued on `stream` from here on waits for all that this process has enqueued by now, on the
+/// streams `named` and on every other one of its context. Nothing here waits. Drivers older than 12.5 can't
+/// tell of streams that are non-blocking and not named: false. Throws cuda_error.
+[[nodiscard]] bool join_all(void* stream, const std::vector<void*>& named);
+/// Copies device memory to host memory behind what is on `stream`, and waits for it. Throws cuda_error.
+void copy_to_host(void* to, const void* from, u64 bytes, void* stream);
+/// Enqueues a copy within the device. Throws cuda_error.
+void copy_on_device(void* to, const void* from, u64 bytes, void* stream);
+
+}  // namespace carousel::python

@@ -1,0 +1,55 @@
+"""What a stage may do wrong, each at a frame of its own: WRONG[frame]."""
+import ctypes
+import os
+import sys
+
+import carousel
+import numpy
+
+WRONG = {10 * (k + 1): how for k, how in enumerate((
+    "raises", "returns", "keeps", "writes in place", "writes past the array", "forks", "exits", "hangs", "holds the GIL",
+    "another type", "another shape", "another stride", "no array", "in an input", "uses an old plane"))}
+kept = []
+
+
+@carousel.stage(output=carousel.like(0))
+def bad(frame, color, out):
+    x, y = numpy.asarray(color), numpy.asarray(out)
+    y[:] = x
+    if frame.sequence == 2:
+        kept.append(color)   # a plane, not an array: it ends with its frame, and harms nobody
+    how = WRONG.get(frame.sequence)
+    if how == "raises":
+        raise ValueError("as told")
+    if how == "returns":
+        return y
+    if how == "keeps":
+        kept.append(y)
+    if how == "writes in place":
+        x += 1
+    if how == "writes past the array":
+        ctypes.memset(x.ctypes.data, 0, 4)
+    if how == "forks":
+        os.fork()
+    if how == "exits":
+        sys.exit(3)
+    if how == "hangs":
+        while True:
+            pass
+    if how == "holds the GIL":
+        ctypes.PyDLL(None).sleep(1000)
+    if how == "another type":
+        out.copy_from(x.astype("f4"))
+    if how == "another shape":
+        out.copy_from(x[:3])
+    if how == "another stride":
+        out.copy_from(numpy.asfortranarray(x))
+    if how == "no array":
+        out.copy_from("a picture")
+    if how == "in an input":
+        color.copy_from(y)
+    if how == "uses an old plane":
+        kept.append(color)
+    if kept and frame.sequence > 150:
+        numpy.asarray(kept[-1])
+    return None

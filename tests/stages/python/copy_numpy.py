@@ -1,0 +1,8 @@
+"""What carousel-test-copy does between two others, with NumPy."""
+import carousel
+import numpy
+
+
+@carousel.stage(output=carousel.like(0))
+def copy(color, out):
+    numpy.copyto(numpy.asarray(out), numpy.asarray(color))

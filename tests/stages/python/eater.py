@@ -1,0 +1,7 @@
+"""A sink in Python that takes any frame."""
+import carousel
+
+
+@carousel.stage
+def eater(frame):
+    pass

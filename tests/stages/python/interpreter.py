@@ -1,0 +1,20 @@
+"""The tests' own interpreter: one that the module was built for, and that has NumPy. Skips (77) where there is none."""
+import os
+import subprocess
+import sys
+
+
+def use(build):
+    """Goes on in such an interpreter, with the package importable and stages started by it."""
+    folder = os.path.join(os.path.abspath(build), "python")
+    if os.environ.get("CAROUSEL_TEST_PYTHON") == sys.executable:
+        sys.path.insert(0, folder)
+        return
+    environment = {**os.environ, "PYTHONPATH": folder}
+    for python in (os.environ.get("CAROUSEL_PYTHON"), sys.executable, "/usr/bin/python3"):
+        if python and subprocess.run([python, "-c", "import numpy, carousel"], env=environment, capture_output=True).returncode == 0:
+            own = subprocess.run([python, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True).stdout.strip()
+            environment.update(CAROUSEL_PYTHON=own, CAROUSEL_TEST_PYTHON=own)
+            os.execve(own, [own, "-B", *sys.argv], environment)
+    print("no interpreter here that the module was built for and that has NumPy: skipped")
+    sys.exit(77)

@@ -1,0 +1,8 @@
+"""A stage in Python that computes for a while, so that a kill finds it at work."""
+import carousel
+import numpy
+
+
+@carousel.stage(output=carousel.like(0))
+def shade(color, out):
+    numpy.asarray(out)[:] = (numpy.asarray(color).astype("f4") * 0.5 + 10).astype("u1")

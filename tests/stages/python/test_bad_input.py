@@ -1,0 +1,149 @@
+"""What a Python stage may do wrong: each is one sentence in the log, costs its own frame alone, and the run lives.
+
+Usage: test_bad_input.py BUILD
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import interpreter
+
+BUILD = os.path.abspath(sys.argv[1])
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+PIPELINE = """[pipeline]
+name = "bad-{pid}"
+size = [64, 36]
+device = "cpu"
+frame_timeout_ms = 700
+allow_dead_letters = true
+[[stage]]
+name = "source"
+run = "{build}/carousel-test-copy"
+[[stage]]
+name = "bad"
+run = "{file}"
+inputs = ["source"]
+max_attempts = 1
+first_frame_timeout_ms = 4000
+{more}
+[[stage]]
+name = "sink"
+run = "{build}/carousel-test-copy"
+inputs = ["bad"]
+sink = true
+"""
+
+SAYS = {
+    "raises": "line 23: ValueError: as told",
+    "returns": "process() returned a value of type ndarray: a stage writes into its output and returns nothing",
+    "keeps": "an array of plane \"color\" of frame 30 outlives process()",
+    "writes in place": "ValueError: output array is read-only",
+    "writes past the array": "a write into its input ring source, frame 50, plane color, offset 0",
+    "forks": "RuntimeError: a stage doesn't fork",
+    "exits": "sys.exit(3) was called: a stage doesn't end its process",
+    "hangs": "process() of a frame takes longer than frame_timeout_ms = 700",
+    "holds the GIL": "process() of a frame takes longer than frame_timeout_ms = 700",
+    "another type": "plane \"color\" has elements of u8, the array of f32; convert it before",
+    "another shape": "plane \"color\" is [36, 64, 4], the array [3, 64, 4]",
+    "another stride": "has strides of (1, 36, 2304) elements and is not dense",
+    "no array": "expected an array (a NumPy array, a tensor: a buffer or __dlpack__), got str",
+    "in an input": "plane \"color\" is an input: it is read-only",
+    "uses an old plane": "plane \"color\" of frame 150 was used after its frame ended",
+}
+
+
+def frames_of_wrongs():
+    """The frame that each wrong is done at. One is only seen in the next frame."""
+    text = open(os.path.join(HERE, "bad.py"), encoding="utf-8").read()
+    scope = {}
+    exec(text[text.index("WRONG ="):text.index("kept =")], scope)
+    return {how: frame + (1 if how == "uses an old plane" else 0) for frame, how in scope["WRONG"].items()}
+
+
+class BadInput(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def pipeline(self, file, more=""):
+        path = os.path.join(self.folder.name, "bad.toml")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(PIPELINE.format(pid=os.getpid(), build=BUILD, file=file, more=more))
+        return path
+
+    def carousel(self, *words):
+        return subprocess.run([os.path.join(BUILD, "carousel"), *words], capture_output=True, text=True, timeout=100)
+
+    def refused(self, text, more=""):
+        """What `carousel validate` says of a stage with that text."""
+        file = os.path.join(self.folder.name, "stage.py")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(text)
+        done = self.carousel("validate", self.pipeline(file, more))
+        self.assertEqual(done.returncode, 2, done.stdout)
+        return done.stderr
+
+    def test_each_wrong_costs_its_frame_and_the_run_lives(self):
+        report = os.path.join(self.folder.name, "report.json")
+        done = self.carousel("run", self.pipeline(os.path.join(HERE, "bad.py")), "--frames", "170", "--no-color", "--report", report)
+        log = done.stdout + done.stderr
+        self.assertEqual(done.returncode, 0, log[-3000:])
+        got = json.load(open(report, encoding="utf-8"))
+        self.assertEqual([got[k] for k in ("frames", "lost", "repeated", "torn")], [170, 0, 0, 0], log[-3000:])
+        self.assertEqual(sorted(letter["sequence"] for letter in got["dead_letters"]), sorted(frames_of_wrongs().values()), log[-3000:])
+        for how, words in SAYS.items():
+            self.assertIn(words, log, how)
+
+    def test_a_dead_letter_has_the_traceback_and_can_be_replayed(self):
+        run = subprocess.Popen([os.path.join(BUILD, "carousel"), "run", self.pipeline(os.path.join(HERE, "bad.py")), "--frames", "14",
+                                "--no-color"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        log = run.communicate(timeout=60)[0]
+        self.assertEqual(run.returncode, 0, log)
+        listed = self.carousel("replay", "-p", f"bad-{os.getpid()}").stdout
+        folder = listed.splitlines()[1].split()[-1]
+        self.assertEqual(listed.splitlines()[1].split()[3], "bad.py", listed)
+        with open(os.path.join(folder, "traceback.txt"), encoding="utf-8") as text:
+            self.assertIn("raise ValueError(\"as told\")", text.read())
+        again = self.carousel("replay", "--dead-letter", "10", "-p", f"bad-{os.getpid()}")
+        self.assertEqual(again.returncode, 73, again.stderr)
+        self.assertIn("ValueError: as told", again.stderr)
+
+    def test_a_file_that_cannot_be_a_stage_is_refused_before_anything_starts(self):
+        stage = "import carousel\n@carousel.stage(output=carousel.like(0))\n"
+        for text, says in {
+            "import frobnicate\n": "stage.py, line 1: ModuleNotFoundError: No module named 'frobnicate'",
+            "def f(:\n": "stage.py, line 1: SyntaxError",
+            "import sys\nsys.exit(3)\n": "stage.py, line 2: sys.exit(3) was called",
+            "x = 1\n": "stage.py defines no stage; expected one function or class with @carousel.stage",
+            stage + "def f(color, out): pass\n" + stage.splitlines()[1] + "\ndef g(color, out): pass\n": "stage.py defines 2 stages: f, g",
+            stage + "def f(colour, out): pass\n": "the argument colour is no plane here; there are frame, color, out",
+            stage + "def f(color, out, *, strength): pass\n": "the setting strength needs a type",
+            stage + "def f(color, out, *, strength: float): pass\n": "strength is missing; expected a number",
+            stage.replace("like(0)", "like(1)") + "def f(color, out): pass\n": "the stage has 1 inputs",
+            stage.replace("carousel.like(0)", "{'depth': 'f32[36, w]'}") + "def f(color, out): pass\n": "the extent 'w' is no number",
+        }.items():
+            self.assertIn(says, self.refused(text), text)
+
+    def test_settings_have_types_and_ranges(self):
+        text = ("import carousel\nfrom typing import Annotated, Literal\n@carousel.stage(output=carousel.like(0))\n"
+                "def f(color, out, *, strength: Annotated[float, carousel.between(0, 4)] = 1, how: Literal['soft', 'hard'] = 'soft',"
+                " often: int = 1, loud: bool = False): pass\n")
+        for more, says in {
+            "strength = 5.0": "strength = 5.0: expected a number from 0 to 4",
+            "strenght = 1.0": "unknown key \"strenght\"; did you mean \"strength\"",
+            "how = \"sof\"": "how = \"sof\": expected one of soft, hard; did you mean \"soft\"",
+            "often = 1.5": "often = 1.5: expected a whole number",
+            "loud = 1": "loud = 1: expected true or false",
+        }.items():
+            said = self.refused(text, more)
+            self.assertIn(says, said)
+            self.assertIn("bad.toml:16:", said)   # the line of the key
+
+
+if __name__ == "__main__":
+    interpreter.use(BUILD)
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,144 @@
+"""Stages in Python in running pipelines, ports from Python, and pipelines that Python runs.
+
+Usage: test_python.py BUILD ROOT
+"""
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+import interpreter
+
+BUILD, ROOT = (os.path.abspath(word) for word in sys.argv[1:3])
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def stage(name, run, inputs=(), more=""):
+    run = run if "/" in run or run.endswith(".py") else f"{BUILD}/{run}"
+    if run.endswith(".py") and "/" not in run:
+        run = os.path.join(HERE, run)
+    return f"[[stage]]\nname = \"{name}\"\nrun = \"{run}\"\ninputs = [{', '.join(repr(i) for i in inputs)}]\n{more}\n"
+
+
+class Python(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def pipeline(self, *stages, more=""):
+        path = os.path.join(self.folder.name, "test.toml")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(f"[pipeline]\nname = \"python-{os.getpid()}\"\nsize = [64, 36]\ndevice = \"cpu\"\n{more}\n" + "".join(stages))
+        return carousel.Pipeline(path)
+
+    def end(self, run, code=0):
+        self.assertEqual(run.wait(60), code, run.log_text(40))
+        report = run.report()
+        self.assertEqual([report[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
+        return report
+
+    def test_a_stage_sees_its_frame(self):
+        run = self.pipeline(stage("source", "carousel-test-copy"), stage("views", "views.py", ["source"], "count = 7"),
+                            stage("eater", "eater.py", ["views"])).start(frames=50)
+        report = self.end(run)
+        self.assertEqual([report["frames"], report["restarts"]], [50, 0], run.log_text(40))
+
+    def test_a_source_ends_and_a_sink_hashes(self):
+        run = self.pipeline(stage("counted", "counted.py", more="count = 9"), stage("summed", "summed.py", ["counted"])).start()
+        report = self.end(run)
+        self.assertEqual([report["frames"], report["image_hash_of"]], [9, "crc32"])
+
+    def test_the_newest_frame_and_what_stays_of_it(self):
+        with self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "carousel-test-copy", ["source"], "sink = true"),
+                           more="fps = 200").start() as run:
+            view = run.open()
+            self.assertEqual(repr(view), f'<carousel.Run "{run.name}": source>')
+            newest = view.latest("source")
+            held = []   # arrays, frames and planes, each beyond the next frame
+            for frame, _ in zip(newest, range(30)):
+                held.append((frame.sequence, numpy.asarray(frame["color"])))
+                self.assertFalse(held[-1][1].flags.writeable)
+            for sequence, picture in held:
+                self.assertTrue((picture == (sequence * 7 + 1) % 256).all(), sequence)
+            self.assertEqual(sorted({sequence for sequence, _ in held}), [sequence for sequence, _ in held])
+            self.assertEqual(len({picture.ctypes.data for _, picture in held}), 30)
+            del held, picture
+            gc.collect()
+            copies = {numpy.asarray(newest.next()["color"].cpu()).tobytes() for _ in range(3)}
+            self.assertEqual(len(copies), 3)
+            self.assertEqual(newest.losses, {"revoked": 0, "torn": 0, "voids": 0})
+            with self.assertRaisesRegex(carousel.ConfigError, "no stage \"sorce\".*did you mean \"source\""):
+                view.latest("sorce")
+            with self.assertRaisesRegex(RuntimeError, "is for the frame of a stage"):
+                newest.next().end_stream()
+            self.assertEqual(run.stop(), 0)
+            self.assertIsNone(newest.next(5))
+            self.assertTrue(newest.ended)
+            self.assertEqual(list(newest), [])
+
+    def test_a_pipeline_is_run_and_its_stage_killed(self):
+        with self.pipeline(stage("source", "carousel-test-copy"), stage("copy", "copy_numpy.py", ["source"]),
+                           stage("sink", "carousel-test-copy", ["copy"], "sink = true"), more="fps = 100").start() as run:
+            self.assertIn("running", repr(run))
+            before = {s["name"]: s["pid"] for s in run.ps()["stages"]}
+            run.kill("copy")
+            newest = run.open().latest("copy")
+            for _ in range(20):
+                newest.next()
+            after = {s["name"]: s["pid"] for s in run.ps()["stages"]}
+            self.assertEqual([name for name in before if before[name] != after[name]], ["copy"])
+            run.stop()
+            report = self.end(run)
+            self.assertEqual(report["restarts"], 1)
+            with self.assertRaisesRegex(carousel.Error, "carousel kill copy"):
+                run.kill("copy")
+
+    def test_what_cannot_start_says_why(self):
+        with self.assertRaisesRegex(carousel.ConfigError, "nowhere.toml: No such file"):
+            carousel.Pipeline("/nowhere.toml")
+        with self.assertRaisesRegex(carousel.Error, "unknown key \"ends\""):
+            self.pipeline(stage("source", "carousel-test-copy"), stage("copy", "counted.py", ["source"], "ends = 3"),
+                          stage("views", "views.py", ["copy"]), stage("sink", "eater.py", ["views"])).start()
+        with self.assertRaisesRegex(carousel.ConfigError, "no pipeline \"nobody\" is running"):
+            carousel.open("nobody", wait_s=0)
+
+    def test_a_stage_is_a_function_still(self):
+        @carousel.stage(output=carousel.like(0))
+        def add(a, out, *, by: int = 1):
+            "Adds."
+            out[:] = a + by
+        into = numpy.zeros(3)
+        add(numpy.ones(3), into, by=2)
+        self.assertEqual(list(into), [3, 3, 3])
+        self.assertEqual(repr(add), "<carousel.Stage add(a, out; by: int) -> carousel.like(0)>")
+        self.assertEqual(add.__doc__, "Adds.")
+
+    def test_the_examples_run_as_they_are(self):
+        done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "stages/examples/tint/test_tint.py")], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "stages/examples/notebook/look.py"),
+                               os.path.join(ROOT, "stages/examples/tint/tint.toml")], capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("changed: ['tint']", done.stdout)
+        self.assertIn("'lost': 0, 'repeated': 0, 'torn': 0, 'restarts': 1", done.stdout)
+
+    def test_carousel_writes_a_project_in_python(self):
+        folder = os.path.join(self.folder.name, "warm")
+        program = os.path.join(BUILD, "carousel")
+        done = subprocess.run([program, "new", "stage", "warm", folder, "--python"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for command in done.stdout.split("Next:\n")[1].splitlines()[1:]:
+            command = command.strip().replace("python3", sys.executable).replace("carousel run", program + " run")
+            done = subprocess.run(command + (" --device cpu --out ''" if " run " in command else ""), shell=True, cwd=folder,
+                                  capture_output=True, text=True, timeout=100)
+            self.assertEqual(done.returncode, 0, command + done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    interpreter.use(BUILD)
+    import carousel
+    import numpy
+    unittest.main(argv=sys.argv[:1], verbosity=2)
