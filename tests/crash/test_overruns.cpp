@@ -18,7 +18,8 @@ TEST_CASE("15 writes beyond output slots end their writers alone, who are named,
     check_overruns("overruns", 15, 800, 300);
 }
 
-TEST_CASE("a ring without gaps is told as unguarded, and takes no overrun; a sink has no output") {
+TEST_CASE(
+    "a ring without gaps is told as unguarded, and takes no overrun, nor does a sink, which has no output") {
     run_fixture run;
     const std::string file =
         run.pipeline("open", number_pipeline("open", "fps = 200\n") + "[link.middle]\nguard = \"off\"\n");
