@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -128,10 +129,19 @@ bool serve(const run::alloc_request& asked, std::map<std::string, std::unique_pt
     auto& m = makers[asked.on.uuid.empty() ? fmt::format("#{}", asked.on.ordinal) : asked.on.uuid];
     if (!m) m = std::make_unique<maker>(asked.on);
     const bool owner = asked.kind == device::memory_kind::ipc;
-    const device::memory_handle made = owner ? m->make_ipc(asked.bytes) : m->make_vmm(asked.bytes);
-    const shm::unique_fd fd(made.fd);
-    const bool sent = shm::send_message(socket, run::to_text(run::answer_for(asked, made)),
-                                        owner ? std::vector<int>{} : std::vector<int>{fd.get()});
+    device::memory_handle made;
+    std::vector<shm::unique_fd> kept;
+    if (owner) made = m->make_ipc(asked.bytes);
+    const u32 parts = owner ? 0 : std::max(1U, asked.pieces);
+    for (u32 k = 0; k < parts; ++k) {
+        const u64 before = made.bytes;
+        made = m->make_vmm(asked.bytes / parts);
+        made.bytes += before;
+        kept.emplace_back(made.fd);
+    }
+    std::vector<int> fds;
+    for (const shm::unique_fd& fd : kept) fds.push_back(fd.get());
+    const bool sent = shm::send_message(socket, run::to_text(run::answer_for(asked, made)), fds);
     if (!sent) throw shm_error("handing out GPU memory: the supervisor's socket: " + errno_text(errno));
     return owner;
 }

@@ -1,7 +1,8 @@
 // carousel-probe: says what CUDA offers on this machine, as one JSON object on stdout:
 //   {built_with_cuda, driver_version, runtime_version, devices: [{ordinal, uuid, name, total_bytes,
 //   free_bytes, compute,
-//    vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, read_only_host, peers: [ordinal, ...]}], error}
+//    vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, read_only_host, same_host_address,
+//    peers: [ordinal, ...]}], error}
 // Versions read "13.0", or null where there is none; error is null when at least one device can be used.
 //   --quick   opens no context: free_bytes is what the driver's management library says, null without one (a
 //             context costs about 0.2 s and 0.5 GB of GPU memory a device)
@@ -45,8 +46,8 @@ constexpr const char* usage =
 namespace cuda = device::cuda;
 
 // Attributes of the driver API by number: older toolkits have no names for some of them.
-constexpr int attribute_read_only_host = 113, attribute_vmm = 102, attribute_vmm_posix_fd = 103,
-              attribute_stream_mem_ops_64 = 122, attribute_ipc_event = 125;
+constexpr int attribute_same_host_address = 91, attribute_read_only_host = 113, attribute_vmm = 102,
+              attribute_vmm_posix_fd = 103, attribute_stream_mem_ops_64 = 122, attribute_ipc_event = 125;
 
 json free_bytes(const cuda::gpu& g) {
     std::size_t free_now = 0, total = 0;
@@ -67,6 +68,7 @@ json describe(const cuda::gpu& g, const std::vector<cuda::gpu>& all, bool quick)
               {"ipc_memory", g.unified_addressing && !g.integrated},
               {"stream_mem_ops", g.attribute(attribute_stream_mem_ops_64) != 0},
               {"read_only_host", g.attribute(attribute_read_only_host) != 0},
+              {"same_host_address", g.attribute(attribute_same_host_address) != 0},
               {"peers", json::array()}};
     for (const cuda::gpu& other : all) {
         std::string why;

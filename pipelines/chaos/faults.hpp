@@ -23,6 +23,7 @@ enum class fault : u8 {
     gpu_fault,       ///< stages on a GPU alone
     supervisor,      ///< SIGKILL to the supervisor; the same command takes the run over
     scribble_input,  ///< a stray write to its input; stages that have one, guarded
+    overrun_output,  ///< a write beyond its output slot; stages that have one, guarded
 };
 struct fault_row {
     fault kind;
@@ -36,7 +37,7 @@ struct fault_row {
     return {kind, shm::name_of(injected), weight, 0, injected};
 }
 /// In the order of `fault`: a seed means the same plan only as long as order and weights stay.
-inline constexpr std::array<fault_row, 10> fault_table{{
+inline constexpr std::array<fault_row, 11> fault_table{{
     {fault::kill, "kill", 10, SIGKILL},
     {fault::term, "term", 2, SIGTERM},
     {fault::stop, "stop", 2, SIGSTOP},
@@ -47,6 +48,7 @@ inline constexpr std::array<fault_row, 10> fault_table{{
     injected_row(fault::gpu_fault, shm::injected_fault::gpu_fault, 3),
     {fault::supervisor, "supervisor", 1},
     injected_row(fault::scribble_input, shm::injected_fault::scribble_input, 3),
+    injected_row(fault::overrun_output, shm::injected_fault::overrun_output, 3),
 }};
 [[nodiscard]] constexpr const fault_row& row_of(fault f) noexcept {
     return fault_table[static_cast<std::size_t>(f)];
@@ -59,6 +61,10 @@ inline constexpr std::array<fault_row, 10> fault_table{{
 [[nodiscard]] constexpr bool needs_input(fault f) noexcept {
     const shm::injected_fault_row* row = shm::row_of(row_of(f).injected);
     return row != nullptr && row->needs_input;
+}
+[[nodiscard]] constexpr bool needs_output(fault f) noexcept {
+    const shm::injected_fault_row* row = shm::row_of(row_of(f).injected);
+    return row != nullptr && row->needs_output;
 }
 /// All names, in that order.
 [[nodiscard]] std::vector<std::string> fault_names();

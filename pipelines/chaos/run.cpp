@@ -90,7 +90,8 @@ private:
     std::ofstream log_;
     interrupts interrupts_;
     std::vector<fault> kinds_;
-    std::set<std::string> guarded_;  ///< seats that can take a write to their input, found at the start
+    /// seats that can take a write to their input, and one beyond their output; found at the start
+    std::set<std::string> guarded_, gapped_;
     /// the last processes that were: they are as good as dead, whatever the supervisor says yet
     std::deque<i32> hit_;
     u64 numbers_ = 0, said_ns_ = 0, phase_ns_ = now_ns();
@@ -120,12 +121,15 @@ std::vector<std::string> chaos_run::words(const std::string& name, const std::st
 void chaos_run::choose_kinds(const run::ps_answer& ps) {
     const std::vector<victim> all = seats_of(ps);
     const bool gpu = std::any_of(all.begin(), all.end(), [](const victim& v) { return v.on_gpu; });
-    for (const victim& v : all)
+    for (const victim& v : all) {
         if (v.guarded) guarded_.insert(v.label);
+        if (v.gapped) gapped_.insert(v.label);
+    }
     kinds_ = s_.kinds;
     if (kinds_.empty())
         for (const fault_row& row : fault_table)
-            if ((!needs_gpu(row.kind) || gpu) && (!needs_input(row.kind) || !guarded_.empty()))
+            if ((!needs_gpu(row.kind) || gpu) && (!needs_input(row.kind) || !guarded_.empty()) &&
+                (!needs_output(row.kind) || !gapped_.empty()))
                 kinds_.push_back(row.kind);
     if (const auto at = std::find_if(kinds_.begin(), kinds_.end(), needs_gpu); !gpu && at != kinds_.end())
         throw config_error(fmt::format(
@@ -137,6 +141,12 @@ void chaos_run::choose_kinds(const run::ps_answer& ps) {
             "--faults {}: no stage of {} has an input that is guarded (`carousel run {} --dry-run` "
             "says why); choose other faults",
             name_of(*at), s_.file, s_.file));
+    if (const auto at = std::find_if(kinds_.begin(), kinds_.end(), needs_output);
+        gapped_.empty() && at != kinds_.end())
+        throw config_error(
+            fmt::format("--faults {}: no ring of {} has gaps behind its slots (`carousel run "
+                        "{} --dry-run` says why); choose other faults",
+                        name_of(*at), s_.file, s_.file));
     if (gpu) o_.gpu_mib_before = std::max<i64>(0, o_.gpu_mib_before);
     if (!gpu) o_.gpu_mib_before = -1;
 }
@@ -203,6 +213,8 @@ bool chaos_run::act(subject& s, const step& what) {
     if (needs_gpu(what.kind)) std::erase_if(victims, [](const victim& v) { return !v.on_gpu; });
     if (needs_input(what.kind))
         std::erase_if(victims, [this](const victim& v) { return guarded_.count(v.label) == 0; });
+    if (needs_output(what.kind))
+        std::erase_if(victims, [this](const victim& v) { return gapped_.count(v.label) == 0; });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
         // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that

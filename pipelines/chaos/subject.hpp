@@ -52,7 +52,9 @@ struct victim {
     i32 pid = 0;
     u32 stage = 0;
     bool running = false, on_gpu = false;
-    bool guarded = false;  ///< it has inputs, and can't write to them; as far as its process has said
+    // as far as its process has said
+    bool guarded = false;  ///< it has inputs, and can't write to them
+    bool gapped = false;   ///< it has an output, and can't write beyond a slot of it
 };
 /// All of them, in the order of the file: always as many.
 [[nodiscard]] std::vector<victim> seats_of(const run::ps_answer& ps);

@@ -58,6 +58,9 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
         "use --device cpu: this GPU or driver (WSL, a virtual GPU?) can't share events between processes"));
     all.push_back(capability(gpu, "guarded inputs in host memory", flag_of(d, "read_only_host"), verdict::ok,
                              "a stage's stray write to a ring of the CPU's ends that stage alone", ""));
+    all.push_back(
+        capability(gpu, "gaps behind slots in host memory", flag_of(d, "same_host_address"), verdict::ok,
+                   "a stage's write beyond its slot in a ring of the CPU's ends that stage alone", ""));
     all.push_back(capability(gpu, "stream memory operations", flag_of(d, "stream_mem_ops"), verdict::ok,
                              "not needed", ""));
 }

@@ -222,6 +222,10 @@ constexpr auto table = std::to_array<explanation>({
      "The stage wrote into its input, which it may only read, because it was asked to.",
      "`carousel inject` or `carousel chaos`.",
      "Nothing: the write faults its stage alone, and the frame is whole for all who read it."},
+    {fault_kind, "overrun-output",
+     "The stage wrote beyond the slot that it fills, into the gap behind it, because it was asked to.",
+     "`carousel inject` or `carousel chaos`.",
+     "Nothing: the write faults its stage alone, and its successor makes the frame."},
 
     {limit_kind, "stage", "One stage is busy all the time, and the others wait for it.",
      "`carousel ps` and the viewer name it.", "More instances of it, a smaller size, or less work."},

@@ -314,6 +314,8 @@ const key_row<link_spec> link_rows[] = {
      [](auto& l) { return json(l.record); }},
     {"memory", [](auto& r, auto key, auto& l) { l.memory = r.choice(key, l.memory, link_memory_words); },
      [](auto& l) { return json(word_of(link_memory_words, l.memory)); }},
+    {"guard", [](auto& r, auto key, auto& l) { l.guard = r.choice(key, l.guard, guard_words); },
+     [](auto& l) { return json(word_of(guard_words, l.guard)); }},
 };
 
 template <typename Spec, std::size_t N>

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/types.hpp"
 
@@ -41,14 +42,29 @@ enum class memory_kind : u8 {
 };
 [[nodiscard]] const char* name_of(memory_kind kind) noexcept;
 
-/// A block of shareable memory. Owns nothing: the fd belongs to whoever holds it.
+/// A block of shareable memory. Owns nothing: the fds belong to whoever holds them.
+///
+/// A ring may be cut in pieces of one size, a slot in each, so that every process can map them with addresses
+/// behind each that nothing is mapped at: the gap. A slot lies at its piece's end, so that the first byte
+/// behind it is the gap's.
 struct memory_handle {
     memory_kind kind = memory_kind::memfd;
-    u64 bytes = 0;                    ///< size as allocated (a multiple of the granularity)
-    int fd = -1;                      ///< memfd, vmm
+    u64 bytes = 0;                    ///< size as allocated (a multiple of the granularity), of all pieces
+    int fd = -1;                      ///< memfd, vmm that is not in pieces
     std::array<std::byte, 64> ipc{};  ///< ipc
     std::string uuid;                 ///< vmm, ipc: the GPU that holds the memory
+    u32 pieces = 0;                   ///< 0: one block, in which slots lie side by side
+    std::vector<int> piece_fds;       ///< vmm in pieces: of each its own
+    [[nodiscard]] u64 piece_bytes() const noexcept { return pieces == 0 ? 0 : bytes / pieces; }
+    /// Do so many slots of that size lie in it?
+    [[nodiscard]] bool holds(u32 slots, u64 slot_bytes) const noexcept {
+        if (slots == 0 || slot_bytes == 0) return false;
+        return pieces == 0 ? slot_bytes <= bytes / slots : slots <= pieces && slot_bytes <= piece_bytes();
+    }
 };
+
+/// Where a slot begins, and its planes in it, is a multiple of this.
+inline constexpr u64 slot_alignment = 256;
 
 /// The status word in front of each payload, in ring memory: written in queue order by the producer, compared
 /// on the device by the consumer. It detects a torn frame, it decides nothing. 16 bytes, 16-byte aligned, one
@@ -76,6 +92,14 @@ public:
         return host_;
     }  ///< CPU-readable pointer, or null (GPU memory)
     [[nodiscard]] u64 bytes() const noexcept { return bytes_; }
+    /// The slots of a ring, of slot_bytes each; what memory_handle::holds() has agreed to.
+    [[nodiscard]] std::byte* slot(u32 k, u64 slot_bytes) const noexcept {
+        return data_ + (stride_ == 0 ? k * slot_bytes : k * stride_ + before_slot(slot_bytes));
+    }
+    /// From one slot to the next one, in addresses.
+    [[nodiscard]] u64 stride(u64 slot_bytes) const noexcept { return stride_ == 0 ? slot_bytes : stride_; }
+    /// What lies behind a slot is a gap: to touch it is a fault of this process.
+    [[nodiscard]] bool has_gaps() const noexcept { return stride_ > piece_bytes_; }
     /// A write to it, by this process's CPU threads or its kernels, is a fault of this process. Not every
     /// mapping that was asked for reading can be: see context::map().
     [[nodiscard]] bool read_only() const noexcept { return read_only_; }
@@ -84,7 +108,13 @@ protected:
     std::byte* data_ = nullptr;
     std::byte* host_ = nullptr;
     u64 bytes_ = 0;
+    u64 stride_ = 0, piece_bytes_ = 0;  ///< of pieces, in addresses and as mapped; 0: it is one block
     bool read_only_ = false;
+
+private:
+    [[nodiscard]] u64 before_slot(u64 slot_bytes) const noexcept {
+        return (piece_bytes_ - slot_bytes) / slot_alignment * slot_alignment;
+    }
 };
 
 class queue;
@@ -184,8 +214,9 @@ public:
                                                                        const std::atomic<u64>* shared) = 0;
     /// Maps shared memory. For reading: so that a write to it faults its writer, and nobody else; where that
     /// can't be had (`ipc` memory; host memory on a GPU without cudaHostRegisterReadOnly) it is mapped for
-    /// writing and says so by read_only(). Throws device_error with the reason (no peer access, wrong device,
-    /// owner gone).
+    /// writing and says so by read_only(). Pieces get their gaps, except host memory on a GPU that has other
+    /// addresses for it than the CPU (has_gaps()). Throws device_error with the reason (no peer access, wrong
+    /// device, owner gone).
     [[nodiscard]] virtual std::unique_ptr<mapping> map(const memory_handle& handle, access wanted) = 0;
     /// Zeroed memory of this process alone, on the device. Set-up only: an allocation may synchronise the
     /// device.

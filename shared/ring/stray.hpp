@@ -1,5 +1,5 @@
 #pragma once
-// What a process could still say of a write of its own that went where it may not write: one word in its
+// What a process could still say of an access of its own that went where it may not go: one word in its
 // incarnation entry, beside the exit note.
 //
 //   {told:1, what:3, index:8, slot:8, offset:44}
@@ -16,8 +16,10 @@ enum class stray_target : u8 {
     nothing = 0,
     input = 1,   ///< the ring behind another stage: index of the link, slot, offset in the slot
     asset = 2,   ///< another stage's asset: its index, offset in it
-    header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
     device = 3,  ///< a GPU tells no address: offset is the oldest frame that was not known to be complete
+    header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
+    output = 5,  ///< the gap behind a slot of its own output: link, slot, offset from that slot's begin
+    behind_input = 6,  ///< the gap behind a slot of an input; a read, as likely as a write
 };
 
 struct stray {
@@ -33,7 +35,7 @@ struct stray {
     /// `nothing`: nothing was told, or something that no version says.
     [[nodiscard]] static constexpr stray of(u64 raw) noexcept {
         const u64 what = raw >> 60U & 7U;
-        if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(stray_target::header)) return {};
+        if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(stray_target::behind_input)) return {};
         return {static_cast<stray_target>(what), static_cast<u32>(raw >> 52U & 0xFFU),
                 static_cast<u32>(raw >> 44U & 0xFFU), raw & offset_mask};
     }

@@ -4,6 +4,7 @@
 
 #include "core/errors.hpp"
 #include "run/memory_message.hpp"
+#include "shm/fd_socket.hpp"
 
 namespace carousel::run {
 
@@ -34,6 +35,15 @@ alloc_request read_one(const json& entry, std::size_t index) {
         if (!uuid->is_string()) refuse("\"uuid\" must be a string");
         r.on.uuid = uuid->get<std::string>();
     }
+    if (const auto pieces = entry.find("pieces"); pieces != entry.end()) {
+        const bool fits = pieces->is_number_unsigned() && pieces->get<u64>() <= shm::max_fds &&
+                          r.kind == device::memory_kind::vmm;
+        if (!fits || (*pieces != 0 && r.bytes % pieces->get<u64>() != 0))
+            refuse(fmt::format(
+                "\"pieces\" must be a whole number from 0 to {} that divides \"bytes\", for vmm memory",
+                shm::max_fds));
+        r.pieces = pieces->get<u32>();
+    }
     if (const auto ordinal = entry.find("ordinal"); ordinal != entry.end()) {
         if (!ordinal->is_number_integer()) refuse("\"ordinal\" must be a number");
         r.on.ordinal = ordinal->get<int>();
@@ -45,12 +55,14 @@ alloc_request read_one(const json& entry, std::size_t index) {
 
 std::string to_text(const std::vector<alloc_request>& list) {
     json asked = json::array();
-    for (const alloc_request& r : list)
+    for (const alloc_request& r : list) {
         asked.push_back({{"id", r.id},
                          {"bytes", r.bytes},
                          {"kind", device::name_of(r.kind)},
                          {"uuid", r.on.uuid},
                          {"ordinal", r.on.ordinal}});
+        if (r.pieces > 0) asked.back()["pieces"] = r.pieces;
+    }
     return asked.dump();
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 // What carousel-alloc is asked for, and what it answers, as JSON. Written and read here.
-//   asked:     [{"id": any, "bytes": n, "kind": "vmm" | "ipc", "uuid": "32 hex digits", "ordinal": n}, ...]
-//              (without a uuid: the GPU with this ordinal [0])
+//   asked:     [{"id": any, "bytes": n, "kind": "vmm" | "ipc", "uuid": "32 hex digits", "ordinal": n,
+//              "pieces": n}, ...] (without a uuid: the GPU with this ordinal [0]; pieces: so many allocations
+//              of bytes / pieces each, vmm only [0: one])
 //   answered:  one message a block, in order: {"id", "bytes" (as allocated), "kind", "uuid", "ipc" (hex, ipc
-//              only)} with the fd beside it for vmm; or {"id", "error"}, after which nothing more comes.
+//              only)} with the fd beside it for vmm, or with those of its pieces; or {"id", "error"}, after
+//              which nothing more comes.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +22,7 @@ struct alloc_request {
     device::memory_kind kind = device::memory_kind::vmm;
     u64 bytes = 0;
     device::device_id on;
+    u32 pieces = 0;
 };
 struct alloc_answer {
     nlohmann::json id;

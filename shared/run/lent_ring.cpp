@@ -35,7 +35,7 @@ void check_extent(const shm::control_block& c, lent_ring& r) {
     r.slot_bytes = c.link[r.link].slot_bytes;
     r.slots = std::min(c.link[r.link].slots, shm::max_slots);
     const u64 needed = r.format.lay_out();
-    if (r.slots == 0 || needed > r.slot_bytes || r.slot_bytes > r.memory.bytes / r.slots)
+    if (needed > r.slot_bytes || !r.memory.holds(r.slots, r.slot_bytes))
         throw shm_error(
             fmt::format("a frame of {} bytes ({}) doesn't fit the ring's memory ({} slots of {} bytes in {})",
                         needed, r.format.describe(), r.slots, r.slot_bytes, r.memory.bytes));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
@@ -42,8 +43,10 @@ void read_hex(std::string_view hex, std::span<std::byte> to) {
 }
 
 nlohmann::json memory_message(memory_kind kind, u64 bytes, const std::string& uuid,
-                              const std::string& ipc_hex, int fd) {
-    return {{"kind", name_of(kind)}, {"bytes", bytes}, {"uuid", uuid}, {"ipc", ipc_hex}, {"fd", fd}};
+                              const std::string& ipc_hex, int fd, u32 pieces) {
+    nlohmann::json j{{"kind", name_of(kind)}, {"bytes", bytes}, {"uuid", uuid}, {"ipc", ipc_hex}, {"fd", fd}};
+    if (pieces > 0) j["pieces"] = pieces;
+    return j;
 }
 
 device::memory_handle read_memory(const nlohmann::json& j, const std::vector<shm::unique_fd>& fds) {
@@ -51,10 +54,16 @@ device::memory_handle read_memory(const nlohmann::json& j, const std::vector<shm
     h.kind = memory_kind_named(j.at("kind").get<std::string>());
     h.bytes = j.at("bytes");
     h.uuid = j.value("uuid", "");
+    h.pieces = j.value("pieces", 0U);
+    if (h.pieces > shm::max_fds || (h.pieces > 0 && h.bytes % h.pieces != 0))
+        throw shm_error(fmt::format("the supervisor's memory of {} bytes has {} pieces", h.bytes, h.pieces));
     const int at = j.value("fd", -1);
-    if (at >= static_cast<int>(fds.size()))
+    const u32 own_fds = h.kind == memory_kind::vmm ? h.pieces : 0;
+    if (at >= 0 && static_cast<std::size_t>(at) + std::max(1U, own_fds) > fds.size())
         throw shm_error("the supervisor's answer names an fd that it did not send");
-    if (at >= 0) h.fd = fds[static_cast<std::size_t>(at)].get();
+    if (at >= 0 && own_fds == 0) h.fd = fds[static_cast<std::size_t>(at)].get();
+    for (u32 k = 0; at >= 0 && k < own_fds; ++k)
+        h.piece_fds.push_back(fds[static_cast<std::size_t>(at) + k].get());
     read_hex(j.value("ipc", ""), h.ipc);
     return h;
 }

@@ -64,7 +64,7 @@ void newest_frame::keep_tie(u64 now) {
 }
 
 bool newest_frame::copy(device::queue& q, const ring::slot_ref& slot, std::byte* to, u64 offset, u64 bytes) {
-    std::byte* const at = memory_->data() + slot.index * from_.slot_bytes;
+    std::byte* const at = memory_->slot(slot.index, from_.slot_bytes);
     const auto* status = reinterpret_cast<const device::status_word*>(at);
     const u32 epoch = control_->frames[from_.link].header[slot.index].epoch;
     const device::status_word expected{slot.sequence, epoch, static_cast<u32>(device::status_state::ready)};

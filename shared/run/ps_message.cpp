@@ -108,7 +108,8 @@ json stage_json(const ps_stage& s) {
             {"depth_reason", or_null(s.depth_reason)},
             {"graphs", or_null(s.graphs)},
             {"reach", or_null(s.reach)},
-            {"inputs_guarded", or_null(s.inputs_guarded)}};
+            {"inputs_guarded", or_null(s.inputs_guarded)},
+            {"output_guarded", or_null(s.output_guarded)}};
 }
 
 ps_stage stage_from(const json& j) {
@@ -140,6 +141,7 @@ ps_stage stage_from(const json& j) {
     if (member(j, "graphs").is_boolean()) s.graphs = flag_in(j, "graphs");
     s.reach = text_in(j, "reach");
     if (member(j, "inputs_guarded").is_boolean()) s.inputs_guarded = flag_in(j, "inputs_guarded");
+    if (member(j, "output_guarded").is_boolean()) s.output_guarded = flag_in(j, "output_guarded");
     return s;
 }
 
@@ -150,7 +152,14 @@ std::optional<ps_link> link_from(const json& j) {
     const auto slot_bytes = count_in<u64>(j, "slot_bytes");
     const json& readers = member(j, "readers");
     if (!stage || !format || !memory || !slots || !slot_bytes || !readers.is_array()) return std::nullopt;
-    ps_link l{*stage, *format, *memory, *slots, count_in<u32>(j, "window").value_or(0), *slot_bytes, {}};
+    ps_link l{*stage,
+              *format,
+              *memory,
+              *slots,
+              count_in<u32>(j, "window").value_or(0),
+              *slot_bytes,
+              {},
+              text_in(j, "guard").value_or("")};
     for (const json& r : readers) {
         const auto reader = text_in(r, "stage"), group = text_in(r, "group");
         if (!reader || !group) return std::nullopt;
@@ -240,13 +249,9 @@ std::string ps_pipeline::limit() const { return text_in(bottleneck, "text").valu
 json to_json(const ps_link& l) {
     json readers = json::array();
     for (const ps_link::reader& r : l.readers) readers.push_back({{"stage", r.stage}, {"group", r.group}});
-    return {{"stage", l.stage},
-            {"format", l.format},
-            {"slots", l.slots},
-            {"window", l.window},
-            {"slot_bytes", l.slot_bytes},
-            {"memory", l.memory},
-            {"readers", std::move(readers)}};
+    return {{"stage", l.stage},   {"format", l.format},           {"slots", l.slots},
+            {"window", l.window}, {"slot_bytes", l.slot_bytes},   {"memory", l.memory},
+            {"guard", l.guard},   {"readers", std::move(readers)}};
 }
 
 json to_json(const ps_answer& a) {

@@ -45,6 +45,7 @@ struct ps_stage {
     /// How it reaches rings on another GPU: "trying", "mapping", "copy"; none: there are none.
     std::optional<std::string> reach;
     std::optional<bool> inputs_guarded;  ///< none: a source, or not known yet
+    std::optional<bool> output_guarded;  ///< gaps lie behind the slots; none: a sink, or not known yet
 };
 
 /// The ring behind a stage, and who reads it.
@@ -56,6 +57,7 @@ struct ps_link {
     u32 slots = 0, window = 0;
     u64 slot_bytes = 0;
     std::vector<reader> readers;
+    std::string guard = {};  ///< what lies behind each slot: "gap" or "none"; "": not told
 };
 
 /// The MPS domain of a run.

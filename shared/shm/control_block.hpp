@@ -57,7 +57,7 @@ struct link_block {
     u32 window;                   ///< N: sequences beyond the tail that may be under way
     u32 blocking;                 ///< blocking groups in use: 0 .. blocking-1
     u32 group_stage[max_groups];  ///< consuming stage of a blocking group
-    u64 slot_bytes;               ///< stride of slots in ring memory
+    u64 slot_bytes;               ///< of a slot; where they lie: device/backend.hpp, mapping::slot
     u32 memory;                   ///< device::memory_kind
     u32 memory_ready;
     std::byte ipc_handle[64];  ///< memory kind ipc: cudaIpcMemHandle_t
@@ -184,10 +184,11 @@ struct alignas(64) incarnation {
     word depth;    ///< telemetry/depth.hpp
 };
 
-/// Whether a process could write to what belongs to others.
+/// Whether a process could write to what belongs to others, or to another frame.
 namespace input_guard {
 inline constexpr u32 mapped = 1;           ///< it has mapped its rings: the bit below counts
 inline constexpr u32 inputs_writable = 2;  ///< some input ring is mapped for writing
+inline constexpr u32 output_gaps = 4;      ///< what lies behind a slot of its output can't be written to
 }  // namespace input_guard
 
 /// Why a process waits for something that is neither a frame nor its own fault.

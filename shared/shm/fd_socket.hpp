@@ -34,7 +34,7 @@ private:
 };
 
 inline constexpr std::size_t max_message = 200 * 1024;
-inline constexpr std::size_t max_fds = 200;
+inline constexpr std::size_t max_fds = 250;  ///< the kernel takes 253
 
 struct message {
     std::string text;

@@ -22,6 +22,7 @@ enum class injected_fault : u8 {
     exit,            ///< exit code 3 in the middle of a frame, at once and without destructors
     abort,           ///< std::abort() in the middle of a frame
     scribble_input,  ///< writes into its input, which belongs to its producer
+    overrun_output,  ///< writes beyond the slot that it fills, where another frame might lie
 };
 
 /// All that is said about a fault, in one place: options, completion, checks, buttons and messages come from
@@ -32,22 +33,27 @@ struct injected_fault_row {
     bool needs_gpu;       ///< stages on the CPU can't have it
     bool needs_deadline;  ///< nothing but frame_timeout_ms ends it
     bool needs_input;     ///< sources can't have it, nor who could do harm by it
+    bool needs_output;    ///< sinks can't have it, nor who could do harm by it
     const char* remark;   ///< behind the name where options are listed; ""
     char letter;          ///< of its button in the viewer, Ctrl with it is its key
     const char* title;    ///< of that button
     const char* help;
 };
-inline constexpr std::array<injected_fault_row, 5> injected_faults{{
-    {injected_fault::hang, "hang", false, true, false, "found at frame_timeout_ms", 'H', "hang",
+inline constexpr std::array<injected_fault_row, 6> injected_faults{{
+    {injected_fault::hang, "hang", false, true, false, false, "found at frame_timeout_ms", 'H', "hang",
      "the chosen stage never ends its next frame: found at frame_timeout_ms, and replaced"},
-    {injected_fault::gpu_fault, "gpu-fault", true, false, false, "", 'G', "GPU fault",
+    {injected_fault::gpu_fault, "gpu-fault", true, false, false, false, "", 'G', "GPU fault",
      "an illegal address in a kernel of the chosen stage; stages on a GPU only"},
-    {injected_fault::exit, "exit", false, false, false, "", 'X', "exit",
+    {injected_fault::exit, "exit", false, false, false, false, "", 'X', "exit",
      "the chosen stage ends itself in the middle of its next frame"},
-    {injected_fault::abort, "abort", false, false, false, "", 'A', "abort",
+    {injected_fault::abort, "abort", false, false, false, false, "", 'A', "abort",
      "the chosen stage calls abort() in the middle of its next frame"},
-    {injected_fault::scribble_input, "scribble-input", false, false, true, "a stray write to its input", 'I',
-     "scribble", "the chosen stage writes into its input, which it may only read"},
+    {injected_fault::scribble_input, "scribble-input", false, false, true, false,
+     "a stray write to its input", 'I', "scribble",
+     "the chosen stage writes into its input, which it may only read"},
+    {injected_fault::overrun_output, "overrun-output", false, false, false, true,
+     "a write beyond its output slot", 'O', "overrun",
+     "the chosen stage writes beyond the slot that it fills"},
 }};
 
 /// Null: `nothing`.
@@ -66,7 +72,7 @@ inline constexpr std::array<injected_fault_row, 5> injected_faults{{
         if (row.name == name) return row.kind;
     return injected_fault::nothing;
 }
-/// Their names, "hang, gpu-fault, exit, abort or scribble-input": `last` stands before the last one.
+/// Their names, "hang, gpu-fault, exit, ... or overrun-output": `last` stands before the last one.
 [[nodiscard]] inline std::string fault_names(std::string_view last) {
     std::string out;
     for (const injected_fault_row& row : injected_faults)

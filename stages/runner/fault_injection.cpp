@@ -26,6 +26,19 @@ void scribble(runtime& r, const ring::job& at_work) {
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
 }
 
+/// The same beyond its output slot: within a row's width, say, of the first byte that isn't its own.
+void overrun(runtime& r, const ring::job& at_work) {
+    mapped_link* const out = r.output();
+    if (out == nullptr) return;
+    constexpr u64 reach = u64{64} * 1024 / sizeof(device::status_word);
+    const u64 beyond = at_work.sequence * 0x9E37'79B9'7F4A'7C15ULL % reach * sizeof(device::status_word);
+    log::warning("a write {} bytes beyond its slot in ring {}, frame {}", beyond,
+                 r.control().link[out->index].name, at_work.sequence);
+    auto* const to =
+        reinterpret_cast<device::status_word*>(out->slot(at_work.output.index) + out->slot_bytes + beyond);
+    r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
+}
+
 // Out of line: the frame's path is the load alone.
 [[gnu::noinline]] void do_harm(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.who().epoch);
@@ -43,6 +56,9 @@ void scribble(runtime& r, const ring::job& at_work) {
             return;
         case shm::injected_fault::scribble_input:
             scribble(r, at_work);
+            return;
+        case shm::injected_fault::overrun_output:
+            overrun(r, at_work);
             return;
         case shm::injected_fault::exit:
             die(3);

@@ -9,11 +9,12 @@ namespace {
 
 struct range {
     std::uintptr_t from = 0;
-    u64 bytes = 0, slot_bytes = 0;
+    u64 bytes = 0;                                   ///< addresses
+    u64 slot_bytes = 0, stride = 0, first_slot = 0;  ///< of a ring; first_slot: from the first address on
     ring::stray_target what = ring::stray_target::nothing;
     u32 index = 0;
 };
-std::array<range, shm::max_inputs + shm::max_assets> ranges;
+std::array<range, shm::max_inputs + 1 + shm::max_assets> ranges;
 std::atomic<u32> count{0};  // lock-free: read in a signal handler
 std::atomic<const shm::frame_segment*> segments{nullptr};
 
@@ -25,13 +26,31 @@ ring::stray in_headers(std::uintptr_t at) noexcept {
             static_cast<u32>(offset / sizeof(shm::frame_header)), offset % sizeof(shm::frame_header)};
 }
 
+// What lies in front of a slot in its piece, and the gap before that, are behind the slot before it.
+ring::stray place_in(const range& r, u64 offset) noexcept {
+    if (r.slot_bytes == 0) return {r.what, r.index, 0, offset};
+    const u64 from_first = offset < r.first_slot ? 0 : offset - r.first_slot;
+    const u64 within = from_first % r.stride;
+    const bool behind = r.what == ring::stray_target::input && within >= r.slot_bytes;
+    return {behind ? ring::stray_target::behind_input : r.what, r.index,
+            static_cast<u32>(from_first / r.stride), within};
+}
+
 }  // namespace
 
-void guard(const device::mapping& memory, ring::stray_target what, u32 index, u64 slot_bytes) noexcept {
+void guard(const device::mapping& memory, ring::stray_target what, u32 index, u64 slot_bytes,
+           u32 slots) noexcept {
     const u32 n = count.load(std::memory_order_relaxed);
-    if (!memory.read_only() || memory.host_data() == nullptr || n == ranges.size()) return;
-    ranges[n] = {reinterpret_cast<std::uintptr_t>(memory.host_data()), memory.bytes(), slot_bytes, what,
-                 index};
+    const bool open = !memory.read_only() && !memory.has_gaps();
+    if (open || memory.host_data() == nullptr || n == ranges.size()) return;
+    range r{
+        reinterpret_cast<std::uintptr_t>(memory.host_data()), memory.bytes(), slot_bytes, 0, 0, what, index};
+    if (slot_bytes != 0) {
+        r.stride = memory.stride(slot_bytes);
+        r.first_slot = static_cast<u64>(memory.slot(0, slot_bytes) - memory.data());
+        r.bytes = slots * r.stride;
+    }
+    ranges[n] = r;
     count.store(n + 1, std::memory_order_release);
 }
 
@@ -42,10 +61,7 @@ ring::stray find_stray(const void* address) noexcept {
     const u32 n = count.load(std::memory_order_acquire);
     for (u32 k = 0; k < n; ++k) {
         const range& r = ranges[k];
-        if (at < r.from || at - r.from >= r.bytes) continue;
-        const u64 offset = at - r.from;
-        if (r.slot_bytes == 0) return {r.what, r.index, 0, offset};
-        return {r.what, r.index, static_cast<u32>(offset / r.slot_bytes), offset % r.slot_bytes};
+        if (at >= r.from && at - r.from < r.bytes) return place_in(r, at - r.from);
     }
     return in_headers(at);
 }

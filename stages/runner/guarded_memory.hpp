@@ -1,6 +1,6 @@
 #pragma once
-// Which addresses of this process belong to others and may only be read: so that the handler of a SIGSEGV can
-// say into what the write was to go.
+// Which addresses of this process belong to others and may only be read, or to nobody: so that the handler of
+// a SIGSEGV can say into what the access was to go.
 //
 // Who may call: guard() the main thread at set-up; find_stray() any thread, also in a signal handler: it
 // reads a table of fixed size, whose rows are whole before their count is raised (release), and takes no
@@ -12,9 +12,10 @@
 
 namespace carousel::stages {
 
-/// The memory of an input ring (`slot_bytes` each) or of an asset (slot_bytes 0), as it is mapped here. Does
-/// nothing for memory that the CPU can't reach, or that is mapped for writing.
-void guard(const device::mapping& memory, ring::stray_target what, u32 index, u64 slot_bytes) noexcept;
+/// The memory of a ring (`slots` of `slot_bytes` each) or of an asset (slot_bytes 0), as it is mapped here.
+/// Does nothing for memory that the CPU can't reach, or of which it may write to every byte.
+void guard(const device::mapping& memory, ring::stray_target what, u32 index, u64 slot_bytes,
+           u32 slots) noexcept;
 
 /// The frame segments of a run: those that this process may write to never fault.
 void guard(const shm::control_block& c) noexcept;

@@ -132,13 +132,17 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
         m.index = link;
         m.slot_bytes = l.slot_bytes;
         m.slots = l.slots;
-        if (m.slots > shm::max_slots || m.slot_bytes == 0 ||
-            m.slot_bytes > b.memory.bytes / std::max(1U, m.slots))
+        if (m.slots > shm::max_slots || !b.memory.holds(m.slots, m.slot_bytes))
             throw shm_error(
                 fmt::format("link {}: {} slots of {} bytes don't fit its memory of {}: the control block is "
                             "damaged, restart the run",
                             l.name, m.slots, m.slot_bytes, b.memory.bytes));
         m.memory = context_->map(b.memory, wanted);
+        if (b.memory.pieces > 0 && wanted == device::access::write && !m.memory->has_gaps())
+            log::warning(
+                "the ring {} is mapped without gaps: this GPU has other addresses for host memory than the "
+                "CPU, so a write of this stage beyond a slot can harm another frame",
+                l.name);
         if (hooks_.far_rings || on_another_gpu(b.memory, attachment_.device))
             m.near = context_->allocate(m.slot_bytes);
         return m;
@@ -172,7 +176,7 @@ device::access runtime::access_to_inputs(const description& d) const {
 void runtime::tell_guard() {
     u32 guard_of = shm::input_guard::mapped;
     for (const mapped_link& in : inputs_) {
-        guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes);
+        guard(*in.memory, ring::stray_target::input, in.index, in.slot_bytes, in.slots);
         if (in.memory->read_only()) continue;
         guard_of |= shm::input_guard::inputs_writable;
         if (of_others_ == device::access::read)
@@ -180,6 +184,10 @@ void runtime::tell_guard() {
                 "its input {} is unguarded: its memory can't be mapped for reading alone, so a stray "
                 "write of this stage can harm others",
                 control().link[in.index].name);
+    }
+    if (output_.memory) {
+        guard(*output_.memory, ring::stray_target::output, output_.index, output_.slot_bytes, output_.slots);
+        if (output_.memory->has_gaps()) guard_of |= shm::input_guard::output_gaps;
     }
     entry().guard = guard_of;
 }
@@ -234,7 +242,7 @@ std::span<const std::byte> runtime::map_for_reading(const attached_block& block)
         queue_->drain();
         m = std::move(local);
     }
-    guard(*m, ring::stray_target::asset, block.index, 0);
+    guard(*m, ring::stray_target::asset, block.index, 0, 0);
     const std::span<const std::byte> out(m->data(), bytes);
     assets_[block.name] = std::move(m);
     return out;

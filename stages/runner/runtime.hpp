@@ -25,7 +25,7 @@ struct mapped_link {
     u32 slots = 0;
     /// of a ring on another GPU than this process's: one slot on its own (reach.hpp); else null
     std::unique_ptr<device::mapping> near;
-    [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->data() + u64{k} * slot_bytes; }
+    [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes); }
     [[nodiscard]] device::status_word* status(u32 k) const noexcept {
         return reinterpret_cast<device::status_word*>(slot(k));
     }

@@ -38,7 +38,7 @@ void frame_in_work::stamp(const frame_stamp& with) {
 // elsewhere stands in its log.
 void frame_in_work::pass_void() {
     if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_void();
-    shm::frame_header& h = runtime_->control().link[runtime_->output()->index].header[job.output.index];
+    shm::frame_header& h = own_header();
     h.void_stage = job.void_stage = runtime_->control().seat[runtime_->who().seat].stage;
     h.void_reason = job.void_reason = static_cast<u32>(exit_code::stage_failed);
 }

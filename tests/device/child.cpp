@@ -95,6 +95,7 @@ nlohmann::json to_json(const device::memory_handle& handle) {
     return {{"kind", static_cast<int>(handle.kind)},
             {"bytes", handle.bytes},
             {"uuid", handle.uuid},
+            {"pieces", handle.pieces},
             {"ipc", bytes_to_json(handle.ipc)}};
 }
 
@@ -104,7 +105,15 @@ device::memory_handle handle_from(const nlohmann::json& j, int fd) {
     handle.bytes = j.at("bytes").get<u64>();
     handle.uuid = j.at("uuid").get<std::string>();
     handle.ipc = bytes_from<64>(j.at("ipc"));
+    handle.pieces = j.at("pieces").get<u32>();
     handle.fd = fd;
+    return handle;
+}
+
+device::memory_handle handle_from(const nlohmann::json& j, const std::vector<shm::unique_fd>& fds) {
+    device::memory_handle handle = handle_from(j, fds.at(0).get());
+    if (handle.kind == device::memory_kind::vmm)
+        for (const shm::unique_fd& fd : fds) handle.piece_fds.push_back(fd.get());
     return handle;
 }
 

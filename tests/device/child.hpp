@@ -46,6 +46,9 @@ private:
 
 [[nodiscard]] nlohmann::json to_json(const device::memory_handle& handle);
 [[nodiscard]] device::memory_handle handle_from(const nlohmann::json& j, int fd);
+/// Of memory in pieces, with all its descriptors.
+[[nodiscard]] device::memory_handle handle_from(const nlohmann::json& j,
+                                                const std::vector<shm::unique_fd>& fds);
 template <std::size_t N>
 [[nodiscard]] nlohmann::json bytes_to_json(const std::array<std::byte, N>& bytes) {
     nlohmann::json j = nlohmann::json::array();

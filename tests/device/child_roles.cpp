@@ -105,6 +105,28 @@ void write_astray() {
     }
 }
 
+/// Fills the middle one of three slots to its last byte, then writes as far beyond it as it is told.
+void overrun() {
+    order first;
+    REQUIRE(next(first));
+    const u64 bytes = first.what.at("slot_bytes"), beyond = first.what.at("beyond");
+    const auto context = test::open_backend();
+    const auto queue = context->make_queue();
+    const auto memory =
+        context->map(test::handle_from(first.what.at("memory"), first.fds), device::access::write);
+    queue->fill(memory->slot(1, bytes), 0x66, bytes);
+    queue->drain();
+    reply({{"gaps", memory->has_gaps()}});
+    try {
+        queue->write_status(reinterpret_cast<device::status_word*>(memory->slot(1, bytes) + bytes + beyond),
+                            {1, 2, 3});
+        queue->drain();
+        reply({{"status", 0}, {"code", 0}});
+    } catch (const cuda_error& e) {
+        reply({{"status", e.status()}, {"code", e.code()}});
+    }
+}
+
 /// Records an event behind work that doesn't end, and waits to be killed.
 void record_and_wait() {
     order first;
@@ -164,6 +186,7 @@ TEST_CASE("child process", "[.child]") {
     const std::string name = role;
     if (name == "orders") follow_orders();
     if (name == "stray") write_astray();
+    if (name == "overrun") overrun();
     if (name == "recorder") record_and_wait();
 #if defined(CAROUSEL_WITH_CUDA) && defined(CAROUSEL_TEST_ON_CUDA)
     if (name == "fault") fault();

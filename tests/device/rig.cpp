@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -97,16 +99,31 @@ void append(device::queue& q, u32* diary, u32 value) {
 #endif
 }
 
-shareable::shareable(u64 bytes) {
+shareable::shareable(u64 bytes, u32 pieces) {
 #if defined(CAROUSEL_WITH_CUDA) && defined(CAROUSEL_TEST_ON_CUDA)
     device::cuda::memory_maker maker({device::device_kind::cuda, "", 0});
-    handle_ = maker.make_vmm(bytes);  // only the fd keeps it
+    u64 sum = 0;
+    for (u32 k = 0; k < std::max(1U, pieces); ++k) {
+        const std::vector<int> before = handle_.piece_fds;
+        handle_ = maker.make_vmm(bytes / std::max(1U, pieces));  // only the fd keeps it
+        sum += handle_.bytes;
+        handle_.piece_fds = before;
+        if (pieces > 0) handle_.piece_fds.push_back(std::exchange(handle_.fd, -1));
+    }
+    handle_.bytes = sum;
 #else
     handle_ = device::create_memfd("conformance", bytes);
 #endif
+    handle_.pieces = pieces;
 }
 
-shareable::~shareable() { ::close(handle_.fd); }
+shareable::~shareable() {
+    for (const int fd : fds()) ::close(fd);
+}
+
+std::vector<int> shareable::fds() const {
+    return handle_.piece_fds.empty() ? std::vector<int>{handle_.fd} : handle_.piece_fds;
+}
 
 std::vector<u8> read_back(device::context& on, device::queue& q, const std::byte* from, u64 bytes) {
     const auto host = on.allocate_host(bytes);

@@ -47,11 +47,13 @@ void append(device::queue& q, u32* diary, u32 value);
 /// GPU.
 class shareable {
 public:
-    explicit shareable(u64 bytes);
+    /// `pieces`: in so many, 0: one block.
+    explicit shareable(u64 bytes, u32 pieces = 0);
     ~shareable();
     shareable(const shareable&) = delete;
     shareable& operator=(const shareable&) = delete;
     [[nodiscard]] const device::memory_handle& handle() const noexcept { return handle_; }
+    [[nodiscard]] std::vector<int> fds() const;
 
 private:
     device::memory_handle handle_;

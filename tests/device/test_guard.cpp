@@ -40,6 +40,32 @@ void check_stray_write(device::context& context, const device::memory_handle& ha
     CHECK(all_are(test::read_back(context, *queue, own->data(), own->bytes()), 0x55));
 }
 
+/// The child writes beyond the middle slot of three: its neighbours stay whole, as does what it has filled.
+void check_overrun(device::context& context, const device::memory_handle& handle, const std::vector<int>& fds,
+                   u64 beyond) {
+    const u64 bytes = handle.piece_bytes() - 3072;
+    const auto queue = context.make_queue();
+    const auto own = context.map(handle, device::access::write);
+    REQUIRE(own->has_gaps());
+    for (u32 k = 0; k < 3; ++k) queue->fill(own->slot(k, bytes), 0x3C, bytes);
+    queue->drain();
+    test::child guilty("overrun");
+    const json before =
+        guilty.ask({{"memory", test::to_json(handle)}, {"slot_bytes", bytes}, {"beyond", beyond}}, fds);
+    CAPTURE(before.dump(), beyond);
+    REQUIRE(before.at("gaps") == true);
+    if (test::on_cuda) {
+        const json after = guilty.receive();
+        CHECK(after.at("status") == 700);
+        CHECK(after.at("code") == exit_code::gpu_fault);
+    } else {
+        CHECK(guilty.exit_code() != 0);
+    }
+    for (const u32 k : {0U, 2U})
+        CHECK(all_are(test::read_back(context, *queue, own->slot(k, bytes), bytes), 0x3C));
+    CHECK(all_are(test::read_back(context, *queue, own->slot(1, bytes), bytes), 0x66));
+}
+
 }  // namespace
 
 TEST_CASE("memory that is mapped for reading reads as it was written, and a mapping says which it is") {
@@ -77,4 +103,24 @@ TEST_CASE("the same of host memory, which a GPU page-locks for reading") {
     if (test::on_cuda && !context->map(host, device::access::read)->read_only())
         CAROUSEL_SKIP("this GPU can't page-lock host memory for reading alone");
     check_stray_write(*context, host);
+}
+
+TEST_CASE(
+    "a write beyond a slot of a ring in pieces ends its writer alone, at the first byte and at a row's") {
+    CAROUSEL_NEEDS_BACKEND();
+    const auto context = test::open_backend();
+    const test::shareable shared(u64{3} * (4 << 20), 3);
+    for (const u64 beyond : {u64{0}, u64{60'000}})
+        check_overrun(*context, shared.handle(), shared.fds(), beyond);
+}
+
+TEST_CASE("the same of pieces of host memory, which a GPU page-locks one by one") {
+    CAROUSEL_NEEDS_BACKEND();
+    const auto context = test::open_backend();
+    device::memory_handle host = device::create_memfd("pieces", u64{3} * 65536);
+    host.pieces = 3;
+    const shm::unique_fd owned(host.fd);
+    if (!context->map(host, device::access::write)->has_gaps())
+        CAROUSEL_SKIP("this GPU has other addresses for host memory than the CPU");
+    check_overrun(*context, host, {host.fd}, 0);
 }

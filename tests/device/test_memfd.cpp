@@ -62,3 +62,31 @@ TEST_CASE("too much host memory is refused with what was asked and what is free"
     REQUIRE_THROWS_AS(create_memfd("absurd", ~u64{0}), shm_error);
     REQUIRE(device::available_host_bytes() > 0);
 }
+
+TEST_CASE("a slot of memory in pieces ends where its gap begins, and lies where it does without gaps") {
+    memory_handle handle = create_memfd("pieces", u64{3} * 8192);
+    handle.pieces = 3;
+    constexpr u64 bytes = 5120;
+    REQUIRE(handle.holds(3, bytes));
+    CHECK_FALSE(handle.holds(4, bytes));
+    CHECK_FALSE(handle.holds(3, 8193));
+    const memfd_mapping gapped(handle);
+    const memfd_mapping whole(handle, device::access::write, device::gaps::no);
+    CHECK(gapped.has_gaps());
+    CHECK_FALSE(whole.has_gaps());
+    CHECK(gapped.stride(bytes) == 8192 + device::host_gap_bytes);
+    for (u32 k = 0; k < 3; ++k) {
+        CHECK(reinterpret_cast<std::uintptr_t>(gapped.slot(k, bytes)) % device::slot_alignment == 0);
+        CHECK((reinterpret_cast<std::uintptr_t>(gapped.slot(k, bytes)) + bytes) % 4096 == 0);
+        gapped.slot(k, bytes)[bytes - 1] = static_cast<std::byte>(k + 1);
+        CHECK(whole.slot(k, bytes)[bytes - 1] == static_cast<std::byte>(k + 1));
+    }
+    ::close(handle.fd);
+}
+
+TEST_CASE("pieces that are no whole pages are refused") {
+    memory_handle handle = create_memfd("odd", 8192);
+    handle.pieces = 3;
+    REQUIRE_THROWS_AS(memfd_mapping(handle), shm_error);
+    ::close(handle.fd);
+}

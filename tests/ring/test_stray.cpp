@@ -11,7 +11,8 @@ TEST_CASE("a stray write's word tells what was put into it") {
     for (const stray& s :
          {stray{stray_target::input, 31, 63, 0}, stray{stray_target::asset, 15, 0, 1234567890123},
           stray{stray_target::device, 0, 0, 42}, stray{stray_target::header, 31, 63, 1727},
-          stray{stray_target::input, 0, 0, stray::offset_mask}}) {
+          stray{stray_target::device, 0, 0, 42}, stray{stray_target::input, 0, 0, stray::offset_mask},
+          stray{stray_target::output, 3, 63, 5000}, stray{stray_target::behind_input, 31, 1, 5000}}) {
         CHECK(s.pack() != 0);
         CHECK(stray::of(s.pack()) == s);
     }

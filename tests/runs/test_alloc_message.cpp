@@ -11,14 +11,15 @@ using device::memory_kind;
 
 TEST_CASE("carousel-alloc reads the requests that the supervisor writes") {
     const std::vector<run::alloc_request> asked{
-        {0, memory_kind::vmm, u64{1} << 40U, {device::device_kind::cuda, "00ff", 1}},
-        {1, memory_kind::ipc, 4096, {device::device_kind::cuda, "", 0}}};
+        {0, memory_kind::vmm, u64{1} << 40U, {device::device_kind::cuda, "00ff", 1}, 8},
+        {1, memory_kind::ipc, 4096, {device::device_kind::cuda, "", 0}, 0}};
     const auto read = run::read_alloc_requests(run::to_text(asked));
     REQUIRE(read.size() == 2);
     for (std::size_t k = 0; k < 2; ++k) {
         CHECK(read[k].id == asked[k].id);
         CHECK(read[k].kind == asked[k].kind);
         CHECK(read[k].bytes == asked[k].bytes);
+        CHECK(read[k].pieces == asked[k].pieces);
         CHECK(read[k].on.kind == device::device_kind::cuda);
         CHECK(read[k].on.uuid == asked[k].on.uuid);
         CHECK(read[k].on.ordinal == asked[k].on.ordinal);
@@ -33,7 +34,7 @@ TEST_CASE("the supervisor reads what carousel-alloc has made, a handle's bytes a
     made.ipc[0] = std::byte{0xfe};
     made.ipc[63] = std::byte{0x1a};
     const auto answer =
-        run::read_alloc_answer(run::to_text(run::answer_for({7, memory_kind::ipc, 4096, {}}, made)));
+        run::read_alloc_answer(run::to_text(run::answer_for({7, memory_kind::ipc, 4096, {}, 0}, made)));
     REQUIRE(answer);
     CHECK_FALSE(answer->error);
     CHECK(answer->id == 7);
@@ -67,5 +68,15 @@ TEST_CASE("what is no answer of carousel-alloc is none") {
          {"", "[]", "7", "{", R"({"bytes":"many","kind":"vmm"})", R"({"bytes":1,"kind":"teleport"})"}) {
         CAPTURE(text);
         CHECK_FALSE(run::read_alloc_answer(text));
+    }
+}
+
+TEST_CASE("pieces that can't be made are refused") {
+    for (const char* text :
+         {R"([{"bytes":4096,"kind":"ipc","pieces":2}])", R"([{"bytes":4096,"kind":"vmm","pieces":3}])",
+          R"([{"bytes":4096,"kind":"vmm","pieces":-1}])",
+          R"([{"bytes":1048576,"kind":"vmm","pieces":1024}])"}) {
+        CAPTURE(text);
+        CHECK_THROWS_WITH(run::read_alloc_requests(text), test::contains("\"pieces\" must be"));
     }
 }

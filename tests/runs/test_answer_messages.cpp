@@ -59,7 +59,7 @@ run::ps_answer whole_answer() {
     s.inputs_guarded = true;
     a.stages = {s, {}};
     a.problems = {"the disk is full"};
-    a.links = {{"fragment", "t", "memfd", 15, 9, 1024, {{"display", "blocking"}, {"film", "latest"}}}};
+    a.links = {{"fragment", "t", "memfd", 15, 9, 1024, {{"display", "blocking"}, {"film", "latest"}}, "gap"}};
     return a;
 }
 
@@ -95,9 +95,10 @@ TEST_CASE("what ps tells of pipeline, stages, links and problems is read as it w
     CHECK(told["pipeline"]["kills_at"] ==
           json::parse(R"({"idle":1,"open":2,"submitted":3,"committed":4,"aborted":5})"));
     CHECK(told["stages"][0]["end_to_end"] == json::parse("[[0.0,0.5,7],[0.5,1.5,9]]"));
-    CHECK(told["links"][0] ==
-          json::parse(
-              R"({"stage":"fragment","format":"t","slots":15,"window":9,"slot_bytes":1024,"memory":"memfd",
+    CHECK(
+        told["links"][0] ==
+        json::parse(
+            R"({"stage":"fragment","format":"t","slots":15,"window":9,"slot_bytes":1024,"memory":"memfd","guard":"gap",
                                               "readers":[{"stage":"display","group":"blocking"},{"stage":"film","group":"latest"}]})"));
     CHECK(run::read_ps(told).pipeline.limit() == "fragment limits: busy 98 %");
 }
@@ -107,7 +108,7 @@ TEST_CASE("what is not known of a seat or a run is null in ps, and no key is lef
     a.stages.emplace_back();
     const json told = run::to_json(a);
     for (const auto& [key, value] : told["stages"][0].items()) CHECK(value.is_null());
-    CHECK(told["stages"][0].size() == 27);
+    CHECK(told["stages"][0].size() == 28);
     CHECK(told["pipeline"].size() == 18);
     CHECK(told["pipeline"]["mps"].is_null());
     CHECK(told["pipeline"]["waits_for"] == json::array());

@@ -18,9 +18,9 @@ TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as 
     const device::memfd_mapping ring_memory(memory, device::access::read);
     const device::memfd_mapping asset_memory(memory, device::access::read);
     const device::memfd_mapping own(memory, device::access::write);
-    guard(ring_memory, stray_target::input, 7, 8192);
-    guard(asset_memory, stray_target::asset, 2, 0);
-    guard(own, stray_target::input, 9, 8192);  // may be written to: nobody asks about it
+    guard(ring_memory, stray_target::input, 7, 8192, 3);
+    guard(asset_memory, stray_target::asset, 2, 0, 0);
+    guard(own, stray_target::output, 9, 8192, 3);  // may be written to: nobody asks about it
     CHECK(find_stray(ring_memory.data()) == stray{stray_target::input, 7, 0, 0});
     CHECK(find_stray(ring_memory.data() + 8191) == stray{stray_target::input, 7, 0, 8191});
     CHECK(find_stray(ring_memory.data() + 2 * 8192 + 5) == stray{stray_target::input, 7, 2, 5});
@@ -39,4 +39,22 @@ TEST_CASE("an address in a frame's header is told as ring, slot and offset in th
     CHECK(find_stray(&c->frames[shm::max_links - 1].header[63].metadata[1023]).index == shm::max_links - 1);
     CHECK(find_stray(&c->frames[shm::max_links]).what == stray_target::nothing);
     CHECK(find_stray(&c->event_handle[0]).what == stray_target::nothing);
+}
+
+TEST_CASE("an address in the gap behind a slot is told as the slot before it, of an output and of an input") {
+    device::memory_handle memory = device::create_memfd("gaps", u64{3} * 8192);
+    const shm::unique_fd owned(memory.fd);
+    memory.pieces = 3;
+    constexpr u64 bytes = 5120;  // lies 3072 into its piece
+    const device::memfd_mapping own(memory, device::access::write);
+    const device::memfd_mapping input(memory, device::access::read);
+    guard(own, stray_target::output, 4, bytes, 3);
+    guard(input, stray_target::input, 5, bytes, 3);
+    CHECK(find_stray(own.slot(1, bytes) + bytes) == stray{stray_target::output, 4, 1, bytes});
+    CHECK(find_stray(own.slot(0, bytes) + bytes + 60'000) ==
+          stray{stray_target::output, 4, 0, bytes + 60'000});
+    CHECK(find_stray(own.slot(2, bytes) - 5000) ==
+          stray{stray_target::output, 4, 1, own.stride(bytes) - 5000});  // an underrun
+    CHECK(find_stray(input.slot(2, bytes) + 7) == stray{stray_target::input, 5, 2, 7});
+    CHECK(find_stray(input.slot(2, bytes) + bytes + 7) == stray{stray_target::behind_input, 5, 2, bytes + 7});
 }

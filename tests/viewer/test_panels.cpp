@@ -316,12 +316,14 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     harm('X');
     harm('A');
     harm('I');
-    REQUIRE(w.m.commands.size() == 9);
+    harm('O');
+    REQUIRE(w.m.commands.size() == 10);
     CHECK(w.m.commands[5].fault == "gpu-fault");
     CHECK(w.m.commands[6].fault == "exit");
     CHECK(w.m.commands[7].fault == "abort");
     CHECK(w.m.commands[7].stage == "fragment");
     CHECK(w.m.commands[8].fault == "scribble-input");
+    CHECK(w.m.commands[9].fault == "overrun-output");
     press(' ');
     CHECK(w.m.picture.paused);
     press('.');

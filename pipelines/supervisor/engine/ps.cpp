@@ -27,14 +27,17 @@ std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_s
     return out;
 }
 
-void add_process(run::ps_stage& row, const process& p, const shm::control_block& c, bool reads, u64 now) {
+void add_process(run::ps_stage& row, const process& p, const shm::control_block& c, const stage_setup& of,
+                 u64 now) {
     row.pid = p.pid;
     row.age_s = static_cast<f64>(now - p.spawned_ns) / 1e9;
     row.commits = ring::load(c.entry[p.who.entry].commits);
     row.memory_bytes = shm::resident_bytes(p.pid);
     const u32 guard = c.entry[p.who.entry].guard;
-    if ((guard & shm::input_guard::mapped) != 0 && reads)
+    const bool told = (guard & shm::input_guard::mapped) != 0;
+    if (told && !of.spec.inputs.empty())
         row.inputs_guarded = (guard & shm::input_guard::inputs_writable) == 0;
+    if (told && of.has_output()) row.output_guarded = (guard & shm::input_guard::output_gaps) != 0;
     const auto depth = telemetry::depth_view::of(ring::load(c.entry[p.who.entry].depth));
     if (depth.why == telemetry::depth_reason::unknown) return;
     row.in_flight = depth.lanes;
@@ -104,7 +107,7 @@ run::ps_stage engine::row_of(const seat& s, const std::vector<telemetry::stage_s
     row.cpu_percent = s.cpu_percent;
     row.end_to_end = counted_latencies(st, c.stage[s.stage].counters.end_to_end);
     row.device = st.device_name_of(s.instance);
-    if (s.now) add_process(row, *s.now, c, !st.spec.inputs.empty(), now);
+    if (s.now) add_process(row, *s.now, c, st, now);
     return row;
 }
 

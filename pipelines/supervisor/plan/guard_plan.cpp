@@ -41,6 +41,33 @@ std::vector<unguarded_input> unguarded_inputs(const run_setup& s) {
     return out;
 }
 
+std::vector<unguarded_output> unguarded_outputs(const run_setup& s) {
+    std::vector<unguarded_output> out;
+    for (const memory_item& m : plan_memory(s))
+        if (!m.asset && !m.guard.gaps()) out.push_back({m.name, m.guard.why});
+    return out;
+}
+
+void require_guards(const run_setup& s) {
+    const std::vector<unguarded_output> open = unguarded_outputs(s);
+    for (const stage_setup& st : s.stages) {
+        if (!st.has_output() || st.link.guard != guard_wish::gap) continue;
+        for (const unguarded_output& u : open)
+            if (u.memory == "ring " + st.spec.name)
+                refuse(st.link.key_at.count("guard") != 0 ? st.link.key_at.at("guard") : st.spec.at,
+                       fmt::format("guard = \"gap\" can't be had for {}: {}; leave it to \"auto\"", u.memory,
+                                   u.why));
+    }
+}
+
+std::string output_guard_text(const run_setup& s) {
+    std::string text;
+    for (const unguarded_output& u : unguarded_outputs(s))
+        text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", u.memory, u.why);
+    if (text.empty()) return "outputs: guarded, a stage's write beyond its slot ends that stage alone";
+    return "outputs: unguarded, no gap behind the slots of " + text;
+}
+
 std::string guard_text(const run_setup& s) {
     const std::vector<unguarded_input> open = unguarded_inputs(s);
     if (open.empty()) return "inputs: guarded, a stage's stray write to one ends that stage alone";

@@ -1,6 +1,6 @@
 #pragma once
-// Which stages could write to what they only read: rings and assets of others are mapped for reading, except
-// where that can't be had.
+// Which stages could write to what isn't theirs. Rings and assets of others are mapped for reading, and gaps
+// lie behind the slots of rings, except where that can't be had.
 
 #include <string>
 #include <vector>
@@ -17,7 +17,18 @@ struct unguarded_input {
 /// In the order of the stages.
 [[nodiscard]] std::vector<unguarded_input> unguarded_inputs(const run_setup& s);
 
-/// For the plan: "inputs: guarded ..." or "inputs: unguarded: ...".
+struct unguarded_output {
+    std::string memory;  ///< "ring vertex"
+    std::string why;
+};
+/// Rings without gaps behind their slots, in the order of the control block.
+[[nodiscard]] std::vector<unguarded_output> unguarded_outputs(const run_setup& s);
+
+/// Throws config_error with the place in the file: guard = "gap" is asked for where it can't be had.
+void require_guards(const run_setup& s);
+
+/// For the plan: "inputs: guarded ..." or "inputs: unguarded: ..."; the same of outputs.
 [[nodiscard]] std::string guard_text(const run_setup& s);
+[[nodiscard]] std::string output_guard_text(const run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -22,21 +22,33 @@ namespace {
 void add_devices(const stage_setup& s, std::vector<device_id>& to) {
     for (u32 k = 0; k < s.spec.instances; ++k) to.push_back(s.device_of(k));
 }
+
+memory_item ring_of(const stage_setup& maker, u32 link, u32 slots, const memory_choice& choice,
+                    u64 descriptors_left) {
+    memory_item m{"ring " + maker.spec.name, false, link, u64{slots} * maker.slot_bytes, choice};
+    m.guard = choose_guard(choice.kind, maker.link.guard, slots, maker.slot_bytes, descriptors_left);
+    if (m.guard.gaps()) m.bytes = u64{slots} * m.guard.piece_bytes;
+    return m;
+}
 }  // namespace
 
 std::vector<memory_item> plan_memory(const run_setup& s) {
     const ring::plan p = plan_of(s);
     std::vector<memory_item> items;
     u32 link = 0;
+    u64 blocks = s.assets.size();  // of which each has a descriptor at least
+    for (const stage_setup& st : s.stages) blocks += st.has_output() ? 1 : 0;
+    u64 left = most_descriptors - std::min(blocks, most_descriptors);
     for (u32 k = 0; k < s.stages.size(); ++k) {
         if (!s.stages[k].has_output()) continue;
         std::vector<device_id> ends;
         add_devices(s.stages[k], ends);
         for (const stage_setup& other : s.stages)
             if (other.reads(k)) add_devices(other, ends);
-        items.push_back({"ring " + s.stages[k].spec.name, false, link++,
-                         u64{ring::derived_slots(p, k)} * s.stages[k].slot_bytes,
-                         choose_memory(ends, s.stages[k].memory)});
+        items.push_back(ring_of(s.stages[k], link++, ring::derived_slots(p, k),
+                                choose_memory(ends, s.stages[k].memory), left));
+        if (items.back().choice.kind == memory_kind::vmm)
+            left -= std::min<u64>(left, items.back().guard.pieces);
     }
     for (u32 a = 0; a < s.assets.size(); ++a) {
         std::vector<device_id> ends;

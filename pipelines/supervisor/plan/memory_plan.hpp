@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "supervisor/plan/run_setup.hpp"
+#include "supervisor/plan/slot_guard.hpp"
 
 namespace carousel::supervisor {
 
@@ -27,9 +28,10 @@ struct memory_item {
     u32 index = 0;  ///< link or asset number in the control block
     u64 bytes = 0;
     memory_choice choice;
-    bool beside = false;  ///< of plan_memory_beside()
+    bool beside = false;    ///< of plan_memory_beside()
+    slot_guard guard = {};  ///< of a ring
 };
-/// One item a link (slots x slot_bytes) and an asset, in the order of the control block.
+/// One item a link (slots x slot_bytes, or slots x pieces) and an asset, in the order of the control block.
 [[nodiscard]] std::vector<memory_item> plan_memory(const run_setup& s);
 
 /// What else lies on GPUs for these, made by the processes themselves: where a ring lies on another GPU than

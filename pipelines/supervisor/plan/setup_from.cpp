@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/depth_plan.hpp"
+#include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/peer_reach.hpp"
 
 namespace carousel::supervisor {
@@ -98,6 +99,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.counters = o.hooks.counters;
     s.kept_records = o.hooks.kept_records.value_or(s.kept_records);
     s.kill_delay_ns = o.hooks.kill_delay_ns;
+    s.overruns_anywhere = o.hooks.overruns_anywhere;
     s.report_path = o.report_file;
     s.http = o.http;
     s.color = o.color;
@@ -110,6 +112,7 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     });
     choose_depths(s, free_memory_of(machine));
     require_reach(s, machine);
+    require_guards(s);
     s.device_name = same ? s.stages.front().device_name : "mixed";
     return s;
 }

@@ -18,6 +18,7 @@ test_hooks test_hooks::of_environment() {
         h.counters = ring::counters_near_their_ends;
     h.depth_on_cpu = std::getenv("CAROUSEL_TEST_DEPTH_ON_CPU") != nullptr;
     h.mps_on_cpu = std::getenv("CAROUSEL_TEST_MPS_ON_CPU") != nullptr;
+    h.overruns_anywhere = std::getenv("CAROUSEL_TEST_OVERRUNS_ANYWHERE") != nullptr;
     return h;
 }
 

@@ -20,6 +20,8 @@ struct test_hooks {
     bool depth_on_cpu = false;  ///< CAROUSEL_TEST_DEPTH_ON_CPU: depths are planned and chosen as on a GPU
     bool mps_on_cpu = false;    ///< CAROUSEL_TEST_MPS_ON_CPU: stages on the CPU are clients of an MPS domain
 
+    bool overruns_anywhere = false;  ///< CAROUSEL_TEST_OVERRUNS_ANYWHERE: the fault is taken unguarded, too
+
     [[nodiscard]] static test_hooks of_environment();
 };
 

@@ -33,8 +33,14 @@ void memory_keeper::release_owner() noexcept {
 
 void memory_keeper::make_here(block& b) {
     const device::memory_handle h = device::create_memfd("carousel " + b.item.name, b.item.bytes);
-    b.fd.reset(h.fd);
+    b.fds.clear();
+    b.fds.emplace_back(h.fd);
     b.bytes = h.bytes;
+}
+
+std::size_t memory_keeper::fds_of(const memory_item& m) noexcept {
+    if (m.choice.kind == memory_kind::ipc) return 0;
+    return m.choice.kind == memory_kind::vmm ? std::max<std::size_t>(1, m.guard.pieces) : 1;
 }
 
 void memory_keeper::make(const std::vector<memory_item>& items, const std::string& folder, u64 timeout_ns) {
@@ -72,7 +78,7 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
     std::vector<run::alloc_request> asked;
     for (std::size_t k = 0; k < wanted.size(); ++k) {
         const memory_item& i = wanted[k]->item;
-        asked.push_back({k, i.choice.kind, i.bytes, i.choice.device});
+        asked.push_back({k, i.choice.kind, i.bytes, i.choice.device, i.guard.pieces});
     }
     auto [ours, theirs] = shm::socket_pair();
     spawn_request r;
@@ -106,11 +112,9 @@ void memory_keeper::make_on_device(const std::vector<block*>& wanted, const std:
         b.bytes = answer->bytes;
         b.uuid = answer->uuid;
         b.ipc = answer->ipc;
-        if (!m.fds.empty()) b.fd = std::move(m.fds.front());
+        b.fds = std::move(m.fds);
         owner = owner || b.item.choice.kind == memory_kind::ipc;
-        if (b.bytes < b.item.bytes || (b.item.choice.kind == memory_kind::vmm && !b.fd) ||
-            (b.item.choice.kind == memory_kind::ipc && b.ipc.empty()))
-            fail(what + ": carousel-alloc's answer is incomplete: is it of this build?");
+        if (!is_there(b)) fail(what + ": carousel-alloc's answer is incomplete: is it of this build?");
     }
     shm::send_message(ours.get(), R"({"ok":true})");
     if (owner) {
@@ -142,9 +146,9 @@ void memory_keeper::enter(shm::control_block& c) const {
 }
 
 json memory_keeper::describe(const block& b, std::vector<int>& fds) {
-    const int at = b.fd ? static_cast<int>(fds.size()) : -1;
-    if (b.fd) fds.push_back(b.fd.get());
-    return run::memory_message(b.item.choice.kind, b.bytes, b.uuid, b.ipc, at);
+    const int at = b.fds.empty() ? -1 : static_cast<int>(fds.size());
+    for (const shm::unique_fd& fd : b.fds) fds.push_back(fd.get());
+    return run::memory_message(b.item.choice.kind, b.bytes, b.uuid, b.ipc, at, b.item.guard.pieces);
 }
 
 json memory_keeper::describe(bool asset, u32 index, std::vector<int>& fds) const {
@@ -172,8 +176,8 @@ void memory_keeper::expect(const std::vector<memory_item>& items) {
 }
 
 bool memory_keeper::is_there(const block& b) noexcept {
-    return b.bytes >= b.item.bytes &&
-           (b.item.choice.kind == memory_kind::ipc ? !b.ipc.empty() : static_cast<bool>(b.fd));
+    return b.bytes >= b.item.bytes && b.fds.size() == fds_of(b.item) &&
+           (b.item.choice.kind != memory_kind::ipc || !b.ipc.empty());
 }
 
 bool memory_keeper::complete() const noexcept {
@@ -197,14 +201,17 @@ void memory_keeper::take_back(const json& list, std::vector<shm::unique_fd>& fds
                 j.value("index", shm::none) != b.item.index)
                 continue;
             const int at = j.value("fd", -1);
+            const std::size_t wanted = fds_of(b.item);
             if (j.value("kind", "") != device::name_of(b.item.choice.kind) ||
-                j.value("bytes", u64{0}) < b.item.bytes)
+                j.value("bytes", u64{0}) < b.item.bytes || j.value("pieces", 0U) != b.item.guard.pieces)
                 continue;
             b.bytes = j.value("bytes", u64{0});
             b.uuid = j.value("uuid", "");
             b.ipc = j.value("ipc", "");
-            if (at >= 0 && static_cast<std::size_t>(at) < fds.size())
-                b.fd = std::move(fds[static_cast<std::size_t>(at)]);
+            b.fds.clear();
+            for (std::size_t n = 0; at >= 0 && n < wanted && static_cast<std::size_t>(at) + n < fds.size();
+                 ++n)
+                b.fds.push_back(std::move(fds[static_cast<std::size_t>(at) + n]));
         }
     }
 }

@@ -36,7 +36,7 @@ public:
     void make_again(const std::string& folder);
     /// Enters kinds and handles into a control block that is not published yet.
     void enter(shm::control_block& c) const;
-    /// {kind, bytes, uuid, fd (index into fds) or -1, ipc} of one block; adds its fd.
+    /// {kind, bytes, uuid, fd (index into fds) or -1, ipc, pieces} of one block; adds its fds.
     [[nodiscard]] nlohmann::json describe(bool asset, u32 index, std::vector<int>& fds) const;
     /// The same of every block, as {asset, index, ...}, in `fds` each fd once.
     [[nodiscard]] nlohmann::json describe_all(std::vector<int>& fds) const;
@@ -63,11 +63,12 @@ public:
 private:
     struct block {
         memory_item item;
-        shm::unique_fd fd;
+        std::vector<shm::unique_fd> fds;  ///< one, of vmm memory in pieces one each, of ipc none
         u64 bytes = 0;
         std::string uuid, ipc;  ///< ipc: hex
     };
     static void make_here(block& b);
+    [[nodiscard]] static std::size_t fds_of(const memory_item& m) noexcept;
     [[nodiscard]] static bool is_there(const block& b) noexcept;
     [[nodiscard]] static nlohmann::json describe(const block& b, std::vector<int>& fds);
     void make_on_device(const std::vector<block*>& wanted, const std::string& folder, u64 timeout_ns);

@@ -37,6 +37,18 @@ void require_guarded_input(const process_table& t, const seat& s, const process&
             s.label, row.name));
 }
 
+void require_guarded_output(const process_table& t, const seat& s, const process& p,
+                            const shm::injected_fault_row& row) {
+    if (t.made->stage[s.stage].output_link == shm::none)
+        throw config_error(fmt::format("{} has no output to write beyond: {} is for the stages before it",
+                                       s.label, row.name));
+    if ((t.c->entry[p.who.entry].guard & shm::input_guard::output_gaps) == 0 && !t.setup->overruns_anywhere)
+        throw config_error(
+            fmt::format("{}: its output is unguarded (`carousel run FILE --dry-run` says why): {} would harm "
+                        "another frame",
+                        s.label, row.name));
+}
+
 }  // namespace
 
 std::string stop_seat(process_table& t, seat& s) {
@@ -104,6 +116,7 @@ std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
                         "is the nearest to it",
                         s.label, s.label));
     if (row->needs_input) require_guarded_input(t, s, p, *row);
+    if (row->needs_output) require_guarded_output(t, s, p, *row);
     const u64 timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     if (row->needs_deadline &&
         (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))

@@ -13,12 +13,16 @@
 namespace carousel::supervisor {
 namespace {
 
-std::string text_of_input(const process_table& t, const ring::stray& to) {
+std::string text_of_ring(const process_table& t, const ring::stray& to) {
     if (to.index >= std::min(t.made->links, shm::max_links)) return "";
     const shm::link_block& made = t.made->link[to.index];
     if (to.slot >= std::min(made.slots, shm::max_slots) || made.stage >= t.setup->stages.size()) return "";
     const stage_setup& producer = t.setup->stages[made.stage];
-    return fmt::format("a write into its input ring {}, frame {}, {}", producer.spec.name,
+    const char* const what = to.what == ring::stray_target::output ? "an overrun of its slot in the ring"
+                             : to.what == ring::stray_target::input
+                                 ? "a write into its input ring"
+                                 : "an access beyond a slot of its input ring";
+    return fmt::format("{} {}, frame {}, {}", what, producer.spec.name,
                        ring::load(t.c->frames[to.index].header[to.slot].sequence),
                        place_in_slot(producer.format, to.offset));
 }
@@ -56,7 +60,9 @@ std::string stray_text(const process_table& t, const process& p) {
     const ring::stray to = ring::stray::of(ring::load(t.c->entry[p.who.entry].stray));
     switch (to.what) {
         case ring::stray_target::input:
-            return p.how.signal == SIGSEGV ? text_of_input(t, to) : "";
+        case ring::stray_target::behind_input:
+        case ring::stray_target::output:
+            return p.how.signal == SIGSEGV ? text_of_ring(t, to) : "";
         case ring::stray_target::header:
             return p.how.signal == SIGSEGV ? text_of_header(t, to) : "";
         case ring::stray_target::asset:

@@ -8,7 +8,8 @@
 
 namespace carousel::supervisor {
 
-/// "a write into its input ring vertex, frame 12, plane color, offset 4096"; "": its entry tells of none, or
+/// "a write into its input ring vertex, frame 12, plane color, offset 4096", "an overrun of its slot in the
+/// ring fragment, frame 12, behind plane color, offset 3686400"; "": its entry tells of none, or
 /// it ended for its domain's sake. Asked before its frames are thrown back: the slot's header still is that
 /// frame's. A number that fits nothing of the run is told as none.
 [[nodiscard]] std::string stray_text(const process_table& t, const process& p);

@@ -24,7 +24,16 @@ memory_handle create_memfd(std::string_view name, u64 bytes) {
     return handle;
 }
 
-memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted) {
+namespace {
+
+[[noreturn]] void refuse_map(u64 bytes, int why) {
+    throw shm_error(
+        fmt::format("mapping shared memory: mmap of {} bytes failed: {}", bytes, no_memory_text(why)));
+}
+
+}  // namespace
+
+memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps wished) {
     if (handle.kind != memory_kind::memfd || handle.fd < 0 || handle.bytes == 0) {
         throw shm_error(fmt::format("mapping shared memory: a {} handle with fd {} and {} bytes is no memfd",
                                     name_of(handle.kind), handle.fd, handle.bytes));
@@ -53,21 +62,48 @@ memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted) {
 #else
     const int may = read_only_ ? PROT_READ : PROT_READ | PROT_WRITE;
 #endif
-    void* at = ::mmap(nullptr, handle.bytes, may, MAP_SHARED, handle.fd, 0);
-    if (at == MAP_FAILED) {
-        throw shm_error(fmt::format("mapping shared memory: mmap of {} bytes failed: {}", handle.bytes,
-                                    no_memory_text(errno)));
-    }
-    ::madvise(at, handle.bytes, MADV_HUGEPAGE);  // a wish: only where shmem_enabled allows it
-    // stages never fork; a tool that does must not hold the memory
-    ::madvise(at, handle.bytes, MADV_DONTFORK);
-    data_ = static_cast<std::byte*>(at);
-    host_ = data_;
+    if (handle.pieces != 0 && handle.bytes % (handle.pieces * host_piece_step) != 0)
+        throw shm_error(fmt::format("mapping shared memory: {} bytes are no {} pieces of whole pages",
+                                    handle.bytes, handle.pieces));
     bytes_ = handle.bytes;
+    if (handle.pieces != 0) {
+        piece_bytes_ = handle.piece_bytes();
+        stride_ = piece_bytes_;
+    }
+    if (handle.pieces != 0 && wished == gaps::yes)
+        map_pieces(handle, may);
+    else
+        map_whole(handle, may);
+    ::madvise(host_, reserved_, MADV_HUGEPAGE);  // a wish: only where shmem_enabled allows it
+    // stages never fork; a tool that does must not hold the memory
+    ::madvise(host_, reserved_, MADV_DONTFORK);
+}
+
+void memfd_mapping::map_whole(const memory_handle& handle, int may) {
+    void* at = ::mmap(nullptr, handle.bytes, may, MAP_SHARED, handle.fd, 0);
+    if (at == MAP_FAILED) refuse_map(handle.bytes, errno);
+    reserved_ = handle.bytes;
+    host_ = data_ = static_cast<std::byte*>(at);
+}
+
+void memfd_mapping::map_pieces(const memory_handle& handle, int may) {
+    stride_ = piece_bytes_ + host_gap_bytes;
+    reserved_ = handle.pieces * stride_;
+    void* range = ::mmap(nullptr, reserved_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) refuse_map(reserved_, errno);
+    host_ = data_ = static_cast<std::byte*>(range);
+    for (u32 k = 0; k < handle.pieces; ++k) {
+        if (::mmap(host_ + k * stride_, piece_bytes_, may, MAP_SHARED | MAP_FIXED, handle.fd,
+                   static_cast<off_t>(k * piece_bytes_)) != MAP_FAILED)
+            continue;
+        const int why = errno;
+        ::munmap(range, reserved_);
+        refuse_map(handle.bytes, why);
+    }
 }
 
 memfd_mapping::~memfd_mapping() {
-    if (::munmap(host_, bytes_) != 0)
+    if (::munmap(host_, reserved_) != 0)
         log::error("unmapping {} bytes of shared memory failed: {}", bytes_, errno_text(errno));
 }
 

@@ -17,13 +17,27 @@ namespace carousel::device {
 /// machine or its cgroup has free, no memfd.
 [[nodiscard]] memory_handle create_memfd(std::string_view name, u64 bytes);
 
+/// What a piece of host memory is a multiple of, and the addresses behind each: a row of a picture that is
+/// written beyond the end still meets them. Addresses cost nothing.
+inline constexpr u64 host_piece_step = 4096, host_gap_bytes = 64 * 1024;
+
+enum class gaps : u8 { yes, no };  ///< behind the pieces of memory that is in pieces
+
 /// Maps a memfd (shared, for reading or for both) and unmaps it in the destructor. data() == host_data().
+/// Pieces are mapped one by one into a range of addresses that was reserved without access, so that a touch
+/// of what lies between them is a SIGSEGV with SEGV_ACCERR.
 class memfd_mapping final : public mapping {
 public:
     /// Throws shm_error: not a memfd handle, the file is smaller than the handle says, or it isn't sealed
     /// against shrinking.
-    explicit memfd_mapping(const memory_handle& handle, access wanted = access::write);
+    explicit memfd_mapping(const memory_handle& handle, access wanted = access::write,
+                           gaps wished = gaps::yes);
     ~memfd_mapping() override;
+
+private:
+    void map_whole(const memory_handle& handle, int may);
+    void map_pieces(const memory_handle& handle, int may);
+    u64 reserved_ = 0;  ///< addresses
 };
 
 using shm::available_host_bytes;

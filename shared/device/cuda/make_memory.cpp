@@ -72,8 +72,8 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     }
     memory.valid = true;
     {
-        const vmm_range range(on_, memory.value, made.bytes,
-                              access::write);  // only to clear it: status words start as 0
+        vmm_range range(on_, made.bytes);  // only to clear it: status words start as 0
+        range.map(memory.value, 0, made.bytes, access::write);
         CAROUSEL_CUDA_SETUP(on_.label(), cudaMemset(range.data(), 0, made.bytes));
         CAROUSEL_CUDA_SETUP(on_.label(), cudaDeviceSynchronize());
     }

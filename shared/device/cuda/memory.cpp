@@ -28,24 +28,43 @@ void require_reach(const gpu& on, const memory_handle& handle) {
 class vmm_mapping final : public mapping {
 public:
     vmm_mapping(const gpu& on, const memory_handle& handle, access wanted) {
-        if (handle.fd < 0 || handle.bytes == 0) {
-            throw device_error(fmt::format("{}: a vmm handle with fd {} and {} bytes is no memory",
-                                           on.label(), handle.fd, handle.bytes));
+        if (handle.bytes == 0 || handle.pieces != handle.piece_fds.size()) {
+            throw device_error(
+                fmt::format("{}: a vmm handle with {} fds for {} pieces and {} bytes is no "
+                            "memory",
+                            on.label(), handle.piece_fds.size(), handle.pieces, handle.bytes));
         }
         on.bind();
-        const driver_api& api = driver();
-        vmm_handle imported;
-        void* fd = reinterpret_cast<void*>(static_cast<std::uintptr_t>(handle.fd));
-        CAROUSEL_CUDA_SETUP(on.label(), as_runtime(api.import_handle(
-                                            &imported.value, fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)));
-        imported.valid = true;
-        range_.emplace(on, imported.value, handle.bytes, wanted);
         read_only_ = wanted == access::read;
-        data_ = range_->data();
         bytes_ = handle.bytes;
+        if (handle.pieces == 0) {
+            range_.emplace(on, bytes_);
+            import(on, handle.fd, 0, bytes_, wanted);
+        } else {
+            piece_bytes_ = handle.piece_bytes();
+            stride_ = piece_bytes_ + gap_bytes;
+            range_.emplace(on, handle.pieces * stride_);
+            for (u32 k = 0; k < handle.pieces; ++k)
+                import(on, handle.piece_fds[k], k * stride_, piece_bytes_, wanted);
+        }
+        data_ = range_->data();
     }
 
 private:
+    // a step of what addresses can be mapped at, on every GPU so far
+    static constexpr u64 gap_bytes = 2 * 1024 * 1024;
+
+    void import(const gpu& on, int fd, u64 offset, u64 bytes, access wanted) {
+        if (fd < 0)
+            throw device_error(fmt::format("{}: a vmm handle without an fd is no memory", on.label()));
+        vmm_handle imported;
+        void* number = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
+        CAROUSEL_CUDA_SETUP(on.label(),
+                            as_runtime(driver().import_handle(&imported.value, number,
+                                                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)));
+        imported.valid = true;
+        range_->map(imported.value, offset, bytes, wanted);
+    }
     std::optional<vmm_range> range_;
 };
 
@@ -75,38 +94,62 @@ access lockable(const gpu& on, access wanted) {
     return wanted == access::read && can ? access::read : access::write;
 }
 
+/// Page-locked pieces lie where their pages do, gaps and all, on a GPU that has the CPU's addresses for them.
+gaps lockable_gaps(const gpu& on) {
+    return on.attribute(cudaDevAttrCanUseHostPointerForRegisteredMem) != 0 ? gaps::yes : gaps::no;
+}
+
 /// A memfd, page-locked: the CPU stage at the other end of the link maps the same pages.
 class locked_memfd final : public mapping {
 public:
     locked_memfd(const gpu& on, const memory_handle& handle, access wanted)
-        : on_(on), memory_(handle, lockable(on, wanted)) {
+        : on_(on), memory_(handle, lockable(on, wanted), lockable_gaps(on)) {
         on.bind();
         host_ = memory_.host_data();
         bytes_ = memory_.bytes();
         read_only_ = memory_.read_only();
-        const cudaError_t status =
-            cudaHostRegister(host_, bytes_,
-                             cudaHostRegisterMapped | cudaHostRegisterPortable |
-                                 (read_only_ ? cudaHostRegisterReadOnly : cudaHostRegisterDefault));
-        if (status != cudaSuccess) {
-            fail_setup(
-                status,
-                fmt::format("page-locking {} bytes of shared host memory (cudaHostRegister)", bytes_).c_str(),
-                on.label());
+        if (memory_.has_gaps()) {
+            piece_bytes_ = handle.piece_bytes();
+            stride_ = memory_.stride(piece_bytes_);
+            for (; locked_ < handle.pieces; ++locked_) lock(locked_ * stride_, piece_bytes_);
+            data_ = host_;
+        } else {
+            if (handle.pieces != 0) stride_ = piece_bytes_ = handle.piece_bytes();
+            lock(0, bytes_);
+            ++locked_;
+            data_ = device_address();
         }
-        void* at = nullptr;
-        if (const cudaError_t found = cudaHostGetDevicePointer(&at, host_, 0); found != cudaSuccess) {
-            CAROUSEL_CUDA_LOG(cudaHostUnregister(host_));
-            fail_setup(found, "cudaHostGetDevicePointer", on.label());
-        }
-        data_ = static_cast<std::byte*>(at);
     }
-    ~locked_memfd() override {
-        if (on_.try_bind()) CAROUSEL_CUDA_LOG(cudaHostUnregister(host_));
-    }
+    ~locked_memfd() override { unlock(); }
 
 private:
+    void lock(u64 offset, u64 bytes) {
+        const cudaError_t status =
+            cudaHostRegister(host_ + offset, bytes,
+                             cudaHostRegisterMapped | cudaHostRegisterPortable |
+                                 (read_only_ ? cudaHostRegisterReadOnly : cudaHostRegisterDefault));
+        if (status == cudaSuccess) return;
+        unlock();
+        fail_setup(
+            status,
+            fmt::format("page-locking {} bytes of shared host memory (cudaHostRegister)", bytes).c_str(),
+            on_.label());
+    }
+    std::byte* device_address() {
+        void* at = nullptr;
+        const cudaError_t found = cudaHostGetDevicePointer(&at, host_, 0);
+        if (found == cudaSuccess) return static_cast<std::byte*>(at);
+        unlock();
+        fail_setup(found, "cudaHostGetDevicePointer", on_.label());
+    }
+    void unlock() noexcept {
+        if (locked_ == 0 || !on_.try_bind()) return;
+        for (u32 k = 0; k < locked_; ++k) CAROUSEL_CUDA_LOG(cudaHostUnregister(host_ + k * stride_));
+        locked_ = 0;
+    }
+
     const gpu& on_;
+    u32 locked_ = 0;        ///< pieces, or the one block
     memfd_mapping memory_;  // unmapped after it is unlocked
 };
 

@@ -1,7 +1,10 @@
 #pragma once
-// One reservation of addresses with one physical allocation mapped into it, for one GPU.
+// Addresses of one GPU, and physical allocations mapped at some of them. What nothing is mapped at is a gap:
+// a kernel's access to it is an illegal address.
 
 #include <cuda.h>
+
+#include <vector>
 
 #include "core/types.hpp"
 #include "device/cuda/devices.hpp"
@@ -10,21 +13,26 @@ namespace carousel::device::cuda {
 
 class vmm_range {
 public:
-    /// Maps `bytes` of `memory` for `on`. Throws device_error. `memory` may be released afterwards: the
-    /// mapping keeps it.
-    /// For reading: a kernel's write to it is an illegal address, and a cudaMemset is refused.
-    vmm_range(const gpu& on, CUmemGenericAllocationHandle memory, u64 bytes, access wanted);
+    /// Reserves addresses for `bytes`. Throws device_error.
+    vmm_range(const gpu& on, u64 bytes);
     ~vmm_range();
     vmm_range(const vmm_range&) = delete;
     vmm_range& operator=(const vmm_range&) = delete;
+    /// Maps `bytes` of `memory` at `offset` of the range. Throws device_error. `memory` may be released
+    /// afterwards: the mapping keeps it.
+    /// For reading: a kernel's write to it is an illegal address, and a cudaMemset is refused.
+    void map(CUmemGenericAllocationHandle memory, u64 offset, u64 bytes, access wanted);
     [[nodiscard]] std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(at_); }
 
 private:
-    void undo() noexcept;
+    struct part {
+        CUdeviceptr at;
+        u64 bytes;
+    };
     const gpu& on_;
     CUdeviceptr at_ = 0;
     u64 bytes_;
-    bool mapped_ = false;
+    std::vector<part> parts_;
 };
 
 /// Releases the handle of an allocation; the memory lives on while it is mapped or its fd is open.

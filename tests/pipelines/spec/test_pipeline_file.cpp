@@ -276,7 +276,8 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"inputs = [\"geometry\"]", "[link.geometry]\nmemory = \"vm\"",
          "p.toml:14:10: memory = \"vm\": expected \"vmm\" or \"ipc\"; did you mean \"vmm\"?"},
         {"inputs = [\"geometry\"]", "[link.geometry]\nwindows = 9",
-         "p.toml:14:1: unknown key \"windows\" in [link.geometry]; its keys are memory, record, window; did "
+         "p.toml:14:1: unknown key \"windows\" in [link.geometry]; its keys are guard, memory, record, "
+         "window; did "
          "you mean "
          "\"window\"?"},
         {"inputs = [\"geometry\"]", "[scene]\neye = [1, 2, 3]",

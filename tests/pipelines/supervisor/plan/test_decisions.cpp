@@ -1,8 +1,10 @@
 // Where memory lies, which device a stage gets, where pictures go.
+#include <algorithm>
 #include <filesystem>
 
 #include "core/errors.hpp"
 #include "supervisor/plan/device_choice.hpp"
+#include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 #include "supervisor/plan/peer_reach.hpp"
 #include "supervisor/plan/pictures.hpp"
@@ -64,7 +66,9 @@ TEST_CASE("every ring and asset gets its memory, in the order of the control blo
     CHECK(items[0].bytes == u64{ring::derived_slots(p, 0)} * 1000);
     CHECK(items[0].choice.kind == memory_kind::ipc);
     CHECK(items[1].index == 1);
-    CHECK(items[1].bytes == u64{ring::derived_slots(p, 1)} * 2000);
+    CHECK(items[1].bytes == u64{ring::derived_slots(p, 1)} * 4096);  // a page each: a gap lies behind
+    CHECK(items[1].guard.gaps());
+    CHECK(items[0].guard.why == "memory = \"ipc\" is one allocation");
     CHECK(items[1].choice.kind == memory_kind::memfd);
     CHECK(items[2].asset);
     CHECK(items[2].choice == memory_choice{memory_kind::ipc, gpu0});
@@ -175,4 +179,39 @@ TEST_CASE("pictures of a relative pattern go into a fresh folder, those of an ab
         CHECK_THROWS_WITH(prepare_pictures(s, "stamp"), test::contains("/proc/nothing"));
     }
     std::filesystem::current_path(before);
+}
+
+TEST_CASE("gaps lie behind slots wherever descriptors suffice, and are free but for padding") {
+    constexpr u64 mib = 1 << 20;
+    const auto as_it_is = guard_wish::automatic;
+    CHECK(choose_guard(memory_kind::memfd, as_it_is, 9, 4097, 0).piece_bytes == 8192);
+    CHECK_FALSE(choose_guard(memory_kind::memfd, guard_wish::off, 9, 4096, most_descriptors).gaps());
+    CHECK(choose_guard(memory_kind::vmm, as_it_is, 50, 33 * mib, 50).piece_bytes == 34 * mib);
+    CHECK(choose_guard(memory_kind::vmm, as_it_is, 50, 1000, 50).pieces == 50);
+    CHECK_THAT(choose_guard(memory_kind::vmm, guard_wish::gap, 64, mib, 63).why,
+               contains("64 more descriptors than the 63"));
+    CHECK_FALSE(choose_guard(memory_kind::ipc, guard_wish::gap, 9, 33 * mib, most_descriptors).gaps());
+}
+
+TEST_CASE("rings in GPU memory get gaps in their order until a message carries no more descriptors") {
+    run_setup s = chain(std::vector<device_id>(6, gpu0));
+    for (stage_setup& st : s.stages) st.window = shm::max_window;
+    s.assets.push_back({"mesh", 4096, 0, {0, 1}});
+    u64 descriptors = 0, gapped = 0;
+    for (const memory_item& m : plan_memory(s)) {
+        descriptors += std::max<u64>(1, m.guard.pieces);
+        gapped += m.guard.gaps() ? 1 : 0;
+        if (m.guard.gaps()) CHECK(m.bytes == m.guard.pieces * m.guard.piece_bytes);
+    }
+    CHECK(descriptors <= most_descriptors);
+    CHECK(gapped == 4);
+    CHECK_THAT(output_guard_text(s), contains("unguarded, no gap behind the slots of ring s4 (") &&
+                                         contains("more descriptors than the"));
+    s.stages[0].link.guard = guard_wish::off;
+    CHECK_THAT(output_guard_text(s), contains("of ring s0 (guard = \"off\")"));
+    require_guards(s);
+    s.stages[4].link.guard = guard_wish::gap;
+    require_guards(s);  // the first one has left it room
+    s.stages[0].link.guard = guard_wish::gap;
+    CHECK_THROWS_WITH(require_guards(s), contains("guard = \"gap\" can't be had for ring s4"));
 }

@@ -1,0 +1,31 @@
+#pragma once
+// What lies behind each slot of a ring. A gap: addresses at which nothing is mapped, in every process, so
+// that a write beyond a slot faults its writer (device/backend.hpp, memory_handle). Decisions only.
+
+#include <string>
+
+#include "device/backend.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace carousel::supervisor {
+
+/// A piece of GPU memory is a multiple of this.
+inline constexpr u64 device_piece_step = 2 * 1024 * 1024;
+/// Descriptors that one message carries: a stage gets those of all memory of its run at once.
+inline constexpr u64 most_descriptors = 240;
+
+struct slot_guard {
+    u32 pieces = 0;       ///< 0: no gaps, slots lie side by side
+    u64 piece_bytes = 0;  ///< with what a slot is padded by
+    std::string why;      ///< there are none; "": there are
+    [[nodiscard]] bool gaps() const noexcept { return pieces > 0; }
+};
+
+/// Of a ring of `slots` x `slot_bytes` of that kind of memory. On the CPU gaps cost the rest of a page. On a
+/// GPU each slot is an allocation of its own: less than 2 MiB more memory a slot, and a descriptor. So all
+/// rings have them whose descriptors are among the `descriptors_left`, which bounds a run's padding to less
+/// than 480 MiB; depths are chosen with it (depth_plan.hpp).
+[[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_wish wish, u32 slots, u64 slot_bytes,
+                                      u64 descriptors_left);
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,64 @@
+// Writes beyond output slots by real processes: the gap ends their writer, who is named, and nobody else.
+#include <csignal>
+
+#include "core/errors.hpp"
+#include "tests/crash/number_run.hpp"
+#include "tests/crash/overruns.hpp"
+#include "tests/support/catch.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+}  // namespace
+
+TEST_CASE("15 writes beyond output slots end their writers alone, who are named, and no frame is harmed") {
+    check_overruns("overruns", 15, 800, 300);
+}
+
+TEST_CASE(
+    "a ring without gaps is told as unguarded, and takes no overrun, nor does a sink, which has no output") {
+    run_fixture run;
+    const std::string file =
+        run.pipeline("open", number_pipeline("open", "fps = 200\n") + "[link.middle]\nguard = \"off\"\n");
+    std::string out;
+    REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
+    CHECK_THAT(out, contains("outputs: unguarded, no gap behind the slots of ring middle (guard = \"off\")"));
+    run.start(file, {});
+    REQUIRE(run.wait_running());
+    CHECK(run.stage("middle")["output_guarded"] == false);
+    CHECK(run.stage("numbers")["output_guarded"] == true);
+    CHECK(run.stage("sink")["output_guarded"].is_null());
+    CHECK(run.command({"inject", "middle", "--fault", "overrun-output", "-p", "open"}, out) ==
+          exit_code::usage);
+    CHECK_THAT(out, contains("middle: its output is unguarded"));
+    CHECK(run.command({"inject", "sink", "--fault", "overrun-output", "-p", "open"}, out) ==
+          exit_code::usage);
+    CHECK_THAT(out, contains("sink has no output to write beyond"));
+    run.signal(SIGINT);
+    CHECK(run.wait() == 0);
+    const json memory = run.report()["memory"];
+    CHECK(memory[0]["guard"] == "gap");
+    CHECK(memory[1]["guard"] == "none");
+}
+
+TEST_CASE("control: without gaps, writes beyond output slots go unseen and harm other frames") {
+    const auto text = picture_pipeline("unguarded") +
+                      "[link.geometry]\nguard = \"off\"\n[link.vertex]\nguard = \"off\"\n"
+                      "[link.fragment]\nguard = \"off\"\n";
+    run_fixture calm;
+    calm.start(calm.pipeline("calm", text), {"--frames", "1500"});
+    REQUIRE(calm.wait() == 0);
+    run_fixture run;
+    run.start(run.pipeline("unguarded", text), {"--frames", "1500"}, {"CAROUSEL_TEST_OVERRUNS_ANYWHERE=1"});
+    REQUIRE(run.wait_running());
+    (void)overrun(run, 30, test_seed(), false);
+    const int code = run.wait();
+    INFO(run.log());
+    const json r = run.report();
+    const bool unharmed =
+        code == 0 && r["restarts"] == 0 && r["torn"] == 0 && r["image_hash"] == calm.report()["image_hash"];
+    CHECK_FALSE(unharmed);
+}

@@ -1,0 +1,6 @@
+// The same as in test_overruns.cpp, often.
+#include "tests/crash/overruns.hpp"
+
+TEST_CASE("200 writes beyond output slots end their writers alone, who are named, and no frame is harmed") {
+    carousel::test::check_overruns("overruns", 200, 5500, 350);
+}
