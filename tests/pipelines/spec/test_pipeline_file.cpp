@@ -304,6 +304,28 @@ TEST_CASE("a standby makes sense only behind a stage that is always restarted") 
                contains("no prefix"));
 }
 
+TEST_CASE("a stage in Python has a standby and time for its first frame unless the file says otherwise") {
+    const auto filter = [](const std::string& more) {
+        return *supervisor::parse_pipeline(
+                    "[[stage]]\nname = \"a\"\nrun = \"x\"\n[[stage]]\nname = \"filter\"\ninputs = [\"a\"]\n" +
+                        more + "\n[[stage]]\nname = \"sink\"\nrun = \"y\"\ninputs = [\"filter\"]\n",
+                    "p.toml")
+                    .find("filter");
+    };
+    CHECK(filter("run = \"filter.py\"").standby);
+    CHECK(filter("run = \"filter.py\"").first_frame_timeout_ns() == 30'000 * ns_per_ms);
+    CHECK(!filter("run = \"filter\"").standby);
+    CHECK(filter("run = \"filter\"").first_frame_timeout_ns() == 2'000 * ns_per_ms);
+    CHECK(!filter("run = \"filter.py\"\nstandby = false").standby);
+    CHECK(!filter("run = \"filter.py\"\nrestart = \"no\"").standby);
+    CHECK(!filter("run = \"filter.py\"\nprefix = \"gdb --args\"").standby);
+    const supervisor::stage_spec own =
+        filter("run = \"filter.py\"\nframe_timeout_ms = 500\nfirst_frame_timeout_ms = 900");
+    CHECK(own.first_frame_timeout_ns() == 900 * ns_per_ms);
+    // 0: no deadline, for the first frame neither
+    CHECK(filter("run = \"filter.py\"\nframe_timeout_ms = 0").first_frame_timeout_ns() == 0);
+}
+
 TEST_CASE("a text that is no TOML, or of another shape, is refused where it goes wrong") {
     CHECK_THAT(refusal("[pipeline\nname = 1"), Catch::Matchers::StartsWith("p.toml:1:10: not TOML: "));
     CHECK_THAT(refusal("a = 1\na = 2\n"), Catch::Matchers::StartsWith("p.toml:2:"));

@@ -27,6 +27,16 @@ offence verdict_on(const process_view& p) { return judge(std::array{p}, now).fro
 
 }  // namespace
 
+TEST_CASE("a first frame that is late is told by the key that it has passed") {
+    process_view p = well();
+    CHECK(describe(offence::processing, p) ==
+          "process() of a frame takes longer than frame_timeout_ms = 2000");
+    p.first_frame = true;
+    p.frame_timeout_ns = 30 * ns_per_s;
+    CHECK(describe(offence::processing, p) ==
+          "process() of a frame takes longer than first_frame_timeout_ms = 30000");
+}
+
 TEST_CASE("each clock has its own limit, and one that doesn't run passes none") {
     CHECK(verdict_on(well()) == offence::none);
     struct row {
