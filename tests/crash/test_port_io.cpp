@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "tests/crash/port_programs.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -69,6 +70,18 @@ u64 kills_wanted(u64 usual) {
     return more != nullptr ? static_cast<u64>(std::atoi(more)) : usual;
 }
 
+std::vector<std::string> unshare_words(const std::vector<std::string>& what) {
+    std::vector<std::string> words{"unshare"};
+    if (::geteuid() != 0) words.insert(words.end(), {"--user", "--map-current-user"});
+    words.insert(words.end(), what.begin(), what.end());
+    return words;
+}
+bool can_be_done(const std::vector<std::string>& words) {
+    std::string all;
+    for (const std::string& word : words) all += word + " ";
+    return std::system((all + "true 2>/dev/null").c_str()) == 0;
+}
+
 }  // namespace
 
 TEST_CASE("two programs that were started apart carry a run's frames, and both see its end") {
@@ -107,4 +120,92 @@ TEST_CASE("readers and writers that are killed under load lose, repeat and tear 
     run.end_and_check();
     CHECK(reads->wait(10) == 0);
     CHECK(writes->wait(10) == 0);
+}
+
+TEST_CASE("a program that keeps its frame is fenced and not killed: its place is another's") {
+    port_run run("kept", "frame_timeout_ms = 400\n");
+    foreign_program other = run.reads("other");
+    foreign_program keeps = run.writes("keeps", {"500", "20", "2500"});
+    REQUIRE(run.wait_until([&] { return keeps.has_said("holds"); }));
+    foreign_program next = run.writes("next", {"500"});
+    CHECK(run.wait_until([&] { return next.frame() > 0; }));
+    CHECK_THAT(run.log(),
+               contains("process() of a frame takes longer than frame_timeout_ms = 400: its place is "
+                        "another's now"));
+    CHECK(run.wait_until([&] { return keeps.has_said("revoked"); }));  // alive, and told
+    CHECK_THAT(keeps.said(), contains("was not committed: port \"camera\" has been given to another life"));
+    next.signal(SIGKILL);  // the place is free, and the first one comes back for it
+    const u64 then = keeps.frame();
+    CHECK(run.wait_until([&] { return keeps.frame() > then; }));
+    run.end_and_check();
+}
+
+TEST_CASE("what can't be is one sentence, and the run lives") {
+    port_run run("refused");
+    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
+    REQUIRE(run.goes_on(reads));
+    const auto says = [&](const std::vector<std::string>& words, const std::string& sentence) {
+        foreign_program p(run, "says", "carousel-test-port-io", words);
+        CHECK(p.wait(20) == exit_code::usage);
+        CHECK_THAT(p.said(), contains(sentence));
+    };
+    says({"write", "refused", "camera"},
+         fmt::format("port camera has a program already (pid {}): one at a time", writes.pid()));
+    says({"read", "refused", "camera"}, "port camera is for a writer: open it with writer(\"camera\")");
+    says({"read", "refused", "analysys"},
+         "the pipeline refused has no port \"analysys\"; did you mean \"analysis\"?; its ports are: camera "
+         "(writer), "
+         "analysis (reader)");
+    std::string out;
+    for (const char* command : {"kill", "stop", "restart"}) {
+        CHECK(run.command({command, "camera"}, out) == exit_code::usage);
+        CHECK_THAT(out, contains("camera is a port"));
+    }
+    CHECK(run.goes_on(reads));
+    run.end_and_check();
+}
+
+TEST_CASE("ports of a run without stages lose what is in the rings with their supervisor, and say so") {
+    port_run run("orphaned", "supervisor_grace_s = 20\n");
+    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
+    REQUIRE(run.goes_on(reads));
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    run.start(run.file());
+    CHECK(run.wait() == exit_code::stage_failed);
+    CHECK_THAT(run.log(), contains("nothing can be made again"));
+}
+
+TEST_CASE("ports come back to a second supervisor, and no frame is lost over it") {
+    const std::string stage = "[[stage]]\nname = \"witness\"\nrun = \"" + programs() +
+                              "/carousel-test-number\"\ninputs = [\"camera\"]\nsink = true\n";
+    port_run run("succeeded", "supervisor_grace_s = 20\n", stage);
+    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
+    REQUIRE(run.goes_on(reads));
+    for (int k = 0; k < 2; ++k) {
+        run.signal(SIGKILL);
+        REQUIRE(run.wait() == -SIGKILL);
+        run.start(run.file());
+        REQUIRE(run.wait_until([&] { return run.is("witness", "running"); }));
+        CHECK(run.goes_on(writes));
+        CHECK(run.goes_on(reads));
+    }
+    reads.signal(SIGKILL);  // known to the new supervisor
+    foreign_program next = run.reads("next");
+    CHECK(run.goes_on(next));
+    run.end_and_check();
+}
+
+TEST_CASE("a program of another pid namespace takes part like any other, and its death is seen") {
+    const auto words = unshare_words({"--pid", "--mount", "--fork", "--kill-child"});
+    if (!can_be_done(words)) CAROUSEL_SKIP("no pid namespace can be made here (unshare fails)");
+    port_run run("elsewhere");
+    foreign_program writes = run.writes("writes", {"200"}, {}, words);
+    foreign_program reads = run.reads("reads", {"0"}, {}, words);
+    CHECK(run.goes_on(reads));
+    writes.signal(SIGKILL);
+    foreign_program next = run.writes("next", {"200"}, {}, words);
+    CHECK(run.wait_until([&] { return next.frame() > 0; }));
+    run.end_and_check();
+    CHECK(reads.wait(10) == 0);
 }
