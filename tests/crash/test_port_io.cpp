@@ -57,7 +57,7 @@ public:
         INFO(log());
         CHECK(code == 0);
         check_undamaged(report());
-        CHECK(left_behind() == "");
+        CHECK(wait_until([&] { return left_behind() == ""; }));  // programs of others leave in their own time
     }
     [[nodiscard]] const std::string& file() const noexcept { return file_; }
 
@@ -137,6 +137,18 @@ TEST_CASE("a program that keeps its frame is fenced and not killed: its place is
     next.signal(SIGKILL);  // the place is free, and the first one comes back for it
     const u64 then = keeps.frame();
     CHECK(run.wait_until([&] { return keeps.frame() > then; }));
+    run.end_and_check();
+}
+
+TEST_CASE("a reader that is stopped with a frame in hand is fenced, and goes on late without harm") {
+    port_run run("halted", "frame_timeout_ms = 400\n");
+    foreign_program writes = run.writes("writes");
+    foreign_program halts = run.reads("halts", {"200"});
+    REQUIRE(run.goes_on(halts));
+    halts.signal(SIGSTOP);
+    foreign_program next = run.reads("next");
+    CHECK(run.goes_on(next));
+    halts.signal(SIGCONT);
     run.end_and_check();
 }
 
