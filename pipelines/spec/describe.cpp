@@ -13,6 +13,7 @@
 #include "shm/control_block.hpp"
 #include "spec/parameters.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "spec/port_stage.hpp"
 #include "spec/python_program.hpp"
 
 namespace carousel::supervisor {
@@ -278,13 +279,15 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
 std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms) {
     std::vector<std::string> programs;
     for (const stage_spec& s : p.stages) {  // all of them, before any is run
-        programs.push_back(find_program(p, s));
+        programs.push_back(s.is_port() ? port_program : find_program(p, s));
         check_prefix(s);
     }
     std::vector<stage_description> all;
     for (std::size_t k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];
-        all.push_back(description_from(s, programs[k], ask(s, programs[k], question(p, s, all), timeout_ms)));
+        all.push_back(s.is_port() ? describe_port(s)
+                                  : description_from(s, programs[k],
+                                                     ask(s, programs[k], question(p, s, all), timeout_ms)));
         check_output(p, s, all.back());
         check_device(s, all.back());
     }

@@ -7,6 +7,7 @@
 #include "core/did_you_mean.hpp"
 #include "ring/topology.hpp"
 #include "shm/control_block.hpp"
+#include "spec/port_stage.hpp"
 #include "spec/stage_plan.hpp"
 
 namespace carousel::supervisor {
@@ -115,8 +116,9 @@ void reorder(pipeline& p, const std::vector<u32>& order) {
     p.stages = std::move(stages);
 }
 
-void check_groups(const pipeline& p) {
-    for (const stage_spec& s : p.stages) {
+void check_groups(pipeline& p) {
+    for (stage_spec& s : p.stages) {
+        if (s.is_port()) check_port(s);
         if (s.inputs.empty() && !s.has_output)
             refuse(s.at, fmt::format("stage \"{}\" neither reads a stage nor is read by one; a sink names "
                                      "its inputs, a source is named "

@@ -87,6 +87,8 @@ struct stage_spec {
     nlohmann::json settings = nlohmann::json::object();  ///< all other keys: the stage's own
     source_position at;                                  ///< of the [[stage]] header
     std::map<std::string, source_position> key_at;       ///< of every key, own settings included
+    /// A place for a program that nobody here starts: port_stage.hpp.
+    [[nodiscard]] bool is_port() const noexcept { return run == "port"; }
     [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
     [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 first_frame_timeout_ns() const noexcept {

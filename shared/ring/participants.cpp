@@ -144,23 +144,24 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept {
 }
 
 namespace {
-claim_result claim_as(shm::control_block& c, const incarnation_id& who, entry_state state) noexcept {
+claim_result claim_as(shm::control_block& c, const incarnation_id& who, entry_state state,
+                      const shm::process_id& as) noexcept {
     CAROUSEL_ASSERT(who.entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[who.entry];
     const entry_word expected{0, who.epoch, who.seat, state};
-    const entry_word mine{static_cast<u32>(getpid()), who.epoch, who.seat, state};
+    const entry_word mine{static_cast<u32>(as.pid), who.epoch, who.seat, state};
     if (!cas(e.identity, expected.pack(), mine.pack())) return claim_result::withdrawn;
-    e.start_time.store(shm::this_process().start_time, std::memory_order_release);
+    e.start_time.store(as.start_time, std::memory_order_release);
     e.heartbeat_ns.store(now_ns(), std::memory_order_release);
     return claim_result::ok;
 }
 }  // namespace
 
-claim_result claim(shm::control_block& c, const incarnation_id& who) noexcept {
-    return claim_as(c, who, entry_state::starting);
+claim_result claim(shm::control_block& c, const incarnation_id& who, const shm::process_id& as) noexcept {
+    return claim_as(c, who, entry_state::starting, as);
 }
 claim_result claim_standby(shm::control_block& c, const incarnation_id& who) noexcept {
-    return claim_as(c, who, entry_state::standby);
+    return claim_as(c, who, entry_state::standby, shm::this_process());
 }
 
 u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexcept {
@@ -173,10 +174,10 @@ u32 promoted_epoch(const shm::control_block& c, const incarnation_id& who) noexc
     return mine ? w.epoch : 0;
 }
 
-bool go_live(shm::control_block& c, const incarnation_id& who) noexcept {
+bool go_live(shm::control_block& c, const incarnation_id& who, i32 pid) noexcept {
     shm::incarnation& e = c.entry[who.entry];
     e.live_since_ns.store(now_ns(), std::memory_order_release);
-    const entry_word mine{static_cast<u32>(getpid()), who.epoch, who.seat, entry_state::starting};
+    const entry_word mine{static_cast<u32>(pid), who.epoch, who.seat, entry_state::starting};
     return cas(e.identity, mine.pack(), mine.with(entry_state::live).pack());
 }
 

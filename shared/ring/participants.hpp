@@ -5,6 +5,7 @@
 // can be withdrawn, and a withdrawn one can't be claimed.
 
 #include "ring/words.hpp"
+#include "shm/process_id.hpp"
 
 namespace carousel::ring {
 
@@ -42,9 +43,12 @@ void wake(shm::control_block& c, u32 seat) noexcept;
 
 // ---- the incarnation itself
 enum class claim_result : u8 { ok, withdrawn };
-[[nodiscard]] claim_result claim(shm::control_block& c, const incarnation_id& who) noexcept;
+/// `as`: how the entry names this process. One that is no child of the supervisor's (a port's program) takes
+/// the number that it was given, with start time 0: nobody finds, counts or ends a process by that.
+[[nodiscard]] claim_result claim(shm::control_block& c, const incarnation_id& who,
+                                 const shm::process_id& as = shm::this_process()) noexcept;
 /// STARTING -> LIVE, once the event handles are published.
-bool go_live(shm::control_block& c, const incarnation_id& who) noexcept;
+bool go_live(shm::control_block& c, const incarnation_id& who, i32 pid = shm::this_process().pid) noexcept;
 /// The same for a standby's entry.
 [[nodiscard]] claim_result claim_standby(shm::control_block& c, const incarnation_id& who) noexcept;
 /// The epoch with which this standby's entry has become its seat's LIVE holder; 0: not yet.

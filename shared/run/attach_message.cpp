@@ -34,6 +34,7 @@ json to_json(const attach_message& m) {
     j["device"] = {{"kind", m.device.kind == device::device_kind::cuda ? "cuda" : "cpu"},
                    {"uuid", m.device.uuid},
                    {"ordinal", m.device.ordinal}};
+    if (m.control >= 0) j.update({{"control", m.control}, {"pid", m.pid}});
     return {{"attach", std::move(j)}};
 }
 
@@ -63,6 +64,8 @@ attach_message read_attach(const json& answer) {
     m.format = j.value("format", json());
     m.parameters = j.value("parameters", json());
     m.depth = j.value("depth", json());
+    m.control = j.value("control", -1);
+    m.pid = j.value("pid", 0);
     m.links = j.at("links");
     m.assets = j.value("assets", json::array());
     m.kept = j.value("kept", json::array());

@@ -6,8 +6,10 @@
 //               ordinal}, inputs [{stage, format}], format (own output, or null), parameters (schema, or
 //               null), depth {latency, sharing, lanes_given, window_given, contexts, beside} (or null), links
 //               [{link, MEMORY}], assets [{index, name, MEMORY}], kept [{asset, index, MEMORY}]}}
-// MEMORY: memory_message.hpp. "kept" is all memory of the run, also what this stage never maps: it holds
-// those descriptors open for life, so that any one living stage can give a second supervisor everything back.
+// MEMORY: memory_message.hpp. "control" and "pid" are for a port's program: which descriptor is the control
+// block, and the number that it claims its entry with. "kept" is all memory of the run, also what this stage
+// never maps: it holds those descriptors open for life, so that any one living stage can give a second
+// supervisor everything back.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -36,6 +38,8 @@ struct attach_message {
     nlohmann::json format;      ///< of its output; null: none
     nlohmann::json parameters;  ///< ring/parameter_schema.hpp; null: none
     nlohmann::json depth;       ///< how many frames it keeps under way; null: as the control block has it
+    int control = -1;           ///< of a port's program: the control block's descriptor
+    i32 pid = 0;                ///< of a port's program: what its entry calls it
     nlohmann::json links = nlohmann::json::array(), assets = nlohmann::json::array(),
                    kept = nlohmann::json::array();
 };

@@ -79,6 +79,10 @@ std::string run_folder(const std::string& name) { return runs_folder() + "/" + n
 
 std::string control_socket(const std::string& folder) { return folder + "/control.sock"; }
 
+std::string port_lock(const std::string& folder, u32 seat, u32 epoch) {
+    return fmt::format("{}/port-{}-{}.lock", folder, seat, epoch);
+}
+
 std::string record::socket() const { return control_socket(folder); }
 
 std::string make_run_folder(const std::string& name) {

@@ -6,6 +6,7 @@
 //     pipeline.json  what runs here (run_identity.hpp), state.json what its supervisor has counted
 //                    (seat_state.hpp): for a second supervisor, when the first one dies
 //     recoveries.jsonl  what each death cost (recovery_log.hpp)
+//     port-SEAT-EPOCH.lock  held by a port's program as long as it has memory of the run
 //     lock           held by the supervisor for life (run_lock.hpp); ledger-*.bin, logs/, pictures/,
 //                    dead-letters/ (dead_letter.hpp)
 //
@@ -36,6 +37,8 @@ struct record {
 [[nodiscard]] std::string run_folder(const std::string& name);
 /// Where the supervisor of the run with that folder listens.
 [[nodiscard]] std::string control_socket(const std::string& folder);
+/// What the program on a port's seat holds a lock on, as long as it has memory of the run.
+[[nodiscard]] std::string port_lock(const std::string& folder, u32 seat, u32 epoch);
 /// Makes both, mode 0700. Throws shm_error when one is another user's, no folder, or can't be made.
 std::string make_run_folder(const std::string& name);
 

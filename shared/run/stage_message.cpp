@@ -14,6 +14,7 @@ ring::incarnation_id read_who(const json& j) {
 
 json to_json(const hello_message& m) {
     json j{{"stage", m.stage}, {"pid", m.pid}};
+    if (m.port) j.update({{"port", true}, {"writes", m.writes}});
     if (m.who) j.update({{"seat", m.who.seat}, {"entry", m.who.entry}, {"epoch", m.who.epoch}});
     return {{"hello", j}};
 }
@@ -33,11 +34,18 @@ json to_json(const owner_message& m) { return {{"owner", {{"run_id", m.run_id}}}
 json to_json(const welcome_message& m) { return {{"welcome", {{"log", m.log}}}}; }
 json ready_message() { return {{"ready", true}}; }
 json back_message() { return {{"back", true}}; }
-json refusal(const std::string& why) { return {{"refused", why}}; }
+json left_message() { return {{"left", true}}; }
+
+json refusal(const std::string& why, bool again) {
+    json j{{"refused", why}};
+    if (again) j["again"] = true;
+    return j;
+}
 
 hello_message read_hello(const json& message) {
     const json& j = message.at("hello");
-    return {j.value("stage", ""), read_who(j), j.value("pid", 0)};
+    return {j.value("stage", ""), read_who(j), j.value("pid", 0), j.value("port", false),
+            j.value("writes", false)};
 }
 
 return_message read_return(const json& message) {

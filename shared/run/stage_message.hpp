@@ -2,13 +2,18 @@
 // What a stage, and the process that owns `ipc` memory, say to a supervisor over DIR/control.sock, and what
 // they hear. Written and read here; attach_message.hpp has the answer to a hello.
 //   {"hello": {"stage", "seat", "entry", "epoch", "pid"}}    without a seat: started by hand
+//   {"hello": {"stage", "port": true, "writes", "pid"}}    a port's program (stages/sdk/port_frames.hpp),
+//   with
+//                       its own pidfd: SO_PEERCRED says pid 0 of another pid namespace
+//   {"left": true}      of a port's program: it has unmapped the run's memory, and goes on living
 //   {"ready": true}     once it is LIVE: readiness is told, never guessed
 //   {"return": {"run_id", "stage", "seat", "entry", "epoch", "ready", "memory": [...]}}    to a second
 //   supervisor, with
 //                       the fds of all memory of the run; a standby bears epoch 0 until it is promoted
 //   {"back": true}      what it wrote to a file in the meantime is whole
 //   {"owner": {"run_id"}}    of `ipc` memory, to a second supervisor
-//   <- {"welcome": {"log": fd index or -1}}    or {"refused": "why"}
+//   <- {"welcome": {"log": fd index or -1}}    or {"refused": "why", "again": true where it may be tried
+//   again}
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +27,7 @@ struct hello_message {
     std::string stage;
     ring::incarnation_id who;  ///< empty: started by hand
     i32 pid = 0;
+    bool port = false, writes = false;  ///< a port's program, and which way its frames go
 };
 struct return_message {
     std::string run_id, stage;
@@ -48,7 +54,8 @@ struct welcome_answer {
 [[nodiscard]] nlohmann::json to_json(const welcome_message& m);
 [[nodiscard]] nlohmann::json ready_message();
 [[nodiscard]] nlohmann::json back_message();
-[[nodiscard]] nlohmann::json refusal(const std::string& why);
+[[nodiscard]] nlohmann::json left_message();
+[[nodiscard]] nlohmann::json refusal(const std::string& why, bool again = false);
 
 // Each reads a message that has its key. Throws json::exception: of another type.
 [[nodiscard]] hello_message read_hello(const nlohmann::json& message);

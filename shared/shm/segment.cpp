@@ -23,6 +23,53 @@ struct segment::mapping {
     bi::mapped_region region;
 };
 
+namespace {
+
+/// What boost maps: anything with these two.
+struct lent_descriptor {
+    int fd;
+    [[nodiscard]] bi::mapping_handle_t get_mapping_handle() const noexcept {
+        bi::mapping_handle_t h{};
+        h.handle = fd;
+        h.is_xsi = false;
+        return h;
+    }
+    [[nodiscard]] static bi::mode_t get_mode() noexcept { return bi::read_write; }
+};
+
+void check_object(int fd, const std::string& what) {
+    struct stat info {};
+    if (fstat(fd, &info) != 0)
+        throw shm_error(fmt::format("attaching to {}: fstat: {}", what, errno_text(errno)));
+    if (info.st_uid != getuid())
+        throw shm_error(fmt::format(
+            "attaching to {}: it belongs to user {}, this process runs as {}: run as the same user", what,
+            info.st_uid, getuid()));
+    if (info.st_size != static_cast<off_t>(sizeof(control_block)))
+        throw shm_error(fmt::format(
+            "attaching to {}: it has {} bytes, this build expects {}: the run and this program are of "
+            "different versions of Carousel; rebuild, or restart the run",
+            what, info.st_size, sizeof(control_block)));
+}
+
+void check_block(const control_block& c, const std::string& what) {
+    if (c.magic.load(std::memory_order_acquire) != control_magic)
+        throw shm_error(fmt::format(
+            "attaching to {}: no control block in it (yet): its supervisor has not finished or died "
+            "while making it; `carousel clean` removes the latter",
+            what));
+    if (c.version != control_version || c.bytes != sizeof(control_block))
+        throw shm_error(
+            fmt::format("attaching to {}: layout version {}, this build has {}: rebuild, or restart the run",
+                        what, c.version, control_version));
+    if (c.stages > max_stages || c.seats > max_seats || c.links > max_links || c.sources > max_sources ||
+        c.jobs > max_jobs || c.assets > max_assets)
+        throw shm_error(fmt::format(
+            "attaching to {}: its counts are out of range: the block is damaged, restart the run", what));
+}
+
+}  // namespace
+
 segment::segment(std::unique_ptr<mapping> m)
     : mapping_(std::move(m)), block_(static_cast<control_block*>(mapping_->region.get_address())) {}
 segment::segment(segment&&) noexcept = default;
@@ -92,39 +139,10 @@ segment segment::open(const std::string& run_id, bool writable) {
         auto m = std::make_unique<mapping>();
         const auto mode = writable ? bi::read_write : bi::read_only;
         m->object = bi::shared_memory_object(bi::open_only, name.c_str(), mode);
-        struct stat info {};
-        if (fstat(m->object.get_mapping_handle().handle, &info) != 0)
-            throw shm_error(fmt::format("attaching to /dev/shm/{}: fstat: {}", name, errno_text(errno)));
-        if (info.st_uid != getuid())
-            throw shm_error(
-                fmt::format("attaching to /dev/shm/{}: it belongs to user {}, this process runs as {}: run "
-                            "as the same user",
-                            name, info.st_uid, getuid()));
-        if (info.st_size != static_cast<off_t>(sizeof(control_block)))
-            throw shm_error(
-                fmt::format("attaching to /dev/shm/{}: it has {} bytes, this build expects {}: the run and "
-                            "this program are of "
-                            "different versions of Carousel; rebuild, or restart the run",
-                            name, info.st_size, sizeof(control_block)));
+        check_object(m->object.get_mapping_handle().handle, "/dev/shm/" + name);
         m->region = bi::mapped_region(m->object, mode, 0, sizeof(control_block));
         segment made(std::move(m));
-        const control_block& c = made.block();
-        if (c.magic.load(std::memory_order_acquire) != control_magic)
-            throw shm_error(
-                fmt::format("attaching to /dev/shm/{}: no control block in it (yet): its supervisor has not "
-                            "finished or died "
-                            "while making it; `carousel clean` removes the latter",
-                            name));
-        if (c.version != control_version || c.bytes != sizeof(control_block))
-            throw shm_error(fmt::format(
-                "attaching to /dev/shm/{}: layout version {}, this build has {}: rebuild, or restart the run",
-                name, c.version, control_version));
-        if (c.stages > max_stages || c.seats > max_seats || c.links > max_links || c.sources > max_sources ||
-            c.jobs > max_jobs || c.assets > max_assets)
-            throw shm_error(
-                fmt::format("attaching to /dev/shm/{}: its counts are out of range: the block is damaged, "
-                            "restart the run",
-                            name));
+        check_block(made.block(), "/dev/shm/" + name);
         if (writable) shm::guard_frames(made.block());
         return made;
     } catch (const bi::interprocess_exception& e) {
@@ -157,6 +175,23 @@ void open_frames(control_block& c, u32 link) {
     CAROUSEL_ASSERT(link < max_links);
     set_rights(&c.frames[link], 1, PROT_READ | PROT_WRITE);
 }
+
+segment segment::attach_by(int descriptor) {
+    const std::string what = "the control block that came over the socket";
+    try {
+        check_object(descriptor, what);
+        auto m = std::make_unique<mapping>();
+        m->region = bi::mapped_region(lent_descriptor{descriptor}, bi::read_write, 0, sizeof(control_block));
+        segment made(std::move(m));
+        check_block(made.block(), what);
+        shm::guard_frames(made.block());
+        return made;
+    } catch (const bi::interprocess_exception& e) {
+        throw shm_error(fmt::format("mapping {}: {}", what, e.what()));
+    }
+}
+
+int segment::descriptor() const noexcept { return mapping_->object.get_mapping_handle().handle; }
 
 bool segment::exists(const std::string& run_id) noexcept {
     try {

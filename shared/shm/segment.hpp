@@ -24,6 +24,9 @@ public:
     [[nodiscard]] static segment attach(const std::string& run_id);
     /// The same, read-only: an observer can't disturb a run.
     [[nodiscard]] static segment observe(const std::string& run_id);
+    /// A block whose descriptor came over a socket: for processes that don't see its name. The descriptor
+    /// stays the caller's. Throws shm_error.
+    [[nodiscard]] static segment attach_by(int descriptor);
     [[nodiscard]] static bool exists(const std::string& run_id) noexcept;
     static bool remove(const std::string& run_id) noexcept;
     [[nodiscard]] static std::string object_name(const std::string& run_id) { return "carousel-" + run_id; }
@@ -36,6 +39,8 @@ public:
     segment& operator=(segment&&) noexcept;
     ~segment();
     [[nodiscard]] control_block& block() const noexcept { return *block_; }
+    /// To be handed on; it stays this object's.
+    [[nodiscard]] int descriptor() const noexcept;
 
 private:
     struct mapping;

@@ -10,12 +10,14 @@
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/segment.hpp"
 #include "telemetry/run_life.hpp"
 
 namespace carousel {
 namespace {
 
-constexpr u64 look_every_ns = 100 * ns_per_ms;
+constexpr u64 look_every_ns = 100 * ns_per_ms, socket_patience_ns = ns_per_s;
 constexpr u32 look_again_us = 20'000;
 
 /// Another user's folder can't be read; said here, since otherwise it would look as if there were no run.
@@ -40,7 +42,12 @@ void require_own(const std::string& folder) {
                                                  : fmt::format("; these are: {}", fmt::join(names, ", "))));
 }
 
-std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s) {
+/// Somebody listens, and the control block, which is made before, has no name here: a container, say.
+bool is_reached_by_socket_alone(const run::record& r) {
+    return !shm::segment::exists(r.run_id) && shm::connect_to(r.socket(), socket_patience_ns);
+}
+
+std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s, run::record& record) {
     const bool is_folder = name.find('/') != std::string::npos;
     if (!is_folder && !run::is_run_name(name))
         throw config_error(fmt::format("\"{}\" can't be the name of a run", name));
@@ -50,6 +57,8 @@ std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s) {
         require_own(folder);
         const bool last = now_ns() >= until;
         const std::optional<run::record> r = run::read_record(folder);
+        if (r) record = *r;
+        if (r && is_reached_by_socket_alone(*r)) return nullptr;
         if (r && (run::is_alive(*r) || last)) try {
                 auto found = std::make_unique<run::observer>(*r, run::observer::access::take_leases);
                 if (found->look().life.state != run::life::over) return found;
@@ -77,14 +86,14 @@ device::device_id device_named(const std::string& text) {
 port_attachment::port_attachment(const std::string& name, open_options options)
     : options_(std::move(options)) {
     if (!options_.device.empty()) (void)device_named(options_.device);
-    observer_ = find_run(name, options_.wait_s);
+    observer_ = find_run(name, options_.wait_s, found_);
 }
 
 // A run whose supervisor and stages were all killed has no last word: another supervisor may still begin it
 // again, so it gets as long as a run is waited for at opening.
 void port_attachment::look() {
     const u64 now = now_ns();
-    if (ended_ || now < next_look_ns_) return;
+    if (ended_ || !observer_ || now < next_look_ns_) return;
     next_look_ns_ = now + look_every_ns;
     const run::sight s = observer_->look();
     if (s.life.state != run::life::over) {
@@ -98,8 +107,13 @@ void port_attachment::look() {
     ending_ = s.life.ending;
 }
 
-std::vector<std::string> port_attachment::stages() const {
-    const shm::control_block& c = observer_->block();
+run::observer& port_attachment::observed() {
+    if (!observer_) observer_ = std::make_unique<run::observer>(found_, run::observer::access::take_leases);
+    return *observer_;
+}
+
+std::vector<std::string> port_attachment::stages() {
+    const shm::control_block& c = observed().block();
     std::vector<std::string> names;
     for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k)
         names.emplace_back(c.link[k].name, ::strnlen(c.link[k].name, sizeof c.link[k].name));
@@ -114,12 +128,17 @@ device::context& port_attachment::device_for(const run::lent_ring& ring, bool& i
         id.kind = device::device_kind::cuda;
         id.uuid = ring.memory.uuid.empty() ? ring.device.uuid : ring.memory.uuid;
     }
+    return device_named_by(id);
+}
+
+device::context& port_attachment::device_named_by(const device::device_id& id) {
     for (const auto& [known, context] : devices_)
         if (known.kind == id.kind && known.uuid == id.uuid && known.ordinal == id.ordinal) return *context;
     return *devices_.emplace_back(id, device::open(id, 1)).second;
 }
 
 std::string port_attachment::what_holds_it_up() const {
+    if (!observer_) return "`carousel ps` tells what the pipeline waits for";
     const shm::control_block& c = observer_->block();
     const u64 heartbeat = c.supervisor_heartbeat_ns.load(std::memory_order_relaxed);
     if (std::string notice = observer_->notice(now_ns(), heartbeat); !notice.empty()) return notice;

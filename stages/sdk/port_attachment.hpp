@@ -21,14 +21,15 @@ public:
     void look();
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
-    [[nodiscard]] const run::record& run() const noexcept { return observer_->run(); }
-    /// Null once the run has ended.
-    [[nodiscard]] const std::shared_ptr<const run::mapped_block>& block() const noexcept {
-        return observer_->mapped();
-    }
+    [[nodiscard]] const run::record& run() const noexcept { return observer_ ? observer_->run() : found_; }
+    /// Null once the run has ended. Throws shm_error where the run's shared memory has no name: in a
+    /// container that has the run's folder alone.
+    [[nodiscard]] const std::shared_ptr<const run::mapped_block>& block() { return observed().mapped(); }
     [[nodiscard]] const open_options& options() const noexcept { return options_; }
-    [[nodiscard]] std::vector<std::string> stages() const;
+    [[nodiscard]] std::vector<std::string> stages();
 
+    /// A device as the supervisor names it.
+    [[nodiscard]] device::context& device_named_by(const device::device_id& id);
     /// On which device this ring's frames are delivered; lives as long as this. `in_host_memory`: the memory
     /// that they come in.
     [[nodiscard]] device::context& device_for(const run::lent_ring& ring, bool& in_host_memory);
@@ -36,8 +37,11 @@ public:
     [[nodiscard]] std::string what_holds_it_up() const;
 
 private:
+    [[nodiscard]] run::observer& observed();
+
     open_options options_;
-    std::unique_ptr<run::observer> observer_;
+    run::record found_;
+    std::unique_ptr<run::observer> observer_;  ///< null: its block can't be seen by name
     std::vector<std::pair<device::device_id, std::unique_ptr<device::context>>> devices_;
     bool ended_ = false;
     std::string ending_;

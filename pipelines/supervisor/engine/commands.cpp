@@ -14,6 +14,7 @@
 #include "run/stage_message.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/let_in.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/watch.hpp"
 
@@ -139,13 +140,16 @@ void engine::drop(int fd) {
     if (gone.tap != shm::none) ring::dismiss_latest(segment_->block(), gone.tap);
 }
 
-std::string engine::let_in(connection& c, const json& request, shm::message& m) {
+std::string engine::let_in(connection& c, const json& request, shm::message& m, bool& again) {
     try {
         if (request.contains("return")) return take_return(c, run::read_return(request), m);
         const bool open = phase_ == phase::running || phase_ == phase::draining;
-        std::string why = open ? supervisor::let_stage_in(*seats_, c.fd.get(), shm::peer_of(c.fd.get()),
-                                                          run::read_hello(request))
-                               : "the run is ending";
+        const run::hello_message hello = run::read_hello(request);
+        std::string why =
+            open && hello.port
+                ? supervisor::let_port_in(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), hello, m.fds, again)
+            : open ? supervisor::let_stage_in(*seats_, c.fd.get(), shm::peer_of(c.fd.get()), hello)
+                   : "the run is ending";
         c.stage = why.empty();
         return why;
     } catch (const error& e) {  // ours: a sentence for the stage
@@ -162,7 +166,9 @@ void engine::on_message(connection& c, shm::message& m) {
     } else if (request.contains("command")) {
         answer(fd, handle_command(request));
     } else if (asks("hello") || asks("return")) {
-        if (const std::string why = let_in(c, request, m); !why.empty()) answer(fd, run::refusal(why));
+        bool again = false;
+        if (const std::string why = let_in(c, request, m, again); !why.empty())
+            answer(fd, run::refusal(why, again));
     } else if (asks("owner")) {
         take_owner(c, run::read_owner(request));
     } else if (asks("tap")) {
@@ -173,6 +179,8 @@ void engine::on_message(connection& c, shm::message& m) {
         }
     } else if (request.contains("ready") && c.stage) {
         supervisor::stage_is_ready(*seats_, fd);
+    } else if (request.contains("left") && c.stage) {
+        supervisor::port_has_left(*seats_, fd);
     } else if (request.contains("back") && c.stage) {
         supervisor::stage_is_back(*seats_, fd);
     }
@@ -210,6 +218,11 @@ run::verdict engine::carry_out(const run::end_request&) {
 }
 
 run::verdict engine::carry_out(const run::rebuild_request&) {
+    if (const stage_setup* port = port_of(*setup_))
+        return run::refused(
+            exit_code::usage,
+            fmt::format("{} has the port {}, whose frames can't be made again: it can't begin anew",
+                        setup_->name, port->spec.name));
     rebuild("asked to");
     return run::carried_out(fmt::format("{} begins again", setup_->name));
 }

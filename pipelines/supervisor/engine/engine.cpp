@@ -84,6 +84,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
     seats_ = std::make_unique<process_table>(setup, loop_, out);
     if (how == beginning::adopt) remember_made(segment_->block());
     seats_->attach_to(segment_->block(), memory_, made_.get());
+    seats_->block_fd = segment_->descriptor();
     seats_->end = end_;
     supervisor::use_domain(*seats_, domain_.get());
     started_ns_ = moved_ns_ = now_ns();
@@ -304,6 +305,10 @@ void engine::begin_drain(const std::string& why) {
     for (const auto& s : seats_->seats) {
         const bool missing =
             s->machine.state() == seat_state::down && !setup_->stages[s->stage].spec.optional;
+        if (s->machine.state() == seat_state::vacant && !setup_->stages[s->stage].spec.inputs.empty())
+            seats_->say(fmt::format(
+                "port {} is vacant: what waits for it can't be delivered until a program takes it",
+                s->label));
         if (missing)
             seats_->say(
                 fmt::format("{} is down: what waits for it can't be delivered (`carousel up {}` helps)",
@@ -337,7 +342,7 @@ run_outcome engine::outcome() {
     run_outcome o;
     const bool whole = all_delivered();
     o.complete = whole && !seats_->failure;
-    o.end = whole ? end_ : std::min(delivered(*setup_, segment_->block()), end_);
+    o.end = whole ? end_ : std::max(std::min(delivered(*setup_, segment_->block()), end_), lost_until_);
     o.seconds = static_cast<f64>((finished_ns_ != 0 ? finished_ns_ : now_ns()) -
                                  (begun_ns_ != 0 ? begun_ns_ : started_ns_)) /
                 1e9;

@@ -104,6 +104,8 @@ private:
     void watch_owner();
     // rebuild.cpp
     void rebuild(const std::string& why);
+    void give_up_rings(const std::string& why, const stage_setup& port);
+    [[nodiscard]] static const stage_setup* port_of(const run_setup& s) noexcept;
     void finish_rebuild();
     [[nodiscard]] u64 first_to_deliver() const;
     [[nodiscard]] u64 first_to_believe() const;
@@ -137,7 +139,8 @@ private:
     void drop(int fd);
     void refuse_message(int fd, const std::string& why);
     void on_message(connection& c, shm::message& m);
-    [[nodiscard]] std::string let_in(connection& c, const nlohmann::json& request, shm::message& m);
+    [[nodiscard]] std::string let_in(connection& c, const nlohmann::json& request, shm::message& m,
+                                     bool& again);
     [[nodiscard]] nlohmann::json handle_command(const nlohmann::json& message);
     [[nodiscard]] run::parameter_state carry_out(const run::parameters_request& r) const;
     [[nodiscard]] run::parameter_state carry_out(const run::set_request& r);
@@ -209,6 +212,7 @@ private:
     u64 refused_messages_ = 0;
     u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0,
         stop_at_ns_ = 0, begun_again_ = 0;
+    u64 lost_until_ = 0;  ///< frames below it were written by a port, and are not made again
 };
 
 }  // namespace carousel::supervisor

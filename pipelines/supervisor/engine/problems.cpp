@@ -40,8 +40,9 @@ void unfenced(std::vector<problem>& out, const shm::control_block& c, const seat
         const u32 held = slots_of(c, s.stage, s.index).quarantined;
         out.push_back(
             {fmt::format("unfenced {}", l->pid),
-             fmt::format("{}: pid {} has been replaced but has not ended (it may hang in the kernel); {}",
-                         s.label, l->pid,
+             fmt::format("{}: pid {} has been replaced but has not ended ({}); {}", s.label, l->pid,
+                         l->port ? "a port's program is not killed, and has the ring mapped"
+                                 : "it may hang in the kernel",
                          held > 0 ? fmt::format("{} of its buffers stay in quarantine until it does", held)
                                   : "it holds no buffer"),
              now});
@@ -54,7 +55,8 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
     for (const auto& s : seats) {
         if (s->stage != stage) continue;
         const seat_state state = s->machine.state();
-        if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped)
+        if (state != seat_state::down && state != seat_state::failed && state != seat_state::stopped &&
+            state != seat_state::vacant)
             return "";
         why = name_of(state);
     }

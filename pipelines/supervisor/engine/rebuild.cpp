@@ -93,8 +93,31 @@ void engine::cut_ledgers(u64 first) {
     }
 }
 
+// What a port has written can't be asked for again, and what it has read is its own: nothing is made anew
+// around it. The frames that no sink has are lost, and the report counts them.
+void engine::give_up_rings(const std::string& why, const stage_setup& port) {
+    for (u32 k = 0; k < made_->links; ++k) {
+        const u64 seen = k < seen_tails_.size() ? seen_tails_[k] : made_->first_sequence;
+        const u64 written = made_->first_sequence + ring::load(segment_->block().link[k].committed);
+        lost_until_ = std::max(lost_until_, std::clamp(written, seen, seen + made_->link[k].window));
+    }
+    const std::string text = fmt::format(
+        "{}; with the port {} in the pipeline nothing can be made again: frames that were in the rings are "
+        "lost",
+        why, port.spec.name);
+    seats_->fail("carousel", text, exit_code::stage_failed);
+    end_now(text);
+}
+
+const stage_setup* engine::port_of(const run_setup& s) noexcept {
+    const auto at = std::find_if(s.stages.begin(), s.stages.end(),
+                                 [](const stage_setup& st) { return st.spec.is_port(); });
+    return at == s.stages.end() ? nullptr : &*at;
+}
+
 void engine::rebuild(const std::string& why) {
     if (phase_ == phase::ending || phase_ == phase::rebuilding) return;
+    if (const stage_setup* port = port_of(*setup_)) return give_up_rings(why, *port);
     if (memory_.owner_pidfd() >= 0) loop_.forget(memory_.owner_pidfd());
     seats_->say(fmt::format("{}: the run begins again at frame {}", why,
                             doubted_ ? first_to_believe() : first_to_deliver()));

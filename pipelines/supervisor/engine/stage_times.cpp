@@ -43,6 +43,8 @@ const char* how_missing(seat_state s) noexcept {
             return "has failed";
         case seat_state::stopping:
             return "is being ended";
+        case seat_state::vacant:
+            return "is vacant";
         default:
             return "is down";
     }

@@ -99,7 +99,9 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
                                          p.stages.size(), p.width, p.height);
     std::string text = wrapped(head, width, 2) + "\n" + t.text();
     for (std::size_t k = 0; k < all.size(); ++k) {
-        text += "\n" + wrapped(fmt::format("{} runs {}", p.stages[k].name, all[k].program), width, 4) + "\n";
+        const std::string does = p.stages[k].is_port() ? "is a port: a program opens the run and takes it"
+                                                       : "runs " + all[k].program;
+        text += "\n" + wrapped(fmt::format("{} {}", p.stages[k].name, does), width, 4) + "\n";
         if (!t.has("READS") && !p.stages[k].inputs.empty())
             text += wrapped(fmt::format("  reads {}", fmt::join(p.stages[k].inputs, ", ")), width, 4) + "\n";
         if (!all[k].format.is_null())

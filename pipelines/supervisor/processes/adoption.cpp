@@ -14,6 +14,7 @@
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/seat_state.hpp"
 #include "supervisor/processes/standby.hpp"
@@ -50,8 +51,10 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     p->step = w.state == entry_state::fenced   ? retirement_step::fenced_early
               : w.state == entry_state::doomed ? retirement_step::doomed
                                                : retirement_step::working;
-    if (!is_fenced(*p)) p->pidfd = open_claimer(e, run_id);
-    p->ended = !p->pidfd;
+    p->port = is_port(t, s);
+    p->elsewhere = p->port;  // whose number it is, is not known any more
+    if (!is_fenced(*p) && !p->port) p->pidfd = open_claimer(e, run_id);
+    p->ended = p->port ? is_fenced(*p) || p->pid == 0 || port_is_gone(t, *p) : !p->pidfd;
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->how.was_ready = ring::load(e.live_since_ns) != 0;
     p->spawned_ns = std::max(ring::load(e.live_since_ns), t.c->created_ns);
@@ -212,7 +215,7 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
 std::vector<const seat*> not_returned(const process_table& t) {
     std::vector<const seat*> out;
     for (const auto& s : t.seats)
-        if (s->now && s->now->connection < 0 && !s->now->ended) out.push_back(s.get());
+        if (s->now && s->now->connection < 0 && !s->now->ended && !s->now->port) out.push_back(s.get());
     return out;
 }
 

@@ -14,6 +14,7 @@
 #include "shm/process_id.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/processes/adoption.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
@@ -79,11 +80,15 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
         j["name"] = asset.name;
         a.assets.push_back(std::move(j));
     }
+    if (p.port) {
+        a.control = static_cast<int>(fds.size());
+        a.pid = p.pid;
+        fds.push_back(t.block_fd);
+    }
     return run::to_json(a).dump();
 }
 
-std::string let_in_as(process_table& t, seat& s, process& p, int connection, i32 pid) {
-    if (std::string why = adopt_process(t, s, p, pid); !why.empty()) return why;
+void answer_hello(process_table& t, seat& s, process& p, int connection) {
     p.connection = connection;
     p.attached_ns = now_ns();
     std::vector<int> fds;
@@ -91,6 +96,11 @@ std::string let_in_as(process_table& t, seat& s, process& p, int connection, i32
     // A failed send closes the connection on the other side's way out; the death is then seen like any other.
     if (!shm::send_message(connection, text, fds))
         t.say(fmt::format("{}: the answer to its hello can't be sent: {}", s.label, errno_text(errno)));
+}
+
+std::string let_in_as(process_table& t, seat& s, process& p, int connection, i32 pid) {
+    if (std::string why = adopt_process(t, s, p, pid); !why.empty()) return why;
+    answer_hello(t, s, p, connection);
     return "";
 }
 
@@ -129,6 +139,14 @@ std::string let_stage_in(process_table& t, int connection, const shm::peer& peer
     return let_in_as(t, *s, *s->now, connection, peer.pid);
 }
 
+std::string let_port_in(process_table& t, int connection, const shm::peer& peer,
+                        const run::hello_message& hello, std::vector<shm::unique_fd>& fds, bool& again) {
+    seat* s = nullptr;
+    if (std::string why = seat_port(t, peer, hello, fds, again, s); !why.empty()) return why;
+    answer_hello(t, *s, *s->now, connection);
+    return "";
+}
+
 void stage_is_ready(process_table& t, int connection) {
     for (auto& s : t.seats) {
         if (s->standby && s->standby->connection == connection) {
@@ -155,7 +173,10 @@ void connection_closed(process_table& t, int connection) {
         if (!s->now || s->now->connection != connection) continue;
         s->now->connection = -1;
         s->now->seen_dead_ns = now_ns();
-        s->now->leaving = !is_exiting(s->now->pid);
+        if (s->now->port)
+            s->now->how.outside = true;
+        else
+            s->now->leaving = !is_exiting(s->now->pid);
         retire(t, *s);
     }
 }

@@ -11,6 +11,10 @@ namespace carousel::supervisor {
 /// A stage's hello on a connection. Empty: it is in, its answer sent. Else why it is refused.
 [[nodiscard]] std::string let_stage_in(process_table& t, int connection, const shm::peer& peer,
                                        const run::hello_message& hello);
+/// A port's program's hello, with what came along. `again`: a refusal that may not last.
+[[nodiscard]] std::string let_port_in(process_table& t, int connection, const shm::peer& peer,
+                                      const run::hello_message& hello, std::vector<shm::unique_fd>& fds,
+                                      bool& again);
 /// A stage of the dead supervisor presents itself again. Empty: it is welcome, and told so. Else why it has
 /// no place.
 [[nodiscard]] std::string let_stage_return(process_table& t, int connection, const shm::peer& peer,

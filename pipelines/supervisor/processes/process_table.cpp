@@ -88,10 +88,12 @@ void process_table::fail(const std::string& label, const std::string& what, int 
 }
 
 bool process_table::all_gone() const noexcept {
-    return std::all_of(seats.begin(), seats.end(), [](const auto& s) {
-        return !s->now && !s->standby && std::all_of(s->gone.begin(), s->gone.end(), [](const auto& p) {
-            return p->ended && !p->tool_pidfd;
-        });
+    // Nobody waits for the end of programs that are not the run's.
+    const auto goes_on = [this](const process& p) { return p.port && ending; };
+    return std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
+        return (!s->now || goes_on(*s->now)) && !s->standby &&
+               std::all_of(s->gone.begin(), s->gone.end(),
+                           [&](const auto& p) { return goes_on(*p) || (p->ended && !p->tool_pidfd); });
     });
 }
 

@@ -8,6 +8,7 @@
 //   watch.hpp        deadlines, ticks                          mps_seats.hpp  processes that share an MPS
 //                                                                             domain
 //   adoption.hpp     a second supervisor                       seat_state.hpp what it needs to know
+//   port_seats.hpp  programs of others on ports
 //   seat_commands.hpp  what users ask for                      stated_reasons.hpp  why a run stands still
 //
 // One thread; nothing in any of them waits.
@@ -56,6 +57,9 @@ struct process {
     i32 group = 0;              ///< process group that we made, 0: none
     int connection = -1;        ///< its liveness socket; owned by the engine
     bool by_hand = false, tool = false;
+    bool port = false;         ///< somebody else's program (port_seats.hpp): never signalled
+    bool elsewhere = false;    ///< its pid is of another namespace: a number to be shown, nothing else
+    bool left = false;         ///< it has unmapped all, and lives on
     bool standing_by = false;  ///< a standby that has said that it is ready to take over
     log_pipe log;
     u64 spawned_ns = 0, attached_ns = 0, ready_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
@@ -210,6 +214,7 @@ struct process_table {
     fault_row faults;              ///< of the domain
     bool ending = false;           ///< the run ends: nothing is started any more
     bool paused = false;           ///< memory and words are made anew
+    int block_fd = -1;             ///< the control block's, for those that don't see its name
     bool memory_there = true;      ///< processes may be started and let in
     u64 last_tick_ns = 0;
     std::size_t label_width = 8;        ///< of what stands before the bar of a log line

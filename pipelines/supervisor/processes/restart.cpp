@@ -10,6 +10,7 @@
 #include "ring/blame.hpp"
 #include "ring/recovery.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/retire.hpp"
 
 namespace carousel::supervisor {
@@ -78,6 +79,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
     p.judged = true;
     s.last_exit_pid = p.pid;
     s.last_exit = s.machine.state() == seat_state::stopping ? "down"
+                  : p.port                                  ? describe_port_end(p)
                   : p.mps.with_domain                       ? with_domain_text
                   : p.how.asked                             ? "restarted"
                   : p.how.known || p.how.deadline           ? describe(p.how)
@@ -96,10 +98,12 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         s.machine.on(seat_event::died_outside, now_ns());
         return;
     }
-    const seat_event e = classify(p.how, t.setup->stages[s.stage].spec.restart);
+    const seat_event e = p.port && !p.how.through
+                             ? seat_event::died_outside  // the next one may come at once, whatever it was
+                             : classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
-        t.say(fmt::format("{} (pid {}) died: {}; {} frames in flight", s.label, p.pid, how,
-                          p.sequences.size()));
+        t.say(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
+                          p.port ? " is off its port" : " died", how, p.sequences.size()));
     apply_seat_action(t, s, s.machine.on(e, now_ns()), &p);
 }
 

@@ -16,6 +16,7 @@
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
@@ -28,7 +29,7 @@ using ring::load;
 
 void kill_process(process_table& t, process& p) {
     p.kill_sent = true;
-    if (p.ended) return;
+    if (p.ended || p.port) return;
     if (p.pidfd && can_be_let_go(t, p)) return end_client(t, p);
     if (p.pidfd) shm::signal_pidfd(p.pidfd.get(), SIGKILL);
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
@@ -77,7 +78,7 @@ void doom(process_table& t, seat& s, process& p) {
     ring::doom(*t.c, p.who.entry);
     crash_here(crash_point::entry_doomed);
     ring::dismiss_latest(*t.c, p.who.entry);
-    if (s.vacant_since_ns == 0 && !p.how.through) {
+    if (s.vacant_since_ns == 0 && !p.how.through && !p.port) {
         s.vacant_since_ns = p.signalled_ns != 0 ? p.signalled_ns : p.seen_dead_ns;
         s.vacant_pid = p.pid;
         s.vacant_epoch = p.who.epoch;
@@ -123,7 +124,8 @@ void fence(process_table& t, seat& s, process& p) {
             {s.label, p.pid, p.who.epoch, "", 0, 0, p.mps.generation != 0 ? now_ns() : p.ended_ns, 0, false});
     ring::mark_fenced(*t.c, p.who.entry);
     crash_here(crash_point::entry_fenced);
-    if (p.pid > 0) remove_driver_leftovers(p.pid);
+    if (p.pid > 0 && !p.elsewhere && !p.left) remove_driver_leftovers(p.pid);
+    if (p.port) remove_port_lock(t, p);
     blame_late(t, s, p);
     if (p.log.fd() >= 0) {
         t.loop->forget(p.log.fd());
@@ -282,7 +284,7 @@ void on_process_end(process_table& t, seat& s, process& p) {
     if (p.pidfd) t.loop->forget(p.pidfd.get());
     p.ended = true;
     p.ended_ns = now_ns();
-    const exit_status status = p.pidfd ? reap(p.pidfd.get()) : exit_status{};
+    const exit_status status = p.pidfd && !p.port ? reap(p.pidfd.get()) : exit_status{};
     if (p.seen_dead_ns == 0) p.seen_dead_ns = p.ended_ns;
     if (status.known && is_doomed(p) && p.who.epoch != 0)
         t.recoveries.tell({s.label, p.pid, p.who.epoch, "", 0, 0, 0, 0, false, describe_end(status)});

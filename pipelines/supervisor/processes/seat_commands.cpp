@@ -10,6 +10,7 @@
 #include "core/errors.hpp"
 #include "shm/injected_fault.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
@@ -52,6 +53,7 @@ void require_guarded_output(const process_table& t, const seat& s, const process
 }  // namespace
 
 std::string stop_seat(process_table& t, seat& s) {
+    require_no_port(t, s, "stop");
     const seat_action a = s.now ? s.machine.on(seat_event::hold, now_ns()) : seat_action::refuse;
     if (a == seat_action::refuse) refuse_command(s, "stop", "it has no process to hold");
     apply_seat_action(t, s, a, nullptr);
@@ -59,6 +61,7 @@ std::string stop_seat(process_table& t, seat& s) {
 }
 
 std::string continue_seat(process_table& t, seat& s) {
+    require_no_port(t, s, "cont");
     const seat_action a = s.now ? s.machine.on(seat_event::release, now_ns()) : seat_action::refuse;
     if (a == seat_action::refuse) refuse_command(s, "cont", "it is not held");
     // Others may have waited for it all the time: nobody is called late for that.
@@ -68,6 +71,7 @@ std::string continue_seat(process_table& t, seat& s) {
 }
 
 std::string kill_seat(process_table& t, seat& s, int signal) {
+    require_no_port(t, s, "kill");
     if (!s.now) refuse_command(s, "kill", "it has no process");
     process& p = *s.now;
     const bool stops = signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU ||
@@ -87,6 +91,7 @@ std::string kill_seat(process_table& t, seat& s, int signal) {
 // The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is
 // lost.
 std::string restart_seat(process_table& t, seat& s) {
+    require_no_port(t, s, "restart");
     const seat_state before = s.machine.state();
     if (!s.now &&
         (before == seat_state::backoff || before == seat_state::down || before == seat_state::failed))
@@ -104,6 +109,7 @@ std::string restart_seat(process_table& t, seat& s) {
 // A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in
 // hand.
 std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
+    require_no_port(t, s, "inject");
     if (!s.now || s.machine.state() != seat_state::running)
         refuse_command(s, "inject", "only one that runs can take a fault");
     process& p = *s.now;
@@ -160,7 +166,7 @@ std::string bring_seat_up(process_table& t, seat& s) {
                                                                 : "wait until it is down");
     apply_seat_action(t, s, a, nullptr);
     return s.now ? fmt::format("{} is {} (pid {})", s.label, name_of(s.machine.state()), s.now->pid)
-                 : fmt::format("{} starts", s.label);
+                 : fmt::format("{} {}", s.label, is_port(t, s) ? "is vacant" : "starts");
 }
 
 void pause_all(process_table& t) {
@@ -200,7 +206,7 @@ void release_held(process_table& t) {
 void signal_all(process_table& t, int signal) {
     for (auto& s : t.seats) {
         const auto send = [&](const process& p) {
-            if (p.ended || !p.pidfd) return;
+            if (p.ended || !p.pidfd || p.port) return;
             shm::signal_pidfd(p.pidfd.get(), signal);
             // a stopped process gets its TERM when it goes on
             if (signal != SIGCONT) shm::signal_pidfd(p.pidfd.get(), SIGCONT);

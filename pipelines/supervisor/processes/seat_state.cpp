@@ -118,7 +118,7 @@ json restore_state(process_table& t, const json& state) {
         const json& j = seats[k];
         seat& s = *t.seats[k];
         s.machine.resume(static_cast<seat_state>(
-                             std::clamp(j.at("state").get<int>(), 0, static_cast<int>(seat_state::done))),
+                             std::clamp(j.at("state").get<int>(), 0, static_cast<int>(seat_state::vacant))),
                          j.at("since_ns"), j.at("fresh_deaths"));
         s.start_wanted = j.at("start_wanted");
         s.due_ns = j.at("due_ns");

@@ -16,6 +16,7 @@
 #include "spec/python_program.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
 
@@ -65,6 +66,11 @@ void spawn_process(const process_table& t, const seat& s, process& p) {
 void start_seat(process_table& t, seat& s) {
     if (s.now && s.now->how.was_ready) s.machine.on(seat_event::ready, now_ns());  // a standby sits already
     if (t.ending || t.paused || !t.memory_there || s.now || !may_start(t, s)) return;
+    if (is_port(t, s)) {
+        s.start_wanted = false;
+        s.machine.on(seat_event::vacated, now_ns());
+        return;
+    }
     const bool first = s.pids.empty() || !s.successor;
     if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
     if (!s.successor) return;  // every entry belongs to an unfenced process: the next tick tries again
@@ -108,7 +114,7 @@ void start_seat(process_table& t, seat& s) {
 void watch_process(process_table& t, seat& s, process& p) {
     // Lives move from seat::now to seat::gone but stay where they are in memory, until tick() erases them
     // (and forgets the fds).
-    t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
+    if (p.pidfd) t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
     if (p.log.fd() >= 0) watch_log(t, s, p);
 }
 

@@ -74,6 +74,11 @@ constexpr row table[] = {
     {S::starting, E::spawned, S::starting, A::none},
     {S::starting, E::bring_up, S::starting, A::none},
     {S::running, E::bring_up, S::running, A::none},
+
+    {S::starting, E::vacated, S::vacant, A::none},
+    {S::vacant, E::spawned, S::starting, A::none},  // a program has come
+    {S::vacant, E::take_down, S::down, A::none},
+    {S::vacant, E::bring_up, S::vacant, A::none},
 };
 
 bool is_fault(int signal) noexcept {
@@ -84,8 +89,8 @@ bool is_fault(int signal) noexcept {
 }  // namespace
 
 const char* name_of(seat_state s) noexcept {
-    constexpr const char* names[] = {"starting", "running", "stopping", "stopped",
-                                     "backoff",  "failed",  "down",     "done"};
+    constexpr const char* names[] = {"starting", "running", "stopping", "stopped", "backoff",
+                                     "failed",   "down",    "done",     "vacant"};
     return names[static_cast<u8>(s)];
 }
 

@@ -9,6 +9,7 @@
 //   backoff   it died by its own hand without having committed a frame; its successor waits
 //   failed    given up
 //   down      ended by `carousel down STAGE` until `carousel up STAGE`
+//   vacant    of a port: no program has it
 //   done      every frame of the run is through it, and it has exited
 
 #include <string>
@@ -19,7 +20,7 @@
 
 namespace carousel::supervisor {
 
-enum class seat_state : u8 { starting, running, stopping, stopped, backoff, failed, down, done };
+enum class seat_state : u8 { starting, running, stopping, stopped, backoff, failed, down, done, vacant };
 [[nodiscard]] const char* name_of(seat_state s) noexcept;
 
 enum class seat_event : u8 {
@@ -34,6 +35,7 @@ enum class seat_event : u8 {
     hold,           ///< `carousel stop`
     release,        ///< `carousel cont`
     take_down,      ///< `carousel down STAGE`
+    vacated,        ///< a port: whoever comes takes it
     bring_up,       ///< `carousel up STAGE`
 };
 

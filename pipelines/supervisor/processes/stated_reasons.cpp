@@ -47,6 +47,8 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
             return fmt::format("{} is down (`carousel up {}` starts it)", s.label, s.label);
         case seat_state::stopping:
             return in_state > t.setup->stop_timeout_ns ? "" : fmt::format("{} is being taken down", s.label);
+        case seat_state::vacant:
+            return fmt::format("port {} is vacant: a program that opens it lets the pipeline go on", s.label);
         case seat_state::running:
             break;
         case seat_state::failed:
@@ -55,7 +57,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
     }
     if (!s.now || s.now->ended) return "";
     const process& p = *s.now;
-    const bool stopped = shm::is_stopped(p.pid);
+    const bool stopped = !p.elsewhere && shm::is_stopped(p.pid);
     if ((p.tool || p.by_hand) && stopped)
         return fmt::format("{} (pid {}) is stopped by the tool in front of it", s.label, p.pid);
     if (stopped && !heart_is_late(view_of(t, s, now), now))
@@ -66,6 +68,8 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
     if (is_at_work(t, s, now))
         return full_disk_since_ns(*t.c, s) != 0 ? fmt::format("{} waits for room on its disk", s.label)
                                                 : fmt::format("{} is at work on a frame", s.label);
+    if (p.port && !heart_is_late(view_of(t, s, now), now) && work_waits(t, s))
+        return fmt::format("port {} has a program (pid {}) that asks for no frame", s.label, p.pid);
     return "";
 }
 

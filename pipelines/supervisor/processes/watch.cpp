@@ -9,6 +9,7 @@
 #include "ring/link.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
@@ -44,6 +45,8 @@ u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
     return std::max(shortest_heart_ns, own != 0 ? std::min(own, all) : all);
 }
 
+}  // namespace
+
 bool work_waits(const process_table& t, const seat& s) noexcept {
     const shm::stage_block& b = t.c->stage[s.stage];
     if (b.source != shm::none && b.output_link < shm::max_links) {
@@ -66,10 +69,6 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
     }
     return t.through(s.stage);  // it should have left by now
 }
-
-}  // namespace
-
-namespace {
 
 u64 held_since_ns(const shm::control_block& c, const seat& s, shm::hold_reason why) noexcept {
     if (!s.now || s.now->seen_dead_ns != 0) return 0;
@@ -117,7 +116,10 @@ void replace_late(process_table& t, seat& s, const std::string& what) {
     process& p = *s.now;
     p.by_us = true;
     // A process that somebody has stopped is no offender: its frames are innocent.
-    if (shm::is_stopped(p.pid)) {
+    if (p.port) {
+        p.how.deadline = true;
+        t.say(fmt::format("{} (pid {}): {}: its place is another's now", s.label, p.pid, what));
+    } else if (shm::is_stopped(p.pid)) {
         p.how.outside = true;
         p.how.known = true;
         p.how.signal = 19;
@@ -178,6 +180,15 @@ void sample(process_table& t, seat& s, u64 now) noexcept {
     s.sampled_at_ns = now;
 }
 
+// Of an adopted one nothing tells the end but its lock.
+void end_silent_ports(process_table& t, seat& s) {
+    const auto look = [&](process& p) {
+        if (p.port && !p.pidfd && !p.ended && port_is_gone(t, p)) on_process_end(t, s, p);
+    };
+    for (auto& p : s.gone) look(*p);
+    if (s.now) look(*s.now);
+}
+
 }  // namespace
 
 void look_after_seats(process_table& t, u64 now) {
@@ -187,6 +198,7 @@ void look_after_seats(process_table& t, u64 now) {
     watch_domain(t);
     in_order(t, [&] {
         for (auto& s : t.seats) {
+            end_silent_ports(t, *s);
             for (auto& p : s->gone) look_at(t, *s, *p, now);
             if (s->now && is_condemned(*s->now)) look_at(t, *s, *s->now, now);  // no entry was free before
         }
@@ -240,7 +252,8 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
             v.submitted || w.state == ring::job_state::submitted || w.state == ring::job_state::committed;
     }
     v.in_hand = v.open || v.submitted;
-    v.stopped = age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && shm::is_stopped(s.now->pid);
+    v.stopped =
+        age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && !s.now->elsewhere && shm::is_stopped(s.now->pid);
     v.frames_wait = heart_is_late(v, now) && work_waits(t, s);
     return v;
 }

@@ -11,6 +11,8 @@ void look_after_seats(process_table& t, u64 now);
 void restart_clocks(process_table& t, u64 now) noexcept;
 /// What the process on the seat says of itself.
 [[nodiscard]] process_view view_of(const process_table& t, const seat& s, u64 now) noexcept;
+/// Is there a frame that the seat's process could take now?
+[[nodiscard]] bool work_waits(const process_table& t, const seat& s) noexcept;
 /// Since when the process on a seat has waited for room on a full disk, by its own word; 0: it doesn't.
 [[nodiscard]] u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept;
 

@@ -5,6 +5,9 @@
 //   auto run = carousel::open("demo");
 //   for (auto& f : run.latest("fragment")) look_at(f.plane<const carousel::u8>("color"));
 //
+// Ports that take part in a run, `reader` and `writer`, stand in port_frames.hpp, which comes with this
+// header.
+//
 // `latest`: the newest frame of a stage's output, for whoever wants to see it. It never holds anybody up: a
 // reader that is slow, stopped or dead costs the run nothing. It misses frames, and it never gets a torn one:
 // - A frame is delivered as a copy, taken under a lease that lasts as long as the copy. A frame whose lease
@@ -38,6 +41,7 @@
 #include "device/backend.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
+#include "stages/sdk/port_frames.hpp"
 
 namespace carousel {
 
@@ -161,6 +165,11 @@ class open_run {
 public:
     /// The newest frames of what `stage` puts out; "": of what the last sink reads.
     [[nodiscard]] latest_port latest(const std::string& stage = "", const latest_options& options = {}) const;
+    /// Takes the place of the reading port `stage`: a stage of the file with run = "port" and inputs. Waits
+    /// wait_s for a place that another program has. Throws config_error, shm_error.
+    [[nodiscard]] reader_port reader(const std::string& stage, const port_options& options = {}) const;
+    /// The same of a writing port, which has none.
+    [[nodiscard]] writer_port writer(const std::string& stage, const port_options& options = {}) const;
     /// Its stages that have an output.
     [[nodiscard]] std::vector<std::string> stages() const;
     [[nodiscard]] const std::string& name() const noexcept;

@@ -1,0 +1,110 @@
+#include "spec/port_stage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/did_you_mean.hpp"
+#include "ring/format_text.hpp"
+#include "spec/pipeline_keys.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* output_hint = "its planes, e.g. output = { color = \"u8[720,1280,4]\" }";
+
+/// Keys of a stage that say how its processes are started, restarted or given up.
+constexpr const char* of_programs[] = {"in_flight", "instances", "standby", "restart",  "max_attempts",
+                                       "optional",  "group",     "prefix",  "isolation"};
+
+/// One picture as carousel-display and its like take it.
+bool is_picture(const ring::frame_format& f) {
+    const ring::plane& p = f.planes.front();
+    return f.planes.size() == 1 && p.name == "color" && p.type == ring::element::u8_ && p.shape.size() == 3 &&
+           p.shape[2] == 4;
+}
+
+ring::frame_format output_of(const stage_spec& s) {
+    const auto output = s.settings.find("output");
+    if (output == s.settings.end())
+        refuse(s.at,
+               fmt::format("port \"{}\" is read by others, but does not say what it writes; expected {}",
+                           s.name, output_hint));
+    if (!output->is_object() || output->empty())
+        refuse(s.position_of("output"), fmt::format("port \"{}\": output: expected {}", s.name, output_hint));
+    ring::frame_format f;
+    try {
+        for (const auto& [name, text] : output->items()) {
+            if (!text.is_string())
+                refuse(s.position_of("output"),
+                       fmt::format("port \"{}\": output: expected {}", s.name, output_hint));
+            f.planes.push_back(ring::plane_from_text(name, text.get<std::string>()));
+        }
+        const json type = s.settings.value("type", json());
+        if (!type.is_null() && (!type.is_string() || type.get<std::string>().empty()))
+            refuse(s.position_of("type"), fmt::format("port \"{}\": type: expected a text", s.name));
+        f.type = type.is_string() ? type.get<std::string>()
+                 : is_picture(f)  ? "carousel.image.rgba8"
+                                  : "port." + s.name;
+        (void)f.lay_out();
+    } catch (const config_error& e) {
+        const std::string what = e.what();
+        if (what.find("port \"") != std::string::npos) throw;
+        refuse(s.position_of("output"), fmt::format("port \"{}\": {}", s.name, what));
+    }
+    return f;
+}
+
+}  // namespace
+
+void check_port(stage_spec& s) {
+    for (const char* key : of_programs)
+        if (s.key_at.count(key) != 0)
+            refuse(s.position_of(key),
+                   fmt::format("port \"{}\": {} is for stages whose programs the run starts; leave it out",
+                               s.name, key));
+    if (!s.devices.empty())
+        refuse(s.position_of("device"),
+               fmt::format("port \"{}\": a port is one process, and has one device", s.name));
+    for (const auto& [key, value] : s.settings.items()) {
+        std::vector<std::string> known = stage_keys();
+        known.insert(known.end(), {"output", "type", "vacant"});
+        if (std::find(known.begin(), known.end(), key) == known.end())
+            refuse(s.position_of(key), fmt::format("port \"{}\": unknown key \"{}\"{}", s.name, key,
+                                                   did_you_mean_clause(key, known)));
+    }
+    if (const auto v = s.settings.find("vacant"); v != s.settings.end() && *v != "wait")
+        refuse(s.position_of("vacant"),
+               fmt::format(
+                   "port \"{}\": vacant = {}: expected \"wait\": while no program has the port the pipeline "
+                   "waits for one. Frames are not passed over (\"skip\"): for those that may be missed "
+                   "a program opens the run as `latest`, which needs no port",
+                   s.name, v->dump()));
+    if (!s.inputs.empty() && s.has_output)
+        refuse(s.position_of("inputs"),
+               fmt::format(
+                   "port \"{}\" reads and is read by others; a port is a source or a sink: put a port on "
+                   "either side",
+                   s.name));
+    if (!s.inputs.empty() && s.settings.contains("output"))
+        refuse(s.position_of("output"),
+               fmt::format("port \"{}\" reads \"{}\", and so writes nothing", s.name, s.inputs.front()));
+    s.in_flight = 1;
+    s.isolation = isolation_kind::process;
+}
+
+stage_description describe_port(const stage_spec& s) {
+    stage_description d;
+    d.stage = s.name;
+    d.program = port_program;
+    d.commits_on_host = true;  // nobody else sees the end of its work
+    if (!s.inputs.empty()) return d;
+    ring::frame_format f = output_of(s);
+    d.slot_bytes = f.lay_out();
+    d.format = json::parse(f.to_json());
+    return d;
+}
+
+}  // namespace carousel::supervisor

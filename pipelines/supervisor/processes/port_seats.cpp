@@ -1,0 +1,156 @@
+#include "supervisor/processes/port_seats.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/clock.hpp"
+#include "core/did_you_mean.hpp"
+#include "core/errors.hpp"
+#include "run/directory.hpp"
+#include "shm/process_id.hpp"
+#include "supervisor/processes/retire.hpp"
+#include "supervisor/processes/start.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+std::string lock_of(const process_table& t, const process& p) {
+    return run::port_lock(t.setup->directory, p.who.seat, p.who.epoch);
+}
+
+std::string no_such_port(const process_table& t, const std::string& name) {
+    std::vector<std::string> names, listed;
+    for (const auto& s : t.seats) {
+        if (!is_port(t, *s)) continue;
+        names.push_back(s->label);
+        listed.push_back(fmt::format("{} ({})", s->label,
+                                     t.setup->stages[s->stage].spec.inputs.empty() ? "writer" : "reader"));
+    }
+    const bool stage = std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
+        return t.setup->stages[s->stage].spec.name == name;
+    });
+    const std::string what =
+        stage ? fmt::format("\"{}\" is a stage of {} with a program of its own, no port", name, t.setup->name)
+              : fmt::format("the pipeline {} has no port \"{}\"{}", t.setup->name, name,
+                            did_you_mean_clause(name, names));
+    return names.empty() ? what + "; its file names none (run = \"port\")"
+                         : fmt::format("{}; its ports are: {}", what, fmt::join(listed, ", "));
+}
+
+/// "" or why the seat can't be taken now.
+std::string occupied(const seat& s, bool& again) {
+    again = true;
+    if (s.now)
+        return fmt::format("port {} has a program already (pid {}{}): one at a time takes part in a run",
+                           s.label, s.now->pid, s.now->elsewhere ? " of another namespace" : "");
+    switch (s.machine.state()) {
+        case seat_state::vacant:
+            return "";
+        case seat_state::down:
+            return fmt::format("port {} is down (`carousel up {}` opens it)", s.label, s.label);
+        case seat_state::done:
+            again = false;
+            return fmt::format("all frames of the run are through port {}", s.label);
+        default:
+            return fmt::format("port {} is {}: try again", s.label, name_of(s.machine.state()));
+    }
+}
+
+/// The process behind a connection: by the kernel's word for it where there is one.
+std::string watch_program(process& p, const shm::peer& peer, const run::hello_message& hello,
+                          std::vector<shm::unique_fd>& fds) {
+    p.elsewhere = peer.pid == 0;
+    p.pid = p.elsewhere ? std::max(1, hello.pid) : peer.pid;
+    if (!p.elsewhere) p.pidfd.reset(shm::open_pidfd({p.pid, shm::start_time_of(p.pid)}));
+    if (!p.elsewhere && !p.pidfd)
+        return fmt::format("process {} can't be watched: {}", p.pid, errno_text(errno));
+    if (p.elsewhere && fds.empty())
+        return "a program of another pid namespace has to send its own pidfd, and none came (Linux 5.3 or "
+               "later)";
+    if (p.elsewhere) p.pidfd = std::move(fds.front());
+    return "";
+}
+
+}  // namespace
+
+bool is_port(const process_table& t, const seat& s) noexcept {
+    return t.setup->stages[s.stage].spec.is_port();
+}
+
+std::string seat_port(process_table& t, const shm::peer& peer, const run::hello_message& hello,
+                      std::vector<shm::unique_fd>& fds, bool& again, seat*& in) {
+    again = true;
+    if (t.paused) return "the run begins again: try again";
+    if (!t.memory_there) return "the run is being taken over by a second supervisor: try again";
+    again = false;
+    if (t.ending) return "the run is ending";
+    const auto at = std::find_if(t.seats.begin(), t.seats.end(),
+                                 [&](const auto& s) { return is_port(t, *s) && s->label == hello.stage; });
+    if (at == t.seats.end()) return no_such_port(t, hello.stage);
+    seat& s = **at;
+    if (t.setup->stages[s.stage].spec.inputs.empty() != hello.writes)
+        return fmt::format("port {0} is for a {1}: open it with {1}(\"{0}\")", s.label,
+                           hello.writes ? "reader" : "writer");
+    if (std::string why = occupied(s, again); !why.empty()) return why;
+    if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
+    if (!s.successor) return "too many processes of this run have not ended yet: try again";
+    ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words bear epoch 0
+    auto p = std::make_unique<process>();
+    p->who = s.successor;
+    p->port = true;
+    p->spawned_ns = now_ns();
+    if (std::string why = watch_program(*p, peer, hello, fds); !why.empty()) return again = false, why;
+    s.successor = {};
+    s.clock_base_ns = p->spawned_ns;
+    s.restarts += s.pids.empty() ? 0 : 1;
+    s.remember(p->pid);
+    s.now = std::move(p);
+    s.machine.on(seat_event::spawned, now_ns());
+    watch_process(t, s, *s.now);
+    t.note("started", s.now->spawned_ns, s, *s.now,
+           fmt::format("is taken by pid {}{}", s.now->pid, s.now->elsewhere ? " of another namespace" : ""));
+    in = &s;
+    return "";
+}
+
+void port_has_left(process_table& t, int connection) {
+    for (auto& s : t.seats) {
+        process* p = s->now && s->now->connection == connection ? s->now.get() : nullptr;
+        for (auto& gone : s->gone)
+            if (gone->connection == connection) p = gone.get();
+        if (p == nullptr || !p->port || p->ended) continue;
+        p->left = p->how.outside = true;
+        return on_process_end(t, *s, *p);
+    }
+}
+
+bool port_is_gone(const process_table& t, const process& p) {
+    const shm::unique_fd lock(::open(lock_of(t, p).c_str(), O_RDWR | O_CLOEXEC));
+    if (!lock) return errno == ENOENT;
+    return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+void remove_port_lock(const process_table& t, const process& p) noexcept try {
+    ::unlink(lock_of(t, p).c_str());
+} catch (const std::exception&) {  // out of memory: it lies until the folder goes
+}
+
+std::string describe_port_end(const process& p) {
+    return p.left ? "left" : p.how.deadline || p.how.known ? describe(p.how) : "gone";
+}
+
+void require_no_port(const process_table& t, const seat& s, const char* command) {
+    if (!is_port(t, s)) return;
+    throw config_error(
+        fmt::format("{0} is a port: `{1}` is for processes of the run, and the program there is somebody "
+                    "else's (`carousel down {0}` "
+                    "takes the place from it)",
+                    s.label, command));
+}
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,83 @@
+#include "stages/sdk/port_frames.hpp"
+
+#include <utility>
+
+#include <carousel/port.hpp>
+#include "stages/sdk/port_seat.hpp"
+
+namespace carousel {
+namespace {
+
+u64 nanoseconds(f64 seconds) { return seconds > 0 ? static_cast<u64>(seconds * 1e9) : 0; }
+
+}  // namespace
+
+u64 port_frame::sequence() const { return seat_->life().job().sequence; }
+f64 port_frame::time_s() const { return seat_->life().job().time_s; }
+u64 port_frame::born_ns() const { return seat_->life().job().born_ns; }
+device::device_kind port_frame::where() const { return seat_->life().where(); }
+device::queue& port_frame::queue() const { return seat_->life().queue(); }
+void* port_frame::stream() const {
+    return where() == device::device_kind::cuda ? queue().native_stream() : nullptr;
+}
+
+input_payload reader_frame::input(std::size_t index) const {
+    const std::byte* const slot = seat_->life().input_slot(index);
+    return {slot, &seat_->inputs()[index]};
+}
+void reader_frame::set_hash(u64 hash, std::string_view name) {
+    (void)seat_->life();
+    hash_name_ = name;
+    seat_->hash = telemetry::frame_hash(hash, hash_name_);
+}
+void reader_frame::commit() { seat_->commit(); }
+
+writer_frame::~writer_frame() {
+    if (seat_ != nullptr && !done_) seat_->drop();
+}
+output_payload writer_frame::output() const { return {seat_->life().output_slot(), &seat_->output()}; }
+void writer_frame::commit() {
+    done_ = true;
+    seat_->commit();
+}
+
+reader_port::reader_port(std::unique_ptr<port_seat> s) : seat_(std::move(s)), frame_(seat_.get()) {}
+reader_port::reader_port(reader_port&&) noexcept = default;
+reader_port& reader_port::operator=(reader_port&&) noexcept = default;
+reader_port::~reader_port() = default;
+bool reader_port::ended() const noexcept { return seat_->ended(); }
+const std::string& reader_port::stage() const noexcept { return seat_->stage(); }
+const ring::frame_format& reader_port::format(std::size_t input) const { return seat_->inputs().at(input); }
+reader_frame* reader_port::next(f64 timeout_s) {
+    return seat_->next(nanoseconds(timeout_s)) ? &frame_ : nullptr;
+}
+reader_frame* reader_port::next_or_throw() {
+    if (seat_->next(seat_->patience_ns())) return &frame_;
+    if (!seat_->ended()) seat_->refuse_to_wait();
+    return nullptr;
+}
+
+writer_port::writer_port(std::unique_ptr<port_seat> s) : seat_(std::move(s)) {}
+writer_port::writer_port(writer_port&&) noexcept = default;
+writer_port& writer_port::operator=(writer_port&&) noexcept = default;
+writer_port::~writer_port() = default;
+bool writer_port::ended() const noexcept { return seat_->ended(); }
+const std::string& writer_port::stage() const noexcept { return seat_->stage(); }
+const ring::frame_format& writer_port::format() const { return seat_->output(); }
+writer_frame writer_port::next(f64 timeout_s) {
+    return writer_frame(seat_->next(nanoseconds(timeout_s)) ? seat_.get() : nullptr);
+}
+writer_frame writer_port::next() {
+    if (seat_->next(seat_->patience_ns())) return writer_frame(seat_.get());
+    if (!seat_->ended()) seat_->refuse_to_wait();
+    return writer_frame(nullptr);
+}
+
+reader_port open_run::reader(const std::string& stage, const port_options& options) const {
+    return reader_port(std::make_unique<port_seat>(to_, stage, false, options));
+}
+writer_port open_run::writer(const std::string& stage, const port_options& options) const {
+    return writer_port(std::make_unique<port_seat>(to_, stage, true, options));
+}
+
+}  // namespace carousel

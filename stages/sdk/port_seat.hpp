@@ -1,0 +1,53 @@
+#pragma once
+// The place that a program has at a port, over all its lives: what reader_port and writer_port stand on. One
+// thread at a time.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <carousel/port.hpp>
+#include "stages/sdk/port_attachment.hpp"
+#include "stages/sdk/port_session.hpp"
+
+namespace carousel {
+
+class port_seat {
+public:
+    port_seat(std::shared_ptr<port_attachment> run, std::string stage, bool writes, port_options options);
+
+    /// A frame in hand. False: none in time, or ended().
+    [[nodiscard]] bool next(u64 timeout_ns);
+    /// Throws port_revoked and ends this life: next() begins another.
+    void commit();
+    /// A writer's frame is dropped: its number is given once more.
+    void drop() noexcept;
+    /// Of the frame in hand. Throws config_error: there is none.
+    [[nodiscard]] port_session& life() const;
+
+    [[nodiscard]] bool ended() const noexcept { return ended_; }
+    [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
+    [[nodiscard]] const std::vector<ring::frame_format>& inputs() const noexcept { return inputs_; }
+    [[nodiscard]] const ring::frame_format& output() const noexcept { return output_; }
+    [[nodiscard]] u64 patience_ns() const noexcept;
+    [[noreturn]] void refuse_to_wait() const;
+    telemetry::frame_hash hash = std::nullopt;  ///< of the frame in hand
+
+private:
+    [[nodiscard]] bool come_in();
+    [[nodiscard]] bool come_back(u64 until_ns);
+    [[nodiscard]] bool run_is_over(u64 now);
+    void check_planes() const;
+
+    std::shared_ptr<port_attachment> to_;
+    std::string stage_, folder_, run_id_;
+    bool writes_;
+    port_options options_;
+    std::vector<ring::frame_format> inputs_;
+    ring::frame_format output_;
+    std::unique_ptr<port_session> life_;
+    bool in_hand_ = false, ended_ = false;
+    u64 alone_since_ns_ = 0;
+};
+
+}  // namespace carousel

@@ -1,0 +1,338 @@
+#include "stages/sdk/port_session.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "ring/latest.hpp"
+#include "run/directory.hpp"
+#include "run/memory_message.hpp"
+#include "run/stage_message.hpp"
+#include "shm/doorbell.hpp"
+#include "telemetry/busy_time.hpp"
+#include "telemetry/histogram.hpp"
+
+namespace carousel {
+namespace {
+
+using nlohmann::json;
+
+constexpr u64 answer_patience_ns = 10 * ns_per_s;
+constexpr int beat_ms = 50, first_high_fd = 900;
+
+/// Above the driver's: files are closed in the order of their numbers, and a GPU's take a while.
+void move_up(shm::unique_fd& fd) {
+    if (const int high = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, first_high_fd); high >= 0) fd.reset(high);
+}
+
+shm::unique_fd own_pidfd() {
+    return shm::unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+}
+
+json parsed(const std::string& text) {
+    json j = json::parse(text, nullptr, false);
+    if (j.is_object()) return j;
+    throw shm_error("the supervisor's answer can't be read: are both programs of one version?");
+}
+
+}  // namespace
+
+port_session::port_session(const std::string& folder, const std::string& stage, bool writes,
+                           const device_source& device) {
+    try {
+        join(folder, stage, writes, device);
+    } catch (...) {
+        let_go();
+        throw;
+    }
+}
+
+void port_session::join(const std::string& folder, const std::string& stage, bool writes,
+                        const device_source& device) {
+    std::vector<shm::unique_fd> fds;
+    const run::attach_message a = say_hello(folder, stage, writes, fds);
+    who_ = a.who;
+    if (a.control < 0 || static_cast<std::size_t>(a.control) >= fds.size())
+        throw shm_error("the supervisor sent no control block: are both programs of one version?");
+    block_ = std::make_unique<shm::segment>(
+        shm::segment::attach_by(fds[static_cast<std::size_t>(a.control)].get()));
+    take_lock(folder);
+    crash_here(crash_point::segment_mapped);
+    shm::control_block& c = block_->block();
+    if (ring::claim(c, who_, {a.pid, 0}) != ring::claim_result::ok)
+        throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
+    crash_here(crash_point::entry_claimed);
+    context_ = &device(a.device);
+    entry().device = static_cast<u32>(context_->kind());
+    queue_ = context_->make_queue();
+    event_ = context_->make_event(&event_word_);
+    torn_ = context_->allocate_host(sizeof(u32));
+    *reinterpret_cast<u32*>(torn_->host_data()) = 0;
+    const shm::stage_block& s = c.stage[std::min(c.seat[who_.seat].stage, shm::max_stages - 1)];
+    for (u32 i = 0; i < std::min(s.inputs, shm::max_inputs); ++i)
+        inputs_.push_back(map_link(a, s.input_link[i], device::access::read, fds));
+    if (s.output_link != shm::none) {
+        output_ = map_link(a, s.output_link, device::access::write, fds);
+        shm::open_frames(c, s.output_link);
+    }
+    for (const run::attach_message::input& i : a.inputs)
+        input_formats_.push_back(ring::frame_format::from_json(i.format.dump()));
+    if (!a.format.is_null()) output_format_ = ring::frame_format::from_json(a.format.dump());
+    if (input_formats_.size() != inputs_.size())
+        throw shm_error("the supervisor's answer names other inputs than the control block");
+    entry().guard = shm::input_guard::mapped;
+    worker_ = std::make_unique<ring::worker>(c, who_.seat, who_.entry, who_.epoch);
+    if (!writes) ledger_ = std::make_unique<telemetry::ledger_writer>(telemetry::ledger_path(folder, stage));
+    stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    crash_here(crash_point::prepared);
+    if (!ring::go_live(c, who_, a.pid))
+        throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's, not the keeper's
+    try {
+        keeper_ = std::thread([this] { keep(); });
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    shm::send_message(socket_.get(), run::ready_message().dump());
+}
+
+run::attach_message port_session::say_hello(const std::string& folder, const std::string& stage, bool writes,
+                                            std::vector<shm::unique_fd>& fds) {
+    const std::string path = run::control_socket(folder);
+    socket_ = shm::connect_to(path, answer_patience_ns);
+    if (!socket_) throw shm_error(fmt::format("no supervisor at {}: {}", path, errno_text(errno)));
+    move_up(socket_);
+    run::hello_message hello{stage, {}, ::getpid()};
+    hello.port = true;
+    hello.writes = writes;
+    const shm::unique_fd pidfd = own_pidfd();
+    if (!shm::send_message(socket_.get(), run::to_json(hello).dump(),
+                           pidfd ? std::vector<int>{pidfd.get()} : std::vector<int>{}))
+        throw shm_error(fmt::format("asking the supervisor for the port {}: {}", stage, errno_text(errno)));
+    crash_here(crash_point::introduced);
+    shm::message m;
+    if (shm::receive_message(socket_.get(), m, answer_patience_ns) != shm::receive_status::ok)
+        throw shm_error(
+            fmt::format("the supervisor at {} gives no answer about the port {}: is it stopped? "
+                        "(`carousel ps`)",
+                        path, stage));
+    fds = std::move(m.fds);
+    const json answer = parsed(m.text);
+    try {
+        if (answer.contains("refused") && answer.value("again", false))
+            throw port_taken(answer.at("refused").get<std::string>());
+        return run::read_attach(answer);
+    } catch (const json::exception& e) {
+        throw shm_error(fmt::format(
+            "the supervisor's answer can't be read: {}: are both programs of one version?", e.what()));
+    }
+}
+
+// Before the claim: whoever finds a claimed entry of a port finds its lock.
+void port_session::take_lock(const std::string& folder) {
+    lock_path_ = run::port_lock(folder, who_.seat, who_.epoch);
+    lock_.reset(::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+        throw shm_error(
+            fmt::format("locking {}: {}: a port's program must be able to write to the run's folder",
+                        lock_path_, errno_text(errno)));
+    move_up(lock_);
+}
+
+port_session::ring_map port_session::map_link(const run::attach_message& a, u32 link, device::access wanted,
+                                              const std::vector<shm::unique_fd>& fds) {
+    const shm::control_block& c = block_->block();
+    for (const json& j : a.links) {
+        if (j.value("link", shm::none) != link || link >= shm::max_links) continue;
+        const device::memory_handle memory = run::read_memory(j, fds);
+        ring_map m;
+        m.slot_bytes = c.link[link].slot_bytes;
+        const u32 slots = c.link[link].slots;
+        if (slots == 0 || slots > shm::max_slots || !memory.holds(slots, m.slot_bytes))
+            throw shm_error(
+                fmt::format("link {}: {} slots of {} bytes don't fit its memory of {}: the control block is "
+                            "damaged, restart the run",
+                            c.link[link].name, slots, m.slot_bytes, memory.bytes));
+        m.memory = context_->map(memory, wanted);
+        return m;
+    }
+    throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
+}
+
+port_session::~port_session() {
+    if (keeper_.joinable()) {
+        const u64 one = 1;
+        (void)!::write(stop_.get(), &one, sizeof one);
+        keeper_.join();
+    }
+    let_go();
+}
+
+void port_session::let_go() noexcept {
+    try {
+        if (queue_) queue_->drain();
+    } catch (const std::exception& e) {
+        log::warning("a port's work on its device has failed: {}", e.what());
+    }
+    event_.reset();
+    queue_.reset();
+    inputs_.clear();
+    output_ = {};
+    torn_.reset();
+    worker_.reset();
+    block_.reset();
+    if (lock_) ::unlink(lock_path_.c_str());
+    lock_.reset();
+    if (socket_) shm::send_message(socket_.get(), run::left_message().dump());
+}
+
+// A source's program may be elsewhere when the run is to stop: nobody leases while this has the mutex, so the
+// word that no lease is under way can be given for it.
+void port_session::keep() {
+    for (;;) {
+        pollfd p[2] = {{stop_.get(), POLLIN, 0}, {lost_ ? -1 : socket_.get(), POLLIN | POLLRDHUP, 0}};
+        (void)::poll(p, 2, beat_ms);
+        if ((p[0].revents & POLLIN) != 0) return;
+        if ((p[1].revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) {
+            lost_.store(true, std::memory_order_release);
+            shm::ring(worker_->stage().doorbell);  // the program may wait for a frame
+        } else if ((p[1].revents & POLLIN) != 0) {
+            shm::message m;  // of a later version: nothing to us
+            (void)shm::receive_message(socket_.get(), m);
+        }
+        if (worker_->revoked()) continue;
+        const u64 now = now_ns();
+        entry().heartbeat_ns.store(now, std::memory_order_release);
+        entry().cpu_ns.store(process_cpu_ns(), std::memory_order_relaxed);
+        telemetry::count_busy(entry(), worker_->stage().counters, now, false);
+        if (const std::unique_lock alone(begins_, std::try_to_lock); alone && output_.memory)
+            (void)worker_->await_due();
+    }
+}
+
+port_session::got port_session::begin(u64 until_ns) {
+    shm::stage_block& s = worker_->stage();
+    for (;;) {
+        const u32 seen = shm::ticket(s.doorbell);
+        if (lost_.load(std::memory_order_acquire)) return got::lost;
+        ring::outcome o;
+        {
+            const std::lock_guard alone(begins_);
+            o = worker_->look(0);
+            if (o == ring::outcome::ok) o = worker_->begin(job_, 0);
+        }
+        if (o == ring::outcome::revoked || worker_->revoked()) return got::lost;
+        if (o == ring::outcome::closed) return got::closed;
+        if (o == ring::outcome::ok) {
+            telemetry::begin_busy(entry(), now_ns());
+            touch();
+            crash_here(crash_point::clock_started);
+            look_at_status(device::status_state::writing);
+            if (job_.void_stage == shm::none) return got::frame;
+            // Given up upstream: there is nothing to be read, and its place in the sequence is recorded.
+            s.counters.voids.fetch_add(1, std::memory_order_relaxed);
+            if (!commit(std::nullopt)) return got::lost;
+            continue;
+        }
+        const u64 now = now_ns();
+        if (now >= until_ns) return got::nothing;
+        if (worker_->output()) {
+            worker_->output()->sweep();
+            (void)ring::revoke_stale_leases(block_->block(), worker_->output()->index(), now);
+        }
+        shm::wait(s.doorbell, seen, std::min(shm::max_sleep_ns, until_ns - now));
+        (worker_->output() ? s.counters.wait_output_ns : s.counters.wait_input_ns)
+            .fetch_add(now_ns() - now, std::memory_order_relaxed);
+    }
+}
+
+void port_session::touch() noexcept {
+    entry().processing_since_ns.store(now_ns(), std::memory_order_release);
+}
+void port_session::rest() noexcept { entry().processing_since_ns.store(0, std::memory_order_release); }
+
+// The inputs' words are to be what their producers left, the output's is this frame's: as a stage's runner
+// does it. On the CPU the program goes on at once, so it is done by then.
+void port_session::look_at_status(device::status_state state) {
+    device::status_step step;
+    step.torn = reinterpret_cast<u32*>(torn_->data());
+    for (u32 i = 0; i < job_.inputs && job_.void_stage == shm::none; ++i) {
+        const shm::frame_header& h = worker_->input(i).header(job_.input[i].index);
+        step.expect(reinterpret_cast<device::status_word*>(inputs_[i].slot(job_.input[i].index)),
+                    {job_.sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
+    }
+    if (output_.memory) {
+        step.write = reinterpret_cast<device::status_word*>(output_.slot(job_.output.index));
+        step.value = {job_.sequence, who_.epoch, static_cast<u32>(state)};
+    }
+    if (step.count > 0 || step.write != nullptr) queue_->status(step);
+    if (context_->kind() == device::device_kind::cpu) queue_->drain();
+}
+
+bool port_session::commit(const telemetry::frame_hash& hash) {
+    look_at_status(device::status_state::ready);
+    event_->record(*queue_, worker_->tag(job_));
+    event_->wait();
+    crash_here(crash_point::work_complete);
+    const bool ours = finish(hash);
+    rest();
+    telemetry::count_busy(entry(), worker_->stage().counters, now_ns(), true);
+    return ours;
+}
+
+// The event is complete before the word says SUBMITTED; nobody helps a port (owner_commits), so what lies
+// between the two words is this process's own. The ledger: record, commit, mark, and only then the rest.
+bool port_session::finish(const telemetry::frame_hash& hash) {
+    const bool is_void = job_.void_stage != shm::none;
+    if (ledger_) ledger_->record(job_.sequence, hash, is_void, committer());
+    crash_here(crash_point::host_work_done);
+    if (!worker_->submit(job_)) return false;
+    if (!worker_->commit(job_)) return false;
+    if (ledger_) ledger_->mark_committed(job_.sequence, hash, is_void, committer());
+    account();
+    return worker_->complete(job_);
+}
+
+void port_session::account() {
+    shm::stage_counters& n = worker_->stage().counters;
+    const u64 now = now_ns();
+    n.frames.fetch_add(1, std::memory_order_relaxed);
+    if (job_.void_stage == shm::none && entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
+        entry().first_commit_ns.store(now, std::memory_order_relaxed);
+    telemetry::add_sample(n.latency, now - job_.claimed_ns);
+    telemetry::raise_to(n.latency_max_ns, now - job_.claimed_ns);
+    if (!output_.memory && job_.born_ns != 0 && job_.born_ns < now) {
+        telemetry::add_sample(n.end_to_end, now - job_.born_ns);
+        telemetry::raise_to(n.end_to_end_max_ns, now - job_.born_ns);
+    }
+    const u32 torn = *reinterpret_cast<volatile u32*>(torn_->host_data());
+    if (torn != torn_seen_) n.torn.fetch_add(torn - torn_seen_, std::memory_order_relaxed);
+    torn_seen_ = torn;
+}
+
+const std::byte* port_session::input_slot(std::size_t i) const {
+    if (i >= inputs_.size())
+        throw config_error(fmt::format("a port with {} inputs has no input {}", inputs_.size(), i));
+    return inputs_[i].slot(job_.input[i].index);
+}
+
+std::byte* port_session::output_slot() const { return output_.slot(job_.output.index); }
+
+}  // namespace carousel

@@ -1,0 +1,114 @@
+#pragma once
+// One life of a port's program: from the hello until it has let go of all memory of the run. It is a stage's
+// process in all that the words say (ring/worker.hpp), and none in all else: it is never ended from here.
+//
+// Threads: the program's own begins and commits, one frame at a time; the keeper stamps the heartbeat, says
+// "no more" for a source whose program is elsewhere when the run is to stop, and looks at the supervisor's
+// socket. begin() and the keeper's word exclude each other by a mutex of this process.
+// What a crash leaves: words, as ring/worker.hpp has it; the kernel closes the socket (seen as a death),
+// signals the pidfd and gives the lock up (its fence: supervisor/processes/port_seats.hpp).
+// The order of leaving: nothing is enqueued any more, mappings are gone, the lock is given up, "left" is
+// said.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "device/backend.hpp"
+#include "ring/frame_format.hpp"
+#include "ring/worker.hpp"
+#include "run/attach_message.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/segment.hpp"
+#include "telemetry/ledger.hpp"
+
+namespace carousel {
+
+/// Refused now, maybe not later: the place has somebody, whose end may be about to be seen.
+class port_taken : public config_error {
+public:
+    using config_error::config_error;
+};
+
+class port_session {
+public:
+    using device_source = std::function<device::context&(const device::device_id&)>;
+    /// Throws port_taken, config_error (refused for good), shm_error (nobody answers), device_error.
+    port_session(const std::string& folder, const std::string& stage, bool writes,
+                 const device_source& device);
+    ~port_session();
+    port_session(const port_session&) = delete;
+    port_session& operator=(const port_session&) = delete;
+
+    enum class got : u8 {
+        frame,
+        nothing,  ///< in time
+        closed,   ///< every frame of the run is through here
+        lost,     ///< revoked, or the supervisor is gone: this life is over
+    };
+    [[nodiscard]] got begin(u64 until_ns);
+    /// The frame's clock begins anew: a writer's that is given once more.
+    void touch() noexcept;
+    /// No clock runs: a writer's that waits to be given once more.
+    void rest() noexcept;
+    /// False: revoked, the frame is another's. Throws output_error (may be called again), cuda_error.
+    [[nodiscard]] bool commit(const telemetry::frame_hash& hash);
+
+    [[nodiscard]] const ring::job& job() const noexcept { return job_; }
+    [[nodiscard]] device::queue& queue() const noexcept { return *queue_; }
+    [[nodiscard]] device::device_kind where() const noexcept { return context_->kind(); }
+    [[nodiscard]] const std::vector<ring::frame_format>& inputs() const noexcept { return input_formats_; }
+    [[nodiscard]] const ring::frame_format& output() const noexcept { return output_format_; }
+    [[nodiscard]] const std::byte* input_slot(std::size_t i) const;
+    [[nodiscard]] std::byte* output_slot() const;
+
+private:
+    struct ring_map {
+        std::unique_ptr<device::mapping> memory;
+        u64 slot_bytes = 0;
+        [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes); }
+    };
+    void join(const std::string& folder, const std::string& stage, bool writes, const device_source& device);
+    [[nodiscard]] run::attach_message say_hello(const std::string& folder, const std::string& stage,
+                                                bool writes, std::vector<shm::unique_fd>& fds);
+    void take_lock(const std::string& folder);
+    [[nodiscard]] ring_map map_link(const run::attach_message& a, u32 link, device::access wanted,
+                                    const std::vector<shm::unique_fd>& fds);
+    void keep();
+    void look_at_status(device::status_state state);
+    [[nodiscard]] bool finish(const telemetry::frame_hash& hash);
+    void account();
+    void let_go() noexcept;
+    [[nodiscard]] shm::incarnation& entry() const noexcept { return block_->block().entry[who_.entry]; }
+    [[nodiscard]] u32 committer() const noexcept {
+        return telemetry::ledger_committer(who_.seat, who_.epoch);
+    }
+
+    shm::unique_fd socket_, lock_, stop_;
+    std::string lock_path_;
+    ring::incarnation_id who_;
+    std::unique_ptr<shm::segment> block_;
+    std::unique_ptr<ring::worker> worker_;
+    device::context* context_ = nullptr;
+    std::unique_ptr<device::queue> queue_;
+    std::vector<ring_map> inputs_;
+    ring_map output_;
+    std::vector<ring::frame_format> input_formats_;
+    ring::frame_format output_format_;
+    shm::word event_word_{0};
+    std::unique_ptr<device::event> event_;
+    std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
+    u32 torn_seen_ = 0;
+    std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< a reader's
+    ring::job job_;
+    std::mutex begins_;
+    std::atomic<bool> lost_{false};
+    std::thread keeper_;
+};
+
+}  // namespace carousel

@@ -1,0 +1,102 @@
+// A foreign program for tests that takes part in a run: as its source, or as a sink.
+//   carousel-test-port-io write|read RUN PORT [PAUSE_US [HOLD_AT HOLD_MS [DEVICE]]]
+// Each element of the plane "value" (u64) is to be the frame's sequence below a mark of its writer's life: of
+// one life in one frame, or the frame is torn. HOLD_AT: the frame that is kept so long before its commit.
+// A line a hundred frames: "frame N"; "revoked N" where a commit was refused; at the end "ended, F frames",
+// exit code 0. A frame that is not whole, or a sequence that doesn't grow by one within a life: exit code 99.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <carousel/port.hpp>
+#include "core/crash_point.hpp"
+
+namespace {
+
+using namespace carousel;
+
+struct task {
+    std::string run, port;
+    u32 pause_us = 0;
+    u64 hold_at = ~u64{0};
+    u32 hold_ms = 0;
+    u64 frames = 0;
+
+    /// True: the commit was refused.
+    template <typename Frame>
+    bool finish(Frame& f) {
+        const u64 n = f.sequence();
+        if (n >= hold_at) {
+            fmt::print("holds {}\n", n);
+            std::fflush(stdout);
+            hold_at = ~u64{0};
+            ::usleep(hold_ms * 1000);
+        }
+        if (pause_us > 0) ::usleep(pause_us);
+        try {
+            f.commit();
+        } catch (const port_revoked& e) {
+            fmt::print("revoked {}: {}\n", n, e.what());
+            std::fflush(stdout);
+            return true;
+        }
+        if (frames++ % 100 == 0) fmt::print("frame {}\n", n);
+        std::fflush(stdout);
+        return false;
+    }
+};
+
+int write(task& t) {
+    writer_port w = open(t.run).writer(t.port);
+    while (auto f = w.next()) {
+        const plane_view<u64> value = f.plane<u64>("value");
+        const u64 content = static_cast<u64>(::getpid()) << 40U | f.sequence();
+        std::vector<u64> all(value.extent(0), content);
+        f.queue().copy(value.data(), all.data(), all.size() * sizeof(u64));
+        f.queue().drain();
+        (void)t.finish(f);
+    }
+    return 0;
+}
+
+int read(task& t) {
+    reader_port r = open(t.run).reader(t.port);
+    u64 expected = ~u64{0};
+    for (auto& f : r) {
+        const plane_view<const u64> value = f.plane<const u64>("value");
+        std::vector<u64> all(value.extent(0));
+        f.queue().copy(all.data(), value.data(), all.size() * sizeof(u64));
+        f.queue().drain();
+        const u64 n = f.sequence();
+        if (expected != ~u64{0} && n != expected) return fmt::print("frame {} for {}\n", n, expected), 99;
+        for (const u64 v : all)
+            if (v != all.front() || (v & 0xFF'FFFF'FFFFU) != n)
+                return fmt::print("frame {} holds {:#x}\n", n, v), 99;
+        f.set_hash(n);
+        expected = t.finish(f) ? ~u64{0} : n + 1;
+    }
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 4) return exit_code::usage;
+    const std::string what = argv[1];
+    task t{argv[2], argv[3]};
+    if (argc > 4) t.pause_us = static_cast<u32>(std::atoi(argv[4]));
+    if (argc > 6)
+        t.hold_at = static_cast<u64>(std::atoll(argv[5])), t.hold_ms = static_cast<u32>(std::atoi(argv[6]));
+    try {
+        arm_crash_points(what);
+        const int code = what == "write" ? write(t) : read(t);
+        if (code == 0) fmt::print("ended, {} frames\n", t.frames);
+        return code;
+    } catch (const error& e) {
+        fmt::print("{}\n", e.what());
+        return e.code();
+    }
+}

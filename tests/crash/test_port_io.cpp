@@ -1,0 +1,223 @@
+// Foreign programs that take part in a run, as its source and its sink: they die, hang, are stopped, come
+// from other namespaces; and the supervisor dies.
+#include <unistd.h>
+
+#include <memory>
+#include <random>
+
+#include "core/errors.hpp"
+#include "tests/crash/port_programs.hpp"
+#include "tests/support/skip.hpp"
+
+namespace {
+
+using namespace carousel;
+using namespace carousel::test;
+using nlohmann::json;
+
+std::string port_pipeline(const std::string& name, const std::string& keys) {
+    return fmt::format(
+        "[pipeline]\nname = \"{}\"\ndevice = \"cpu\"\n{}\n"
+        "[[stage]]\nname = \"camera\"\nrun = \"port\"\noutput = {{ value = \"u64[512]\" }}\n"
+        "type = \"test.number\"\n"
+        "[[stage]]\nname = \"analysis\"\nrun = \"port\"\ninputs = [\"camera\"]\n",
+        name, keys);
+}
+
+class port_run : public run_fixture {
+public:
+    explicit port_run(const std::string& name, const std::string& keys = "", const std::string& more = "")
+        : name_(name), file_(pipeline(name, port_pipeline(name, keys) + more)) {
+        start(file_);
+        REQUIRE(wait_until([&] { return is("camera", "vacant") && is("analysis", "vacant"); }));
+    }
+    [[nodiscard]] foreign_program writes(const std::string& out, std::vector<std::string> more = {"200"},
+                                         const std::vector<std::string>& environment = {},
+                                         const std::vector<std::string>& prefix = {}) const {
+        more.insert(more.begin(), {"write", name_, "camera"});
+        return {*this, out, "carousel-test-port-io", more, environment, prefix};
+    }
+    [[nodiscard]] foreign_program reads(const std::string& out, std::vector<std::string> more = {"0"},
+                                        const std::vector<std::string>& environment = {},
+                                        const std::vector<std::string>& prefix = {}) const {
+        more.insert(more.begin(), {"read", name_, "analysis"});
+        return {*this, out, "carousel-test-port-io", more, environment, prefix};
+    }
+    bool is(const std::string& port, const std::string& state) {
+        const json row = stage(port);
+        return row.is_object() && row.value("state", "") == state;
+    }
+    bool goes_on(const foreign_program& of) {
+        const u64 then = of.frame();
+        return wait_until([&] { return of.frame() > then; });
+    }
+    void end_and_check() {
+        signal(SIGINT);
+        const int code = wait();
+        INFO(log());
+        CHECK(code == 0);
+        check_undamaged(report());
+        CHECK(wait_until([&] { return left_behind() == ""; }));  // programs of others leave in their own time
+    }
+    [[nodiscard]] const std::string& file() const noexcept { return file_; }
+
+private:
+    std::string name_, file_;
+};
+
+u64 kills_wanted(u64 usual) {
+    const char* more = std::getenv("CAROUSEL_TEST_KILLS");
+    return more != nullptr ? static_cast<u64>(std::atoi(more)) : usual;
+}
+
+std::vector<std::string> unshare_words(const std::vector<std::string>& what) {
+    std::vector<std::string> words{"unshare"};
+    if (::geteuid() != 0) words.insert(words.end(), {"--user", "--map-current-user"});
+    words.insert(words.end(), what.begin(), what.end());
+    return words;
+}
+bool can_be_done(const std::vector<std::string>& words) {
+    std::string all;
+    for (const std::string& word : words) all += word + " ";
+    return std::system((all + "true 2>/dev/null").c_str()) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("two programs that were started apart carry a run's frames, and both see its end") {
+    port_run run("apart", "frames = 3000\n");
+    foreign_program reads = run.reads("reads", {"0"}, {}, {"setsid"});
+    foreign_program writes = run.writes("writes", {"0"}, {}, {"nohup"});
+    CHECK(run.wait() == 0);
+    INFO(run.log());
+    check_undamaged(run.report());
+    CHECK(reads.wait(10) == 0);
+    CHECK(writes.wait(10) == 0);
+    CHECK_THAT(reads.said(), contains("ended, 3000 frames"));
+    CHECK_THAT(writes.said(), contains("ended, 3000 frames"));
+    CHECK(run.left_behind() == "");
+}
+
+TEST_CASE("readers and writers that are killed under load lose, repeat and tear no frame") {
+    port_run run("killed", "supervisor_grace_s = 20\n");
+    std::mt19937_64 random(test_seed());
+    auto reads = std::make_unique<foreign_program>(run.reads("reads"));
+    auto writes = std::make_unique<foreign_program>(run.writes("writes", {"20"}));
+    const u64 kills = kills_wanted(30);
+    for (u64 k = 0; k < kills; ++k) {
+        sleep_s(static_cast<f64>(random() % 30) / 1000);
+        auto& victim = random() % 2 == 0 ? reads : writes;
+        // Each third one where it has certainly come to work.
+        if (k % 3 == 0) run.wait_until([&] { return victim->has_said("frame"); });
+        victim->signal(SIGKILL);
+        const int code = victim->wait(10);
+        if (code != -SIGKILL) FAIL("a program ended with " << code << ": " << victim->said());
+        const std::string name = fmt::format("{}{}", victim == reads ? "reads" : "writes", k);
+        victim =
+            std::make_unique<foreign_program>(victim == reads ? run.reads(name) : run.writes(name, {"20"}));
+    }
+    CHECK(run.wait_until([&] { return reads->frame() > 0 && writes->frame() > 0; }));
+    run.end_and_check();
+    CHECK(reads->wait(10) == 0);
+    CHECK(writes->wait(10) == 0);
+}
+
+TEST_CASE("a program that keeps its frame is fenced and not killed: its place is another's") {
+    port_run run("kept", "frame_timeout_ms = 400\n");
+    foreign_program other = run.reads("other");
+    foreign_program keeps = run.writes("keeps", {"500", "20", "2500"});
+    REQUIRE(run.wait_until([&] { return keeps.has_said("holds"); }));
+    foreign_program next = run.writes("next", {"500"});
+    CHECK(run.wait_until([&] { return next.frame() > 0; }));
+    CHECK_THAT(run.log(),
+               contains("process() of a frame takes longer than frame_timeout_ms = 400: its place is "
+                        "another's now"));
+    CHECK(run.wait_until([&] { return keeps.has_said("revoked"); }));  // alive, and told
+    CHECK_THAT(keeps.said(), contains("was not committed: port \"camera\" has been given to another life"));
+    next.signal(SIGKILL);  // the place is free, and the first one comes back for it
+    const u64 then = keeps.frame();
+    CHECK(run.wait_until([&] { return keeps.frame() > then; }));
+    run.end_and_check();
+}
+
+TEST_CASE("a reader that is stopped with a frame in hand is fenced, and goes on late without harm") {
+    port_run run("halted", "frame_timeout_ms = 400\n");
+    foreign_program writes = run.writes("writes");
+    foreign_program halts = run.reads("halts", {"200"});
+    REQUIRE(run.goes_on(halts));
+    halts.signal(SIGSTOP);
+    foreign_program next = run.reads("next");
+    CHECK(run.goes_on(next));
+    halts.signal(SIGCONT);
+    run.end_and_check();
+}
+
+TEST_CASE("what can't be is one sentence, and the run lives") {
+    port_run run("refused");
+    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
+    REQUIRE(run.goes_on(reads));
+    const auto says = [&](const std::vector<std::string>& words, const std::string& sentence) {
+        foreign_program p(run, "says", "carousel-test-port-io", words);
+        CHECK(p.wait(20) == exit_code::usage);
+        CHECK_THAT(p.said(), contains(sentence));
+    };
+    says({"write", "refused", "camera"},
+         fmt::format("port camera has a program already (pid {}): one at a time", writes.pid()));
+    says({"read", "refused", "camera"}, "port camera is for a writer: open it with writer(\"camera\")");
+    says({"read", "refused", "analysys"},
+         "the pipeline refused has no port \"analysys\"; did you mean \"analysis\"?; its ports are: camera "
+         "(writer), "
+         "analysis (reader)");
+    std::string out;
+    for (const char* command : {"kill", "stop", "restart"}) {
+        CHECK(run.command({command, "camera"}, out) == exit_code::usage);
+        CHECK_THAT(out, contains("camera is a port"));
+    }
+    CHECK(run.goes_on(reads));
+    run.end_and_check();
+}
+
+TEST_CASE("ports of a run without stages lose what is in the rings with their supervisor, and say so") {
+    port_run run("orphaned", "supervisor_grace_s = 20\n");
+    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
+    REQUIRE(run.goes_on(reads));
+    run.signal(SIGKILL);
+    REQUIRE(run.wait() == -SIGKILL);
+    run.start(run.file());
+    CHECK(run.wait() == exit_code::stage_failed);
+    CHECK_THAT(run.log(), contains("nothing can be made again"));
+}
+
+TEST_CASE("ports come back to a second supervisor, and no frame is lost over it") {
+    const std::string stage = "[[stage]]\nname = \"witness\"\nrun = \"" + programs() +
+                              "/carousel-test-number\"\ninputs = [\"camera\"]\nsink = true\n";
+    port_run run("succeeded", "supervisor_grace_s = 20\n", stage);
+    foreign_program reads = run.reads("reads"), writes = run.writes("writes");
+    REQUIRE(run.goes_on(reads));
+    for (int k = 0; k < 2; ++k) {
+        run.signal(SIGKILL);
+        REQUIRE(run.wait() == -SIGKILL);
+        run.start(run.file());
+        REQUIRE(run.wait_until([&] { return run.is("witness", "running"); }));
+        CHECK(run.goes_on(writes));
+        CHECK(run.goes_on(reads));
+    }
+    reads.signal(SIGKILL);  // known to the new supervisor
+    foreign_program next = run.reads("next");
+    CHECK(run.goes_on(next));
+    run.end_and_check();
+}
+
+TEST_CASE("a program of another pid namespace takes part like any other, and its death is seen") {
+    const auto words = unshare_words({"--pid", "--mount", "--fork", "--kill-child"});
+    if (!can_be_done(words)) CAROUSEL_SKIP("no pid namespace can be made here (unshare fails)");
+    port_run run("elsewhere");
+    foreign_program writes = run.writes("writes", {"200"}, {}, words);
+    foreign_program reads = run.reads("reads", {"0"}, {}, words);
+    CHECK(run.goes_on(reads));
+    writes.signal(SIGKILL);
+    foreign_program next = run.writes("next", {"200"}, {}, words);
+    CHECK(run.wait_until([&] { return next.frame() > 0; }));
+    run.end_and_check();
+    CHECK(reads.wait(10) == 0);
+}
