@@ -54,7 +54,9 @@ void guard(const device::mapping& memory, ring::stray_target what, u32 index, u6
     count.store(n + 1, std::memory_order_release);
 }
 
-void guard(const shm::control_block& c) noexcept { segments.store(c.frames, std::memory_order_release); }
+void guard_headers(const shm::control_block& c) noexcept {
+    segments.store(c.frames, std::memory_order_release);
+}
 
 ring::stray find_stray(const void* address) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(address);

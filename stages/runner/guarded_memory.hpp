@@ -18,7 +18,7 @@ void guard(const device::mapping& memory, ring::stray_target what, u32 index, u6
            u32 slots) noexcept;
 
 /// The frame segments of a run: those that this process may write to never fault.
-void guard(const shm::control_block& c) noexcept;
+void guard_headers(const shm::control_block& c) noexcept;
 
 /// What lies at `address`; stray_target::nothing: nothing that is guarded.
 [[nodiscard]] ring::stray find_stray(const void* address) noexcept;

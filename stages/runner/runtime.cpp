@@ -161,7 +161,7 @@ void runtime::map_links() {
 // The headers of the ring behind this stage are its own, also as a standby; all others it can only read.
 void runtime::map_headers(u32 own) {
     if (own < shm::max_links) shm::open_frames(control(), own);
-    guard(control());
+    guard_headers(control());
 }
 
 // The test hook that tears a frame writes to an input, and asks for that here, openly.

@@ -32,7 +32,7 @@ TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as 
 
 TEST_CASE("an address in a frame's header is told as ring, slot and offset in the header") {
     const auto c = std::make_unique<shm::control_block>();
-    guard(*c);
+    guard_headers(*c);
     CHECK(find_stray(&c->frames[0]) == stray{stray_target::header, 0, 0, 0});
     CHECK(find_stray(&c->frames[5].header[3].time_s) ==
           stray{stray_target::header, 5, 3, offsetof(shm::frame_header, time_s)});

@@ -70,6 +70,8 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
     return t.through(s.stage);  // it should have left by now
 }
 
+namespace {
+
 u64 held_since_ns(const shm::control_block& c, const seat& s, shm::hold_reason why) noexcept {
     if (!s.now || s.now->seen_dead_ns != 0) return 0;
     const shm::incarnation& e = c.entry[s.now->who.entry];

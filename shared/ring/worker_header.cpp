@@ -1,0 +1,70 @@
+// What a worker writes into its frame's header: between FILL and SUBMITTED it is this process's own.
+#include <algorithm>
+#include <cstring>
+
+#include "ring/metadata.hpp"
+#include "ring/parameter_box.hpp"
+#include "ring/worker.hpp"
+
+namespace carousel::ring {
+
+void worker::write_header(job& j) noexcept {
+    const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
+    if (j.inputs > 0) {
+        const shm::frame_header& from = input_header(j, 0);
+        // at a join the first input's; its number has the same in every ring
+        j.parameter_number = from.parameter_number;
+        std::memcpy(j.parameters, from.parameters, bytes);
+        j.time_s = from.time_s;
+        j.born_ns = from.born_ns;
+        for (u32 i = 0; i < j.inputs; ++i) {
+            const shm::frame_header& h = input_header(j, i);
+            if (h.void_stage != shm::none) {  // given up upstream: it keeps its position through all rings
+                j.void_stage = h.void_stage;
+                j.void_reason = h.void_reason;
+            }
+            if (j.clock == shm::capture_clock::none) {  // the first input that has one
+                j.clock = h.clock;
+                j.capture_ns = h.capture_ns;
+            }
+        }
+    } else {
+        const shm::parameter_set& set = parameters_for(control_->parameters, j.sequence);
+        j.parameter_number = set.number;
+        std::memcpy(j.parameters, set.value, bytes);
+        j.time_s = static_cast<f64>(j.sequence) / (control_->fps > 0 ? control_->fps : 60.0);
+        j.born_ns = j.claimed_ns;
+    }
+    if (!output_) return;
+    shm::frame_header& h = output_->header_to_write(j.output.index);
+    h.sequence.store(j.sequence, std::memory_order_relaxed);
+    h.epoch = epoch_;
+    h.maker_seat = seat_;
+    h.void_stage = j.void_stage;
+    h.void_reason = j.void_reason;
+    h.born_ns = j.born_ns;
+    h.claimed_ns = j.claimed_ns;
+    h.submitted_ns = 0;
+    output_->block().committed_ns[j.output.index].store(0, std::memory_order_relaxed);
+    h.time_s = j.time_s;
+    h.parameter_number = j.parameter_number;
+    h.clock = j.clock;
+    h.capture_ns = j.capture_ns;
+    h.used.planes = 0;
+    std::memcpy(h.parameters, j.parameters, bytes);
+    hand_on_metadata(j, h);
+    j.output.sequence = j.sequence;
+}
+
+// What the stage finds, and may add to until SUBMITTED: its inputs' entries, the first input's first.
+void worker::hand_on_metadata(const job& j, shm::frame_header& to) noexcept {
+    to.metadata_bytes = to.metadata_left_out = 0;
+    for (u32 i = 0; i < j.inputs; ++i) {
+        const shm::frame_header& from = input_header(j, i);
+        to.metadata_left_out += from.metadata_left_out;
+        if (from.metadata_bytes != 0)
+            to.metadata_left_out += merge_metadata(to.metadata, to.metadata_bytes, metadata_of(from));
+    }
+}
+
+}  // namespace carousel::ring
