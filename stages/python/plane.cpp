@@ -142,7 +142,8 @@ bool plane_object::fill_buffer(PyObject* self, Py_buffer* view, int flags) const
 }
 
 py::tuple plane_object::dlpack_device() const {
-    return lease_->gpu < 0 ? py::make_tuple(dl_cpu, 0) : py::make_tuple(dl_cuda, lease_->gpu);
+    if (lease_->gpu < 0) return py::make_tuple(dl_cpu, 0);
+    return py::make_tuple(dl_cuda, lease_->gpu);
 }
 
 // The consumer's stream waits for what this frame's has by now, and the frame's for it at the end.
