@@ -26,14 +26,22 @@ bool runs(const std::string& name) {
                : std::any_of(all.begin(), all.end(), [&](const run::record& r) { return r.name == name; });
 }
 
+// A run's own space has nothing to say until somebody has opened it. It is there a moment longer than the
+// run.
+std::vector<seen_space> opened_spaces(const std::string& name) {
+    std::vector<seen_space> spaces = see_spaces(name);
+    std::erase_if(spaces, [](const seen_space& s) { return s.view && s.view->of_run && s.view->id.empty(); });
+    return spaces;
+}
+
 std::string dumped(const json& j) { return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
 
 int show(const client_arguments& a, bool as_json, const cli_environment& env) {
     const u64 since = now_ns(), until = since + static_cast<u64>(std::clamp(a.wait_s, 0.0, 1e9) * 1e9);
-    std::vector<seen_space> spaces = see_spaces(a.pipeline);
+    std::vector<seen_space> spaces = opened_spaces(a.pipeline);
     while (!runs(a.pipeline) && spaces.empty() && now_ns() < until) {
         ::usleep(look_again_us);
-        spaces = see_spaces(a.pipeline);
+        spaces = opened_spaces(a.pipeline);
     }
     if (!runs(a.pipeline) && !spaces.empty()) {
         env.out << (as_json ? dumped({{"ok", true}, {"spaces", spaces_json(spaces)}}) : spaces_text(spaces));
@@ -42,8 +50,6 @@ int show(const client_arguments& a, bool as_json, const cli_environment& env) {
     const run::record run = choose_pipeline(a.pipeline, a.wait_s, since);
     json reply = run::client(run).ask(run::ps_request{}, a.wait_s);
     require_well(reply, run.name);
-    // Its own has nothing to say until somebody has opened it.
-    std::erase_if(spaces, [](const seen_space& s) { return s.view && s.view->id.empty(); });
     if (as_json) {
         reply["spaces"] = spaces_json(spaces);
         env.out << dumped(reply);

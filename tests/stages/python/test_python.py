@@ -97,6 +97,15 @@ class Python(unittest.TestCase):
             with self.assertRaisesRegex(carousel.Error, "carousel kill copy"):
                 run.kill("copy")
 
+    def test_a_run_whose_space_alone_is_there_is_starting_or_done(self):
+        run = carousel.pipeline.Running.__new__(carousel.pipeline.Running)
+        run.ps = lambda: {"ok": True, "spaces": []}
+        run._process = subprocess.Popen(["sleep", "100"])
+        self.assertEqual(run.state(), "starting")
+        run._process.kill()
+        run._process.wait()
+        self.assertEqual(run.state(), "done")
+
     def test_what_cannot_start_says_why(self):
         with self.assertRaisesRegex(carousel.ConfigError, "nowhere.toml: No such file"):
             carousel.Pipeline("/nowhere.toml")

@@ -95,9 +95,12 @@ class Running:
         if self._process.poll() is not None:
             return "done"
         try:
-            return self.ps()["pipeline"]["state"]
+            said = self.ps()
+            if "pipeline" in said:   # else its space alone is there: just before it can be asked, or just behind
+                return said["pipeline"]["state"]
         except Error:   # not reachable yet, or any more
-            return "starting" if self._process.poll() is None else "done"
+            pass
+        return "starting" if self._process.poll() is None else "done"
 
     def ps(self):
         """What `carousel ps --json` says of it."""
